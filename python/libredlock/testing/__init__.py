@@ -1,0 +1,19 @@
+"""Throw-away Redis or Valkey nodes for tests of code that uses locks, and ways to break them.
+
+    from libredlock.testing import Cluster
+
+    with Cluster(5) as cluster:
+        client = libredlock.Client(cluster.urls)
+        cluster[0].kill()
+
+pytest fixtures stand in libredlock.testing.plugin. Only the standard library is needed.
+"""
+from .fake import CLOSE, HOLD, RESET, FakeServer, bulk
+from .nodes import Cluster, Node, free_port
+from .process import Child
+from .proxy import BOTH, DOWN, UP, BlackHole, Proxy
+from .resp import ReplyError, RespConnection, encode
+from .wait import eventually
+
+__all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node", "Proxy",
+           "ReplyError", "RespConnection", "bulk", "encode", "eventually", "free_port"]

@@ -1,0 +1,373 @@
+"""Throw-away redis or valkey servers on loopback."""
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import weakref
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from urllib.parse import quote
+
+from .process import Child
+from .resp import Address, ReplyError, RespConnection
+from .wait import eventually
+
+_START_TRIES = 5
+_READY_S = 10.0
+_VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that was free a moment ago."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Node:
+    """One server with a folder of its own."""
+
+    def __init__(self, folder: str, server: str, config: Mapping[str, Any], users: Iterable[str] = (),
+                 unix: bool = False, password: Optional[str] = None, cluster_enabled: bool = False) -> None:
+        self.folder = folder
+        self.server = server
+        self.config = dict(config)
+        self.users = list(users)
+        self.password = password
+        self.cluster_enabled = cluster_enabled
+        self.host = "127.0.0.1"
+        self.port = 0
+        self.path = os.path.join(folder, "redis.sock") if unix else None
+        self.child: Optional[Child] = None
+        self.connection: Optional[RespConnection] = None
+        self.stopped = False
+        self.first_config: Dict[bytes, bytes] = {}
+        self.first_users: List[bytes] = []
+        os.makedirs(folder, exist_ok=True)
+
+    # -- addresses
+
+    @property
+    def address(self) -> Address:
+        return self.path if self.path else (self.host, self.port)
+
+    @property
+    def name(self) -> str:
+        """As the library's messages show it."""
+        return "unix:" + self.path if self.path else "%s:%d" % (self.host, self.port)
+
+    @property
+    def url(self) -> str:
+        return self.url_with()
+
+    def url_with(self, user: Optional[str] = None, password: Optional[str] = None, host: Optional[str] = None,
+                 db: Optional[int] = None) -> str:
+        """The node's URL, with other credentials, another name of the host, or a database."""
+        password = self.password if password is None else password
+        login = "" if password is None else "%s:%s@" % (quote(user or "", safe=""), quote(password, safe=""))
+        if self.path:
+            return "unix://%s%s%s" % (login, quote(self.path), "" if db is None else "?db=%d" % db)
+        return "redis://%s%s:%d%s" % (login, host or self.host, self.port, "" if db is None else "/%d" % db)
+
+    # -- life
+
+    def start(self) -> None:
+        """Starts the server and waits until it answers; a port taken by others meanwhile is replaced at first start."""
+        for attempt in range(_START_TRIES):
+            fresh = self.port == 0
+            if fresh:
+                self.port = free_port()
+            if self._launch():
+                break
+            if fresh and not self.path:
+                self.port = 0
+        else:
+            raise RuntimeError("%s does not start: %s" % (self.server, self.log()[-500:]))
+        if not self.first_config:
+            self.first_config = self._config()
+            self.first_users = self.command("ACL", "LIST")
+
+    def _launch(self) -> bool:
+        with open(os.path.join(self.folder, "redis.log"), "ab") as log:
+            self.child = Child([self.server, self._write_config()], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.stopped = False
+
+        def ready() -> bool:
+            assert self.child
+            return not self.child.alive or self._answers()
+
+        eventually(ready, _READY_S, "%s answers" % self.name)
+        return self.child.alive
+
+    def _answers(self) -> bool:
+        try:
+            # a server of somebody else on that port would have another pid
+            return int(self.info("server")["process_id"]) == self.pid
+        except (OSError, ReplyError, KeyError):
+            return False
+
+    def _write_config(self) -> str:
+        settings = {"bind": "127.0.0.1 -::1", "port": 0 if self.path else self.port, "dir": self.folder, "save": '""',
+                    "appendonly": "no", "daemonize": "no", "loglevel": "warning", "repl-diskless-sync-delay": 0}
+        if self.path:
+            settings["unixsocket"] = self.path
+        if self.password is not None:
+            settings["requirepass"] = self.password
+        if self.cluster_enabled:
+            settings.update({"cluster-enabled": "yes", "cluster-port": free_port()})
+        settings.update({k.replace("_", "-"): v for k, v in self.config.items()})
+        path = os.path.join(self.folder, "redis.conf")
+        with open(path, "w") as out:
+            out.writelines("%s %s\n" % item for item in settings.items())
+            out.writelines("%s\n" % line for line in self.users)
+        return path
+
+    def log(self) -> str:
+        with open(os.path.join(self.folder, "redis.log"), errors="replace") as text:
+            return text.read()
+
+    @property
+    def pid(self) -> int:
+        assert self.child
+        return self.child.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.child is not None and self.child.alive
+
+    def kill(self) -> None:
+        """SIGKILL; the memory is gone."""
+        self._forget_connection()
+        if self.child:
+            self.child.end()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """SIGSTOP: connections stay, nothing answers."""
+        assert self.child
+        self.child.signal(signal.SIGSTOP)
+        self.stopped = True
+
+    def cont(self) -> None:
+        assert self.child
+        self.child.signal(signal.SIGCONT)
+        self.stopped = False
+
+    def restart(self, empty: bool = False) -> None:
+        """Ends and starts it on the same address; a running server's data are saved first unless empty."""
+        if self.alive and not empty:
+            self.command("SAVE")
+        self.kill()
+        if empty:
+            for entry in ("dump.rdb", "appendonlydir", "appendonly.aof"):
+                path = os.path.join(self.folder, entry)
+                shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
+        self.start()
+
+    def close(self) -> None:
+        self.kill()
+
+    # -- questions
+
+    def command(self, *args: Any) -> Any:
+        """The reply to one command on the kit's own connection, which is made anew when it has gone."""
+        if self.connection is None:
+            self.connection = self._connect()
+        try:
+            return self.connection.command(*args)
+        except (OSError, ConnectionError):
+            self._forget_connection()
+            raise
+
+    def _connect(self) -> RespConnection:
+        connection = RespConnection(self.address)
+        if self.password is not None:
+            connection.command("AUTH", self.password)
+        return connection
+
+    def _forget_connection(self) -> None:
+        if self.connection:
+            self.connection.close()
+            self.connection = None
+
+    def flush(self) -> None:
+        self.command("FLUSHALL")
+
+    def info(self, section: Optional[str] = None) -> Dict[str, str]:
+        text = self.command("INFO", *([section] if section else [])).decode()
+        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+    def config_set(self, name: str, value: Any) -> None:
+        self.command("CONFIG", "SET", name, value)
+
+    def get(self, key: Any) -> Optional[bytes]:
+        return self.command("GET", key)
+
+    def set(self, key: Any, value: Any, px: Optional[int] = None) -> None:
+        self.command("SET", key, value, *(["PX", px] if px else []))
+
+    def pttl(self, key: Any) -> int:
+        return self.command("PTTL", key)
+
+    def keys(self) -> List[bytes]:
+        """The keys of database 0, expired ones left out."""
+        return [key for key in self.command("KEYS", "*") if self.command("EXISTS", key)]
+
+    def clients(self) -> List[Dict[str, str]]:
+        """CLIENT LIST without the kit's own connection."""
+        own = self.command("CLIENT", "ID")
+        rows = self.command("CLIENT", "LIST").decode().splitlines()
+        table = [dict(field.partition("=")[::2] for field in row.split(" ")) for row in rows]
+        return [row for row in table if int(row["id"]) != own]
+
+    def kill_clients(self) -> int:
+        """CLIENT KILL of every other connection; how many there were."""
+        return self.command("CLIENT", "KILL", "SKIPME", "yes")
+
+    def calls(self, command: str) -> int:
+        """How often a command was executed, from INFO commandstats."""
+        entry = self.info("commandstats").get("cmdstat_" + command.lower(), "calls=0,")
+        return int(entry.split(",")[0].split("=")[1])
+
+    def replica_of(self, master: Optional["Node"]) -> None:
+        """Makes it a replica and waits for the link, or a master again."""
+        if master is None:
+            self.command("REPLICAOF", "NO", "ONE")
+            return
+        if master.password is not None:
+            self.config_set("masterauth", master.password)
+        self.command("REPLICAOF", master.host, master.port)
+        eventually(lambda: self.info("replication").get("master_link_status") == "up", 20, "replication link")
+
+    # -- between cases
+
+    def reset(self) -> None:
+        """Alive, empty and configured as at the start; what cannot be mended is restarted."""
+        try:
+            if self.stopped:
+                self.cont()
+            if not self.alive:
+                raise ConnectionError("dead")
+            self._mend()
+        except (OSError, ReplyError):
+            self.restart(empty=True)
+
+    def _mend(self) -> None:
+        try:
+            self.command("SCRIPT", "KILL")
+        except ReplyError:
+            pass
+        if self.info("replication")["role"] != "master":
+            self.replica_of(None)
+        for name, value in self._config().items():
+            if self.first_config.get(name) != value:
+                self.command("CONFIG", "SET", name, self.first_config[name])
+        known = {line.split()[1] for line in self.first_users}
+        for line in self.command("ACL", "LIST"):
+            if line.split()[1] not in known:
+                self.command("ACL", "DELUSER", line.split()[1])
+        for line in set(self.first_users) - set(self.command("ACL", "LIST")):
+            self.command("ACL", "SETUSER", line.split()[1], "reset", *line.split()[2:])
+        self.command("CLIENT", "UNPAUSE")
+        self.command("FLUSHALL")
+        self.command("SCRIPT", "FLUSH")
+        self.command("CONFIG", "RESETSTAT")
+
+    def _config(self) -> Dict[bytes, bytes]:
+        flat = self.command("CONFIG", "GET", "*")
+        pairs = dict(zip(flat[::2], flat[1::2]))
+        return {name: value for name, value in pairs.items() if name.decode() not in _VOLATILE}
+
+
+class Cluster:
+    """N independent nodes in a temporary folder: a context manager, ended by pid whatever happens.
+
+    server is a program ($REDLOCK_SERVER, else redis-server); users are lines of a server's configuration
+    ("user app on >secret ~* +@all"); config holds further settings by name.
+    """
+
+    def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,
+                 users: Iterable[str] = (), cluster_enabled: bool = False,
+                 config: Optional[Mapping[str, Any]] = None) -> None:
+        server = server or os.environ.get("REDLOCK_SERVER") or "redis-server"
+        if not shutil.which(server):
+            raise RuntimeError("server %r is not installed" % server)
+        self.folder = tempfile.mkdtemp(prefix="redlock-nodes-")
+        weakref.finalize(self, _remove, self.folder, os.getpid())
+        self.nodes: List[Node] = []
+        try:
+            for index in range(n):
+                node = Node(os.path.join(self.folder, str(index)), server, config or {}, users, unix, password,
+                            cluster_enabled)
+                self.nodes.append(node)
+                node.start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def urls(self) -> List[str]:
+        return [node.url for node in self.nodes]
+
+    @property
+    def nodes_env(self) -> str:
+        """The value of REDLOCK_NODES and of the option "nodes"."""
+        return ",".join(self.urls)
+
+    @property
+    def quorum(self) -> int:
+        return len(self.nodes) // 2 + 1
+
+    def keys(self) -> Dict[bytes, List[int]]:
+        """Every key with the numbers of the live nodes that have it."""
+        found: Dict[bytes, List[int]] = {}
+        for index, node in enumerate(self.nodes):
+            for key in node.keys() if node.alive and not node.stopped else ():
+                found.setdefault(key, []).append(index)
+        return found
+
+    def no_keys(self, within_s: float = 5.0) -> None:
+        """Waits until no live node has any key."""
+        left: Dict[bytes, List[int]] = {}
+
+        def clean() -> bool:
+            left.clear()
+            left.update(self.keys())
+            return not left
+
+        try:
+            eventually(clean, within_s)
+        except AssertionError:
+            raise AssertionError("keys are left after %g s: %r" % (within_s, left)) from None
+
+    def reset(self) -> None:
+        for node in self.nodes:
+            node.reset()
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
+        _remove(self.folder, os.getpid())
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, index: int) -> Node:
+        return self.nodes[index]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

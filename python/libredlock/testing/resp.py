@@ -1,0 +1,71 @@
+"""A small RESP2 client, enough to ask a test node anything."""
+from __future__ import annotations
+
+import socket
+from typing import Any, List, Tuple, Union
+
+Address = Union[str, Tuple[str, int]]
+
+
+class ReplyError(Exception):
+    """The server answered with an error."""
+
+
+def encode(*args: Any) -> bytes:
+    """One command as RESP bytes; str, bytes, int and float arguments."""
+    parts = [a if isinstance(a, (bytes, bytearray)) else str(a).encode() for a in args]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), bytes(p)) for p in parts)
+
+
+def dial(address: Address, timeout_s: float) -> socket.socket:
+    """Connects to (host, port) or to the path of a unix socket."""
+    if isinstance(address, tuple):
+        return socket.create_connection(address, timeout_s)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class RespConnection:
+    """A connection to one server; replies are bytes, int, None or lists, errors are raised as ReplyError."""
+
+    def __init__(self, address: Address, timeout_s: float = 5.0) -> None:
+        self.sock = dial(address, timeout_s)
+        self.file = self.sock.makefile("rb")
+
+    def command(self, *args: Any) -> Any:
+        reply = self.pipeline([args])[0]
+        if isinstance(reply, ReplyError):
+            raise reply
+        return reply
+
+    def pipeline(self, commands: List[Tuple[Any, ...]]) -> List[Any]:
+        """Sends all, then reads all; error replies stand in the list."""
+        self.sock.sendall(b"".join(encode(*c) for c in commands))
+        return [self.read() for _ in commands]
+
+    def read(self) -> Any:
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the server closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest
+        if kind == b"-":
+            return ReplyError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        raise ConnectionError("not RESP2: %r" % line)
+
+    def close(self) -> None:
+        self.file.close()
+        self.sock.close()
