@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Forms that every file of the repository keeps; prints what does not, one a line."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COLUMNS = 120
+CODE = {".c", ".h", ".py", ".pyi", ".php", ".i", ".cmake", ".sh", ""}
+MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:home|root|work|Users)/\w")
+UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+
+def tracked_files():
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def problems_of_line(line, is_code):
+    if MACHINE_PATH.search(line):
+        yield "a path of one machine"
+    if line != line.rstrip():
+        yield "blanks at the end"
+    if is_code and len(line) > COLUMNS:
+        yield f"{len(line)} columns, {COLUMNS} are allowed"
+    if is_code and "\t" in line:
+        yield "a tab"
+    if UNFINISHED.search(line):
+        yield "unfinished"
+
+
+def problems_of_file(path):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    is_code = path.suffix in CODE and path.name != "LICENSE"
+    if text and not text.endswith("\n"):
+        yield len(text.splitlines()), "no newline at the end"
+    for number, line in enumerate(text.splitlines(), 1):
+        for problem in problems_of_line(line, is_code):
+            yield number, problem
+
+
+def main():
+    found = [f"{path.relative_to(ROOT)}:{number}: {problem}"
+             for path in tracked_files() for number, problem in problems_of_file(path)]
+    print("\n".join(found) if found else "lint: nothing found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
