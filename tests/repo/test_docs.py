@@ -1,0 +1,43 @@
+"""Pages that are made by a tool are current, and what the pages point at exists."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_options_page_is_current():
+    made = subprocess.run([sys.executable, ROOT / "bindings/options.py", BUILD / "libredlock.so"], check=True,
+                          capture_output=True, text=True).stdout
+    assert (ROOT / "docs/options.md").read_text() == made, "run ./dev docs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+def test_readme_begins_with_the_two_commands():
+    head = (ROOT / "README.md").read_text().splitlines()[:12]
+    assert any("./dev demo" in line for line in head) and any("./dev test" in line for line in head)
+
+
+def test_every_task_in_the_help_exists_and_the_other_way_round():
+    script = (ROOT / "dev").read_text()
+    written = set(re.findall(r"^task_(\w+)\(\)", script, re.M))
+    said = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
+    assert set(re.findall(r"^  (\w+) ", said, re.M)) == written
+
+
+def test_unknown_tasks_and_parts_are_refused():
+    for words, message in (["nonsense"], "no task 'nonsense'"), (["test", "nonsense"], "no part 'nonsense'"):
+        done = subprocess.run([ROOT / "dev", *words], capture_output=True, text=True)
+        assert done.returncode == 2 and message in done.stderr

@@ -1,0 +1,75 @@
+"""The tools that count tests and check forms: each must be able to fail."""
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/tools"))
+import lint  # noqa: E402
+import summary  # noqa: E402
+
+PASSED = '<testcase classname="a" name="one"/>'
+FAILED = '<testcase classname="a" name="two"><failure message="1 != 2"/></testcase>'
+SKIPPED = '<testcase classname="a" name="three"><skipped message="no kernel support"/></testcase>'
+
+
+def read(tmp_path, cases, status=0, allowed=()):
+    folder = tmp_path / "part"
+    folder.mkdir()
+    if cases is not None:
+        (folder / "part.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    (folder / "status").write_text(f"{status} 7\n")
+    return summary.read_part(folder, set(allowed))
+
+
+def counts(part):
+    return part.passed, len(part.failures), len(part.skips)
+
+
+def test_cases_are_counted(tmp_path):
+    part = read(tmp_path, PASSED + FAILED + SKIPPED, 1, ["no kernel support"])
+    assert counts(part) == (1, 1, 1)
+    assert part.failures == [("a::two", "1 != 2")]
+    assert part.seconds == 7
+
+
+def test_a_skip_for_an_unlisted_reason_is_a_failure(tmp_path):
+    part = read(tmp_path, PASSED + SKIPPED)
+    assert counts(part) == (1, 1, 0)
+    assert "no kernel support" in part.failures[0][1]
+
+
+def test_a_part_that_dies_is_a_failure(tmp_path):
+    assert counts(read(tmp_path, PASSED, 139)) == (1, 1, 0)
+
+
+def test_a_part_without_a_test_is_a_failure(tmp_path):
+    assert counts(read(tmp_path, None)) == (0, 1, 0)
+
+
+def test_a_torn_file_is_a_failure(tmp_path):
+    assert counts(read(tmp_path, "<testcase")) == (0, 1, 0)
+
+
+def test_the_closing_line(tmp_path):
+    for name, cases, status in ("one", PASSED, 0), ("two", PASSED + FAILED, 1):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.xml").write_text(f"<testsuite>{cases}</testsuite>")
+        (tmp_path / name / "status").write_text(f"{status} 1\n")
+    done = subprocess.run([sys.executable, ROOT / "tests/tools/summary.py", tmp_path], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "2 passed, 1 failed"
+    assert done.returncode == 1
+
+
+def test_case_reports_the_status_of_its_command(tmp_path):
+    for status in 0, 3:
+        path = tmp_path / f"{status}.xml"
+        tool = [sys.executable, ROOT / "tests/tools/case.py", "x", path]
+        done = subprocess.run([*tool, "--", "sh", "-c", f"exit {status}"])
+        assert done.returncode == (1 if status else 0)
+        assert ("ended with status 3" in path.read_text()) == (status == 3)
+
+
+def test_lint_finds_what_it_looks_for():
+    lines = ("x = '/ho" "me/somebody/file'", "blank ", "x" * 121, "a\tb", "TO" "DO later", "https://example.org/work/x")
+    assert [len(list(lint.problems_of_line(line, True))) for line in lines] == [1, 1, 1, 1, 1, 0]
