@@ -1,0 +1,138 @@
+#include "figures.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_CYCLES_PER_SECOND 200000
+
+int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+long rss_kb(void) {
+  long size = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%ld %ld", &size, &resident) != 2) die("cannot read /proc/self/statm");
+  fclose(file);
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+void die(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fprintf(stderr, "%s: ", program_invocation_short_name);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  exit(1);
+}
+
+int64_t parse_number(struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value < low || value > high)
+    argp_error(state, "--%s=%s: a whole number from %" PRId64 " to %" PRId64 " is allowed", option, text, low, high);
+  return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state) {
+  struct figures *figures = state->input;
+  switch (key) {
+  case 'c': figures->cycles_wanted = parse_number(state, "cycles", text, 1, 100000000); return 0;
+  case 's': figures->seconds = (double)parse_number(state, "milliseconds", text, 1, 3600000) / 1e3; return 0;
+  case 'w': figures->warm_cycles = parse_number(state, "warm", text, 0, 1000000); return 0;
+  case 'g': figures->gate = true; return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option options[] = {
+  {"cycles", 'c', "N", 0, "measure N cycles", 0},
+  {"milliseconds", 's', "MS", 0, "measure for MS (default 1000)", 0},
+  {"warm", 'w', "N", 0, "cycles before the measurement (default 500)", 0},
+  {"gate", 'g', NULL, 0, "after the warm-up print \"ready\" and wait for a line", 0},
+  {0},
+};
+
+const struct argp figures_argp = {.options = options, .parser = parse_option};
+
+void figures_init(struct figures *figures) {
+  memset(figures, 0, sizeof *figures);
+  figures->seconds = 1;
+  figures->warm_cycles = 500;
+}
+
+/* The latencies' pages are touched before the measurement, so that they do not look like growth. */
+static void begin(struct figures *figures) {
+  bool by_count = figures->cycles_wanted > 0;
+  figures->capacity = by_count ? figures->cycles_wanted : (int64_t)(figures->seconds * MOST_CYCLES_PER_SECOND) + 1;
+  figures->latencies_ns = malloc((size_t)figures->capacity * sizeof *figures->latencies_ns);
+  if (figures->latencies_ns == NULL) die("no memory for %" PRId64 " latencies", figures->capacity);
+  memset(figures->latencies_ns, 0xff, (size_t)figures->capacity * sizeof *figures->latencies_ns);
+  figures->rss_begin_kb = rss_kb();
+  if (figures->gate) {
+    puts("ready");
+    fflush(stdout);
+    if (getchar() == EOF) die("standard input was closed at the gate");
+  }
+  getrusage(RUSAGE_SELF, &figures->usage_begin);
+  figures->begin_ns = now_ns();
+  figures->end_ns = by_count ? INT64_MAX : figures->begin_ns + (int64_t)(figures->seconds * 1e9);
+  atomic_store(&figures->measuring, true);
+}
+
+bool figures_next(struct figures *figures) {
+  int64_t number = atomic_fetch_add(&figures->started, 1) - figures->warm_cycles;
+  if (number == 0) begin(figures);
+  if (number <= 0) return true;
+  if (figures->cycles_wanted > 0) return number < figures->cycles_wanted;
+  return !atomic_load(&figures->measuring) || now_ns() < figures->end_ns;
+}
+
+void figures_add(struct figures *figures, int64_t ns) {
+  if (!atomic_load(&figures->measuring)) return;
+  int64_t index = atomic_fetch_add(&figures->ended, 1);
+  if (index < figures->capacity) figures->latencies_ns[index] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+static int compare(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static double percentile_us(const struct figures *figures, int64_t count, int percent) {
+  return count > 0 ? figures->latencies_ns[count * percent / 100] / 1e3 : 0;
+}
+
+static double seconds_between(struct timeval from, struct timeval to) {
+  return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_usec - from.tv_usec) / 1e6;
+}
+
+void figures_print(struct figures *figures, const char *more) {
+  double wall_s = (double)(now_ns() - figures->begin_ns) / 1e9;
+  long rss_end_kb = rss_kb();
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  int64_t count = figures->ended < figures->capacity ? figures->ended : figures->capacity;
+  qsort(figures->latencies_ns, (size_t)count, sizeof *figures->latencies_ns, compare);
+  printf("{\"cycles\":%" PRId64 ",\"failed\":%" PRId64 ",\"wall_s\":%.4f,\"cycles_per_s\":%.1f,"
+         "\"p50_us\":%.2f,\"p99_us\":%.2f,\"max_us\":%.2f,\"user_s\":%.4f,\"sys_s\":%.4f,"
+         "\"rss_begin_kb\":%ld,\"rss_end_kb\":%ld,\"rss_max_kb\":%ld%s}\n",
+         figures->ended, figures->failed, wall_s, (double)figures->ended / wall_s,
+         percentile_us(figures, count, 50), percentile_us(figures, count, 99),
+         count > 0 ? figures->latencies_ns[count - 1] / 1e3 : 0,
+         seconds_between(figures->usage_begin.ru_utime, usage.ru_utime),
+         seconds_between(figures->usage_begin.ru_stime, usage.ru_stime),
+         figures->rss_begin_kb, rss_end_kb, usage.ru_maxrss, more);
+  free(figures->latencies_ns);
+}

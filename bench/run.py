@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Measures libredlock beside limit programs on five real nodes; README.md says how to read the table."""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
+from testing import Cluster  # noqa: E402
+
+NODES = 5
+IN_FLIGHT = 64
+FAULT_CYCLES = 25000
+LEASES = 10000
+LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
+                 for arg in ("--set", pair)]
+TOOL_CYCLES = (500, 2500)  # for callgrind and strace: the slope between them leaves starting and ending out
+
+Run = Dict[str, float]
+
+
+@dataclass
+class Row:
+    """One line of the table: medians of the rounds; the ratio is the median of each round's own ratio."""
+
+    axis: str
+    unit: str
+    redlock: float
+    raw: Optional[float] = None
+    hiredis: Optional[float] = None
+    ratio: Optional[float] = None
+    ratio_to: str = ""
+    goal: str = ""
+    reached: Optional[bool] = None
+    note: str = ""
+
+    def judged(self, value: float, comparison: str, bound: float) -> "Row":
+        self.goal = "%s %g" % (comparison, bound)
+        self.reached = value <= bound if comparison == "<=" else value >= bound
+        return self
+
+
+# ---- programs and tools -----------------------------------------------------------------------------------------
+
+
+class Programs:
+    """Command lines of the built programs."""
+
+    def __init__(self, build: Path, test_build: Path, cluster: Cluster) -> None:
+        self.build, self.test_build, self.cluster = build, test_build, cluster
+
+    def limit(self, name: str, *args: str) -> List[str]:
+        ports = ",".join(str(node.port) for node in self.cluster)
+        return [self._path(self.build, "limit_" + name), "--ports", ports, *args]
+
+    def cycle(self, *args: str) -> List[str]:
+        """Waiting for all is a switch of the test build alone."""
+        build = self.test_build if "--wait-all" in args else self.build
+        return [self._path(build, "cycle"), "--nodes", self.cluster.nodes_env, *args]
+
+    def leases(self, *args: str) -> List[str]:
+        return [self._path(self.build, "leases"), "--nodes", self.cluster.nodes_env, *args]
+
+    @staticmethod
+    def _path(build: Path, name: str) -> str:
+        path = build / "bench" / name
+        if not path.exists():
+            sys.exit("bench: %s is not built; ./dev bench builds what it needs" % path)
+        return str(path)
+
+
+def output_of(command: List[str]) -> Run:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit("bench: %s ended with %d: %s" % (" ".join(command), done.returncode, done.stderr.strip()))
+    return json.loads(done.stdout)
+
+
+def interleaved(rounds: int, commands: Dict[str, List[str]]) -> Dict[str, List[Run]]:
+    """Every command once a round, forwards and backwards in turns, so that a slow minute hits all of them."""
+    runs: Dict[str, List[Run]] = {name: [] for name in commands}
+    for number in range(rounds):
+        for name in list(commands)[:: 1 if number % 2 == 0 else -1]:
+            runs[name].append(output_of(commands[name]))
+    return runs
+
+
+def median(runs: List[Run], figure: str) -> float:
+    return statistics.median(run[figure] for run in runs)
+
+
+def median_ratio(runs: List[Run], base: List[Run], figure: str) -> float:
+    return statistics.median(run[figure] / other[figure] for run, other in zip(runs, base))
+
+
+def failure_note(runs: List[Run]) -> str:
+    failed = sum(int(run["failed"]) for run in runs)
+    return "%d of %d cycles failed" % (failed, sum(int(run["cycles"]) for run in runs)) if failed else ""
+
+
+def instructions(command: List[str]) -> float:
+    """User instructions of a run."""
+    return under_tool(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file={}"], command,
+                      r"Collected : (\d+)")
+
+
+def system_calls(command: List[str]) -> float:
+    return under_tool(["strace", "-f", "-c", "-U", "calls,name", "-o", "{}"], command, r"(\d+)\s+total")
+
+
+def under_tool(tool: List[str], command: List[str], figure: str) -> float:
+    """The figure in the log of a tool that watches the command; {} in its arguments is the log."""
+    with tempfile.NamedTemporaryFile("r") as log:
+        output_of([arg.format(log.name) for arg in tool] + command)
+        text = log.read()
+    found = re.search(figure, text)
+    if found is None:
+        sys.exit("bench: %s gave no figure: %s" % (tool[0], text[-300:]))
+    return float(found.group(1))
+
+
+# ---- axes -------------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """Each method in AXES measures one axis and returns its rows."""
+
+    AXES = ["sequential", "in-flight", "faults", "memory", "leases"]
+    TOOL_AXES = ["instructions", "syscalls"]
+
+    def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
+        self.programs, self.options = programs, options
+        self.time = ["--milliseconds", "300" if options.quick else "1000"]
+
+    def measure(self, axis: str) -> List[Row]:
+        return getattr(self, axis.replace("-", "_"))()
+
+    def sequential(self) -> List[Row]:
+        rows = []
+        for words, mode in (("by majority", []), ("waiting for all", ["--wait-all"])):
+            runs = self._beside_limits(1, mode, ["blocking"])
+            axis = "sequential, " + words
+            rows.append(self._row(runs, axis + ", p50", "us", "blocking", "p50_us"))
+            rows[-1].judged(rows[-1].ratio, "<=", 1.15)
+            rows.append(self._row(runs, axis + ", p99", "us", "blocking", "p99_us"))
+        return rows
+
+    def in_flight(self) -> List[Row]:
+        rows = []
+        for words, mode in (("by majority", []), ("waiting for all", ["--wait-all"])):
+            runs = self._beside_limits(IN_FLIGHT, mode, ["started", "threads"])
+            for shape, goal in (("started", 0.75), ("threads", 0.6)):
+                row = self._row(runs, "%d %s, %s" % (IN_FLIGHT, shape, words), "cycles/s", shape, "cycles_per_s")
+                rows.append(row.judged(row.ratio, ">=", goal))
+        return rows
+
+    def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str]) -> Dict[str, List[Run]]:
+        args = ["--in-flight", str(in_flight), *mode, *self.time]
+        commands = {name: self.programs.limit(name, *args) for name in ("hiredis", "raw")}
+        commands.update((shape, self.programs.cycle("--shape", shape, *args)) for shape in shapes)
+        return interleaved(self.options.rounds, commands)
+
+    @staticmethod
+    def _row(runs: Dict[str, List[Run]], axis: str, unit: str, shape: str, figure: str) -> Row:
+        return Row(axis, unit, *(median(runs[name], figure) for name in (shape, "raw", "hiredis")),
+                   ratio=median_ratio(runs[shape], runs["raw"], figure), ratio_to="raw", note=failure_note(runs[shape]))
+
+    def faults(self) -> List[Row]:
+        """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""
+        runs: Dict[str, List[Run]] = {"healthy": [], "hung": [], "killed": []}
+        for number in range(max(1, self.options.rounds // 2)):
+            for fault in list(runs)[:: 1 if number % 2 == 0 else -1]:
+                runs[fault].append(self._with_fault(fault))
+        healthy = runs["healthy"]
+        rows = [Row("all nodes healthy, p99", "us", median(healthy, "p99_us"), note=failure_note(healthy))]
+        for fault in ("hung", "killed"):
+            ratio = median_ratio(runs[fault], healthy, "p99_us")
+            row = Row("one node %s, p99" % fault, "us", median(runs[fault], "p99_us"), ratio=ratio, ratio_to="healthy",
+                      note=failure_note(runs[fault]))
+            growth_mb = max(run["rss_end_kb"] - run["rss_begin_kb"] for run in runs[fault]) / 1024
+            cycles = "%d cycles" % runs[fault][0]["cycles"]
+            rows += [row.judged(ratio, "<=", 1.15),
+                     Row("one node %s, growth" % fault, "MB", growth_mb, note=cycles).judged(growth_mb, "<=", 1)]
+        return rows
+
+    def _with_fault(self, fault: str) -> Run:
+        cycles = FAULT_CYCLES // 10 if self.options.quick else FAULT_CYCLES
+        command = self.programs.cycle("--gate", "--warm", "1000", "--cycles", str(cycles))
+        node = self.programs.cluster[NODES - 1]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                if process.stdout.readline() != "ready\n":
+                    sys.exit("bench: %s did not get ready" % " ".join(command))
+                {"healthy": lambda: None, "hung": node.stop, "killed": node.kill}[fault]()
+                output = process.communicate("\n")[0]
+            finally:
+                process.kill()
+                {"healthy": lambda: None, "hung": node.cont, "killed": node.start}[fault]()
+        if process.returncode != 0:
+            sys.exit("bench: %s ended with %d" % (" ".join(command), process.returncode))
+        return json.loads(output)
+
+    def memory(self) -> List[Row]:
+        runs = [output_of(self.programs.cycle("--warm", "0", "--cycles", "1000")) for _ in range(3)]
+        limit = [output_of(self.programs.limit("hiredis", "--warm", "0", "--cycles", "1000")) for _ in range(3)]
+        used_mb = max(run["rss_end_kb"] for run in runs) / 1024
+        row = Row("memory of a process with one client", "MB", used_mb,
+                  hiredis=max(run["rss_end_kb"] for run in limit) / 1024, note="after 1000 cycles")
+        return [row.judged(used_mb, "<=", 4)]
+
+    def leases(self) -> List[Row]:
+        hold_s = self.options.lease_seconds or (12 if self.options.quick else 30)
+        run = output_of(self.programs.leases(*LEASE_OPTIONS, "--leases", str(LEASES), "--hold", str(hold_s * 1000)))
+        share, lost = run["share_of_core"] * 100, run["lost"]
+        what = "%d renewed leases of 10 s" % LEASES
+        return [Row(what + ", CPU", "% of a core", share, note="for %d s" % hold_s).judged(share, "<=", 5),
+                Row(what + ", lost", "leases", lost).judged(lost, "<=", 0)]
+
+    def instructions(self) -> List[Row]:
+        return self._per_cycle("instructions", instructions, goals=(20000, 10000))
+
+    def syscalls(self) -> List[Row]:
+        return self._per_cycle("system calls", system_calls, goals=(26, 0.6))
+
+    def _per_cycle(self, unit: str, tool: Any, goals: Any) -> List[Row]:
+        rows = []
+        for in_flight, shape, goal in ((1, "blocking", goals[0]), (IN_FLIGHT, "started", goals[1]),
+                                       (IN_FLIGHT, "threads", goals[1])):
+            args = ["--in-flight", str(in_flight)]
+            redlock = self._slope(tool, self.programs.cycle("--shape", shape, *args))
+            raw, hiredis = (self._slope(tool, self.programs.limit(name, *args)) for name in ("raw", "hiredis"))
+            axis = "%s per cycle, %d %s" % (unit, in_flight, shape)
+            rows.append(Row(axis, "", redlock, raw, hiredis, redlock / raw, "raw").judged(redlock, "<=", goal))
+        return rows
+
+    @staticmethod
+    def _slope(tool: Any, command: List[str]) -> float:
+        low, high = (tool(command + ["--cycles", str(cycles)]) for cycles in TOOL_CYCLES)
+        return (high - low) / (TOOL_CYCLES[1] - TOOL_CYCLES[0])
+
+
+# ---- the machine ------------------------------------------------------------------------------------------------
+
+
+def idle_ticks() -> Dict[int, int]:
+    lines = Path("/proc/stat").read_text().splitlines()
+    cores = {int(m.group(1)): line for line in lines if (m := re.match(r"cpu(\d+) ", line))}
+    return {core: int(line.split()[4]) for core, line in cores.items() if core in os.sched_getaffinity(0)}
+
+
+def idlest_core() -> int:
+    before = idle_ticks()
+    time.sleep(0.5)
+    after = idle_ticks()
+    return max(after, key=lambda core: after[core] - before[core])
+
+
+def machine(core: int) -> Dict[str, Any]:
+    server = subprocess.run(["redis-server", "--version"], stdout=subprocess.PIPE, text=True).stdout
+    return {"pinned_to_core": core, "cores": os.cpu_count(), "load": os.getloadavg()[0],
+            "server": re.search(r"v=(\S+)", server).group(1)}
+
+
+# ---- output -----------------------------------------------------------------------------------------------------
+
+
+def number(value: Optional[float]) -> str:
+    if value is None:
+        return ""
+    return "%.0f" % value if abs(value) >= 1000 else "%.4g" % value
+
+
+def table(rows: List[Row]) -> str:
+    head = ["", "unit", "redlock", "raw", "hiredis", "ratio", "", "goal", "reached", ""]
+    lines = [[row.axis, row.unit, number(row.redlock), number(row.raw), number(row.hiredis),
+              "" if row.ratio is None else "%.3f" % row.ratio, "of " + row.ratio_to if row.ratio_to else "", row.goal,
+              {True: "yes", False: "NO", None: ""}[row.reached], row.note] for row in rows]
+    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+    right = {2, 3, 4, 5}
+    cells = lambda line: (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths)))
+    return "\n".join("  ".join(cells(line)).rstrip() for line in [head, *lines])
+
+
+def parse_options() -> argparse.Namespace:
+    build = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build" / "release"))
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="3 short rounds: a rough look")
+    parser.add_argument("--only", action="append", metavar="AXIS", choices=Bench.AXES + Bench.TOOL_AXES,
+                        help="only this axis (several times for more): " + ", ".join(Bench.AXES + Bench.TOOL_AXES))
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each comparison (default 7)")
+    parser.add_argument("--lease-seconds", type=int, metavar="S", help="how long the leases are held (default 30)")
+    parser.add_argument("--instructions", action="store_true", help="also count instructions with valgrind")
+    parser.add_argument("--syscalls", action="store_true", help="also count system calls with strace")
+    parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--build", type=Path, default=build, metavar="DIR", help="release build (default %(default)s)")
+    parser.add_argument("--test-build", type=Path, default=ROOT / "build" / "testbuild", metavar="DIR",
+                        help="test build (default %(default)s)")
+    options = parser.parse_args()
+    options.rounds = (3 if options.quick else 7) if options.rounds is None else options.rounds
+    if options.rounds < 1:
+        parser.error("--rounds is %d; allowed: 1 and more" % options.rounds)
+    if options.core is not None and options.core not in os.sched_getaffinity(0):
+        parser.error("--core is %d; allowed: %s" % (options.core, sorted(os.sched_getaffinity(0))))
+    options.axes = options.only or list(Bench.AXES)
+    options.axes += [axis for axis in Bench.TOOL_AXES if getattr(options, axis) and axis not in options.axes]
+    for axis, tool in (("instructions", "valgrind"), ("syscalls", "strace")):
+        if axis in options.axes and shutil.which(tool) is None:
+            parser.error("%s needs %s, which is not installed" % (axis, tool))
+    return options
+
+
+def main() -> None:
+    options = parse_options()
+    core = idlest_core() if options.core is None else options.core
+    os.sched_setaffinity(0, {core})  # what is started from here on inherits it
+    rows: List[Row] = []
+    with Cluster(NODES) as cluster:
+        bench = Bench(Programs(options.build, options.test_build, cluster), options)
+        for axis in options.axes:
+            print("bench: measuring %s" % axis, file=sys.stderr)
+            rows += bench.measure(axis)
+    if options.json:
+        report = {"machine": machine(core), "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
+        print(json.dumps(report, indent=1))
+    else:
+        print("\n" + table(rows))
+        print("\nredis %(server)s, everything on core %(pinned_to_core)d of %(cores)d, load %(load).2f" % machine(core))
+
+
+if __name__ == "__main__":
+    main()
