@@ -33,8 +33,8 @@ def words_of(element):
     return (element.get("message") or element.text or "no words").strip()
 
 
-def count_case(part, case):
-    name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
+def count_case(part, case, path):
+    name = (case.get("classname") or path.stem) + "::" + case.get("name")
     bad = [element for element in case if element.tag in ("failure", "error")]
     skipped = case.find("skipped")
     if bad:
@@ -52,7 +52,7 @@ def count_file(part, path):
         part.failures.append((path.name, f"is no JUnit file: {error}"))
         return
     for case in root.iter("testcase"):
-        count_case(part, case)
+        count_case(part, case, path)
 
 
 def read_part(folder, allowed):
