@@ -41,11 +41,14 @@ def refused_words(program, **environment):
 def test_files(prefix):
     installed = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     wanted = {"include/redlock.h", "lib/libredlock.a", "lib/libredlock.so", "lib/libredlock.so.0",
-              "lib/pkgconfig/libredlock.pc", "lib/cmake/libredlock/libredlock-config.cmake"}
+              "bin/redlock", "lib/pkgconfig/libredlock.pc", "lib/cmake/libredlock/libredlock-config.cmake"}
     assert wanted <= installed
     allowed = ("include/redlock.h", "lib/libredlock.", "lib/pkgconfig/", "lib/cmake/libredlock/", "bin/redlock")
     assert [name for name in sorted(installed) if not name.startswith(allowed)] == []
-    assert ((prefix / "bin/redlock").exists()) == ((ROOT / "core/cli/main.c").exists())
+
+
+def test_the_command_finds_its_library(prefix):
+    assert run(prefix / "bin/redlock", "--version").startswith("redlock ")
 
 
 def test_shared_through_pkg_config(prefix, tmp_path):
