@@ -15,5 +15,5 @@ from .proxy import BOTH, DOWN, UP, BlackHole, Proxy
 from .resp import ReplyError, RespConnection, encode
 from .wait import eventually
 
-__all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node", "Proxy",
-           "ReplyError", "RespConnection", "bulk", "encode", "eventually", "free_port"]
+__all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node",
+           "Proxy", "ReplyError", "RespConnection", "bulk", "encode", "eventually", "free_port"]

@@ -1,6 +1,7 @@
 """A scripted server for replies that a real one cannot be made to give."""
 from __future__ import annotations
 
+import hashlib
 import itertools
 import socket
 import struct
@@ -128,10 +129,11 @@ class FakeServer:
         if name == "INFO":
             return _bulk(self.info().encode())
         if name == "SCRIPT" and sub == b"LOAD":
-            import hashlib
             return _bulk(hashlib.sha1(args[2]).hexdigest().encode())
         if name in ("EVALSHA", "EVAL"):
-            return b":1\r\n"
+            return _script_reply(args)
+        if name == "GETRANGE":
+            return _bulk(b"")
         if name == "PTTL":
             return b":-2\r\n"
         if name == "GET":
@@ -164,6 +166,12 @@ def _array(*items: Any) -> bytes:
         parts.append(b":%d\r\n" % item if isinstance(item, int) else _array(*item) if isinstance(item, list)
                      else _bulk(item))
     return b"".join(parts)
+
+
+def _script_reply(args: List[bytes]) -> bytes:
+    """1 for a release (keys, token); as many 1 as keys for an extension (keys, ttl, tokens)."""
+    keys = int(args[2])
+    return b":1\r\n" if len(args) - 3 == 2 * keys else _array(*[1] * keys)
 
 
 def _read_command(lines: Any) -> Optional[List[bytes]]:

@@ -1,4 +1,4 @@
-"""Child processes that never outlive the test run: ended by pid on close, at exit, and by the kernel if we are killed."""
+"""Child processes that never outlive us: ended by pid on close, at exit, and by the kernel if we are killed."""
 from __future__ import annotations
 
 import atexit

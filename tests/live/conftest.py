@@ -1,0 +1,31 @@
+"""Fixtures of the live tests: real nodes, and clients that are freed whatever happens."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
+
+import rl  # noqa: E402
+from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster  # noqa: E402, F401
+
+
+@pytest.fixture
+def make_client():
+    """rl.Client with calm time-outs; options override them."""
+    made = []
+
+    def make(nodes=None, **options):
+        client = rl.Client(nodes, **dict(rl.CALM, **options))
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.free()
+
+
+@pytest.fixture
+def client(nodes, make_client):
+    """A client of the session's five nodes."""
+    return make_client(nodes.urls)

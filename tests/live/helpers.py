@@ -1,0 +1,90 @@
+"""What several test files share."""
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import rl
+from testing import eventually
+
+HERE = Path(__file__).parent
+FOREIGN = "f" * 40
+
+
+def occupy(nodes, resource="r", ttl_ms=30000, token=FOREIGN):
+    """Somebody else's key on these nodes."""
+    for node in nodes:
+        node.set(resource, token, px=ttl_ms)
+
+
+def spin(client, condition, within_s=10, what=""):
+    """Runs the client's started work until the condition is true: its value."""
+    def look():
+        select.select([client.fd], [], [], 0.001)
+        client.process()
+        return condition()
+
+    return eventually(look, within_s, what)
+
+
+def finish(lock, within_s=10):
+    """Runs the operation in flight to its end: its status."""
+    spin(lock.client, lambda: lock.status != rl.PENDING, within_s, "the operation ends")
+    return lock.status
+
+
+def held_everywhere(lock, nodes):
+    """Waits until every node has the lock's key."""
+    spin(lock.client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="all nodes granted")
+
+
+class Call(threading.Thread):
+    """A blocking call in a thread of its own; join() gives its result."""
+
+    def __init__(self, function, *args):
+        super().__init__(daemon=True)
+        self.function, self.args, self.result, self.error = function, args, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.function(*self.args)
+        except BaseException as error:  # for the test's thread
+            self.error = error
+
+    def join(self, within_s=30):
+        super().join(within_s)
+        assert not self.is_alive(), "the call does not return"
+        if self.error:
+            raise self.error
+        return self.result
+
+
+def python(code, *args, **popen):
+    """A Python process that has rl as its name space and ends with its code."""
+    prologue = "import sys; sys.path[:0] = [%r]; import rl, os; from rl import *\n" % str(HERE)
+    return subprocess.Popen([sys.executable, "-c", prologue + code, *map(str, args)], stdout=subprocess.PIPE,
+                            text=True, **popen)
+
+
+def run_python(code, *args, within_s=30):
+    """Its output; it has to end with status 0."""
+    process = python(code, *args)
+    try:
+        out, _ = process.communicate(timeout=within_s)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, out
+    return out
+
+
+def lapse(lock, within_s=10):
+    """Waits, without running the client, until the lock's validity is over."""
+    eventually(lambda: lock.validity_ms == 0, within_s, "the lease lapses")
+
+
+def now_ms():
+    return time.clock_gettime(time.CLOCK_BOOTTIME) * 1000

@@ -1,0 +1,233 @@
+"""The shared library through cffi, as thin as it goes: tests call what C programs call."""
+import contextlib
+import enum
+import json
+import os
+import sys
+import weakref
+from pathlib import Path
+
+import cffi
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = os.environ.get("REDLOCK_LIBRARY") or str(ROOT / "build/dev/libredlock.so")
+
+sys.path.insert(0, str(ROOT / "bindings"))
+import cdef  # noqa: E402
+
+ffi = cffi.FFI()
+ffi.cdef(cdef.declarations())
+lib = ffi.dlopen(LIBRARY)
+
+
+def _enum(title, tag):
+    values = ffi.typeof("enum " + tag).relements
+    return enum.IntEnum(title, {name.split("REDLOCK_", 1)[1]: value for name, value in values.items()})
+
+
+Status = _enum("Status", "redlock_status")
+State = enum.IntEnum("State", {name.replace("STATE_", ""): value for name, value in
+                               _enum("State", "redlock_state").__members__.items()})
+Operation = _enum("Operation", "redlock_operation")
+OK, PENDING, BUSY, NO_QUORUM, TIMED_OUT = (Status.OK, Status.PENDING, Status.BUSY, Status.NO_QUORUM, Status.TIMED_OUT)
+CANCELLED, LOST, NOT_HELD, LIMIT, FORKED = (Status.CANCELLED, Status.LOST, Status.NOT_HELD, Status.LIMIT, Status.FORKED)
+IN_FLIGHT, INVALID, REFUSED_CONFIG = Status.IN_FLIGHT, Status.INVALID, Status.REFUSED_CONFIG
+UNREACHABLE, INTERNAL = Status.UNREACHABLE, Status.INTERNAL
+HELD, FREE, ADOPTED = State.HELD, State.FREE, State.ADOPTED
+ACQUIRE, EXTEND, RELEASE, INSPECT = Operation.ACQUIRE, Operation.EXTEND, Operation.RELEASE, Operation.INSPECT
+
+WORDS, TTL_MS, TOKEN = lib.REDLOCK_ANSWER_WORDS, lib.REDLOCK_ANSWER_TTL_MS, lib.REDLOCK_ANSWER_TOKEN
+
+# Generous where the time-out is not the subject: the machine may be busy.
+CALM = {"ttl_ms": 8000, "node_timeout_ms": 2000, "connect_timeout_ms": 5000}
+
+
+def short(ttl_ms):
+    """Options for a lease whose lapse is the subject."""
+    return {"ttl_ms": ttl_ms, "node_timeout_ms": ttl_ms // 4, "min_validity_ms": 1}
+
+
+def text(call, *args):
+    """The whole of a text that `call` copies."""
+    size = 256
+    while True:
+        buf = ffi.new("char[]", size)
+        length = call(*args, buf, size)
+        if length < 0:
+            raise ValueError(Status(-length).name)
+        if length < size:
+            return ffi.buffer(buf, length)[:].decode("utf-8", "surrogateescape")
+        size = length + 1
+
+
+def _bytes(value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+class Client:
+    """redlock_client; opened unless open=False. Every option that is set has to be taken, unless open=False."""
+
+    def __init__(self, nodes=None, open=True, **options):
+        self.handle = lib.redlock_client_new()
+        assert self.handle
+        self.locks = weakref.WeakSet()
+        if nodes is not None:
+            options = dict({"nodes": nodes if isinstance(nodes, str) else ",".join(nodes)}, **options)
+        for name, value in options.items():
+            status = self.set(name, value)
+            assert status == OK, (status, self.message)
+        if open:
+            status = self.open()
+            assert status == OK, (status, self.message)
+
+    def set(self, name, value):
+        return Status(lib.redlock_client_set(self.handle, _bytes(name), _bytes(value)))
+
+    def get(self, name):
+        return text(lib.redlock_client_get, self.handle, _bytes(name))
+
+    def open(self):
+        return Status(lib.redlock_client_open(self.handle))
+
+    @property
+    def message(self):
+        return text(lib.redlock_client_message, self.handle)
+
+    @property
+    def fd(self):
+        return lib.redlock_client_fd(self.handle)
+
+    def process(self):
+        return Status(lib.redlock_client_process(self.handle))
+
+    def next(self):
+        """The next tag, or None."""
+        tag = ffi.new("uint64_t *")
+        return tag[0] if lib.redlock_client_next(self.handle, tag) == 1 else None
+
+    def drain(self, limit_ms=-1):
+        return Status(lib.redlock_client_drain(self.handle, limit_ms))
+
+    def events(self):
+        """All events that are queued, parsed."""
+        found = []
+        while True:
+            line = text(lib.redlock_client_event, self.handle)
+            if not line:
+                return found
+            found.append(json.loads(line))
+
+    def describe(self):
+        return json.loads(text(lib.redlock_client_describe, self.handle))
+
+    @property
+    def node_count(self):
+        return lib.redlock_client_node_count(self.handle)
+
+    def node_name(self, node):
+        return text(lib.redlock_client_node_name, self.handle, node)
+
+    def lock(self, resource="r", **options):
+        lock = Lock(self, resource)
+        for name, value in options.items():
+            status = lock.set(name, value)
+            assert status == OK, (status, lock.message)
+        return lock
+
+    def free(self):
+        """The locks first, as most programs do."""
+        for lock in list(self.locks):
+            lock.free()
+        self.free_alone()
+
+    def free_alone(self):
+        handle, self.handle = self.handle, ffi.NULL
+        lib.redlock_client_free(handle)
+
+
+class Lock:
+    """redlock_lock. acquire makes one attempt unless told to wait."""
+
+    def __init__(self, client, resource):
+        data = _bytes(resource)
+        self.client = client
+        self.handle = lib.redlock_lock_new(client.handle, data, len(data))
+        assert self.handle
+        client.locks.add(self)
+
+    def set(self, name, value):
+        return Status(lib.redlock_lock_set(self.handle, _bytes(name), _bytes(value)))
+
+    def get(self, name):
+        return text(lib.redlock_lock_get, self.handle, _bytes(name))
+
+    def set_tag(self, tag):
+        return Status(lib.redlock_lock_set_tag(self.handle, tag))
+
+    def acquire(self, wait_ms=0):
+        return Status(lib.redlock_lock_acquire(self.handle, wait_ms))
+
+    def extend(self, ttl_ms=0):
+        return Status(lib.redlock_lock_extend(self.handle, ttl_ms))
+
+    def release(self):
+        return Status(lib.redlock_lock_release(self.handle))
+
+    def start(self, operation, arg=0):
+        return Status(lib.redlock_lock_start(self.handle, operation, arg))
+
+    @property
+    def status(self):
+        return Status(lib.redlock_lock_status(self.handle))
+
+    def wait(self, limit_ms=30000):
+        return Status(lib.redlock_lock_wait(self.handle, limit_ms))
+
+    def cancel(self):
+        return Status(lib.redlock_lock_cancel(self.handle))
+
+    @property
+    def state(self):
+        return State(lib.redlock_lock_state(self.handle))
+
+    @property
+    def validity_ms(self):
+        return lib.redlock_lock_validity_ms(self.handle)
+
+    @property
+    def token(self):
+        return text(lib.redlock_lock_token, self.handle)
+
+    def adopt(self, token):
+        return Status(lib.redlock_lock_adopt(self.handle, _bytes(token)))
+
+    def detach(self):
+        return Status(lib.redlock_lock_detach(self.handle))
+
+    def vote(self, node):
+        return Status(lib.redlock_lock_vote(self.handle, node))
+
+    @property
+    def votes(self):
+        return [self.vote(node) for node in range(self.client.node_count)]
+
+    def answer(self, node, field=WORDS):
+        return text(lib.redlock_lock_answer, self.handle, node, field)
+
+    @property
+    def message(self):
+        return text(lib.redlock_lock_message, self.handle)
+
+    def free(self):
+        handle, self.handle = self.handle, ffi.NULL
+        lib.redlock_lock_free(handle)
+
+
+@contextlib.contextmanager
+def opened(nodes, **options):
+    """A client for a with block, calm unless told otherwise."""
+    client = Client(nodes, **dict(CALM, **options))
+    try:
+        yield client
+    finally:
+        client.free()

@@ -1,0 +1,140 @@
+"""The cluster kit itself: a fault that does not happen would make other tests pass for nothing."""
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from testing import (CLOSE, HOLD, BlackHole, Cluster, FakeServer, Proxy, ReplyError, RespConnection, encode,
+                     eventually)
+
+KIT = Path(__file__).resolve().parents[2] / "python" / "libredlock"
+
+
+def test_reset_brings_everything_back(nodes):
+    nodes[0].set("k", "v")
+    nodes[1].kill()
+    nodes[2].stop()
+    nodes[3].config_set("maxmemory", 1000000)
+    nodes[4].replica_of(nodes[0])
+    nodes[3].command("ACL", "SETUSER", "someone", "on")
+    nodes.reset()
+    assert nodes.keys() == {} and all(node.alive for node in nodes)
+    assert nodes[2].command("PING") == b"PONG"
+    assert nodes[3].command("CONFIG", "GET", "maxmemory")[1] == b"0"
+    assert nodes[4].info("replication")["role"] == "master"
+    assert nodes[3].command("ACL", "USERS") == [b"default"]
+
+
+def test_restart_with_and_without_data(nodes):
+    nodes[0].set("k", "v")
+    port, run_id = nodes[0].port, nodes[0].info("server")["run_id"]
+    nodes[0].restart()
+    assert (nodes[0].get("k"), nodes[0].port) == (b"v", port)
+    assert nodes[0].info("server")["run_id"] != run_id
+    nodes[0].restart(empty=True)
+    assert nodes[0].get("k") is None
+
+
+def test_nodes_end_with_their_owner(tmp_path):
+    """The owner is killed, not asked."""
+    owner = subprocess.Popen([sys.executable, "-m", "testing", "-n", "2"], cwd=tmp_path, stdout=subprocess.PIPE,
+                             text=True, env=dict(os.environ, PYTHONPATH=str(KIT), TMPDIR=str(tmp_path)))
+    line = owner.stdout.readline()
+    assert line.startswith("REDLOCK_NODES=redis://127.0.0.1:")
+    ports = [int(url.rsplit(":", 1)[1]) for url in line.strip().split("=")[1].split(",")]
+    assert RespConnection(("127.0.0.1", ports[0])).command("PING") == b"PONG"
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+
+    def refused():
+        for port in ports:
+            try:
+                RespConnection(("127.0.0.1", port)).close()
+                return False
+            except ConnectionError:
+                pass
+        return True
+
+    eventually(refused)
+
+
+def test_command_runs_with_nodes_and_leaves_nothing(tmp_path):
+    job = ["sh", "-c", "echo $REDLOCK_NODES; exit 3"]
+    done = subprocess.run([sys.executable, "-m", "testing", "-n", "1", "--exec", *job], capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(KIT), TMPDIR=str(tmp_path)))
+    assert done.returncode == 3 and done.stdout.startswith("redis://127.0.0.1:")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_server_is_named():
+    with pytest.raises(RuntimeError, match="no-such-server"):
+        Cluster(1, server="no-such-server")
+
+
+def test_proxy_delivers_late(nodes):
+    with Proxy(nodes[0]) as proxy:
+        connection = RespConnection((proxy.host, proxy.port))
+        assert connection.command("PING") == b"PONG"
+        proxy.hold()
+        connection.sock.sendall(encode("SET", "k", "v"))
+        eventually(proxy.held_bytes)
+        proxy.drop(late=True)
+        with pytest.raises(OSError):
+            connection.read()
+        assert nodes[0].get("k") is None
+        proxy.deliver()
+        eventually(lambda: nodes[0].get("k") == b"v")
+
+
+def test_proxy_holds_from_a_pattern_on(nodes):
+    with Proxy(nodes[0]) as proxy:
+        connection = RespConnection((proxy.host, proxy.port))
+        proxy.when("SET", proxy.hold)
+        assert connection.command("GET", "k") is None
+        connection.sock.sendall(encode("SET", "k", "v"))
+        eventually(lambda: b"SET" in proxy.held_bytes("up"))
+        assert nodes[0].get("k") is None
+        proxy.go()
+        assert connection.read() == b"OK"
+        connection.close()
+        eventually(lambda: proxy.connections == 0)
+
+
+def test_proxy_swallows_refuses_and_drops(nodes):
+    with Proxy(nodes[0]) as proxy:
+        connection = RespConnection((proxy.host, proxy.port), timeout_s=0.2)
+        proxy.black_hole()
+        with pytest.raises(OSError):
+            connection.command("SET", "k", "v")
+        assert nodes[0].get("k") is None
+        proxy.go()
+        proxy.refuse()
+        with pytest.raises(OSError):
+            RespConnection((proxy.host, proxy.port)).command("PING")
+        proxy.go()
+        other = RespConnection((proxy.host, proxy.port))
+        assert other.command("PING") == b"PONG"
+        proxy.drop()
+        with pytest.raises(OSError):
+            other.command("PING")
+
+
+def test_black_hole_answers_nothing():
+    with BlackHole() as hole, pytest.raises(OSError, match="timed out"):
+        RespConnection((hole.host, hole.port), timeout_s=0.2)
+
+
+def test_fake_server_follows_its_script():
+    with FakeServer({"SET": [b"+OK\r\n", (b"-ER", b"R x\r\n")], "GET": (HOLD, b"$1\r\nv\r\n"), "QUIT": CLOSE}) as fake:
+        connection = RespConnection((fake.host, fake.port))
+        assert connection.command("SET", "k", "v") == b"OK"
+        for _ in range(2):
+            with pytest.raises(ReplyError, match="ERR x"):
+                connection.command("SET", "k", "v")
+        fake.let_go()
+        assert connection.command("GET", "k") == b"v"
+        with pytest.raises(OSError):
+            connection.command("QUIT")
+        assert fake.count("set") == 3 and fake.seen[0] == [b"SET", b"k", b"v"]
