@@ -30,6 +30,15 @@ def test_readme_begins_with_the_two_commands():
     assert any("./dev demo" in line for line in head) and any("./dev test" in line for line in head)
 
 
+def test_readme_code_compiles(tmp_path):
+    code = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    includes, statements = code.split("\n", 1)
+    source = tmp_path / "readme.c"
+    source.write_text(f"{includes}\nvoid work(void), complain(void);\nint main(void) {{\n{statements}}}\n")
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/core/include", source],
+                   check=True)
+
+
 def test_every_task_in_the_help_exists_and_the_other_way_round():
     script = (ROOT / "dev").read_text()
     written = set(re.findall(r"^task_(\w+)\(\)", script, re.M))
