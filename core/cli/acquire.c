@@ -1,0 +1,35 @@
+/* acquire.c - redlock acquire RESOURCE */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int print_token(const struct session *session)
+{
+  if (session->args->json)
+    return print_json(report_json(session, REDLOCK_OK));
+  char *token = lock_token(session->lock);
+  bool failed = printf("%s\n", token) < 0;
+  free(token);
+  return flush_answer(failed);
+}
+
+/* A token that nobody could read would only keep others out, so then the lock is not left behind. */
+static int hand_over(const struct session *session)
+{
+  int failed = print_token(session);
+  if (!failed)
+    redlock_lock_detach(session->lock);
+  return failed;
+}
+
+int acquire_main(const struct args *args)
+{
+  struct session session;
+  int code = session_open(&session, args);
+  if (code == 0) {
+    int status = session_operate(&session, REDLOCK_ACQUIRE, -2);
+    code = status == REDLOCK_OK ? hand_over(&session) : report_failure(&session, status);
+  }
+  return session_close(&session, code);
+}

@@ -1,0 +1,236 @@
+/* args.c - reads a command line. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <popt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DURATIONS "allowed are durations such as 500ms, 30s, 2m, 1h"
+
+struct parser {
+  poptContext context;
+  struct poptOption *flags;
+  const char **argv;
+  char *name;
+};
+
+static const char *flag_of(const struct parser *parser, int value)
+{
+  const struct poptOption *flag = parser->flags;
+  while (flag->val != value)
+    flag++;
+  return flag->longName;
+}
+
+static void add_setting(struct args *args, const char *option, const char *flag, const char *given, char *value)
+{
+  size_t size = (args->setting_count + 1) * sizeof *args->settings;
+  args->settings = must(realloc(args->settings, size));
+  args->settings[args->setting_count++] =
+      (struct setting){.option = option, .flag = format("--%s%s%s", flag, *given ? " " : "", given), .value = value};
+}
+
+static int read_option(struct args *args, const struct parser *parser, int value, const char *given)
+{
+  int index = (value - FLAG_OPTION) / 2;
+  bool negated = (value - FLAG_OPTION) % 2 == 1;
+  const char *option = redlock_option_at(index, REDLOCK_OPTION_NAME);
+  const char *flag = flag_of(parser, value);
+  if (given == NULL) {
+    add_setting(args, option, flag, "", format(negated ? "false" : "true"));
+    return 0;
+  }
+  bool as_given = !option_is(index, REDLOCK_OPTION_UNIT, "ms") || strcmp(given, "auto") == 0;
+  if (as_given) {
+    add_setting(args, option, flag, given, format("%s", given));
+    return 0;
+  }
+  int64_t ms = duration_parse(given);
+  if (ms < -1)
+    return fail(EXIT_USAGE, "--%s %s: not a duration; " DURATIONS, flag, given);
+  add_setting(args, option, flag, given, format("%" PRId64, ms));
+  return 0;
+}
+
+static int read_busy_exit(struct args *args, const char *given)
+{
+  char *end;
+  long code = strtol(given, &end, 10);
+  if (*given == '\0' || *end != '\0' || code < 0 || code > 255)
+    return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
+  args->busy_exit = (int)code;
+  return 0;
+}
+
+static int read_kill_after(struct args *args, const char *given)
+{
+  args->kill_after_ms = duration_parse(given);
+  if (args->kill_after_ms >= 0)
+    return 0;
+  return fail(EXIT_USAGE, "--kill-after %s: not a duration; " DURATIONS, given);
+}
+
+static void add_nodes(struct args *args, const char *given)
+{
+  char *before = args->nodes;
+  args->nodes = before == NULL ? format("%s", given) : format("%s,%s", before, given);
+  free(before);
+}
+
+static int read_flag(struct args *args, const struct parser *parser, int value, const char *given)
+{
+  switch (value) {
+    case FLAG_JSON: args->json = true; return 0;
+    case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
+    case FLAG_KILL_AFTER: return read_kill_after(args, given);
+    case FLAG_NODES: add_nodes(args, given); return 0;
+    default: return read_option(args, parser, value, given);
+  }
+}
+
+static int refuse_flag(const struct parser *parser, int error)
+{
+  char *given = format("%s", poptBadOption(parser->context, POPT_BADOPTION_NOALIAS));
+  given[strcspn(given, "=")] = '\0';
+  const char *known = flag_nearest(parser->flags, given + strspn(given, "-"));
+  if (error == POPT_ERROR_NOARG)
+    fail(EXIT_USAGE, "%s: its value is missing", given);
+  else if (error != POPT_ERROR_BADOPT)
+    fail(EXIT_USAGE, "%s: %s", given, poptStrerror(error));
+  else if (known == NULL)
+    fail(EXIT_USAGE, "%s has no option %s; see --help", parser->name, given);
+  else
+    fail(EXIT_USAGE, "%s has no option %s; did you mean --%s?", parser->name, given, known);
+  free(given);
+  return EXIT_USAGE;
+}
+
+static int read_flags(struct args *args, const struct parser *parser, bool *done)
+{
+  int value;
+  while ((value = poptGetNextOpt(parser->context)) > 0) {
+    if (value == FLAG_HELP) {
+      *done = true;
+      return 0;
+    }
+    char *given = poptGetOptArg(parser->context);
+    int refused = read_flag(args, parser, value, given);
+    free(given);
+    if (refused)
+      return refused;
+  }
+  return value == -1 ? 0 : refuse_flag(parser, value);
+}
+
+static int count_of(const char *const *words)
+{
+  int count = 0;
+  while (words != NULL && words[count] != NULL)
+    count++;
+  return count;
+}
+
+/* A resource that begins with a dash stands behind a `--` of its own: redlock run -- -x -- CMD. */
+static int read_job(struct args *args, const struct parser *parser)
+{
+  char **job = args->job;
+  if (args->resource == NULL && job != NULL && job[0] != NULL && job[1] != NULL && strcmp(job[1], "--") == 0) {
+    args->resource = job[0];
+    args->job = job = job + 2;
+  }
+  const char *missing = "RESOURCE";
+  if (args->resource != NULL)
+    missing = job == NULL ? "-- before CMD" : "CMD";
+  if (args->resource != NULL && job != NULL && job[0] != NULL)
+    return 0;
+  return fail(EXIT_USAGE, "%s is missing; usage: %s %s", missing, parser->name, args->command->operands);
+}
+
+static int read_operands(struct args *args, const struct parser *parser)
+{
+  const char *const *operands = (const char *const *)poptGetArgs(parser->context);
+  bool wants_token = args->command->main == extend_main || args->command->main == release_main;
+  int count = count_of(operands), wanted = wants_token ? 2 : 1;
+  bool lacks_dashes = args->command->main == run_main && args->job == NULL;
+  if (count > wanted && !lacks_dashes)
+    return fail(EXIT_USAGE, "'%s' is one operand too many; usage: %s %s", operands[wanted], parser->name,
+                args->command->operands);
+  if (count > 0)
+    args->resource = operands[0];
+  if (args->command->main == run_main)
+    return read_job(args, parser);
+  if (count < wanted)
+    return fail(EXIT_USAGE, "%s is missing; usage: %s %s", count == 0 ? "RESOURCE" : "TOKEN", parser->name,
+                args->command->operands);
+  if (wants_token)
+    args->token = operands[1];
+  return 0;
+}
+
+/* Cuts CMD off at the `--` in front of it, so that its own flags are not read. */
+static void cut_job(struct args *args, int *argc, char **argv)
+{
+  int cut = 0;
+  while (cut < *argc && strcmp(argv[cut], "--") != 0)
+    cut++;
+  if (cut == *argc)
+    return;
+  args->job = argv + cut + 1;
+  *argc = cut;
+}
+
+static struct parser *parser_new(const struct command *command, int argc, char **argv)
+{
+  struct parser *parser = must(calloc(1, sizeof *parser));
+  parser->name = format("redlock %s", command->name);
+  parser->argv = must(calloc((size_t)argc + 2, sizeof *parser->argv));
+  parser->argv[0] = parser->name;
+  for (int i = 0; i < argc; i++)
+    parser->argv[i + 1] = argv[i];
+  parser->flags = flags_new(command);
+  parser->context = must(poptGetContext(parser->name, argc + 1, parser->argv, parser->flags, 0));
+  poptSetOtherOptionHelp(parser->context, command->operands);
+  return parser;
+}
+
+static void print_help(const struct args *args, const struct parser *parser)
+{
+  poptPrintHelp(parser->context, stdout, 0);
+  printf("\n%s\n", args->command->summary);
+}
+
+int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)
+{
+  *args = (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY};
+  *done = false;
+  if (command->main == run_main)
+    cut_job(args, &argc, argv);
+  struct parser *parser = parser_new(command, argc, argv);
+  args->parser = parser;
+  int refused = read_flags(args, parser, done);
+  if (*done)
+    print_help(args, parser);
+  else if (!refused)
+    refused = read_operands(args, parser);
+  return refused;
+}
+
+void args_free(struct args *args)
+{
+  struct parser *parser = args->parser;
+  for (size_t i = 0; i < args->setting_count; i++) {
+    free(args->settings[i].flag);
+    free(args->settings[i].value);
+  }
+  free(args->settings);
+  free(args->nodes);
+  if (parser == NULL)
+    return;
+  poptFreeContext(parser->context);
+  flags_free(parser->flags);
+  free(parser->argv);
+  free(parser->name);
+  free(parser);
+}

@@ -1,0 +1,167 @@
+/* flags.c - the flags of a command: a few of its own, and one for each option in the library's table. */
+#include "cli.h"
+
+#include <popt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct poptOption help_flag = {"help", 'h', POPT_ARG_NONE, NULL, FLAG_HELP, "show this help", NULL};
+static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
+static const struct poptOption busy_flag = {
+    "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
+static const struct poptOption kill_flag = {
+    "kill-after", 'k', POPT_ARG_STRING, NULL, FLAG_KILL_AFTER,
+    "time between SIGTERM and SIGKILL to CMD's process group when the lock is lost (default 5s)", "DURATION"};
+
+static const char *option_default(const struct command *command, const char *option)
+{
+  const struct option_default *mine = command->defaults;
+  while (mine != NULL && mine->option != NULL && strcmp(mine->option, option) != 0)
+    mine++;
+  return mine != NULL ? mine->value : NULL;
+}
+
+bool option_is(int index, int field, const char *text)
+{
+  const char *value = redlock_option_at(index, field);
+  return value != NULL && strcmp(value, text) == 0;
+}
+
+static bool means_nothing(const struct command *command, const char *option)
+{
+  for (const char *const *without = command->without; *without != NULL; without++)
+    if (strcmp(*without, option) == 0)
+      return true;
+  return false;
+}
+
+/* "retry_delay_ms" is --retry-delay, since its value says the unit itself. */
+static char *flag_name(int index, const char *prefix)
+{
+  char *name = format("%s%s", prefix, redlock_option_at(index, REDLOCK_OPTION_NAME));
+  size_t length = strlen(name);
+  if (option_is(index, REDLOCK_OPTION_UNIT, "ms") && length > 3 && strcmp(name + length - 3, "_ms") == 0)
+    name[length - 3] = '\0';
+  for (char *c = name; *c != '\0'; c++)
+    if (*c == '_')
+      *c = '-';
+  return name;
+}
+
+static const char *placeholder(int index)
+{
+  if (option_is(index, REDLOCK_OPTION_UNIT, "ms"))
+    return "DURATION";
+  if (option_is(index, REDLOCK_OPTION_TYPE, "nodes"))
+    return "URL";
+  if (option_is(index, REDLOCK_OPTION_TYPE, "string"))
+    return "TEXT";
+  return "N";
+}
+
+static char *default_text(const struct command *command, int index)
+{
+  const char *value = option_default(command, redlock_option_at(index, REDLOCK_OPTION_NAME));
+  if (value == NULL)
+    value = redlock_option_at(index, REDLOCK_OPTION_DEFAULT);
+  char *end;
+  int64_t ms = strtoll(value, &end, 10);
+  bool is_duration = option_is(index, REDLOCK_OPTION_UNIT, "ms") && *end == '\0' && end != value;
+  return is_duration ? duration_text(ms) : format("%s", value);
+}
+
+static char *help_text(const struct command *command, int index)
+{
+  char *value = default_text(command, index);
+  const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
+  bool is_plain = *value == '\0' || option_is(index, REDLOCK_OPTION_TYPE, "bool");
+  char *text = is_plain ? format("%s", help) : format("%s (default %s)", help, value);
+  free(value);
+  return text;
+}
+
+static struct poptOption option_flag(const struct command *command, int index, const char *prefix)
+{
+  bool is_bool = option_is(index, REDLOCK_OPTION_TYPE, "bool");
+  bool negated = *prefix != '\0';
+  return (struct poptOption){
+      .longName = flag_name(index, prefix),
+      .argInfo = (is_bool ? POPT_ARG_NONE : POPT_ARG_STRING) | (negated ? POPT_ARGFLAG_DOC_HIDDEN : 0),
+      .val = FLAG_OPTION + 2 * index + negated,
+      .descrip = help_text(command, index),
+      .argDescrip = is_bool ? NULL : placeholder(index)};
+}
+
+static struct poptOption nodes_flag(const char *name, int hidden)
+{
+  return (struct poptOption){
+      .longName = format("%s", name),
+      .argInfo = POPT_ARG_STRING | hidden,
+      .val = FLAG_NODES,
+      .descrip = format("URL of a node; once for each node (default: those in REDLOCK_NODES, separated by commas)"),
+      .argDescrip = "URL"};
+}
+
+static size_t add_option(struct poptOption *flags, const struct command *command, int index)
+{
+  if (option_is(index, REDLOCK_OPTION_TYPE, "nodes")) {
+    flags[0] = nodes_flag("node", 0);
+    flags[1] = nodes_flag("nodes", POPT_ARGFLAG_DOC_HIDDEN);
+    return 2;
+  }
+  flags[0] = option_flag(command, index, "");
+  if (!option_is(index, REDLOCK_OPTION_TYPE, "bool"))
+    return 1;
+  flags[1] = option_flag(command, index, "no_");
+  return 2;
+}
+
+static int option_count(void)
+{
+  int count = 0;
+  while (redlock_option_at(count, REDLOCK_OPTION_NAME) != NULL)
+    count++;
+  return count;
+}
+
+struct poptOption *flags_new(const struct command *command)
+{
+  int options = option_count();
+  struct poptOption *flags = must(calloc(2 * (size_t)options + 5, sizeof *flags));
+  size_t count = 0;
+  for (int i = 0; i < options; i++)
+    if (!means_nothing(command, redlock_option_at(i, REDLOCK_OPTION_NAME)))
+      count += add_option(flags + count, command, i);
+  bool may_be_busy = command->main == run_main || command->main == acquire_main;
+  if (may_be_busy)
+    flags[count++] = busy_flag;
+  if (command->main == run_main)
+    flags[count++] = kill_flag;
+  flags[count++] = json_flag;
+  flags[count] = help_flag;
+  return flags;
+}
+
+void flags_free(struct poptOption *flags)
+{
+  for (struct poptOption *flag = flags; flag->longName != NULL; flag++) {
+    if (flag->val < FLAG_NODES)
+      continue;
+    free((char *)flag->longName);
+    free((char *)flag->descrip);
+  }
+  free(flags);
+}
+
+const char *flag_nearest(const struct poptOption *flags, const char *word)
+{
+  size_t count = 0;
+  while (flags[count].longName != NULL)
+    count++;
+  const char **names = must(calloc(count + 1, sizeof *names));
+  for (size_t i = 0; i < count; i++)
+    names[i] = flags[i].longName;
+  const char *found = nearest(word, names);
+  free(names);
+  return found;
+}

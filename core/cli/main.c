@@ -1,0 +1,102 @@
+/* main.c - redlock COMMAND ...: locks over N independent Redis or Valkey nodes, for the shell. */
+#include "cli.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
+/* Renewals go on for as long as CMD does, unless --max-hold bounds them. */
+static const struct option_default defaults_of_run[] = {
+    {"renew", "true"}, {"max_extensions", "-1"}, {"max_hold_ms", "-1"}, {.option = NULL}};
+static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
+static const char *const without_for_extend[] = {
+    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
+    "retry_jitter", NULL};
+static const char *const without_for_release[] = {
+    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
+    "retry_jitter", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+
+static const struct command commands[] = {
+    {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
+     "Takes the lock, renews it while CMD runs and ends CMD's process group when the lock is lost.\n"
+     "CMD finds REDLOCK_RESOURCE and REDLOCK_TOKEN in its environment. Exits with CMD's status, or 75 others hold\n"
+     "the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost while CMD ran, 126 CMD cannot be run,\n"
+     "127 CMD not found, 64 usage, 70 internal.",
+     run_main, without_for_run, defaults_of_run},
+    {"acquire", "[OPTION...] RESOURCE", "Takes the lock, prints its token and leaves it with its TTL.", acquire_main,
+     without_for_acquire, NULL},
+    {"extend", "[OPTION...] RESOURCE TOKEN", "Prolongs the lock that has this token to --ttl from now.", extend_main,
+     without_for_extend, NULL},
+    {"release", "[OPTION...] RESOURCE TOKEN", "Gives up the lock that has this token; 0 also when it was gone already.",
+     release_main, without_for_release, NULL},
+    {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without touching it.", status_main,
+     without_for_release, NULL},
+    {.name = NULL}};
+
+static const struct command *command_named(const char *name)
+{
+  for (const struct command *command = commands; command->name != NULL; command++)
+    if (strcmp(command->name, name) == 0)
+      return command;
+  return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+  const char *names[sizeof commands / sizeof commands[0]];
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    names[i] = commands[i].name;
+  const char *known = nearest(name, names);
+  if (known == NULL)
+    return fail(EXIT_USAGE, "there is no command '%s'; see redlock --help", name);
+  return fail(EXIT_USAGE, "there is no command '%s'; did you mean %s?", name, known);
+}
+
+static int print_overview(void)
+{
+  puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.\n");
+  for (const struct command *command = commands; command->name != NULL; command++)
+    printf("  redlock %-8s%s\n", command->name, command->operands);
+  puts("\nNodes are named by --node redis://host:port, once for each, or by REDLOCK_NODES=URL,URL,URL.\n"
+       "`redlock COMMAND --help` has the options, `redlock --version` the version.");
+  return 0;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+  struct args args;
+  bool done;
+  int code = args_parse(&args, command, argc, argv, &done);
+  if (code == 0 && !done)
+    code = command->main(&args);
+  args_free(&args);
+  return code;
+}
+
+/* No descriptor of ours may pass for a standard stream that was closed; using one of those fails as before. */
+static void reserve_standard_streams(void)
+{
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) {
+    bool is_input = fcntl(STDIN_FILENO, F_GETFD) < 0;
+    fd = open("/dev/null", (is_input ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+  }
+  if (fd >= 0)
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+  reserve_standard_streams();
+  if (argc < 2)
+    return fail(EXIT_USAGE, "which command? run, acquire, extend, release or status; see redlock --help");
+  const char *first = argv[1];
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
+    return print_overview();
+  if (strcmp(first, "--version") == 0)
+    return printf("redlock %s\n", redlock_version()) < 0;
+  const struct command *command = command_named(first);
+  return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(first);
+}

@@ -1,0 +1,31 @@
+/* release.c - redlock release RESOURCE TOKEN */
+#include "cli.h"
+
+#include <stdio.h>
+
+static int print_release(const struct session *session, int status)
+{
+  if (session->args->json)
+    return print_json(report_json(session, status));
+  const char *words = status == REDLOCK_OK ? "released" : "it was gone already: no longer held under this token";
+  return flush_answer(puts(words) < 0);
+}
+
+static int release(struct session *session)
+{
+  int status = redlock_lock_adopt(session->lock, session->args->token);
+  if (status != REDLOCK_OK)
+    return report_failure(session, status);
+  status = session_operate(session, REDLOCK_RELEASE, 0);
+  bool gone = status == REDLOCK_OK || status == REDLOCK_LOST;
+  return gone ? print_release(session, status) : report_failure(session, status);
+}
+
+int release_main(const struct args *args)
+{
+  struct session session;
+  int code = session_open(&session, args);
+  if (code == 0)
+    code = release(&session);
+  return session_close(&session, code);
+}

@@ -1,0 +1,115 @@
+/* report.c - what an operation came to, for people and in JSON. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int exit_code_of(const struct args *args, int status)
+{
+  switch (status) {
+    case REDLOCK_OK: return 0;
+    case REDLOCK_BUSY: return args->busy_exit;
+    case REDLOCK_NO_QUORUM:
+    case REDLOCK_TIMED_OUT: return EXIT_UNAVAILABLE;
+    case REDLOCK_LOST: return EXIT_LOST;
+    case REDLOCK_REFUSED_CONFIG: return EXIT_REFUSED_CONFIG;
+    case REDLOCK_INVALID:
+    case REDLOCK_NOT_HELD:
+    case REDLOCK_LIMIT: return EXIT_USAGE;
+    default: return EXIT_INTERNAL;
+  }
+}
+
+int64_t answer_ttl_ms(redlock_lock *lock, int node)
+{
+  char *text = node_answer(lock, node, REDLOCK_ANSWER_TTL_MS);
+  int64_t ttl_ms = strcmp(text, "none") == 0 ? -1 : *text == '\0' ? -2 : strtoll(text, NULL, 10);
+  free(text);
+  return ttl_ms;
+}
+
+static void set_text(json_t *object, const char *key, char *text)
+{
+  if (*text != '\0')
+    json_object_set_new(object, key, must(json_string(text)));
+  free(text);
+}
+
+/* ttl_ms as PTTL has it: -1 never ends; null is not known. */
+static json_t *node_json(const struct session *session, int node)
+{
+  json_t *object = must(json_object());
+  set_text(object, "node", node_name(session->client, node));
+  json_object_set_new(object, "vote", json_string(redlock_status_name(redlock_lock_vote(session->lock, node))));
+  set_text(object, "answer", node_answer(session->lock, node, REDLOCK_ANSWER_WORDS));
+  int64_t ttl_ms = answer_ttl_ms(session->lock, node);
+  json_object_set_new(object, "ttl_ms", ttl_ms == -2 ? json_null() : json_integer(ttl_ms));
+  set_text(object, "token", node_answer(session->lock, node, REDLOCK_ANSWER_TOKEN));
+  return object;
+}
+
+static json_t *nodes_json(const struct session *session)
+{
+  json_t *nodes = must(json_array());
+  for (int i = 0; i < redlock_client_node_count(session->client); i++)
+    json_array_append_new(nodes, node_json(session, i));
+  return nodes;
+}
+
+/* JSON has no bytes: a resource that is not UTF-8 is given in hexadecimal. */
+static void set_resource(json_t *report, const char *resource)
+{
+  json_t *text = json_string(resource);
+  if (text != NULL) {
+    json_object_set_new(report, "resource", text);
+    return;
+  }
+  char *hex = must(calloc(strlen(resource) + 1, 2));
+  for (size_t i = 0; resource[i] != '\0'; i++)
+    sprintf(hex + 2 * i, "%02x", (unsigned char)resource[i]);
+  set_text(report, "resource_hex", hex);
+}
+
+json_t *report_json(const struct session *session, int status)
+{
+  json_t *report = must(json_object());
+  set_resource(report, session->args->resource);
+  const char *token = session->args->token;
+  if (token != NULL)
+    json_object_set_new(report, "token", json_string(token));
+  else if (status == REDLOCK_OK)
+    set_text(report, "token", lock_token(session->lock));
+  json_object_set_new(report, "status", json_string(redlock_status_name(status)));
+  json_object_set_new(report, "validity_ms", json_integer(redlock_lock_validity_ms(session->lock)));
+  set_text(report, "message", lock_message(session->lock));
+  json_object_set_new(report, "nodes", nodes_json(session));
+  return report;
+}
+
+int flush_answer(bool failed)
+{
+  if (!failed && fflush(stdout) == 0 && !ferror(stdout))
+    return 0;
+  return fail(EXIT_INTERNAL, "the answer can not be written: %s", strerror(errno));
+}
+
+int print_json(json_t *report)
+{
+  bool failed = json_dumpf(report, stdout, JSON_COMPACT) != 0 || putchar('\n') == EOF;
+  json_decref(report);
+  return flush_answer(failed);
+}
+
+int report_failure(const struct session *session, int status)
+{
+  if (session->caught != 0)
+    return 128 + session->caught;
+  char *message = lock_message(session->lock);
+  int code = fail(exit_code_of(session->args, status), "%s", *message ? message : redlock_status_text(status));
+  free(message);
+  if (session->args->json)
+    print_json(report_json(session, status));
+  return code;
+}

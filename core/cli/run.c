@@ -1,0 +1,248 @@
+/* run.c - redlock run RESOURCE -- CMD: holds the lock while CMD runs. */
+#include "job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GROUP_LOOK_MS = 20 };
+
+struct run {
+  struct session *session;
+  struct job job;
+  struct guard guard;
+  bool lost;
+  bool killed;
+  int64_t kill_at_ms;
+};
+
+static int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void watch_job_signals(struct session *session)
+{
+  session->child_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+  sigaddset(&session->watched, SIGCHLD);
+  sigaddset(&session->watched, SIGCONT);
+  sigaddset(&session->watched, SIGTSTP);
+  signalfd(session->signal_fd, &session->watched, 0);
+  sigset_t blocked = session->watched;
+  sigaddset(&blocked, SIGTTOU);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+}
+
+static void export_lock(const struct session *session)
+{
+  char *token = lock_token(session->lock);
+  setenv("REDLOCK_RESOURCE", session->args->resource, 1);
+  setenv("REDLOCK_TOKEN", token, 1);
+  free(token);
+}
+
+static void say_lost(const struct session *session)
+{
+  if (session->args->json)
+    return;
+  char *message = lock_message(session->lock);
+  fail(EXIT_LOST, "the lock was lost while %s ran: %s", session->args->job[0], message);
+  free(message);
+}
+
+/* SIGCONT, since a stopped process hears no SIGTERM. */
+static void lose(struct run *run)
+{
+  run->lost = true;
+  run->kill_at_ms = now_ms() + run->session->args->kill_after_ms;
+  job_signal(&run->job, SIGTERM);
+  job_signal(&run->job, SIGCONT);
+  say_lost(run->session);
+}
+
+static void look_at_lock(struct run *run)
+{
+  if (!run->lost && redlock_lock_state(run->session->lock) != REDLOCK_STATE_HELD)
+    lose(run);
+}
+
+/* Only with the lock in hand does CMD go on. */
+static void resume(struct run *run)
+{
+  look_at_lock(run);
+  if (run->lost)
+    return;
+  if (run->job.takes_terminal && terminal_is_ours(run->job.tty))
+    terminal_give(&run->job);
+  job_signal(&run->job, SIGCONT);
+}
+
+/* Stops as CMD was stopped, so that a shell sees a stopped job. Nobody could continue a process group that is orphaned;
+ * the kernel does not stop it, then there is no SIGCONT to wait for and CMD goes on as well. */
+static void stop_self(struct run *run, int number)
+{
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  sigprocmask(SIG_UNBLOCK, &one, NULL);
+  if (number == SIGSTOP)
+    raise(SIGSTOP);
+  else
+    kill(0, number);
+  sigprocmask(SIG_BLOCK, &one, NULL);
+  sigset_t pending;
+  sigpending(&pending);
+  if (!sigismember(&pending, SIGCONT))
+    resume(run);
+}
+
+/* CMD was stopped. The rest of its group is stopped too: nobody works while the lock is not renewed. */
+static void stop(struct run *run, int number)
+{
+  bool asks_for_terminal = number == SIGTTIN || number == SIGTTOU;
+  if (run->lost) {
+    job_signal(&run->job, SIGCONT);
+  } else if (asks_for_terminal && terminal_is_ours(run->job.tty) && terminal_give(&run->job)) {
+    run->job.takes_terminal = true;
+    resume(run);
+  } else {
+    job_signal(&run->job, SIGSTOP);
+    terminal_take(&run->job);
+    stop_self(run, number);
+  }
+}
+
+static void hear(struct run *run, int number)
+{
+  if (number == SIGCONT) {
+    resume(run);
+  } else if (number == SIGCHLD) {
+    int stopped_by = job_wait(&run->job);
+    if (stopped_by != 0)
+      stop(run, stopped_by);
+  } else {
+    job_signal(&run->job, number);
+  }
+}
+
+static void kill_when_due(struct run *run)
+{
+  if (!run->lost || run->killed || now_ms() < run->kill_at_ms)
+    return;
+  run->killed = true;
+  job_signal(&run->job, SIGKILL);
+}
+
+/* Of the end of CMD's children nobody tells, so then it looks now and then. */
+static int poll_limit_ms(const struct run *run)
+{
+  if (!run->lost || run->killed)
+    return -1;
+  int64_t left_ms = run->kill_at_ms - now_ms();
+  if (!run->job.running && left_ms > GROUP_LOOK_MS)
+    left_ms = GROUP_LOOK_MS;
+  return left_ms < 0 ? 0 : (int)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
+}
+
+static bool goes_on(const struct run *run)
+{
+  return run->job.running || (run->lost && !run->killed && job_group_exists(&run->job));
+}
+
+static void watch_job(struct run *run)
+{
+  while (goes_on(run)) {
+    session_poll(run->session, poll_limit_ms(run));
+    int number;
+    while ((number = session_signal(run->session)) != 0)
+      hear(run, number);
+    look_at_lock(run);
+    kill_when_due(run);
+  }
+}
+
+/* A CMD that a signal ended is followed by redlock with the same signal. Ctrl-C reached CMD's group alone; the script
+ * that redlock stands in, a member of our group, has to hear of it as well. */
+static int job_exit_code(const struct run *run, bool had_terminal)
+{
+  int status = run->job.wait_status;
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status);
+  int number = WTERMSIG(status);
+  if (had_terminal && (number == SIGINT || number == SIGQUIT))
+    kill(0, number);
+  run->session->caught = number;
+  return 128 + number;
+}
+
+static int finish(struct run *run)
+{
+  bool had_terminal = terminal_take(&run->job);
+  bool lapsed = redlock_lock_release(run->session->lock) == REDLOCK_LOST;
+  if (lapsed && !run->lost)
+    say_lost(run->session);
+  run->lost = run->lost || lapsed;
+  return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
+}
+
+static int run_job(struct run *run)
+{
+  run->job.tty = terminal_open();
+  run->job.takes_terminal = run->job.tty >= 0 && terminal_is_wanted();
+  export_lock(run->session);
+  watch_job_signals(run->session);
+  int code = job_start(&run->job, run->session);
+  if (code == 0) {
+    guard_watch(&run->guard, run->job.pid);
+    watch_job(run);
+    code = finish(run);
+  }
+  if (run->job.tty >= 0)
+    close(run->job.tty);
+  return code;
+}
+
+/* Standard output is CMD's, so the report goes to standard error. */
+static void report(const struct session *session, int status, int code)
+{
+  json_t *object = report_json(session, status);
+  json_object_set_new(object, "exit", json_integer(code));
+  json_dumpf(object, stderr, JSON_COMPACT);
+  fputc('\n', stderr);
+  json_decref(object);
+}
+
+static int acquire_and_run(struct run *run)
+{
+  struct session *session = run->session;
+  int status = session_operate(session, REDLOCK_ACQUIRE, -2);
+  bool json = session->args->json;
+  if (status != REDLOCK_OK && !json)
+    return report_failure(session, status);
+  int code = status == REDLOCK_OK ? run_job(run) : exit_code_of(session->args, status);
+  if (session->caught != 0)
+    code = 128 + session->caught;
+  if (json)
+    report(session, run->lost ? REDLOCK_LOST : status, code);
+  return code;
+}
+
+int run_main(const struct args *args)
+{
+  struct session session;
+  struct run run = {.session = &session};
+  int code = guard_start(&run.guard);
+  if (code != 0)
+    return code;
+  code = session_open(&session, args);
+  if (code == 0)
+    code = acquire_and_run(&run);
+  guard_end(&run.guard);
+  return session_close(&session, code);
+}

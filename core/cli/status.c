@@ -1,0 +1,119 @@
+/* status.c - redlock status RESOURCE */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKEN_SHOWN = 8 };
+
+static const char *state_of(int vote)
+{
+  switch (vote) {
+    case REDLOCK_OK:
+    case REDLOCK_BUSY: return "held";
+    case REDLOCK_NOT_HELD: return "free";
+    case REDLOCK_UNREACHABLE: return "unreachable";
+    case REDLOCK_REFUSED_CONFIG: return "may not vote";
+    default: return "no answer";
+  }
+}
+
+static bool is_known(int vote)
+{
+  return vote == REDLOCK_OK || vote == REDLOCK_BUSY || vote == REDLOCK_NOT_HELD;
+}
+
+static char *ttl_words(int64_t ttl_ms)
+{
+  if (ttl_ms == -2)
+    return format("-");
+  return ttl_ms == -1 ? format("no end") : duration_words(ttl_ms);
+}
+
+static char *short_token(redlock_lock *lock, int node)
+{
+  char *token = node_answer(lock, node, REDLOCK_ANSWER_TOKEN);
+  if (*token == '\0')
+    strcpy(token = must(realloc(token, 2)), "-");
+  if (strlen(token) > TOKEN_SHOWN)
+    token[TOKEN_SHOWN] = '\0';
+  return token;
+}
+
+static void print_node(const struct session *session, int node, int width)
+{
+  int vote = redlock_lock_vote(session->lock, node);
+  char *name = node_name(session->client, node);
+  char *token = short_token(session->lock, node);
+  char *ttl = ttl_words(answer_ttl_ms(session->lock, node));
+  char *why = is_known(vote) ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
+  printf("%-*s  %-12s  %-*s  %8s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "", why);
+  free(name);
+  free(token);
+  free(ttl);
+  free(why);
+}
+
+static int name_width(const struct session *session)
+{
+  int64_t width = 4;
+  for (int i = 0; i < redlock_client_node_count(session->client); i++) {
+    int64_t length = redlock_client_node_name(session->client, i, NULL, 0);
+    if (length > width)
+      width = length;
+  }
+  return (int)width;
+}
+
+static void print_table(const struct session *session)
+{
+  int width = name_width(session);
+  printf("%-*s  %-12s  %-*s  %8s\n", width, "NODE", "STATE", TOKEN_SHOWN, "TOKEN", "PTTL");
+  for (int i = 0; i < redlock_client_node_count(session->client); i++)
+    print_node(session, i, width);
+}
+
+static const char *verdict_of(int status)
+{
+  if (status == REDLOCK_OK)
+    return "free";
+  return status == REDLOCK_BUSY ? "held" : "unknown";
+}
+
+static int print_status(const struct session *session, int status)
+{
+  if (session->args->json) {
+    json_t *report = report_json(session, status);
+    json_object_set_new(report, "verdict", json_string(verdict_of(status)));
+    return print_json(report);
+  }
+  print_table(session);
+  char *message = lock_message(session->lock);
+  bool failed = printf("%s: %s\n", verdict_of(status), message) < 0;
+  free(message);
+  return flush_answer(failed);
+}
+
+/* Held or free, the question was answered: both are 0. */
+static int inspect(struct session *session)
+{
+  int status = session_operate(session, REDLOCK_INSPECT, 0);
+  bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
+               status == REDLOCK_REFUSED_CONFIG;
+  if (!asked)
+    return report_failure(session, status);
+  int failed = print_status(session, status);
+  if (failed || status == REDLOCK_BUSY)
+    return failed;
+  return exit_code_of(session->args, status);
+}
+
+int status_main(const struct args *args)
+{
+  struct session session;
+  int code = session_open(&session, args);
+  if (code == 0)
+    code = inspect(&session);
+  return session_close(&session, code);
+}

@@ -1,0 +1,85 @@
+/* text.c - texts that the library hands out, and errors. */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void *must(void *allocated)
+{
+  if (allocated == NULL)
+    exit(fail(EXIT_INTERNAL, "out of memory"));
+  return allocated;
+}
+
+char *format(const char *pattern, ...)
+{
+  va_list values;
+  va_start(values, pattern);
+  char *text = NULL;
+  if (vasprintf(&text, pattern, values) < 0)
+    text = NULL;
+  va_end(values);
+  return must(text);
+}
+
+int fail(int exit_code, const char *pattern, ...)
+{
+  va_list values;
+  va_start(values, pattern);
+  fputs("redlock: ", stderr);
+  vfprintf(stderr, pattern, values);
+  fputc('\n', stderr);
+  va_end(values);
+  return exit_code;
+}
+
+static char *room_for(int64_t length)
+{
+  return must(calloc(1, (size_t)(length < 0 ? 0 : length) + 1));
+}
+
+char *client_message(redlock_client *client)
+{
+  int64_t length = redlock_client_message(client, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_client_message(client, text, (size_t)length + 1);
+  return text;
+}
+
+char *lock_message(redlock_lock *lock)
+{
+  int64_t length = redlock_lock_message(lock, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_lock_message(lock, text, (size_t)length + 1);
+  return text;
+}
+
+char *lock_token(redlock_lock *lock)
+{
+  int64_t length = redlock_lock_token(lock, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_lock_token(lock, text, (size_t)length + 1);
+  return text;
+}
+
+char *node_name(redlock_client *client, int node)
+{
+  int64_t length = redlock_client_node_name(client, node, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_client_node_name(client, node, text, (size_t)length + 1);
+  return text;
+}
+
+char *node_answer(redlock_lock *lock, int node, int field)
+{
+  int64_t length = redlock_lock_answer(lock, node, field, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_lock_answer(lock, node, field, text, (size_t)length + 1);
+  return text;
+}

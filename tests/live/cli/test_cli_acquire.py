@@ -1,0 +1,167 @@
+"""redlock acquire"""
+import json
+import signal
+import subprocess
+
+import pytest
+from command import BUSY, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, finish
+from testing import eventually
+
+
+def holders(nodes, key):
+    return [value for value in (node.get(key) for node in nodes) if value is not None]
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def test_prints_the_token_and_leaves_the_lock(redlock, nodes):
+    done = redlock("acquire", "--ttl", "20s", "orders:42")
+    assert (done.returncode, done.stderr) == (0, "")
+    token = done.stdout.strip()
+    assert TOKEN.match(token) and done.stdout == token + "\n"
+    eventually(lambda: len(holders(nodes, "orders:42")) >= nodes.quorum)
+    assert {text(value) for value in holders(nodes, "orders:42")} == {token}
+    assert all(10000 < node.pttl("orders:42") <= 20000 for node in nodes if node.get("orders:42"))
+
+
+def test_json(redlock, nodes):
+    done, answer = redlock.json("acquire", "--ttl", "10s", "orders:42")
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert answer["resource"] == "orders:42" and answer["status"] == "OK" and TOKEN.match(answer["token"])
+    assert 5000 < answer["validity_ms"] < 10000
+    assert [node["node"] for node in answer["nodes"]] == [node.name for node in nodes]
+    assert sum(node["vote"] == "OK" for node in answer["nodes"]) >= nodes.quorum
+    assert all(node["answer"] for node in answer["nodes"])
+
+
+def test_busy_names_every_node(redlock, nodes):
+    redlock.acquire("orders:42")
+    done = redlock.once("acquire", "orders:42")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (BUSY, "", 1)
+    assert done.stderr.startswith("redlock: ") and "orders:42" in done.stderr
+    assert all(node.name in done.stderr for node in nodes)
+    assert done.stderr.count("busy") >= nodes.quorum
+
+
+def test_busy_in_json(redlock, nodes):
+    redlock.acquire("orders:42")
+    done, answer = redlock.json("acquire", "orders:42")
+    assert (done.returncode, answer["status"], answer["validity_ms"]) == (BUSY, "BUSY", 0)
+    assert "token" not in answer and answer["message"] in done.stderr
+    busy = [node for node in answer["nodes"] if node["vote"] == "BUSY"]
+    assert len(busy) >= nodes.quorum and any(node["ttl_ms"] is not None for node in busy)
+
+
+@pytest.mark.parametrize("flag", ["-E", "--busy-exit"])
+def test_exit_status_for_busy_can_be_chosen(redlock, flag):
+    redlock.acquire("orders:42")
+    assert redlock.once("acquire", flag, "3", "orders:42").returncode == 3
+
+
+def test_no_quorum(redlock, nodes):
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("acquire", "orders:42")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (UNAVAILABLE, "", 1)
+    assert all(nodes[i].name in done.stderr for i in range(3))
+
+
+def test_hung_nodes_are_no_quorum(redlock, nodes):
+    for i in range(3):
+        nodes[i].stop()
+    done = redlock("acquire", "--wait", "200ms", "orders:42")
+    assert done.returncode == UNAVAILABLE
+
+
+def test_two_nodes_down_are_no_hindrance(redlock, nodes):
+    nodes[1].kill()
+    nodes[3].stop()
+    assert TOKEN.match(redlock.acquire("orders:42"))
+
+
+def test_refused_by_configuration(redlock, nodes):
+    urls = [node.url_with(password="wrong") if i < 3 else node.url for i, node in enumerate(nodes)]
+    for i in range(3):
+        nodes[i].config_set("requirepass", "right")
+    try:
+        done = redlock("acquire", *(word for url in urls for word in ("--node", url)), "orders:42")
+    finally:
+        for i in range(3):
+            nodes[i].config_set("requirepass", "")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (REFUSED_CONFIG, "", 1)
+    assert "wrong" not in done.stderr.replace("WRONGPASS", "").replace("wrong pass", "").replace("wrong number", "")
+
+
+def test_waits_for_the_holder(redlock, nodes):
+    token = redlock.acquire("orders:42")
+    waiting = redlock.start("acquire", "--wait", "20s", "orders:42")
+    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    assert waiting.poll() is None
+    assert redlock.once("release", "orders:42", token).returncode == 0
+    done = finish(waiting)
+    assert done.returncode == 0 and done.stdout.strip() != token
+
+
+def test_waits_for_ever(redlock):
+    redlock.acquire("orders:42", "--ttl", "1s")
+    assert redlock("acquire", "--wait", "forever", "orders:42").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signal_ends_the_wait(redlock, nodes, number):
+    token = redlock.acquire("orders:42", "--ttl", "30s")
+    waiting = redlock.start("acquire", "--wait", "forever", "orders:42")
+    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    waiting.send_signal(number)
+    done = finish(waiting)
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
+    assert {text(value) for value in holders(nodes, "orders:42")} == {token}
+    redlock.once("release", "orders:42", token)
+    nodes.no_keys()
+
+
+def test_token_that_nobody_can_read_is_released(redlock, nodes):
+    with open("/dev/full", "w") as full:
+        process = subprocess.Popen([redlock.start("--version").args[0], "acquire", "orders:42"], env=redlock.env,
+                                   stdout=full, stderr=subprocess.PIPE)
+        error = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == INTERNAL and error.startswith("redlock: the answer can not be written")
+    nodes.no_keys()
+
+
+def test_closed_standard_output_is_no_success(redlock, nodes):
+    done = finish(redlock.start("acquire", "orders:42", preexec_fn=lambda: __import__("os").close(1)))
+    assert done.returncode == INTERNAL
+    nodes.no_keys()
+
+
+def test_resource_is_bytes(redlock, nodes):
+    resource = b"\xff \"\n\x01"
+    done, answer = redlock.json("acquire", resource)
+    assert done.returncode == 0 and answer["resource_hex"] == resource.hex() and "resource" not in answer
+    assert any(node.command("EXISTS", resource) == 1 for node in nodes)
+
+
+def test_resource_of_other_letters(redlock, nodes):
+    _, answer = redlock.json("acquire", "Straße ☃")
+    assert answer["resource"] == "Straße ☃"
+    assert any(node.command("EXISTS", "Straße ☃".encode()) == 1 for node in nodes)
+
+
+def test_resource_that_begins_with_a_dash(redlock, nodes):
+    assert redlock("acquire", "--", "-x").returncode == 0
+    assert any(node.command("EXISTS", "-x") == 1 for node in nodes)
+
+
+def test_key_prefix(redlock, nodes):
+    assert redlock("acquire", "--key-prefix", "lock:", "orders:42").returncode == 0
+    assert set(map(text, nodes.keys())) == {"lock:orders:42"}
+
+
+def test_nodes_from_flags_go_before_the_environment(redlock, nodes):
+    flags = [word for node in nodes for word in ("--node", node.url)]
+    env = dict(redlock.env, REDLOCK_NODES="redis://127.0.0.1:1")
+    done = redlock("acquire", "--json", *flags, "orders:42", env=env)
+    assert [node["node"] for node in json.loads(done.stdout)["nodes"]] == [node.name for node in nodes]

@@ -1,0 +1,130 @@
+"""What is refused before any node is asked, and help."""
+import re
+
+import pytest
+from command import USAGE
+
+RUN = ("orders:42", "--", "true")
+
+
+@pytest.mark.parametrize("args, words", [
+    ((), ["which command", "acquire"]),
+    (("aquire", "x"), ["'aquire'", "did you mean acquire?"]),
+    (("qqqqqq", "x"), ["'qqqqqq'", "--help"]),
+    (("acquire",), ["RESOURCE is missing"]),
+    (("acquire", "x", "y"), ["'y'", "too many"]),
+    (("acquire", ""), ["1"]),
+    (("extend", "x"), ["TOKEN is missing"]),
+    (("release", "x"), ["TOKEN is missing"]),
+    (("run",), ["RESOURCE is missing"]),
+    (("run", "x"), ["-- before CMD is missing"]),
+    (("run", "x", "true"), ["-- before CMD is missing"]),
+    (("run", "x", "--"), ["CMD is missing"]),
+    (("run", "x", "y", "--", "true"), ["'y'", "too many"]),
+    (("acquire", "--tll", "3s", "x"), ["--tll", "did you mean --ttl?"]),
+    (("acquire", "--retry-cout=3", "x"), ["--retry-cout;", "did you mean --retry-count?"]),
+    (("acquire", "--renew", "x"), ["--renew"]),
+    (("run", "--tll=3s", *RUN), ["--tll", "did you mean --ttl?"]),
+    (("acquire", "--ttl"), ["--ttl", "value is missing"]),
+    (("acquire", "--ttl", "30", "x"), ["--ttl 30", "500ms, 30s, 2m, 1h"]),
+    (("acquire", "--ttl", "30 s", "x"), ["--ttl 30 s", "30s"]),
+    (("acquire", "--ttl", "1e3s", "x"), ["--ttl 1e3s"]),
+    (("acquire", "--ttl", "0.5ms", "x"), ["--ttl 0.5ms"]),
+    (("acquire", "--ttl", "99999999999999999999h", "x"), ["--ttl 9999"]),
+    (("acquire", "--ttl", "", "x"), ["--ttl"]),
+    (("acquire", "--ttl", "-5s", "x"), ["--ttl -5s"]),
+    (("acquire", "--ttl", "0", "x"), ["--ttl 0", "ttl_ms", "20"]),
+    (("acquire", "--ttl", "-1", "x"), ["--ttl -1", "ttl_ms", "20"]),
+    (("acquire", "--ttl", "31s", "x"), ["31000", "max_ttl_ms", "30000"]),
+    (("acquire", "--ttl", "30s", "--node-timeout", "8s", "x"), ["node_timeout_ms", "8000", "7500"]),
+    (("acquire", "--wait", "-2", "x"), ["--wait -2"]),
+    (("acquire", "--retry-count", "many", "x"), ["--retry-count many", "retry_count"]),
+    (("acquire", "--retry-jitter", "2", "x"), ["--retry-jitter 2", "0 to 1"]),
+    (("acquire", "-E", "256", "x"), ["256", "0 to 255"]),
+    (("acquire", "-E", "x", "x"), ["--busy-exit x", "0 to 255"]),
+    (("run", "--kill-after", "soon", *RUN), ["--kill-after soon", "30s"]),
+    (("acquire", "--node", "http://127.0.0.1:1", "x"), ["--node", "http://127.0.0.1:1", "redis://"]),
+    (("acquire", "--node", "rediss://127.0.0.1:1", "x"), ["--node", "rediss", "TLS"]),
+    (("acquire", "--node", "redis://127.0.0.1:1", "--node", "redis://127.0.0.1:1", "x"), ["127.0.0.1:1"]),
+])
+def test_refused_in_one_line(redlock, nodes, args, words):
+    done = redlock(*args)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1), done.stderr
+    assert done.stderr.startswith("redlock: ")
+    assert [word for word in words if word not in done.stderr] == [], done.stderr
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("args", [("acquire", "x"), ("run", *RUN), ("status", "x"), ("release", "x", "0" * 40)])
+def test_without_nodes_it_says_how_to_name_them(redlock, args):
+    env = {key: value for key, value in redlock.env.items() if key != "REDLOCK_NODES"}
+    done = redlock(*args, env=env)
+    assert (done.returncode, done.stderr.count("\n")) == (USAGE, 1)
+    assert "--node redis://" in done.stderr and "REDLOCK_NODES=redis://" in done.stderr
+
+
+def test_bad_nodes_in_the_environment_are_named(redlock):
+    done = redlock("acquire", "x", env=dict(redlock.env, REDLOCK_NODES="nonsense"))
+    assert done.returncode == USAGE and "REDLOCK_NODES" in done.stderr and "nonsense" in done.stderr
+
+
+def test_password_stays_secret(redlock):
+    done = redlock("acquire", "--node", "redis://user:s3cret@127.0.0.1:99999", "x")
+    assert done.returncode == USAGE and "s3cret" not in done.stderr
+
+
+@pytest.mark.parametrize("ttl, ttl_ms", [("1500ms", 1500), ("2s", 2000), ("0.5m", 30000), ("1.25s", 1250)])
+def test_durations(redlock, nodes, ttl, ttl_ms):
+    assert redlock("acquire", "--ttl", ttl, "x").returncode == 0
+    assert max(node.pttl("x") for node in nodes) in range(ttl_ms - 1000, ttl_ms + 1)
+
+
+def test_hours(redlock, nodes):
+    assert redlock("acquire", "--ttl", "1h", "--max-ttl", "24h", "x").returncode == 0
+    assert max(node.pttl("x") for node in nodes) in range(3590000, 3600001)
+
+
+def flags_of_the_library():
+    """What the flags have to be called, from the table of options."""
+    import rl
+    index = 0
+    while True:
+        name, unit = (rl.lib.redlock_option_at(index, field) for field in
+                      (rl.lib.REDLOCK_OPTION_NAME, rl.lib.REDLOCK_OPTION_UNIT))
+        if name == rl.ffi.NULL:
+            return
+        name, unit = rl.ffi.string(name).decode(), rl.ffi.string(unit).decode()
+        yield "--" + (name[:-3] if unit == "ms" else name).replace("_", "-")
+        index += 1
+
+
+def test_every_option_is_a_flag(redlock):
+    flags = list(flags_of_the_library())
+    helps = [redlock(command, "--help").stdout for command in ("run", "acquire", "extend", "release", "status")]
+    assert {"--nodes", "--ttl", "--retry-count", "--strict-release"} <= set(flags)
+    missing = [flag for flag in flags if not any(re.search(flag + r"\b", text) for text in helps)]
+    assert missing == ["--nodes", "--renew", "--max-extensions"], "--node has one, redlock run sets the others itself"
+
+
+@pytest.mark.parametrize("args", [("--help",), ("-h",), ("help",)])
+def test_overview(redlock, args):
+    done = redlock(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all("redlock " + name in done.stdout for name in ("run", "acquire", "extend", "release", "status"))
+
+
+@pytest.mark.parametrize("name", ["run", "acquire", "extend", "release", "status"])
+def test_help_of_a_command(redlock, name):
+    done = redlock(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: redlock " + name) and "--node" in done.stdout and "--json" in done.stdout
+
+
+def test_unlimited_hold_is_in_the_help_of_run(redlock):
+    text = " ".join(redlock("run", "--help").stdout.split())
+    assert re.search(r"--max-hold=DURATION [^(]*\(default forever\)", text)
+
+
+def test_version(redlock):
+    import rl
+    assert redlock("--version").stdout == "redlock %s\n" % rl.ffi.string(rl.lib.redlock_version()).decode()

@@ -1,0 +1,162 @@
+"""redlock extend, release, status"""
+from command import LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE
+from testing import eventually
+
+OTHER = "0123456789abcdef" * 2 + "01234567"
+
+
+def pttls(nodes, key):
+    return sorted(node.pttl(key) for node in nodes)
+
+
+def acquired(redlock, nodes, resource="orders:42", ttl="5s"):
+    token = redlock.acquire(resource, "--ttl", ttl)
+    eventually(lambda: all(node.get(resource) for node in nodes))
+    return token
+
+
+def test_extend(redlock, nodes):
+    token = acquired(redlock, nodes)
+    done = redlock.once("extend", "--ttl", "20s", "orders:42", token)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("held for 19.")
+    assert sum(pttl > 10000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
+
+
+def test_extend_in_json(redlock, nodes):
+    token = acquired(redlock, nodes)
+    done, answer = redlock.json("extend", "--ttl", "20s", "orders:42", token)
+    assert (done.returncode, answer["status"], answer["token"]) == (0, "OK", token)
+    assert 10000 < answer["validity_ms"] < 20000 and len(answer["nodes"]) == len(nodes)
+
+
+def test_extend_of_what_is_gone(redlock, nodes):
+    done = redlock.once("extend", "orders:42", OTHER)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (LOST, "", 1)
+    nodes.no_keys()
+
+
+def test_extend_under_a_foreign_token(redlock, nodes):
+    token = acquired(redlock, nodes)
+    assert redlock.once("extend", "orders:42", OTHER).returncode == LOST
+    assert {redlock.json("status", "orders:42")[1]["nodes"][i]["token"] for i in range(5)} == {token}
+    assert max(pttls(nodes, "orders:42")) <= 5000
+
+
+def test_failed_extend_deletes_nothing(redlock, nodes):
+    token = acquired(redlock, nodes, ttl="20s")
+    for i in range(3):
+        nodes[i].stop()
+    assert redlock.once("extend", "orders:42", token).returncode == UNAVAILABLE
+    for i in range(3):
+        nodes[i].cont()
+    assert all(node.get("orders:42") for node in nodes)
+
+
+def test_release(redlock, nodes):
+    token = acquired(redlock, nodes)
+    done = redlock.once("release", "orders:42", token)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "released\n", "")
+    nodes.no_keys()
+
+
+def test_release_twice_is_no_error(redlock, nodes):
+    token = acquired(redlock, nodes)
+    redlock.once("release", "orders:42", token)
+    done = redlock.once("release", "orders:42", token)
+    assert (done.returncode, done.stderr) == (0, "") and "gone already" in done.stdout
+    _, answer = redlock.json("release", "orders:42", token)
+    assert answer["status"] == "LOST" and answer["token"] == token
+
+
+def test_release_leaves_a_foreign_lock(redlock, nodes):
+    acquired(redlock, nodes)
+    done = redlock.once("release", "orders:42", OTHER)
+    assert done.returncode == 0 and "gone already" in done.stdout
+    assert all(node.get("orders:42") for node in nodes)
+
+
+def test_release_without_quorum(redlock, nodes):
+    token = acquired(redlock, nodes, ttl="20s")
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("release", "orders:42", token)
+    assert (done.returncode, done.stdout) in ((UNAVAILABLE, ""), (0, "released\n"))
+
+
+def test_bad_token(redlock):
+    for command in ("extend", "release"):
+        done = redlock(command, "orders:42", "abc")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1)
+        assert "abc" in done.stderr and "40" in done.stderr
+
+
+def table(done):
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["NODE", "STATE", "TOKEN", "PTTL"]
+    return [line.split() for line in lines[1:-1]], lines[-1]
+
+
+def test_status_of_a_free_resource(redlock, nodes):
+    done = redlock.once("status", "orders:42")
+    rows, verdict = table(done)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row[:4] for row in rows] == [[node.name, "free", "-", "-"] for node in nodes]
+    assert verdict.startswith("free: ")
+    nodes.no_keys()
+
+
+def test_status_of_a_held_resource(redlock, nodes):
+    token = acquired(redlock, nodes)
+    done = redlock.once("status", "orders:42")
+    rows, verdict = table(done)
+    assert done.returncode == 0 and verdict.startswith("held: ")
+    assert [row[:3] for row in rows] == [[node.name, "held", token[:8]] for node in nodes]
+    assert all(0 < float(row[3]) <= 5 and row[4] == "s" for row in rows)
+    assert token not in done.stdout
+    assert sum(node.pttl("orders:42") > 0 for node in nodes) == 5
+
+
+def test_status_says_why_a_node_is_missing(redlock, nodes):
+    acquired(redlock, nodes)
+    nodes[0].kill()
+    nodes[1].stop()
+    rows, verdict = table(redlock.once("status", "orders:42"))
+    assert rows[0][:2] == [nodes[0].name, "unreachable"] and "refused" in " ".join(rows[0])
+    assert rows[1][0] == nodes[1].name and "held" not in rows[1] and "free" not in rows[1]
+    assert verdict.startswith("held: ")
+
+
+def test_status_without_quorum(redlock, nodes):
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("status", "orders:42")
+    rows, verdict = table(done)
+    assert done.returncode == UNAVAILABLE and verdict.startswith("unknown: ") and len(rows) == 5
+
+
+def test_status_in_json(redlock, nodes):
+    token = acquired(redlock, nodes)
+    nodes[2].kill()
+    done, answer = redlock.json("status", "orders:42")
+    assert (done.returncode, answer["resource"], answer["verdict"]) == (0, "orders:42", "held")
+    for i, node in enumerate(answer["nodes"]):
+        held = (node["vote"], node.get("token")) == ("BUSY", token) and 0 < node["ttl_ms"] <= 5000
+        assert held if i != 2 else (node["vote"], node["ttl_ms"]) == ("UNREACHABLE", None)
+
+
+def test_status_shows_a_key_that_never_ends(redlock, nodes):
+    for node in nodes:
+        node.set("orders:42", "by hand")
+    done, answer = redlock.json("status", "orders:42")
+    assert (answer["verdict"], {node["ttl_ms"] for node in answer["nodes"]}) == ("held", {-1})
+    assert "no end" in redlock.once("status", "orders:42").stdout
+
+
+def test_replicas_can_not_tell(redlock, nodes, make_cluster):
+    master = make_cluster(1)[0]
+    for i in range(3):
+        nodes[i].replica_of(master)
+    done = redlock.once("status", "orders:42")
+    rows, verdict = table(done)
+    assert done.returncode == REFUSED_CONFIG and verdict.startswith("unknown: ")
+    assert [" ".join(row[1:4]) for row in rows[:3]] == ["may not vote"] * 3

@@ -1,0 +1,323 @@
+"""redlock run"""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from command import (BUSY, CANNOT_RUN, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone, finish, pid_in,
+                     process_state, read_until)
+from testing import eventually
+
+# A lease that a busy machine renews in time, and that is lost soon when no node answers.
+SHORT = ("--ttl", "2s")
+
+
+def sh(script):
+    return "sh", "-c", script
+
+
+def busy(redlock, resource="job"):
+    return redlock.once("acquire", resource).returncode == BUSY
+
+
+def test_holds_the_lock_while_it_runs_and_then_releases(redlock, nodes):
+    running = redlock.start("run", "job", "--", *sh("echo begun; read go; echo done"), stdin=subprocess.PIPE)
+    read_until(running.stdout, "begun")
+    assert busy(redlock)
+    done = finish(running, b"go\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 75, 76, 255])
+def test_exits_with_the_status_of_the_command(redlock, nodes, status):
+    assert redlock("run", "job", "--", *sh("exit %d" % status)).returncode == status
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGSEGV])
+def test_ends_by_the_signal_that_ended_the_command(redlock, nodes, number):
+    done = redlock("run", "job", "--", *sh("kill -%d $$" % number))
+    assert (done.returncode, done.stderr) == (-number, "")
+    nodes.no_keys()
+
+
+def test_command_that_is_not_there(redlock, nodes):
+    done = redlock("run", "job", "--", "no-such-program")
+    assert (done.returncode, done.stderr) == (NOT_FOUND, "redlock: no-such-program: No such file or directory\n")
+    nodes.no_keys()
+
+
+def test_command_that_can_not_be_run(redlock, nodes, tmp_path):
+    program = tmp_path / "program"
+    program.write_text("not executable")
+    done = redlock("run", "job", "--", str(program))
+    assert (done.returncode, done.stderr) == (CANNOT_RUN, "redlock: %s: Permission denied\n" % program)
+    nodes.no_keys()
+
+
+def test_exports_resource_and_token(redlock, nodes):
+    running = redlock.start("run", "my job", "--", *sh('echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN"; read go'),
+                            stdin=subprocess.PIPE)
+    resource, _, token = read_until(running.stdout, "\n").strip().rpartition(" ")
+    assert resource == "my job" and TOKEN.match(token)
+    assert token.encode() in [node.get("my job") for node in nodes]
+    finish(running, b"\n")
+
+
+def test_standard_streams_pass_through(redlock):
+    running = redlock.start("run", "job", "--", *sh("cat; echo error >&2"), stdin=subprocess.PIPE)
+    given = os.urandom(1 << 20)
+    out, err = running.communicate(given, timeout=30)
+    assert (running.returncode, out == given, err) == (0, True, b"error\n")
+
+
+def test_arguments_after_the_dashes_are_the_commands_own(redlock):
+    done = redlock("run", "job", "--", "printf", "%s,", "--ttl", "--", "-x", "--help")
+    assert (done.returncode, done.stdout) == (0, "--ttl,--,-x,--help,")
+
+
+def test_resource_that_begins_with_a_dash(redlock):
+    done = redlock("run", "--", "--ttl", "--", *sh("echo $REDLOCK_RESOURCE"))
+    assert (done.returncode, done.stdout) == (0, "--ttl\n")
+
+
+def test_command_has_a_process_group_of_its_own(redlock):
+    done = redlock("run", "job", "--", sys.executable, "-c",
+                   "import os; print(os.getpid() == os.getpgrp(), os.getpgid(os.getppid()) != os.getpgrp())")
+    assert done.stdout == "True True\n"
+
+
+def test_command_inherits_no_descriptor_and_no_blocked_signal(redlock):
+    script = ("import os, signal; print(sorted(int(fd) for fd in os.listdir('/proc/self/fd'))[:-1],"
+              "signal.pthread_sigmask(signal.SIG_BLOCK, []))")
+    assert redlock("run", "job", "--", sys.executable, "-c", script).stdout == "[0, 1, 2] set()\n"
+
+
+def test_busy(redlock, nodes, tmp_path):
+    redlock.acquire("job")
+    done = redlock.once("run", "job", "--", "touch", str(tmp_path / "ran"))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (BUSY, "", 1)
+    assert all(node.name in done.stderr for node in nodes)
+    assert redlock.once("run", "-E", "5", "job", "--", "touch", str(tmp_path / "ran")).returncode == 5
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_quorum(redlock, nodes, tmp_path):
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("run", "job", "--", "touch", str(tmp_path / "ran"))
+    assert (done.returncode, done.stderr.count("\n"), (tmp_path / "ran").exists()) == (UNAVAILABLE, 1, False)
+
+
+def test_refused_by_configuration(redlock, nodes, make_cluster):
+    master = make_cluster(1)[0]
+    for i in range(3):
+        nodes[i].replica_of(master)
+    done = redlock("run", "job", "--", "true")
+    assert done.returncode == REFUSED_CONFIG and done.stderr.count("replica") == 3
+
+
+def test_two_jobs_contend(redlock, nodes, tmp_path):
+    """Each appends begin and end; with the lock they never interleave."""
+    log = tmp_path / "log"
+    job = sh("echo begin >>%s; sleep 0.2; echo end >>%s" % (log, log))
+    jobs = [redlock.start("run", "--wait", "forever", "job", "--", *job) for _ in range(4)]
+    assert [finish(job).returncode for job in jobs] == [0] * 4
+    assert log.read_text().split() == ["begin", "end"] * 4
+    nodes.no_keys()
+
+
+def test_renews_beyond_the_ttl(redlock, nodes):
+    running = redlock.start("run", *SHORT, "job", "--", *sh("echo begun; read go"), stdin=subprocess.PIPE)
+    read_until(running.stdout, "begun")
+    token = eventually(lambda: nodes[0].get("job"))
+    renewals = nodes[0].calls("pexpire") + nodes[0].calls("evalsha")
+    eventually(lambda: nodes[0].calls("pexpire") + nodes[0].calls("evalsha") >= renewals + 3, within_s=20)
+    assert nodes[0].get("job") == token and running.poll() is None
+    assert finish(running, b"\n").returncode == 0
+    nodes.no_keys()
+
+
+def test_max_hold_ends_the_command(redlock, nodes):
+    done = redlock("run", *SHORT, "--max-hold", "3s", "job", "--", "sleep", "60")
+    assert done.returncode == LOST and done.stderr.startswith("redlock: ")
+    nodes.no_keys()
+
+
+FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+             signal.SIGALRM, signal.SIGXCPU, signal.SIGRTMIN + 3]
+
+
+@pytest.mark.parametrize("number", FORWARDED)
+def test_forwards_signals(redlock, nodes, number):
+    script = "import signal, sys; signal.signal(%d, lambda *_: sys.exit(42)); print('ready', flush=True); signal.pause()"
+    running = redlock.start("run", "job", "--", sys.executable, "-c", script % number)
+    read_until(running.stdout, "ready")
+    running.send_signal(number)
+    assert finish(running).returncode == 42
+    nodes.no_keys()
+
+
+def test_forwarded_signals_reach_the_whole_group(redlock, nodes, tmp_path):
+    running = redlock.start("run", "job", "--", *sh("sleep 60 & echo $! >%s; echo ready; wait" % (tmp_path / "pid")))
+    read_until(running.stdout, "ready")
+    running.send_signal(signal.SIGTERM)
+    assert finish(running).returncode == -signal.SIGTERM
+    all_gone([pid_in(tmp_path / "pid")])
+
+
+def test_signals_that_were_ignored_stay_ignored(redlock):
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    running = redlock.start("run", "job", "--", *sh("echo ready; read go; kill -HUP $$; echo alive"),
+                            stdin=subprocess.PIPE, preexec_fn=ignore)
+    read_until(running.stdout, "ready")
+    running.send_signal(signal.SIGHUP)
+    done = finish(running, b"\n")
+    assert (done.returncode, done.stdout) == (0, "alive\n")
+
+
+def test_ignored_sigchld_does_not_hide_the_status(redlock):
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
+    done = finish(redlock.start("run", "job", "--", *sh("exit 7"), preexec_fn=ignore))
+    assert done.returncode == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_while_waiting_leaves_no_key(redlock, nodes, tmp_path, number):
+    token = redlock.acquire("job", "--ttl", "30s")
+    waiting = redlock.start("run", "--wait", "forever", "job", "--", "touch", str(tmp_path / "ran"))
+    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    waiting.send_signal(number)
+    done = finish(waiting)
+    assert (done.returncode, done.stderr) == (-number, "")
+    assert set(node.get("job") for node in nodes) <= {token.encode(), None}
+    redlock("release", "job", token)
+    nodes.no_keys()
+    assert not (tmp_path / "ran").exists()
+
+
+# A command whose child ignores SIGTERM: both pids go into files.
+STUBBORN = "trap '' TERM; sleep 1000 & echo $! >%s; echo $$ >%s; echo ready; wait"
+
+
+@pytest.fixture
+def family(tmp_path):
+    """(script, pids): a command with a grandchild, and a function that gives both process ids."""
+    files = tmp_path / "child", tmp_path / "self"
+    return STUBBORN % files, lambda: [pid_in(file) for file in files]
+
+
+def test_lost_lock_ends_the_whole_group(redlock, nodes, family):
+    script, pids = family
+    running = redlock.start("run", *SHORT, "--kill-after", "300ms", "job", "--", *sh(script))
+    read_until(running.stdout, "ready")
+    assert [process_state(pid) is not None for pid in pids()] == [True, True]
+    for node in nodes:
+        node.stop()
+    done = finish(running)
+    assert done.returncode == LOST
+    assert done.stderr.startswith("redlock: ") and "lost" in done.stderr and done.stderr.count("\n") == 1
+    all_gone(pids())
+
+
+def test_lost_lock_sends_sigterm_first(redlock, nodes):
+    running = redlock.start("run", *SHORT, "--kill-after", "1h", "job", "--",
+                            *sh("trap 'echo warned; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
+    read_until(running.stdout, "ready")
+    for node in nodes:
+        node.stop()
+    done = finish(running)
+    assert (done.returncode, done.stdout) == (LOST, "warned\n")
+
+
+def test_lost_lock_is_told_when_grandchildren_outlive_the_command(redlock, nodes, family):
+    """The command obeys SIGTERM, its child does not: the child is killed all the same."""
+    script, pids = family
+    outer = "sh -c \"$0\" & trap 'exit 0' TERM; wait; wait"
+    running = redlock.start("run", *SHORT, "--kill-after", "500ms", "job", "--", "sh", "-c", outer, script)
+    read_until(running.stdout, "ready")
+    for node in nodes:
+        node.stop()
+    assert finish(running).returncode == LOST
+    all_gone(pids())
+
+
+def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
+    running = redlock.start("run", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
+    read_until(running.stdout, "ready")
+    for node in nodes:
+        node.flush()
+    assert finish(running).returncode == LOST
+
+
+def test_stopped_redlock_finds_the_lock_lost(redlock, nodes, family):
+    script, pids = family
+    running = redlock.start("run", "--ttl", "500ms", "--kill-after", "100ms", "job", "--", *sh(script))
+    read_until(running.stdout, "ready")
+    running.send_signal(signal.SIGSTOP)
+    token = redlock.acquire("job", "--wait", "20s", "--ttl", "30s")
+    running.send_signal(signal.SIGCONT)
+    assert finish(running).returncode == LOST
+    all_gone(pids())
+    assert token.encode() in [node.get("job") for node in nodes], "the new holder keeps its keys"
+
+
+def test_killed_redlock_takes_its_command_along(redlock, nodes, family):
+    script, pids = family
+    running = redlock.start("run", "--ttl", "2s", "job", "--", *sh(script))
+    read_until(running.stdout, "ready")
+    family_pids = pids()
+    running.kill()
+    assert finish(running).returncode == -signal.SIGKILL
+    all_gone(family_pids)
+    nodes.no_keys()
+
+
+def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_path):
+    done = redlock("run", "job", "--", *sh("sleep 60 >/dev/null 2>&1 & echo $! >%s" % (tmp_path / "pid")))
+    assert done.returncode == 0
+    pid = pid_in(tmp_path / "pid")
+    assert process_state(pid) in ("S", "R")
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_no_process_stays(redlock):
+    running = redlock.start("run", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
+    read_until(running.stdout, "ready")
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(running.pid)], stdout=subprocess.PIPE, text=True)
+    pids = [int(pid) for pid in children.stdout.split()]
+    assert len(pids) == 2, "the command and the guard"
+    assert finish(running, b"\n").returncode == 0
+    assert [process_state(pid) for pid in pids] == [None, None]
+
+
+@pytest.mark.parametrize("options, script, status, code", [
+    ((), "exit 3", "OK", 3),
+    ((), "kill -TERM $$", "OK", 128 + signal.SIGTERM),
+])
+def test_json_goes_to_standard_error(redlock, nodes, options, script, status, code):
+    done = redlock("run", "--json", *options, "job", "--", *sh("echo out; " + script))
+    report = json.loads(done.stderr)
+    assert done.stdout == "out\n"
+    assert (report["resource"], report["status"], report["exit"]) == ("job", status, code)
+    assert TOKEN.match(report["token"]) and len(report["nodes"]) == len(nodes)
+
+
+def test_json_when_busy(redlock):
+    redlock.acquire("job")
+    done = redlock.once("run", "--json", "job", "--", "true")
+    report = json.loads(done.stderr)
+    assert (done.returncode, report["status"], report["exit"]) == (BUSY, "BUSY", BUSY)
+
+
+def test_json_when_lost(redlock, nodes):
+    running = redlock.start("run", "--json", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
+    read_until(running.stdout, "ready")
+    for node in nodes:
+        node.stop()
+    done = finish(running)
+    report = json.loads(done.stderr)
+    assert (done.returncode, report["status"], report["exit"]) == (LOST, "LOST", LOST)
