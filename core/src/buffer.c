@@ -1,0 +1,150 @@
+#include "buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rl_buffer_reserve(struct rl_buffer *b, size_t size)
+{
+  size_t used = b->end - b->start;
+  size_t capacity = b->capacity ? b->capacity : 1024;
+  char *data;
+  if (b->capacity - b->end >= size)
+    return 0;
+  if (b->start >= used && b->capacity - used >= size) {
+    memcpy(b->data, b->data + b->start, used);
+    b->start = 0;
+    b->end = used;
+    return 0;
+  }
+  if (size > SIZE_MAX / 4 || used > SIZE_MAX / 4)
+    return -1;
+  while (capacity < used + size)
+    capacity *= 2;
+  data = malloc(capacity);
+  if (!data)
+    return -1;
+  if (used)
+    memcpy(data, b->data + b->start, used);
+  free(b->data);
+  *b = (struct rl_buffer){data, 0, used, capacity};
+  return 0;
+}
+
+void rl_buffer_append(struct rl_buffer *b, const void *bytes, size_t size)
+{
+  memcpy(b->data + b->end, bytes, size);
+  b->end += size;
+}
+
+void rl_buffer_consume(struct rl_buffer *b, size_t size)
+{
+  b->start += size;
+  if (b->start < b->end)
+    return;
+  b->start = b->end = 0;
+  if (b->capacity > 65536)
+    rl_buffer_free(b); /* a burst or a huge key does not stay for the life of the client */
+}
+
+void rl_buffer_cut(struct rl_buffer *b, size_t offset, size_t size)
+{
+  char *at = b->data + b->start + offset;
+  memmove(at, at + size, b->end - b->start - offset - size);
+  b->end -= size;
+}
+
+void rl_buffer_free(struct rl_buffer *b)
+{
+  free(b->data);
+  *b = (struct rl_buffer){0};
+}
+
+struct rl_text rl_text_in(char *buf, size_t size)
+{
+  if (buf && size)
+    buf[0] = 0;
+  return (struct rl_text){buf, buf ? size : 0, 0};
+}
+
+void rl_text_bytes(struct rl_text *t, const char *bytes, size_t size)
+{
+  if (t->length + 1 < t->size) {
+    size_t room = t->size - t->length - 1;
+    size_t n = size < room ? size : room;
+    memcpy(t->buf + t->length, bytes, n);
+    t->buf[t->length + n] = 0;
+  }
+  t->length += size;
+}
+
+void rl_text_add(struct rl_text *t, const char *text)
+{
+  rl_text_bytes(t, text, strlen(text));
+}
+
+void rl_text_format(struct rl_text *t, const char *format, ...)
+{
+  char line[512];
+  va_list args;
+  int n;
+  va_start(args, format);
+  n = vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  if (n > 0)
+    rl_text_bytes(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* The length of the valid UTF-8 sequence of several bytes at s, or 0. */
+static size_t utf8_sequence(const unsigned char *s, size_t size)
+{
+  size_t n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+  if (n == 0 || n > size)
+    return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80)
+      return 0;
+  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+      (s[0] == 0xf4 && s[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+static void escape(struct rl_text *t, const char *bytes, size_t size, int json)
+{
+  const unsigned char *s = (const unsigned char *)bytes;
+  size_t shown = size < 64 ? size : 64;
+  size_t i = 0;
+  while (i < shown) {
+    size_t n = utf8_sequence(s + i, size - i);
+    if (n) {
+      rl_text_bytes(t, bytes + i, n);
+      i += n;
+      continue;
+    }
+    if (s[i] < 0x20 || s[i] >= 0x7f)
+      rl_text_format(t, json ? "\\\\x%02x" : "\\x%02x", s[i]);
+    else if (s[i] == '\\')
+      rl_text_add(t, json ? "\\\\\\\\" : "\\\\");
+    else if (s[i] == '"' && json)
+      rl_text_add(t, "\\\"");
+    else
+      rl_text_bytes(t, bytes + i, 1);
+    i++;
+  }
+  if (i < size)
+    rl_text_add(t, "...");
+}
+
+void rl_text_escaped(struct rl_text *t, const char *bytes, size_t size)
+{
+  escape(t, bytes, size, 0);
+}
+
+void rl_text_json(struct rl_text *t, const char *bytes, size_t size)
+{
+  rl_text_add(t, "\"");
+  escape(t, bytes, size, 1);
+  rl_text_add(t, "\"");
+}

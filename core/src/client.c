@@ -1,0 +1,840 @@
+/* Life of a client; the blocking shape: who drives the I/O while others wait; leaving. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core.h"
+
+#define EXPIRE_EVERY_NS (1000 * RL_NS_PER_MS)
+
+int64_t rl_now(redlock_client *c)
+{
+  return c->env.platform->now_ns(c->env.context);
+}
+
+/* For jitter and the tail of tokens; seeded from the platform. */
+uint64_t rl_random(redlock_client *c)
+{
+  uint64_t x = c->random_state;
+  x ^= x << 13;
+  x ^= x >> 7;
+  x ^= x << 17;
+  c->random_state = x;
+  return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static void seed(redlock_client *c)
+{
+  c->token_seed = c->env.platform->random(c->env.context);
+  c->random_state = c->env.platform->random(c->env.context) | 1;
+  c->token_count = 0;
+}
+
+/* ---- the step: all that is due, without waiting ---- */
+
+#define OWNER(type, member, pointer) ((type *)((char *)(pointer) - offsetof(type, member)))
+
+static void fire(redlock_client *c, struct rl_timer *timer, int64_t now)
+{
+  (void)c;
+  switch (timer->kind) {
+  case RL_TIMER_OPERATION: rl_operation_timer(OWNER(redlock_lock, timer, timer), now); break;
+  case RL_TIMER_LEASE: rl_lock_is_held(OWNER(redlock_lock, lease_timer, timer), now); break;
+  case RL_TIMER_NODE: rl_node_timer(OWNER(struct rl_node, timer, timer), now); break;
+  }
+}
+
+void rl_client_step(redlock_client *c, int64_t now)
+{
+  struct rl_timer *timer;
+  for (int i = 0; i < c->node_count; i++)
+    if (c->nodes[i].state == RL_NODE_RESOLVING && c->nodes[i].timer.place)
+      rl_node_timer(&c->nodes[i], now);
+  while ((timer = rl_timers_pop(&c->timers, now)) != NULL)
+    fire(c, timer, now);
+  rl_renewals_due(c, now);
+  if (now - c->expired_ns > EXPIRE_EVERY_NS && c->debts)
+    rl_claims_expire(c, now);
+}
+
+void rl_client_flush(redlock_client *c)
+{
+  while (c->dirty_nodes) {
+    struct rl_node *n = c->dirty_nodes;
+    c->dirty_nodes = n->next_dirty;
+    n->dirty = 0;
+    rl_node_flush(n, rl_now(c));
+  }
+}
+
+static void handle(redlock_client *c, const struct rl_poll_event *events, int count)
+{
+  for (int i = 0; i < count; i++) {
+    struct rl_node *n = &c->nodes[events[i].node];
+    if (n->link.generation == events[i].generation && n->link.fd >= 0) /* not of an earlier connection */
+      rl_node_event(n, events[i].what, rl_now(c));
+  }
+}
+
+void rl_client_poll(redlock_client *c)
+{
+  struct rl_poll_event events[RL_POLL_EVENTS];
+  int count;
+  c->polled_ns = rl_now(c);
+  if (c->env.stepped)
+    return;
+  do {
+    count = rl_poller_wait(&c->poller, events, 0);
+    handle(c, events, count);
+  } while (count == RL_POLL_EVENTS);
+}
+
+int64_t rl_client_next_deadline(redlock_client *c)
+{
+  int64_t timers, wheel;
+  if (c->dirty_nodes)
+    return 0;
+  timers = rl_timers_next(&c->timers);
+  wheel = rl_wheel_next(&c->wheel);
+  return timers < wheel ? timers : wheel;
+}
+
+void rl_client_link_event(redlock_client *c, int node, uint32_t generation, int what)
+{
+  struct rl_poll_event event = {node, generation, what};
+  handle(c, &event, 1);
+}
+
+/* ---- entering and leaving ---- */
+
+static void look_for_cancels(redlock_client *c)
+{
+  redlock_lock *next;
+  if (atomic_load_explicit(&c->cancels, memory_order_relaxed) == 0 || atomic_exchange(&c->cancels, 0) == 0)
+    return;
+  for (redlock_lock *lock = c->flights; lock; lock = next) {
+    next = lock->next_flight;
+    if (atomic_load(&lock->cancelled))
+      rl_operation_cancel(lock, rl_now(c));
+  }
+}
+
+void rl_client_enter(redlock_client *c)
+{
+  if (!c->env.stepped && c->fork_generation != rl_fork_generation())
+    rl_client_forked(c);
+  look_for_cancels(c);
+}
+
+void rl_client_leave(redlock_client *c)
+{
+  if (c->poller.timer >= 0) {
+    int64_t next = rl_client_next_deadline(c);
+    if (next < rl_poller_armed_ns(&c->poller))
+      rl_poller_arm(&c->poller, next, rl_now(c));
+  }
+  pthread_mutex_unlock(&c->mutex);
+}
+
+static void notify(redlock_client *c)
+{
+  if (c->notified || c->poller.notify < 0)
+    return;
+  c->notified = 1;
+  rl_poller_notify(&c->poller);
+}
+
+/* Ends the driver's sleep, once per burst. */
+static void kick(redlock_client *c)
+{
+  if (!c->sleeping || c->kicked)
+    return;
+  c->kicked = 1;
+  rl_poller_wake(&c->poller);
+}
+
+void rl_client_send(redlock_client *c)
+{
+  if (c->driven)
+    kick(c);
+  else
+    rl_client_flush(c);
+}
+
+void rl_client_queued(redlock_client *c)
+{
+  if (c->driven)
+    kick(c);
+  else
+    notify(c);
+}
+
+void rl_client_tell(redlock_client *c, redlock_lock *lock)
+{
+  if (!lock->is_ended) {
+    lock->is_ended = 1;
+    lock->next_ended = NULL;
+    if (c->last_ended)
+      c->last_ended->next_ended = lock;
+    else
+      c->ended = lock;
+    c->last_ended = lock;
+  }
+  notify(c);
+}
+
+/* ---- driving ---- */
+
+static void add_waiter(redlock_client *c, struct rl_waiter *w)
+{
+  w->previous = c->last_waiter;
+  if (c->last_waiter)
+    c->last_waiter->next = w;
+  else
+    c->waiters = w;
+  c->last_waiter = w;
+}
+
+static void remove_waiter(redlock_client *c, struct rl_waiter *w)
+{
+  if (w->previous)
+    w->previous->next = w->next;
+  else
+    c->waiters = w->next;
+  if (w->next)
+    w->next->previous = w->previous;
+  else
+    c->last_waiter = w->previous;
+}
+
+/* The driver leaves: the thread that waits longest takes over. */
+static void hand_over(redlock_client *c)
+{
+  struct rl_waiter *heir = c->waiters;
+  c->driven = heir != NULL;
+  if (!heir)
+    return;
+  heir->drives = 1;
+  pthread_cond_signal(&heir->condition);
+}
+
+/* Waits for input without holding the mutex, then handles it. 0, or -EINTR. */
+static int drive_once(redlock_client *c, int64_t until_ns)
+{
+  struct rl_poll_event events[RL_POLL_EVENTS];
+  int64_t next = rl_client_next_deadline(c);
+  int64_t timeout_ns = next < until_ns ? next : until_ns;
+  int count;
+  if (timeout_ns != RL_NEVER) {
+    timeout_ns -= rl_now(c);
+    timeout_ns = timeout_ns > 0 ? timeout_ns : 0;
+  }
+  c->sleeping = 1;
+  pthread_mutex_unlock(&c->mutex);
+  count = rl_poller_wait(&c->poller, events, timeout_ns);
+  pthread_mutex_lock(&c->mutex);
+  c->sleeping = c->kicked = 0;
+  look_for_cancels(c);
+  if (count > 0)
+    handle(c, events, count);
+  c->polled_ns = rl_now(c);
+  rl_client_step(c, c->polled_ns);
+  return count == -EINTR ? -EINTR : 0;
+}
+
+static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  for (;;) {
+    rl_client_flush(c);
+    if (!rl_in_flight(lock) || (until_ns != RL_NEVER && rl_now(c) >= until_ns))
+      return;
+    if (drive_once(c, until_ns) == -EINTR && interruptible) {
+      rl_client_flush(c);
+      return;
+    }
+  }
+}
+
+/* Condition variables count on CLOCK_MONOTONIC; the platform's clock may count suspend too, so the rest is converted. */
+static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
+{
+  struct timespec at;
+  int64_t left_ns;
+  if (until_ns == RL_NEVER) {
+    pthread_cond_wait(&w->condition, &c->mutex);
+    return;
+  }
+  left_ns = until_ns - rl_now(c);
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  left_ns += at.tv_nsec;
+  at.tv_sec += left_ns / 1000000000;
+  at.tv_nsec = left_ns % 1000000000;
+  pthread_cond_timedwait(&w->condition, &c->mutex, &at);
+}
+
+static int init_waiter(struct rl_waiter *w)
+{
+  pthread_condattr_t attributes;
+  int error;
+  memset(w, 0, sizeof *w);
+  if (pthread_condattr_init(&attributes) != 0)
+    return -1;
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  error = pthread_cond_init(&w->condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+  return error ? -1 : 0;
+}
+
+/* Waits while another thread drives. 1: the role was handed to this one. */
+static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
+{
+  struct rl_waiter w;
+  if (init_waiter(&w) != 0)
+    return 0;
+  kick(c);
+  add_waiter(c, &w);
+  lock->waiter = &w;
+  while (rl_in_flight(lock) && !w.drives && (until_ns == RL_NEVER || rl_now(c) < until_ns))
+    wait_on(c, &w, until_ns);
+  lock->waiter = NULL;
+  remove_waiter(c, &w);
+  pthread_cond_destroy(&w.condition);
+  return w.drives;
+}
+
+/* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */
+int rl_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  if (c->env.stepped || !rl_in_flight(lock))
+    rl_client_send(c);
+  else if (c->driven && !wait_for_driver(c, lock, until_ns))
+    return lock->status;
+  else {
+    c->driven = 1;
+    drive_until(c, lock, until_ns, interruptible);
+    hand_over(c);
+  }
+  return lock->status;
+}
+
+/* ---- the started shape ---- */
+
+int redlock_client_fd(redlock_client *c)
+{
+  int fd;
+  if (!c)
+    return -REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  rl_client_enter(c);
+  fd = c->env.stepped || c->state == RL_CLIENT_CLOSED || c->state == RL_CLIENT_NEW ? -REDLOCK_INVALID
+                                                                                 : rl_poller_public(&c->poller);
+  if (fd < 0 && fd != -REDLOCK_INVALID)
+    fd = -REDLOCK_INTERNAL;
+  if (c->ended || c->dirty_nodes)
+    notify(c);
+  rl_client_leave(c);
+  return fd;
+}
+
+int redlock_client_process(redlock_client *c)
+{
+  int rung;
+  if (!c)
+    return REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  rung = c->notified || atomic_load(&c->cancels);
+  rl_client_enter(c);
+  if (c->state != RL_CLIENT_OPEN) {
+    pthread_mutex_unlock(&c->mutex);
+    return REDLOCK_INVALID;
+  }
+  if (rung)
+    rl_poller_clear(&c->poller);
+  c->notified = 0;
+  rl_client_flush(c); /* a started operation leaves before its answers are looked for */
+  rl_client_poll(c);
+  rl_client_step(c, rl_now(c));
+  rl_client_flush(c);
+  if (c->driven)
+    kick(c); /* its deadline may have moved */
+  rl_client_leave(c);
+  return REDLOCK_OK;
+}
+
+int redlock_client_next(redlock_client *c, uint64_t *tag)
+{
+  redlock_lock *lock;
+  if (!c || !tag)
+    return 0;
+  pthread_mutex_lock(&c->mutex);
+  rl_client_enter(c);
+  lock = c->ended;
+  if (lock) {
+    c->ended = lock->next_ended;
+    if (!c->ended)
+      c->last_ended = NULL;
+    lock->is_ended = 0;
+    *tag = lock->tag;
+  }
+  rl_client_leave(c);
+  return lock != NULL;
+}
+
+/* ---- options ---- */
+
+static struct rl_text message_of(redlock_client *c)
+{
+  return rl_text_in(c->message, sizeof c->message);
+}
+
+static void free_nodes(redlock_client *c)
+{
+  for (int i = 0; i < c->node_count; i++) {
+    rl_timer_clear(&c->timers, &c->nodes[i].timer);
+    rl_node_free(&c->nodes[i]);
+  }
+  free(c->nodes);
+  c->nodes = NULL;
+  c->node_count = 0;
+}
+
+static int check_twice(redlock_client *c, const struct rl_url *url, struct rl_text *why)
+{
+  for (int i = 0; i < c->node_count; i++)
+    if (rl_url_same(&c->nodes[i].url, url)) {
+      rl_text_format(why, "nodes: %.200s is named twice; every node must be another server", url->name);
+      return REDLOCK_INVALID;
+    }
+  return REDLOCK_OK;
+}
+
+static int add_node(redlock_client *c, const char *text, size_t size, struct rl_text *why)
+{
+  struct rl_url url;
+  int status = rl_url_parse(&url, text, size, why);
+  if (status != REDLOCK_OK)
+    return status;
+  status = check_twice(c, &url, why);
+  if (status == REDLOCK_OK && c->node_count == RL_NODES_MAX) {
+    rl_text_format(why, "nodes: more than %d; allowed: 1 to %d", RL_NODES_MAX, RL_NODES_MAX);
+    status = REDLOCK_INVALID;
+  }
+  if (status != REDLOCK_OK) {
+    rl_url_free(&url);
+    return status;
+  }
+  rl_node_init(&c->nodes[c->node_count], c, c->node_count);
+  c->nodes[c->node_count++].url = url;
+  return REDLOCK_OK;
+}
+
+/* Spaces around the commas are allowed. */
+static int set_nodes(redlock_client *c, const char *value, struct rl_text *why)
+{
+  int status = REDLOCK_OK;
+  free_nodes(c);
+  c->nodes = calloc(RL_NODES_MAX, sizeof *c->nodes);
+  if (!c->nodes)
+    return REDLOCK_NO_MEMORY;
+  value += strspn(value, " \t\r\n");
+  while (*value && status == REDLOCK_OK) {
+    size_t size = strcspn(value, ",");
+    size_t used = size;
+    while (used && strchr(" \t\r\n", value[used - 1]))
+      used--;
+    status = add_node(c, value, used, why);
+    value += size;
+    value += strspn(value, ", \t\r\n");
+  }
+  if (status != REDLOCK_OK)
+    free_nodes(c);
+  return status;
+}
+
+static int set_text(char **to, const char *value, size_t size_max, int words, struct rl_text *why, const char *name)
+{
+  char *copy;
+  size_t size = strlen(value);
+  int ok = size <= size_max;
+  for (size_t i = 0; words && i < size; i++)
+    ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
+  if (!ok) {
+    rl_text_format(why, "%s is \"", name);
+    rl_text_escaped(why, value, size);
+    rl_text_format(why, "\"; allowed: %s", redlock_option_at(rl_option_find(name, 0), REDLOCK_OPTION_RANGE));
+    return REDLOCK_INVALID;
+  }
+  copy = strdup(value);
+  if (!copy)
+    return REDLOCK_NO_MEMORY;
+  free(*to);
+  *to = copy;
+  return REDLOCK_OK;
+}
+
+static int set_option(redlock_client *c, int option, const char *name, const char *value, struct rl_text *why)
+{
+  switch (option) {
+  case RL_OPT_NODES: return set_nodes(c, value, why);
+  case RL_OPT_KEY_PREFIX: return set_text(&c->key_prefix, value, 256, 0, why, name);
+  case RL_OPT_CLIENT_NAME: return set_text(&c->client_name, value, 64, 1, why, name);
+  default: return rl_option_parse(&c->options, option, value, why);
+  }
+}
+
+int redlock_client_set(redlock_client *c, const char *name, const char *value)
+{
+  struct rl_text why;
+  int option, status = REDLOCK_INVALID;
+  if (!c)
+    return REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  why = message_of(c);
+  option = name ? rl_option_find(name, 0) : -1;
+  if (!name || !value)
+    rl_text_add(&why, "name and value must not be NULL");
+  else if (c->state != RL_CLIENT_NEW)
+    rl_text_format(&why, "%.64s: options of a client are set before it is opened", name);
+  else if (option < 0)
+    rl_option_unknown(name, 0, &why);
+  else
+    status = set_option(c, option, name, value, &why);
+  if (status == REDLOCK_NO_MEMORY)
+    rl_text_add(&why, "out of memory");
+  pthread_mutex_unlock(&c->mutex);
+  return status;
+}
+
+static void format_nodes(redlock_client *c, struct rl_text *out)
+{
+  for (int i = 0; i < c->node_count; i++) {
+    rl_text_add(out, i ? "," : "");
+    rl_url_format(&c->nodes[i].url, out);
+  }
+}
+
+int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_t size)
+{
+  struct rl_text out = rl_text_in(buf, size);
+  int option = name ? rl_option_find(name, 0) : -1;
+  if (!c || option < 0)
+    return -REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  switch (option) {
+  case RL_OPT_NODES: format_nodes(c, &out); break;
+  case RL_OPT_KEY_PREFIX: rl_text_add(&out, c->key_prefix); break;
+  case RL_OPT_CLIENT_NAME: rl_text_add(&out, c->client_name); break;
+  default: rl_option_format(&c->options, option, &out);
+  }
+  pthread_mutex_unlock(&c->mutex);
+  return (int64_t)out.length;
+}
+
+int64_t redlock_client_message(redlock_client *c, char *buf, size_t size)
+{
+  struct rl_text out = rl_text_in(buf, size);
+  if (!c)
+    return -REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  rl_text_add(&out, c->message);
+  pthread_mutex_unlock(&c->mutex);
+  return (int64_t)out.length;
+}
+
+int redlock_client_node_count(redlock_client *c)
+{
+  int count;
+  if (!c)
+    return 0;
+  pthread_mutex_lock(&c->mutex);
+  count = c->node_count;
+  pthread_mutex_unlock(&c->mutex);
+  return count;
+}
+
+int64_t redlock_client_node_name(redlock_client *c, int node, char *buf, size_t size)
+{
+  struct rl_text out = rl_text_in(buf, size);
+  if (!c)
+    return -REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  if (node >= 0 && node < c->node_count)
+    rl_text_add(&out, c->nodes[node].url.name);
+  else
+    node = -1;
+  pthread_mutex_unlock(&c->mutex);
+  return node < 0 ? -REDLOCK_INVALID : (int64_t)out.length;
+}
+
+/* ---- life ---- */
+
+static void destroy(redlock_client *c)
+{
+  rl_claims_free(c);
+  free_nodes(c);
+  rl_timers_free(&c->timers);
+  if (!c->env.stepped)
+    rl_poller_close(&c->poller);
+  free(c->key_prefix);
+  free(c->client_name);
+  free(c->events);
+  free(c->spare_batch);
+  pthread_mutex_unlock(&c->mutex);
+  pthread_mutex_destroy(&c->mutex);
+  free(c);
+}
+
+void rl_client_unref(redlock_client *c)
+{
+  if (--c->users == 0)
+    destroy(c);
+  else
+    rl_client_leave(c);
+}
+
+redlock_client *rl_client_new_in(const struct rl_env *env)
+{
+  redlock_client *c = calloc(1, sizeof *c);
+  if (!c)
+    return NULL;
+  c->env = *env;
+  c->users = 1;
+  c->poller = (struct rl_poller){-1, -1, -1, -1, -1, RL_NEVER};
+  c->key_prefix = strdup("");
+  c->client_name = strdup("libredlock");
+  rl_options_defaults(&c->options);
+  if (c->key_prefix && c->client_name && pthread_mutex_init(&c->mutex, NULL) == 0)
+    return c;
+  free(c->key_prefix);
+  free(c->client_name);
+  free(c);
+  return NULL;
+}
+
+redlock_client *redlock_client_new(void)
+{
+  static const struct rl_env real = {&rl_platform_real, &rl_link_sockets, NULL, 0};
+  return rl_client_new_in(&real);
+}
+
+static int check_open(redlock_client *c, struct rl_text *why)
+{
+  struct rl_terms terms;
+  if (c->state != RL_CLIENT_NEW) {
+    rl_text_add(why, "the client has been opened already");
+    return REDLOCK_INVALID;
+  }
+  if (c->node_count == 0) {
+    rl_text_format(why, "there are no nodes; set option nodes: %s",
+                   redlock_option_at(RL_OPT_NODES, REDLOCK_OPTION_RANGE));
+    return REDLOCK_INVALID;
+  }
+  return rl_terms_for(&c->options, 0, &terms, why);
+}
+
+static int prepare(redlock_client *c, struct rl_text *why)
+{
+  int error;
+  c->events = calloc(RL_EVENTS_MAX, sizeof *c->events);
+  if (!c->events || rl_timers_reserve(&c->timers, c->node_count) != 0) {
+    rl_text_add(why, "out of memory");
+    return REDLOCK_NO_MEMORY;
+  }
+  seed(c);
+  if (c->env.stepped)
+    return REDLOCK_OK;
+  error = rl_poller_open(&c->poller);
+  if (error != 0) {
+    rl_text_format(why, "no descriptor: %s", strerror(-error));
+    return REDLOCK_INTERNAL;
+  }
+  if (rl_keeper_register(c) == REDLOCK_OK)
+    return REDLOCK_OK;
+  rl_poller_close(&c->poller);
+  rl_text_add(why, "no fork handler could be installed");
+  return REDLOCK_INTERNAL;
+}
+
+int redlock_client_open(redlock_client *c)
+{
+  struct rl_text why;
+  int status;
+  int64_t now;
+  if (!c)
+    return REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  why = message_of(c);
+  status = check_open(c, &why);
+  pthread_mutex_unlock(&c->mutex);
+  if (status == REDLOCK_OK)
+    status = prepare(c, &why); /* takes the registry's mutex, which comes before the client's */
+  if (status != REDLOCK_OK)
+    return status;
+  pthread_mutex_lock(&c->mutex);
+  now = rl_now(c);
+  c->quorum = rl_quorum(c->node_count);
+  rl_wheel_init(&c->wheel, now);
+  c->state = RL_CLIENT_OPEN;
+  for (int i = 0; i < c->node_count; i++)
+    rl_node_connect(&c->nodes[i], now);
+  rl_client_leave(c);
+  return REDLOCK_OK;
+}
+
+/* ---- leaving ---- */
+
+/* All that is pending ends, all that is held is released; the deletes carry the whole script, for a NOSCRIPT could not
+ * be repaired any more (rule A.5). */
+static void give_everything_up(redlock_client *c, int64_t now)
+{
+  while (c->flights)
+    rl_operation_cancel(c->flights, now);
+  for (redlock_lock *lock = c->locks; lock; lock = lock->next) {
+    rl_renewal_end(lock);
+    rl_timer_clear(&c->timers, &lock->lease_timer);
+    if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST) {
+      rl_claim_give_up(c, lock->claim, 1, 0, now);
+      lock->state = REDLOCK_STATE_FREE;
+      lock->valid_until_ns = 0;
+    }
+  }
+  for (int i = 0; i < c->node_count; i++)
+    if (c->nodes[i].state == RL_NODE_READY)
+      rl_node_pay_debts(&c->nodes[i], now);
+}
+
+static int connections(const redlock_client *c)
+{
+  int count = 0;
+  for (int i = 0; i < c->node_count; i++)
+    count += rl_node_connected(&c->nodes[i]);
+  return count;
+}
+
+static void close_nodes(redlock_client *c, int64_t now, int *unanswered)
+{
+  for (int i = 0; i < c->node_count; i++) {
+    struct rl_node *n = &c->nodes[i];
+    *unanswered += n->owed_count > 0;
+    if (n->state != RL_NODE_OFF)
+      rl_node_drop(n, 0, "the client is closed", now);
+    rl_timer_clear(&c->timers, &n->timer);
+  }
+}
+
+/* Half-closes what is written and reads to the end: a close with unread replies would reset the connection and lose
+ * releases that the server has not read yet (rule A.5). */
+static void read_to_the_end(redlock_client *c, int64_t until_ns)
+{
+  for (int i = 0; i < c->node_count; i++) {
+    struct rl_node *n = &c->nodes[i];
+    if (n->state < RL_NODE_SETUP && n->state != RL_NODE_OFF)
+      rl_node_drop(n, 0, "the client is closed", rl_now(c)); /* it never got a command */
+    else if (rl_node_connected(n))
+      rl_node_flush(n, rl_now(c));
+  }
+  while (connections(c) > 0 && rl_now(c) < until_ns && !c->env.stepped)
+    drive_once(c, until_ns);
+}
+
+/* With the mutex held and nobody else driving. */
+static int drain(redlock_client *c, int64_t limit_ms)
+{
+  int64_t now = rl_now(c);
+  int unanswered = 0;
+  if (limit_ms < 0)
+    limit_ms = RL_INT(&c->options, EXIT_DRAIN_MS);
+  rl_client_poll(c);
+  give_everything_up(c, now);
+  c->state = RL_CLIENT_DRAINING;
+  read_to_the_end(c, now + limit_ms * RL_NS_PER_MS);
+  c->state = RL_CLIENT_CLOSED;
+  close_nodes(c, rl_now(c), &unanswered);
+  return unanswered ? REDLOCK_TIMED_OUT : REDLOCK_OK;
+}
+
+/* Others that block in the client are cancelled first; the last of them leaves the driver's seat. */
+static void take_the_seat(redlock_client *c)
+{
+  while (c->flights)
+    rl_operation_cancel(c->flights, rl_now(c));
+  while (c->driven) {
+    struct timespec moment = {0, 1000000};
+    kick(c);
+    pthread_mutex_unlock(&c->mutex);
+    nanosleep(&moment, NULL);
+    pthread_mutex_lock(&c->mutex);
+  }
+  c->driven = 1;
+}
+
+static int drain_once(redlock_client *c, int64_t limit_ms)
+{
+  int status = REDLOCK_OK;
+  if (c->state != RL_CLIENT_OPEN)
+    return status;
+  c->state = RL_CLIENT_DRAINING; /* refuses new work */
+  take_the_seat(c);
+  status = drain(c, limit_ms);
+  hand_over(c);
+  return status;
+}
+
+int redlock_client_drain(redlock_client *c, int64_t limit_ms)
+{
+  int status;
+  if (!c || limit_ms < -1)
+    return REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  rl_client_enter(c);
+  status = drain_once(c, limit_ms);
+  rl_client_leave(c);
+  return status;
+}
+
+void redlock_client_free(redlock_client *c)
+{
+  if (!c)
+    return;
+  pthread_mutex_lock(&c->mutex);
+  rl_client_enter(c);
+  drain_once(c, -1);
+  c->state = RL_CLIENT_CLOSED;
+  pthread_mutex_unlock(&c->mutex);
+  rl_keeper_unregister(c);
+  pthread_mutex_lock(&c->mutex);
+  rl_client_unref(c);
+}
+
+/* In a child: new descriptors, new randomness, nothing of the parent's. Runs in the fork handler, or at the first call
+ * where a raw clone went past it. */
+void rl_client_forked(redlock_client *c)
+{
+  c->fork_generation = rl_fork_generation();
+  if (c->state == RL_CLIENT_NEW)
+    return;
+  c->driven = c->sleeping = c->kicked = 0;
+  c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
+  c->waiters = c->last_waiter = NULL;
+  atomic_store(&c->cancels, 0);
+  for (redlock_lock *lock = c->locks; lock; lock = lock->next) {
+    lock->waiter = NULL;
+    rl_lock_forked(lock);
+  }
+  for (int i = 0; i < c->node_count; i++)
+    rl_node_abandon(&c->nodes[i]);
+  c->dirty_nodes = NULL;
+  rl_claims_forked(c);
+  c->ended = c->last_ended = NULL;
+  for (redlock_lock *lock = c->locks; lock; lock = lock->next)
+    lock->is_ended = 0;
+  c->events_first = c->events_count = 0;
+  c->polled_ns = 0;
+  c->notified = 0;
+  seed(c);
+  if (c->state == RL_CLIENT_DRAINING || c->state == RL_CLIENT_CLOSED)
+    c->state = RL_CLIENT_CLOSED;
+  else if (rl_poller_reopen(&c->poller) != 0)
+    c->state = RL_CLIENT_CLOSED; /* without descriptors it can only be freed */
+}

@@ -1,0 +1,430 @@
+/* The objects of the core and who may touch what. All of it is read and written under the client's mutex.
+ *
+ *   client -> lock -> operation -> {quorum, waiting, node} -> {session, command, link} -> poller, platform
+ *
+ * A reply travels back the way the request came: link -> node (a reply becomes an answer) -> operation (counts). */
+#ifndef RL_CORE_H
+#define RL_CORE_H
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../include/redlock.h"
+#include "buffer.h"
+#include "command.h"
+#include "env.h"
+#include "options.h"
+#include "poller.h"
+#include "quorum.h"
+#include "resolver.h"
+#include "timer.h"
+#include "url.h"
+#include "wheel.h"
+
+enum {
+  RL_BATCH_MAX = 100,      /* locks in one renewal command */
+  RL_OWED_MAX = 16384,     /* SETs and extensions that a node may owe an answer to; beyond it counts as down */
+  RL_OWED_LATE_MAX = 256,  /* the same for a node whose oldest answer is overdue */
+  RL_DEBTS_MAX = 16384,    /* given-up tokens that are remembered for nodes that could not be told */
+  RL_REPLY_SIZE_MAX = 1 << 20,
+  RL_EVENTS_MAX = 128,
+  RL_WHY_SIZE = 96
+};
+
+/* ---- key and claim ------------------------------------------------------------------------------------------ */
+
+/* A resource as a key, shared by its lock and the claims on it. */
+struct rl_key {
+  int users;
+  size_t bulk_size;     /* of the RESP bulk string in bulk */
+  size_t resource_size; /* the resource stands at its end, before CRLF */
+  char *bulk;
+};
+
+enum {
+  RL_MAY_HOLD = 1,   /* the token may be under the key on this node */
+  RL_SAID_BUSY = 2,  /* it answered a definite nil: it cannot hold the token */
+  RL_SET_OWED = 4,   /* its answer to the SET has not been read yet */
+  RL_DELETE_OWED = 8 /* a delete is on its way on the node's connection */
+};
+
+struct rl_claim_node {
+  int64_t e_ns; /* the lease there is counted on until then; 0: it is not (rule 0) */
+  uint8_t flags;
+};
+
+/* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no
+ * node can hold the token and no reply names it. */
+struct rl_claim {
+  redlock_lock *lock; /* NULL when the handle has let go */
+  struct rl_key *key;
+  struct rl_claim *next, *previous; /* in client->claims */
+  int owed;                         /* replies that name it */
+  int holders;                      /* nodes with RL_MAY_HOLD */
+  int over;                         /* given up: to be deleted wherever it may be */
+  int64_t until_ns;                 /* no node holds it after that */
+  char token[RL_TOKEN_SIZE];
+  struct rl_claim_node node[];
+};
+
+/* ---- node --------------------------------------------------------------------------------------------------- */
+
+enum rl_owed_kind {
+  RL_OWED_SETUP,
+  RL_OWED_SET,
+  RL_OWED_HINT,   /* PTTL for the waiting */
+  RL_OWED_DELETE,
+  RL_OWED_EXTEND, /* the user's */
+  RL_OWED_RENEW,  /* a batch of the keeper */
+  RL_OWED_VALUE,  /* inspect */
+  RL_OWED_TTL,
+  RL_OWED_NOTHING /* an answer that does not matter */
+};
+
+/* The locks of one renewal command, shared by the nodes it went to. */
+struct rl_batch {
+  int users, count;
+  struct rl_terms terms;
+  struct rl_claim *claim[RL_BATCH_MAX];
+};
+
+/* One reply that the server owes, in the order of the commands. */
+struct rl_owed {
+  enum rl_owed_kind kind;
+  uint32_t round;         /* of the lock's operation; answers of an earlier one do not count. SETUP: the step */
+  uint32_t size;          /* of the command */
+  uint64_t position;      /* of the command in the stream */
+  int64_t sent_ns;        /* before it was queued */
+  int64_t lease_ns;       /* what a confirmation is worth, from sent_ns */
+  struct rl_claim *claim; /* counted in claim->owed; NULL for SETUP, RENEW, NOTHING */
+  struct rl_batch *batch; /* RENEW */
+};
+
+enum rl_reply_type { RL_REPLY_STATUS, RL_REPLY_ERROR, RL_REPLY_INTEGER, RL_REPLY_NIL, RL_REPLY_STRING, RL_REPLY_ARRAY };
+
+/* A parsed reply; it lives until the next one is read. */
+struct rl_reply {
+  enum rl_reply_type type;
+  int64_t integer;
+  struct rl_buffer text; /* NUL-terminated; text.end without the NUL */
+  int count;             /* integers of an array, the first RL_BATCH_MAX are kept */
+  int64_t integers[RL_BATCH_MAX];
+};
+
+enum rl_node_state {
+  RL_NODE_OFF,        /* backing off; its timer says when it is tried again */
+  RL_NODE_RESOLVING,
+  RL_NODE_CONNECTING,
+  RL_NODE_SETUP,      /* the set-up's replies are outstanding */
+  RL_NODE_READY,
+  RL_NODE_REFUSED     /* connected, but it may not vote; only cleaning up before it is closed */
+};
+
+struct rl_node {
+  redlock_client *client;
+  int index;
+  struct rl_url url;
+  enum rl_node_state state;
+  int failures;   /* in a row since it was ready */
+  int refused;    /* the reason is its configuration, or ours */
+  char why[RL_WHY_SIZE]; /* why it is not ready; "" at first */
+  struct rl_timer timer; /* OFF: next try; until READY: time-out; READY: looks for overdue replies */
+  struct rl_link link;
+  struct rl_resolve *resolve;
+  struct rl_address addresses[RL_ADDRESSES_MAX];
+  int address_count, address_next;
+  /* what is sent */
+  struct rl_buffer out;
+  uint64_t queued, written; /* positions in the stream */
+  int dirty;                /* in client->dirty_nodes */
+  struct rl_node *next_dirty;
+  /* what is owed */
+  struct rl_owed *owed; /* ring of owed_size, a power of two */
+  uint32_t owed_size, owed_first, owed_count;
+  int owed_asks; /* SETs and extensions among them */
+  redisReader *reader;
+  struct rl_reply reply;
+  /* the session */
+  int setup_left;     /* replies of the set-up still to come */
+  int setup_again;    /* it has to be sent once more, without HELLO */
+  int setup_fault;    /* what the first error in it means: enum rl_fault */
+  char setup_error[RL_WHY_SIZE];
+  int no_hello;       /* the server does not know HELLO */
+  int session_proved; /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
+  char run_id[41], run_id_seen[41]; /* of the last session that was ready; of the set-up under way */
+  char role[16], mode[16], policy[32], version[24];
+  int64_t maxmemory;
+  /* health */
+  int64_t rtt_ns;        /* smoothed */
+  int64_t busy_until_ns; /* no votes are asked for before: it said that it can't just now */
+  int64_t debts_retry_ns;
+  uint64_t connects, drops;
+};
+
+/* ---- lock --------------------------------------------------------------------------------------------------- */
+
+/* What a node said to the lock's last operation. */
+struct rl_said {
+  int64_t until_ns; /* BUSY, inspect: when its key ends; 0 unknown, RL_NEVER it does not */
+  char *value;      /* inspect: escaped, or NULL */
+  char error[24];   /* ERROR: the first word of the server's text */
+};
+
+enum rl_phase {
+  RL_IDLE,
+  RL_ASKING_ALL,  /* a round on all nodes */
+  RL_ASKING_HOME, /* a retry asks the home node first (rule F) */
+  RL_SLEEPING     /* between two attempts */
+};
+
+struct redlock_lock {
+  redlock_client *client; /* counted; valid until the lock is freed */
+  redlock_lock *next, *previous;                 /* in client->locks */
+  redlock_lock *next_flight, *previous_flight;   /* in client->flights while an operation runs */
+  redlock_lock *next_ended;                      /* in client->ended */
+  int is_ended;
+  uint64_t tag;
+  struct rl_key *key;
+  struct rl_numbers options;
+  char *refusal; /* why a call was refused, until the next operation */
+  /* the lease */
+  int state; /* enum redlock_state */
+  int told_lost;
+  int detached;
+  struct rl_claim *claim; /* the current or last token; NULL before */
+  struct rl_claim *probe; /* carries the answers of an inspect */
+  struct rl_timer lease_timer;
+  int64_t valid_until_ns;
+  int64_t acquired_ns;
+  int64_t extensions;
+  struct rl_terms terms; /* of the lease */
+  /* renewal */
+  struct rl_wheel_entry renewal;
+  int64_t renewal_goal_ns; /* valid_until from which the round under way counts as confirmed; 0: none under way */
+  int renewal_last;        /* that round reaches to max_hold_ms: no other follows */
+  int renewed;             /* the keeper looks after it */
+  int at_risk;
+  /* the operation */
+  int kind; /* enum redlock_operation */
+  int status;
+  int started; /* by start: its end is told through client->ended */
+  int was_held;
+  enum rl_phase phase;
+  uint32_t round;
+  int verdict;           /* of the last full round */
+  int64_t deadline_ns;   /* of the whole operation */
+  int64_t attempts, attempts_max;
+  int64_t wake_ns;       /* SLEEPING: without the hint */
+  int timer_tight;       /* the node time-out runs, a quorum was asked */
+  int home;              /* node asked first, or -1 */
+  struct rl_terms asked; /* terms of the operation */
+  struct rl_timer timer;
+  atomic_int cancelled;  /* asked for by redlock_lock_cancel */
+  struct rl_waiter *waiter;
+  struct rl_said *said;  /* per node */
+  uint8_t answers[];     /* enum rl_answer per node */
+};
+
+/* A thread that waits for its operation while another one drives. */
+struct rl_waiter {
+  pthread_cond_t condition;
+  struct rl_waiter *next, *previous;
+  int drives; /* it has been handed the role of the driver */
+};
+
+/* ---- client ------------------------------------------------------------------------------------------------- */
+
+enum rl_event_kind {
+  RL_EVENT_LOST,
+  RL_EVENT_AT_RISK,
+  RL_EVENT_LIMIT,
+  RL_EVENT_NODE_UP,
+  RL_EVENT_NODE_DOWN,
+  RL_EVENT_NODE_REFUSED,
+  RL_EVENT_NODE_RESTARTED
+};
+
+struct rl_event {
+  enum rl_event_kind kind;
+  int node; /* -1: about a resource */
+  int64_t at_ms; /* wall clock, for people */
+  uint16_t resource_size;
+  char resource[65];
+  char detail[RL_WHY_SIZE];
+};
+
+enum { RL_CLIENT_NEW, RL_CLIENT_OPEN, RL_CLIENT_DRAINING, RL_CLIENT_CLOSED };
+
+struct redlock_client {
+  pthread_mutex_t mutex;
+  int users; /* the owner and every lock */
+  int state;
+  struct rl_env env;
+  redlock_client *next, *previous; /* in the registry of the process */
+  int registered;
+  uint32_t fork_generation;
+  char message[512];
+  /* options */
+  struct rl_numbers options;
+  char *key_prefix, *client_name;
+  struct rl_node *nodes;
+  int node_count, quorum;
+  /* the I/O */
+  struct rl_poller poller;
+  struct rl_node *dirty_nodes;
+  struct rl_timers timers;
+  int64_t polled_ns; /* when pending input was last looked for */
+  /* who drives */
+  int driven;   /* a thread is the driver, or has been handed the role */
+  int sleeping; /* ... and waits in the poller */
+  int kicked;   /* ... and has been woken already */
+  struct rl_waiter *waiters, *last_waiter;
+  int notified;
+  atomic_int cancels; /* locks with a cancel to be looked at */
+  /* what there is */
+  redlock_lock *locks, *flights;
+  redlock_lock *ended, *last_ended;
+  struct rl_claim *claims, *last_claim; /* in the order of their making */
+  struct rl_claim *spare_claims;        /* for reuse, singly linked by next */
+  int spare_count, debts;
+  struct rl_wheel wheel;
+  int renewing;      /* locks that the keeper looks after */
+  int renewals_open; /* those with a round under way */
+  int64_t expired_ns; /* when expired debts were last looked for */
+  struct rl_batch *spare_batch;
+  /* tokens and jitter */
+  uint64_t token_seed, token_count, random_state;
+  /* what is told */
+  struct rl_event *events;
+  int events_first, events_count;
+  uint64_t events_dropped;
+  uint64_t acquired, lost, attempts, renewals;
+};
+
+/* client.c */
+int64_t rl_now(redlock_client *client);
+uint64_t rl_random(redlock_client *client);
+/* Runs deadlines and renewals that are due at now; the caller flushes. */
+void rl_client_step(redlock_client *client, int64_t now_ns);
+void rl_client_flush(redlock_client *client);
+/* Looks for input without waiting. */
+void rl_client_poll(redlock_client *client);
+/* At the door of every entry: notices a fork that no handler saw. */
+void rl_client_enter(redlock_client *client);
+void rl_client_leave(redlock_client *client);
+void rl_client_unref(redlock_client *client); /* with the mutex held; releases it */
+/* A lock's started operation has ended, or it is at risk or lost: puts it into the list for redlock_client_next. */
+void rl_client_tell(redlock_client *client, redlock_lock *lock);
+int rl_client_drive(redlock_client *client, redlock_lock *lock, int64_t until_ns, int interruptible);
+/* What was queued leaves at once, or with the driver's next write. */
+void rl_client_send(redlock_client *client);
+/* ... or leaves with the next redlock_client_process: the descriptor turns readable. */
+void rl_client_queued(redlock_client *client);
+void rl_client_forked(redlock_client *client);
+
+/* keeper.c: the thread, the registry it walks, and what is due */
+int rl_keeper_register(redlock_client *client); /* REDLOCK_OK or REDLOCK_INTERNAL */
+void rl_keeper_unregister(redlock_client *client);
+int rl_keeper_ensure(redlock_client *client);
+void rl_keeper_schedule(redlock_client *client, int64_t at_ns);
+uint32_t rl_fork_generation(void);
+void rl_renewal_begin(redlock_lock *lock, int64_t now_ns);
+void rl_renewal_end(redlock_lock *lock);
+void rl_renewal_confirmed(redlock_lock *lock, int64_t now_ns);
+void rl_renewals_due(redlock_client *client, int64_t now_ns);
+
+/* lock.c */
+void rl_key_drop(struct rl_key *key);
+struct rl_claim *rl_claim_new(redlock_lock *lock);
+void rl_claim_settle(redlock_client *client, struct rl_claim *claim);
+void rl_claim_cleared(redlock_client *client, struct rl_claim *claim, int node);
+/* Gives the token up: deletes go to every node where it may be, now or when the node can be told again. */
+void rl_claim_give_up(redlock_client *client, struct rl_claim *claim, int whole, uint32_t round, int64_t now_ns);
+void rl_claims_expire(redlock_client *client, int64_t now_ns);
+void rl_claims_free(redlock_client *client);
+void rl_claims_forked(redlock_client *client);
+void rl_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
+void rl_claim_let_go(redlock_client *client, struct rl_claim **claim);
+/* Notices that the lease has run out (sticky): 1 if the lock is held at now. */
+int rl_lock_is_held(redlock_lock *lock, int64_t now_ns);
+void rl_lock_lost(redlock_lock *lock, const char *reason);
+/* The lease there changed: recounts how long the lock is valid. */
+void rl_lock_recount(redlock_lock *lock, int64_t now_ns);
+void rl_lock_refuse(redlock_lock *lock, const char *text);
+void rl_lock_forked(redlock_lock *lock);
+
+/* operation.c */
+int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now_ns);
+void rl_operation_cancel(redlock_lock *lock, int64_t now_ns);
+void rl_operation_end(redlock_lock *lock, int status);
+void rl_operation_timer(redlock_lock *lock, int64_t now_ns);
+void rl_operation_retry(redlock_lock *lock, int64_t now_ns);
+void rl_operation_node_ready(struct rl_node *node, int64_t now_ns); /* connections that rounds wait for */
+void rl_operation_node_down(struct rl_node *node, int64_t now_ns);
+/* answer is an enum rl_answer for what owed asked; the claim belongs to the lock's current round if it counts. */
+void rl_operation_answer(struct rl_node *node, const struct rl_owed *owed, int answer, int64_t now_ns);
+void rl_operation_hint(struct rl_node *node, const struct rl_owed *owed, int64_t pttl_ms, int64_t now_ns);
+void rl_operation_value(struct rl_node *node, const struct rl_owed *owed, const struct rl_reply *reply);
+int rl_in_flight(const redlock_lock *lock);
+
+/* waiting.c */
+int rl_waiting_home(redlock_lock *lock, int64_t now_ns);
+int64_t rl_waiting_pause_ns(redlock_lock *lock);
+int64_t rl_waiting_hint_ns(redlock_lock *lock);
+
+/* node.c */
+void rl_node_init(struct rl_node *node, redlock_client *client, int index);
+void rl_node_free(struct rl_node *node);
+void rl_node_connect(struct rl_node *node, int64_t now_ns);
+void rl_node_timer(struct rl_node *node, int64_t now_ns);
+void rl_node_event(struct rl_node *node, int what, int64_t now_ns);
+void rl_node_flush(struct rl_node *node, int64_t now_ns);
+/* Closes the connection; what was asked counts as unknown. The node is tried again at once or after a pause. */
+void rl_node_drop(struct rl_node *node, int at_once, const char *why, int64_t now_ns);
+/* The same for a reason of configuration. */
+void rl_node_refuse(struct rl_node *node, const char *why, int64_t now_ns);
+int rl_node_connected(const struct rl_node *node);
+/* An rl_answer: RL_ASKED if it can be asked now, RL_WAITING if its connection is being made, else why not. */
+int rl_node_can_ask(struct rl_node *node, int64_t node_timeout_ns, int64_t now_ns);
+int rl_node_is_late(const struct rl_node *node, int64_t node_timeout_ns, int64_t now_ns);
+/* Each queues one command and what it is owed: 0, or -1 when memory is out. */
+int rl_node_send_set(struct rl_node *node, redlock_lock *lock, int64_t now_ns);
+int rl_node_send_hint(struct rl_node *node, struct rl_claim *claim, uint32_t round, int64_t now_ns);
+int rl_node_send_delete(struct rl_node *node, struct rl_claim *claim, int whole, uint32_t round, int64_t now_ns);
+int rl_node_send_extend(struct rl_node *node, redlock_lock *lock, int whole, int64_t now_ns);
+int rl_node_send_renewal(struct rl_node *node, struct rl_batch *batch, int whole, int64_t now_ns);
+int rl_node_send_inspect(struct rl_node *node, redlock_lock *lock, int64_t now_ns);
+/* Room for one more command: its buffer with the place of the command noted; then rl_node_owe. */
+int rl_node_owe(struct rl_node *node, enum rl_owed_kind kind, size_t size, const struct rl_owed *details);
+/* Takes back the SET of a finished attempt if not one byte of it was written (rule A.3.2). */
+void rl_node_unsend(struct rl_node *node, struct rl_claim *claim);
+void rl_node_pay_debts(struct rl_node *node, int64_t now_ns);
+void rl_batch_drop(redlock_client *client, struct rl_batch *batch);
+void rl_node_abandon(struct rl_node *node);
+
+/* session.c */
+int rl_session_begin(struct rl_node *node, int64_t now_ns);
+void rl_session_reply(struct rl_node *node, int step, const struct rl_reply *reply, int64_t now_ns);
+/* What an error reply means (rule A.7). */
+enum rl_fault {
+  RL_FAULT_NONE,
+  RL_FAULT_OTHER,       /* no vote */
+  RL_FAULT_ROLE,        /* not a master any more: set up anew, back off */
+  RL_FAULT_LOADING,     /* set up anew, back off */
+  RL_FAULT_PAUSE,       /* no votes for a moment; nothing was executed */
+  RL_FAULT_UNWRITABLE,  /* writes and deletes are refused: deletes are tried again later */
+  RL_FAULT_CONFIG,      /* permanent for the node */
+  RL_FAULT_PERMISSION,  /* permanent for this command or key */
+  RL_FAULT_NO_SCRIPT,
+  RL_FAULT_UNKNOWN,     /* the server does not know the command */
+  RL_FAULT_TYPE         /* a key of another kind: busy, or not ours */
+};
+enum rl_fault rl_fault_of(const char *text);
+
+/* event.c, message.c, describe.c */
+void rl_event_add(redlock_client *client, enum rl_event_kind kind, int node, redlock_lock *lock, const char *detail);
+void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t now_ns);
+const char *rl_key_resource(const struct rl_key *key);
+
+#endif

@@ -1,0 +1,142 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "poller.h"
+
+static socklen_t to_sockaddr(const struct rl_address *a, struct sockaddr_storage *out)
+{
+  memset(out, 0, sizeof *out);
+  if (a->family == AF_UNIX) {
+    struct sockaddr_un *un = (struct sockaddr_un *)out;
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, a->path, sizeof un->sun_path);
+    return sizeof *un;
+  }
+  if (a->family == AF_INET6) {
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(a->port);
+    memcpy(&in6->sin6_addr, a->ip, 16);
+    return sizeof *in6;
+  }
+  struct sockaddr_in *in = (struct sockaddr_in *)out;
+  in->sin_family = AF_INET;
+  in->sin_port = htons(a->port);
+  memcpy(&in->sin_addr, a->ip, 4);
+  return sizeof *in;
+}
+
+static void sockets_close(struct rl_link *link)
+{
+  if (link->fd < 0)
+    return;
+  rl_poller_forget(link->poller, link->fd);
+  close(link->fd);
+  link->fd = -1;
+  link->writing = 0;
+}
+
+static int begin(struct rl_link *link, const struct rl_address *address)
+{
+  struct sockaddr_storage to;
+  socklen_t size = to_sockaddr(address, &to);
+  int on = 1;
+  if (address->family != AF_UNIX) {
+    setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+  /* also a connection that is there at once is reported by the poller, so that requests may join its set-up */
+  if (connect(link->fd, (struct sockaddr *)&to, size) == 0 || errno == EINPROGRESS)
+    return -EINPROGRESS;
+  /* EAGAIN is how a unix socket says that its server's queue is full: no connection was begun */
+  return errno == EINTR ? -EINPROGRESS : errno == EAGAIN ? -ECONNREFUSED : -errno;
+}
+
+static int sockets_open(struct rl_link *link, const struct rl_address *address)
+{
+  int status, watched;
+  link->fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (link->fd < 0)
+    return -errno;
+  status = begin(link, address);
+  if (status == -EINPROGRESS) {
+    watched = rl_poller_watch(link->poller, link->fd, link->node, link->generation, 1, 0);
+    link->writing = 1;
+    if (watched == 0)
+      return status;
+    status = watched;
+  }
+  close(link->fd);
+  link->fd = -1;
+  return status;
+}
+
+static int sockets_finish(struct rl_link *link)
+{
+  struct sockaddr_storage peer;
+  socklen_t size = sizeof peer;
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0)
+    return -errno;
+  if (error)
+    return -error;
+  return getpeername(link->fd, (struct sockaddr *)&peer, &size) == 0 ? 0 : -EINPROGRESS;
+}
+
+static ssize_t sockets_write(struct rl_link *link, const char *data, size_t size)
+{
+  for (;;) {
+    ssize_t n = send(link->fd, data, size, MSG_NOSIGNAL);
+    if (n >= 0)
+      return n;
+    if (errno != EINTR)
+      return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+  }
+}
+
+static ssize_t sockets_read(struct rl_link *link, char *data, size_t size)
+{
+  for (;;) {
+    ssize_t n = recv(link->fd, data, size, 0);
+    if (n >= 0)
+      return n;
+    if (errno != EINTR)
+      return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+  }
+}
+
+static void sockets_want_write(struct rl_link *link, int on)
+{
+  if (link->fd < 0 || link->writing == on)
+    return;
+  if (rl_poller_watch(link->poller, link->fd, link->node, link->generation, on, 1) == 0)
+    link->writing = on;
+}
+
+static void sockets_half_close(struct rl_link *link)
+{
+  if (link->fd >= 0)
+    shutdown(link->fd, SHUT_WR);
+}
+
+static void sockets_abandon(struct rl_link *link)
+{
+  if (link->fd >= 0)
+    close(link->fd);
+  link->fd = -1;
+  link->writing = 0;
+}
+
+const struct rl_link_ops rl_link_sockets = {sockets_open,       sockets_finish,     sockets_write, sockets_read,
+                                            sockets_want_write, sockets_half_close, sockets_close, sockets_abandon};

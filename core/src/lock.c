@@ -1,0 +1,697 @@
+/* Life of a lock handle and of its claims; what is known of the lease without asking anybody. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+#define RESOURCE_SIZE_MAX ((size_t)512 << 20)
+#define SPARE_CLAIMS_MAX 1024
+
+/* ---- key ---- */
+
+static struct rl_key *key_new(const char *prefix, const void *resource, size_t size)
+{
+  struct rl_key *key = malloc(sizeof *key);
+  if (!key)
+    return NULL;
+  key->users = 1;
+  key->resource_size = size;
+  key->bulk = rl_command_bulk(prefix, resource, size, &key->bulk_size);
+  if (key->bulk)
+    return key;
+  free(key);
+  return NULL;
+}
+
+void rl_key_drop(struct rl_key *key)
+{
+  if (!key || --key->users > 0)
+    return;
+  free(key->bulk);
+  free(key);
+}
+
+const char *rl_key_resource(const struct rl_key *key)
+{
+  return key->bulk + key->bulk_size - 2 - key->resource_size;
+}
+
+/* ---- claim ---- */
+
+static void make_token(redlock_client *c, char *token)
+{
+  static const char digits[] = "0123456789abcdef";
+  unsigned char bytes[20];
+  uint32_t more = (uint32_t)rl_random(c);
+  c->token_count++;
+  memcpy(bytes, &c->token_seed, 8);
+  memcpy(bytes + 8, &c->token_count, 8);
+  memcpy(bytes + 16, &more, 4);
+  for (int i = 0; i < 20; i++) {
+    token[2 * i] = digits[bytes[i] >> 4];
+    token[2 * i + 1] = digits[bytes[i] & 15];
+  }
+}
+
+static struct rl_claim *take_spare(redlock_client *c)
+{
+  struct rl_claim *claim = c->spare_claims;
+  if (!claim)
+    return malloc(sizeof *claim + (size_t)c->node_count * sizeof claim->node[0]);
+  c->spare_claims = claim->next;
+  c->spare_count--;
+  return claim;
+}
+
+struct rl_claim *rl_claim_new(redlock_lock *lock)
+{
+  redlock_client *c = lock->client;
+  struct rl_claim *claim = take_spare(c);
+  if (!claim)
+    return NULL;
+  memset(claim, 0, sizeof *claim + (size_t)c->node_count * sizeof claim->node[0]);
+  claim->lock = lock;
+  claim->key = lock->key;
+  claim->key->users++;
+  make_token(c, claim->token);
+  claim->previous = c->last_claim;
+  if (c->last_claim)
+    c->last_claim->next = claim;
+  else
+    c->claims = claim;
+  c->last_claim = claim;
+  return claim;
+}
+
+/* Frees the claim if nothing can come of it any more. */
+void rl_claim_settle(redlock_client *c, struct rl_claim *claim)
+{
+  if (claim->lock || claim->owed || claim->holders)
+    return;
+  if (claim->previous)
+    claim->previous->next = claim->next;
+  else
+    c->claims = claim->next;
+  if (claim->next)
+    claim->next->previous = claim->previous;
+  else
+    c->last_claim = claim->previous;
+  rl_key_drop(claim->key);
+  if (c->spare_count >= SPARE_CLAIMS_MAX) {
+    free(claim);
+    return;
+  }
+  claim->next = c->spare_claims;
+  c->spare_claims = claim;
+  c->spare_count++;
+}
+
+/* The token is known not to be on the node. */
+void rl_claim_cleared(redlock_client *c, struct rl_claim *claim, int node)
+{
+  if (!(claim->node[node].flags & RL_MAY_HOLD))
+    return;
+  claim->node[node].flags &= (uint8_t)~RL_MAY_HOLD;
+  if (--claim->holders == 0 && claim->over)
+    c->debts--;
+}
+
+static void forget_holders(redlock_client *c, struct rl_claim *claim)
+{
+  for (int i = 0; i < c->node_count; i++)
+    rl_claim_cleared(c, claim, i);
+}
+
+/* Deletes go on the connection that the SET went on, behind it (rule A.4.2). */
+static int can_delete_now(const struct rl_node *n, int flags)
+{
+  return n->state == RL_NODE_READY || (n->state == RL_NODE_SETUP && (flags & RL_SET_OWED));
+}
+
+void rl_claim_give_up(redlock_client *c, struct rl_claim *claim, int whole, uint32_t round, int64_t now)
+{
+  int strict = claim->lock && RL_INT(&claim->lock->options, STRICT_RELEASE);
+  if (!claim->over && claim->holders > 0)
+    c->debts++;
+  claim->over = 1;
+  for (int i = 0; i < c->node_count; i++) {
+    struct rl_node *n = &c->nodes[i];
+    if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->out) > 0)
+      rl_node_unsend(n, claim);
+    int flags = claim->node[i].flags;
+    int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
+    claim->node[i].e_ns = 0;
+    if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags))
+      rl_node_send_delete(n, claim, whole, round, now); /* without memory it stays a debt */
+  }
+  if (c->debts > RL_DEBTS_MAX)
+    rl_claims_expire(c, now);
+}
+
+static struct rl_claim *oldest_debt(redlock_client *c)
+{
+  struct rl_claim *claim = c->claims;
+  while (claim && !(claim->over && claim->holders))
+    claim = claim->next;
+  return claim;
+}
+
+/* Forgets debts whose keys have ended by their TTL, and the oldest if there are too many. */
+void rl_claims_expire(redlock_client *c, int64_t now)
+{
+  struct rl_claim *next;
+  c->expired_ns = now;
+  for (struct rl_claim *claim = c->claims; claim; claim = next) {
+    next = claim->next;
+    if (!claim->over || !claim->holders || claim->until_ns > now)
+      continue;
+    forget_holders(c, claim);
+    rl_claim_settle(c, claim);
+  }
+  while (c->debts > RL_DEBTS_MAX) {
+    struct rl_claim *claim = oldest_debt(c);
+    if (!claim)
+      return;
+    forget_holders(c, claim);
+    rl_claim_settle(c, claim);
+  }
+}
+
+/* In a child: the parent's tokens are none of its business. */
+void rl_claims_forked(redlock_client *c)
+{
+  struct rl_claim *next;
+  for (struct rl_claim *claim = c->claims; claim; claim = next) {
+    next = claim->next;
+    forget_holders(c, claim);
+    for (int i = 0; i < c->node_count; i++)
+      claim->node[i] = (struct rl_claim_node){0};
+    rl_claim_settle(c, claim);
+  }
+}
+
+void rl_claims_free(redlock_client *c)
+{
+  struct rl_claim *next;
+  for (struct rl_claim *claim = c->claims; claim; claim = next) {
+    next = claim->next;
+    claim->owed = claim->holders = 0;
+    claim->lock = NULL;
+    rl_claim_settle(c, claim);
+  }
+  for (struct rl_claim *claim = c->spare_claims; claim; claim = next) {
+    next = claim->next;
+    free(claim);
+  }
+  c->spare_claims = NULL;
+  c->spare_count = c->debts = 0;
+}
+
+void rl_claim_let_go(redlock_client *c, struct rl_claim **claim)
+{
+  struct rl_claim *gone = *claim;
+  if (!gone)
+    return;
+  *claim = NULL;
+  gone->lock = NULL;
+  rl_claim_settle(c, gone);
+}
+
+/* The lock takes a new token or ends: what the old one may have left behind is deleted. */
+void rl_lock_drop_claim(redlock_lock *lock, int64_t now)
+{
+  if (lock->claim && !lock->claim->over && !lock->detached)
+    rl_claim_give_up(lock->client, lock->claim, 0, 0, now);
+  rl_claim_let_go(lock->client, &lock->claim);
+  lock->detached = 0;
+}
+
+/* ---- the lease ---- */
+
+void rl_lock_lost(redlock_lock *lock, const char *reason)
+{
+  redlock_client *c = lock->client;
+  if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_ADOPTED)
+    return;
+  lock->state = REDLOCK_STATE_LOST;
+  lock->valid_until_ns = 0;
+  rl_timer_clear(&c->timers, &lock->lease_timer);
+  rl_renewal_end(lock);
+  c->lost++;
+  rl_event_add(c, RL_EVENT_LOST, -1, lock, reason);
+  rl_client_tell(c, lock);
+}
+
+int rl_lock_is_held(redlock_lock *lock, int64_t now)
+{
+  if (lock->state != REDLOCK_STATE_HELD)
+    return 0;
+  if (now < lock->valid_until_ns)
+    return 1;
+  rl_lock_lost(lock, "the lease ran out");
+  return 0;
+}
+
+void rl_lock_recount(redlock_lock *lock, int64_t now)
+{
+  redlock_client *c = lock->client;
+  int64_t e_ns[RL_NODES_MAX];
+  if (lock->state != REDLOCK_STATE_HELD)
+    return;
+  for (int i = 0; i < c->node_count; i++)
+    e_ns[i] = lock->claim->node[i].e_ns;
+  lock->valid_until_ns = rl_valid_until(e_ns, c->node_count, c->quorum);
+  if (rl_lock_is_held(lock, now))
+    rl_timer_set(&c->timers, &lock->lease_timer, lock->valid_until_ns);
+}
+
+void rl_lock_refuse(redlock_lock *lock, const char *text)
+{
+  free(lock->refusal);
+  lock->refusal = text ? strdup(text) : NULL; /* without memory the status alone tells it */
+}
+
+/* In a child: the parent's lock is not ours. */
+void rl_lock_forked(redlock_lock *lock)
+{
+  if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
+    lock->state = REDLOCK_STATE_FORKED;
+  if (rl_in_flight(lock)) {
+    lock->state = REDLOCK_STATE_FORKED;
+    lock->waiter = NULL;
+    rl_operation_end(lock, REDLOCK_FORKED);
+  }
+  lock->valid_until_ns = 0;
+  rl_timer_clear(&lock->client->timers, &lock->lease_timer);
+  rl_renewal_end(lock);
+}
+
+/* ---- handles ---- */
+
+static redlock_client *enter(redlock_lock *lock)
+{
+  pthread_mutex_lock(&lock->client->mutex);
+  rl_client_enter(lock->client);
+  return lock->client;
+}
+
+static void check_new(redlock_lock *lock, const void *resource, size_t size)
+{
+  if (!resource || size == 0 || size > RESOURCE_SIZE_MAX)
+    rl_lock_refuse(lock, "resource: allowed are 1 byte to 512 MB");
+  else if (lock->client->state != RL_CLIENT_OPEN)
+    rl_lock_refuse(lock, "the client is not open");
+  else
+    return;
+  lock->state = REDLOCK_STATE_INVALID;
+}
+
+static redlock_lock *allocate(redlock_client *c, const void *resource, size_t size)
+{
+  size_t nodes = c->node_count > 0 ? (size_t)c->node_count : 1;
+  redlock_lock *lock = calloc(1, sizeof *lock + nodes);
+  if (!lock)
+    return NULL;
+  lock->client = c;
+  lock->status = REDLOCK_NOT_HELD;
+  lock->home = -1;
+  lock->timer.kind = RL_TIMER_OPERATION;
+  lock->lease_timer.kind = RL_TIMER_LEASE;
+  lock->said = calloc(nodes, sizeof *lock->said);
+  check_new(lock, resource, size);
+  if (lock->state == REDLOCK_STATE_INVALID)
+    size = 0;
+  lock->key = key_new(c->key_prefix ? c->key_prefix : "", size ? resource : "", size);
+  if (lock->said && lock->key && rl_timers_reserve(&c->timers, 2) == 0)
+    return lock;
+  rl_key_drop(lock->key);
+  free(lock->said);
+  free(lock->refusal);
+  free(lock);
+  return NULL;
+}
+
+redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size)
+{
+  redlock_lock *lock;
+  if (!client)
+    return NULL;
+  pthread_mutex_lock(&client->mutex);
+  rl_client_enter(client);
+  lock = allocate(client, resource, size);
+  if (lock) {
+    lock->options = client->options;
+    client->users++;
+    lock->next = client->locks;
+    if (client->locks)
+      client->locks->previous = lock;
+    client->locks = lock;
+  }
+  rl_client_leave(client);
+  return lock;
+}
+
+static void leave_ended(redlock_client *c, redlock_lock *lock)
+{
+  redlock_lock **at = &c->ended, *previous = NULL;
+  if (!lock->is_ended)
+    return;
+  while (*at != lock) {
+    previous = *at;
+    at = &(*at)->next_ended;
+  }
+  *at = lock->next_ended;
+  if (c->last_ended == lock)
+    c->last_ended = previous;
+}
+
+static void unlink_lock(redlock_client *c, redlock_lock *lock)
+{
+  leave_ended(c, lock);
+  if (lock->previous)
+    lock->previous->next = lock->next;
+  else
+    c->locks = lock->next;
+  if (lock->next)
+    lock->next->previous = lock->previous;
+  rl_timers_reserve(&c->timers, -2);
+}
+
+void redlock_lock_free(redlock_lock *lock)
+{
+  redlock_client *c;
+  int64_t now;
+  if (!lock)
+    return;
+  c = enter(lock);
+  now = rl_now(c);
+  rl_operation_cancel(lock, now);
+  rl_renewal_end(lock);
+  rl_timer_clear(&c->timers, &lock->lease_timer);
+  rl_lock_drop_claim(lock, now);
+  unlink_lock(c, lock);
+  for (int i = 0; i < c->node_count; i++)
+    free(lock->said[i].value);
+  rl_key_drop(lock->key);
+  free(lock->said);
+  free(lock->refusal);
+  free(lock);
+  rl_client_send(c);
+  rl_client_unref(c);
+}
+
+int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
+{
+  char why[512];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  int option, status = REDLOCK_INVALID;
+  redlock_client *c;
+  if (!lock || !name || !value)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  option = rl_option_find(name, 1);
+  if (rl_in_flight(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (option < 0)
+    rl_option_unknown(name, 1, &text);
+  else
+    status = rl_option_parse(&lock->options, option, value, &text);
+  if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
+    rl_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
+  rl_client_leave(c);
+  return status;
+}
+
+int64_t redlock_lock_get(redlock_lock *lock, const char *name, char *buf, size_t size)
+{
+  struct rl_text text = rl_text_in(buf, size);
+  redlock_client *c;
+  int option;
+  if (!lock || !name)
+    return -REDLOCK_INVALID;
+  option = rl_option_find(name, 0);
+  if (option < 0)
+    return -REDLOCK_INVALID;
+  if (rl_option_is_text(option))
+    return redlock_client_get(lock->client, name, buf, size);
+  c = enter(lock);
+  rl_option_format(&lock->options, option, &text);
+  rl_client_leave(c);
+  return (int64_t)text.length;
+}
+
+int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag)
+{
+  redlock_client *c;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  lock->tag = tag;
+  rl_client_leave(c);
+  return REDLOCK_OK;
+}
+
+/* ---- operations ---- */
+
+static int needs_keeper(redlock_lock *lock, int kind)
+{
+  return (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND) && RL_INT(&lock->options, RENEW) &&
+         !lock->client->env.stepped;
+}
+
+static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
+{
+  int64_t now = rl_now(c);
+  /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
+  if (now - c->polled_ns > RL_NS_PER_MS) {
+    rl_client_poll(c);
+    now = rl_now(c);
+    rl_client_step(c, now);
+  }
+  return rl_operation_begin(lock, kind, arg, now);
+}
+
+/* The last look before the caller believes in its lock (rule A.1): what was won too late counts as failed. */
+static int taken(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  while (lock->status == REDLOCK_OK && lock->kind == REDLOCK_ACQUIRE && lock->state == REDLOCK_STATE_HELD) {
+    int64_t now = rl_now(c);
+    if (lock->valid_until_ns - now >= lock->asked.min_validity_ns)
+      break;
+    rl_operation_retry(lock, now);
+    rl_client_drive(c, lock, until_ns, interruptible);
+  }
+  return lock->status;
+}
+
+static int blocking(redlock_lock *lock, int kind, int64_t arg)
+{
+  redlock_client *c;
+  int status;
+  if (!lock)
+    return REDLOCK_INVALID;
+  if (needs_keeper(lock, kind)) {
+    status = rl_keeper_ensure(lock->client);
+    if (status != REDLOCK_OK)
+      return status;
+  }
+  c = enter(lock);
+  status = begin(lock, c, kind, arg);
+  if (status == REDLOCK_OK) {
+    rl_client_drive(c, lock, RL_NEVER, 0);
+    status = taken(c, lock, RL_NEVER, 0);
+  }
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms)
+{
+  return blocking(lock, REDLOCK_ACQUIRE, wait_ms);
+}
+
+int redlock_lock_extend(redlock_lock *lock, int64_t ttl_ms)
+{
+  return blocking(lock, REDLOCK_EXTEND, ttl_ms);
+}
+
+int redlock_lock_release(redlock_lock *lock)
+{
+  return blocking(lock, REDLOCK_RELEASE, 0);
+}
+
+int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
+{
+  redlock_client *c;
+  int status;
+  if (!lock)
+    return REDLOCK_INVALID;
+  if (needs_keeper(lock, operation)) {
+    status = rl_keeper_ensure(lock->client);
+    if (status != REDLOCK_OK)
+      return status;
+  }
+  c = enter(lock);
+  status = begin(lock, c, operation, arg);
+  if (status == REDLOCK_OK) {
+    lock->started = 1;
+    if (!rl_in_flight(lock))
+      rl_client_tell(c, lock);
+    rl_client_queued(c);
+  }
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
+{
+  redlock_client *c;
+  int64_t until_ns;
+  int status;
+  if (!lock || limit_ms < -1)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_now(c) + limit_ms * RL_NS_PER_MS;
+  rl_client_drive(c, lock, until_ns, 1);
+  status = taken(c, lock, until_ns, 1);
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_cancel(redlock_lock *lock)
+{
+  redlock_client *c;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = lock->client;
+  atomic_store(&lock->cancelled, 1);
+  atomic_fetch_add(&c->cancels, 1);
+  /* nothing else is safe in a signal handler: every entry looks at the mark before it does anything */
+  if (!c->env.stepped) {
+    rl_poller_wake(&c->poller);
+    rl_poller_notify(&c->poller);
+  }
+  return REDLOCK_OK;
+}
+
+int redlock_lock_adopt(redlock_lock *lock, const char *token)
+{
+  redlock_client *c;
+  int status = REDLOCK_INVALID;
+  int64_t now;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  now = rl_now(c);
+  rl_lock_is_held(lock, now);
+  if (rl_in_flight(lock)) {
+    status = REDLOCK_IN_FLIGHT;
+  } else if (!token || strspn(token, "0123456789abcdef") != RL_TOKEN_SIZE || token[RL_TOKEN_SIZE]) {
+    if (lock->state != REDLOCK_STATE_INVALID)
+      rl_lock_refuse(lock, "token: allowed are 40 lower-case hexadecimal digits");
+  } else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED) {
+    rl_lock_refuse(lock, "adopt: this handle holds a lock already; release or detach it first");
+  } else if (lock->state != REDLOCK_STATE_INVALID) {
+    rl_lock_drop_claim(lock, now);
+    lock->claim = rl_claim_new(lock);
+    status = lock->claim ? REDLOCK_OK : REDLOCK_NO_MEMORY;
+  }
+  if (status == REDLOCK_OK) {
+    int64_t longest_ns = 2 * RL_INT(&c->options, MAX_TTL_MS) * RL_NS_PER_MS;
+    memcpy(lock->claim->token, token, RL_TOKEN_SIZE);
+    for (int i = 0; i < c->node_count; i++)
+      lock->claim->node[i].flags = RL_MAY_HOLD;
+    lock->claim->holders = c->node_count;
+    lock->claim->until_ns = now + longest_ns;
+    lock->state = REDLOCK_STATE_ADOPTED;
+    rl_lock_refuse(lock, NULL);
+  }
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_detach(redlock_lock *lock)
+{
+  redlock_client *c;
+  int status = REDLOCK_OK;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  rl_lock_is_held(lock, rl_now(c));
+  if (rl_in_flight(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (lock->state == REDLOCK_STATE_INVALID)
+    status = REDLOCK_INVALID;
+  else if (lock->state == REDLOCK_STATE_FORKED)
+    status = REDLOCK_FORKED;
+  else if (lock->state == REDLOCK_STATE_LOST)
+    status = REDLOCK_LOST;
+  else if (lock->state == REDLOCK_STATE_FREE)
+    status = REDLOCK_NOT_HELD;
+  if (status == REDLOCK_OK) {
+    rl_renewal_end(lock);
+    rl_timer_clear(&c->timers, &lock->lease_timer);
+    forget_holders(c, lock->claim);
+    for (int i = 0; i < c->node_count; i++)
+      lock->claim->node[i].e_ns = 0;
+    lock->detached = 1;
+    lock->valid_until_ns = 0;
+    lock->state = REDLOCK_STATE_FREE;
+  }
+  rl_client_leave(c);
+  return status;
+}
+
+/* ---- local facts ---- */
+
+int redlock_lock_status(redlock_lock *lock)
+{
+  redlock_client *c;
+  int status;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = enter(lock);
+  status = lock->state == REDLOCK_STATE_INVALID ? REDLOCK_INVALID : lock->status;
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_state(redlock_lock *lock)
+{
+  redlock_client *c;
+  int state;
+  if (!lock)
+    return REDLOCK_STATE_INVALID;
+  c = enter(lock);
+  rl_lock_is_held(lock, rl_now(c));
+  state = lock->state;
+  rl_client_leave(c);
+  return state;
+}
+
+int64_t redlock_lock_validity_ms(redlock_lock *lock)
+{
+  redlock_client *c;
+  int64_t now, validity_ms = 0;
+  if (!lock)
+    return -REDLOCK_INVALID;
+  c = enter(lock);
+  now = rl_now(c);
+  if (rl_lock_is_held(lock, now))
+    validity_ms = (lock->valid_until_ns - now) / RL_NS_PER_MS;
+  rl_client_leave(c);
+  return validity_ms;
+}
+
+int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
+{
+  struct rl_text text = rl_text_in(buf, size);
+  redlock_client *c;
+  if (!lock)
+    return -REDLOCK_INVALID;
+  c = enter(lock);
+  if (lock->claim)
+    rl_text_bytes(&text, lock->claim->token, RL_TOKEN_SIZE);
+  rl_client_leave(c);
+  return (int64_t)text.length;
+}

@@ -1,0 +1,880 @@
+/* One server: its connection, the replies it owes in order, what a reply means as an answer, backing off. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core.h"
+#include "mutant.h"
+
+#define MS RL_NS_PER_MS
+#define BACKOFF_MIN_NS (10 * MS)
+#define BACKOFF_MAX_NS (1000 * MS)
+#define STALE_MIN_NS (5000 * MS)
+#define PAUSE_NS (100 * MS)
+
+/* ---- parsing: hiredis calls these; nothing is allocated for a reply but the room of its longest text ---- */
+
+static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
+{
+  struct rl_reply *reply = task->privdata;
+  if (task->parent)
+    return reply;
+  reply->type = task->type == REDIS_REPLY_ERROR    ? RL_REPLY_ERROR
+                : task->type == REDIS_REPLY_STATUS ? RL_REPLY_STATUS
+                                                   : RL_REPLY_STRING;
+  reply->text.start = reply->text.end = 0;
+  if (size > RL_REPLY_SIZE_MAX || rl_buffer_reserve(&reply->text, size + 1) != 0)
+    return NULL;
+  rl_buffer_append(&reply->text, bytes, size);
+  reply->text.data[size] = 0;
+  return reply;
+}
+
+static void *array_of(const redisReadTask *task)
+{
+  struct rl_reply *reply = task->privdata;
+  if (task->parent)
+    return reply;
+  reply->type = RL_REPLY_ARRAY;
+  reply->count = 0;
+  return reply;
+}
+
+static void *parse_integer(const redisReadTask *task, long long value)
+{
+  struct rl_reply *reply = task->privdata;
+  if (!task->parent) {
+    reply->type = RL_REPLY_INTEGER;
+    reply->integer = value;
+  } else if (!task->parent->parent && reply->count < RL_BATCH_MAX) {
+    reply->integers[reply->count++] = value;
+  }
+  return reply;
+}
+
+static void *parse_nil(const redisReadTask *task)
+{
+  struct rl_reply *reply = task->privdata;
+  if (!task->parent)
+    reply->type = RL_REPLY_NIL;
+  return reply;
+}
+
+static void parse_free(void *object)
+{
+  (void)object;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *parse_array(const redisReadTask *task, size_t count)
+{
+  (void)count;
+  return array_of(task);
+}
+
+static void *parse_double(const redisReadTask *task, double value, char *text, size_t size)
+{
+  (void)value;
+  return parse_string(task, text, size);
+}
+
+static void *parse_bool(const redisReadTask *task, int value)
+{
+  return parse_integer(task, value);
+}
+
+static redisReplyObjectFunctions parse_functions = {parse_string, parse_array, parse_integer, parse_double,
+                                                    parse_nil,    parse_bool,  parse_free};
+#else
+static void *parse_array(const redisReadTask *task, int count)
+{
+  (void)count;
+  return array_of(task);
+}
+
+static redisReplyObjectFunctions parse_functions = {parse_string, parse_array, parse_integer, parse_nil, parse_free};
+#endif
+
+static int open_reader(struct rl_node *n)
+{
+  n->reader = redisReaderCreateWithFunctions(&parse_functions);
+  if (!n->reader)
+    return -1;
+  n->reader->privdata = &n->reply;
+  return 0;
+}
+
+static void close_reader(struct rl_node *n)
+{
+  if (n->reader)
+    redisReaderFree(n->reader);
+  n->reader = NULL;
+}
+
+/* ---- life ---- */
+
+void rl_node_init(struct rl_node *n, redlock_client *client, int index)
+{
+  n->client = client;
+  n->index = index;
+  n->state = RL_NODE_OFF;
+  n->timer.kind = RL_TIMER_NODE;
+  n->link = (struct rl_link){.ops = client->env.link, .context = client->env.context, .node = index, .fd = -1,
+                             .poller = client->env.stepped ? NULL : &client->poller};
+}
+
+void rl_node_free(struct rl_node *n)
+{
+  n->link.ops->close(&n->link);
+  rl_resolve_drop(n->resolve);
+  close_reader(n);
+  rl_buffer_free(&n->out);
+  rl_buffer_free(&n->reply.text);
+  rl_url_free(&n->url);
+  free(n->owed);
+  n->owed = NULL;
+}
+
+/* In a forked child: nothing is written, and nothing that is shared with the parent is changed. */
+void rl_node_abandon(struct rl_node *n)
+{
+  n->link.ops->abandon(&n->link);
+  rl_resolve_forked(n->resolve);
+  n->resolve = NULL;
+  close_reader(n);
+  rl_buffer_free(&n->out);
+  for (uint32_t i = 0; i < n->owed_count; i++) {
+    struct rl_owed *o = &n->owed[(n->owed_first + i) & (n->owed_size - 1)];
+    if (o->claim)
+      o->claim->owed--;
+    if (o->batch)
+      rl_batch_drop(n->client, o->batch);
+  }
+  n->owed_count = n->owed_first = 0;
+  n->owed_asks = 0;
+  n->queued = n->written = 0;
+  n->dirty = 0;
+  n->state = RL_NODE_OFF;
+  n->failures = 0;
+  n->run_id[0] = 0;
+  rl_timer_set(&n->client->timers, &n->timer, 0);
+}
+
+int rl_node_connected(const struct rl_node *n)
+{
+  return n->state >= RL_NODE_SETUP;
+}
+
+static void say_why(struct rl_node *n, const char *why)
+{
+  struct rl_text text = rl_text_in(n->why, sizeof n->why);
+  rl_text_add(&text, why);
+}
+
+/* ---- connecting ---- */
+
+static int64_t connect_timeout_ns(const struct rl_node *n)
+{
+  return RL_INT(&n->client->options, CONNECT_TIMEOUT_MS) * MS;
+}
+
+static void connected(struct rl_node *n, int64_t now)
+{
+  if (open_reader(n) != 0 || rl_session_begin(n, now) != 0) {
+    rl_node_drop(n, 0, "out of memory", now);
+    return;
+  }
+  rl_timer_set(&n->client->timers, &n->timer, now + connect_timeout_ns(n));
+}
+
+/* Tries the addresses that are left, one after the other; the time is shared among them. */
+static void try_addresses(struct rl_node *n, const char *why, int64_t now)
+{
+  while (n->address_next < n->address_count) {
+    int left = n->address_count - n->address_next;
+    int status;
+    n->link.generation++;
+    n->state = RL_NODE_CONNECTING;
+    status = n->link.ops->open(&n->link, &n->addresses[n->address_next++]);
+    if (status == 0) {
+      connected(n, now);
+      return;
+    }
+    if (status == -EINPROGRESS) {
+      rl_timer_set(&n->client->timers, &n->timer, now + connect_timeout_ns(n) / left);
+      return;
+    }
+    why = strerror(-status);
+  }
+  rl_node_drop(n, 0, why, now);
+}
+
+static void unix_address(struct rl_node *n)
+{
+  struct rl_address *a = &n->addresses[0];
+  memset(a, 0, sizeof *a);
+  a->family = AF_UNIX;
+  memcpy(a->path, n->url.host, strlen(n->url.host));
+}
+
+void rl_node_connect(struct rl_node *n, int64_t now)
+{
+  n->connects++;
+  n->address_next = 0;
+  n->address_count = 1;
+  if (n->url.is_unix) {
+    unix_address(n);
+  } else if (!rl_address_numeric(n->url.host, n->url.port, &n->addresses[0])) {
+    n->resolve = rl_resolve_start(n->url.host, n->url.port, n->client->poller.wake);
+    n->state = RL_NODE_RESOLVING;
+    if (n->resolve)
+      rl_timer_set(&n->client->timers, &n->timer, now + connect_timeout_ns(n));
+    else
+      rl_node_drop(n, 0, "name not resolved: no thread could be started", now);
+    return;
+  }
+  try_addresses(n, "no address", now);
+}
+
+/* RESOLVING: looks whether the name is known by now. */
+static void look_at_name(struct rl_node *n, int64_t now)
+{
+  char why[RL_WHY_SIZE];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  int count = rl_resolve_result(n->resolve, n->addresses, &text);
+  if (count == -EAGAIN)
+    return;
+  rl_resolve_drop(n->resolve);
+  n->resolve = NULL;
+  n->address_count = count > 0 ? count : 0;
+  try_addresses(n, why, now);
+}
+
+static int64_t backoff_ns(struct rl_node *n)
+{
+  int shift = n->failures < 8 ? n->failures : 8;
+  int64_t top = BACKOFF_MIN_NS << shift;
+  if (top > BACKOFF_MAX_NS)
+    top = BACKOFF_MAX_NS;
+  return BACKOFF_MIN_NS + (int64_t)(rl_random(n->client) % (uint64_t)(top - BACKOFF_MIN_NS + 1));
+}
+
+/* What was asked on a connection that broke is unknown: the tokens may be there. */
+static void fail_owed(struct rl_node *n, int64_t now)
+{
+  struct rl_owed *owed = n->owed;
+  uint32_t size = n->owed_size, first = n->owed_first, count = n->owed_count;
+  n->owed = NULL;
+  n->owed_size = n->owed_first = n->owed_count = 0;
+  n->owed_asks = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    struct rl_owed *o = &owed[(first + i) & (size - 1)];
+    if (o->batch)
+      rl_batch_drop(n->client, o->batch);
+    if (!o->claim)
+      continue;
+    if (o->kind == RL_OWED_SET)
+      o->claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
+    if (o->kind == RL_OWED_DELETE)
+      o->claim->node[n->index].flags &= (uint8_t)~RL_DELETE_OWED;
+    rl_operation_answer(n, o, RL_DROPPED, now);
+    o->claim->owed--;
+    rl_claim_settle(n->client, o->claim);
+  }
+  free(owed);
+}
+
+static void shut_down(struct rl_node *n)
+{
+  n->link.ops->close(&n->link);
+  rl_resolve_drop(n->resolve);
+  n->resolve = NULL;
+  close_reader(n);
+  rl_buffer_free(&n->out);
+  n->queued = n->written = 0;
+  n->state = RL_NODE_OFF;
+}
+
+void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
+{
+  int was_ready = n->state == RL_NODE_READY;
+  char reason[RL_WHY_SIZE];
+  struct rl_text text = rl_text_in(reason, sizeof reason);
+  rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
+  shut_down(n);
+  n->drops++;
+  if (!n->refused || was_ready)
+    say_why(n, reason);
+  if (was_ready || (!n->refused && n->failures == 0))
+    rl_event_add(n->client, RL_EVENT_NODE_DOWN, n->index, NULL, reason);
+  if (n->client->state != RL_CLIENT_OPEN)
+    rl_timer_clear(&n->client->timers, &n->timer);
+  else /* at once only after it has answered: a server that closes right away is no reason to spin */
+    rl_timer_set(&n->client->timers, &n->timer, at_once && n->failures == 0 ? now : now + backoff_ns(n));
+  n->failures++;
+  fail_owed(n, now);
+  rl_operation_node_down(n, now);
+}
+
+void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
+{
+  if (!n->refused || strcmp(n->why, why) != 0)
+    rl_event_add(n->client, RL_EVENT_NODE_REFUSED, n->index, NULL, why);
+  n->refused = 1;
+  say_why(n, why);
+  n->state = RL_NODE_REFUSED;
+  rl_timer_set(&n->client->timers, &n->timer, now + connect_timeout_ns(n));
+  rl_operation_node_down(n, now);
+  if (n->state == RL_NODE_REFUSED && n->owed_count == 0)
+    rl_node_drop(n, 0, why, now);
+}
+
+/* ---- asking ---- */
+
+int rl_node_is_late(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+{
+  return n->owed_count > 0 && now - n->owed[n->owed_first].sent_ns > node_timeout_ns;
+}
+
+int rl_node_can_ask(struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+{
+  int limit = RL_OWED_MAX;
+  if (n->refused && n->state != RL_NODE_READY)
+    return RL_REFUSED;
+  if (n->state == RL_NODE_RESOLVING || n->state == RL_NODE_CONNECTING || n->state == RL_NODE_SETUP)
+    return RL_WAITING;
+  if (n->state != RL_NODE_READY)
+    return RL_DOWN;
+  if (now < n->busy_until_ns)
+    return RL_ERROR;
+  if (rl_node_is_late(n, node_timeout_ns, now))
+    limit = RL_OWED_LATE_MAX;
+  return n->owed_asks < limit ? RL_ASKED : RL_OVERLOADED;
+}
+
+static int reserve_owed(struct rl_node *n, uint32_t more)
+{
+  uint32_t size = n->owed_size ? n->owed_size : 32;
+  struct rl_owed *owed;
+  if (n->owed_count + more <= n->owed_size)
+    return 0;
+  while (size < n->owed_count + more)
+    size *= 2;
+  owed = malloc(size * sizeof *owed);
+  if (!owed)
+    return -1;
+  for (uint32_t i = 0; i < n->owed_count; i++)
+    owed[i] = n->owed[(n->owed_first + i) & (n->owed_size - 1)];
+  free(n->owed);
+  n->owed = owed;
+  n->owed_size = size;
+  n->owed_first = 0;
+  return 0;
+}
+
+static void mark_dirty(struct rl_node *n)
+{
+  if (n->dirty)
+    return;
+  n->dirty = 1;
+  n->next_dirty = n->client->dirty_nodes;
+  n->client->dirty_nodes = n;
+}
+
+/* Notes what the command that was just appended (all bytes since `before`) is owed. Room was reserved. */
+static void owe(struct rl_node *n, size_t before, const struct rl_owed *details)
+{
+  struct rl_owed *o = &n->owed[(n->owed_first + n->owed_count++) & (n->owed_size - 1)];
+  *o = *details;
+  o->size = (uint32_t)(rl_buffer_size(&n->out) - before);
+  o->position = n->queued;
+  n->queued += o->size;
+  if (o->claim)
+    o->claim->owed++;
+  if (o->batch)
+    o->batch->users++;
+  n->owed_asks += o->kind == RL_OWED_SET || o->kind == RL_OWED_EXTEND || o->kind == RL_OWED_RENEW;
+  mark_dirty(n);
+}
+
+int rl_node_owe(struct rl_node *n, enum rl_owed_kind kind, size_t before, const struct rl_owed *details)
+{
+  struct rl_owed plain = {.kind = kind};
+  if (reserve_owed(n, 1) != 0)
+    return -1;
+  owe(n, before, details ? details : &plain);
+  return 0;
+}
+
+static void may_hold(struct rl_node *n, struct rl_claim *claim, int64_t until_ns)
+{
+  struct rl_claim_node *at = &claim->node[n->index];
+  if (!(at->flags & RL_MAY_HOLD))
+    claim->holders++;
+  at->flags |= RL_MAY_HOLD;
+  if (until_ns > claim->until_ns)
+    claim->until_ns = until_ns;
+}
+
+static int64_t gone_by_ns(const struct rl_terms *terms, int64_t now)
+{
+  return now + 2 * terms->ttl_ms * MS - terms->lease_ns;
+}
+
+int rl_node_send_set(struct rl_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rl_claim *claim = lock->claim;
+  size_t before = rl_buffer_size(&n->out);
+  if (reserve_owed(n, 1) != 0 ||
+      rl_command_set(&n->out, claim->key->bulk, claim->key->bulk_size, claim->token, lock->asked.ttl_ms) != 0)
+    return -1;
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_SET, .claim = claim, .round = lock->round, .sent_ns = now,
+                                   .lease_ns = lock->asked.lease_ns});
+  may_hold(n, claim, gone_by_ns(&lock->asked, now));
+  claim->node[n->index].flags |= RL_SET_OWED;
+  return 0;
+}
+
+int rl_node_send_hint(struct rl_node *n, struct rl_claim *claim, uint32_t round, int64_t now)
+{
+  size_t before = rl_buffer_size(&n->out);
+  if (reserve_owed(n, 1) != 0 || rl_command_pttl(&n->out, claim->key->bulk, claim->key->bulk_size) != 0)
+    return -1;
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_HINT, .claim = claim, .round = round, .sent_ns = now});
+  return 0;
+}
+
+int rl_node_send_delete(struct rl_node *n, struct rl_claim *claim, int whole, uint32_t round, int64_t now)
+{
+  size_t before = rl_buffer_size(&n->out);
+  if (reserve_owed(n, 1) != 0 ||
+      rl_command_release(&n->out, whole, claim->key->bulk, claim->key->bulk_size, claim->token) != 0)
+    return -1;
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_DELETE, .claim = claim, .round = round, .sent_ns = now});
+  claim->node[n->index].flags |= RL_DELETE_OWED;
+  return 0;
+}
+
+int rl_node_send_extend(struct rl_node *n, redlock_lock *lock, int whole, int64_t now)
+{
+  struct rl_claim *claim = lock->claim;
+  size_t before = rl_buffer_size(&n->out);
+  if (reserve_owed(n, 1) != 0 || rl_command_extend_begin(&n->out, whole, 1, claim->key->bulk_size) != 0)
+    return -1;
+  rl_command_extend_key(&n->out, claim->key->bulk, claim->key->bulk_size);
+  rl_command_extend_ttl(&n->out, lock->asked.ttl_ms);
+  rl_command_extend_token(&n->out, claim->token);
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_EXTEND, .claim = claim, .round = lock->round, .sent_ns = now,
+                                   .lease_ns = lock->asked.lease_ns});
+  may_hold(n, claim, gone_by_ns(&lock->asked, now));
+  return 0;
+}
+
+int rl_node_send_renewal(struct rl_node *n, struct rl_batch *batch, int whole, int64_t now)
+{
+  size_t before = rl_buffer_size(&n->out), keys_size = 0;
+  for (int i = 0; i < batch->count; i++)
+    keys_size += batch->claim[i]->key->bulk_size;
+  if (reserve_owed(n, 1) != 0 || rl_command_extend_begin(&n->out, whole, batch->count, keys_size) != 0)
+    return -1;
+  for (int i = 0; i < batch->count; i++)
+    rl_command_extend_key(&n->out, batch->claim[i]->key->bulk, batch->claim[i]->key->bulk_size);
+  rl_command_extend_ttl(&n->out, batch->terms.ttl_ms);
+  for (int i = 0; i < batch->count; i++) {
+    rl_command_extend_token(&n->out, batch->claim[i]->token);
+    may_hold(n, batch->claim[i], gone_by_ns(&batch->terms, now));
+  }
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_RENEW, .batch = batch, .sent_ns = now,
+                                   .lease_ns = batch->terms.lease_ns});
+  return 0;
+}
+
+int rl_node_send_inspect(struct rl_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rl_claim *claim = lock->claim;
+  size_t before = rl_buffer_size(&n->out);
+  if (reserve_owed(n, 2) != 0 || rl_command_peek(&n->out, lock->key->bulk, lock->key->bulk_size) != 0)
+    return -1;
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_VALUE, .claim = claim, .round = lock->round, .sent_ns = now});
+  before = rl_buffer_size(&n->out);
+  if (rl_command_pttl(&n->out, lock->key->bulk, lock->key->bulk_size) != 0)
+    return -1;
+  owe(n, before, &(struct rl_owed){.kind = RL_OWED_TTL, .claim = claim, .round = lock->round, .sent_ns = now});
+  return 0;
+}
+
+/* Takes the entry at place i of the ring out; those behind it move up. */
+static void remove_owed(struct rl_node *n, uint32_t i, uint64_t size)
+{
+  for (; i + 1 < n->owed_count; i++) {
+    struct rl_owed *to = &n->owed[(n->owed_first + i) & (n->owed_size - 1)];
+    *to = n->owed[(n->owed_first + i + 1) & (n->owed_size - 1)];
+    to->position -= size;
+  }
+  n->owed_count--;
+}
+
+void rl_node_unsend(struct rl_node *n, struct rl_claim *claim)
+{
+  for (uint32_t i = n->owed_count; i-- > 0;) {
+    struct rl_owed o = n->owed[(n->owed_first + i) & (n->owed_size - 1)];
+    if (o.position < n->written)
+      return;
+    if (o.claim != claim || (o.kind != RL_OWED_SET && o.kind != RL_OWED_HINT))
+      continue;
+    rl_buffer_cut(&n->out, (size_t)(o.position - n->written), o.size);
+    n->queued -= o.size;
+    remove_owed(n, i, o.size);
+    claim->owed--;
+    if (o.kind == RL_OWED_SET) {
+      n->owed_asks--;
+      claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
+      rl_claim_cleared(n->client, claim, n->index);
+    }
+  }
+}
+
+void rl_node_pay_debts(struct rl_node *n, int64_t now)
+{
+  n->debts_retry_ns = 0;
+  for (struct rl_claim *c = n->client->claims; c; c = c->next) {
+    int flags = c->node[n->index].flags;
+    if (c->over && (flags & RL_MAY_HOLD) && !(flags & (RL_DELETE_OWED | RL_SET_OWED)) && c->until_ns > now &&
+        rl_node_send_delete(n, c, n->client->state != RL_CLIENT_OPEN, 0, now) != 0)
+      return;
+  }
+}
+
+void rl_node_flush(struct rl_node *n, int64_t now)
+{
+  if (n->link.fd < 0 || n->state == RL_NODE_CONNECTING)
+    return;
+  while (rl_buffer_size(&n->out) > 0) {
+    ssize_t sent = n->link.ops->write(&n->link, n->out.data + n->out.start, rl_buffer_size(&n->out));
+    if (sent == -EAGAIN) {
+      n->link.ops->want_write(&n->link, 1);
+      return;
+    }
+    if (sent < 0) {
+      rl_node_drop(n, n->state == RL_NODE_READY, strerror((int)-sent), now);
+      return;
+    }
+    rl_buffer_consume(&n->out, (size_t)sent);
+    n->written += (uint64_t)sent;
+  }
+  if (n->link.writing)
+    n->link.ops->want_write(&n->link, 0);
+  if (n->state == RL_NODE_READY && !n->timer.place)
+    rl_timer_set(&n->client->timers, &n->timer, now + STALE_MIN_NS);
+  if (n->client->state == RL_CLIENT_DRAINING)
+    n->link.ops->half_close(&n->link);
+}
+
+/* ---- what a reply means ---- */
+
+static void note_error(struct rl_node *n, const struct rl_owed *o, const struct rl_reply *reply)
+{
+  redlock_lock *lock = o->claim ? o->claim->lock : NULL;
+  size_t size = strcspn(reply->text.data, " ");
+  char *word;
+  if (!lock)
+    return;
+  word = lock->said[n->index].error;
+  if (size >= sizeof lock->said[0].error)
+    size = sizeof lock->said[0].error - 1;
+  memcpy(word, reply->text.data, size);
+  word[size] = 0;
+}
+
+static const char *fault_words(enum rl_fault fault, const char *text)
+{
+  return fault == RL_FAULT_ROLE ? "not a master any more" : fault == RL_FAULT_LOADING ? "loading its data" : text;
+}
+
+/* An error to a request: what it means for the node. The answer for the request comes first (rule A.7). */
+static int fault_answer(enum rl_fault fault)
+{
+  return fault == RL_FAULT_CONFIG || fault == RL_FAULT_PERMISSION ? RL_REFUSED : RL_ERROR;
+}
+
+static void fault_effect(struct rl_node *n, enum rl_fault fault, const char *text, int64_t now)
+{
+  switch (fault) {
+  case RL_FAULT_ROLE:
+  case RL_FAULT_LOADING: rl_node_drop(n, 0, fault_words(fault, text), now); break;
+  case RL_FAULT_CONFIG: rl_node_refuse(n, text, now); break;
+  case RL_FAULT_PAUSE: n->busy_until_ns = now + PAUSE_NS; break;
+  default: break;
+  }
+}
+
+static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  struct rl_claim_node *at = &o->claim->node[n->index];
+  int64_t sample_ns = now - o->sent_ns;
+  n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
+  at->flags &= (uint8_t)~RL_SET_OWED;
+  if (reply->type == RL_REPLY_STATUS) {
+    if (n->state != RL_NODE_READY) {
+      rl_operation_answer(n, o, RL_REFUSED, now);
+      if (!(at->flags & RL_DELETE_OWED)) /* its vote does not count: take the key back (rule C.3) */
+        rl_node_send_delete(n, o->claim, 0, 0, now);
+      return;
+    }
+    if (RL_MUTANT(CLOCK_AT_REPLY))
+      o->sent_ns = now;
+    rl_operation_answer(n, o, RL_GRANTED, now);
+    return;
+  }
+  rl_claim_cleared(n->client, o->claim, n->index);
+  if (reply->type == RL_REPLY_NIL) {
+    at->flags |= RL_SAID_BUSY;
+    rl_operation_answer(n, o, RL_BUSY, now);
+  } else if (reply->type == RL_REPLY_ERROR) {
+    enum rl_fault fault = rl_fault_of(reply->text.data);
+    note_error(n, o, reply);
+    rl_operation_answer(n, o, fault == RL_FAULT_TYPE ? RL_BUSY : fault_answer(fault), now);
+    fault_effect(n, fault, reply->text.data, now);
+  } else {
+    rl_operation_answer(n, o, RL_ERROR, now);
+    rl_node_drop(n, 0, "an answer that does not fit SET", now);
+  }
+}
+
+/* The key may still be there: it is told again later, as far as its TTL lets it live. */
+static void keep_debt(struct rl_node *n, enum rl_fault fault, int64_t now)
+{
+  if (n->state != RL_NODE_READY || (fault != RL_FAULT_PAUSE && fault != RL_FAULT_UNWRITABLE))
+    return;
+  n->debts_retry_ns = now + PAUSE_NS;
+  rl_timer_set(&n->client->timers, &n->timer, n->debts_retry_ns);
+}
+
+static void delete_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  enum rl_fault fault;
+  o->claim->node[n->index].flags &= (uint8_t)~RL_DELETE_OWED;
+  if (reply->type == RL_REPLY_INTEGER) {
+    rl_claim_cleared(n->client, o->claim, n->index);
+    rl_operation_answer(n, o, reply->integer > 0 ? RL_GRANTED : RL_GONE, now);
+    return;
+  }
+  if (reply->type != RL_REPLY_ERROR) {
+    rl_operation_answer(n, o, RL_ERROR, now);
+    rl_node_drop(n, 0, "an answer that does not fit the release script", now);
+    return;
+  }
+  fault = rl_fault_of(reply->text.data);
+  if (fault == RL_FAULT_NO_SCRIPT && rl_node_send_delete(n, o->claim, 1, o->round, now) == 0)
+    return;
+  note_error(n, o, reply);
+  rl_operation_answer(n, o, fault_answer(fault), now);
+  keep_debt(n, fault, now);
+  fault_effect(n, fault, reply->text.data, now);
+}
+
+static void extend_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  enum rl_fault fault;
+  if (reply->type == RL_REPLY_ARRAY && reply->count == 1) {
+    rl_operation_answer(n, o, reply->integers[0] == 1 ? RL_GRANTED : RL_GONE, now);
+    return;
+  }
+  if (reply->type != RL_REPLY_ERROR) {
+    rl_operation_answer(n, o, RL_ERROR, now);
+    rl_node_drop(n, 0, "an answer that does not fit the extend script", now);
+    return;
+  }
+  fault = rl_fault_of(reply->text.data);
+  if (fault == RL_FAULT_NO_SCRIPT && o->claim->lock && o->round == o->claim->lock->round &&
+      rl_in_flight(o->claim->lock) && rl_node_send_extend(n, o->claim->lock, 1, now) == 0)
+    return;
+  note_error(n, o, reply);
+  rl_operation_answer(n, o, fault_answer(fault), now);
+  fault_effect(n, fault, reply->text.data, now);
+}
+
+static void renew_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  struct rl_batch *batch = o->batch;
+  if (reply->type == RL_REPLY_ERROR) {
+    enum rl_fault fault = rl_fault_of(reply->text.data);
+    if (fault != RL_FAULT_NO_SCRIPT || rl_node_send_renewal(n, batch, 1, now) != 0)
+      fault_effect(n, fault, reply->text.data, now);
+    return;
+  }
+  if (reply->type != RL_REPLY_ARRAY || reply->count != batch->count) {
+    rl_node_drop(n, 0, "an answer that does not fit the extend script", now);
+    return;
+  }
+  for (int i = 0; i < batch->count; i++) {
+    o->claim = batch->claim[i];
+    rl_operation_answer(n, o, reply->integers[i] == 1 ? RL_GRANTED : RL_GONE, now);
+  }
+  o->claim = NULL;
+}
+
+static void value_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  enum rl_fault fault;
+  if (reply->type == RL_REPLY_STRING || reply->type == RL_REPLY_NIL) {
+    rl_operation_value(n, o, reply);
+    return; /* the answer follows with the TTL */
+  }
+  if (reply->type != RL_REPLY_ERROR)
+    return;
+  fault = rl_fault_of(reply->text.data);
+  if (fault == RL_FAULT_TYPE)
+    return;
+  note_error(n, o, reply);
+  rl_operation_answer(n, o, fault_answer(fault), now);
+  fault_effect(n, fault, reply->text.data, now);
+}
+
+static void ttl_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  if (reply->type != RL_REPLY_INTEGER)
+    return;
+  rl_operation_hint(n, o, reply->integer, now);
+  if (o->kind == RL_OWED_TTL)
+    rl_operation_answer(n, o, reply->integer == -2 ? RL_FREE : RL_BUSY, now);
+}
+
+static void dispatch(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  if (o->kind != RL_OWED_SETUP && reply->type != RL_REPLY_ERROR)
+    n->failures = 0;
+  switch (o->kind) {
+  case RL_OWED_SETUP: rl_session_reply(n, (int)o->round, reply, now); break;
+  case RL_OWED_SET: set_reply(n, o, reply, now); break;
+  case RL_OWED_DELETE: delete_reply(n, o, reply, now); break;
+  case RL_OWED_EXTEND: extend_reply(n, o, reply, now); break;
+  case RL_OWED_RENEW: renew_reply(n, o, reply, now); break;
+  case RL_OWED_VALUE: value_reply(n, o, reply, now); break;
+  case RL_OWED_HINT:
+  case RL_OWED_TTL: ttl_reply(n, o, reply, now); break;
+  case RL_OWED_NOTHING: break;
+  }
+  if (o->claim) {
+    o->claim->owed--;
+    rl_claim_settle(n->client, o->claim);
+  }
+  if (o->batch)
+    rl_batch_drop(n->client, o->batch);
+}
+
+/* Takes the next reply off; 0 when there is none, or the connection has been closed. */
+static int next_reply(struct rl_node *n, int64_t now)
+{
+  void *parsed = NULL;
+  struct rl_owed owed;
+  if (redisReaderGetReply(n->reader, &parsed) != REDIS_OK) {
+    rl_node_drop(n, 0, n->reader->errstr[0] ? n->reader->errstr : "malformed bytes", now);
+    return 0;
+  }
+  if (!parsed) {
+    if (n->reader->len - n->reader->pos > RL_REPLY_SIZE_MAX)
+      rl_node_drop(n, 0, "a reply that is too large", now);
+    return 0;
+  }
+  if (n->owed_count == 0) {
+    if (n->reply.type == RL_REPLY_ERROR)
+      rl_node_drop(n, 0, n->reply.text.data, now); /* "-ERR max number of clients reached" comes unasked */
+    else
+      rl_node_drop(n, 0, "a reply that nobody asked for", now);
+    return 0;
+  }
+  owed = n->owed[n->owed_first];
+  n->owed_first = (n->owed_first + 1) & (n->owed_size - 1);
+  n->owed_count--;
+  n->owed_asks -= owed.kind == RL_OWED_SET || owed.kind == RL_OWED_EXTEND || owed.kind == RL_OWED_RENEW;
+  dispatch(n, &owed, &n->reply, now);
+  return n->reader != NULL;
+}
+
+static void read_all(struct rl_node *n)
+{
+  char bytes[16384];
+  uint32_t generation = n->link.generation;
+  ssize_t size;
+  do {
+    int64_t now;
+    size = n->link.ops->read(&n->link, bytes, sizeof bytes);
+    if (size == -EAGAIN)
+      return;
+    now = rl_now(n->client); /* after the bytes are here: what is decided now is decided on this clock (rule A.1) */
+    if (size <= 0) {
+      rl_node_drop(n, n->state == RL_NODE_READY, size ? strerror((int)-size) : "the server closed the connection", now);
+      return;
+    }
+    if (redisReaderFeed(n->reader, bytes, (size_t)size) != REDIS_OK) {
+      rl_node_drop(n, 0, "out of memory", now);
+      return;
+    }
+    while (next_reply(n, now) && n->link.generation == generation)
+      ;
+    if (n->link.generation != generation || !n->reader)
+      return;
+    if (n->state == RL_NODE_REFUSED && n->owed_count == 0) {
+      rl_node_drop(n, 0, n->why, now);
+      return;
+    }
+  } while (size == (ssize_t)sizeof bytes);
+}
+
+void rl_node_event(struct rl_node *n, int what, int64_t now)
+{
+  if (n->state == RL_NODE_CONNECTING) {
+    int status = n->link.ops->finish(&n->link);
+    if (status == 0) {
+      connected(n, now);
+    } else if (status != -EINPROGRESS) {
+      n->link.ops->close(&n->link);
+      try_addresses(n, strerror(-status), now);
+    }
+    return;
+  }
+  if (what & RL_WRITABLE)
+    rl_node_flush(n, now);
+  if ((what & RL_READABLE) && n->reader)
+    read_all(n);
+}
+
+/* READY: a server that has not answered for this long is taken for dead (rule A.6). */
+static void look_for_stale(struct rl_node *n, int64_t now)
+{
+  int64_t stale_ns = RL_INT(&n->client->options, TTL_MS) * MS;
+  if (stale_ns < STALE_MIN_NS)
+    stale_ns = STALE_MIN_NS;
+  if (n->owed_count > 0 && now - n->owed[n->owed_first].sent_ns >= stale_ns) {
+    rl_node_drop(n, 0, "no answer for too long", now);
+    return;
+  }
+  if (n->debts_retry_ns && n->debts_retry_ns <= now)
+    rl_node_pay_debts(n, now);
+  if (n->owed_count > 0)
+    rl_timer_set(&n->client->timers, &n->timer, n->owed[n->owed_first].sent_ns + stale_ns);
+}
+
+void rl_node_timer(struct rl_node *n, int64_t now)
+{
+  switch (n->state) {
+  case RL_NODE_OFF:
+    if (n->client->state == RL_CLIENT_OPEN)
+      rl_node_connect(n, now);
+    break;
+  case RL_NODE_RESOLVING:
+    look_at_name(n, now);
+    if (n->state == RL_NODE_RESOLVING && !n->timer.place)
+      rl_node_drop(n, 0, "name not resolved in time", now);
+    break;
+  case RL_NODE_CONNECTING:
+    n->link.ops->close(&n->link);
+    try_addresses(n, "connecting timed out", now);
+    break;
+  case RL_NODE_SETUP: rl_node_drop(n, 0, "no answer to the set-up in time", now); break;
+  case RL_NODE_REFUSED: rl_node_drop(n, 0, n->why, now); break;
+  case RL_NODE_READY: look_for_stale(n, now); break;
+  }
+}

@@ -1,0 +1,46 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "platform.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* CLOCK_BOOTTIME counts suspend; CLOCK_MONOTONIC would still call a lock valid after it (rule A.1). */
+static int64_t real_now_ns(void *context)
+{
+  struct timespec t;
+  (void)context;
+#ifdef CLOCK_BOOTTIME
+  if (clock_gettime(CLOCK_BOOTTIME, &t) == 0)
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+#endif
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Only where getrandom fails: mixes clocks, pid and an address, which differ between processes. */
+static uint64_t poor_random(void)
+{
+  struct timespec t;
+  uint64_t x;
+  clock_gettime(CLOCK_REALTIME, &t);
+  x = (uint64_t)t.tv_nsec * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)t.tv_sec ^ ((uint64_t)getpid() << 32) ^
+      (uint64_t)(uintptr_t)&t;
+  x ^= x >> 31;
+  return x * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+static uint64_t real_random(void *context)
+{
+  uint64_t bits;
+  (void)context;
+  if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+    bits = poor_random();
+  return bits;
+}
+
+const struct rl_platform rl_platform_real = {real_now_ns, real_random};

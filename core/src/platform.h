@@ -1,0 +1,17 @@
+/* What the core asks of its surroundings: a clock and random bits, behind a table so that a simulator can replace them. */
+#ifndef RL_PLATFORM_H
+#define RL_PLATFORM_H
+
+#include <stdint.h>
+
+#define RL_NS_PER_MS INT64_C(1000000)
+#define RL_NEVER INT64_MAX
+
+struct rl_platform {
+  int64_t (*now_ns)(void *context);   /* a clock that never steps and counts suspend (rule A.1) */
+  uint64_t (*random)(void *context);  /* 64 random bits; unpredictable enough that no two processes agree */
+};
+
+extern const struct rl_platform rl_platform_real;
+
+#endif

@@ -1,0 +1,127 @@
+#include "quorum.h"
+
+#include "../include/redlock.h"
+#include "mutant.h"
+
+#ifdef RL_TEST_BUILD
+int rl_test_mutant;
+int rl_test_wait_all;
+#endif
+
+int rl_quorum(int nodes)
+{
+  if (RL_MUTANT(QUORUM_OF_ONE))
+    return 1;
+  return nodes / 2 + 1;
+}
+
+int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor)
+{
+  double drift_ms = (double)ttl_ms * drift_factor;
+  int64_t whole_ms = (int64_t)drift_ms;
+  if ((double)whole_ms < drift_ms)
+    whole_ms++;
+  return (whole_ms + 2) * 1000000;
+}
+
+int64_t rl_valid_until(const int64_t *e_ns, int n, int q)
+{
+  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending */
+  int held = 0;
+  for (int i = 0; i < n; i++) {
+    int at = held < q ? held++ : q;
+    if (at == q && e_ns[i] <= largest[q - 1])
+      continue;
+    if (at == q)
+      at = q - 1;
+    while (at > 0 && largest[at - 1] < e_ns[i]) {
+      largest[at] = largest[at - 1];
+      at--;
+    }
+    largest[at] = e_ns[i];
+  }
+  return held < q ? 0 : largest[q - 1];
+}
+
+struct rl_tally rl_count(const uint8_t *answers, int nodes)
+{
+  struct rl_tally t = {.nodes = nodes, .quorum = rl_quorum(nodes)};
+  for (int i = 0; i < nodes; i++) {
+    switch (answers[i]) {
+    case RL_WAITING: t.waiting++; break;
+    case RL_ASKED: t.asked++; t.reached++; break;
+    case RL_GRANTED: t.granted++; t.reached++; break;
+    case RL_BUSY: t.busy++; t.reached++; break;
+    case RL_GONE: t.gone++; t.reached++; break;
+    case RL_FREE: t.free++; t.reached++; break;
+    case RL_REFUSED: t.refused++; break;
+    case RL_ERROR: case RL_LATE: case RL_DROPPED: t.reached++; break;
+    default: break;
+    }
+  }
+  return t;
+}
+
+/* Nodes that may still answer. Once a quorum could be asked nobody waits for connections (rule A.3.0). */
+static int open_nodes(const struct rl_tally *t)
+{
+  return t->asked + (t->reached < t->quorum ? t->waiting : 0);
+}
+
+/* Too few answers to know more: because of configuration, or for want of nodes. */
+static int no_verdict(const struct rl_tally *t)
+{
+  return t->nodes - t->refused < t->quorum ? REDLOCK_REFUSED_CONFIG : REDLOCK_NO_QUORUM;
+}
+
+int rl_judge_acquire(const struct rl_tally *t, int valid)
+{
+  int open = open_nodes(t);
+  int answered = t->granted + t->busy;
+  if (RL_WAIT_ALL && open > 0)
+    return REDLOCK_PENDING;
+  if (t->granted >= t->quorum && valid)
+    return REDLOCK_OK;
+  if (t->nodes - t->refused < t->quorum)
+    return REDLOCK_REFUSED_CONFIG;
+  if (t->granted + open >= t->quorum)
+    return open > 0 ? REDLOCK_PENDING : REDLOCK_NO_QUORUM; /* granted, but too late to be of use */
+  if (answered >= t->quorum)
+    return REDLOCK_BUSY;
+  return answered + open >= t->quorum ? REDLOCK_PENDING : REDLOCK_NO_QUORUM;
+}
+
+int rl_judge_extend(const struct rl_tally *t)
+{
+  int open = open_nodes(t);
+  if (RL_WAIT_ALL && open > 0)
+    return REDLOCK_PENDING;
+  if (t->granted >= t->quorum)
+    return REDLOCK_OK;
+  if (t->gone > t->nodes - t->quorum)
+    return REDLOCK_LOST;
+  return t->granted + open >= t->quorum || t->gone + open > t->nodes - t->quorum ? REDLOCK_PENDING : no_verdict(t);
+}
+
+int rl_judge_release(const struct rl_tally *t, int adopted)
+{
+  int open = open_nodes(t);
+  int confirmed = t->granted + t->gone;
+  if (RL_WAIT_ALL && open > 0)
+    return REDLOCK_PENDING;
+  if (confirmed < t->quorum)
+    return open > 0 ? REDLOCK_PENDING : no_verdict(t);
+  if (t->granted > 0)
+    return REDLOCK_OK;
+  return open > 0 && adopted ? REDLOCK_PENDING : REDLOCK_LOST;
+}
+
+int rl_judge_inspect(const struct rl_tally *t)
+{
+  int answered = t->granted + t->busy + t->free;
+  if (t->waiting + t->asked > 0)
+    return REDLOCK_PENDING;
+  if (answered < t->quorum)
+    return no_verdict(t);
+  return t->free >= t->quorum ? REDLOCK_OK : REDLOCK_BUSY;
+}
