@@ -1,0 +1,59 @@
+"""Redlock: distributed locks over independent Redis or Valkey nodes, on a C core.
+
+    import libredlock
+
+    with libredlock.Client(["redis://a", "redis://b", "redis://c"]) as client:
+        with client.lock("orders:42", ttl=10, wait=5) as lock:
+            ...
+
+The asyncio surface is libredlock.aio; throw-away nodes for tests are in libredlock.testing.
+"""
+
+from ._base import Report
+from ._client import Client, Lock
+from ._core import lib as _lib
+from ._errors import (
+    Busy,
+    Cancelled,
+    Forked,
+    InFlight,
+    Internal,
+    InvalidOption,
+    Limit,
+    Lost,
+    NoMemory,
+    NoQuorum,
+    NotHeld,
+    RedlockError,
+    RefusedConfig,
+    Status,
+    TimedOut,
+    Unreachable,
+    Vote,
+)
+from ._native import string as _string
+
+__version__ = _string(_lib.redlock_version())
+
+__all__ = [
+    "Busy",
+    "Cancelled",
+    "Client",
+    "Forked",
+    "InFlight",
+    "Internal",
+    "InvalidOption",
+    "Limit",
+    "Lock",
+    "Lost",
+    "NoMemory",
+    "NoQuorum",
+    "NotHeld",
+    "RedlockError",
+    "RefusedConfig",
+    "Report",
+    "Status",
+    "TimedOut",
+    "Unreachable",
+    "Vote",
+]

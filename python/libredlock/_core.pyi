@@ -1,0 +1,6 @@
+"""The compiled core: cffi's two objects. The functions and constants are those of core/include/redlock.h."""
+
+from typing import Any
+
+ffi: Any
+lib: Any

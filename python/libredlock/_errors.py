@@ -1,0 +1,159 @@
+"""One exception per status of the core, and how a status becomes one."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Mapping, NamedTuple, Optional, Union
+
+from ._core import lib
+
+Resource = Union[str, bytes]
+
+
+class Status(IntEnum):
+    """What an operation came to, with the core's numbers."""
+
+    OK = 0
+    PENDING = 1
+    BUSY = 2
+    NO_QUORUM = 3
+    TIMED_OUT = 4
+    CANCELLED = 5
+    LOST = 6
+    NOT_HELD = 7
+    LIMIT = 8
+    FORKED = 9
+    IN_FLIGHT = 10
+    INVALID = 11
+    REFUSED_CONFIG = 12
+    NO_MEMORY = 13
+    INTERNAL = 14
+    UNREACHABLE = 15
+
+
+class Vote(NamedTuple):
+    """One node's answer to the last operation."""
+
+    status: Status
+    """OK: granted or confirmed; BUSY: held by another; NOT_HELD: not asked, or free; or why it gave no vote."""
+    words: str
+    """The same for people: "granted", "busy (4.2 s left)", "connection refused"."""
+    ttl: Optional[float]
+    """Seconds the key has left on that node; None if unknown, infinity if it never ends."""
+    token: str
+    """After Client.status(): the start of the value under the key, "" if there is none."""
+
+
+class RedlockError(Exception):
+    """What went wrong, in the core's one line. Never raised itself: its subclasses are."""
+
+    status: Status = Status.INTERNAL
+    """The core's status."""
+    resource: Optional[Resource]
+    """What was to be locked; None if it is about a client."""
+    votes: Mapping[str, Vote]
+    """Every node's answer by the node's name; empty where no node was asked."""
+
+    def __init__(
+        self, message: str = "", *, resource: Optional[Resource] = None, votes: Optional[Mapping[str, Vote]] = None
+    ) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.votes = {} if votes is None else votes
+
+
+class Busy(RedlockError):
+    """Others hold the lock."""
+
+    status = Status.BUSY
+
+
+class NoQuorum(RedlockError):
+    """Too few nodes answered in time."""
+
+    status = Status.NO_QUORUM
+
+
+class TimedOut(RedlockError, TimeoutError):
+    """The wait ended before the nodes gave any verdict."""
+
+    status = Status.TIMED_OUT
+
+
+class Cancelled(RedlockError):
+    """The client was closed while the operation waited."""
+
+    status = Status.CANCELLED
+
+
+class Lost(RedlockError):
+    """The lock was held once and is not any more: whatever was done since may have met another holder."""
+
+    status = Status.LOST
+
+
+class NotHeld(RedlockError, RuntimeError):
+    """The lock was never taken, or was released already."""
+
+    status = Status.NOT_HELD
+
+
+class Limit(RedlockError):
+    """max_extensions or max_hold is used up; the lock stays held for what remains."""
+
+    status = Status.LIMIT
+
+
+class Forked(RedlockError):
+    """The lock belongs to the parent process."""
+
+    status = Status.FORKED
+
+
+class InFlight(RedlockError, RuntimeError):
+    """An operation of this lock is in flight already."""
+
+    status = Status.IN_FLIGHT
+
+
+class InvalidOption(RedlockError, ValueError):
+    """An argument, an option or the state of a handle that is not allowed; the message names it."""
+
+    status = Status.INVALID
+
+
+class RefusedConfig(RedlockError):
+    """Too many nodes may not vote: credentials, replica, cluster mode, eviction, or one server listed twice."""
+
+    status = Status.REFUSED_CONFIG
+
+
+class NoMemory(RedlockError, MemoryError):
+    """An allocation failed; nothing was changed."""
+
+    status = Status.NO_MEMORY
+
+
+class Internal(RedlockError):
+    """The system refused something (descriptors, threads); the message says what."""
+
+    status = Status.INTERNAL
+
+
+class Unreachable(RedlockError):
+    """No connection to a node. The core gives it as a node's answer only."""
+
+    status = Status.UNREACHABLE
+
+
+_BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__()}
+
+
+def error(
+    status: int, message: str, resource: Optional[Resource] = None, votes: Optional[Mapping[str, Vote]] = None
+) -> RedlockError:
+    """The exception for a status; without a message of its own it gets the status's sentence."""
+    from ._native import string
+
+    kind = _BY_STATUS.get(Status(status), Internal)
+    return kind(message or string(lib.redlock_status_text(status)), resource=resource, votes=votes)

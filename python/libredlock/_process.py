@@ -1,0 +1,55 @@
+"""What concerns the whole process: forks, and leaving cleanly."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from ._base import ClientBase
+
+
+class Process:
+    """This process; its generation rises in every child."""
+
+    __slots__ = ("generation", "main_thread", "_armed", "_clients")
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.main_thread = threading.main_thread().ident
+        self._armed = -1
+        self._clients: WeakSet[ClientBase] = WeakSet()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def add(self, client: ClientBase) -> None:
+        self._clients.add(client)
+
+    def arm(self) -> None:
+        """Sees to it that held locks are released at exit; to be called at the first lock of every process."""
+        if self._armed == self.generation:
+            return
+        if self._armed < 0:
+            import atexit
+
+            atexit.register(self.leave)
+        self._armed = self.generation
+        # A child of multiprocessing runs no atexit handlers and forgets the finalizers of its parent.
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        if multiprocessing is not None:
+            multiprocessing.Finalize(None, self.leave, exitpriority=-100)
+
+    def leave(self) -> None:
+        for client in list(self._clients):
+            client._leave()
+
+    def _forked(self) -> None:
+        self.generation += 1
+        self.main_thread = threading.get_ident()
+        for client in list(self._clients):
+            client._forked()
+
+
+here = Process()

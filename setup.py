@@ -1,0 +1,14 @@
+"""Builds the extension libredlock._core; everything else stands in pyproject.toml."""
+import sys
+from pathlib import Path
+
+from setuptools import setup
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "bindings"))
+from cdef import version  # noqa: E402
+
+setup(
+    version=version(),
+    cffi_modules=["bindings/cffi_build.py:ffibuilder"],
+    options={"bdist_wheel": {"py_limited_api": "cp39"}},
+)
