@@ -271,7 +271,8 @@ REDLOCK_API int redlock_lock_cancel(redlock_lock *lock);
 /* enum redlock_state, decided at the call from the local clock. Any thread. NULL: REDLOCK_STATE_INVALID. */
 REDLOCK_API int redlock_lock_state(redlock_lock *lock);
 
-/* How much longer the lock is held without an extension, in ms rounded down; 0 if it is not held. (lease rule) */
+/* How much longer the lock is held without an extension, in ms rounded down; 0 if it is not held, -REDLOCK_INVALID for
+ * NULL. (lease rule) */
 REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
 
 /* The token of the lock that is held or adopted, or that was last, as 40 hexadecimal digits; "" before. */

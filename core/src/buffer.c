@@ -111,10 +111,10 @@ static size_t utf8_sequence(const unsigned char *s, size_t size)
   return n;
 }
 
-static void escape(struct rl_text *t, const char *bytes, size_t size, int json)
+static void escape(struct rl_text *t, const char *bytes, size_t size, size_t shown_max, int json)
 {
   const unsigned char *s = (const unsigned char *)bytes;
-  size_t shown = size < 64 ? size : 64;
+  size_t shown = size < shown_max ? size : shown_max;
   size_t i = 0;
   while (i < shown) {
     size_t n = utf8_sequence(s + i, size - i);
@@ -139,12 +139,17 @@ static void escape(struct rl_text *t, const char *bytes, size_t size, int json)
 
 void rl_text_escaped(struct rl_text *t, const char *bytes, size_t size)
 {
-  escape(t, bytes, size, 0);
+  escape(t, bytes, size, 64, 0);
 }
 
-void rl_text_json(struct rl_text *t, const char *bytes, size_t size)
+void rl_text_clean(struct rl_text *t, const char *text)
+{
+  escape(t, text, strlen(text), SIZE_MAX, 0);
+}
+
+void rl_text_json(struct rl_text *t, const char *bytes, size_t size, size_t shown_max)
 {
   rl_text_add(t, "\"");
-  escape(t, bytes, size, 1);
+  escape(t, bytes, size, shown_max, 1);
   rl_text_add(t, "\"");
 }

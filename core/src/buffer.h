@@ -38,7 +38,9 @@ void rl_text_bytes(struct rl_text *t, const char *bytes, size_t size);
 void rl_text_format(struct rl_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Bytes for people: valid UTF-8 as it is, the rest as \xHH, cut after 64 bytes with "...". */
 void rl_text_escaped(struct rl_text *t, const char *bytes, size_t size);
-/* The same within a JSON string, quotes included. */
-void rl_text_json(struct rl_text *t, const char *bytes, size_t size);
+/* The same, not cut: for texts of a server. */
+void rl_text_clean(struct rl_text *t, const char *text);
+/* As a JSON string, quotes included; cut after shown_max bytes. */
+void rl_text_json(struct rl_text *t, const char *bytes, size_t size, size_t shown_max);
 
 #endif

@@ -168,7 +168,7 @@ struct rl_node {
 struct rl_said {
   int64_t until_ns; /* BUSY, inspect: when its key ends; 0 unknown, RL_NEVER it does not */
   char *value;      /* inspect: escaped, or NULL */
-  char error[24];   /* ERROR: the first word of the server's text */
+  char error[48];   /* ERROR: the server's text, as far as it fits */
 };
 
 enum rl_phase {

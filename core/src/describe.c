@@ -24,7 +24,7 @@ static void key(struct rl_text *out, const char *name)
 static void string(struct rl_text *out, const char *name, const char *value)
 {
   key(out, name);
-  rl_text_json(out, value, strlen(value));
+  rl_text_json(out, value, strlen(value), SIZE_MAX);
 }
 
 static void options(redlock_client *c, struct rl_text *out)

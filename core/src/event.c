@@ -52,14 +52,14 @@ static void format(redlock_client *c, const struct rl_event *e, struct rl_text *
   rl_text_format(out, "{\"event\":\"%s\",\"at_ms\":%lld", names[e->kind], (long long)e->at_ms);
   if (e->resource_size) {
     rl_text_add(out, ",\"resource\":");
-    rl_text_json(out, e->resource, e->resource_size);
+    rl_text_json(out, e->resource, e->resource_size, 64);
   }
   if (e->node >= 0) {
     rl_text_add(out, ",\"node\":");
-    rl_text_json(out, c->nodes[e->node].url.name, strlen(c->nodes[e->node].url.name));
+    rl_text_json(out, c->nodes[e->node].url.name, strlen(c->nodes[e->node].url.name), SIZE_MAX);
   }
   rl_text_add(out, ",\"detail\":");
-  rl_text_json(out, e->detail, strlen(e->detail));
+  rl_text_json(out, e->detail, strlen(e->detail), SIZE_MAX);
   rl_text_add(out, "}");
 }
 

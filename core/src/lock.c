@@ -297,8 +297,11 @@ static redlock_client *enter(redlock_lock *lock)
 
 static void check_new(redlock_lock *lock, const void *resource, size_t size)
 {
+  char why[96];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  rl_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
   if (!resource || size == 0 || size > RESOURCE_SIZE_MAX)
-    rl_lock_refuse(lock, "resource: allowed are 1 byte to 512 MB");
+    rl_lock_refuse(lock, why);
   else if (lock->client->state != RL_CLIENT_OPEN)
     rl_lock_refuse(lock, "the client is not open");
   else
@@ -574,6 +577,19 @@ int redlock_lock_cancel(redlock_lock *lock)
   return REDLOCK_OK;
 }
 
+static int is_token(redlock_lock *lock, const char *token)
+{
+  char why[320];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  if (token && strspn(token, "0123456789abcdef") == RL_TOKEN_SIZE && !token[RL_TOKEN_SIZE])
+    return 1;
+  rl_text_add(&text, "token is \"");
+  rl_text_escaped(&text, token ? token : "", token ? strlen(token) : 0);
+  rl_text_add(&text, "\"; allowed: 40 lower-case hexadecimal digits");
+  rl_lock_refuse(lock, why);
+  return 0;
+}
+
 int redlock_lock_adopt(redlock_lock *lock, const char *token)
 {
   redlock_client *c;
@@ -586,12 +602,11 @@ int redlock_lock_adopt(redlock_lock *lock, const char *token)
   rl_lock_is_held(lock, now);
   if (rl_in_flight(lock)) {
     status = REDLOCK_IN_FLIGHT;
-  } else if (!token || strspn(token, "0123456789abcdef") != RL_TOKEN_SIZE || token[RL_TOKEN_SIZE]) {
-    if (lock->state != REDLOCK_STATE_INVALID)
-      rl_lock_refuse(lock, "token: allowed are 40 lower-case hexadecimal digits");
+  } else if (lock->state == REDLOCK_STATE_INVALID || !is_token(lock, token)) {
+    status = REDLOCK_INVALID;
   } else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED) {
     rl_lock_refuse(lock, "adopt: this handle holds a lock already; release or detach it first");
-  } else if (lock->state != REDLOCK_STATE_INVALID) {
+  } else {
     rl_lock_drop_claim(lock, now);
     lock->claim = rl_claim_new(lock);
     status = lock->claim ? REDLOCK_OK : REDLOCK_NO_MEMORY;

@@ -40,13 +40,13 @@ void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t 
     break;
   case RL_GONE: rl_text_add(out, lock->kind == REDLOCK_RELEASE ? "nothing to delete" : "the token is gone"); break;
   case RL_FREE: rl_text_add(out, "free"); break;
-  case RL_ERROR: rl_text_format(out, "error %s", said->error[0] ? said->error : "(not asked for a moment)"); break;
+  case RL_ERROR: rl_text_format(out, "error: %s", said->error[0] ? said->error : "BUSY, not asked for a moment"); break;
   case RL_LATE: rl_text_add(out, "no answer in time"); break;
   case RL_DROPPED: rl_text_add(out, "connection lost"); break;
   case RL_OVERLOADED: rl_text_add(out, "owes too many answers"); break;
   case RL_REFUSED:
     if (said->error[0] && !n->refused)
-      rl_text_format(out, "error %s", said->error);
+      rl_text_format(out, "error: %s", said->error);
     else
       down_words(n, out);
     break;
@@ -125,16 +125,17 @@ static const char *const verbs[] = {
     [REDLOCK_ACQUIRE] = "granted",
     [REDLOCK_EXTEND] = "extended",
     [REDLOCK_RELEASE] = "deleted",
-    [REDLOCK_INSPECT] = "free of",
 };
 
 static void headline(redlock_lock *lock, struct rl_text *out)
 {
   redlock_client *c = lock->client;
   struct rl_tally tally = rl_count(lock->answers, c->node_count);
-  int yes = lock->kind == REDLOCK_INSPECT ? tally.free : tally.granted;
-  rl_text_format(out, "%d of %d nodes %s ", yes, c->node_count, verbs[lock->kind]);
+  if (lock->kind != REDLOCK_INSPECT)
+    rl_text_format(out, "%d of %d nodes %s ", tally.granted, c->node_count, verbs[lock->kind]);
   rl_text_escaped(out, rl_key_resource(lock->key), lock->key->resource_size);
+  if (lock->kind == REDLOCK_INSPECT)
+    rl_text_format(out, " is free on %d of %d nodes", tally.free, c->node_count);
   rl_text_format(out, ", %d needed", c->quorum);
 }
 

@@ -492,7 +492,7 @@ int rl_node_send_renewal(struct rl_node *n, struct rl_batch *batch, int whole, i
 
 int rl_node_send_inspect(struct rl_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rl_claim *claim = lock->claim;
+  struct rl_claim *claim = lock->probe;
   size_t before = rl_buffer_size(&n->out);
   if (reserve_owed(n, 2) != 0 || rl_command_peek(&n->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
@@ -576,21 +576,13 @@ void rl_node_flush(struct rl_node *n, int64_t now)
 static void note_error(struct rl_node *n, const struct rl_owed *o, const struct rl_reply *reply)
 {
   redlock_lock *lock = o->claim ? o->claim->lock : NULL;
-  size_t size = strcspn(reply->text.data, " ");
-  char *word;
+  struct rl_text text;
   if (!lock)
     return;
-  word = lock->said[n->index].error;
-  if (size >= sizeof lock->said[0].error)
-    size = sizeof lock->said[0].error - 1;
-  memcpy(word, reply->text.data, size);
-  word[size] = 0;
+  text = rl_text_in(lock->said[n->index].error, sizeof lock->said[0].error);
+  rl_text_clean(&text, reply->text.data);
 }
 
-static const char *fault_words(enum rl_fault fault, const char *text)
-{
-  return fault == RL_FAULT_ROLE ? "not a master any more" : fault == RL_FAULT_LOADING ? "loading its data" : text;
-}
 
 /* An error to a request: what it means for the node. The answer for the request comes first (rule A.7). */
 static int fault_answer(enum rl_fault fault)
@@ -600,10 +592,13 @@ static int fault_answer(enum rl_fault fault)
 
 static void fault_effect(struct rl_node *n, enum rl_fault fault, const char *text, int64_t now)
 {
+  char clean[RL_WHY_SIZE];
+  struct rl_text out = rl_text_in(clean, sizeof clean);
+  rl_text_clean(&out, text);
   switch (fault) {
   case RL_FAULT_ROLE:
-  case RL_FAULT_LOADING: rl_node_drop(n, 0, fault_words(fault, text), now); break;
-  case RL_FAULT_CONFIG: rl_node_refuse(n, text, now); break;
+  case RL_FAULT_LOADING: rl_node_drop(n, 0, clean, now); break;
+  case RL_FAULT_CONFIG: rl_node_refuse(n, clean, now); break;
   case RL_FAULT_PAUSE: n->busy_until_ns = now + PAUSE_NS; break;
   default: break;
   }
@@ -779,8 +774,9 @@ static int next_reply(struct rl_node *n, int64_t now)
     return 0;
   }
   if (n->owed_count == 0) {
-    if (n->reply.type == RL_REPLY_ERROR)
-      rl_node_drop(n, 0, n->reply.text.data, now); /* "-ERR max number of clients reached" comes unasked */
+    int error = n->reply.type == RL_REPLY_ERROR; /* "-ERR max number of clients reached" comes unasked */
+    if (error)
+      fault_effect(n, RL_FAULT_LOADING, n->reply.text.data, now);
     else
       rl_node_drop(n, 0, "a reply that nobody asked for", now);
     return 0;

@@ -319,23 +319,29 @@ static void advance_extend(redlock_lock *lock, int64_t now)
   }
 }
 
-static int beyond_limits(const redlock_lock *lock, int64_t now)
+static int beyond_limits(redlock_lock *lock, int64_t now)
 {
+  char why[160];
+  struct rl_text text = rl_text_in(why, sizeof why);
   int64_t extensions_max = RL_INT(&lock->options, MAX_EXTENSIONS);
   int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
   if (lock->state != REDLOCK_STATE_HELD)
     return 0;
   if (extensions_max >= 0 && lock->extensions >= extensions_max)
-    return 1;
-  return hold_max_ms >= 0 && now + lock->asked.ttl_ms * MS > lock->acquired_ns + hold_max_ms * MS;
+    rl_text_format(&text, "no extension any more: max_extensions is %lld", (long long)extensions_max);
+  else if (hold_max_ms >= 0 && now + lock->asked.ttl_ms * MS > lock->acquired_ns + hold_max_ms * MS)
+    rl_text_format(&text, "no extension by ttl_ms %lld any more: max_hold_ms is %lld, held for %lld ms",
+                   (long long)lock->asked.ttl_ms, (long long)hold_max_ms, (long long)((now - lock->acquired_ns) / MS));
+  else
+    return 0;
+  rl_lock_refuse(lock, why);
+  return 1;
 }
 
 static int begin_extend(redlock_lock *lock, int64_t now)
 {
-  if (beyond_limits(lock, now)) {
-    rl_lock_refuse(lock, "no extension any more: max_extensions or max_hold_ms is used up");
+  if (beyond_limits(lock, now))
     return REDLOCK_LIMIT;
-  }
   begin(lock, REDLOCK_EXTEND);
   clear_answers(lock);
   ask_all(lock, -1, now);

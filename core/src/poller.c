@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -134,11 +135,13 @@ static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
   if (timeout_ns <= 0 || timeout_ns == RL_NEVER)
     return epoll_wait(epoll, events, RL_POLL_EVENTS, timeout_ns <= 0 ? 0 : -1);
 #ifdef SYS_epoll_pwait2
-  {
+  static atomic_int missing; /* asked once per process */
+  if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
     struct timespec limit = {timeout_ns / 1000000000, timeout_ns % 1000000000};
     int n = (int)syscall(SYS_epoll_pwait2, epoll, events, RL_POLL_EVENTS, &limit, NULL, 0);
     if (n >= 0 || errno != ENOSYS)
       return n;
+    atomic_store_explicit(&missing, 1, memory_order_relaxed);
   }
 #endif
   if (timeout_ns > INT64_C(3600000000000))

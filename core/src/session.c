@@ -192,7 +192,7 @@ static void note_fault(struct rl_node *n, enum step step, const char *text)
   if (n->setup_again)
     return; /* nobody is logged in yet */
   n->setup_fault = (int)fault;
-  rl_text_escaped(&out, text, strlen(text));
+  rl_text_clean(&out, text);
 }
 
 /* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
