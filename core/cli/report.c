@@ -79,7 +79,7 @@ json_t *report_json(const struct session *session, int status)
   const char *token = session->args->token;
   if (token != NULL)
     json_object_set_new(report, "token", json_string(token));
-  else if (status == REDLOCK_OK)
+  else if (status == REDLOCK_OK || status == REDLOCK_LOST)
     set_text(report, "token", lock_token(session->lock));
   json_object_set_new(report, "status", json_string(redlock_status_name(status)));
   json_object_set_new(report, "validity_ms", json_integer(redlock_lock_validity_ms(session->lock)));

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Shows what libredlock does, on five real nodes that are started for it and of which some are killed on the way.
+
+Exit status 0 if everything came as expected; nothing stays behind. Build first: `./dev demo` does both.
+"""
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python" / "libredlock"))
+from testing import Cluster, eventually  # noqa: E402
+
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
+BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
+BUSY, NO_QUORUM = 75, 69
+LIMIT_S = 20
+
+
+class Unexpected(Exception):
+    """Something was not as it should be."""
+
+
+class Demo:
+    """The nodes, a folder, and the processes that are running."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="redlock-demo-"))
+        self.running = []
+        self.cluster = None
+
+    def open(self):
+        self.cluster = Cluster(5)
+        self.env = dict(os.environ, REDLOCK_NODES=self.cluster.nodes_env)
+
+    def close(self):
+        """Ends what is running; says what is left, which should be nothing."""
+        for process in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.communicate()
+        if self.cluster:
+            self.cluster.close()
+        shutil.rmtree(self.folder)
+        return children() + [str(path) for path in self.folders() if path.exists()]
+
+    def folders(self):
+        return [self.folder] + ([Path(self.cluster.folder)] if self.cluster else [])
+
+    def start(self, argv, shown):
+        print("    $ " + shown)
+        process = subprocess.Popen(argv, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        self.running.append(process)
+        return process
+
+    def finish(self, process, given=None):
+        """Waits for the end: exit status and what was printed; shows the latter."""
+        out = process.communicate(given, timeout=LIMIT_S)[0]
+        self.running.remove(process)
+        show(out)
+        return process.returncode, out
+
+    def begin(self, *args):
+        return self.start([BIN, *args], shlex.join(["redlock", *args]))
+
+    def redlock(self, *args):
+        return self.finish(self.begin(*args))
+
+    def compile(self, source):
+        """A program from docs/examples, as its users would build it."""
+        program = self.folder / Path(source).stem
+        print("    $ cc -o %s %s -lredlock" % (program.name, source))
+        subprocess.run(["cc", "-o", program, ROOT / source, "-I", ROOT / "core" / "include", "-L", BUILD, "-lredlock",
+                        "-Wl,-rpath," + str(BUILD)], check=True, timeout=60)
+        return program
+
+
+def show(text):
+    for line in text.splitlines():
+        print(textwrap.fill(line, 116, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False))
+
+
+def say(text):
+    print("  " + text)
+
+
+def expect(condition, what):
+    if not condition:
+        raise Unexpected(what)
+
+
+def read_line(process):
+    line = process.stdout.readline()
+    show(line)
+    return line
+
+
+def children():
+    """Our processes that still exist."""
+    listed = Path("/proc/self/task/%d/children" % os.getpid()).read_text().split()
+    return ["process %s (%s)" % (pid, Path("/proc/%s/comm" % pid).read_text().strip()) for pid in listed]
+
+
+# ---- the steps: each is shown with the first line of its description ---------------------------------------------
+
+def acquire(demo):
+    """A client takes the lock `orders:42` and gets a token"""
+    status, out = demo.redlock("acquire", "--ttl", "10s", "orders:42")
+    expect(status == 0 and len(out.strip()) == 40, "acquire")
+    demo.token = out.strip()
+
+
+def refuse(demo):
+    """A second client is refused and told what every node said"""
+    status, out = demo.redlock("acquire", "--wait", "0", "orders:42")
+    say("exit status %d" % status)
+    expect(status == BUSY, "the second client is refused as busy")
+    expect(all(node.name in out for node in demo.cluster), "every node is named")
+
+
+def extend(demo):
+    """The holder extends the lock; then the nodes show it, and it is released"""
+    status, _ = demo.redlock("extend", "--ttl", "20s", "orders:42", demo.token)
+    expect(status == 0, "extend")
+    status, out = demo.redlock("status", "orders:42")
+    expect(status == 0 and out.count(demo.token[:8]) >= 3, "status shows the token on a majority")
+    extended = [node for node in demo.cluster if node.pttl("orders:42") > 10000]
+    expect(len(extended) >= demo.cluster.quorum, "a majority has the longer TTL")
+    status, _ = demo.redlock("release", "orders:42", demo.token)
+    expect(status == 0, "release")
+
+
+def renew(demo):
+    """A lock is renewed for as long as its job runs: here beyond the first TTL of 1 s"""
+    job = demo.begin("run", "--ttl", "1s", "sync", "--", "sh", "-c", "echo job begins; read go; echo job ends")
+    expect("begins" in read_line(job), "the job begins")
+    begun = time.monotonic()
+    eventually(lambda: time.monotonic() - begun > 1.6)
+    status, _ = demo.redlock("acquire", "--wait", "0", "sync")
+    expect(status == BUSY, "the lock is held after its first TTL")
+    say("still held %.1f s after the job began" % (time.monotonic() - begun))
+    status, _ = demo.finish(job, "go\n")
+    expect(status == 0, "the job ends")
+
+
+def two_nodes_down(demo):
+    """Two of the five nodes are killed: locking goes on"""
+    for node in demo.cluster.nodes[:2]:
+        say("kill -9 %s" % node.name)
+        node.kill()
+    status, out = demo.redlock("acquire", "orders:43")
+    expect(status == 0, "three nodes are enough")
+    demo.token = out.strip()
+    expect(demo.redlock("release", "orders:43", demo.token)[0] == 0, "release with three nodes")
+
+
+def three_nodes_down(demo):
+    """A third node is killed: a clear refusal, no lock"""
+    say("kill -9 %s" % demo.cluster[2].name)
+    demo.cluster[2].kill()
+    status, out = demo.redlock("acquire", "--wait", "0", "orders:44")
+    say("exit status %d" % status)
+    expect(status == NO_QUORUM, "two nodes are too few")
+    expect(all(node.name in out for node in demo.cluster.nodes[:3]), "the dead nodes are named")
+
+
+def nodes_restarted(demo):
+    """The three nodes are started again: locking works again"""
+    for node in demo.cluster.nodes[:3]:
+        node.restart()
+    say("started: " + ", ".join(node.name for node in demo.cluster.nodes[:3]))
+    status, out = demo.redlock("acquire", "orders:44")
+    expect(status == 0, "five nodes again")
+    expect(demo.redlock("release", "orders:44", out.strip())[0] == 0, "release")
+
+
+def run_a_job(demo):
+    """`redlock run` holds the lock around a job and exits with the job's status"""
+    status, out = demo.redlock("run", "--ttl", "5s", "nightly-report", "--", "sh", "-c",
+                               "echo this runs under $REDLOCK_RESOURCE; exit 3")
+    say("exit status %d" % status)
+    expect(status == 3 and "nightly-report" in out, "the job ran and its status came back")
+
+
+def two_jobs(demo):
+    """Two jobs contend for one lock: one after the other, never at once"""
+    script = "echo $0 begins; echo $0 begins >>{0}; sleep 0.4; echo $0 ends; echo $0 ends >>{0}".format(
+        shlex.quote(str(demo.folder / "log")))
+    argv = [BIN, "run", "--wait", "10s", "report", "--", "sh", "-c", script]
+    jobs = [demo.start([*argv, name], "redlock run --wait 10s report -- ./job %s &" % name) for name in ("one", "two")]
+    for job in jobs:
+        expect(demo.finish(job)[0] == 0, "both jobs run")
+    words = [line.split() for line in (demo.folder / "log").read_text().splitlines()]
+    order = [word for _, word in words]
+    expect(order == ["begins", "ends"] * 2 and words[0][0] == words[1][0] and words[2][0] == words[3][0],
+           "the jobs do not overlap")
+    say("in the job's own log: " + ", ".join(" ".join(line) for line in words))
+
+
+def c_program(demo):
+    """A C program uses the library: acquire, extend, release"""
+    program = demo.compile("docs/examples/lock.c")
+    status, _ = demo.finish(demo.start([program, "from C"], './lock "from C"'))
+    expect(status == 0, "the C program")
+
+
+def stopped_holder(demo):
+    """A holder that is stopped for longer than its TTL learns that it lost the lock"""
+    program = demo.compile("docs/examples/hold.c")
+    holder = demo.start([program, "orders:45", "1000"], "./hold orders:45 1000 &")
+    expect(read_line(holder).startswith("held"), "the holder holds")
+    say("kill -STOP the holder; its TTL is 1 s")
+    holder.send_signal(signal.SIGSTOP)
+    status, out = demo.redlock("acquire", "--wait", "10s", "orders:45")
+    expect(status == 0, "another client gets the lock after the TTL")
+    say("kill -CONT the holder")
+    holder.send_signal(signal.SIGCONT)
+    status, text = demo.finish(holder)
+    expect(status != 0 and text.startswith("lost"), "the holder says that it lost the lock")
+    expect(demo.redlock("release", "orders:45", out.strip())[0] == 0, "the new holder was not disturbed")
+
+
+STEPS = [acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
+         c_program, stopped_holder]
+
+
+def run_steps(demo):
+    demo.open()
+    server = demo.cluster[0].info("server")["redis_version"]
+    print("Five nodes (Redis %s): %s" % (server, ", ".join(node.name for node in demo.cluster)))
+    for number, step in enumerate(STEPS, 1):
+        print("\n%d. %s" % (number, step.__doc__.splitlines()[0]))
+        step(demo)
+    demo.cluster.no_keys()
+
+
+def end(*_):
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def main():
+    sys.stdout.reconfigure(line_buffering=True)
+    signal.signal(signal.SIGTERM, end)
+    begun = time.monotonic()
+    demo = Demo()
+    try:
+        run_steps(demo)
+        failed = None
+    except (Unexpected, AssertionError, OSError, subprocess.SubprocessError) as error:
+        failed = error
+    finally:
+        left = demo.close()
+    if failed or left:
+        print("\nNOT AS EXPECTED: %s" % (failed or "left behind: " + ", ".join(left)))
+        return 1
+    print("\nAll %d steps came as expected in %.1f s; no process and no file is left." %
+          (len(STEPS), time.monotonic() - begun))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The step of the demo that shows Python: synchronous, asyncio, and a lock taken by the command and kept by Python."""
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
+BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
+PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build" / "venv-python" / "bin" / "python")
+
+SYNCHRONOUS = """
+import libredlock
+with libredlock.Client() as client, libredlock.Client() as other:
+    with client.lock("orders:42", ttl=10) as lock:
+        print(f"held for {lock.remaining:.2f} s, token {lock.token[:8]}...")
+        print("another client gets it:", other.lock("orders:42").acquire(blocking=False))
+    print("after the block:", client.status("orders:42").verdict)
+"""
+
+ASYNCIO = """
+import asyncio
+from libredlock import aio
+async def job(client, number):
+    async with client.lock("shared", ttl=5):
+        print("task", number, end=" begins, ")
+        await asyncio.sleep(0.01)
+        print("ends")
+async def main():
+    async with aio.Client() as client:
+        await asyncio.gather(*(job(client, number) for number in (1, 2, 3)))
+asyncio.run(main())
+"""
+
+KEEP = """
+import sys, libredlock
+with libredlock.Client() as client:
+    lock = client.adopt("orders:46", sys.argv[1], ttl=20)
+    lock.extend()
+    print(f"extended: {lock.remaining:.1f} s left")
+    lock.release()
+    print("released:", client.status("orders:46").verdict)
+"""
+
+
+def step(cluster):
+    """Python locks too: a with block, tasks of asyncio, and a lock that the shell took and Python extends"""
+    out = _python(cluster, "a with block", SYNCHRONOUS)
+    _expect("gets it: False" in out and "after the block: free" in out, "the with block")
+    out = _python(cluster, "three tasks, one lock", ASYNCIO)
+    _expect(out.count("begins, ends") == 3, "the tasks come one after the other")
+    token = _run(cluster, [BIN, "acquire", "--ttl", "3s", "orders:46"], "redlock acquire --ttl 3s orders:46").strip()
+    out = _python(cluster, f"extend the lock of token {token[:8]}...", KEEP, token)
+    _expect("extended: 19." in out and "released: free" in out, "Python extends the lock of the shell")
+
+
+def _python(cluster, title, source, *arguments):
+    return _run(cluster, [PYTHON, "-c", source, *arguments], f"python  # {title}")
+
+
+def _run(cluster, command, shown):
+    print("    $ " + shown)
+    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
+    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
+    _expect(done.returncode == 0, shown)
+    return done.stdout
+
+
+def _expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
