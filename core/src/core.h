@@ -371,7 +371,7 @@ int rl_in_flight(const redlock_lock *lock);
 /* waiting.c */
 int rl_waiting_home(redlock_lock *lock, int64_t now_ns);
 int64_t rl_waiting_pause_ns(redlock_lock *lock);
-int64_t rl_waiting_hint_ns(redlock_lock *lock);
+int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now_ns);
 
 /* node.c */
 void rl_node_init(struct rl_node *node, redlock_client *client, int index);

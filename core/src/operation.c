@@ -181,9 +181,9 @@ static void ask_for_hints(redlock_lock *lock, int64_t now)
   }
 }
 
-static void sleep_until(redlock_lock *lock)
+static void sleep_until(redlock_lock *lock, int64_t now)
 {
-  int64_t hint = rl_waiting_hint_ns(lock);
+  int64_t hint = rl_waiting_hint_ns(lock, now);
   set_timer(lock, hint < lock->wake_ns ? hint : lock->wake_ns);
 }
 
@@ -201,7 +201,7 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
     ask_for_hints(lock, now);
   lock->phase = RL_SLEEPING;
   lock->wake_ns = now + rl_waiting_pause_ns(lock);
-  sleep_until(lock);
+  sleep_until(lock, now);
 }
 
 static void won(redlock_lock *lock, int64_t now)
@@ -574,8 +574,11 @@ static int counts(const redlock_lock *lock, const struct rl_owed *owed, int kind
 static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
 {
   struct rl_claim *claim = owed->claim;
-  if (claim->over)
-    return; /* of a finished attempt (rule A.3.3) */
+  if (claim->over) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds */
+    if (answer == RL_BUSY && lock->round == owed->round)
+      lock->answers[node] = RL_BUSY;
+    return;
+  }
   if (answer == RL_GRANTED)
     claim->node[node].e_ns = owed->sent_ns + owed->lease_ns;
   if (counts(lock, owed, REDLOCK_ACQUIRE)) {
@@ -642,7 +645,7 @@ void rl_operation_hint(struct rl_node *n, const struct rl_owed *owed, int64_t pt
     return;
   lock->said[n->index].until_ns = pttl_ms == -1 ? RL_NEVER : now + (pttl_ms > 0 ? pttl_ms * MS : 0);
   if (rl_in_flight(lock) && lock->phase == RL_SLEEPING)
-    sleep_until(lock);
+    sleep_until(lock, now);
 }
 
 void rl_operation_value(struct rl_node *n, const struct rl_owed *owed, const struct rl_reply *reply)

@@ -72,8 +72,9 @@ int64_t rl_waiting_pause_ns(redlock_lock *lock)
 }
 
 /* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RL_NEVER if that is not
- * known, or in a split vote, where a hint would wake all contenders together again and again. */
-int64_t rl_waiting_hint_ns(redlock_lock *lock)
+ * known, if it has passed (somebody extended, or was faster), or in a split vote, where a hint would wake all contenders
+ * together again and again. */
+int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
 {
   redlock_client *c = lock->client;
   int64_t ends[RL_NODES_MAX];
@@ -92,5 +93,5 @@ int64_t rl_waiting_hint_ns(redlock_lock *lock)
   }
   if (busy < c->node_count - c->quorum + 1 || ends[c->quorum - 1] == RL_NEVER)
     return RL_NEVER;
-  return ends[c->quorum - 1] + RL_NS_PER_MS;
+  return ends[c->quorum - 1] + RL_NS_PER_MS > now ? ends[c->quorum - 1] + RL_NS_PER_MS : RL_NEVER;
 }

@@ -1,0 +1,239 @@
+/* Every order of every answer for 1 to 7 nodes, and the arithmetic of leases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../core/include/redlock.h"
+#include "quorum.h"
+
+static const uint8_t kinds[] = {RL_GRANTED, RL_BUSY, RL_ERROR, RL_LATE};
+
+static int count(const uint8_t *answers, int nodes, int what)
+{
+  int n = 0;
+  for (int i = 0; i < nodes; i++)
+    n += answers[i] == what;
+  return n;
+}
+
+/* What the rules say of a state, derived by hand: can it still be won, is it known why not. */
+static int expected(const uint8_t *answers, int nodes)
+{
+  int quorum = nodes / 2 + 1;
+  int granted = count(answers, nodes, RL_GRANTED), busy = count(answers, nodes, RL_BUSY);
+  int open = count(answers, nodes, RL_ASKED);
+  if (granted >= quorum)
+    return REDLOCK_OK;
+  if (granted + open >= quorum)
+    return REDLOCK_PENDING;
+  if (granted + busy >= quorum)
+    return REDLOCK_BUSY;
+  return granted + busy + open >= quorum ? REDLOCK_PENDING : REDLOCK_NO_QUORUM;
+}
+
+static int judge(const uint8_t *answers, int nodes)
+{
+  struct rl_tally tally = rl_count(answers, nodes);
+  return rl_judge_acquire(&tally, 1);
+}
+
+/* Lets every node that is open answer next, with every answer, until there is a verdict: the number of ways. */
+static long explore(uint8_t *answers, int nodes)
+{
+  long ways = 0;
+  int verdict = judge(answers, nodes);
+  assert_int_equal(verdict, expected(answers, nodes));
+  if (verdict != REDLOCK_PENDING)
+    return 1;
+  for (int i = 0; i < nodes; i++) {
+    if (answers[i] != RL_ASKED)
+      continue;
+    for (size_t k = 0; k < sizeof kinds; k++) {
+      answers[i] = kinds[k];
+      ways += explore(answers, nodes);
+    }
+    answers[i] = RL_ASKED;
+  }
+  return ways;
+}
+
+static void every_order_of_answers_has_the_right_verdict(void **state)
+{
+  (void)state;
+  for (int nodes = 1; nodes <= 7; nodes++) {
+    uint8_t answers[7];
+    memset(answers, RL_ASKED, sizeof answers);
+    assert_true(explore(answers, nodes) > 1);
+  }
+}
+
+/* A verdict never changes with what comes later: no loss that could have been a win, no win by fewer than a majority. */
+static void a_verdict_is_final(void **state)
+{
+  (void)state;
+  for (int nodes = 1; nodes <= 7; nodes++) {
+    long states = 1;
+    for (int i = 0; i < nodes; i++)
+      states *= 5;
+    for (long s = 0; s < states; s++) {
+      uint8_t answers[7], best[7];
+      long rest = s;
+      int verdict;
+      for (int i = 0; i < nodes; i++, rest /= 5)
+        answers[i] = rest % 5 == 4 ? RL_ASKED : kinds[rest % 5];
+      verdict = judge(answers, nodes);
+      memcpy(best, answers, sizeof best);
+      for (int i = 0; i < nodes; i++)
+        if (best[i] == RL_ASKED)
+          best[i] = RL_GRANTED;
+      if (verdict == REDLOCK_OK)
+        assert_true(count(answers, nodes, RL_GRANTED) * 2 > nodes);
+      else if (verdict != REDLOCK_PENDING)
+        assert_int_not_equal(judge(best, nodes), REDLOCK_OK);
+    }
+  }
+}
+
+static void granted_too_late_is_no_win(void **state)
+{
+  uint8_t all[5] = {RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_GRANTED};
+  uint8_t some[5] = {RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_ASKED, RL_BUSY};
+  struct rl_tally tally = rl_count(all, 5);
+  (void)state;
+  assert_int_equal(rl_judge_acquire(&tally, 0), REDLOCK_NO_QUORUM);
+  tally = rl_count(some, 5);
+  assert_int_equal(rl_judge_acquire(&tally, 0), REDLOCK_PENDING);
+}
+
+static void nodes_that_may_not_vote_are_told_apart(void **state)
+{
+  uint8_t three[5] = {RL_REFUSED, RL_REFUSED, RL_REFUSED, RL_ASKED, RL_ASKED};
+  uint8_t two[5] = {RL_REFUSED, RL_REFUSED, RL_DOWN, RL_GRANTED, RL_GRANTED};
+  struct rl_tally tally = rl_count(three, 5);
+  (void)state;
+  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_REFUSED_CONFIG);
+  tally = rl_count(two, 5);
+  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_NO_QUORUM);
+}
+
+/* Connections are waited for only while no quorum could be asked. */
+static void nobody_waits_for_connections_once_a_quorum_is_asked(void **state)
+{
+  uint8_t few[5] = {RL_BUSY, RL_BUSY, RL_WAITING, RL_WAITING, RL_WAITING};
+  uint8_t enough[5] = {RL_BUSY, RL_BUSY, RL_BUSY, RL_WAITING, RL_WAITING};
+  uint8_t split[5] = {RL_GRANTED, RL_GRANTED, RL_BUSY, RL_WAITING, RL_DOWN};
+  struct rl_tally tally = rl_count(few, 5);
+  (void)state;
+  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_PENDING);
+  tally = rl_count(enough, 5);
+  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_BUSY);
+  tally = rl_count(split, 5);
+  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_BUSY);
+}
+
+static int judge_extend(const char *answers)
+{
+  uint8_t a[RL_NODES_MAX];
+  int n = (int)strlen(answers);
+  struct rl_tally tally;
+  for (int i = 0; i < n; i++)
+    a[i] = answers[i] == '+' ? RL_GRANTED : answers[i] == '0' ? RL_GONE : answers[i] == '?' ? RL_ASKED : RL_LATE;
+  tally = rl_count(a, n);
+  return rl_judge_extend(&tally);
+}
+
+static void extensions_are_judged(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_extend("+++??"), REDLOCK_OK);
+  assert_int_equal(judge_extend("++???"), REDLOCK_PENDING);
+  assert_int_equal(judge_extend("000??"), REDLOCK_LOST);
+  assert_int_equal(judge_extend("++-00"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_extend("++000"), REDLOCK_LOST);
+  assert_int_equal(judge_extend("00--?"), REDLOCK_PENDING); /* the last one may say that it is gone */
+  assert_int_equal(judge_extend("-----"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_extend("++00"), REDLOCK_LOST); /* 3 of 4 needed, 2 gone: it cannot be held */
+  assert_int_equal(judge_extend("+"), REDLOCK_OK);
+}
+
+static int judge_release(const char *answers, int adopted)
+{
+  uint8_t a[RL_NODES_MAX];
+  int n = (int)strlen(answers);
+  struct rl_tally tally;
+  for (int i = 0; i < n; i++)
+    a[i] = answers[i] == '1' ? RL_GRANTED : answers[i] == '0' ? RL_GONE : answers[i] == '?' ? RL_ASKED : RL_DOWN;
+  tally = rl_count(a, n);
+  return rl_judge_release(&tally, adopted);
+}
+
+static void releases_are_judged(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_release("111??", 0), REDLOCK_OK);
+  assert_int_equal(judge_release("11???", 0), REDLOCK_PENDING);
+  assert_int_equal(judge_release("000??", 1), REDLOCK_PENDING); /* one of the others may still have had it */
+  assert_int_equal(judge_release("00001", 1), REDLOCK_OK);
+  assert_int_equal(judge_release("00000", 1), REDLOCK_LOST);
+  assert_int_equal(judge_release("00---", 1), REDLOCK_NO_QUORUM);
+}
+
+static void quorum_is_a_majority(void **state)
+{
+  (void)state;
+  for (int n = 1; n <= RL_NODES_MAX; n++) {
+    assert_true(2 * rl_quorum(n) > n);
+    assert_true(2 * (rl_quorum(n) - 1) <= n);
+  }
+}
+
+static void drift_is_rounded_up_and_has_two_ms_more(void **state)
+{
+  (void)state;
+  assert_int_equal(rl_drift_ns(10000, 0.01), 102 * 1000000LL);
+  assert_int_equal(rl_drift_ns(20, 0.01), 3 * 1000000LL);
+  assert_int_equal(rl_drift_ns(150, 0.01), 4 * 1000000LL);
+  assert_int_equal(rl_drift_ns(1000, 0), 2 * 1000000LL);
+}
+
+static int descending(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x < y) - (x > y);
+}
+
+static void valid_until_is_the_qth_largest(void **state)
+{
+  unsigned seed = 7;
+  (void)state;
+  for (int round = 0; round < 200000; round++) {
+    int64_t e[RL_NODES_MAX], sorted[RL_NODES_MAX];
+    int n = 1 + rand_r(&seed) % (round % 10 ? 7 : RL_NODES_MAX), q = rl_quorum(n);
+    for (int i = 0; i < n; i++)
+      e[i] = sorted[i] = rand_r(&seed) % 9; /* many equal ones */
+    qsort(sorted, (size_t)n, sizeof sorted[0], descending);
+    assert_int_equal(rl_valid_until(e, n, q), sorted[q - 1]);
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_order_of_answers_has_the_right_verdict),
+      cmocka_unit_test(a_verdict_is_final),
+      cmocka_unit_test(granted_too_late_is_no_win),
+      cmocka_unit_test(nodes_that_may_not_vote_are_told_apart),
+      cmocka_unit_test(nobody_waits_for_connections_once_a_quorum_is_asked),
+      cmocka_unit_test(extensions_are_judged),
+      cmocka_unit_test(releases_are_judged),
+      cmocka_unit_test(quorum_is_a_majority),
+      cmocka_unit_test(drift_is_rounded_up_and_has_two_ms_more),
+      cmocka_unit_test(valid_until_is_the_qth_largest),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
