@@ -65,9 +65,10 @@ def _as_bytes(resource: Resource) -> bytes:
 class ClientBase:
     """A set of nodes with the default options of its locks."""
 
+    _handle: Any = ffi.NULL
+
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._mutex = threading.RLock()
-        self._handle = ffi.NULL
         self._is_open = False
         self._nodes: Iterable[str] = ()
         self._renew: Optional[bool] = options.get("renew")
@@ -153,7 +154,8 @@ class ClientBase:
         self._mutex = threading.RLock()
 
     def __del__(self) -> None:
-        self._leave()
+        if self._handle:
+            self._leave()
 
     def __repr__(self) -> str:
         nodes = ", ".join(self._nodes)
@@ -168,13 +170,15 @@ class LockBase:
 
     __slots__ = ("_client", "_handle", "_resource", "_renew", "_renews", "_generation", "__weakref__")
 
+    _keywords = LOCK_KEYWORDS
+
     def __init__(self, client: ClientBase, resource: Resource, options: Mapping[str, Any], function: str) -> None:
         self._handle = ffi.NULL
         self._generation = here.generation
         self._client = client
         for keyword in options:
             if keyword not in LOCK_KEYWORDS:
-                raise unknown(function, keyword, LOCK_KEYWORDS)
+                raise unknown(function, keyword, self._keywords)
         self._resource = resource
         self._renew = options.get("renew", client._renew)
         self._renews = False
@@ -271,7 +275,7 @@ class LockBase:
         return token or ""
 
     def __del__(self) -> None:
-        if not self._handle:
+        if not getattr(self, "_handle", None):
             return
         if _state(self._handle) == HELD:
             import warnings

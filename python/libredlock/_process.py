@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "main_thread", "_armed", "_clients")
+    __slots__ = ("generation", "main_thread", "_armed", "_clients", "__weakref__")
 
     def __init__(self) -> None:
         self.generation = 0
@@ -36,10 +36,15 @@ class Process:
 
             atexit.register(self.leave)
         self._armed = self.generation
-        # A child of multiprocessing runs no atexit handlers and forgets the finalizers of its parent.
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:
-            multiprocessing.Finalize(None, self.leave, exitpriority=-100)
+            multiprocessing.register_after_fork(self, Process._arm_child)
+            self._arm_child()
+
+    def _arm_child(self) -> None:
+        """A child of multiprocessing runs no atexit handlers, and forgets all finalizers when its work begins."""
+        multiprocessing = sys.modules["multiprocessing.util"]
+        multiprocessing.Finalize(None, self.leave, exitpriority=-100)
 
     def leave(self) -> None:
         for client in list(self._clients):

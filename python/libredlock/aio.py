@@ -22,7 +22,7 @@ from ._client import BUSY, BY_OPTION, OK, PENDING, wait_ms_of
 from ._core import ffi, lib
 from ._errors import Cancelled, RedlockError, Resource, error
 from ._native import text, votes
-from ._options import ttl_ms
+from ._options import LOCK_KEYWORDS, ttl_ms
 from ._process import here
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class Lock(LockBase):
     __slots__ = ("_gate", "_busy_with", "_tag", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
 
     _client: Client
+    _keywords = LOCK_KEYWORDS | {"cancel_on_lost"}
 
     def __init__(
         self, client: Client, resource: Resource, options: Mapping[str, Any], function: str, cancel_on_lost: bool
@@ -318,7 +319,7 @@ class Lock(LockBase):
         return self._gate
 
     def __del__(self) -> None:
-        if self._generation == here.generation and self._gate.holder is not None:
+        if self._handle and self._generation == here.generation and self._gate.holder is not None:
             self._client._held -= 1
         super().__del__()
 
@@ -421,7 +422,7 @@ class Client(ClientBase):
             self._process()
             raise
         finally:
-            del self._pending[tag]
+            self._pending.pop(tag, None)
 
     def _bind(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
@@ -466,7 +467,8 @@ class Client(ClientBase):
 
     def _cancel_all(self) -> None:
         self._is_open = False
-        for ended, handle in list(self._pending.values()):
+        pending, self._pending = self._pending, {}
+        for ended, handle in pending.values():
             _cancel(handle)
             _settle(ended, lib.REDLOCK_CANCELLED)
         for turn in list(self._turns):
@@ -497,7 +499,7 @@ def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:
 
 
 def _settle(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
+    if not future.done() and not future.get_loop().is_closed():
         future.set_result(result)
 
 

@@ -1,4 +1,4 @@
-"""Throw-away nodes from the shell: prints the REDLOCK_NODES line and keeps them until stopped, or runs a command."""
+"""Throw-away nodes from the shell: prints a line to paste and keeps them until stopped, or runs a command."""
 from __future__ import annotations
 
 import argparse
@@ -25,7 +25,7 @@ def main() -> int:
     with Cluster(options.n, options.server, options.unix, options.password) as cluster:
         if options.exec:
             return subprocess.call(options.exec, env=dict(os.environ, REDLOCK_NODES=cluster.nodes_env))
-        print("REDLOCK_NODES=" + cluster.nodes_env, flush=True)
+        print("export REDLOCK_NODES=" + cluster.nodes_env, flush=True)
         try:
             signal.pause()
         except KeyboardInterrupt:

@@ -57,6 +57,7 @@ class FakeServer:
 
     def close(self) -> None:
         self._go.set()
+        _shut(self._listener)  # wakes accept, which close alone does not
         self._listener.close()
         with self._lock:
             for sock in self.connections:

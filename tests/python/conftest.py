@@ -1,0 +1,98 @@
+"""The package as it is installed, on five real nodes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import libredlock
+
+pytest_plugins = ["libredlock.testing.plugin"]
+
+
+@pytest.fixture
+def client(nodes):
+    with libredlock.Client(nodes.urls) as client:
+        yield client
+
+
+@pytest.fixture
+def other(nodes):
+    """A client of somebody else."""
+    with libredlock.Client(nodes.urls) as client:
+        yield client
+
+
+def _loops():
+    yield pytest.param(asyncio.new_event_loop, id="asyncio")
+    try:
+        import uvloop
+    except ImportError:
+        yield pytest.param(None, id="uvloop", marks=pytest.mark.skip(reason="uvloop is not installed"))
+    else:
+        yield pytest.param(uvloop.new_event_loop, id="uvloop")
+
+
+@pytest.fixture(params=_loops())
+def run(request):
+    """Runs a coroutine to its end on a new event loop, on asyncio and on uvloop."""
+
+    def run(coroutine):
+        loop = request.param()
+        try:
+            return loop.run_until_complete(asyncio.wait_for(coroutine, 60))
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    return run
+
+
+class Script:
+    """A Python program of its own, with REDLOCK_NODES in its environment; what it prints is read line by line."""
+
+    def __init__(self, nodes, source):
+        environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PYTHONUNBUFFERED": "1"}
+        pipe = subprocess.PIPE
+        self.child = subprocess.Popen(
+            [sys.executable, "-W", "error::UserWarning", "-c", source], env=environment, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def line(self):
+        return self.child.stdout.readline().strip()
+
+    def interrupt(self):
+        self.child.send_signal(signal.SIGINT)
+
+    def end(self, timeout=30):
+        """The rest of what it says: status, standard output, standard error."""
+        try:
+            out, err = self.child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            out, err = self.child.communicate()
+            raise AssertionError(f"the program hangs; it said: {out} {err}") from None
+        return self.child.returncode, out.strip(), err.strip()
+
+    def close(self):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.communicate()
+
+
+@pytest.fixture
+def script(nodes):
+    """Starts programs; those that still run at the end of the test are ended."""
+    started = []
+
+    def start(source):
+        started.append(Script(nodes, source))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()

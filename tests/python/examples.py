@@ -1,0 +1,79 @@
+"""Uses of the package with hints: checked by mypy --strict and pyright, and run."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import AsyncIterator, Dict, Iterator, List, Optional
+
+import libredlock
+from libredlock import aio
+
+
+class Order:
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+
+def synchronous() -> None:
+    with libredlock.Client(ttl=10, wait=5, retry_delay=0.1, node_timeout="auto") as client:
+        with client.lock("orders:42", ttl=timedelta(seconds=5)) as lock:
+            token: Optional[str] = lock.token
+            left: float = lock.remaining
+            votes: Dict[str, libredlock.Vote] = lock.votes
+            assert token and left and len(votes) == 5
+            lock.extend(8)
+            lock.check()
+        got: bool = lock.acquire(timeout=0.5)
+        assert got
+        client.adopt("orders:42", lock.detach()).release()
+        report: libredlock.Report = client.status("orders:42")
+        assert report.verdict == "free"
+        events: List[Dict[str, object]] = list(client.events())
+        assert isinstance(events, list)
+
+        @client.guard("order:{order.id}", max_hold=60)
+        def handle(order: Order, dry: bool = False) -> int:
+            return order.id
+
+        @client.guard("numbers")
+        def numbers() -> Iterator[int]:
+            yield from range(3)
+
+        number: int = handle(Order(7), dry=True)
+        assert number == 7 and list(numbers()) == [0, 1, 2]
+        try:
+            with client.lock("orders:42", wait=0), client.lock("orders:42", wait=0):
+                pass
+        except libredlock.Busy as busy:
+            status: libredlock.Status = busy.status
+            assert status is libredlock.Status.BUSY
+
+
+async def asynchronous() -> None:
+    async with aio.Client(wait=5) as client:
+        async with client.lock("orders:42", cancel_on_lost=True) as lock:
+            await lock.extend(timedelta(seconds=5))
+            lock.check()
+        got: bool = await lock.acquire(blocking=False)
+        assert got
+        await client.adopt("orders:42", lock.detach()).release()
+        report: libredlock.Report = await client.status("orders:42")
+        assert report.remaining is None
+
+        @client.guard("order:{order.id}")
+        async def handle(order: Order) -> int:
+            return order.id
+
+        @client.guard("numbers")
+        async def numbers() -> AsyncIterator[int]:
+            for number in range(3):
+                yield number
+
+        number: int = await handle(Order(7))
+        assert number == 7 and [n async for n in numbers()] == [0, 1, 2]
+
+
+if __name__ == "__main__":
+    synchronous()
+    asyncio.run(asynchronous())

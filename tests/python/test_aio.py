@@ -1,0 +1,445 @@
+"""The asyncio surface."""
+
+import asyncio
+import gc
+
+import pytest
+
+import libredlock
+from libredlock import aio
+from libredlock.testing import eventually
+
+
+@pytest.fixture
+def on_client(nodes, run):
+    """Runs body(client) with a client that is closed at the end."""
+
+    def on_client(body, **options):
+        async def main():
+            async with aio.Client(nodes.urls, **options) as client:
+                return await body(client)
+
+        return run(main())
+
+    return on_client
+
+
+async def until(condition, within=5.0):
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within
+    while not condition():
+        assert loop.time() < end, "not in time"
+        await asyncio.sleep(0.001)
+
+
+def test_acquire_extend_release(on_client, nodes):
+    async def body(client):
+        lock = client.lock("r", ttl=5)
+        assert await lock.acquire() is True
+        assert lock.locked() and lock.owned() and 0 < lock.remaining < 5
+        assert sum(node.get("r") == lock.token.encode() for node in nodes) >= nodes.quorum
+        await lock.extend(10)
+        assert lock.remaining > 9
+        await lock.release()
+        assert not lock.locked()
+        with pytest.raises(libredlock.NotHeld):
+            await lock.release()
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_busy_and_false(on_client, client):
+    async def body(mine):
+        lock = mine.lock("r", wait=0.02)
+        assert await lock.acquire(blocking=False) is False
+        assert await lock.acquire(timeout=0.02) is False
+        assert await lock.acquire() is False
+        with pytest.raises(libredlock.Busy) as caught:
+            async with lock:
+                pytest.fail("entered")
+        assert len(caught.value.votes) == 5
+
+    with client.lock("r"):
+        on_client(body)
+
+
+def test_a_waiter_gets_the_lock_when_it_is_released(on_client, client):
+    async def body(mine):
+        lock = client.lock("r")
+        lock.acquire()
+        waiter = asyncio.ensure_future(mine.lock("r").acquire())
+        await asyncio.sleep(0.05)
+        assert not waiter.done()
+        lock.release()
+        assert await waiter
+
+    on_client(body)
+
+
+def test_a_thousand_tasks_share_a_client(on_client, nodes):
+    async def body(client):
+        counts = [0] * 50
+
+        async def work(i):
+            async with client.lock(f"r{i % 50}"):
+                count = counts[i % 50]
+                await asyncio.sleep(0)
+                counts[i % 50] = count + 1
+
+        await asyncio.gather(*(work(i) for i in range(1000)))
+        assert counts == [20] * 50
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_tasks_of_one_lock_are_served_in_order(on_client):
+    async def body(client):
+        lock = client.lock("r")
+        await lock.acquire()
+        order = []
+
+        async def work(i):
+            async with lock:
+                order.append(i)
+
+        tasks = [asyncio.ensure_future(work(i)) for i in range(20)]
+        await asyncio.sleep(0)
+        await lock.release()
+        await asyncio.gather(*tasks)
+        assert order == list(range(20))
+
+    on_client(body)
+
+
+def test_the_timeout_covers_the_queue(on_client):
+    async def body(client):
+        lock = client.lock("r")
+        await lock.acquire()
+        assert await lock.acquire(timeout=0.05) is False
+        assert await lock.acquire(blocking=False) is False
+        await lock.release()
+        assert await lock.acquire(blocking=False) is True
+        await lock.release()
+
+    on_client(body)
+
+
+def test_no_operation_starts_a_thread(on_client):
+    import threading
+
+    async def body(client):
+        await asyncio.gather(*(client.status(f"r{i}") for i in range(20)))
+        before = threading.active_count()
+        async with client.lock("r"):
+            assert threading.active_count() == before
+
+    on_client(body)
+
+
+def test_no_quorum(on_client, nodes):
+    for node in nodes.nodes[:3]:
+        node.kill()
+
+    async def body(client):
+        with pytest.raises(libredlock.NoQuorum):
+            await client.lock("r").acquire(blocking=False)
+        with pytest.raises(libredlock.NoQuorum):
+            await client.status("r")
+
+    on_client(body)
+
+
+def test_release_does_not_fail_because_of_nodes(on_client, nodes):
+    async def body(client):
+        lock = client.lock("r")
+        await lock.acquire()
+        for node in nodes:
+            node.kill()
+        await lock.release()
+
+    on_client(body)
+
+
+def test_renewal_in_scope(on_client):
+    async def body(client):
+        async with client.lock("r", ttl=0.3) as lock:
+            await asyncio.sleep(0.9)
+            assert lock.owned()
+
+    on_client(body)
+
+
+def test_a_lapsed_lock_is_lost(on_client, nodes):
+    async def body(client):
+        with pytest.raises(libredlock.Lost):
+            async with client.lock("r", ttl=0.2, renew=False) as lock:
+                await until(lambda: lock.lost)
+        with pytest.raises(KeyError):
+            async with client.lock("r", ttl=0.2, renew=False) as lock:
+                await until(lambda: lock.lost)
+                raise KeyError
+
+    on_client(body)
+
+
+def test_cancel_on_lost_cancels_the_body_at_the_moment_of_loss(on_client, nodes):
+    async def body(client):
+        with pytest.raises(libredlock.Lost):
+            async with client.lock("r", ttl=0.3, cancel_on_lost=True):
+                for node in nodes:
+                    node.stop()
+                await asyncio.sleep(60)
+        task = asyncio.current_task()
+        assert not hasattr(task, "cancelling") or task.cancelling() == 0
+        await asyncio.sleep(0)
+
+    on_client(body)
+
+
+def test_cancel_on_lost_leaves_others_cancellations_alone(on_client, nodes):
+    async def body(client):
+        lost = asyncio.Event()
+
+        async def job():
+            lock = client.lock("r", ttl=0.2, renew=False, cancel_on_lost=True)
+            async with lock:
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    lost.set()
+                    await asyncio.sleep(60)
+
+        task = asyncio.ensure_future(job())
+        await lost.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        task = asyncio.ensure_future(job())
+        lost.clear()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await lost.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    on_client(body)
+
+
+def test_cancel_on_lost_and_an_error_of_the_body(on_client):
+    async def body(client):
+        with pytest.raises(KeyError):
+            async with client.lock("r", ttl=0.2, renew=False, cancel_on_lost=True):
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    raise KeyError("mine") from None
+
+    on_client(body)
+
+
+def test_cancel_on_lost_that_the_body_swallows_is_lost_all_the_same(on_client):
+    async def body(client):
+        with pytest.raises(libredlock.Lost):
+            async with client.lock("r", ttl=0.2, renew=False, cancel_on_lost=True):
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    pass
+        await asyncio.sleep(0)
+
+    on_client(body)
+
+
+def test_handing_over(on_client, client, nodes):
+    async def body(mine):
+        lock = client.lock("r")
+        lock.acquire()
+        async with mine.adopt("r", lock.detach(), ttl=5) as adopted:
+            assert (await mine.status("r")).token == adopted.token
+        assert (await mine.status("r")).verdict == "free"
+        await lock_in_turn(mine)
+
+    async def lock_in_turn(mine):
+        lock = mine.lock("r")
+        await lock.acquire()
+        client.adopt("r", lock.detach()).release()
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_extend_beside_release_is_no_misuse(on_client):
+    async def body(client):
+        lock = client.lock("r")
+        for _ in range(10):
+            await lock.acquire()
+
+            async def extend():
+                while True:
+                    await lock.extend()
+
+            task = asyncio.ensure_future(extend())
+            await asyncio.sleep(0)
+            await lock.release()
+            with pytest.raises((libredlock.NotHeld, libredlock.Lost)):
+                await task
+
+    on_client(body)
+
+
+def test_guard(on_client):
+    class Order:
+        id = 7
+
+    async def body(client):
+        @client.guard("order:{order.id}")
+        async def function(order):
+            return (await client.status("order:7")).verdict
+
+        @client.guard("order:{order.id}")
+        async def generator(order):
+            got = yield 1
+            assert got == "x"
+            try:
+                yield (await client.status("order:7")).verdict
+            except KeyError:
+                yield "thrown"
+
+        assert await function(Order()) == "held"
+        numbers = generator(Order())
+        assert await numbers.asend(None) == 1
+        assert await numbers.asend("x") == "held"
+        assert await numbers.athrow(KeyError()) == "thrown"
+        await numbers.aclose()
+        assert (await client.status("order:7")).verdict == "free"
+        assert [value async for value in generator_of(client)] == [1, 2]
+
+        for plain in (lambda: None, plain_generator):
+            with pytest.raises(TypeError, match="not async"):
+                client.guard("r")(plain)
+        with pytest.raises(ValueError, match="nobody"):
+            client.guard("{nobody}")(function)
+        with pytest.raises(TypeError, match="did you mean ttl="):
+            client.guard("r", tll=1)
+
+    def plain_generator():
+        yield
+
+    def generator_of(client):
+        @client.guard("g")
+        async def numbers():
+            yield 1
+            yield 2
+
+        return numbers()
+
+    on_client(body)
+
+
+def test_two_loops_at_once_are_refused_by_name(nodes):
+    client = aio.Client(nodes.urls)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        lock = client.lock("r")
+        first.run_until_complete(lock.acquire())
+        with pytest.raises(RuntimeError) as caught:
+            second.run_until_complete(client.lock("other").acquire())
+        assert repr(first) in str(caught.value) or str(id(first)) in str(caught.value) or "loop" in str(caught.value)
+        first.run_until_complete(lock.release())
+        second.run_until_complete(lock.acquire())
+        second.run_until_complete(lock.release())
+        first.run_until_complete(client.close())
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_client_moves_on_when_its_loop_was_closed(nodes):
+    client = aio.Client(nodes.urls)
+
+    async def use():
+        async with client.lock("r"):
+            pass
+
+    for _ in range(3):
+        asyncio.run(use())
+    asyncio.run(client.close())
+
+
+def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):
+    held = other.lock("r")
+    held.acquire()
+    client = aio.Client(nodes.urls)
+
+    async def main():
+        asyncio.ensure_future(client.lock("r").acquire())
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(client.lock("r").acquire())
+    loop.run_until_complete(asyncio.sleep(0.05))
+    loop._ready.clear()
+    task._log_destroy_pending = False
+    loop.close()
+    del task, loop
+    gc.collect()
+    held.release()
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_closing_the_client_cancels_whoever_waits(nodes, run, other):
+    held = other.lock("taken")
+    held.acquire()
+
+    async def main():
+        client = aio.Client(nodes.urls)
+        shared = client.lock("shared")
+        await shared.acquire()
+        waiting = [client.lock("taken"), shared, shared]
+        tasks = [asyncio.ensure_future(lock.acquire()) for lock in waiting]
+        await asyncio.sleep(0.02)
+        await client.close()
+        await client.close()
+        for task in tasks:
+            with pytest.raises(libredlock.Cancelled):
+                await task
+        with pytest.raises(ValueError):
+            client.lock("r")
+
+    run(main())
+    held.release()
+    nodes.no_keys()
+
+
+def test_a_held_lock_that_is_collected_warns_and_is_released(on_client, nodes):
+    async def body(client):
+        lock = client.lock("r")
+        await lock.acquire()
+        with pytest.warns(ResourceWarning):
+            del lock
+        await client.status("r")
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_bad_arguments(on_client):
+    async def body(client):
+        lock = client.lock("r")
+        for arguments in ({"timeout": -2}, {"blocking": False, "timeout": 1}):
+            with pytest.raises(ValueError):
+                await lock.acquire(**arguments)
+        with pytest.raises(OverflowError):
+            await lock.acquire(timeout=1e30)
+        with pytest.raises(TypeError, match="cancel_on_lost"):
+            client.lock("r", cancel_on_lost=1)
+        with pytest.raises(TypeError, match="did you mean"):
+            client.lock("r", cancel_on_los=1)
+
+    on_client(body)

@@ -1,0 +1,146 @@
+"""Cancelling a task at every await point leaves no key, and the Lock can be used again."""
+
+import asyncio
+
+import pytest
+
+from libredlock import aio
+
+
+async def wind(coroutine, turns):
+    """Runs a task for some turns of the loop, cancels it and says whether it had ended before."""
+    task = asyncio.ensure_future(coroutine)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    ended = task.done()
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        pass
+    return ended
+
+
+async def cycle(lock):
+    async with lock:
+        await asyncio.sleep(0)
+        await lock.extend()
+
+
+async def plain(lock):
+    await lock.acquire()
+    try:
+        await lock.extend()
+    finally:
+        await lock.release()
+
+
+@pytest.mark.parametrize("body", [cycle, plain])
+def test_at_every_turn_of_the_loop(nodes, run, body):
+    async def main():
+        async with aio.Client(nodes.urls) as client:
+            async with client.lock("warm"):
+                pass
+            lock = client.lock("r", ttl=5)
+            turns, ended = 0, 0
+            while ended < 20:
+                ended += await wind(body(lock), turns)
+                turns += 1
+                assert not lock.locked() and not lock.owned()
+                await free(client)
+            assert turns > 20
+            async with lock:
+                pass
+
+    async def free(client):
+        while (await client.status("r")).verdict != "free":
+            pass
+
+    run(main())
+    nodes.no_keys()
+
+
+def test_while_it_waits_for_others(nodes, run, other):
+    async def main():
+        async with aio.Client(nodes.urls) as client:
+            for turns in range(0, 60, 3):
+                await wind(client.lock("r").acquire(), turns)
+            waiting = asyncio.ensure_future(client.lock("r").acquire())
+            await asyncio.sleep(0.05)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    held = other.lock("r")
+    held.acquire()
+    run(main())
+    held.release()
+    nodes.no_keys()
+
+
+def test_in_the_queue_of_a_shared_lock(nodes, run):
+    async def main():
+        async with aio.Client(nodes.urls) as client:
+            lock = client.lock("r")
+            await lock.acquire()
+            tasks = [asyncio.ensure_future(lock.acquire()) for _ in range(3)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            await lock.release()
+            tasks[1].cancel()
+            assert await tasks[2]
+            await lock.release()
+            for task in tasks[:2]:
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert await lock.acquire(blocking=False)
+            await lock.release()
+
+    run(main())
+    nodes.no_keys()
+
+
+def test_when_the_grant_has_just_come(nodes, run):
+    """The operation has ended well but the task has not run since: the grant is given back."""
+
+    async def main():
+        async with aio.Client(nodes.urls) as client:
+            async with client.lock("warm"):
+                pass
+            hits = 0
+            for _ in range(50):
+                lock = client.lock("r")
+                task = asyncio.ensure_future(lock.acquire())
+                while not lock.owned() and not task.done():
+                    await asyncio.sleep(0)
+                hits += not task.done()
+                task.cancel()
+                try:
+                    if await task:
+                        await lock.release()
+                except asyncio.CancelledError:
+                    assert not lock.owned() and not lock.locked()
+            return hits
+
+    assert run(main()) > 0
+    nodes.no_keys()
+
+
+def test_wait_for_leaves_no_key(nodes, run, proxy):
+    proxies = [proxy(node) for node in nodes]
+
+    async def main():
+        async with aio.Client([p.url for p in proxies]) as client:
+            async with client.lock("r"):
+                pass
+            for p in proxies:
+                p.hold("down")
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.lock("r", node_timeout=2).acquire(), 0.05)
+            for p in proxies:
+                p.go()
+            while (await client.status("r")).verdict != "free":
+                await asyncio.sleep(0)
+
+    run(main())
+    nodes.no_keys()

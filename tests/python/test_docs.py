@@ -1,0 +1,31 @@
+"""Every program in the pages runs as it stands there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+
+
+def programs(page):
+    text = (DOCS / page).read_text()
+    for match in re.finditer(r"```python\n(.*?)```", text, re.S):
+        heading = re.findall(r"^#+ (.*)$", text[: match.start()], re.M)[-1]
+        yield pytest.param(match.group(1), id=heading)
+
+
+PAGE = list(programs("python.md"))
+
+
+def test_the_page_has_ten_recipes():
+    assert len(PAGE) == 11
+
+
+@pytest.mark.parametrize("source", PAGE)
+def test_python_md(script, nodes, source):
+    for number, url in enumerate(nodes.urls[:3], 1):
+        source = source.replace(f"redis://10.0.0.{number}", url)
+    status, out, err = script(source).end()
+    assert status == 0 and err == "", out + err
+    nodes.no_keys()

@@ -1,0 +1,60 @@
+"""Exceptions are those of the core's status list."""
+
+import pickle
+
+import pytest
+
+import libredlock
+from libredlock import _errors
+from libredlock._core import ffi, lib
+
+
+def name(status):
+    return ffi.string(lib.redlock_status_name(status)).decode()
+
+
+def core_statuses():
+    return {n: getattr(lib, n) for n in dir(lib) if n.startswith("REDLOCK_") and name_is_status(n)}
+
+
+def name_is_status(constant):
+    value = getattr(lib, constant)
+    return isinstance(value, int) and "REDLOCK_" + name(value) == constant
+
+
+def test_status_is_the_core_s_list():
+    assert {f"REDLOCK_{s.name}": int(s) for s in libredlock.Status} == core_statuses()
+
+
+def test_every_error_has_an_exception_named_after_it():
+    special = {"INVALID": "InvalidOption"}
+    for status in libredlock.Status:
+        if lib.redlock_status_is(status, lib.REDLOCK_IS_ERROR):
+            camel = special.get(status.name, status.name.title().replace("_", ""))
+            kind = getattr(libredlock, camel)
+            assert kind.status is status
+            failure = _errors.error(status, "words", "r", {})
+            assert type(failure) is kind and str(failure) == "words" and failure.resource == "r"
+            assert camel in libredlock.__all__
+
+
+def test_without_words_the_status_s_sentence_is_said():
+    assert str(_errors.error(lib.REDLOCK_BUSY, "")) == ffi.string(lib.redlock_status_text(lib.REDLOCK_BUSY)).decode()
+
+
+@pytest.mark.parametrize(
+    "kind, also",
+    [("TimedOut", TimeoutError), ("NotHeld", RuntimeError), ("InvalidOption", ValueError), ("NoMemory", MemoryError)],
+)
+def test_they_are_what_python_programs_expect(kind, also):
+    assert issubclass(getattr(libredlock, kind), also)
+
+
+def test_they_can_be_pickled():
+    vote = libredlock.Vote(libredlock.Status.BUSY, "busy", 1.0, "")
+    for status in libredlock.Status:
+        if status > 1:
+            failure = _errors.error(status, "words", b"r", {"n": vote})
+            copy = pickle.loads(pickle.dumps(failure))
+            assert type(copy) is type(failure) and str(copy) == "words"
+            assert copy.resource == b"r" and copy.votes == {"n": vote}

@@ -1,0 +1,140 @@
+"""client.guard on functions, methods and generators."""
+
+import inspect
+
+import pytest
+
+import libredlock
+
+
+def held(client, resource):
+    return client.status(resource).verdict == "held"
+
+
+def test_a_function_runs_while_the_lock_is_held(client):
+    @client.guard("report:{user_id}", ttl=5)
+    def report(user_id, day="today"):
+        """Says it."""
+        assert held(client, f"report:{user_id}")
+        return user_id, day
+
+    assert report(7) == (7, "today")
+    assert report(user_id=8, day="x") == (8, "x")
+    assert not held(client, "report:7")
+    assert report.__name__ == "report" and report.__doc__ == "Says it."
+    assert list(inspect.signature(report).parameters) == ["user_id", "day"]
+
+
+def test_defaults_attributes_formats_and_methods(client):
+    class Order:
+        id = 42
+
+    class Service:
+        name = "shop"
+
+        @client.guard("{self.name}:{order.id:05d}:{kind}")
+        def handle(self, order, kind="new"):
+            return held(client, "shop:00042:new")
+
+    assert Service().handle(Order())
+
+
+def test_bytes_and_plain_names(client):
+    @client.guard(b"{raw}")
+    def raw():
+        return held(client, b"{raw}")
+
+    @client.guard("{{fixed}}")
+    def fixed():
+        return held(client, "{fixed}")
+
+    assert raw() and fixed()
+
+
+@pytest.mark.parametrize("template", ["{nobody}", "{}", "{0}", "{user.id}", "{kw}", "{open"])
+def test_names_are_checked_at_decoration(client, template):
+    def function(user_id, **kw):
+        pass
+
+    with pytest.raises(ValueError) as caught:
+        client.guard(template)(function)
+    assert template in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_an_empty_value_is_refused_at_the_call(client, value):
+    calls = []
+    function = client.guard("r:{key}")(lambda key=value: calls.append(key))
+    with pytest.raises(ValueError, match="key"):
+        function()
+    with pytest.raises(ValueError, match="key"):
+        function(value)
+    assert calls == []
+
+
+def test_options_are_checked_at_decoration(client):
+    with pytest.raises(TypeError, match="guard.*did you mean ttl="):
+        client.guard("r", tll=1)
+    with pytest.raises(ValueError, match="ttl=0"):
+        client.guard("r", ttl=0)
+    with pytest.raises(TypeError, match="guard"):
+        client.guard(5)(lambda: None)
+
+
+def test_each_call_makes_a_lock_of_its_own(client):
+    @client.guard("depth:{n}", wait=0)
+    def down(n):
+        return n and down(n - 1)
+
+    assert down(3) == 0
+
+    @client.guard("same", wait=0)
+    def again(n):
+        return n and again(n - 1)
+
+    with pytest.raises(libredlock.Busy):
+        again(1)
+
+
+def test_a_generator_holds_from_its_first_next_to_its_close(client):
+    @client.guard("r:{n}")
+    def numbers(n):
+        got = yield n
+        yield got
+        return "end"
+
+    generator = numbers(1)
+    assert not held(client, "r:1")
+    assert next(generator) == 1
+    assert held(client, "r:1")
+    assert generator.send("x") == "x"
+    with pytest.raises(StopIteration) as caught:
+        next(generator)
+    assert caught.value.value == "end"
+    assert not held(client, "r:1")
+    generator = numbers(1)
+    next(generator)
+    generator.close()
+    assert not held(client, "r:1")
+
+
+def test_errors_of_the_function_leave_unchanged(client):
+    @client.guard("r")
+    def fail():
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert not held(client, "r")
+
+
+def test_async_functions_are_refused(client):
+    async def function():
+        pass
+
+    async def generator():
+        yield
+
+    for one in (function, generator):
+        with pytest.raises(TypeError, match="aio"):
+            client.guard("r")(one)

@@ -1,0 +1,109 @@
+"""detach, adopt, status."""
+
+import pytest
+
+import libredlock
+
+
+def test_a_detached_lock_lives_on_in_another_client(client, other, nodes):
+    lock = client.lock("r", ttl=10)
+    lock.acquire()
+    token = lock.detach()
+    assert len(token) == 40
+    assert not lock.locked() and not lock.owned()
+    del lock
+    adopted = other.adopt("r", token, ttl=5)
+    assert adopted.locked() and not adopted.owned() and adopted.remaining == 0
+    with pytest.raises(libredlock.NotHeld, match="extend"):
+        adopted.check()
+    adopted.extend()
+    assert adopted.owned() and adopted.token == token
+    adopted.release()
+    nodes.no_keys()
+
+
+def test_closing_the_client_leaves_a_detached_lock(nodes, client):
+    with libredlock.Client(nodes.urls) as first:
+        lock = first.lock("r")
+        lock.acquire()
+        token = lock.detach()
+    assert client.status("r").token == token
+    client.adopt("r", token).release()
+    nodes.no_keys()
+
+
+def test_with_confirms_an_adopted_lock_and_releases_it(client, other, nodes):
+    lock = client.lock("r")
+    lock.acquire()
+    with other.adopt("r", lock.detach(), ttl=5) as adopted:
+        assert adopted.owned()
+    nodes.no_keys()
+
+
+def test_an_adopted_lock_that_is_gone_is_lost(client):
+    adopted = client.adopt("r", "0" * 40)
+    with pytest.raises(libredlock.Lost):
+        adopted.extend()
+    with pytest.raises(libredlock.Lost):
+        adopted.release()
+    with pytest.raises(libredlock.Lost):
+        with client.adopt("r", "0" * 40):
+            pytest.fail("entered")
+
+
+def test_an_adopted_lock_is_released_without_an_extension(client, other, nodes):
+    lock = client.lock("r")
+    lock.acquire()
+    other.adopt("r", lock.detach()).release()
+    nodes.no_keys()
+
+
+def test_release_of_an_adopted_lock_does_not_fail_because_of_nodes(client, nodes):
+    for node in nodes:
+        node.kill()
+    client.adopt("r", "0" * 40).release()
+
+
+def test_detach_of_nothing(client):
+    with pytest.raises(libredlock.NotHeld):
+        client.lock("r").detach()
+
+
+def test_detach_lets_the_next_thread_in(client):
+    lock = client.lock("r", ttl=0.2)
+    lock.acquire()
+    lock.detach()
+    assert lock.acquire(timeout=5)
+    lock.release()
+
+
+def test_status_says_who_holds_it(client, other, nodes):
+    assert client.status("r").verdict == "free"
+    with other.lock("r", ttl=10, renew=False) as lock:
+        report = client.status("r")
+        assert (report.resource, report.verdict, report.token) == ("r", "held", lock.token)
+        assert 9 < report.remaining <= 10
+        assert set(report.votes) == {node.name for node in nodes}
+    assert client.status("r").verdict == "free"
+    assert client.status("r").remaining is None
+
+
+def test_status_with_nodes_away(client, nodes):
+    with client.lock("r") as lock:
+        nodes[0].kill()
+        report = client.status("r")
+        assert report.verdict == "held" and report.token == lock.token
+        assert report.votes[nodes[0].name].status != libredlock.Status.OK
+    nodes[1].kill()
+    nodes[2].kill()
+    with pytest.raises(libredlock.NoQuorum):
+        client.status("r")
+
+
+def test_status_that_nobody_can_tell(client, nodes):
+    for node in nodes.nodes[:2]:
+        node.set("r", "one")
+    for node in nodes.nodes[2:4]:
+        node.set("r", "two", px=5000)
+    report = client.status("r")
+    assert report.verdict == "unclear" and report.token is None

@@ -1,0 +1,325 @@
+"""The synchronous Lock, one thread."""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+
+
+def lapse(lock, nodes):
+    """Lets a held lock run out: the nodes hang, nobody can extend it."""
+    eventually(lambda: not lock.owned(), 5, "the lock lapses")
+
+
+def test_acquire_puts_the_token_on_a_majority_and_release_takes_it_away(client, nodes):
+    lock = client.lock("orders:42", ttl=10)
+    assert lock.acquire() is True
+    holders = [node.get("orders:42") for node in nodes]
+    assert holders.count(lock.token.encode()) >= nodes.quorum
+    assert len(lock.token) == 40
+    lock.release()
+    nodes.no_keys()
+
+
+def test_remaining_counts_down_from_the_ttl_less_drift(client):
+    lock = client.lock("r", ttl=10)
+    assert lock.remaining == 0.0
+    lock.acquire()
+    assert 0 < lock.remaining <= 10 * 0.99 - 0.002
+    lock.release()
+    assert lock.remaining == 0.0
+
+
+def test_timedelta_is_a_duration(client, nodes):
+    with client.lock("r", ttl=timedelta(seconds=5)) as lock:
+        assert 4000 < max(node.pttl("r") for node in nodes) <= 5000
+        assert lock.remaining < 5
+
+
+def test_bytes_and_str_name_the_same_resource(client, other):
+    with client.lock("gr\u00fcn"):
+        assert other.lock("gr\u00fcn".encode()).acquire(blocking=False) is False
+
+
+def test_resources_of_any_bytes(client, nodes):
+    for resource in (b"\0", b"a\0b", b"x" * 1_000_000):
+        with client.lock(resource):
+            assert any(node.get(resource) for node in nodes)
+    nodes.no_keys()
+
+
+def test_false_when_others_hold_it(client, other):
+    with client.lock("r"):
+        lock = other.lock("r", wait=0.05)
+        assert lock.acquire(blocking=False) is False
+        assert lock.acquire(timeout=0.05) is False
+        assert lock.acquire() is False
+        assert not lock.locked() and not lock.owned()
+
+
+def test_with_raises_busy_with_every_nodes_answer(client, other, nodes):
+    with client.lock("orders:42"):
+        with pytest.raises(libredlock.Busy) as caught:
+            with other.lock("orders:42", wait=0):
+                pytest.fail("entered")
+    busy = caught.value
+    assert busy.status is libredlock.Status.BUSY
+    assert busy.resource == "orders:42"
+    assert set(busy.votes) == {node.name for node in nodes}
+    assert [vote.status for vote in busy.votes.values()].count(libredlock.Status.BUSY) >= nodes.quorum
+    assert "orders:42" in str(busy) and nodes[0].name in str(busy)
+    assert "\n" not in str(busy)
+
+
+def test_a_waiter_gets_the_lock_when_it_is_released(client, other):
+    lock = client.lock("r")
+    lock.acquire()
+    got = threading.Event()
+    waiter = other.lock("r")
+
+    def wait():
+        with waiter:
+            got.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        assert not got.wait(0.1)
+    finally:
+        lock.release()
+        thread.join(10)
+    assert got.is_set()
+
+
+def test_no_quorum_raises_also_without_waiting(client, nodes):
+    for node in nodes.nodes[:3]:
+        node.kill()
+    lock = client.lock("r")
+    with pytest.raises(libredlock.NoQuorum) as caught:
+        lock.acquire(blocking=False)
+    assert nodes[0].name in str(caught.value)
+    with pytest.raises(libredlock.NoQuorum):
+        lock.acquire(timeout=0.1)
+    with pytest.raises(libredlock.NoQuorum):
+        with client.lock("r", wait=0.1):
+            pytest.fail("entered")
+
+
+def test_two_nodes_down_are_borne(client, nodes):
+    nodes[1].kill()
+    nodes[3].stop()
+    with client.lock("r") as lock:
+        assert lock.owned()
+
+
+def test_release_of_what_was_never_taken(client):
+    lock = client.lock("r")
+    with pytest.raises(libredlock.NotHeld):
+        lock.release()
+    with pytest.raises(RuntimeError):
+        lock.release()
+    with lock:
+        pass
+    with pytest.raises(libredlock.NotHeld):
+        lock.release()
+
+
+def test_release_does_not_fail_because_of_nodes(client, nodes):
+    lock = client.lock("r")
+    lock.acquire()
+    for node in nodes:
+        node.kill()
+    lock.release()
+    assert not lock.owned()
+
+
+def test_a_lapsed_lock_is_lost_though_no_node_answers(client, nodes):
+    lock = client.lock("r", ttl=0.2)
+    lock.acquire()
+    lock.check()
+    for node in nodes:
+        node.stop()
+    lapse(lock, nodes)
+    assert lock.lost and lock.locked() and lock.remaining == 0
+    with pytest.raises(libredlock.Lost):
+        lock.check()
+    with pytest.raises(libredlock.Lost):
+        lock.extend()
+    with pytest.raises(libredlock.Lost):
+        lock.release()
+    assert not lock.locked()
+
+
+def test_extend_prolongs_and_never_shortens(client, nodes):
+    lock = client.lock("r", ttl=1)
+    lock.acquire()
+    lock.extend(10)
+    assert lock.remaining > 9
+    lock.extend(1)
+    assert lock.remaining > 8
+    assert max(node.pttl("r") for node in nodes) > 8000
+    lock.extend(timedelta(seconds=12))
+    lock.extend()
+    assert lock.remaining > 11
+    lock.release()
+
+
+def test_extend_that_no_majority_confirms_leaves_the_lock_held(client, nodes):
+    lock = client.lock("r", ttl=10)
+    lock.acquire()
+    for node in nodes.nodes[:3]:
+        node.stop()
+    with pytest.raises(libredlock.NoQuorum):
+        lock.extend(12)
+    assert lock.owned() and 0 < lock.remaining < 10
+    lock.release()
+
+
+def test_extend_limit(client):
+    lock = client.lock("r", max_extensions=1)
+    lock.acquire()
+    lock.extend()
+    with pytest.raises(libredlock.Limit):
+        lock.extend()
+    lock.release()
+
+
+def test_extend_of_a_foreign_token_is_lost(client, nodes):
+    lock = client.lock("r")
+    lock.acquire()
+    for node in nodes:
+        node.set("r", "somebody else")
+    with pytest.raises(libredlock.Lost):
+        lock.extend()
+    with pytest.raises(libredlock.Lost):
+        lock.release()
+    assert nodes[0].get("r") == b"somebody else"
+
+
+def test_check_tells_what_is_the_matter(client):
+    lock = client.lock("r")
+    with pytest.raises(libredlock.NotHeld):
+        lock.check()
+    with lock:
+        lock.check()
+
+
+def test_with_renews_and_a_plain_acquire_does_not(client):
+    start = time.monotonic()
+    with client.lock("scoped", ttl=0.3) as lock:
+        eventually(lambda: time.monotonic() > start + 1.0, 3)
+        assert lock.owned()
+    plain = client.lock("plain", ttl=0.3)
+    plain.acquire()
+    lapse(plain, None)
+    with pytest.raises(libredlock.Lost):
+        plain.release()
+
+
+def test_renew_false_holds_in_with_too(client):
+    with pytest.raises(libredlock.Lost):
+        with client.lock("r", ttl=0.2, renew=False) as lock:
+            lapse(lock, None)
+
+
+def test_renew_true_holds_for_acquire(client):
+    lock = client.lock("r", ttl=0.3, renew=True)
+    lock.acquire()
+    start = time.monotonic()
+    eventually(lambda: time.monotonic() > start + 0.8, 3)
+    assert lock.owned()
+    lock.release()
+
+
+def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, caplog):
+    with pytest.raises(KeyError) as caught:
+        with client.lock("r", ttl=0.2, renew=False) as lock:
+            lapse(lock, None)
+            raise KeyError("mine")
+    assert caught.value.args == ("mine",)
+    assert any(record.name == "libredlock" and "r" in record.getMessage() for record in caplog.records)
+    if hasattr(caught.value, "add_note"):
+        assert any("libredlock" in note for note in caught.value.__notes__)
+
+
+def test_a_lock_can_be_used_again(client):
+    lock = client.lock("r", ttl=5)
+    tokens = set()
+    for _ in range(3):
+        with lock:
+            tokens.add(lock.token)
+    assert len(tokens) == 3
+
+
+def test_votes_are_per_node(client, nodes):
+    nodes[0].kill()
+    with client.lock("r") as lock:
+        eventually(lambda: sum(v.status == libredlock.Status.OK for v in lock.votes.values()) == 4)
+        assert lock.votes[nodes[1].name].words == "granted"
+        assert lock.votes[nodes[0].name].status != libredlock.Status.OK
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"timeout": -2}, ValueError),
+        ({"timeout": -0.5}, ValueError),
+        ({"timeout": float("nan")}, ValueError),
+        ({"blocking": False, "timeout": 1}, ValueError),
+        ({"timeout": threading.TIMEOUT_MAX * 2}, OverflowError),
+        ({"timeout": timedelta.max}, OverflowError),
+        ({"timeout": "1"}, TypeError),
+        ({"timeout": None}, TypeError),
+    ],
+)
+def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error):
+    lock = client.lock("r")
+    with pytest.raises(error, match="timeout"):
+        lock.acquire(**arguments)
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
+def test_client_has_a_description_and_events(client, nodes):
+    with client.lock("r"):
+        pass
+    described = client.describe()
+    assert [node["node"] for node in described["nodes"]] == [node.name for node in nodes]
+    for _ in range(3):
+        assert isinstance(client.events(), list)
+
+
+def test_events_are_kept_and_logged_once(client, caplog):
+    caplog.set_level("DEBUG", "libredlock")
+    lock = client.lock("gone", ttl=0.1)
+    lock.acquire()
+    lapse(lock, None)
+    with pytest.raises(libredlock.Lost):
+        lock.release()
+    losses = [event for event in eventually(client.events) if event["event"] == "lost"]
+    assert losses and losses[0]["resource"] == "gone"
+    logged = len(caplog.records)
+    assert losses[0] in client.events()
+    assert len([r for r in caplog.records[logged:] if "event=lost" in r.getMessage()]) == 0
+
+
+def test_a_closed_client_says_so(nodes):
+    client = libredlock.Client(nodes.urls)
+    lock = client.lock("r")
+    lock.acquire()
+    client.close()
+    client.close()
+    assert client.closed and "closed" in repr(client)
+    nodes.no_keys()
+    with pytest.raises(ValueError):
+        client.lock("r")
+    with pytest.raises(ValueError):
+        client.describe()
+    with pytest.raises(libredlock.RedlockError):
+        lock.release()
+    with pytest.raises(libredlock.RedlockError):
+        lock.acquire()

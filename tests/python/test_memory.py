@@ -1,0 +1,170 @@
+"""Collection, cycles, copies, leaks."""
+
+import copy
+import gc
+import os
+import pickle
+import tracemalloc
+import weakref
+
+import pytest
+
+import libredlock
+from libredlock import aio
+
+
+def rss_kb():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_a_held_lock_that_is_collected_warns_and_is_released(client, nodes):
+    lock = client.lock("r")
+    lock.acquire()
+    with pytest.warns(ResourceWarning, match="'r'"):
+        del lock
+    nodes.no_keys()
+
+
+def test_a_detached_or_released_lock_is_collected_in_silence(client, nodes, recwarn):
+    lock = client.lock("r")
+    lock.acquire()
+    lock.release()
+    lock.acquire()
+    token = lock.detach()
+    del lock
+    gc.collect()
+    assert not [w for w in recwarn if w.category is ResourceWarning]
+    assert client.status("r").token == token
+    client.adopt("r", token).release()
+
+
+def test_there_are_no_reference_cycles(nodes, run):
+    gc.collect()
+    gc.disable()
+    try:
+        client = libredlock.Client(nodes.urls)
+        lock = client.lock("r")
+        with lock:
+            pass
+        assert lock.acquire()
+        with pytest.raises(libredlock.Busy):
+            with client.lock("r", wait=0):
+                pass
+        lock.release()
+        gone = [weakref.ref(lock), weakref.ref(client)]
+        client.close()
+        del lock, client
+
+        async def use():
+            async with aio.Client(nodes.urls) as client:
+                lock = client.lock("r", cancel_on_lost=True)
+                async with lock:
+                    pass
+                gone.extend([weakref.ref(lock), weakref.ref(client)])
+
+        run(use())
+        assert [ref() for ref in gone] == [None] * len(gone)
+    finally:
+        gc.enable()
+
+
+def test_an_open_client_is_collected(nodes, run):
+    gone = weakref.ref(libredlock.Client(nodes.urls))
+    assert gone() is None
+
+    async def use():
+        client = aio.Client(nodes.urls)
+        async with client.lock("r"):
+            pass
+        return weakref.ref(client)
+
+    assert run(use())() is None
+
+
+@pytest.mark.parametrize("module", [libredlock, aio])
+def test_copies_and_pickles_are_refused_with_words(nodes, module):
+    client = module.Client(nodes.urls)
+    for thing in (client, client.lock("r")):
+        for make in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled or copied"):
+                make(thing)
+
+
+def grown_kb(work, count):
+    """What `count` rounds of work leave behind, by tracemalloc and by the resident set."""
+    for _ in range(count // 10):
+        work()
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(count // 10):
+        work()
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(count // 10):
+        work()
+    gc.collect()
+    traced = (tracemalloc.get_traced_memory()[0] - before) / 1024
+    tracemalloc.stop()
+    before = rss_kb()
+    for _ in range(count):
+        work()
+    gc.collect()
+    return traced, rss_kb() - before
+
+
+@pytest.mark.slow
+def test_nothing_grows_over_a_hundred_thousand_cycles(client, other):
+    busy = other.lock("busy")
+    busy.acquire()
+
+    def work():
+        with client.lock("r", ttl=5):
+            pass
+
+    def fail():
+        work()
+        with pytest.raises(libredlock.Busy):
+            with client.lock("busy", wait=0):
+                pass
+
+    traced, resident = grown_kb(work, 80_000)
+    assert traced < 64 and resident < 1024
+    traced, resident = grown_kb(fail, 5_000)
+    assert traced < 64 and resident < 1024
+    busy.release()
+
+
+@pytest.mark.slow
+def test_nothing_grows_over_asyncio_cycles(nodes, run):
+    async def cycles(client, count):
+        for _ in range(count):
+            async with client.lock("r", ttl=5):
+                pass
+
+    async def use():
+        async with aio.Client(nodes.urls) as client:
+            await cycles(client, 1_000)
+            gc.collect()
+            tracemalloc.start()
+            await cycles(client, 100)
+            before = tracemalloc.get_traced_memory()[0]
+            await cycles(client, 1_000)
+            gc.collect()
+            traced = (tracemalloc.get_traced_memory()[0] - before) / 1024
+            tracemalloc.stop()
+            resident = rss_kb()
+            await cycles(client, 10_000)
+            return traced, rss_kb() - resident
+
+    traced, resident = run(use())
+    assert traced < 64 and resident < 1024
+
+
+def test_importing_leaves_heavy_modules_out(script):
+    source = """
+import sys, libredlock
+libredlock.Client()
+print([name for name in ("asyncio", "logging", "inspect", "json") if name in sys.modules])
+"""
+    assert script(source).end() == (0, "[]", "")

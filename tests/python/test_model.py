@@ -1,0 +1,132 @@
+"""Two clients and several resources against a model of who holds what; nodes are killed and started on the way."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import libredlock
+from libredlock.testing import eventually
+
+CLIENTS, RESOURCES = ("one", "two"), ("a", "b", "c")
+whose, what = st.sampled_from(CLIENTS), st.sampled_from(RESOURCES)
+LONG, SHORT = 25, 0.15
+
+
+class Model(RuleBasedStateMachine):
+    """A lock that is held by the model is held by the library, and by nobody else."""
+
+    nodes = None
+
+    @initialize()
+    def open(self):
+        self.nodes.reset()
+        self.clients = {name: libredlock.Client(self.nodes.urls, wait=0) for name in CLIENTS}
+        self.locks = {(c, r): self.clients[c].lock(r, ttl=LONG) for c in CLIENTS for r in RESOURCES}
+        self.holder = {}
+        self.dead = None
+
+    @rule(client=whose, resource=what)
+    def acquire(self, client, resource):
+        lock = self.locks[client, resource]
+        expected = resource not in self.holder
+        assert lock.acquire(blocking=False) is expected
+        if expected:
+            self.holder[resource] = client
+
+    @rule(client=whose, resource=what)
+    def release(self, client, resource):
+        lock = self.locks[client, resource]
+        if self.holder.get(resource) == client:
+            lock.release()
+            del self.holder[resource]
+        else:
+            with pytest.raises(libredlock.NotHeld):
+                lock.release()
+
+    @rule(client=whose, resource=what)
+    def extend(self, client, resource):
+        lock = self.locks[client, resource]
+        if self.holder.get(resource) == client:
+            before = lock.remaining
+            lock.extend()
+            assert lock.remaining >= before
+        else:
+            with pytest.raises(libredlock.NotHeld):
+                lock.extend()
+
+    @rule(client=whose, resource=what)
+    def expire(self, client, resource):
+        if resource in self.holder:
+            return
+        lock = self.clients[client].lock(resource, ttl=SHORT)
+        assert lock.acquire(blocking=False)
+        eventually(lambda: lock.lost)
+        with pytest.raises(libredlock.Lost):
+            lock.extend()
+        with pytest.raises(libredlock.Lost):
+            lock.release()
+
+    @rule(resource=what, client=whose)
+    def hand_over(self, resource, client):
+        if resource not in self.holder:
+            return
+        token = self.locks[self.holder[resource], resource].detach()
+        taken = self.clients[client].adopt(resource, token, ttl=LONG)
+        taken.extend()
+        self.locks[client, resource], self.holder[resource] = taken, client
+
+    @precondition(lambda self: self.dead is None)
+    @rule(index=st.integers(0, 4))
+    def kill(self, index):
+        # A lock whose keys are on fewer than four nodes may not survive the loss of one.
+        for resource, client in list(self.holder.items()):
+            if len(self.nodes.keys().get(resource.encode(), ())) < 4:
+                self.release(client, resource)
+        self.dead = index
+        self.nodes[index].kill()
+
+    @precondition(lambda self: self.dead is not None)
+    @rule()
+    def start(self):
+        node, self.dead = self.nodes[self.dead], None
+        node.start()
+        for client in self.clients.values():
+            eventually(lambda client=client: client.status("ready").votes[node.name].words == "free")
+
+    @rule(client=whose, resource=what)
+    def ask(self, client, resource):
+        report = self.clients[client].status(resource)
+        if resource in self.holder:
+            assert report.verdict == "held"
+            assert report.token == self.locks[self.holder[resource], resource].token
+        else:
+            assert report.verdict != "held"
+
+    @invariant()
+    def each_lock_knows_whether_it_is_held(self):
+        for (client, resource), lock in getattr(self, "locks", {}).items():
+            held = self.holder.get(resource) == client
+            assert lock.owned() is held and lock.locked() is held
+            assert (lock.remaining > 0) is held
+
+    def teardown(self):
+        for client in getattr(self, "clients", {}).values():
+            client.close()
+        if getattr(self, "clients", None):
+            self.nodes.no_keys()
+
+
+def test_model(nodes):
+    Model.nodes = nodes
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    run_state_machine_as_test(
+        Model, settings=settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+    )

@@ -1,0 +1,174 @@
+"""Building and installing: wheel, sdist, the wheel with hiredis in it, and other interpreters."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import libredlock
+from libredlock import _core
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LOCK = """
+import libredlock
+with libredlock.Client() as client:
+    with client.lock("installed") as lock:
+        lock.check()
+print(libredlock.__version__, libredlock.__file__)
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def environment(folder, interpreter=sys.executable):
+    """An empty virtual environment's python."""
+    run(interpreter, "-m", "venv", folder)
+    return folder / "bin" / "python"
+
+
+def pip(python, *arguments):
+    return run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments, cwd="/")
+
+
+def locks(python, nodes, source=LOCK):
+    env = {**os.environ, "REDLOCK_NODES": nodes.nodes_env}
+    env.pop("PYTHONPATH", None)
+    return run(python, "-c", source, env=env, cwd="/").split()
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    """A copy of the tree without what was built, as a fresh clone has it."""
+    copy = tmp_path_factory.mktemp("clone") / "libredlock"
+    skipped = shutil.ignore_patterns(".git", "build", "*.egg-info", "__pycache__", "node_modules", "vendor")
+    shutil.copytree(ROOT, copy, ignore=skipped)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def wheel(sources, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, sources)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def version_of_the_header():
+    return re.search(r'REDLOCK_VERSION "(.*)"', (ROOT / "core/include/redlock.h").read_text()).group(1)
+
+
+def test_the_version_is_the_header_s(wheel):
+    assert libredlock.__version__ == version_of_the_header()
+    assert wheel.name.startswith(f"libredlock-{version_of_the_header()}-cp39-abi3-")
+
+
+@pytest.mark.slow
+def test_pip_install_of_a_clone_in_an_empty_environment(sources, nodes, tmp_path):
+    python = environment(tmp_path / "e")
+    pip(python, "install", sources)
+    version, path = locks(python, nodes)
+    assert version == version_of_the_header() and path.startswith(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_sdist_builds_where_the_repository_is_absent(sources, nodes, tmp_path):
+    if find_spec("build") is None:
+        pytest.skip("build is not installed")
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", tmp_path, sources, cwd="/")
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as tar:
+        names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
+    assert {"core/include/redlock.h", "core/sources.txt", "bindings/cdef.py", "LICENSE", "README.md"} <= names
+    assert not [name for name in names if name.startswith(("tests", "php", "bench"))]
+    python = environment(tmp_path / "e")
+    pip(python, "install", sdist)
+    assert locks(python, nodes)[0] == version_of_the_header()
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert all(name.startswith(("libredlock/", "libredlock-")) for name in names)
+    assert {"libredlock/py.typed", "libredlock/_core.abi3.so", "libredlock/testing/plugin.py"} <= set(names)
+
+
+def test_nothing_but_the_init_function_is_exported():
+    symbols = run("nm", "-D", "--defined-only", _core.__file__).split()[2::3]
+    assert [name for name in symbols if not name.startswith(("_init", "_fini"))] == ["PyInit__core"]
+
+
+def test_the_extension_needs_only_the_stable_abi():
+    needed = run("nm", "-D", "--undefined-only", _core.__file__).split()
+    private = [name for name in needed if name.startswith("_Py") and name not in ("_Py_Dealloc", "_Py_NoneStruct")]
+    assert private == []
+
+
+def test_without_hiredis_one_line_says_what_to_install(sources, tmp_path):
+    (tmp_path / "pkg-config").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "pkg-config").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "bindings/cffi_build.py"], cwd=sources, env=env, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1 and "libhiredis-dev" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_portable_wheel_carries_its_hiredis(nodes, tmp_path):
+    if find_spec("auditwheel") is None:
+        pytest.skip("auditwheel is not installed")
+    wheel = Path(run(sys.executable, ROOT / "python/make_wheel.py", tmp_path / "wheels").strip().splitlines()[-1])
+    assert "manylinux" in wheel.name
+    python = environment(tmp_path / "e")
+    pip(python, "install", wheel)
+    source = LOCK + """
+loaded = {line.split()[-1] for line in open("/proc/self/maps") if "hiredis" in line}
+print(*loaded)
+"""
+    _, package, *loaded = locks(python, nodes, source)
+    assert loaded and all(Path(path).is_relative_to(Path(package).parent.parent) for path in loaded), loaded
+
+
+def interpreters():
+    """Other CPythons by their usual names, on PATH and where pyenv and Debian put them."""
+    places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
+    places += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin")))
+    for minor in (9, 10, 11):  # those that the project promises and that are at hand
+        if minor == sys.version_info[1]:
+            continue
+        found = (runs(os.path.join(place, f"python3.{minor}")) for place in places)
+        yield f"3.{minor}", next((path for path in found if path), None)
+
+
+def runs(path):
+    """The path if it is an interpreter with venv: a shim that points nowhere is none."""
+    probe = [path, "-c", "import ensurepip, venv"]
+    if os.path.exists(path) and subprocess.run(probe, capture_output=True).returncode == 0:
+        return path
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("version, interpreter", list(interpreters()))
+def test_the_wheel_passes_the_tests_on_other_interpreters(version, interpreter, wheel, tmp_path):
+    if interpreter is None:
+        pytest.skip(f"python{version} is not installed")
+    python = environment(tmp_path / "e", interpreter)
+    pip(python, "install", wheel, "pytest", "pytest-timeout", "hypothesis", "uvloop")
+    tests = Path(__file__).parent
+    said = run(python, "-m", "pytest", "-q", "-m", "not slow", "--ignore", __file__, tests, cwd="/")
+    assert re.search(r"\d+ passed", said) and "failed" not in said

@@ -1,0 +1,345 @@
+"""Signals, forks and leaving, each in a program of its own."""
+
+import textwrap
+
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+
+
+def program(source):
+    return "import libredlock\n" + textwrap.dedent(source)
+
+
+def test_ctrl_c_ends_a_wait_and_leaves_no_key(script, client, nodes):
+    held = client.lock("r")
+    held.acquire()
+    waiting = script(
+        program(
+            """
+            import time
+            client = libredlock.Client()
+            lock = client.lock("r")
+            lock.acquire(timeout=0.01)
+            try:
+                print("waiting")
+                lock.acquire()
+            except KeyboardInterrupt:
+                print("interrupted", lock.locked(), lock.owned())
+            print(lock.acquire(blocking=False))
+            """
+        )
+    )
+    assert waiting.line() == "waiting"
+    waiting.interrupt()
+    assert waiting.line() == "interrupted False False"
+    assert waiting.line() == "False"
+    assert waiting.end() == (0, "", "")
+    held.release()
+    nodes.no_keys()
+
+
+def test_a_signal_handler_runs_while_the_main_thread_waits(script, client):
+    held = client.lock("r")
+    held.acquire()
+    waiting = script(
+        program(
+            """
+            import signal
+            client = libredlock.Client()
+            signal.signal(signal.SIGINT, lambda *_: print("handled"))
+            print("waiting")
+            with client.lock("r"):
+                print("got it")
+            """
+        )
+    )
+    assert waiting.line() == "waiting"
+    waiting.interrupt()
+    assert waiting.line() == "handled"
+    held.release()
+    assert waiting.end() == (0, "got it", "")
+
+
+def test_ctrl_c_in_the_queue_of_a_shared_lock(script, nodes):
+    waiting = script(
+        program(
+            """
+            import threading
+            client = libredlock.Client()
+            lock = client.lock("r")
+            lock.acquire()
+            try:
+                print("waiting")
+                lock.acquire()
+            except KeyboardInterrupt:
+                print("interrupted", len(lock._gate._queue))
+            lock.release()
+            print(lock.acquire(timeout=5))
+            lock.release()
+            """
+        )
+    )
+    assert waiting.line() == "waiting"
+    waiting.interrupt()
+    assert waiting.end() == (0, "interrupted 0\nTrue", "")
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("form", ["lock.acquire(); lock.release()", "with lock: pass"])
+def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
+    """What a signal handler raises can come between any two instructions of the package: a trace function does it.
+
+    Only a return that has begun is not interrupted, and the release itself is not meant here.
+    """
+    source = program(
+        """
+        import dis, sys
+        client = libredlock.Client()
+        folder = libredlock.__path__[0]
+        class Interrupt(BaseException): pass
+        left = 0
+        def trace(frame, event, arg):
+            global left
+            if not frame.f_code.co_filename.startswith(folder) or "_abandon" in frame.f_code.co_name:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode" and name_of(frame) != "RETURN_VALUE" and inside(frame):
+                left -= 1
+                if left == 0:
+                    raise Interrupt
+            return trace
+        def name_of(frame):
+            return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        def inside(frame):
+            while frame is not None:
+                if frame.f_code.co_name in ("_abandon", "release", "leave", "__exit__"):
+                    return False
+                frame = frame.f_back
+            return True
+        lock = client.lock("r", ttl=30, wait=0.2)
+        instruction = 0
+        done = False
+        while not done:
+            instruction += 1
+            left = instruction
+            sys.settrace(trace)
+            try:
+                FORM
+                done = True
+            except Interrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            if lock.locked() or lock._gate.owner is not None or lock.owned():
+                print("stuck after", instruction, lock)
+                break
+        print(instruction > 30)
+        """
+    ).replace("FORM", form)
+    status, out, err = script(source).end(60)
+    assert (status, out, err) == (0, "True", "")
+    nodes.no_keys()
+
+
+def test_held_locks_are_released_at_exit(script, nodes):
+    for leave in ("", "raise SystemExit(0)"):
+        assert script(program(f"client = libredlock.Client()\nclient.lock('r').acquire\nlock = client.lock('r')\nlock.acquire()\n{leave}")).end() == (0, "", "")
+        nodes.no_keys()
+
+
+def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes):
+    held = client.lock("r")
+    held.acquire()
+    source = program(
+        """
+        import threading, time
+        client = libredlock.Client()
+        thread = threading.Thread(target=lambda: client.lock("r").acquire(), daemon=True)
+        thread.start()
+        time.sleep(0.1)
+        """
+    )
+    assert script(source).end(10)[0] == 0
+    held.release()
+    nodes.no_keys()
+
+
+def test_exit_does_not_hang_on_nodes_that_do(script, nodes):
+    program_ = script(program("client = libredlock.Client()\nlock = client.lock('r')\nlock.acquire()\nprint('held')\ninput()"))
+    assert program_.line() == "held"
+    for node in nodes:
+        node.stop()
+    program_.child.stdin = None
+    assert program_.end(10)[0] in (0, 1)
+
+
+def test_detached_locks_survive_the_exit(script, nodes, client):
+    status, token, _ = script(
+        program("client = libredlock.Client()\nlock = client.lock('r')\nlock.acquire()\nprint(lock.detach())")
+    ).end()
+    assert status == 0 and client.status("r").token == token
+    client.adopt("r", token).release()
+    nodes.no_keys()
+
+
+FORK = """
+import os, sys
+client = libredlock.Client()
+lock = client.lock("r", ttl=10)
+lock.acquire()
+pid = os.fork()
+if pid == 0:
+    try:
+        assert not lock.owned() and not lock.locked() and not lock.lost
+        for call in (lock.release, lock.extend, lock.check, lock.detach):
+            try:
+                call()
+            except libredlock.Forked as forked:
+                assert forked.status is libredlock.Status.FORKED
+            else:
+                raise AssertionError(call)
+        assert lock.acquire(blocking=False) is False
+        with client.lock("child's own") as own:
+            assert own.owned()
+        own.acquire()
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    LEAVE
+_, status = os.waitpid(pid, 0)
+assert status == 0, status
+lock.check()
+assert client.status("r").token == lock.token
+print(client.status("child's own").verdict)
+lock.release()
+pid = os.fork()
+if pid == 0:
+    with lock:
+        os._exit(0 if lock.owned() else 1)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+@pytest.mark.parametrize("leave, verdict", [("os._exit(0)", "held"), ("sys.exit(0)", "free")])
+def test_fork(script, nodes, leave, verdict):
+    status, out, err = script(program(FORK.replace("LEAVE", leave))).end()
+    assert (status, out, err) == (0, verdict, "")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children_release_what_they_hold(script, nodes, tmp_path, method):
+    source = program(
+        f"""
+        import multiprocessing, sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        import job
+        context = multiprocessing.get_context({method!r})
+        child = context.Process(target=job.hold)
+        child.start()
+        child.join()
+        print(child.exitcode, job.client.status("r").verdict)
+        """
+    )
+    (tmp_path / "job.py").write_text(
+        program(
+            """
+            client = libredlock.Client()
+            lock = client.lock("r", ttl=20)
+            def hold():
+                lock.acquire()
+                lock.check()
+            """
+        )
+    )
+    assert script(source).end() == (0, "0 free", "")
+    nodes.no_keys()
+
+
+def test_a_pre_fork_server(script, nodes):
+    source = program(
+        """
+        import os
+        client = libredlock.Client()
+        with client.lock("start"):
+            pass
+        workers = []
+        for number in range(4):
+            pid = os.fork()
+            if pid == 0:
+                for _ in range(20):
+                    with client.lock("shared"):
+                        pass
+                client.close()
+                os._exit(0)
+            workers.append(pid)
+        print([os.waitpid(pid, 0)[1] for pid in workers])
+        with client.lock("shared"):
+            print("parent too")
+        """
+    )
+    assert script(source).end() == (0, "[0, 0, 0, 0]\nparent too", "")
+    nodes.no_keys()
+
+
+def test_fork_while_threads_wait(script, nodes):
+    source = program(
+        """
+        import os, threading
+        client = libredlock.Client()
+        lock = client.lock("r")
+        lock.acquire()
+        threads = [threading.Thread(target=lambda: (lock.acquire(), lock.release())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        pid = os.fork()
+        if pid == 0:
+            client.lock("other").acquire(timeout=5)
+            client.close()
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1])
+        lock.release()
+        for thread in threads:
+            thread.join()
+        """
+    )
+    assert script(source).end() == (0, "0", "")
+    nodes.no_keys()
+
+
+def test_a_forked_asyncio_client_works_in_the_child(script, nodes):
+    source = program(
+        """
+        import asyncio, os
+        from libredlock import aio
+        client = aio.Client()
+        async def use(name):
+            async with client.lock(name):
+                pass
+        asyncio.run(use("parent"))
+        pid = os.fork()
+        if pid == 0:
+            asyncio.run(use("child"))
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1])
+        asyncio.run(use("parent"))
+        """
+    )
+    assert script(source).end() == (0, "0", "")
+
+
+def test_the_interpreter_s_lock_is_free_while_a_thread_waits(client, other):
+    import threading
+
+    held = other.lock("r")
+    held.acquire()
+    waiting = threading.Thread(target=lambda: client.lock("r").acquire(timeout=20), daemon=True)
+    waiting.start()
+    for _ in range(1_000_000):
+        pass
+    assert waiting.is_alive()
+    held.release()
+    waiting.join(10)
+    assert not waiting.is_alive()

@@ -1,0 +1,192 @@
+"""One client, and one Lock, shared by many threads."""
+
+import threading
+import time
+
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+
+
+def in_threads(count, body):
+    """Runs body(i) in threads; the first exception of any of them is raised here."""
+    failures = []
+
+    def run(i):
+        try:
+            body(i)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "threads hang"
+    if failures:
+        raise failures[0]
+
+
+def test_a_hundred_threads_share_a_client(client, nodes):
+    counts = [0] * 10
+
+    def work(i):
+        for _ in range(3):
+            with client.lock(f"r{i % 10}"):
+                count = counts[i % 10]
+                time.sleep(0)
+                counts[i % 10] = count + 1
+
+    in_threads(100, work)
+    assert counts == [30] * 10
+    nodes.no_keys()
+
+
+def test_a_hundred_threads_share_a_lock(client, nodes):
+    lock = client.lock("r")
+    inside = []
+    count = 0
+
+    def work(i):
+        nonlocal count
+        with lock:
+            inside.append(i)
+            assert len(inside) == 1
+            count += 1
+            inside.clear()
+
+    in_threads(100, work)
+    assert count == 100
+    nodes.no_keys()
+
+
+def queue_up(lock, names, order, **arguments):
+    """Threads that wait for a lock one behind the other."""
+    threads = []
+    for position, name in enumerate(names, 1):
+
+        def wait(name=name):
+            if lock.acquire(**arguments):
+                order.append(name)
+                lock.release()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        eventually(lambda: len(lock._gate._queue) == position, what="the thread queues")
+        threads.append(thread)
+    return threads
+
+
+def test_threads_of_one_lock_are_served_in_order(client):
+    lock = client.lock("r")
+    lock.acquire()
+    order = []
+    threads = queue_up(lock, range(8), order)
+    lock.release()
+    for thread in threads:
+        thread.join(10)
+    assert order == list(range(8))
+
+
+def test_the_timeout_covers_the_queue(client):
+    lock = client.lock("r")
+    lock.acquire()
+    order = []
+    for thread in queue_up(lock, "a", order, timeout=0.1):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert order == [] and len(lock._gate._queue) == 0
+    assert lock.acquire(blocking=False) is False
+    lock.release()
+    assert lock.acquire(blocking=False) is True
+    lock.release()
+
+
+def test_with_on_a_lock_that_another_thread_holds_is_busy(client):
+    lock = client.lock("r", wait=0.05)
+    lock.acquire()
+    with pytest.raises(libredlock.Busy, match="another thread"):
+        with lock:
+            pytest.fail("entered")
+    assert lock.owned()
+    lock.release()
+
+
+def test_any_thread_may_release(client):
+    lock = client.lock("r")
+    lock.acquire()
+    in_threads(1, lambda _: lock.release())
+    assert not lock.locked()
+
+
+def test_only_one_of_many_releases_counts(client):
+    lock = client.lock("r")
+    lock.acquire()
+    refused = []
+
+    def release(_):
+        try:
+            lock.release()
+        except libredlock.NotHeld:
+            refused.append(1)
+
+    in_threads(8, release)
+    assert len(refused) == 7
+
+
+def test_only_release_opens_the_gate_also_after_a_loss(client):
+    lock = client.lock("r", ttl=0.1)
+    lock.acquire()
+    eventually(lambda: lock.lost)
+    assert lock.acquire(timeout=0.05) is False
+    with pytest.raises(libredlock.Lost):
+        lock.release()
+    assert lock.acquire(timeout=5) is True
+    lock.release()
+
+
+def test_extend_beside_release_is_no_misuse(client):
+    lock = client.lock("r")
+    for _ in range(20):
+        lock.acquire()
+        stop = threading.Event()
+
+        def extend(_, stop=stop):
+            while not stop.is_set():
+                try:
+                    lock.extend()
+                except (libredlock.NotHeld, libredlock.Lost):
+                    return
+
+        thread = threading.Thread(target=extend, args=(0,), daemon=True)
+        thread.start()
+        lock.release()
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_close_cancels_whoever_waits(nodes, other):
+    client = libredlock.Client(nodes.urls)
+    taken, shared = other.lock("taken"), client.lock("shared")
+    taken.acquire()
+    shared.acquire()
+    cancelled = []
+
+    def wait(lock):
+        with pytest.raises(libredlock.Cancelled):
+            lock.acquire()
+        cancelled.append(lock)
+
+    threads = [threading.Thread(target=wait, args=(lock,), daemon=True) for lock in (client.lock("taken"), shared, shared)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(shared._gate._queue) == 2)
+    client.close()
+    for thread in threads:
+        thread.join(10)
+    assert len(cancelled) == 3
+    taken.release()
+    nodes.no_keys()
