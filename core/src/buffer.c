@@ -32,12 +32,6 @@ int rl_buffer_reserve(struct rl_buffer *b, size_t size)
   return 0;
 }
 
-void rl_buffer_append(struct rl_buffer *b, const void *bytes, size_t size)
-{
-  memcpy(b->data + b->end, bytes, size);
-  b->end += size;
-}
-
 void rl_buffer_consume(struct rl_buffer *b, size_t size)
 {
   b->start += size;

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A queue of bytes: data[start, end). All zero is an empty one. */
 struct rl_buffer {
@@ -13,12 +14,17 @@ struct rl_buffer {
 
 /* Room for size more bytes: 0, or -1 when memory is out (then nothing changed). */
 int rl_buffer_reserve(struct rl_buffer *b, size_t size);
-/* Only after a reserve that covers it. */
-void rl_buffer_append(struct rl_buffer *b, const void *bytes, size_t size);
 void rl_buffer_consume(struct rl_buffer *b, size_t size);
 /* Cuts size bytes out at offset from start. */
 void rl_buffer_cut(struct rl_buffer *b, size_t offset, size_t size);
 void rl_buffer_free(struct rl_buffer *b);
+
+/* Only after a reserve that covers it. */
+static inline void rl_buffer_append(struct rl_buffer *b, const void *bytes, size_t size)
+{
+  memcpy(b->data + b->end, bytes, size);
+  b->end += size;
+}
 
 static inline size_t rl_buffer_size(const struct rl_buffer *b)
 {

@@ -90,14 +90,16 @@ void rl_client_poll(redlock_client *c)
   } while (count == RL_POLL_EVENTS);
 }
 
+static int64_t next_timer(const redlock_client *c)
+{
+  int64_t timers = rl_timers_next(&c->timers);
+  int64_t wheel = c->wheel.count ? rl_wheel_next(&c->wheel) : RL_NEVER;
+  return timers < wheel ? timers : wheel;
+}
+
 int64_t rl_client_next_deadline(redlock_client *c)
 {
-  int64_t timers, wheel;
-  if (c->dirty_nodes)
-    return 0;
-  timers = rl_timers_next(&c->timers);
-  wheel = rl_wheel_next(&c->wheel);
-  return timers < wheel ? timers : wheel;
+  return c->dirty_nodes ? 0 : next_timer(c);
 }
 
 void rl_client_link_event(redlock_client *c, int node, uint32_t generation, int what)
@@ -122,7 +124,7 @@ static void look_for_cancels(redlock_client *c)
 
 void rl_client_enter(redlock_client *c)
 {
-  if (!c->env.stepped && c->fork_generation != rl_fork_generation())
+  if (c->registered && c->fork_generation != rl_fork_generation())
     rl_client_forked(c);
   look_for_cancels(c);
 }
@@ -130,7 +132,7 @@ void rl_client_enter(redlock_client *c)
 void rl_client_leave(redlock_client *c)
 {
   if (c->poller.timer >= 0) {
-    int64_t next = rl_client_next_deadline(c);
+    int64_t next = next_timer(c); /* what is queued is told by notify */
     if (next < rl_poller_armed_ns(&c->poller))
       rl_poller_arm(&c->poller, next, rl_now(c));
   }
@@ -676,6 +678,8 @@ int redlock_client_open(redlock_client *c)
   c->quorum = rl_quorum(c->node_count);
   rl_wheel_init(&c->wheel, now);
   c->state = RL_CLIENT_OPEN;
+  if (c->node_count % 2 == 0)
+    rl_event_add(c, RL_EVENT_WARNING, -1, NULL, "an even number of nodes survives no more failures than one node less");
   for (int i = 0; i < c->node_count; i++)
     rl_node_connect(&c->nodes[i], now);
   rl_client_leave(c);

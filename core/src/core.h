@@ -242,7 +242,8 @@ enum rl_event_kind {
   RL_EVENT_NODE_UP,
   RL_EVENT_NODE_DOWN,
   RL_EVENT_NODE_REFUSED,
-  RL_EVENT_NODE_RESTARTED
+  RL_EVENT_NODE_RESTARTED,
+  RL_EVENT_WARNING
 };
 
 struct rl_event {
@@ -263,6 +264,7 @@ struct redlock_client {
   struct rl_env env;
   redlock_client *next, *previous; /* in the registry of the process */
   int registered;
+  int tended; /* the keeper's thread is working in it */
   uint32_t fork_generation;
   char message[512];
   /* options */

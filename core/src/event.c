@@ -13,6 +13,7 @@ static const char *const names[] = {
     [RL_EVENT_NODE_DOWN] = "node_down",
     [RL_EVENT_NODE_REFUSED] = "node_refused",
     [RL_EVENT_NODE_RESTARTED] = "node_restarted",
+    [RL_EVENT_WARNING] = "warning",
 };
 
 static int64_t wall_clock_ms(void)

@@ -329,7 +329,7 @@ static void wake(void)
 
 void rl_keeper_schedule(redlock_client *c, int64_t at_ns)
 {
-  if (!c->env.stepped && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
+  if (!c->env.stepped && !c->tended && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
     wake();
 }
 
@@ -355,9 +355,11 @@ static int64_t tend(redlock_client *c, int *look)
   *look = 0;
   if (!c->renewing || c->state != RL_CLIENT_OPEN)
     return RL_NEVER;
+  c->tended = 1;
   rl_client_poll(c);
   rl_client_step(c, rl_now(c));
   rl_client_flush(c);
+  c->tended = 0;
   next = rl_wheel_next(&c->wheel);
   connecting = connecting_ns(c, look);
   *look = *look || c->renewals_open > 0;
@@ -371,7 +373,7 @@ static int tend_all(struct pollfd *fds, int64_t *next)
   *next = RL_NEVER;
   fds[0] = (struct pollfd){.fd = keeper.wake_fd, .events = POLLIN};
   pthread_mutex_lock(&keeper.mutex);
-  atomic_store(&keeper.sleeps_until_ns, 0);
+  atomic_store(&keeper.sleeps_until_ns, RL_NEVER); /* what is scheduled behind our back rings, and we look again */
   for (redlock_client *c = keeper.clients; c; c = c->next) {
     int look;
     int64_t due_ns;

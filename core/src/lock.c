@@ -504,6 +504,10 @@ static int blocking(redlock_lock *lock, int kind, int64_t arg)
     rl_client_drive(c, lock, RL_NEVER, 0);
     status = taken(c, lock, RL_NEVER, 0);
   }
+  if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */
+    rl_operation_cancel(lock, rl_now(c));
+    status = REDLOCK_INTERNAL;
+  }
   rl_client_leave(c);
   return status;
 }

@@ -45,20 +45,18 @@ int64_t rl_valid_until(const int64_t *e_ns, int n, int q)
 
 struct rl_tally rl_count(const uint8_t *answers, int nodes)
 {
+  uint8_t count[RL_ANSWERS] = {0};
   struct rl_tally t = {.nodes = nodes, .quorum = rl_quorum(nodes)};
-  for (int i = 0; i < nodes; i++) {
-    switch (answers[i]) {
-    case RL_WAITING: t.waiting++; break;
-    case RL_ASKED: t.asked++; t.reached++; break;
-    case RL_GRANTED: t.granted++; t.reached++; break;
-    case RL_BUSY: t.busy++; t.reached++; break;
-    case RL_GONE: t.gone++; t.reached++; break;
-    case RL_FREE: t.free++; t.reached++; break;
-    case RL_REFUSED: t.refused++; break;
-    case RL_ERROR: case RL_LATE: case RL_DROPPED: t.reached++; break;
-    default: break;
-    }
-  }
+  for (int i = 0; i < nodes; i++)
+    count[answers[i]]++;
+  t.waiting = count[RL_WAITING];
+  t.asked = count[RL_ASKED];
+  t.granted = count[RL_GRANTED];
+  t.busy = count[RL_BUSY];
+  t.gone = count[RL_GONE];
+  t.free = count[RL_FREE];
+  t.refused = count[RL_REFUSED];
+  t.reached = t.asked + t.granted + t.busy + t.gone + count[RL_ERROR] + count[RL_LATE] + count[RL_DROPPED];
   return t;
 }
 

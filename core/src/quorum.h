@@ -6,7 +6,7 @@
 
 #define RL_NODES_MAX 64
 
-/* What a node has said in a round. Values below RL_ANSWERED are open, the others final. */
+/* What a node has said in a round. */
 enum rl_answer {
   RL_NOT_ASKED = 0, /* nothing to ask it: it cannot hold the token */
   RL_WAITING,       /* its connection is being made */
@@ -20,7 +20,8 @@ enum rl_answer {
   RL_DROPPED,       /* the connection broke after the request */
   RL_DOWN,          /* no connection */
   RL_OVERLOADED,    /* it owes too many replies */
-  RL_REFUSED        /* it may not vote: configuration */
+  RL_REFUSED,       /* it may not vote: configuration */
+  RL_ANSWERS
 };
 
 enum rl_round_kind { RL_ROUND_ACQUIRE, RL_ROUND_EXTEND, RL_ROUND_RELEASE, RL_ROUND_INSPECT };
