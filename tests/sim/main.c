@@ -1,0 +1,186 @@
+/* sim - runs the simulator: seeds one after the other, one seed with its trace, or the hunt for a mutant. */
+#include "sim.h"
+#include "../../core/src/mutant.h"
+
+#include <inttypes.h>
+#include <popt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SECONDS_PER_SEED_MAX = 60, EXIT_USAGE = 64, NOT_GIVEN = INT32_MAX };
+
+static struct world world;
+
+struct request {
+  long long seeds, first, seed;
+  double seconds;
+  int trace;
+  char *mutant;
+};
+
+struct total {
+  uint64_t seeds, attempts, wins, events, hash;
+  double started, started_cpu;
+};
+
+static const struct mutant {
+  const char *name;
+  int value;
+} mutants[] = {
+  {"none", 0},
+  {"quorum-of-one", RL_MUTANT_QUORUM_OF_ONE},
+  {"blind-delete", RL_MUTANT_BLIND_DELETE},
+  {"clock-at-reply", RL_MUTANT_CLOCK_AT_REPLY},
+  {"extend-shortens", RL_MUTANT_EXTEND_SHORTENS},
+};
+
+static double seconds(clockid_t clock)
+{
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* A crash or an endless loop of the core ends the process: say which seed it was. */
+static void on_signal(int number)
+{
+  char text[96];
+  int size = snprintf(text, sizeof text, "SEED=%" PRIu64 " ended by signal %d%s\n", world.seed, number,
+                      number == SIGALRM ? ": no end of a step" : "");
+  if (write(STDERR_FILENO, text, (size_t)size) < 0)
+    _exit(2);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static void run_seed(uint64_t seed, struct total *total)
+{
+  alarm(SECONDS_PER_SEED_MAX);
+  world_run(&world, seed);
+  alarm(0);
+  total->seeds++;
+  total->attempts += world.attempts;
+  total->wins += world.wins;
+  total->events += world.events;
+  total->hash = total->hash * 31 + world.hash;
+}
+
+static int is_over(const struct request *request, const struct total *total)
+{
+  if (request->mutant ? world.two_holders : world.violation[0])
+    return 1;
+  if (request->seeds != NOT_GIVEN && total->seeds >= (uint64_t)request->seeds)
+    return 1;
+  return request->seconds != NOT_GIVEN && seconds(CLOCK_MONOTONIC) - total->started >= request->seconds;
+}
+
+static void print_total(const struct total *total)
+{
+  double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - total->started_cpu;
+  printf("%" PRIu64 " seeds, %" PRIu64 " attempts, %" PRIu64 " wins, %" PRIu64 " events, %.0f attempts per second of "
+         "processor time, trace hash %016" PRIx64 "\n",
+         total->seeds, total->attempts, total->wins, total->events, (double)total->attempts / (cpu > 0 ? cpu : 1),
+         total->hash);
+}
+
+static int hunt_or_run(const struct request *request)
+{
+  struct total total = {0};
+  total.started = seconds(CLOCK_MONOTONIC);
+  total.started_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  for (uint64_t seed = (uint64_t)request->first; !is_over(request, &total); seed++)
+    run_seed(seed, &total);
+  print_total(&total);
+  if (request->mutant) {
+    printf("mutant %s is %s seed %" PRIu64 ": %s\n", request->mutant,
+           world.two_holders ? "found by" : "not found up to", world.seed, world.violation);
+    return !world.two_holders;
+  }
+  if (!world.violation[0])
+    return 0;
+  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 " --trace\n", world.seed, world.violation, world.seed);
+  return 1;
+}
+
+static int refuse(const char *option, const char *value, const char *allowed)
+{
+  fprintf(stderr, "sim: %s is \"%s\"; allowed: %s\n", option, value, allowed);
+  return EXIT_USAGE;
+}
+
+static int choose_mutant(const char *name)
+{
+  char names[256] = "";
+  for (size_t i = 0; i < sizeof mutants / sizeof *mutants; i++) {
+    if (!strcmp(mutants[i].name, name)) {
+      rl_test_mutant = mutants[i].value;
+      return 0;
+    }
+    size_t length = strlen(names);
+    snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", mutants[i].name);
+  }
+  return refuse("--mutant", name, names);
+}
+
+static int check_number(const char *option, double value, double min, const char *allowed)
+{
+  char text[32];
+  snprintf(text, sizeof text, "%.15g", value);
+  return value < min ? refuse(option, text, allowed) : 0;
+}
+
+static int check(struct request *request)
+{
+  if (check_number("--seeds", (double)request->seeds, 1, "1 and above") ||
+      check_number("--first", (double)request->first, 0, "0 and above") ||
+      check_number("--seed", (double)request->seed, 0, "0 and above") ||
+      check_number("--seconds", request->seconds, 0.001, "0.001 and above"))
+    return EXIT_USAGE;
+  if (request->seed != NOT_GIVEN) {
+    request->first = request->seed;
+    request->seeds = 1;
+  }
+  if (request->seeds == NOT_GIVEN && request->seconds == NOT_GIVEN)
+    request->seeds = 100;
+  world.tracing = request->trace;
+  return request->mutant ? choose_mutant(request->mutant) : 0;
+}
+
+static int parse(int argc, const char **argv, struct request *request)
+{
+  struct poptOption options[] = {
+    {"seeds", 0, POPT_ARG_LONGLONG, &request->seeds, 0, "run N worlds (default 100)", "N"},
+    {"first", 0, POPT_ARG_LONGLONG, &request->first, 0, "the first of them (default 1)", "S"},
+    {"seconds", 0, POPT_ARG_DOUBLE, &request->seconds, 0, "run worlds for T seconds", "T"},
+    {"seed", 0, POPT_ARG_LONGLONG, &request->seed, 0, "run world S alone", "S"},
+    {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
+    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core; to be found is success", "NAME"},
+    POPT_AUTOHELP POPT_TABLEEND};
+  poptContext context = poptGetContext("sim", argc, argv, options, 0);
+  int status = poptGetNextOpt(context), refused = 0;
+  if (status < -1)
+    fprintf(stderr, "sim: %s: %s; see --help\n", poptBadOption(context, 0), poptStrerror(status));
+  else if (poptPeekArg(context))
+    fprintf(stderr, "sim: \"%s\" is no option; see --help\n", poptPeekArg(context));
+  refused = status < -1 || poptPeekArg(context);
+  poptFreeContext(context);
+  return refused ? EXIT_USAGE : 0;
+}
+
+int main(int argc, const char **argv)
+{
+  struct request request = {.seeds = NOT_GIVEN, .first = 1, .seed = NOT_GIVEN, .seconds = NOT_GIVEN};
+  int status = parse(argc, argv, &request);
+  if (status || (status = check(&request)))
+    return status;
+  signal(SIGSEGV, on_signal);
+  signal(SIGABRT, on_signal);
+  signal(SIGALRM, on_signal);
+  status = hunt_or_run(&request);
+  free(request.mutant);
+  return status;
+}

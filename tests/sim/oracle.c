@@ -1,0 +1,277 @@
+/* The oracle: it knows true time and every process's own view, and compares the two.
+ *
+ * A holding lasts from the moment its program saw the lock held until its own clock says that the lease is over, or
+ * until the program gave it up. Two holdings of one resource must not meet, neither at the same instant nor by one
+ * lying inside what the other claims as an unbroken hold. A paused process holds until its validity ends. */
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* redlock_lock_validity_ms is cut to whole milliseconds of the process's clock. */
+static const int64_t rounding = 3 * MS / 2;
+
+static struct holding *holding_of(const struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  return slot->holding < 0 ? NULL : &world->resources[slot->resource].ring[slot->holding];
+}
+
+static struct holding *holding_with(struct resource *resource, const char *token)
+{
+  for (int i = 0; i < HOLDINGS_MAX; i++)
+    if (!memcmp(resource->ring[i].token, token, TOKEN_SIZE))
+      return &resource->ring[i];
+  return NULL;
+}
+
+static struct holding *begin_holding(struct slot *slot, const char *token)
+{
+  struct world *world = slot->process->world;
+  struct resource *resource = &world->resources[slot->resource];
+  slot->holding = (int)(resource->holdings++ % HOLDINGS_MAX);
+  struct holding *holding = &resource->ring[slot->holding];
+  memset(holding, 0, sizeof *holding);
+  holding->slot = slot->index;
+  holding->open = 1;
+  holding->since = world->now;
+  memcpy(holding->token, token, TOKEN_SIZE);
+  world->wins++;
+  return holding;
+}
+
+static void check_alone(struct world *world, const struct resource *resource, const struct holding *mine)
+{
+  uint32_t count = resource->holdings < HOLDINGS_MAX ? resource->holdings : HOLDINGS_MAX;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct holding *other = &resource->ring[i];
+    if (other == mine || other->until <= mine->since || other->since >= mine->until)
+      continue;
+    world->two_holders |= !world->violation[0];
+    world_violation(world, "%s: %s is held by lock %d from %.3f to %.3f ms and by lock %d from %.3f to %.3f ms",
+                    other->until > world->now ? "overlap" : "interleaving", resource->name, mine->slot,
+                    (double)mine->since / MS, (double)mine->until / MS, other->slot, (double)other->since / MS,
+                    (double)other->until / MS);
+  }
+}
+
+/* A lease may be cut short only where a node was restarted after it had granted a vote, which may have been before the
+ * win. */
+static int node_restarted_since(const struct world *world, int64_t since)
+{
+  since -= world->last_ttl_ms * MS * 11 / 10;
+  for (int i = 0; i < world->node_count; i++)
+    if (world->nodes[i].restarted_at >= since)
+      return 1;
+  return 0;
+}
+
+static void see_held(struct slot *slot, struct holding *holding, int64_t until)
+{
+  struct world *world = slot->process->world;
+  if (until < holding->until - rounding && !node_restarted_since(world, holding->since))
+    world_violation(world, "lock %d lost %.3f ms of its validity without a reason", slot->index,
+                    (double)(holding->until - until) / MS);
+  if (until < holding->until - rounding || until > holding->until)
+    holding->until = until;
+  check_alone(world, &world->resources[slot->resource], holding);
+}
+
+static void see_not_held(struct slot *slot, struct holding *holding)
+{
+  struct world *world = slot->process->world;
+  if (world->now < holding->until - rounding && !node_restarted_since(world, holding->since))
+    world_violation(world, "lock %d ended %.3f ms early without a reason", slot->index,
+                    (double)(holding->until - world->now) / MS);
+  if (world->faultless && slot->temper == TEMPER_RENEW)
+    world_violation(world, "lock %d was renewed and lapsed although nothing broke", slot->index);
+  TRACE(world, "process %d lock %d: lapsed", slot->process->index, slot->index);
+  if (holding->until > world->now)
+    holding->until = world->now;
+  holding->open = 0;
+  slot->holding = -1;
+}
+
+void oracle_observe(struct slot *slot)
+{
+  struct process *process = slot->process;
+  struct world *world = process->world;
+  struct holding *holding = holding_of(slot);
+  char token[TOKEN_SIZE + 1] = "";
+  int held = redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD;
+  int64_t validity_ms = held ? redlock_lock_validity_ms(slot->lock) : 0;
+  if (!held) {
+    if (holding)
+      see_not_held(slot, holding);
+    return;
+  }
+  if (!holding) {
+    redlock_lock_token(slot->lock, token, sizeof token);
+    holding = holding_with(&world->resources[slot->resource], token);
+    if (holding && !holding->detached)
+      world_violation(world, "lock %d came back after it had ended", slot->index);
+    holding = begin_holding(slot, token);
+    holding->until = holding->since;
+    TRACE(world, "process %d lock %d: holds %s for %d ms", process->index, slot->index,
+          world->resources[slot->resource].name, (int)validity_ms);
+  }
+  see_held(slot, holding, process_true_time(process, process_clock(process) + validity_ms * MS));
+}
+
+void oracle_give_up(struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  struct holding *holding = holding_of(slot);
+  if (!holding)
+    return;
+  holding->given_up_at = world->now;
+  holding->open = 0;
+  if (holding->until > world->now)
+    holding->until = world->now;
+  slot->holding = -1;
+}
+
+void oracle_detach(struct slot *slot)
+{
+  struct holding *holding = holding_of(slot);
+  oracle_give_up(slot);
+  if (!holding)
+    return;
+  holding->detached = 1;
+  holding->given_up_at = 0;
+}
+
+/* ---- residue ---- */
+
+static int flows_freely(const struct world *world, const struct connection *connection)
+{
+  return connection && connection->client_open && !connection->dropped && !connection->stalled &&
+         connection->up.head == connection->up.end && connection->process->client && !connection->process->asleep &&
+         !world->nodes[connection->node].asleep;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* The moment from which nothing excuses that the key is still there, RL_NEVER while something does. */
+static int64_t due_at(struct world *world, const struct node *node, int resource)
+{
+  const struct key *key = &node->keys[resource];
+  const struct connection *connection = connection_of(world, key->connection, key->serial);
+  const struct holding *holding = holding_with(&world->resources[resource], key->token);
+  int64_t due = later(key->read_at, node->trouble_at);
+  int64_t grace = (world->node_timeout_ms + world->connect_timeout_ms + 20) * MS;
+  if (!flows_freely(world, connection) || !key->read_at || node->restarted_at >= key->set_at)
+    return RL_NEVER;
+  if (holding && !holding->given_up_at)
+    return RL_NEVER;
+  due = later(due, connection->trouble_at);
+  due = later(due, connection->process->woke_at);
+  if (holding)
+    due = later(due, holding->given_up_at);
+  if (node->trouble_at >= key->set_at)
+    grace += 200 * MS; /* a refused delete is tried again after a pause */
+  return due + grace;
+}
+
+/* A key that ends by its TTL although everything worked was left behind. */
+void oracle_expired(struct world *world, struct node *node, int resource)
+{
+  const struct key *key = &node->keys[resource];
+  int64_t expired_at = world->now - (server_clock_ms(world, node) - key->expire_ms) * MS;
+  if (due_at(world, node, resource) < expired_at)
+    world_violation(world, "residue: the key of %s with token %s was never deleted on node %d",
+                    world->resources[resource].name, key->token, node->index);
+}
+
+static int is_held(struct world *world, int resource, const char *token)
+{
+  const struct holding *holding = holding_with(&world->resources[resource], token);
+  return holding && !holding->given_up_at;
+}
+
+/* All is quiet: every reply was read, nothing is on its way, and no program holds a lock or wants one. */
+void oracle_quiet(struct world *world)
+{
+  for (int i = 0; i < world->node_count; i++)
+    for (int r = 0; r < world->resource_count; r++) {
+      struct node *node = &world->nodes[i];
+      server_expire(world, node, r);
+      const struct key *key = &node->keys[r];
+      const struct connection *connection = connection_of(world, key->connection, key->serial);
+      if (key->live && !is_held(world, r, key->token) && flows_freely(world, connection) &&
+          node->trouble_at < key->set_at && node->restarted_at < key->set_at)
+        world_violation(world, "residue: token %s of %s remains on node %d when all is quiet", key->token,
+                        world->resources[r].name, i);
+    }
+}
+
+/* ---- attempts: each has a token of its own ---- */
+
+static uint64_t mark_of(const char *token)
+{
+  uint64_t mark = 0, part;
+  for (int i = 0; i < TOKEN_SIZE; i += 8) {
+    memcpy(&part, token + i, 8);
+    mark = (mark ^ part) * UINT64_C(0x9E3779B97F4A7C15);
+    mark ^= mark >> 29;
+  }
+  return mark | 1;
+}
+
+/* 1 if it was not there. */
+static int insert(struct tokens *tokens, uint64_t mark)
+{
+  uint64_t at = mark & tokens->mask;
+  while (tokens->marks[at] && tokens->marks[at] != mark)
+    at = (at + 1) & tokens->mask;
+  if (tokens->marks[at])
+    return 0;
+  tokens->marks[at] = mark;
+  return 1;
+}
+
+static void resize(struct tokens *tokens, uint64_t size)
+{
+  struct tokens old = *tokens;
+  tokens->mask = size - 1;
+  tokens->marks = calloc(size, sizeof *tokens->marks);
+  if (!tokens->marks)
+    abort();
+  for (uint64_t i = 0; old.marks && i <= old.mask; i++)
+    if (old.marks[i])
+      insert(tokens, old.marks[i]);
+  free(old.marks);
+}
+
+void oracle_start(struct world *world)
+{
+  struct tokens *tokens = &world->tokens;
+  if (!tokens->marks)
+    resize(tokens, TOKENS_AT_FIRST);
+  tokens->mask = TOKENS_AT_FIRST - 1;
+  memset(tokens->marks, 0, TOKENS_AT_FIRST * sizeof *tokens->marks);
+  world->attempts = world->wins = 0;
+}
+
+/* Programs think and waiters back off, so there are never many attempts in a short time. */
+static void check_pace(struct world *world)
+{
+  uint64_t most = 500 + (uint64_t)(world->slot_count * (world->now / MS));
+  if (world->attempts > most)
+    world_violation(world, "%" PRIu64 " attempts in %.0f ms: somebody does not back off", world->attempts,
+                    (double)world->now / MS);
+}
+
+void oracle_token(struct world *world, const char *token)
+{
+  if (!insert(&world->tokens, mark_of(token)))
+    return;
+  if (++world->attempts > world->tokens.mask / 2)
+    resize(&world->tokens, 2 * (world->tokens.mask + 1));
+  check_pace(world);
+}

@@ -1,0 +1,481 @@
+/* A model of one Redis server: it reads requests, keeps keys with an expiry on its own clock and runs the core's scripts
+ * by their meaning. What it does not know is a violation, so that nothing is tested by accident of an error reply. */
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { ARGUMENTS_MAX = 512, SCRIPTS_MAX = 8 };
+
+struct argument {
+  const char *bytes;
+  size_t size;
+};
+
+struct request {
+  struct world *world;
+  struct node *node;
+  struct connection *connection;
+  struct stream *reply;
+  int count;
+  struct argument arguments[ARGUMENTS_MAX];
+};
+
+struct script {
+  char *text;
+  size_t size;
+  char sha[41];
+  int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
+};
+
+static struct script scripts[SCRIPTS_MAX];
+static int script_count;
+
+/* ---- replies ---- */
+
+static void reply(struct request *request, const char *text)
+{
+  stream_append(request->reply, text, strlen(text));
+}
+
+static void reply_integer(struct request *request, int64_t value)
+{
+  char text[32];
+  int size = snprintf(text, sizeof text, ":%" PRId64 "\r\n", value);
+  stream_append(request->reply, text, (size_t)size);
+}
+
+static void reply_bulk(struct request *request, const char *bytes, size_t size)
+{
+  char head[32];
+  int length = snprintf(head, sizeof head, "$%zu\r\n", size);
+  stream_append(request->reply, head, (size_t)length);
+  stream_append(request->reply, bytes, size);
+  stream_append(request->reply, "\r\n", 2);
+}
+
+/* ---- arguments ---- */
+
+static int is(const struct request *request, int index, const char *word)
+{
+  const struct argument *argument = &request->arguments[index];
+  return index < request->count && argument->size == strlen(word) && !strncasecmp(argument->bytes, word, argument->size);
+}
+
+static int64_t number(const struct request *request, int index)
+{
+  char text[24] = "";
+  if (index >= request->count || request->arguments[index].size >= sizeof text)
+    return -1;
+  memcpy(text, request->arguments[index].bytes, request->arguments[index].size);
+  return strtoll(text, NULL, 10);
+}
+
+static int same(const struct argument *argument, const char *text, size_t size)
+{
+  return argument->size == size && !memcmp(argument->bytes, text, size);
+}
+
+/* A length with its type and line end: 1, 0 while it is incomplete, -1 if it is none. */
+static ssize_t parse_length(const char **at, const char *end, char type, int64_t *value)
+{
+  const char *p = *at;
+  if (p < end && *p != type)
+    return -1;
+  for (*value = 0, p++; p < end && *p >= '0' && *p <= '9'; p++)
+    *value = *value * 10 + (*p - '0');
+  if (p + 1 >= end)
+    return 0;
+  if (p[0] != '\r' || p[1] != '\n')
+    return -1;
+  *at = p + 2;
+  return 1;
+}
+
+static ssize_t parse(struct request *request, const char *bytes, size_t size)
+{
+  const char *at = bytes, *end = bytes + size;
+  int64_t count, length;
+  ssize_t outcome = parse_length(&at, end, '*', &count);
+  if (outcome <= 0)
+    return outcome;
+  if (count < 1 || count > ARGUMENTS_MAX)
+    return -1;
+  for (request->count = 0; request->count < count; request->count++) {
+    if ((outcome = parse_length(&at, end, '$', &length)) <= 0)
+      return outcome;
+    if (end - at < length + 2)
+      return 0;
+    request->arguments[request->count] = (struct argument){at, (size_t)length};
+    at += length + 2;
+  }
+  return at - bytes;
+}
+
+/* ---- keys ---- */
+
+int64_t server_clock_ms(const struct world *world, const struct node *node)
+{
+  return (node->clock_offset + world->now + world->now * node->clock_ppm / 1000000) / MS;
+}
+
+/* A key ends up to 1 ms early: both clock readings are cut to milliseconds, against the holder. */
+void server_expire(struct world *world, struct node *node, int resource)
+{
+  struct key *key = &node->keys[resource];
+  if (key->live && server_clock_ms(world, node) >= key->expire_ms) {
+    oracle_expired(world, node, resource);
+    key->live = 0;
+  }
+}
+
+static struct key *key_of(struct request *request, int index)
+{
+  struct world *world = request->world;
+  for (int i = 0; index < request->count && i < world->resource_count; i++)
+    if (same(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
+      server_expire(world, request->node, i);
+      return &request->node->keys[i];
+    }
+  world_violation(world, "unknown key in argument %d of a request", index);
+  return NULL;
+}
+
+static int holds(const struct key *key, const struct argument *token)
+{
+  return key->live && same(token, key->token, strlen(key->token));
+}
+
+static void set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms)
+{
+  struct connection *connection = request->connection;
+  if (token->size != TOKEN_SIZE) {
+    world_violation(request->world, "a token of %zu bytes", token->size);
+    return;
+  }
+  memset(key, 0, sizeof *key);
+  memcpy(key->token, token->bytes, TOKEN_SIZE);
+  key->live = 1;
+  key->expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
+  key->set_at = request->world->now;
+  key->connection = connection->index;
+  key->serial = connection->serial;
+  key->process = connection->process ? connection->process->index : -1;
+  key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
+}
+
+static void command_set(struct request *request)
+{
+  struct key *key = key_of(request, 1);
+  char token[TOKEN_SIZE + 1] = "";
+  if (!key)
+    return;
+  if (request->count != 6 || !is(request, 3, "NX") || !is(request, 4, "PX") || number(request, 5) <= 0 ||
+      request->arguments[2].size != TOKEN_SIZE) {
+    world_violation(request->world, "a SET that is not SET key token NX PX ttl");
+    return;
+  }
+  memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
+  oracle_token(request->world, token);
+  if (key->live) {
+    reply(request, "$-1\r\n");
+    return;
+  }
+  set_key(request, key, &request->arguments[2], number(request, 5));
+  reply(request, "+OK\r\n");
+}
+
+static void command_pttl(struct request *request)
+{
+  struct key *key = key_of(request, 1);
+  if (key)
+    reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
+}
+
+static void command_get(struct request *request, const char *missing)
+{
+  struct key *key = key_of(request, 1);
+  if (key && key->live)
+    reply_bulk(request, key->token, strlen(key->token));
+  else
+    reply(request, missing);
+}
+
+static void command_del(struct request *request)
+{
+  struct key *key = key_of(request, 1);
+  if (!key)
+    return;
+  reply_integer(request, key->live);
+  key->live = 0;
+}
+
+/* ---- scripts ---- */
+
+static int find_text(const char *text, size_t size, const char *word)
+{
+  return memmem(text, size, word, strlen(word)) != NULL;
+}
+
+static int script_by_text(struct request *request, const struct argument *text)
+{
+  for (int i = 0; i < script_count; i++)
+    if (same(text, scripts[i].text, scripts[i].size))
+      return i;
+  struct script *script = &scripts[script_count];
+  if (script_count == SCRIPTS_MAX || !(script->text = malloc(text->size + 1))) {
+    world_violation(request->world, "more scripts than the model can hold");
+    return -1;
+  }
+  memcpy(script->text, text->bytes, script->size = text->size);
+  sha1_hex(text->bytes, text->size, script->sha);
+  script->deletes = find_text(text->bytes, text->size, "'DEL'");
+  script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
+  script->compares = find_text(text->bytes, text->size, "'GET'");
+  script->guards = find_text(text->bytes, text->size, "'PTTL'");
+  if (script->deletes == script->extends || (script->extends && !script->compares)) {
+    world_violation(request->world, "a script that the model does not know: %.200s", script->text);
+    return -1;
+  }
+  return script_count++;
+}
+
+static int script_by_sha(const struct request *request, const struct argument *sha)
+{
+  for (int i = 0; i < script_count; i++)
+    if (same(sha, scripts[i].sha, 40))
+      return request->node->scripts >> i & 1 ? i : -1;
+  return -1;
+}
+
+static void run_release(struct request *request, const struct script *script)
+{
+  struct key *key = number(request, 2) == 1 && request->count == 5 ? key_of(request, 3) : NULL;
+  if (!key) {
+    world_violation(request->world, "a release that is not: script 1 key token");
+    return;
+  }
+  int deletes = key->live && (!script->compares || holds(key, &request->arguments[4]));
+  if (deletes)
+    key->live = 0;
+  reply_integer(request, deletes);
+}
+
+static void run_extend(struct request *request, const struct script *script)
+{
+  int64_t count = number(request, 2), ttl_ms = number(request, 3 + (int)count);
+  char head[16];
+  if (count < 1 || request->count != 4 + 2 * count || ttl_ms <= 0) {
+    world_violation(request->world, "an extension that is not: script n key.. ttl token..");
+    return;
+  }
+  snprintf(head, sizeof head, "*%d\r\n", (int)count);
+  reply(request, head);
+  for (int i = 0; i < count; i++) {
+    struct key *key = key_of(request, 3 + i);
+    int confirms = key && holds(key, &request->arguments[4 + count + i]);
+    int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
+    if (confirms && (!script->guards || key->expire_ms < expire_ms))
+      key->expire_ms = expire_ms;
+    reply_integer(request, confirms);
+  }
+}
+
+static void command_eval(struct request *request)
+{
+  int by_sha = is(request, 0, "EVALSHA");
+  const struct argument *name = &request->arguments[1];
+  int index = by_sha ? script_by_sha(request, name) : script_by_text(request, name);
+  if (index < 0) {
+    reply(request, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    return;
+  }
+  request->node->scripts |= UINT32_C(1) << index;
+  if (scripts[index].deletes)
+    run_release(request, &scripts[index]);
+  else
+    run_extend(request, &scripts[index]);
+}
+
+static void command_script(struct request *request)
+{
+  int index = is(request, 1, "LOAD") && request->count == 3 ? script_by_text(request, &request->arguments[2]) : -1;
+  if (index < 0) {
+    world_violation(request->world, "a SCRIPT command that the model does not know");
+    return;
+  }
+  request->node->scripts |= UINT32_C(1) << index;
+  reply_bulk(request, scripts[index].sha, 40);
+}
+
+/* ---- set-up ---- */
+
+static void command_hello(struct request *request)
+{
+  char text[256];
+  if (request->node->old) {
+    reply(request, "-ERR unknown command `HELLO`, with args beginning with: \r\n");
+    return;
+  }
+  if (!is(request, 1, "2"))
+    world_violation(request->world, "HELLO for another protocol than 2");
+  snprintf(text, sizeof text,
+           "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:%u\r\n"
+           "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
+           ++request->node->next_client_id);
+  reply(request, text);
+}
+
+static void command_info(struct request *request)
+{
+  const struct node *node = request->node;
+  char text[512];
+  int size = snprintf(text, sizeof text,
+                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%08x%08x%08x%08x%08x\r\n"
+                      "uptime_in_seconds:%" PRId64 "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
+                      "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+                      node->old ? "5.0.14" : "7.0.15", (unsigned)request->world->seed, node->index, node->incarnation,
+                      0u, 0u, (request->world->now - node->restarted_at) / (1000 * MS));
+  reply_bulk(request, text, (size_t)size);
+}
+
+static void command_ok(struct request *request)
+{
+  reply(request, "+OK\r\n");
+}
+
+static void command_ping(struct request *request)
+{
+  reply(request, "+PONG\r\n");
+}
+
+static void command_time(struct request *request)
+{
+  char text[96];
+  int64_t ms = server_clock_ms(request->world, request->node);
+  snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
+  reply(request, text);
+}
+
+static void command_getrange(struct request *request)
+{
+  command_get(request, "$0\r\n\r\n");
+}
+
+static void command_plain_get(struct request *request)
+{
+  command_get(request, "$-1\r\n");
+}
+
+static const struct command {
+  const char *name;
+  int arguments_min;
+  int writes; /* refused by a server that can not write; scripts of ours write too */
+  void (*run)(struct request *request);
+} commands[] = {
+  {"SET", 3, 1, command_set},       {"EVALSHA", 3, 1, command_eval},      {"EVAL", 3, 1, command_eval},
+  {"PTTL", 2, 0, command_pttl},     {"GET", 2, 0, command_plain_get},     {"GETRANGE", 4, 0, command_getrange},
+  {"DEL", 2, 1, command_del},       {"HELLO", 1, 0, command_hello},       {"INFO", 1, 0, command_info},
+  {"SCRIPT", 2, 0, command_script}, {"CLIENT", 2, 0, command_ok},         {"AUTH", 2, 0, command_ok},
+  {"SELECT", 2, 0, command_ok},     {"PING", 1, 0, command_ping},         {"TIME", 1, 0, command_time},
+};
+
+static const struct command *command_of(const struct request *request)
+{
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (is(request, 0, commands[i].name) && request->count >= commands[i].arguments_min)
+      return &commands[i];
+  return NULL;
+}
+
+static const char *refusal(const struct request *request, const struct command *command)
+{
+  const struct node *node = request->node;
+  if (node->error_until <= request->world->now)
+    return NULL;
+  switch (node->error) {
+  case NODE_ERROR_LOADING:
+    return "-LOADING Redis is loading the dataset in memory\r\n";
+  case NODE_ERROR_BUSY:
+    return "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n";
+  case NODE_ERROR_OOM: /* scripts without a shebang still run */
+    return command->run == command_set ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : NULL;
+  case NODE_ERROR_MISCONF:
+    return command->writes ? "-MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.\r\n" : NULL;
+  default:
+    return NULL;
+  }
+}
+
+/* ---- running ---- */
+
+static void show(const struct request *request, const char *answer, size_t size)
+{
+  char line[512];
+  size_t at = 0;
+  for (int i = 0; i < request->count && at < sizeof line - 128; i++) {
+    const struct argument *argument = &request->arguments[i];
+    int shown = argument->size > 48 ? 16 : (int)argument->size;
+    at += (size_t)snprintf(line + at, sizeof line - at, "%s%.*s", i ? " " : "", shown, argument->bytes);
+  }
+  at += (size_t)snprintf(line + at, sizeof line - at, " -> %.*s", size > 60 ? 60 : (int)size, answer);
+  for (char *c = line; *c; c++)
+    *c = *c < ' ' ? ' ' : *c;
+  TRACE(request->world, "node %d    #%u %s", request->node->index, request->connection->serial, line);
+}
+
+static void execute(struct request *request)
+{
+  const struct command *command = command_of(request);
+  size_t before = request->reply->end;
+  const char *error;
+  if (!command)
+    world_violation(request->world, "a command that the model does not know: %.*s",
+                    (int)request->arguments[0].size, request->arguments[0].bytes);
+  else if ((error = refusal(request, command)))
+    reply(request, error);
+  else
+    command->run(request);
+  request->world->events++;
+  if (request->world->tracing)
+    show(request, request->reply->bytes + before, request->reply->end - before);
+}
+
+void server_process(struct world *world, struct connection *connection)
+{
+  static struct request request;
+  struct node *node = &world->nodes[connection->node];
+  struct stream *up = &connection->up;
+  ssize_t size;
+  request.world = world;
+  request.node = node;
+  request.connection = connection;
+  request.reply = &node->reply;
+  node->reply.head = node->reply.end = 0;
+  while (up->head < up->arrived && !node->asleep && !world->violation[0]) {
+    if ((size = parse(&request, up->bytes + up->head, up->arrived - up->head)) == 0)
+      return;
+    if (size < 0) {
+      world_violation(world, "bytes that are no request were sent to node %d", node->index);
+      return;
+    }
+    execute(&request);
+    up->head += (size_t)size;
+  }
+}
+
+void server_start(struct world *world, int index)
+{
+  struct node *node = &world->nodes[index];
+  struct stream kept = node->reply;
+  memset(node, 0, sizeof *node);
+  node->reply = kept;
+  node->index = index;
+  node->clock_offset = random_in(&world->random, 0, 1000000) * 1000 * MS;
+  node->clock_ppm = random_in(&world->random, 0, 3) ? random_in(&world->random, -4900, 4900)
+                                                   : random_in(&world->random, 0, 1) * 9800 - 4900;
+  node->old = random_in(&world->random, 0, 9) == 0;
+}

@@ -1,0 +1,305 @@
+/* sim.h - the deterministic simulator: the unchanged core on virtual time, a simulated network and model servers.
+ *
+ * One seed is one world: it fixes the nodes, the processes, the faults and every delay. Times are nanoseconds of true
+ * time (int64_t, from 0); the clock of a node or process is true time with an offset and a rate error.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../core/src/env.h"
+
+#define MS RL_NS_PER_MS
+
+enum {
+  NODES_MAX = 7,
+  PROCESSES_MAX = 5,
+  SLOTS_MAX = 3,
+  RESOURCES_MAX = 2,
+  CONNECTIONS_MAX = 512,
+  HOLDINGS_MAX = 64,
+  TOKEN_SIZE = 40,
+  TOKENS_AT_FIRST = 4096
+};
+
+struct world;
+
+/* ---- random.h ---- */
+
+static inline uint64_t random_next(uint64_t *state)
+{
+  uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+/* Uniform in [low, high]. */
+static inline int64_t random_in(uint64_t *state, int64_t low, int64_t high)
+{
+  return low + (int64_t)(random_next(state) % (uint64_t)(high - low + 1));
+}
+
+static inline int random_hits(uint64_t *state, uint32_t per_million)
+{
+  return per_million && random_next(state) % 1000000 < per_million;
+}
+
+/* ---- queue.c: what happens when ---- */
+
+enum event_kind {
+  EVENT_CONNECTED,      /* a connect has its outcome */
+  EVENT_UP,             /* bytes reach the server */
+  EVENT_ORPHAN,         /* bytes of a broken connection reach the server after all */
+  EVENT_UP_END,         /* the client's end of stream reaches the server */
+  EVENT_DOWN,           /* bytes reach the client */
+  EVENT_DOWN_END,       /* end of stream or reset reaches the client */
+  EVENT_WRITABLE,       /* a stalled or fresh connection takes bytes */
+  EVENT_WAKE,           /* a process's next deadline */
+  EVENT_AWAKE,          /* a paused process goes on */
+  EVENT_ACTION,         /* the program around a lock does something */
+  EVENT_NEMESIS,        /* something breaks */
+  EVENT_NODE_AWAKE,
+  EVENT_NODE_UP
+};
+
+struct event {
+  int64_t at;
+  uint64_t order;       /* events of one instant happen in the order they were planned */
+  uint32_t kind;
+  uint32_t index;       /* connection, process, slot or node */
+  uint32_t serial;      /* of the connection or action: a stale event is ignored */
+  uint32_t size;        /* bytes, for EVENT_UP and EVENT_DOWN */
+};
+
+struct queue {
+  struct event *heap;
+  size_t count, capacity;
+  uint64_t order;
+};
+
+void queue_push(struct queue *queue, struct event event);
+int queue_pop(struct queue *queue, struct event *event);
+
+/* ---- network.c ---- */
+
+struct stream {
+  char *bytes;
+  size_t head, arrived, end, capacity; /* [head, arrived) can be read, [arrived, end) is on its way */
+  int64_t last_arrival;                /* nothing overtakes within a stream */
+};
+
+enum connection_state { CONNECTION_FREE, CONNECTION_CONNECTING, CONNECTION_OPEN, CONNECTION_FAILED };
+
+struct connection {
+  struct process *process;
+  int node;
+  uint32_t index, serial;  /* the serial is unique in its world */
+  uint32_t generation;     /* of the core's link */
+  uint32_t in_flight;      /* events that name this connection */
+  enum connection_state state;
+  int client_open, server_open;
+  int dropped;             /* broken by the network or a node: bytes may have been lost */
+  int cut_up, cut_down;    /* what was on its way in that direction never arrives */
+  int ended, reset;        /* the client sees end of stream or a reset once it has read what arrived */
+  int half_closed;         /* the client has promised to write no more */
+  int want_write, stalled; /* a stalled connection takes no bytes */
+  int report;              /* what a sleeping process has not been told yet */
+  int64_t trouble_at;      /* last time it did not flow freely */
+  uint64_t replies_total, read_total; /* bytes the server has sent and the client has read */
+  struct stream up, down;
+};
+
+struct connection *connection_of(struct world *world, uint32_t index, uint32_t serial);
+void network_event(struct world *world, const struct event *event);
+void network_nemesis_drop(struct world *world);
+void network_node_down(struct world *world, int node);
+void network_node_awake(struct world *world, int node);
+void network_report_all(struct process *process);
+void network_start(struct world *world);
+int network_is_quiet(const struct world *world);
+void stream_append(struct stream *stream, const char *bytes, size_t size);
+extern const struct rl_link_ops sim_link_ops;
+
+/* ---- server.c: a model of one Redis server ---- */
+
+struct key {
+  int live;
+  char token[TOKEN_SIZE + 1];
+  int64_t expire_ms;       /* on the node's clock */
+  int64_t set_at, read_at; /* true time of the SET, and of its reply being read by the client (0: not yet) */
+  uint32_t connection, serial;
+  uint64_t reply_end;      /* position in that connection's replies */
+  int process;
+};
+
+enum node_error { NODE_ERROR_NONE, NODE_ERROR_BUSY, NODE_ERROR_OOM, NODE_ERROR_MISCONF, NODE_ERROR_LOADING, NODE_ERRORS };
+
+struct node {
+  int index;
+  int64_t clock_offset;
+  int64_t clock_ppm;
+  int asleep, down;
+  int old;                 /* knows no HELLO */
+  enum node_error error;
+  int64_t error_until;
+  int64_t trouble_at;      /* last time it did not answer as it should */
+  int64_t restarted_at;
+  uint32_t incarnation;
+  uint32_t scripts;        /* bits of the script cache */
+  uint32_t next_client_id;
+  struct key keys[RESOURCES_MAX];
+  struct stream reply;
+};
+
+void server_start(struct world *world, int node);
+void server_process(struct world *world, struct connection *connection);
+void server_expire(struct world *world, struct node *node, int resource);
+int64_t server_clock_ms(const struct world *world, const struct node *node);
+
+/* ---- process.c: a simulated client process: the core and the program around it ---- */
+
+enum temper { TEMPER_CHURN, TEMPER_HOLD, TEMPER_EXTEND, TEMPER_RENEW, TEMPERS };
+
+struct slot {
+  struct process *process;
+  redlock_lock *lock;
+  int index;               /* in the world, for tags and events */
+  int resource;
+  enum temper temper;
+  int64_t ttl_ms;
+  int operation;           /* what was started last, 0 when its end was seen */
+  int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
+  int disturbed;           /* the process lost time meanwhile: min_validity can not be checked */
+  int last_status;
+  uint32_t action_serial;
+  int64_t action_at;
+  int action_due;          /* it came while the process slept */
+  int holding;             /* index in the resource's ring, -1 if none */
+};
+
+struct process {
+  struct world *world;
+  int index;
+  redlock_client *client;
+  int64_t clock_offset;
+  int64_t clock_ppm;
+  uint64_t random;
+  int asleep;
+  uint32_t sleep_serial;
+  int64_t slept_at, woke_at;
+  int64_t wake_at;         /* planned EVENT_WAKE */
+  int64_t lag;             /* time that has passed inside the running call */
+  int looking;             /* the program reads its locks: no lag here */
+  int muted;               /* killed: what it still writes goes nowhere */
+  int steps_now;           /* steps without time passing */
+  int64_t steps_at;
+  int slot_count;
+  struct slot slots[SLOTS_MAX];
+};
+
+void process_start(struct world *world, int index);
+void process_end(struct process *process);
+void process_event(struct world *world, const struct event *event);
+void process_told(struct process *process, struct connection *connection, int what);
+void process_sleep(struct process *process, int64_t duration);
+void process_kill(struct process *process);
+void process_lag(struct process *process);
+void process_stop_work(struct process *process);
+int process_is_idle(const struct process *process);
+int64_t process_clock(const struct process *process);
+int64_t process_true_time(const struct process *process, int64_t clock);
+void process_prove_alive(struct process *process, int operation);
+
+/* ---- oracle.c ---- */
+
+struct holding {
+  int slot;                /* index in the world, -1 for none */
+  char token[TOKEN_SIZE + 1];
+  int64_t since, until;    /* true time; until is what the holder's own clock says */
+  int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
+  int open;
+  int detached;            /* handed over: nobody has to delete it, and another may adopt it */
+};
+
+struct resource {
+  char name[24];
+  char detached[TOKEN_SIZE + 1]; /* a token that waits to be adopted; "" if there is none */
+  struct holding ring[HOLDINGS_MAX];
+  uint32_t holdings;
+};
+
+struct tokens {            /* a hash set */
+  uint64_t *marks;
+  uint64_t mask;
+};
+
+void oracle_start(struct world *world);
+void oracle_observe(struct slot *slot);
+void oracle_give_up(struct slot *slot);
+void oracle_detach(struct slot *slot);
+void oracle_expired(struct world *world, struct node *node, int resource);
+void oracle_quiet(struct world *world);
+void oracle_token(struct world *world, const char *token);
+
+/* ---- world.c ---- */
+
+struct faults {            /* the switches of one world; probabilities in parts per million */
+  int64_t delay_min, delay_max;
+  uint32_t tail, edge;     /* of one delay: a heavy tail; right at the edge of a lease or time-out */
+  uint32_t split;          /* of one write: it arrives in two pieces */
+  uint32_t stall;          /* of one write: the socket takes only a part */
+  uint32_t lag;            /* of one clock reading or write: the process loses the processor there */
+  int64_t refuse;          /* of one connect */
+  uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, kill; /* weights of the nemesis */
+  int64_t nemesis_every;
+  int64_t timer_late;
+};
+
+struct world {
+  uint64_t seed, random;
+  int64_t now;
+  int64_t end_of_work;
+  int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
+  int calm;                /* faults have ended */
+  int tracing;
+  uint64_t hash;
+  char violation[512];
+  int two_holders;         /* the violation is the one that counts most */
+  struct queue queue;
+  struct faults faults;
+  int64_t ttl_ms, node_timeout_ms, connect_timeout_ms;
+  int explicit_timeout;
+  int64_t last_ttl_ms;     /* the longest lease that was asked for */
+  int node_count, process_count, resource_count, slot_count;
+  struct node nodes[NODES_MAX];
+  struct process processes[PROCESSES_MAX];
+  struct resource resources[RESOURCES_MAX];
+  struct connection connections[CONNECTIONS_MAX];
+  uint32_t connection_serial;
+  struct tokens tokens;
+  uint64_t attempts, wins, events;
+};
+
+struct slot *world_slot(struct world *world, uint32_t index);
+void world_run(struct world *world, uint64_t seed);
+void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial);
+void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b);
+void world_note_bytes(struct world *world, const char *bytes, size_t size);
+void world_violation(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int64_t world_edge(struct world *world);
+
+#define TRACE(world, ...) \
+  do { \
+    if ((world)->tracing) \
+      world_trace((world), __VA_ARGS__); \
+  } while (0)
+
+/* ---- sha1.c ---- */
+
+void sha1_hex(const char *text, size_t size, char hex[41]);
+
+#endif

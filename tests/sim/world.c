@@ -1,0 +1,400 @@
+/* One world: what its seed makes of it, its faults, and its course from the first connect to the last key's end. */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct slot *world_slot(struct world *world, uint32_t index)
+{
+  return &world->processes[index / SLOTS_MAX].slots[index % SLOTS_MAX];
+}
+
+/* ---- telling ---- */
+
+void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b)
+{
+  uint64_t hash = world->hash ^ ((uint64_t)world->now * 31 + kind);
+  hash = (hash ^ a * 7) * UINT64_C(0xff51afd7ed558ccd);
+  hash = (hash ^ hash >> 32 ^ b) * UINT64_C(0xc4ceb9fe1a85ec53);
+  world->hash = hash ^ hash >> 29;
+}
+
+void world_note_bytes(struct world *world, const char *bytes, size_t size)
+{
+  uint64_t part;
+  for (; size >= 8; bytes += 8, size -= 8) {
+    memcpy(&part, bytes, 8);
+    world->hash = (world->hash ^ part) * UINT64_C(0x9E3779B97F4A7C15);
+    world->hash ^= world->hash >> 32;
+  }
+  for (part = 0; size; size--)
+    part = part << 8 | (uint8_t)*bytes++;
+  world->hash = (world->hash ^ part) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+void world_violation(struct world *world, const char *format, ...)
+{
+  va_list arguments;
+  if (world->violation[0])
+    return;
+  va_start(arguments, format);
+  vsnprintf(world->violation, sizeof world->violation, format, arguments);
+  va_end(arguments);
+  TRACE(world, "VIOLATION %s", world->violation);
+}
+
+void world_trace(struct world *world, const char *format, ...)
+{
+  va_list arguments;
+  printf("%12.6f  ", (double)world->now / MS);
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  putchar('\n');
+}
+
+void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial)
+{
+  struct event event = {world->now + delay, 0, kind, index, serial, 0};
+  queue_push(&world->queue, event);
+}
+
+/* ---- what the seed makes ---- */
+
+/* Delays that fall evenly never meet the edges of a lease or of a time-out: these do. */
+int64_t world_edge(struct world *world)
+{
+  int64_t ttl = world->ttl_ms * MS * random_in(&world->random, 3, 6) / 3;
+  int64_t timeout = world->node_timeout_ms * MS;
+  int64_t percent = random_in(&world->random, 930, 1030);
+  switch (random_in(&world->random, 0, 5)) {
+  case 0:
+    return ttl * random_in(&world->random, 200, 600) / 1000;
+  case 1:
+  case 2:
+    return timeout * percent / 1000;
+  default:
+    return ttl * percent / 1000;
+  }
+}
+
+static uint32_t pick(struct world *world, const uint32_t *from, int count)
+{
+  return from[random_in(&world->random, 0, count - 1)];
+}
+
+#define PICK(world, ...) \
+  pick((world), (const uint32_t[]){__VA_ARGS__}, (int)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
+
+static void choose_faults(struct world *world)
+{
+  struct faults *faults = &world->faults;
+  memset(faults, 0, sizeof *faults);
+  faults->delay_min = PICK(world, 20000, 100000, 500000);
+  faults->delay_max = faults->delay_min * PICK(world, 2, 4, 10);
+  faults->timer_late = PICK(world, 50000, 200000, 1000000);
+  faults->nemesis_every = PICK(world, 20, 60, 200) * MS;
+  world->faultless = random_in(&world->random, 0, 9) == 0;
+  if (world->faultless)
+    return;
+  faults->edge = PICK(world, 0, 2000, 10000, 30000);
+  faults->tail = PICK(world, 0, 10000, 100000);
+  faults->split = PICK(world, 0, 0, 50000);
+  faults->stall = PICK(world, 0, 0, 20000);
+  faults->lag = PICK(world, 0, 100, 1000);
+  faults->refuse = PICK(world, 0, 0, 300000);
+  faults->drop = PICK(world, 0, 1, 4);
+  faults->node_pause = PICK(world, 0, 1, 2);
+  faults->process_pause = PICK(world, 0, 1, 4);
+  faults->restart = PICK(world, 0, 0, 1);
+  faults->script_flush = PICK(world, 0, 0, 1);
+  faults->node_error = PICK(world, 0, 0, 1);
+  faults->kill = PICK(world, 0, 0, 1);
+}
+
+static void choose_sizes(struct world *world)
+{
+  world->node_count = (int)PICK(world, 1, 2, 3, 3, 3, 3, 4, 5, 5, 7);
+  world->process_count = (int)PICK(world, 1, 2, 2, 3, 3, 4, 5);
+  world->resource_count = (int)PICK(world, 1, 1, 2);
+  world->ttl_ms = PICK(world, 60, 100, 150, 250, 400);
+  world->explicit_timeout = random_in(&world->random, 0, 3) == 0;
+  world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : 50;
+  world->connect_timeout_ms = world->ttl_ms / 2;
+  world->last_ttl_ms = 2 * world->ttl_ms;
+  world->end_of_work = world->ttl_ms * random_in(&world->random, 20, 60) * MS;
+  for (int i = 0; i < world->resource_count; i++)
+    snprintf(world->resources[i].name, sizeof world->resources[i].name, "orders:%d", i);
+  world->slot_count = 0;
+  for (int i = 0; i < world->process_count; i++)
+    world->slot_count += world->processes[i].slot_count = (int)PICK(world, 1, 1, 2, 3);
+}
+
+static void start_slots(struct world *world, struct process *process)
+{
+  for (int i = 0; i < process->slot_count; i++) {
+    struct slot *slot = &process->slots[i];
+    memset(slot, 0, sizeof *slot);
+    slot->process = process;
+    slot->index = process->index * SLOTS_MAX + i;
+    slot->resource = (int)random_in(&world->random, 0, world->resource_count - 1);
+  }
+}
+
+static void start_processes(struct world *world)
+{
+  for (int i = 0; i < world->process_count; i++) {
+    struct process *process = &world->processes[i];
+    int slot_count = process->slot_count;
+    memset(process, 0, sizeof *process);
+    process->index = i;
+    process->slot_count = slot_count;
+    process->clock_offset = random_in(&world->random, 1, 100000) * 1000 * MS;
+    process->clock_ppm = random_in(&world->random, 0, 3) ? random_in(&world->random, -4900, 4900)
+                                                        : random_in(&world->random, 0, 1) * 9800 - 4900;
+    start_slots(world, process);
+    process_start(world, i);
+  }
+}
+
+/* ---- the nemesis ---- */
+
+static void pause_node(struct world *world, struct node *node)
+{
+  int64_t duration = world_edge(world);
+  if (node->asleep || node->down)
+    return;
+  TRACE(world, "node %d    is stopped for %.3f ms", node->index, (double)duration / MS);
+  node->asleep = 1;
+  world_plan(world, duration, EVENT_NODE_AWAKE, (uint32_t)node->index, 0);
+}
+
+static void wake_node(struct world *world, struct node *node)
+{
+  if (!node->asleep)
+    return;
+  TRACE(world, "node %d    goes on", node->index);
+  node->asleep = 0;
+  node->trouble_at = world->now;
+  network_node_awake(world, node->index);
+}
+
+/* With its data when it is back soon; without it when every lease that it had granted is over. */
+static void restart_node(struct world *world, struct node *node)
+{
+  int64_t memory = world->last_ttl_ms * MS * 3 / 2;
+  int keeps = (int)random_in(&world->random, 0, 1);
+  int64_t duration = keeps ? random_in(&world->random, 1, 100) * MS : 2 * memory;
+  if (node->asleep || node->down)
+    return;
+  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS, keeps ? "with its data" : "empty");
+  node->down = 1;
+  node->scripts = 0;
+  node->incarnation++;
+  node->restarted_at = world->now;
+  if (!keeps)
+    memset(node->keys, 0, sizeof node->keys);
+  network_node_down(world, node->index);
+  world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+static void node_up(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    is up again", node->index);
+  node->down = 0;
+  node->restarted_at = world->now;
+}
+
+static void break_node(struct world *world, struct node *node)
+{
+  node->error = (enum node_error)random_in(&world->random, 1, NODE_ERRORS - 1);
+  node->error_until = world->now + random_in(&world->random, 1, world->ttl_ms) * MS;
+  node->trouble_at = node->error_until;
+  TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error, (double)node->error_until / MS);
+}
+
+static void flush_scripts(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    forgets its scripts", node->index);
+  node->scripts = 0;
+}
+
+static void strike(struct world *world)
+{
+  const struct faults *faults = &world->faults;
+  const uint32_t weights[] = {faults->drop,        faults->node_pause,   faults->process_pause, faults->restart,
+                              faults->script_flush, faults->node_error, faults->kill};
+  struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
+  struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
+  int64_t total = 0, kind = 0;
+  for (int i = 0; i < 7; i++)
+    total += weights[i];
+  if (!total)
+    return;
+  for (int64_t dice = random_in(&world->random, 0, total - 1); dice >= weights[kind]; kind++)
+    dice -= weights[kind];
+  switch (kind) {
+  case 0:
+    network_nemesis_drop(world);
+    break;
+  case 1:
+    pause_node(world, node);
+    break;
+  case 2:
+    process_sleep(process, world_edge(world));
+    break;
+  case 3:
+    restart_node(world, node);
+    break;
+  case 4:
+    flush_scripts(world, node);
+    break;
+  case 5:
+    break_node(world, node);
+    break;
+  default:
+    process_kill(process);
+  }
+}
+
+static void nemesis(struct world *world)
+{
+  if (world->calm)
+    return;
+  strike(world);
+  world_plan(world, random_in(&world->random, 1, 2 * world->faults.nemesis_every), EVENT_NEMESIS, 0, 0);
+}
+
+/* ---- the course ---- */
+
+static void handle(struct world *world, const struct event *event)
+{
+  world->events++;
+  world_note(world, event->kind, event->index, event->size);
+  switch (event->kind) {
+  case EVENT_WAKE:
+  case EVENT_AWAKE:
+  case EVENT_ACTION:
+    process_event(world, event);
+    break;
+  case EVENT_NEMESIS:
+    nemesis(world);
+    break;
+  case EVENT_NODE_AWAKE:
+    wake_node(world, &world->nodes[event->index]);
+    break;
+  case EVENT_NODE_UP:
+    node_up(world, &world->nodes[event->index]);
+    break;
+  default:
+    network_event(world, event);
+  }
+}
+
+static void run_until(struct world *world, int64_t end)
+{
+  struct event event;
+  while (!world->violation[0] && world->queue.count && world->queue.heap[0].at <= end) {
+    queue_pop(&world->queue, &event);
+    world->now = event.at;
+    handle(world, &event);
+  }
+  if (world->now < end)
+    world->now = end;
+}
+
+static int is_quiet(const struct world *world)
+{
+  for (int i = 0; i < world->process_count; i++)
+    if (!process_is_idle(&world->processes[i]))
+      return 0;
+  for (int i = 0; i < world->node_count; i++)
+    if (world->nodes[i].down)
+      return 0;
+  return network_is_quiet(world);
+}
+
+static void run_until_quiet(struct world *world)
+{
+  int64_t limit = world->now + (20 * world->last_ttl_ms + 10000) * MS;
+  do
+    run_until(world, world->now + 5 * MS);
+  while (!world->violation[0] && !is_quiet(world) && world->now < limit);
+  if (!is_quiet(world))
+    world_violation(world, "the world does not become quiet");
+}
+
+static void calm_down(struct world *world)
+{
+  TRACE(world, "world     faults and work end");
+  world->calm = 1;
+  for (int i = 0; i < world->node_count; i++) {
+    world->nodes[i].error_until = 0;
+    wake_node(world, &world->nodes[i]);
+  }
+  for (int i = 0; i < world->process_count && !world->violation[0]; i++)
+    process_stop_work(&world->processes[i]);
+  run_until_quiet(world);
+  oracle_quiet(world);
+}
+
+static void check_empty(struct world *world, const char *when)
+{
+  for (int i = 0; i < world->node_count; i++)
+    for (int r = 0; r < world->resource_count; r++) {
+      server_expire(world, &world->nodes[i], r);
+      if (world->nodes[i].keys[r].live)
+        world_violation(world, "residue: node %d has a key of %s %s", i, world->resources[r].name, when);
+    }
+}
+
+/* When all leases are over nothing stands in the way of a new lock, for anybody. */
+static void prove_alive(struct world *world)
+{
+  for (int i = 0; i < 2 * world->process_count && !world->violation[0]; i++) {
+    struct process *process = &world->processes[i / 2];
+    int operation = i % 2 ? REDLOCK_RELEASE : REDLOCK_ACQUIRE;
+    process_prove_alive(process, operation);
+    run_until_quiet(world);
+    if (process->slots[0].last_status != REDLOCK_OK)
+      world_violation(world, "process %d can not %s in a world without faults: %s", i / 2,
+                      i % 2 ? "release" : "acquire", redlock_status_name(process->slots[0].last_status));
+  }
+}
+
+static void reset(struct world *world, uint64_t seed)
+{
+  for (int i = 0; i < RESOURCES_MAX; i++)
+    memset(&world->resources[i], 0, sizeof world->resources[i]);
+  oracle_start(world);
+  world->queue.count = world->queue.order = 0;
+  world->seed = seed;
+  world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
+  world->now = MS;
+  world->calm = 0;
+  world->hash = seed;
+  world->violation[0] = 0;
+  world->two_holders = 0;
+  world->events = 0;
+  network_start(world);
+}
+
+void world_run(struct world *world, uint64_t seed)
+{
+  reset(world, seed);
+  choose_sizes(world);
+  choose_faults(world);
+  for (int i = 0; i < world->node_count; i++)
+    server_start(world, i);
+  start_processes(world);
+  world_plan(world, world->faults.nemesis_every, EVENT_NEMESIS, 0, 0);
+  run_until(world, world->end_of_work);
+  calm_down(world);
+  run_until(world, world->now + (world->last_ttl_ms * 11 / 10 + 100) * MS);
+  check_empty(world, "that no lease explains");
+  prove_alive(world);
+  check_empty(world, "after the last release");
+  for (int i = 0; i < world->process_count; i++)
+    process_end(&world->processes[i]);
+}
