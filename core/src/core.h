@@ -304,7 +304,7 @@ struct redlock_client {
   uint64_t acquired, lost, attempts, renewals;
 };
 
-/* client.c */
+/* driver.c, client.c */
 int64_t rl_now(redlock_client *client);
 uint64_t rl_random(redlock_client *client);
 /* Runs deadlines and renewals that are due at now; the caller flushes. */
@@ -318,6 +318,10 @@ void rl_client_leave(redlock_client *client);
 void rl_client_unref(redlock_client *client); /* with the mutex held; releases it */
 /* A lock's started operation has ended, or it is at risk or lost: puts it into the list for redlock_client_next. */
 void rl_client_tell(redlock_client *client, redlock_lock *lock);
+/* Waits for input until until_ns without holding the mutex, then handles it. 0, or -EINTR. */
+int rl_client_drive_once(redlock_client *client, int64_t until_ns);
+void rl_client_kick(redlock_client *client); /* ends the driver's sleep, once per burst */
+void rl_client_hand_over(redlock_client *client); /* the driver leaves: who waits longest takes over */
 int rl_client_drive(redlock_client *client, redlock_lock *lock, int64_t until_ns, int interruptible);
 /* What was queued leaves at once, or with the driver's next write. */
 void rl_client_send(redlock_client *client);
@@ -325,19 +329,23 @@ void rl_client_send(redlock_client *client);
 void rl_client_queued(redlock_client *client);
 void rl_client_forked(redlock_client *client);
 
-/* keeper.c: the thread, the registry it walks, and what is due */
+/* keeper.c: the thread, and the registry it walks */
 int rl_keeper_register(redlock_client *client); /* REDLOCK_OK or REDLOCK_INTERNAL */
 void rl_keeper_unregister(redlock_client *client);
 int rl_keeper_ensure(redlock_client *client);
 void rl_keeper_schedule(redlock_client *client, int64_t at_ns);
 uint32_t rl_fork_generation(void);
+
+/* renewal.c: what is due */
 void rl_renewal_begin(redlock_lock *lock, int64_t now_ns);
 void rl_renewal_end(redlock_lock *lock);
 void rl_renewal_confirmed(redlock_lock *lock, int64_t now_ns);
 void rl_renewals_due(redlock_client *client, int64_t now_ns);
 
-/* lock.c */
+/* claim.c */
+struct rl_key *rl_key_new(const char *prefix, const void *resource, size_t size);
 void rl_key_drop(struct rl_key *key);
+const char *rl_key_resource(const struct rl_key *key);
 struct rl_claim *rl_claim_new(redlock_lock *lock);
 void rl_claim_settle(redlock_client *client, struct rl_claim *claim);
 void rl_claim_cleared(redlock_client *client, struct rl_claim *claim, int node);
@@ -346,8 +354,11 @@ void rl_claim_give_up(redlock_client *client, struct rl_claim *claim, int whole,
 void rl_claims_expire(redlock_client *client, int64_t now_ns);
 void rl_claims_free(redlock_client *client);
 void rl_claims_forked(redlock_client *client);
-void rl_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
+void rl_claim_forget(redlock_client *client, struct rl_claim *claim); /* no node is thought to hold it */
 void rl_claim_let_go(redlock_client *client, struct rl_claim **claim);
+
+/* lock.c */
+void rl_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
 /* Notices that the lease has run out (sticky): 1 if the lock is held at now. */
 int rl_lock_is_held(redlock_lock *lock, int64_t now_ns);
 void rl_lock_lost(redlock_lock *lock, const char *reason);
@@ -405,6 +416,9 @@ void rl_node_pay_debts(struct rl_node *node, int64_t now_ns);
 void rl_batch_drop(redlock_client *client, struct rl_batch *batch);
 void rl_node_abandon(struct rl_node *node);
 
+/* reply.c: a reader that parses into reply; NULL when memory is out */
+redisReader *rl_reply_reader(struct rl_reply *reply);
+
 /* session.c */
 int rl_session_begin(struct rl_node *node, int64_t now_ns);
 void rl_session_reply(struct rl_node *node, int step, const struct rl_reply *reply, int64_t now_ns);
@@ -427,6 +441,5 @@ enum rl_fault rl_fault_of(const char *text);
 /* event.c, message.c, describe.c */
 void rl_event_add(redlock_client *client, enum rl_event_kind kind, int node, redlock_lock *lock, const char *detail);
 void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t now_ns);
-const char *rl_key_resource(const struct rl_key *key);
 
 #endif

@@ -1,221 +1,12 @@
-/* Life of a lock handle and of its claims; what is known of the lease without asking anybody. */
+/* Life of a lock handle; what is known of the lease without asking anybody. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
 
 #define RESOURCE_SIZE_MAX ((size_t)512 << 20)
-#define SPARE_CLAIMS_MAX 1024
 
-/* ---- key ---- */
-
-static struct rl_key *key_new(const char *prefix, const void *resource, size_t size)
-{
-  struct rl_key *key = malloc(sizeof *key);
-  if (!key)
-    return NULL;
-  key->users = 1;
-  key->resource_size = size;
-  key->bulk = rl_command_bulk(prefix, resource, size, &key->bulk_size);
-  if (key->bulk)
-    return key;
-  free(key);
-  return NULL;
-}
-
-void rl_key_drop(struct rl_key *key)
-{
-  if (!key || --key->users > 0)
-    return;
-  free(key->bulk);
-  free(key);
-}
-
-const char *rl_key_resource(const struct rl_key *key)
-{
-  return key->bulk + key->bulk_size - 2 - key->resource_size;
-}
-
-/* ---- claim ---- */
-
-static void make_token(redlock_client *c, char *token)
-{
-  static const char digits[] = "0123456789abcdef";
-  unsigned char bytes[20];
-  uint32_t more = (uint32_t)rl_random(c);
-  c->token_count++;
-  memcpy(bytes, &c->token_seed, 8);
-  memcpy(bytes + 8, &c->token_count, 8);
-  memcpy(bytes + 16, &more, 4);
-  for (int i = 0; i < 20; i++) {
-    token[2 * i] = digits[bytes[i] >> 4];
-    token[2 * i + 1] = digits[bytes[i] & 15];
-  }
-}
-
-static struct rl_claim *take_spare(redlock_client *c)
-{
-  struct rl_claim *claim = c->spare_claims;
-  if (!claim)
-    return malloc(sizeof *claim + (size_t)c->node_count * sizeof claim->node[0]);
-  c->spare_claims = claim->next;
-  c->spare_count--;
-  return claim;
-}
-
-struct rl_claim *rl_claim_new(redlock_lock *lock)
-{
-  redlock_client *c = lock->client;
-  struct rl_claim *claim = take_spare(c);
-  if (!claim)
-    return NULL;
-  memset(claim, 0, sizeof *claim + (size_t)c->node_count * sizeof claim->node[0]);
-  claim->lock = lock;
-  claim->key = lock->key;
-  claim->key->users++;
-  make_token(c, claim->token);
-  claim->previous = c->last_claim;
-  if (c->last_claim)
-    c->last_claim->next = claim;
-  else
-    c->claims = claim;
-  c->last_claim = claim;
-  return claim;
-}
-
-/* Frees the claim if nothing can come of it any more. */
-void rl_claim_settle(redlock_client *c, struct rl_claim *claim)
-{
-  if (claim->lock || claim->owed || claim->holders)
-    return;
-  if (claim->previous)
-    claim->previous->next = claim->next;
-  else
-    c->claims = claim->next;
-  if (claim->next)
-    claim->next->previous = claim->previous;
-  else
-    c->last_claim = claim->previous;
-  rl_key_drop(claim->key);
-  if (c->spare_count >= SPARE_CLAIMS_MAX) {
-    free(claim);
-    return;
-  }
-  claim->next = c->spare_claims;
-  c->spare_claims = claim;
-  c->spare_count++;
-}
-
-/* The token is known not to be on the node. */
-void rl_claim_cleared(redlock_client *c, struct rl_claim *claim, int node)
-{
-  if (!(claim->node[node].flags & RL_MAY_HOLD))
-    return;
-  claim->node[node].flags &= (uint8_t)~RL_MAY_HOLD;
-  if (--claim->holders == 0 && claim->over)
-    c->debts--;
-}
-
-static void forget_holders(redlock_client *c, struct rl_claim *claim)
-{
-  for (int i = 0; i < c->node_count; i++)
-    rl_claim_cleared(c, claim, i);
-}
-
-/* Deletes go on the connection that the SET went on, behind it (rule A.4.2). */
-static int can_delete_now(const struct rl_node *n, int flags)
-{
-  return n->state == RL_NODE_READY || (n->state == RL_NODE_SETUP && (flags & RL_SET_OWED));
-}
-
-void rl_claim_give_up(redlock_client *c, struct rl_claim *claim, int whole, uint32_t round, int64_t now)
-{
-  int strict = claim->lock && RL_INT(&claim->lock->options, STRICT_RELEASE);
-  if (!claim->over && claim->holders > 0)
-    c->debts++;
-  claim->over = 1;
-  for (int i = 0; i < c->node_count; i++) {
-    struct rl_node *n = &c->nodes[i];
-    if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->out) > 0)
-      rl_node_unsend(n, claim);
-    int flags = claim->node[i].flags;
-    int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
-    claim->node[i].e_ns = 0;
-    if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags))
-      rl_node_send_delete(n, claim, whole, round, now); /* without memory it stays a debt */
-  }
-  if (c->debts > RL_DEBTS_MAX)
-    rl_claims_expire(c, now);
-}
-
-static struct rl_claim *oldest_debt(redlock_client *c)
-{
-  struct rl_claim *claim = c->claims;
-  while (claim && !(claim->over && claim->holders))
-    claim = claim->next;
-  return claim;
-}
-
-/* Forgets debts whose keys have ended by their TTL, and the oldest if there are too many. */
-void rl_claims_expire(redlock_client *c, int64_t now)
-{
-  struct rl_claim *next;
-  c->expired_ns = now;
-  for (struct rl_claim *claim = c->claims; claim; claim = next) {
-    next = claim->next;
-    if (!claim->over || !claim->holders || claim->until_ns > now)
-      continue;
-    forget_holders(c, claim);
-    rl_claim_settle(c, claim);
-  }
-  while (c->debts > RL_DEBTS_MAX) {
-    struct rl_claim *claim = oldest_debt(c);
-    if (!claim)
-      return;
-    forget_holders(c, claim);
-    rl_claim_settle(c, claim);
-  }
-}
-
-/* In a child: the parent's tokens are none of its business. */
-void rl_claims_forked(redlock_client *c)
-{
-  struct rl_claim *next;
-  for (struct rl_claim *claim = c->claims; claim; claim = next) {
-    next = claim->next;
-    forget_holders(c, claim);
-    for (int i = 0; i < c->node_count; i++)
-      claim->node[i] = (struct rl_claim_node){0};
-    rl_claim_settle(c, claim);
-  }
-}
-
-void rl_claims_free(redlock_client *c)
-{
-  struct rl_claim *next;
-  for (struct rl_claim *claim = c->claims; claim; claim = next) {
-    next = claim->next;
-    claim->owed = claim->holders = 0;
-    claim->lock = NULL;
-    rl_claim_settle(c, claim);
-  }
-  for (struct rl_claim *claim = c->spare_claims; claim; claim = next) {
-    next = claim->next;
-    free(claim);
-  }
-  c->spare_claims = NULL;
-  c->spare_count = c->debts = 0;
-}
-
-void rl_claim_let_go(redlock_client *c, struct rl_claim **claim)
-{
-  struct rl_claim *gone = *claim;
-  if (!gone)
-    return;
-  *claim = NULL;
-  gone->lock = NULL;
-  rl_claim_settle(c, gone);
-}
+/* ---- the lease ---- */
 
 /* The lock takes a new token or ends: what the old one may have left behind is deleted. */
 void rl_lock_drop_claim(redlock_lock *lock, int64_t now)
@@ -225,8 +16,6 @@ void rl_lock_drop_claim(redlock_lock *lock, int64_t now)
   rl_claim_let_go(lock->client, &lock->claim);
   lock->detached = 0;
 }
-
-/* ---- the lease ---- */
 
 void rl_lock_lost(redlock_lock *lock, const char *reason)
 {
@@ -324,7 +113,7 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = key_new(c->key_prefix ? c->key_prefix : "", size ? resource : "", size);
+  lock->key = rl_key_new(c->key_prefix ? c->key_prefix : "", size ? resource : "", size);
   if (lock->said && lock->key && rl_timers_reserve(&c->timers, 2) == 0)
     return lock;
   rl_key_drop(lock->key);
@@ -650,9 +439,7 @@ int redlock_lock_detach(redlock_lock *lock)
   if (status == REDLOCK_OK) {
     rl_renewal_end(lock);
     rl_timer_clear(&c->timers, &lock->lease_timer);
-    forget_holders(c, lock->claim);
-    for (int i = 0; i < c->node_count; i++)
-      lock->claim->node[i].e_ns = 0;
+    rl_claim_forget(c, lock->claim);
     lock->detached = 1;
     lock->valid_until_ns = 0;
     lock->state = REDLOCK_STATE_FREE;

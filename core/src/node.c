@@ -13,98 +13,6 @@
 #define STALE_MIN_NS (5000 * MS)
 #define PAUSE_NS (100 * MS)
 
-/* ---- parsing: hiredis calls these; nothing is allocated for a reply but the room of its longest text ---- */
-
-static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
-{
-  struct rl_reply *reply = task->privdata;
-  if (task->parent)
-    return reply;
-  reply->type = task->type == REDIS_REPLY_ERROR    ? RL_REPLY_ERROR
-                : task->type == REDIS_REPLY_STATUS ? RL_REPLY_STATUS
-                                                   : RL_REPLY_STRING;
-  reply->text.start = reply->text.end = 0;
-  if (size > RL_REPLY_SIZE_MAX || rl_buffer_reserve(&reply->text, size + 1) != 0)
-    return NULL;
-  rl_buffer_append(&reply->text, bytes, size);
-  reply->text.data[size] = 0;
-  return reply;
-}
-
-static void *array_of(const redisReadTask *task)
-{
-  struct rl_reply *reply = task->privdata;
-  if (task->parent)
-    return reply;
-  reply->type = RL_REPLY_ARRAY;
-  reply->count = 0;
-  return reply;
-}
-
-static void *parse_integer(const redisReadTask *task, long long value)
-{
-  struct rl_reply *reply = task->privdata;
-  if (!task->parent) {
-    reply->type = RL_REPLY_INTEGER;
-    reply->integer = value;
-  } else if (!task->parent->parent && reply->count < RL_BATCH_MAX) {
-    reply->integers[reply->count++] = value;
-  }
-  return reply;
-}
-
-static void *parse_nil(const redisReadTask *task)
-{
-  struct rl_reply *reply = task->privdata;
-  if (!task->parent)
-    reply->type = RL_REPLY_NIL;
-  return reply;
-}
-
-static void parse_free(void *object)
-{
-  (void)object;
-}
-
-#if HIREDIS_MAJOR >= 1
-static void *parse_array(const redisReadTask *task, size_t count)
-{
-  (void)count;
-  return array_of(task);
-}
-
-static void *parse_double(const redisReadTask *task, double value, char *text, size_t size)
-{
-  (void)value;
-  return parse_string(task, text, size);
-}
-
-static void *parse_bool(const redisReadTask *task, int value)
-{
-  return parse_integer(task, value);
-}
-
-static redisReplyObjectFunctions parse_functions = {parse_string, parse_array, parse_integer, parse_double,
-                                                    parse_nil,    parse_bool,  parse_free};
-#else
-static void *parse_array(const redisReadTask *task, int count)
-{
-  (void)count;
-  return array_of(task);
-}
-
-static redisReplyObjectFunctions parse_functions = {parse_string, parse_array, parse_integer, parse_nil, parse_free};
-#endif
-
-static int open_reader(struct rl_node *n)
-{
-  n->reader = redisReaderCreateWithFunctions(&parse_functions);
-  if (!n->reader)
-    return -1;
-  n->reader->privdata = &n->reply;
-  return 0;
-}
-
 static void close_reader(struct rl_node *n)
 {
   if (n->reader)
@@ -181,7 +89,8 @@ static int64_t connect_timeout_ns(const struct rl_node *n)
 
 static void connected(struct rl_node *n, int64_t now)
 {
-  if (open_reader(n) != 0 || rl_session_begin(n, now) != 0) {
+  n->reader = rl_reply_reader(&n->reply);
+  if (!n->reader || rl_session_begin(n, now) != 0) {
     rl_node_drop(n, 0, "out of memory", now);
     return;
   }

@@ -1,0 +1,194 @@
+/* Which leases are due for renewal, and sending them together: one command per node. */
+#include <stdlib.h>
+
+#include "core.h"
+
+#define MS RL_NS_PER_MS
+
+/* Leases that are due at about the same time are renewed together: one command per node. */
+static int64_t rounded(const redlock_lock *lock, int64_t at)
+{
+  int64_t grain = lock->terms.ttl_ms * MS / 64;
+  return grain > MS ? at - at % grain : at;
+}
+
+static void schedule(redlock_lock *lock, int64_t at)
+{
+  redlock_client *c = lock->client;
+  rl_wheel_set(&c->wheel, &lock->renewal, at);
+  rl_keeper_schedule(c, at);
+}
+
+static void close_round(redlock_lock *lock)
+{
+  lock->client->renewals_open -= lock->renewal_goal_ns != 0;
+  lock->renewal_goal_ns = 0;
+}
+
+/* Half of the TTL after the oldest counted request (rule B.4). */
+static void schedule_next(redlock_lock *lock)
+{
+  schedule(lock, rounded(lock, lock->valid_until_ns - lock->terms.lease_ns + lock->terms.ttl_ms * MS / 2));
+}
+
+void rl_renewal_begin(redlock_lock *lock, int64_t now)
+{
+  (void)now;
+  if (!RL_INT(&lock->options, RENEW) || lock->renewed)
+    return;
+  lock->renewed = 1;
+  lock->renewal_last = lock->at_risk = 0;
+  lock->client->renewing++;
+  schedule_next(lock);
+}
+
+void rl_renewal_end(redlock_lock *lock)
+{
+  if (!lock->renewed)
+    return;
+  close_round(lock);
+  rl_wheel_clear(&lock->client->wheel, &lock->renewal);
+  lock->renewed = 0;
+  lock->client->renewing--;
+}
+
+static void limit_reached(redlock_lock *lock, const char *which)
+{
+  rl_event_add(lock->client, RL_EVENT_LIMIT, -1, lock, which);
+  rl_renewal_end(lock);
+}
+
+void rl_renewal_confirmed(redlock_lock *lock, int64_t now)
+{
+  (void)now;
+  if (!lock->renewed || !lock->renewal_goal_ns || lock->valid_until_ns < lock->renewal_goal_ns)
+    return;
+  close_round(lock);
+  lock->at_risk = 0;
+  lock->extensions++;
+  lock->client->renewals++;
+  if (lock->renewal_last)
+    limit_reached(lock, "max_hold_ms: the lease runs out");
+  else
+    schedule_next(lock);
+}
+
+void rl_batch_drop(redlock_client *c, struct rl_batch *batch)
+{
+  if (--batch->users > 0)
+    return;
+  for (int i = 0; i < batch->count; i++) {
+    batch->claim[i]->owed--;
+    rl_claim_settle(c, batch->claim[i]);
+  }
+  if (c->spare_batch)
+    free(batch);
+  else
+    c->spare_batch = batch;
+}
+
+static struct rl_batch *batch_new(redlock_client *c)
+{
+  struct rl_batch *batch = c->spare_batch ? c->spare_batch : malloc(sizeof *batch);
+  c->spare_batch = NULL;
+  if (!batch)
+    return NULL;
+  batch->users = 1;
+  batch->count = 0;
+  return batch;
+}
+
+static void send_batch(redlock_client *c, struct rl_batch *batch, int64_t now)
+{
+  if (!batch)
+    return;
+  for (int i = 0; i < c->node_count && batch->count; i++)
+    if (rl_node_can_ask(&c->nodes[i], batch->terms.node_timeout_ns, now) == RL_ASKED)
+      rl_node_send_renewal(&c->nodes[i], batch, 0, now); /* without memory the node misses this round */
+  rl_batch_drop(c, batch);
+}
+
+/* The terms of the next renewal, cut to max_hold_ms: 0 when no time is left for one. */
+static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
+{
+  struct rl_text nowhere = rl_text_in(NULL, 0);
+  int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
+  int64_t left_ms;
+  *terms = lock->terms;
+  if (hold_max_ms < 0)
+    return 1;
+  left_ms = hold_max_ms - (now - lock->acquired_ns) / MS;
+  if (left_ms >= terms->ttl_ms)
+    return 1;
+  lock->renewal_last = 1;
+  if (left_ms < RL_TTL_MS_MIN || rl_terms_for(&lock->options, left_ms, terms, &nowhere) != REDLOCK_OK)
+    return 0;
+  return now + terms->lease_ns > lock->valid_until_ns;
+}
+
+/* Whether the lock takes part in this round; then terms says with what. */
+static int due(redlock_lock *lock, struct rl_terms *terms, int64_t now)
+{
+  int64_t extensions_max = RL_INT(&lock->options, MAX_EXTENSIONS);
+  if (!rl_lock_is_held(lock, now))
+    return 0;
+  if (extensions_max >= 0 && lock->extensions >= extensions_max) {
+    limit_reached(lock, "max_extensions: the lease runs out");
+    return 0;
+  }
+  if (!terms_of(lock, terms, now)) {
+    limit_reached(lock, "max_hold_ms: the lease runs out");
+    return 0;
+  }
+  if (lock->renewal_goal_ns && !lock->at_risk) {
+    lock->at_risk = 1;
+    rl_event_add(lock->client, RL_EVENT_AT_RISK, -1, lock, "a renewal was not confirmed in time");
+    rl_client_tell(lock->client, lock);
+  }
+  return 1;
+}
+
+static void renew(redlock_lock *lock, const struct rl_terms *terms, struct rl_batch *batch, int64_t now)
+{
+  int64_t again_ns = terms->ttl_ms * MS / 8;
+  if (again_ns < terms->node_timeout_ns)
+    again_ns = terms->node_timeout_ns;
+  if (!lock->renewal_goal_ns)
+    lock->client->renewals_open++;
+  lock->renewal_goal_ns = now + terms->lease_ns;
+  if (batch) {
+    lock->claim->owed++;
+    batch->claim[batch->count++] = lock->claim;
+  }
+  schedule(lock, now + again_ns);
+}
+
+static int same_terms(const struct rl_terms *a, const struct rl_terms *b)
+{
+  return a->ttl_ms == b->ttl_ms && a->lease_ns == b->lease_ns;
+}
+
+void rl_renewals_due(redlock_client *c, int64_t now)
+{
+  struct rl_batch *batch = NULL;
+  struct rl_wheel_entry *entry;
+  if (!c->wheel.count)
+    return;
+  while ((entry = rl_wheel_pop(&c->wheel, now)) != NULL) {
+    redlock_lock *lock = (redlock_lock *)((char *)entry - offsetof(redlock_lock, renewal));
+    struct rl_terms terms;
+    if (!due(lock, &terms, now))
+      continue;
+    if (batch && (batch->count == RL_BATCH_MAX || !same_terms(&batch->terms, &terms))) {
+      send_batch(c, batch, now);
+      batch = NULL;
+    }
+    if (!batch) {
+      batch = batch_new(c);
+      if (batch)
+        batch->terms = terms;
+    }
+    renew(lock, &terms, batch, now); /* without memory it is tried again like a round without answers */
+  }
+  send_batch(c, batch, now);
+}
