@@ -1,0 +1,163 @@
+"""Writes the C of the PHP extension: runs SWIG on redlock.i and finishes what SWIG leaves open.
+
+SWIG calls every argument $arg1, knows no PHP namespaces and registers helper classes in the global one. So this puts the
+names of redlock.i into the argument descriptions, the classes into Redlock\\Native, the version of redlock.h into the
+module entry, and drops the helpers. What it expects to find and does not is an error, so that a SWIG that writes
+something else is noticed here.
+
+    python3 bindings/php_generate.py                   php/redlock_wrap.c, for phpize in php/
+    python3 bindings/php_generate.py --tree DIR        a source tree in DIR that builds without SWIG and repository
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CLASSES = {"RedlockNativeClient": r"Redlock\\Native\\Client", "RedlockNativeLock": r"Redlock\\Native\\Lock"}
+TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*.[ch]", "core/sources.txt", "php/config.m4", "php/redlock.map",
+        "php/redlock.stub.php", "php/redlock_native.[ch]", "php/redlock_exceptions.c", "php/tests/*.phpt")
+
+
+class GenerationError(Exception):
+    pass
+
+
+def run_swig(swig: str, out: Path) -> tuple[str, ElementTree.Element]:
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree.xml"
+        code = Path(folder) / "redlock_wrap.c"
+        command = [swig, "-php", "-Wall", "-Werror", f"-I{ROOT / 'core/include'}", "-xmlout", str(tree)]
+        command += ["-outdir", folder, "-o", str(code), str(ROOT / "bindings/redlock.i")]
+        try:
+            subprocess.run(command, check=True)
+        except FileNotFoundError:
+            raise GenerationError(f"swig is {swig!r}, which is not there: install swig (>= 4.1) or pass --swig") from None
+        except subprocess.CalledProcessError as error:
+            raise GenerationError(f"{swig} failed with status {error.returncode}") from None
+        header = (Path(folder) / "php_redlock.h").read_text()
+        text = code.read_text().replace('#include "php_redlock.h"\n', header)
+        return text, ElementTree.parse(tree).getroot()
+
+
+def attributes(node: ElementTree.Element) -> dict[str, str]:
+    found = node.find("attributelist")
+    return {} if found is None else {a.get("name"): a.get("value") for a in found.findall("attribute")}
+
+
+def camel(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda m: m.group(1).upper(), name)
+
+
+def argument_names(tree: ElementTree.Element) -> dict[str, list[str]]:
+    """The names of the arguments of each wrapped function, by the suffix of its argument description."""
+
+    def wrapped(parent: ElementTree.Element, kind: str):
+        for node in parent.iter(kind):
+            facts = attributes(node)
+            if "wrapper_method_name" in facts:
+                parms = (attributes(p) for p in node.findall("attributelist/parmlist/parm"))
+                yield facts["sym_name"], [camel(p["name"]) for p in parms if p["type"] != "void"]
+
+    names = dict(wrapped(tree, "cdecl"))
+    for node in tree.iter("class"):
+        owner = attributes(node).get("sym_name")
+        if owner in CLASSES:
+            names |= {f"{owner}_{method}": parms for method, parms in wrapped(node, "cdecl")}
+            names |= {f"new_{method}": parms for method, parms in wrapped(node, "constructor")}
+    return names
+
+
+def expect(count: int, what: str) -> None:
+    if not count:
+        raise GenerationError(f"the code that SWIG wrote has no {what}: this SWIG is not known to bindings/php_generate.py")
+
+
+def substitute(pattern: str, replacement, code: str, what: str, flags: int = 0) -> str:
+    code, count = re.subn(pattern, replacement, code, flags=flags)
+    expect(count, what)
+    return code
+
+
+def name_arguments(code: str, names: dict[str, list[str]]) -> str:
+    """One argument description per function, with its own names; SWIG lets functions of one shape share one."""
+    head, rest = code.split("/* arginfo subsection */\n", 1)
+    section, tail = rest.split("/* class entry subsection */", 1)
+    blocks = {m.group(1): m.group(0) for m in
+              re.finditer(r"^ZEND_BEGIN_ARG\w+\(swig_arginfo_(\w+),.*?^ZEND_END_ARG_INFO\(\)\n", section, re.M | re.S)}
+    expect(len(blocks), "argument descriptions")
+    for alias, original in re.findall(r"^#define swig_arginfo_(\w+) swig_arginfo_(\w+)$", section, re.M):
+        blocks[alias] = blocks[original].replace(f"swig_arginfo_{original},", f"swig_arginfo_{alias},", 1)
+    for suffix, block in blocks.items():
+        used, wanted = len(set(re.findall(r"\barg\d+\b", block))), names.get(suffix, [])
+        if used != len(wanted):
+            raise GenerationError(f"{suffix} has {used} arguments in the code and {len(wanted)} in redlock.i")
+        blocks[suffix] = re.sub(r"\barg(\d+)\b", lambda m, w=wanted: w[int(m.group(1)) - 1], block)
+    return f"{head}/* arginfo subsection */\n{''.join(blocks.values())}\n/* class entry subsection */{tail}"
+
+
+def finish(code: str, names: dict[str, list[str]]) -> str:
+    code = name_arguments(code, names)
+    for symbol, full in CLASSES.items():
+        code = substitute(rf'INIT_CLASS_ENTRY\(internal_ce, "{symbol}"', lambda m, f=full: f'INIT_CLASS_ENTRY(internal_ce, "{f}"',
+                          code, f"class {symbol}")
+        code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", lambda m, f=full: f"{m.group(1)}{f},", code)
+    code = substitute(r"^ PHP_ME\(\w+,__(?:set|get|isset),.*\n", "", code, "magic methods", re.M)
+    code = substitute(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", "", code, "magic methods", re.M | re.S)
+    code = substitute(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,.*\n", "", code, "constants", re.M)
+    code = substitute(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"redlock\".*\n.*\n", "", code, "module class", re.M)
+    code = substitute(r"^static const zend_function_entry class_redlock_functions.*?^\};\n", "", code, "module class", re.M | re.S)
+    code = substitute(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", "", code, "module class", re.M | re.S)
+    code = substitute(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", "", code, "module class", re.M)
+    code = substitute(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\.*\n(?:.*SWIG_Php_ce__.*\n)+", "", code, "pointer classes", re.M)
+    code = substitute(r"^(?:/\* class entry for pointer .*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", "", code,
+                      "pointer classes", re.M)
+    code = substitute(r"\bNO_VERSION_YET\b,", "REDLOCK_VERSION,", code, "version", re.M)
+    return substitute(r"\n{3,}", "\n\n", code, "blank lines")
+
+
+def write_tree(tree: Path, code: str) -> None:
+    """The layout of the repository with only what the extension is built from."""
+    for pattern in TREE:
+        for source in ROOT.glob(pattern):
+            target = tree / source.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    write(tree / "php/redlock_wrap.c", code)
+
+
+def write(path: Path, code: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != code:
+        path.write_text(code)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--swig", default="swig", help="the SWIG to run, 4.1 or newer (default: swig)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--output", type=Path, default=ROOT / "php/redlock_wrap.c", help="the C file to write")
+    place.add_argument("--tree", type=Path, help="write a complete source tree into this folder instead")
+    options = parser.parse_args()
+    try:
+        code, tree = run_swig(options.swig, options.output)
+        code = finish(code, argument_names(tree))
+    except GenerationError as error:
+        print(f"php_generate.py: {error}", file=sys.stderr)
+        return 1
+    if options.tree:
+        write_tree(options.tree, code)
+    else:
+        write(options.output, code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+/* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names, the
+ * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native.c has what stands
+ * behind the methods (a method without a body calls native_client_NAME or native_lock_NAME).
+ *
+ * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed while
+ * in use), ignore strict_types and read past strings. The parsed value stays owned by the call's own argument slot. */
+%module redlock
+
+%header %{
+#include "redlock_native.h"
+#define ARGUMENT_NUMBER(z) ((uint32_t)(&(z) - args) + 1)
+#define ARGUMENT(z) ZEND_CALL_ARG(execute_data, ARGUMENT_NUMBER(z))
+#define REFUSE_ARGUMENT(z, expected) \
+  do { \
+    if (!EG(exception)) \
+      zend_wrong_parameter_type_error(ARGUMENT_NUMBER(z), expected, ARGUMENT(z)); \
+    SWIG_fail; \
+  } while (0)
+#undef WRONG_PARAM_COUNT
+#define WRONG_PARAM_COUNT \
+  do { \
+    zend_wrong_parameters_count_error(EX(func)->common.required_num_args, EX(func)->common.num_args); \
+    return; \
+  } while (0)
+%}
+%pragma(php) phpinfo="redlock_php_info();"
+%minit %{
+  if (redlock_php_startup(type, module_number) == FAILURE)
+    return FAILURE;
+%}
+%mshutdown %{
+  redlock_php_shutdown(type, module_number);
+%}
+
+%include <stdint.i>
+%feature("php:type", "1");
+
+%typemap(in, phptype="string") zend_string * %{
+  if (!zend_parse_arg_str(ARGUMENT($input), &$1, 0, ARGUMENT_NUMBER($input)))
+    REFUSE_ARGUMENT($input, Z_EXPECTED_STRING);
+%}
+%typemap(in, phptype="?string") zend_string *nodes %{
+  if (!zend_parse_arg_str(ARGUMENT($input), &$1, 1, ARGUMENT_NUMBER($input)))
+    REFUSE_ARGUMENT($input, Z_EXPECTED_STRING_OR_NULL);
+%}
+%typemap(in, phptype="string") const char * (zend_string *text = NULL) %{
+  if (!zend_parse_arg_str(ARGUMENT($input), &text, 0, ARGUMENT_NUMBER($input)))
+    REFUSE_ARGUMENT($input, Z_EXPECTED_STRING);
+  if (strlen(ZSTR_VAL(text)) != ZSTR_LEN(text)) {
+    zend_argument_value_error(ARGUMENT_NUMBER($input), "must not contain any null bytes");
+    SWIG_fail;
+  }
+  $1 = ZSTR_VAL(text);
+%}
+%typemap(in, phptype="int") int64_t (zend_long number = 0, bool is_null = 0) %{
+  if (!zend_parse_arg_long(ARGUMENT($input), &number, &is_null, 0, ARGUMENT_NUMBER($input)))
+    REFUSE_ARGUMENT($input, Z_EXPECTED_LONG);
+  $1 = (int64_t)number;
+%}
+%typemap(in, phptype="array") HashTable * %{
+  if (!zend_parse_arg_array_ht(ARGUMENT($input), &$1, 0, 0, 0))
+    REFUSE_ARGUMENT($input, Z_EXPECTED_ARRAY);
+%}
+%typemap(in, phptype="RedlockNativeClient") native_client * %{
+  if (SWIG_ConvertPtr(&$input, (void **)&$1, $descriptor, 0) < 0 || !$1) {
+    zend_argument_type_error(ARGUMENT_NUMBER($input), "must be of type Redlock\\Native\\Client, %s given",
+                             zend_zval_type_name(ARGUMENT($input)));
+    SWIG_fail;
+  }
+%}
+%typemap(out, phptype="int") int64_t %{ RETVAL_LONG((zend_long)$1); %}
+%typemap(out, phptype="bool") bool %{ RETVAL_BOOL($1); %}
+%typemap(out, phptype="string") zend_string * %{ RETVAL_STR($1); %}
+%typemap(out, phptype="?string") optional_string * %{
+  if ($1) RETVAL_STR((zend_string *)$1);
+  else RETVAL_NULL();
+%}
+%typemap(out, phptype="?string") const char * %{
+  if ($1) RETVAL_STRING($1);
+  else RETVAL_NULL();
+%}
+%typemap(out, phptype="?int") optional_tag %{
+  if ($1 >= 0) RETVAL_LONG((zend_long)$1);
+  else RETVAL_NULL();
+%}
+%typemap(out, phptype="array") HashTable * %{ RETVAL_ARR($1); %}
+
+/* The C side throws PHP exceptions. */
+%exception {
+  $action
+  if (UNEXPECTED(EG(exception)))
+    SWIG_fail;
+}
+%define ONCE_CONSTRUCTED(name)
+%exception name::name {
+  if (SWIG_Z_FETCH_OBJ_P(ZEND_THIS)->ptr) {
+    zend_throw_error(NULL, "the constructor was called already");
+    SWIG_fail;
+  }
+  $action
+  if (UNEXPECTED(EG(exception)))
+    SWIG_fail;
+}
+%enddef
+ONCE_CONSTRUCTED(native_client)
+ONCE_CONSTRUCTED(native_lock)
+
+/* Runs once the classes are registered. */
+%typemap(consttab) class_hook %{
+  redlock_php_seal(SWIG_Php_ce_RedlockNativeClient, SWIG_Php_ce_RedlockNativeLock);
+%}
+%typemap(classconsttab) class_hook ""
+
+/* Of the header the enums and the functions on values; its handles are reached through the classes below. */
+%rename("$ignore", regexmatch$name="^redlock_(client|lock)") "";
+%ignore REDLOCK_H;
+%ignore REDLOCK_VERSION;
+%ignore REDLOCK_CHECK;
+%ignore REDLOCK_API;
+%typemap(in, phptype="int") int = int64_t;
+%typemap(out, phptype="string") const char *redlock_version, const char *redlock_status_name,
+  const char *redlock_status_text %{ RETVAL_STRING($1); %}
+%include "redlock.h"
+
+%rename("%(lowercamelcase)s", %$ismember) "";
+%rename(RedlockNativeClient) native_client;
+%rename(RedlockNativeLock) native_lock;
+%nodefaultctor;
+
+typedef struct native_client {
+  %extend {
+    native_client(zend_string *nodes, HashTable *options);
+    ~native_client();
+    int64_t id();
+    int64_t fd();
+    void process();
+    optional_tag next();
+    bool drain(int64_t limit_ms);
+    optional_string *event();
+    zend_string *describe();
+    zend_string *get(const char *name);
+  }
+} native_client;
+
+typedef struct native_lock {
+  %extend {
+    native_lock(native_client *client, zend_string *resource, HashTable *options);
+    ~native_lock();
+    zend_string *get(const char *name);
+    void set(const char *name, const char *value);
+    void set_tag(int64_t tag);
+    int64_t run(int64_t operation, int64_t arg, int64_t slice_ms);
+    int64_t start(int64_t operation, int64_t arg);
+    int64_t status();
+    int64_t wait(int64_t limit_ms);
+    void cancel();
+    void abandon();
+    int64_t state();
+    int64_t validity_ms();
+    zend_string *token();
+    int64_t adopt(zend_string *token);
+    int64_t detach();
+    HashTable *answers();
+    zend_string *message();
+    void fail(int64_t status);
+  }
+} native_lock;
+
+%constant class_hook CLASS_HOOK = 0;

@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+use function Hyperf\Support\env;
+
+return [
+    /* Each entry is a cluster; attributes and calls that name none use "default". */
+    'default' => [
+        /* URLs, or names of pools in config/autoload/redis.php: host, port, auth, db and key prefix are read there. */
+        'nodes' => \array_filter(\explode(',', env('REDLOCK_NODES', ''))),
+        /* Any option of docs/options.md. */
+        'ttl_ms' => 10000,
+        'wait_ms' => 3000,
+    ],
+];

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Hyperf\PoolNodes;
+
+final class PoolNodesTest extends TestCase
+{
+    /** @dataProvider pools */
+    public function testAPoolBecomesAUrl(array $pool, string $url): void
+    {
+        $this->assertSame([$url], PoolNodes::resolve(['nodes' => ['p']], ['p' => $pool])['nodes']);
+    }
+
+    public static function pools(): array
+    {
+        return [
+            [['host' => 'r1', 'port' => 7001], 'redis://r1:7001/0'],
+            [['host' => 'r1', 'db' => 3, 'auth' => 's/e:c@'], 'redis://:s%2Fe%3Ac%40@r1:6379/3'],
+            [['host' => 'r1', 'auth' => ['me', 'secret']], 'redis://me:secret@r1:6379/0'],
+            [['host' => 'r1', 'auth' => null], 'redis://r1:6379/0'],
+            [['host' => '::1'], 'redis://[::1]:6379/0'],
+            [['host' => '/run/r.sock', 'db' => 2], 'unix:///run/r.sock?db=2'],
+            [['host' => 'tls://r1'], 'rediss://r1:6379/0'],
+        ];
+    }
+
+    public function testUrlsAndPoolsMixAndThePrefixIsRead(): void
+    {
+        $pools = ['a' => ['host' => 'r1', 'options' => ['prefix' => 'app:']], 'b' => ['host' => 'r2', 'options' => [2 => 'app:']]];
+        $config = PoolNodes::resolve(['nodes' => ['a', 'redis://r3', 'b'], 'ttl_ms' => 5], $pools);
+        $this->assertSame(['nodes' => ['redis://r1:6379/0', 'redis://r3', 'redis://r2:6379/0'], 'ttl_ms' => 5, 'key_prefix' => 'app:'], $config);
+        $this->assertSame('mine:', PoolNodes::resolve(['nodes' => ['a'], 'key_prefix' => 'mine:'], $pools)['key_prefix']);
+    }
+
+    /** @dataProvider refused */
+    public function testWhatCanNotBeANode(array $nodes, string $words): void
+    {
+        $pools = [
+            'cluster' => ['host' => 'r', 'cluster' => ['enable' => true]],
+            'sentinel' => ['host' => 'r', 'sentinel' => ['enable' => true]],
+            'a' => ['host' => 'r1', 'options' => ['prefix' => 'a:']],
+            'b' => ['host' => 'r2'],
+        ];
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage($words);
+        PoolNodes::resolve(['nodes' => $nodes], $pools);
+    }
+
+    public static function refused(): array
+    {
+        return [
+            [['cluster'], '"cluster" is a Redis Cluster'],
+            [['sentinel'], '"sentinel" is a sentinel set'],
+            [['c'], 'one of: cluster, sentinel, a, b'],
+            [['a', 'b'], 'different key prefixes'],
+        ];
+    }
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Driver;
+
+use Redlock\Loop\Loop;
+use Redlock\Native;
+
+/** Suspends the Fiber; the loop watches one descriptor per client, only while something is pending. */
+final class FiberDriver implements Driver
+{
+    /** @var array<int, LoopWatch> by the id of the native client */
+    private array $watches = [];
+    private int $pid = 0;
+
+    public function __construct(private readonly Loop $loop)
+    {
+    }
+
+    public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
+    {
+        $watch = $this->watch($client);
+        $held = $lock->state();
+        $status = $lock->start($operation, $arg);
+        if ($status !== \REDLOCK_OK) {
+            return $status;
+        }
+        try {
+            return $watch->await($lock);
+        } catch (\FiberError $closing) {
+            /* the Fiber is being destroyed, so it can not wait; what a release sends goes on without it */
+            if ($operation !== \REDLOCK_RELEASE) {
+                throw $closing;
+            }
+            $client->process();
+            $lock->cancel();
+            return $held === \REDLOCK_STATE_LOST ? \REDLOCK_LOST : \REDLOCK_OK;
+        }
+    }
+
+    private function watch(Native\Client $client): LoopWatch
+    {
+        if ($this->pid !== \getmypid()) {
+            $this->pid = \getmypid();
+            $this->watches = []; /* a child's client has another epoll behind the same number */
+        }
+        return $this->watches[$client->id()] ??= new LoopWatch($client, $this->loop);
+    }
+}

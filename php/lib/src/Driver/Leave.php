@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Driver;
+
+use Redlock\Native;
+
+/** @internal Ends operations where nobody may wait any more. */
+final class Leave
+{
+    /** Releases without waiting for answers; the status is what is known locally. */
+    public static function release(Native\Lock $lock): int
+    {
+        $state = $lock->state();
+        $lock->abandon();
+        return match ($state) {
+            \REDLOCK_STATE_HELD, \REDLOCK_STATE_ADOPTED => \REDLOCK_OK,
+            \REDLOCK_STATE_LOST => \REDLOCK_LOST,
+            \REDLOCK_STATE_FORKED => \REDLOCK_FORKED,
+            default => \REDLOCK_NOT_HELD,
+        };
+    }
+
+    /** The waiter was cancelled: a grant that came meanwhile is given back. */
+    public static function cancelled(Native\Lock $lock, int $operation): int
+    {
+        $operation === \REDLOCK_ACQUIRE ? $lock->abandon() : $lock->cancel();
+        return \REDLOCK_CANCELLED;
+    }
+}

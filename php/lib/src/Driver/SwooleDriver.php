@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Driver;
+
+use Redlock\Native;
+use Swoole\Coroutine;
+use Swoole\Coroutine\Channel;
+
+/** Suspends the coroutine and never the worker: one dispatcher coroutine per client while something is pending. */
+final class SwooleDriver implements Driver
+{
+    private static ?self $instance = null;
+    private static ?bool $loaded = null;
+
+    /** @var array<int, SwooleDispatcher> by the id of the native client */
+    private array $dispatchers = [];
+    private int $pid = 0;
+
+    public static function inCoroutine(): bool
+    {
+        return (self::$loaded ??= \extension_loaded('swoole')) && Coroutine::getCid() > 0;
+    }
+
+    public static function instance(): self
+    {
+        return self::$instance ??= new self();
+    }
+
+    public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
+    {
+        if ($operation === \REDLOCK_RELEASE && Coroutine::isCanceled()) {
+            return Leave::release($lock); /* in the finally of a cancelled coroutine every wait ends at once */
+        }
+        $state = $lock->state();
+        $status = $lock->start($operation, $arg);
+        if ($status !== \REDLOCK_OK) {
+            return $status;
+        }
+        $channel = new Channel(1);
+        $tag = Tags::add($lock, static function () use ($lock, $channel): void {
+            if ($channel->isEmpty() && $lock->status() !== \REDLOCK_PENDING) {
+                $channel->push(true); /* never waits: there is room for one */
+            }
+        });
+        try {
+            $this->dispatcher($client)->begin();
+            if ($channel->pop() === true) {
+                return $lock->status();
+            }
+        } finally {
+            Tags::remove($tag);
+            $this->dispatcher($client)->end();
+        }
+        $status = Leave::cancelled($lock, $operation);
+        if ($operation === \REDLOCK_RELEASE) { /* it goes on inside the client */
+            return $state === \REDLOCK_STATE_LOST ? \REDLOCK_LOST : \REDLOCK_OK;
+        }
+        return $status;
+    }
+
+    private function dispatcher(Native\Client $client): SwooleDispatcher
+    {
+        if ($this->pid !== \getmypid()) {
+            $this->pid = \getmypid();
+            $this->dispatchers = []; /* coroutines do not survive a fork */
+        }
+        return $this->dispatchers[$client->id()] ??= new SwooleDispatcher($client);
+    }
+}

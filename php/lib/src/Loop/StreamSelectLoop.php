@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Loop;
+
+/** A small loop for Fibers on stream_select: runs tasks until all of them have ended. */
+final class StreamSelectLoop implements Loop
+{
+    /** @var array<int, resource> */
+    private array $streams = [];
+    /** @var array<int, \Closure(): void> */
+    private array $callbacks = [];
+    /** @var \SplQueue<FiberSuspension> */
+    private \SplQueue $ready;
+    /** @var \SplPriorityQueue<int, FiberSuspension> */
+    private \SplPriorityQueue $sleeping;
+    private int $lastWatch = 0;
+
+    public function __construct()
+    {
+        $this->ready = new \SplQueue();
+        $this->sleeping = new \SplPriorityQueue();
+        $this->sleeping->setExtractFlags(\SplPriorityQueue::EXTR_BOTH);
+    }
+
+    /**
+     * Runs each task in a Fiber of its own; returns their results under the same keys. The first error leaves.
+     *
+     * @param array<int|string, \Closure(): mixed> $tasks
+     * @return array<int|string, mixed>
+     */
+    public function run(array $tasks): array
+    {
+        $fibers = \array_map(static fn (\Closure $task): \Fiber => new \Fiber($task), $tasks);
+        foreach ($fibers as $fiber) {
+            $fiber->start();
+        }
+        while ($this->anyUnfinished($fibers)) {
+            $this->turn();
+        }
+        return \array_map(static fn (\Fiber $fiber): mixed => $fiber->getReturn(), $fibers);
+    }
+
+    /** Suspends the calling Fiber for a while. */
+    public function delay(int $ms): void
+    {
+        $suspension = $this->suspension();
+        $this->sleeping->insert($suspension, -(\hrtime(true) + $ms * 1_000_000));
+        $suspension->suspend();
+    }
+
+    public function watch($stream, \Closure $ready): mixed
+    {
+        $this->refuseHighDescriptor($stream);
+        $watch = ++$this->lastWatch;
+        $this->streams[$watch] = $stream;
+        $this->callbacks[$watch] = $ready;
+        return $watch;
+    }
+
+    public function unwatch(mixed $watch): void
+    {
+        unset($this->streams[$watch], $this->callbacks[$watch]);
+    }
+
+    public function suspension(): Suspension
+    {
+        return new FiberSuspension($this->ready);
+    }
+
+    /** @param array<int|string, \Fiber> $fibers */
+    private function anyUnfinished(array $fibers): bool
+    {
+        foreach ($fibers as $fiber) {
+            if (!$fiber->isTerminated()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private function turn(): void
+    {
+        $this->wakeSleepers();
+        if ($this->ready->isEmpty()) {
+            $this->waitForStreams();
+            $this->wakeSleepers();
+        }
+        for ($count = $this->ready->count(); $count > 0; $count--) {
+            $this->ready->dequeue()->continue();
+        }
+    }
+
+    private function wakeSleepers(): void
+    {
+        while (!$this->sleeping->isEmpty() && -$this->sleeping->top()['priority'] <= \hrtime(true)) {
+            $this->sleeping->extract()['data']->resume();
+        }
+    }
+
+    private function waitForStreams(): void
+    {
+        $seconds = $microseconds = null;
+        if (!$this->sleeping->isEmpty()) {
+            $us = (int) \max(0, \ceil((-$this->sleeping->top()['priority'] - \hrtime(true)) / 1000));
+            [$seconds, $microseconds] = [\intdiv($us, 1_000_000), $us % 1_000_000];
+        }
+        if ($this->streams === []) {
+            if ($seconds === null) {
+                throw new \LogicException('all Fibers wait for something that this loop does not know');
+            }
+            \usleep($seconds * 1_000_000 + $microseconds);
+            return;
+        }
+        $read = $this->streams;
+        $write = $except = null;
+        $count = @\stream_select($read, $write, $except, $seconds, $microseconds); /* false: a signal came */
+        foreach ($count > 0 ? $read : [] as $watch => $_) {
+            if (isset($this->callbacks[$watch])) {
+                ($this->callbacks[$watch])();
+            }
+        }
+    }
+
+    /** stream_select knows descriptors below 1024 only, and says so no earlier than when it waits. */
+    private function refuseHighDescriptor($stream): void
+    {
+        $read = [$stream];
+        $write = $except = null;
+        \error_clear_last();
+        if (@\stream_select($read, $write, $except, 0, 0) === false && \error_get_last() !== null) {
+            throw new \RuntimeException('stream_select can not wait for this descriptor (it knows those below 1024): use another '
+                . 'loop, Redlock\Loop\RevoltLoop for example');
+        }
+    }
+}

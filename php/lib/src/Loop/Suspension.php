@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Loop;
+
+interface Suspension
+{
+    /** Lets the loop run until resume(). */
+    public function suspend(): void;
+
+    /** Called from the loop; continues the Fiber, now or in the loop's next turn. Nothing happens if it does not wait. */
+    public function resume(): void;
+}

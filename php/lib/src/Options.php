@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock;
+
+use Redlock\Exception\InvalidOptionException;
+
+/**
+ * Options as named arguments are camelCase (retryDelayMs); the extension and configuration files use the names of the
+ * one option table (retry_delay_ms).
+ *
+ * @internal
+ */
+final class Options
+{
+    /** @var array<string, string> name in PHP => name in the table */
+    private static array $names = [];
+
+    /**
+     * @param array<int|string, mixed> $named as a variadic parameter collects them
+     * @return array<string, mixed>
+     */
+    public static function fromNamed(array $named): array
+    {
+        if ($named === []) {
+            return [];
+        }
+        $options = [];
+        foreach ($named as $name => $value) {
+            if (\is_int($name)) {
+                throw new \ArgumentCountError('options are named arguments, as in ttlMs: 10000');
+            }
+            $options[self::names()[$name] ?? throw self::unknown($name)] = $value;
+        }
+        return $options;
+    }
+
+    /** @return array<string, string> */
+    private static function names(): array
+    {
+        if (self::$names === []) {
+            for ($i = 0; ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {
+                self::$names[\lcfirst(\str_replace('_', '', \ucwords($name, '_')))] = $name;
+            }
+        }
+        return self::$names;
+    }
+
+    private static function unknown(string $name): InvalidOptionException
+    {
+        $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
+        $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known), \array_keys(self::names()));
+        $nearest = \array_keys(self::names())[\array_search(\min($distances), $distances, true)];
+        $hint = \min($distances) <= 4 ? "; did you mean $nearest?" : '';
+        return new InvalidOptionException("there is no option \"$name\"$hint");
+    }
+}

@@ -1,0 +1,165 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Client;
+use Redlock\Exception\BusyException;
+use Redlock\Lock;
+use Redlock\Loop\StreamSelectLoop;
+
+final class FiberTest extends NodesTestCase
+{
+    private StreamSelectLoop $loop;
+
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->loop = new StreamSelectLoop();
+    }
+
+    private function fiberClient(mixed ...$options): Client
+    {
+        return $this->client(...$options, loop: $this->loop);
+    }
+
+    public function testManyFibersShareOneConnectionPerNode(): void
+    {
+        $client = $this->fiberClient();
+        $tasks = [];
+        for ($i = 0; $i < 64; $i++) {
+            $tasks[] = static fn () => $client->lock("resource:$i")->run(static fn (Lock $lock): bool => $lock->isHeld());
+        }
+        $this->assertSame(\array_fill(0, 64, true), $this->loop->run($tasks));
+        $this->assertSame(5, self::cluster()->connections($this->uniqueName()));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testOthersRunWhileOneWaits(): void
+    {
+        $client = $this->fiberClient();
+        $events = [];
+        $this->loop->run([
+            function () use ($client, &$events): void {
+                $lock = $client->lock('shared');
+                $lock->acquire();
+                $events[] = 'first holds';
+                $this->loop->delay(60);
+                $events[] = 'first releases';
+                $lock->release();
+            },
+            function () use ($client, &$events): void {
+                $this->loop->delay(20);
+                $client->lock('shared')->run(static function () use (&$events): void {
+                    $events[] = 'second holds';
+                });
+            },
+        ]);
+        $this->assertSame(['first holds', 'first releases', 'second holds'], $events);
+    }
+
+    public function testOneAtATime(): void
+    {
+        $client = $this->fiberClient(retryDelayMs: 5);
+        $inside = $most = 0;
+        $task = function () use ($client, &$inside, &$most): void {
+            $client->lock('one')->run(function () use (&$inside, &$most): void {
+                $most = \max($most, ++$inside);
+                $this->loop->delay(1);
+                $inside--;
+            });
+        };
+        $this->loop->run(\array_fill(0, 10, $task));
+        $this->assertSame(1, $most);
+    }
+
+    public function testBusyIsTheSameAsBlocking(): void
+    {
+        $client = $this->fiberClient();
+        $holder = $client->lock('busy');
+        $holder->acquire(); /* outside of a Fiber: blocking */
+        $this->expectException(BusyException::class);
+        $this->loop->run([static fn () => $client->lock('busy')->acquire(0)]);
+    }
+
+    public function testADestroyedFiberLeavesNoKey(): void
+    {
+        $client = $this->fiberClient();
+        $holder = $client->lock('destroyed');
+        $holder->acquire();
+        $fiber = new \Fiber(static fn () => $client->lock('destroyed')->run(static fn () => null, -1));
+        $fiber->start();
+        $this->assertTrue($fiber->isSuspended());
+        unset($fiber);
+        \gc_collect_cycles();
+        $holder->release();
+        $this->assertNothingIsLeft();
+        $this->assertTrue($client->lock('destroyed')->tryAcquire());
+    }
+
+    public function testAFiberDestroyedInItsBodyReleases(): void
+    {
+        $client = $this->fiberClient();
+        $loop = $this->loop;
+        $fiber = new \Fiber(static fn () => $client->lock('body')->run(static fn () => \Fiber::suspend('inside')));
+        $seen = $loop->run([static function () use ($fiber, $loop): mixed {
+            $seen = $fiber->start();
+            while ($seen !== 'inside') {
+                $loop->delay(1);
+                $seen = $fiber->isSuspended() ? 'inside' : $seen;
+            }
+            return $seen;
+        }]);
+        $this->assertSame(['inside'], $seen);
+        Wait::until(static fn (): bool => (self::cluster()->keys()['body'] ?? 0) >= 3, 'the lock');
+        unset($fiber);
+        \gc_collect_cycles();
+        $this->assertNothingIsLeft();
+    }
+
+    public function testNodesMayDieMeanwhile(): void
+    {
+        $client = $this->fiberClient();
+        $nodes = self::cluster()->nodes;
+        $held = $this->loop->run([
+            static fn (): bool => $client->lock('a')->run(static fn (Lock $lock): bool => $lock->isHeld()),
+            static function () use ($nodes): bool {
+                $nodes[3]->kill();
+                $nodes[4]->stop();
+                return true;
+            },
+            static fn (): bool => $client->lock('b')->run(static fn (Lock $lock): bool => $lock->isHeld()),
+        ]);
+        $this->assertSame([true, true, true], $held);
+    }
+
+    public function testAChildWorksWithTheInheritedClient(): void
+    {
+        $client = $this->fiberClient();
+        $loop = $this->loop;
+        $task = static fn (): bool => $client->lock('fork')->run(static fn (Lock $lock): bool => $lock->isHeld());
+        $this->assertSame([true], $loop->run([$task]));
+        $this->assertSame('yes', $this->inChild(static fn (): string => $loop->run([$task]) === [true] ? 'yes' : 'no'));
+        $this->assertSame([true], $loop->run([$task]));
+    }
+
+    public function testADeadlockOfFibersIsAnError(): void
+    {
+        $this->expectException(\LogicException::class);
+        $this->loop->run([static fn () => \Fiber::suspend()]);
+    }
+
+    public function testHighDescriptorsAreRefusedWithWords(): void
+    {
+        $this->assertGreaterThan(1100, \posix_getrlimit()["soft openfiles"]);
+        $files = [];
+        for ($i = 0; $i < 1030; $i++) {
+            $files[] = \fopen('/dev/null', 'r');
+        }
+        $client = $this->fiberClient();
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('1024');
+        $this->loop->run([static fn () => $client->lock('high')->acquire(0)]);
+    }
+}

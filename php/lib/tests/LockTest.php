@@ -1,0 +1,299 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Client;
+use Redlock\Exception\BusyException;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
+use Redlock\Exception\NoQuorumException;
+use Redlock\Exception\NotHeldException;
+use Redlock\Exception\RedlockThrowable;
+use Redlock\Lock;
+
+final class LockTest extends NodesTestCase
+{
+    public function testAcquireHoldsAndReleaseFrees(): void
+    {
+        $lock = $this->client()->lock('orders:42', ttlMs: 10000);
+        $lock->acquire();
+        $this->assertTrue($lock->isHeld());
+        $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $lock->token());
+        $this->assertGreaterThan(9000, $lock->remainingMs());
+        $this->assertLessThan(10000, $lock->remainingMs());
+        $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['orders:42']);
+        $this->assertCount(5, $lock->votes());
+        $lock->release();
+        $this->assertFalse($lock->isHeld());
+        $this->assertSame(0, $lock->remainingMs());
+        $this->assertNothingIsLeft();
+    }
+
+    public function testASecondHolderIsRefusedWithEveryNodesAnswer(): void
+    {
+        $client = $this->client();
+        $first = $client->lock('orders:42');
+        $first->acquire();
+        $second = $client->lock('orders:42');
+        $this->assertFalse($second->tryAcquire());
+        try {
+            $second->acquire(waitMs: 0);
+            $this->fail('two holders');
+        } catch (BusyException $busy) {
+            $this->assertSame(\REDLOCK_BUSY, $busy->status);
+            $this->assertSame(\REDLOCK_BUSY, $busy->getCode());
+            $this->assertSame('orders:42', $busy->resource);
+            $this->assertCount(5, $busy->votes);
+            $this->assertStringContainsString('orders:42', $busy->getMessage());
+            $this->assertInstanceOf(RedlockThrowable::class, $busy);
+        }
+        $first->release();
+        $this->assertTrue($second->tryAcquire());
+    }
+
+    public function testAWaiterGetsTheLockOnceItIsFree(): void
+    {
+        $client = $this->client();
+        $first = $client->lock('queue', ttlMs: 300);
+        $first->acquire();
+        $second = $client->lock('queue');
+        $second->acquire(waitMs: 5000);
+        $this->assertTrue($second->isHeld());
+        $this->assertTrue($first->isLost());
+    }
+
+    public function testExtendProlongsAndNeverRevives(): void
+    {
+        $lock = $this->client()->lock('extended', ttlMs: 500);
+        $lock->acquire();
+        $lock->extend(20000);
+        $this->assertGreaterThan(15000, $lock->remainingMs());
+        $lock->release();
+
+        $short = $this->client()->lock('lapsed', ttlMs: 100);
+        $short->acquire();
+        Wait::until(static fn (): bool => $short->isLost(), 'the lease to end');
+        $this->expectException(LostException::class);
+        $short->extend();
+    }
+
+    public function testReleaseTellsLostFromNeverHeld(): void
+    {
+        $client = $this->client();
+        try {
+            $client->lock('never')->release();
+            $this->fail('released what was never taken');
+        } catch (NotHeldException $e) {
+            $this->assertSame('never', $e->resource);
+        }
+        $lock = $client->lock('lapsed', ttlMs: 100);
+        $lock->acquire();
+        Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
+        $this->expectException(LostException::class);
+        $lock->release();
+    }
+
+    public function testTwoDeadNodesDoNotMatterAndThreeAreANoQuorum(): void
+    {
+        $nodes = self::cluster()->nodes;
+        $nodes[0]->kill();
+        $nodes[1]->kill();
+        $client = $this->client();
+        $lock = $client->lock('quorum', waitMs: 500);
+        $lock->acquire();
+        $lock->release();
+        $nodes[2]->kill();
+        $refused = $client->lock('quorum', waitMs: 300);
+        try {
+            $refused->tryAcquire();
+            $this->fail('a lock from two of five nodes');
+        } catch (NoQuorumException $e) {
+            $this->assertStringContainsString((string) $nodes[2]->port, $e->getMessage());
+        }
+        $this->expectException(NoQuorumException::class);
+        $refused->acquire();
+    }
+
+    public function testRunReturnsTheResultAndReleases(): void
+    {
+        $client = $this->client();
+        $result = $client->lock('job')->run(function (Lock $lock): string {
+            $this->assertTrue($lock->isHeld());
+            $this->assertTrue($lock->isRenewed());
+            return 'done';
+        });
+        $this->assertSame('done', $result);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testRunReleasesWhenTheBodyFails(): void
+    {
+        try {
+            $this->client()->lock('job')->run(static fn () => throw new \DomainException('mine'));
+            $this->fail('the error of the body is gone');
+        } catch (\DomainException $e) {
+            $this->assertSame('mine', $e->getMessage());
+        }
+        $this->assertNothingIsLeft();
+    }
+
+    public function testRunRenewsBeyondTheTtl(): void
+    {
+        $this->client()->lock('renewed', ttlMs: 300)->run(function (Lock $lock): void {
+            $begun = \hrtime(true);
+            Wait::until(static fn (): bool => \hrtime(true) - $begun > 900e6, 'three times the TTL');
+            $this->assertTrue($lock->isHeld());
+        });
+    }
+
+    public function testRunWithTheLockLostCarriesTheResult(): void
+    {
+        $lock = $this->client()->lock('lost', ttlMs: 100, renew: false);
+        try {
+            $lock->run(static function (Lock $lock): int {
+                Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
+                return 42;
+            });
+            $this->fail('the loss was not told');
+        } catch (LostException $lost) {
+            $this->assertSame(42, $lost->result);
+        }
+    }
+
+    public function testTheErrorOfABodyLeavesEvenIfTheLockIsLost(): void
+    {
+        $log = new MemoryLogger();
+        $client = Client::connect(self::cluster()->urls(), logger: $log, clientName: $this->uniqueName());
+        $lock = $client->lock('lost', ttlMs: 100, renew: false);
+        try {
+            $lock->run(static function (Lock $lock): never {
+                Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
+                throw new \DomainException('mine');
+            });
+        } catch (\DomainException) {
+            $this->assertNotSame([], \array_filter($log->records, static fn (array $r): bool => $r[0] === 'warning'));
+            return;
+        }
+        $this->fail('the error of the body is gone');
+    }
+
+    public function testABodyMayReleaseOrDetachItself(): void
+    {
+        $client = $this->client();
+        $client->lock('early')->run(static fn (Lock $lock) => $lock->release());
+        $token = $client->lock('handed')->run(static fn (Lock $lock): string => $lock->detach());
+        $this->assertSame(1, \count(self::cluster()->keys()));
+        $client->adopt('handed', $token)->release();
+        $this->assertNothingIsLeft();
+    }
+
+    public function testATokenIsHandedOver(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('handed');
+        $lock->acquire();
+        $token = $lock->detach();
+        $this->assertFalse($lock->isHeld());
+        unset($lock);
+        $this->assertSame(['handed'], \array_keys(self::cluster()->keys()));
+
+        $adopted = $client->adopt('handed', $token, ttlMs: 5000);
+        $this->assertSame(0, $adopted->remainingMs());
+        $adopted->extend();
+        $this->assertTrue($adopted->isHeld());
+        $adopted->release();
+        $this->assertNothingIsLeft();
+        $this->expectException(InvalidOptionException::class);
+        $client->adopt('handed', 'not a token');
+    }
+
+    public function testAForgottenLockIsReleased(): void
+    {
+        $lock = $this->client()->lock('forgotten');
+        $lock->acquire();
+        unset($lock);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testStatusSaysWhoHoldsTheResource(): void
+    {
+        $client = $this->client();
+        $this->assertTrue($client->status('asked')->isFree());
+        $lock = $client->lock('asked');
+        $lock->acquire();
+        $status = $client->status('asked');
+        $this->assertTrue($status->isHeld());
+        $tokens = \array_unique(\array_filter(\array_column($status->nodes, 'token')));
+        $this->assertSame([$lock->token()], \array_values($tokens));
+        $this->assertTrue($lock->isHeld());
+    }
+
+    public function testResourcesAreBytes(): void
+    {
+        $client = $this->client();
+        foreach (["\0", "a\0b", "\xff\xfe", 'größe', \str_repeat('x', 100000)] as $resource) {
+            $lock = $client->lock($resource);
+            $lock->acquire();
+            $this->assertSame([$resource], \array_map(\strval(...), \array_keys(self::cluster()->keys())));
+            $lock->release();
+            $this->assertNothingIsLeft();
+        }
+    }
+
+    public function testManyCyclesDoNotGrow(): void
+    {
+        $lock = $this->client()->lock('cycle');
+        $cycle = static function () use ($lock): void {
+            $lock->acquire(0);
+            $lock->release();
+        };
+        for ($i = 0; $i < 200; $i++) {
+            $cycle();
+        }
+        $before = [\memory_get_usage(), self::residentKb()];
+        for ($i = 0; $i < 5000; $i++) {
+            $cycle();
+        }
+        $this->assertLessThan(10_000, \memory_get_usage() - $before[0]);
+        $this->assertLessThan(1024, self::residentKb() - $before[1]);
+    }
+
+    public function testDrainReleasesWhatIsHeld(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('drained');
+        $lock->acquire();
+        $this->assertTrue($client->drain(2000));
+        $this->assertSame([], self::cluster()->keys());
+        $this->client()->lock('drained')->acquire(0);
+        $this->expectException(InvalidOptionException::class);
+        $lock->acquire(0);
+    }
+
+    public function testClientAndLockAreNeitherClonedNorSerialised(): void
+    {
+        $client = $this->client();
+        foreach ([$client, $client->lock('x')] as $object) {
+            try {
+                \serialize($object);
+                $this->fail('serialised');
+            } catch (\LogicException $e) {
+                $this->assertStringContainsString('can not be serialised', $e->getMessage());
+            }
+            try {
+                clone $object;
+                $this->fail('cloned');
+            } catch (\Error $e) {
+                $this->assertStringContainsString('__clone', $e->getMessage());
+            }
+        }
+    }
+
+    private static function residentKb(): int
+    {
+        \preg_match('/VmRSS:\s+(\d+)/', \file_get_contents('/proc/self/status'), $m);
+        return (int) $m[1];
+    }
+}

@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+final class Node
+{
+    public readonly int $port;
+    /** @var resource|null */
+    private $process = null;
+    /** @var resource|null */
+    private $socket = null;
+    private int $owner;
+
+    public function __construct()
+    {
+        $listener = \stream_socket_server('tcp://127.0.0.1:0');
+        $this->port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
+        \fclose($listener);
+        $this->owner = \getmypid();
+        $this->start();
+    }
+
+    public function url(): string
+    {
+        return "redis://127.0.0.1:$this->port";
+    }
+
+    public function start(): void
+    {
+        $command = ['redis-server', '--port', (string) $this->port, '--bind', '127.0.0.1', '--save', '', '--daemonize', 'no',
+            '--loglevel', 'warning', '--enable-debug-command', 'local'];
+        $null = ['file', '/dev/null', 'w'];
+        $this->process = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes);
+    }
+
+    public function awaitReady(): void
+    {
+        Wait::until(fn (): bool => $this->tryCommand('PING') === 'PONG', 'redis-server to answer');
+    }
+
+    public function pid(): int
+    {
+        return \proc_get_status($this->process)['pid'];
+    }
+
+    public function isRunning(): bool
+    {
+        return $this->process !== null && \proc_get_status($this->process)['running'];
+    }
+
+    public function kill(): void
+    {
+        \proc_terminate($this->process, \SIGKILL);
+        \proc_close($this->process);
+        $this->process = null;
+        $this->disconnect();
+    }
+
+    public function restart(): void
+    {
+        $this->start();
+        $this->awaitReady();
+    }
+
+    public function stop(): void
+    {
+        \posix_kill($this->pid(), \SIGSTOP);
+    }
+
+    public function cont(): void
+    {
+        if ($this->isRunning()) {
+            \posix_kill($this->pid(), \SIGCONT);
+        }
+    }
+
+    public function end(): void
+    {
+        if ($this->process !== null && $this->owner === \getmypid()) {
+            $this->cont();
+            $this->kill();
+        }
+    }
+
+    public function command(string ...$words): mixed
+    {
+        $socket = $this->connect();
+        $request = '*' . \count($words) . "\r\n";
+        foreach ($words as $word) {
+            $request .= '$' . \strlen($word) . "\r\n$word\r\n";
+        }
+        \fwrite($socket, $request);
+        return $this->read($socket);
+    }
+
+    private function tryCommand(string ...$words): mixed
+    {
+        try {
+            return $this->command(...$words);
+        } catch (\RuntimeException) {
+            $this->disconnect();
+            return null;
+        }
+    }
+
+    /** @return resource */
+    private function connect()
+    {
+        $this->socket ??= @\stream_socket_client("tcp://127.0.0.1:$this->port", $number, $message, 1)
+            ?: throw new \RuntimeException("port $this->port: $message");
+        \stream_set_timeout($this->socket, 5);
+        return $this->socket;
+    }
+
+    private function disconnect(): void
+    {
+        $this->socket === null || \fclose($this->socket);
+        $this->socket = null;
+    }
+
+    /** @param resource $socket */
+    private function read($socket): mixed
+    {
+        $line = \fgets($socket);
+        if ($line === false) {
+            throw new \RuntimeException("port $this->port: no reply");
+        }
+        $rest = \substr($line, 1, -2);
+        return match ($line[0]) {
+            '+' => $rest,
+            '-' => throw new \RuntimeException($rest),
+            ':' => (int) $rest,
+            '$' => $rest === '-1' ? null : \substr(\stream_get_contents($socket, (int) $rest + 2), 0, -2),
+            '*' => \array_map(fn (): mixed => $this->read($socket), $rest === '0' ? [] : \range(1, (int) $rest)),
+        };
+    }
+
+    public function __destruct()
+    {
+        $this->end();
+    }
+}

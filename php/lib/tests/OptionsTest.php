@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Redlock\Client;
+use Redlock\Exception\InvalidOptionException;
+
+/** Refusals; no node is asked for any of them. */
+final class OptionsTest extends TestCase
+{
+    private const NODE = 'redis://127.0.0.1:1';
+
+    private function assertRefused(string $class, string $pattern, \Closure $call): void
+    {
+        try {
+            $call();
+        } catch (\Throwable $e) {
+            $this->assertInstanceOf($class, $e);
+            $this->assertMatchesRegularExpression($pattern, $e->getMessage());
+            return;
+        }
+        $this->fail('nothing was refused');
+    }
+
+    public function testNamedOptionsAreCamelCase(): void
+    {
+        $client = Client::connect(self::NODE, ttlMs: 2000, retryJitter: 0.5, renew: true, keyPrefix: 'p:');
+        $this->assertSame(['2000', '0.5', 'true', 'p:'], \array_map($client->option(...), ['ttl_ms', 'retry_jitter', 'renew', 'key_prefix']));
+    }
+
+    public function testArraysHaveTheNamesOfTheTable(): void
+    {
+        $client = Client::fromArray(['nodes' => [self::NODE, 'redis://127.0.0.1:2'], 'ttl_ms' => '2500', 'drift_factor' => 0.02]);
+        $this->assertSame('2500', $client->option('ttl_ms'));
+        $this->assertCount(2, $client->describe()['nodes']);
+    }
+
+    public function testEveryOptionOfTheTableIsANamedArgument(): void
+    {
+        for ($i = 0; ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {
+            if ($name === 'nodes') {
+                continue;
+            }
+            $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
+            $default = \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT);
+            $this->assertSame($default === '1.0' ? '1' : $default, Client::connect(self::NODE, ...[$camel => $default])->option($name), $name);
+        }
+    }
+
+    public function testUnknownOptionsNameTheNearest(): void
+    {
+        $this->assertRefused(InvalidOptionException::class, '/"retryDelay"; did you mean retryDelayMs\?/', static fn () => Client::connect(self::NODE, retryDelay: 1));
+        $this->assertRefused(InvalidOptionException::class, '/"ttl_ms"; did you mean ttlMs\?/', static fn () => Client::connect(self::NODE, ttl_ms: 1));
+        $this->assertRefused(InvalidOptionException::class, '/ttl_m.*ttl_ms/', static fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_m' => 1]));
+        $this->assertRefused(\ArgumentCountError::class, '/named arguments/', static fn () => Client::connect(self::NODE, null, null, 5));
+    }
+
+    public function testValuesAreRefusedWithNameValueAndRange(): void
+    {
+        $this->assertRefused(InvalidOptionException::class, '/ttl_ms.*"0".*20 to/', static fn () => Client::connect(self::NODE, ttlMs: 0));
+        $this->assertRefused(InvalidOptionException::class, '/ttl_ms.*"ten"/', static fn () => Client::connect(self::NODE, ttlMs: 'ten'));
+        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, array given/', static fn () => Client::connect(self::NODE, ttlMs: []));
+        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, bool given/', static fn () => Client::connect(self::NODE, ttlMs: true));
+        $this->assertRefused(\TypeError::class, '/option renew must be of type bool, int given/', static fn () => Client::connect(self::NODE, renew: 1));
+        $this->assertRefused(\ValueError::class, '/null bytes/', static fn () => Client::connect(self::NODE, keyPrefix: "a\0b"));
+        $this->assertRefused(\TypeError::class, '/nodes must be a list of strings, int given/', static fn () => Client::connect([1]));
+    }
+
+    public function testNodesAreChecked(): void
+    {
+        $this->assertRefused(InvalidOptionException::class, '/./', static fn () => Client::connect('http://127.0.0.1'));
+        $this->assertRefused(InvalidOptionException::class, '/./', static fn () => Client::connect(self::NODE . ',' . self::NODE));
+    }
+
+    public function testWithoutNodesTheErrorNamesAllThreePlaces(): void
+    {
+        $kept = \getenv('REDLOCK_NODES');
+        \putenv('REDLOCK_NODES');
+        try {
+            $this->assertRefused(InvalidOptionException::class, '/\$nodes.*redlock\.nodes.*REDLOCK_NODES/', static fn () => Client::connect());
+            \putenv('REDLOCK_NODES=redis://127.0.0.1:7');
+            $this->assertStringContainsString(':7', \json_encode(Client::connect()->describe()));
+            \ini_set('redlock.nodes', 'redis://127.0.0.1:8');
+            $this->assertStringContainsString(':8', \json_encode(Client::connect()->describe()));
+        } finally {
+            \ini_restore('redlock.nodes');
+            \putenv($kept === false ? 'REDLOCK_NODES' : "REDLOCK_NODES=$kept");
+        }
+    }
+
+    public function testArgumentsOfLocks(): void
+    {
+        $client = Client::connect(self::NODE);
+        $lock = $client->lock('x');
+        $this->assertRefused(\ValueError::class, '/\$waitMs.*-5 given/', static fn () => $lock->acquire(-5));
+        $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', static fn () => $lock->extend(0));
+        $this->assertRefused(InvalidOptionException::class, '/resource/', static fn () => $client->lock(''));
+        $this->assertRefused(InvalidOptionException::class, '/key_prefix is an option of the client/', static fn () => $client->lock('x', keyPrefix: 'y'));
+    }
+
+    public function testPasswordsAreShownNowhere(): void
+    {
+        $client = Client::connect('redis://me:secret@127.0.0.1:1');
+        $this->assertStringNotContainsString('secret', $client->option('nodes') . \json_encode($client->describe()));
+        \ob_start();
+        \phpinfo(\INFO_MODULES);
+        $this->assertStringNotContainsString('secret', \ob_get_clean());
+        try {
+            Client::connect('redis://me:secret@127.0.0.1:1', ttlMs: 0);
+        } catch (InvalidOptionException $e) {
+            $this->assertStringNotContainsString('secret', \print_r($e->getTrace(), true) . $e->getMessage());
+        }
+    }
+}

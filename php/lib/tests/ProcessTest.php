@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Exception\ForkedException;
+
+/** Signals, fork and exit. */
+final class ProcessTest extends NodesTestCase
+{
+    public function testASignalHandlerRunsWhileWaiting(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('signal');
+        $holder->acquire();
+        $handled = 0;
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, static function () use (&$handled, $holder): void {
+            $handled++;
+            $holder->release();
+        });
+        \pcntl_alarm(1);
+        $client->lock('signal')->acquire(waitMs: 8000);
+        $this->assertSame(1, $handled);
+    }
+
+    public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('signal');
+        $holder->acquire();
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, static fn () => throw new \DomainException('interrupted'));
+        \pcntl_alarm(1);
+        $begun = \hrtime(true);
+        try {
+            $client->lock('signal')->acquire(waitMs: -1);
+            $this->fail('nothing interrupted');
+        } catch (\DomainException) {
+            $this->assertLessThan(6e9, \hrtime(true) - $begun);
+        }
+        $holder->release();
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAChildHoldsNothingOfItsParent(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('parent');
+        $lock->acquire();
+        $seen = $this->inChild(static function () use ($client, $lock): string {
+            $seen = $lock->isHeld() ? 'held ' : '';
+            try {
+                $lock->release();
+                $seen .= 'released ';
+            } catch (ForkedException) {
+                $seen .= 'forked ';
+            }
+            $mine = $client->lock('child');
+            $seen .= $mine->tryAcquire() ? 'acquired ' : '';
+            $seen .= $client->lock('parent')->tryAcquire() ? 'stole' : 'refused';
+            unset($lock, $mine);
+            return $seen;
+        });
+        $this->assertSame('forked acquired refused', $seen);
+        $this->assertTrue($lock->isHeld());
+        $lock->extend();
+        $lock->release();
+    }
+
+    /** @dataProvider endings */
+    public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending): void
+    {
+        $script = '$c = Redlock\Client::connect($argv[1]); $l = $c->lock("exit"); $l->acquire(); echo $l->token(); ' . $ending;
+        $output = $this->php($script, self::cluster()->urls());
+        $this->assertMatchesRegularExpression('/^[0-9a-f]{40}/', $output);
+        $this->assertNothingIsLeft();
+    }
+
+    public static function endings(): array
+    {
+        return [
+            'end of script' => [''],
+            'exit' => ['exit(3);'],
+            'uncaught exception' => ['throw new Exception("e");'],
+            'fatal error' => ['undefined_function();'],
+            'out of memory' => ['ini_set("memory_limit", "8M"); $x = str_repeat("x", 100000000);'],
+            'in a function' => ['function f($l) { exit; } f($l);'],
+        ];
+    }
+
+    public function testOpcacheWithJit(): void
+    {
+        $script = '$c = Redlock\Client::connect($argv[1]); for ($i = 0; $i < 300; $i++) { $c->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); } echo "fine";';
+        $jit = ['-d', 'opcache.enable_cli=1', '-d', 'opcache.jit=tracing', '-d', 'opcache.jit_buffer_size=32M', '-d', 'opcache.jit_hot_func=2', '-d', 'opcache.jit_hot_loop=2'];
+        $this->assertSame('fine', $this->php($script, self::cluster()->urls(), $jit));
+    }
+
+    /** @param list<string> $options */
+    private function php(string $script, string $argument, array $options = []): string
+    {
+        $bootstrap = \var_export(__DIR__ . '/bootstrap.php', true);
+        $command = [\PHP_BINARY, '-d', 'display_errors=stderr', ...$this->extensionOption(), ...$options, '-r', "require $bootstrap; $script", $argument];
+        $process = \proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']], $pipes);
+        $output = \stream_get_contents($pipes[1]);
+        \proc_close($process);
+        return $output;
+    }
+
+    /** @return list<string> how this process was given the extension */
+    private function extensionOption(): array
+    {
+        $path = \getenv('REDLOCK_PHP_EXTENSION');
+        return $path === false ? [] : ['-d', "extension=$path"];
+    }
+}

@@ -1,0 +1,182 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Exception\BusyException;
+use Redlock\Exception\CancelledException;
+use Redlock\Lock;
+use Swoole\Coroutine;
+
+final class SwooleTest extends NodesTestCase
+{
+    protected function setUp(): void
+    {
+        if (!\extension_loaded('swoole')) {
+            $this->markTestSkipped('the extension swoole is not installed');
+        }
+        parent::setUp();
+    }
+
+    private function inCoroutine(\Closure $body): void
+    {
+        $failure = null;
+        Coroutine\run(static function () use ($body, &$failure): void {
+            try {
+                $body();
+            } catch (\Throwable $failure) {
+            }
+        });
+        $failure === null || throw $failure;
+    }
+
+    public function testManyCoroutinesShareOneConnectionPerNode(): void
+    {
+        $client = $this->client();
+        $held = 0;
+        $this->inCoroutine(static function () use ($client, &$held): void {
+            for ($i = 0; $i < 200; $i++) {
+                Coroutine::create(static fn () => $client->lock("resource:$i")->run(static function (Lock $lock) use (&$held): void {
+                    $held += (int) $lock->isHeld();
+                }));
+            }
+        });
+        $this->assertSame(200, $held);
+        $this->assertSame(5, self::cluster()->connections($this->uniqueName()));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testOneAtATimeAndTheWorkerGoesOn(): void
+    {
+        $client = $this->client(retryDelayMs: 5);
+        $inside = $most = $ticks = $done = 0;
+        $this->inCoroutine(static function () use ($client, &$inside, &$most, &$ticks, &$done): void {
+            for ($i = 0; $i < 20; $i++) {
+                Coroutine::create(static function () use ($client, &$inside, &$most, &$done): void {
+                    $client->lock('one')->run(static function () use (&$inside, &$most): void {
+                        $most = \max($most, ++$inside);
+                        Coroutine::sleep(0.002);
+                        $inside--;
+                    });
+                    $done++;
+                });
+            }
+            while ($done < 20) {
+                Coroutine::sleep(0.001);
+                $ticks++;
+            }
+        });
+        $this->assertSame(1, $most);
+        $this->assertGreaterThan(10, $ticks);
+    }
+
+    public function testBusyIsNotCancelled(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('busy');
+        $holder->acquire();
+        $this->expectException(BusyException::class);
+        $this->inCoroutine(static fn () => $client->lock('busy')->acquire(50));
+    }
+
+    /** @dataProvider cancels */
+    public function testCancelAtAcquireLeavesNoKey(bool $throw): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('cancelled');
+        $holder->acquire();
+        $seen = null;
+        $this->inCoroutine(static function () use ($client, &$seen, $throw): void {
+            $cid = Coroutine::create(static function () use ($client, &$seen): void {
+                try {
+                    $client->lock('cancelled')->acquire(-1);
+                } catch (\Throwable $seen) {
+                }
+            });
+            Coroutine::sleep(0.02);
+            Coroutine::cancel($cid, $throw);
+        });
+        $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class, $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
+        $holder->release();
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
+    public function testCancelInTheBodyReleases(bool $throw): void
+    {
+        $client = $this->client();
+        $this->inCoroutine(static function () use ($client, $throw): void {
+            $cid = Coroutine::create(static function () use ($client): void {
+                try {
+                    $client->lock('body')->run(static fn () => Coroutine::sleep(30));
+                } catch (Coroutine\CanceledException) {
+                }
+            });
+            Coroutine::sleep(0.05);
+            Coroutine::cancel($cid, $throw);
+        });
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
+    public function testCancelAtReleaseStillReleases(bool $throw): void
+    {
+        $client = $this->client(nodeTimeoutMs: 2000);
+        $nodes = self::cluster()->nodes;
+        $this->inCoroutine(static function () use ($client, $nodes, $throw): void {
+            $lock = $client->lock('release');
+            $lock->acquire();
+            \array_map(static fn (Node $node) => $node->stop(), \array_slice($nodes, 0, 3));
+            $cid = Coroutine::create(static function () use ($lock): void {
+                try {
+                    $lock->release();
+                } catch (Coroutine\CanceledException) {
+                }
+            });
+            Coroutine::cancel($cid, $throw);
+            \array_map(static fn (Node $node) => $node->cont(), $nodes);
+        });
+        $this->assertNothingIsLeft();
+    }
+
+    public static function cancels(): array
+    {
+        return ['plain' => [false], 'with an exception' => [true]];
+    }
+
+    public function testExitInABodyReleases(): void
+    {
+        $client = $this->client();
+        $this->inCoroutine(static function () use ($client): void {
+            Coroutine::create(static function () use ($client): void {
+                try {
+                    $client->lock('exit')->run(static fn () => throw new \Swoole\ExitException('exit'));
+                } catch (\Swoole\ExitException) {
+                }
+            });
+        });
+        $this->assertNothingIsLeft();
+    }
+
+    public function testADeadlockedCoroutineThatIsDestroyedReleases(): void
+    {
+        $client = $this->client();
+        $this->inCoroutine(static function () use ($client): void {
+            $lock = $client->lock('forgotten');
+            $lock->acquire();
+            unset($lock); /* the destructor never suspends */
+        });
+        $this->assertNothingIsLeft();
+    }
+
+    public function testBlockingAndCoroutineCallsOnOneClient(): void
+    {
+        $client = $this->client();
+        $client->lock('a')->run(static fn () => null);
+        $this->inCoroutine(static fn () => $client->lock('a')->run(static fn () => null));
+        $client->lock('a')->run(static fn () => null);
+        $this->inCoroutine(static fn () => $client->lock('a')->run(static fn () => null));
+        $this->assertNothingIsLeft();
+    }
+}

@@ -1,0 +1,201 @@
+<?php
+
+/**
+ * What the extension defines, for editors and analysers; a test compares it with the extension itself.
+ * Programs use the package libredlock/redlock (Redlock\Client, Redlock\Lock), which stands on these classes.
+ */
+
+namespace {
+    /** The version of the library, "MAJOR.MINOR.PATCH". */
+    function redlock_version(): string {}
+
+    /** "OK", "BUSY", ...; "UNKNOWN" for another number. */
+    function redlock_status_name(int $status): string {}
+
+    /** One sentence for people. */
+    function redlock_status_text(int $status): string {}
+
+    /** 1 if the status has the trait (REDLOCK_IS_ERROR, ...), else 0. */
+    function redlock_status_is(int $status, int $trait): int {}
+
+    /** Field REDLOCK_OPTION_... of option number $index; null past the end. */
+    function redlock_option_at(int $index, int $field): ?string {}
+}
+
+namespace Redlock\Native {
+    /** A client of this process: objects with the same nodes and options share it, also over requests. */
+    final class Client
+    {
+        /**
+         * @param ?string $nodes URLs separated by commas; null: redlock.nodes of php.ini, else REDLOCK_NODES
+         * @param array<string, bool|int|float|string> $options by the names of the option table
+         */
+        public function __construct(#[\SensitiveParameter] ?string $nodes, array $options) {}
+
+        /** The same number means the same native client. */
+        public function id(): int {}
+
+        /** Readable when process() has something to do. */
+        public function fd(): int {}
+
+        /** Does what is due, without blocking. */
+        public function process(): void {}
+
+        /** The tag of the next lock whose operation ended or that was lost. */
+        public function next(): ?int {}
+
+        /** Leaves cleanly: releases what is held, within $limitMs (-1: exit_drain_ms). False if a node did not answer. */
+        public function drain(int $limitMs): bool {}
+
+        /** The next event as JSON. */
+        public function event(): ?string {}
+
+        /** Options, nodes and counters as JSON. */
+        public function describe(): string {}
+
+        /** The value of an option as text, passwords as ***. */
+        public function get(string $name): string {}
+    }
+
+    /** One holder's handle on one resource. */
+    final class Lock
+    {
+        /** @param array<string, bool|int|float|string> $options by the names of the option table */
+        public function __construct(Client $client, string $resource, array $options) {}
+
+        /** The value of an option for this lock. */
+        public function get(string $name): string {}
+
+        /** Sets an option of this lock; the value as text. */
+        public function set(string $name, string $value): void {}
+
+        /** The number that Client::next() gives for this lock. */
+        public function setTag(int $tag): void {}
+
+        /** start() and wait() in one call. */
+        public function run(int $operation, int $arg, int $sliceMs): int {}
+
+        /** Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE or _INSPECT; REDLOCK_OK or why not. */
+        public function start(int $operation, int $arg): int {}
+
+        /** The result of the last operation, REDLOCK_PENDING while it runs. */
+        public function status(): int {}
+
+        /** Waits for the operation; REDLOCK_PENDING when $limitMs (-1: none) has passed or a signal came. */
+        public function wait(int $limitMs): int {}
+
+        /** Gives up the operation in flight. */
+        public function cancel(): void {}
+
+        /** Gives up the operation in flight and what is held, without waiting for answers. */
+        public function abandon(): void {}
+
+        /** REDLOCK_STATE_... */
+        public function state(): int {}
+
+        /** How much longer the lock is held without an extension. */
+        public function validityMs(): int {}
+
+        /** The token as 40 hexadecimal digits, "" before the first acquisition. */
+        public function token(): string {}
+
+        /** Takes over a token that was detached elsewhere; a status. */
+        public function adopt(string $token): int {}
+
+        /** Hands the lock over: nothing is deleted for its token any more; a status. */
+        public function detach(): int {}
+
+        /** @return array<string, array{status: int, words: string, ttl_ms: string, token: string}> by node */
+        public function answers(): array {}
+
+        /** The last operation in one line. */
+        public function message(): string {}
+
+        /** Throws the exception of this status, with message and votes. */
+        public function fail(int $status): void {}
+    }
+}
+
+namespace Redlock\Exception {
+    interface RedlockThrowable extends \Throwable {}
+
+    class RedlockException extends \RuntimeException implements RedlockThrowable
+    {
+        /** REDLOCK_BUSY, ... */
+        public int $status = REDLOCK_INTERNAL;
+        public string $resource = '';
+        /** @var array<string, string> what every node answered, by its name */
+        public array $votes = [];
+    }
+
+    class BusyException extends RedlockException
+    {
+        public int $status = REDLOCK_BUSY;
+    }
+
+    class NoQuorumException extends RedlockException
+    {
+        public int $status = REDLOCK_NO_QUORUM;
+    }
+
+    class TimedOutException extends RedlockException
+    {
+        public int $status = REDLOCK_TIMED_OUT;
+    }
+
+    class CancelledException extends RedlockException
+    {
+        public int $status = REDLOCK_CANCELLED;
+    }
+
+    class LostException extends RedlockException
+    {
+        public int $status = REDLOCK_LOST;
+        /** What the body of run() returned. */
+        public mixed $result = null;
+    }
+
+    class NotHeldException extends RedlockException
+    {
+        public int $status = REDLOCK_NOT_HELD;
+    }
+
+    class LimitException extends RedlockException
+    {
+        public int $status = REDLOCK_LIMIT;
+    }
+
+    class ForkedException extends RedlockException
+    {
+        public int $status = REDLOCK_FORKED;
+    }
+
+    class InFlightException extends RedlockException
+    {
+        public int $status = REDLOCK_IN_FLIGHT;
+    }
+
+    class RefusedConfigException extends RedlockException
+    {
+        public int $status = REDLOCK_REFUSED_CONFIG;
+    }
+
+    class NoMemoryException extends RedlockException
+    {
+        public int $status = REDLOCK_NO_MEMORY;
+    }
+
+    class InternalException extends RedlockException
+    {
+        public int $status = REDLOCK_INTERNAL;
+    }
+
+    /** A wrong option, value or argument: the program or its configuration has to change. */
+    class InvalidOptionException extends \ValueError implements RedlockThrowable
+    {
+        public int $status = REDLOCK_INVALID;
+        public string $resource = '';
+        /** @var array<string, string> */
+        public array $votes = [];
+    }
+}

@@ -1,0 +1,112 @@
+/* Exceptions, built from the list of statuses: NO_QUORUM becomes Redlock\Exception\NoQuorumException. */
+#include "redlock_native.h"
+
+#include "ext/spl/spl_exceptions.h"
+#include "zend_exceptions.h"
+#include "zend_interfaces.h"
+
+#define STATUS_COUNT_MAX 64
+#define NAMESPACE "Redlock\\Exception\\"
+
+static zend_class_entry *throwable_ce;
+static zend_class_entry *base_ce;
+static zend_class_entry *status_ces[STATUS_COUNT_MAX];
+
+static void declare(zend_class_entry *ce, const char *name, zval *initial, uint32_t type_mask)
+{
+  zend_string *key = zend_string_init_interned(name, strlen(name), 1);
+  zend_declare_typed_property(ce, key, initial, ZEND_ACC_PUBLIC, NULL, (zend_type)ZEND_TYPE_INIT_MASK(type_mask));
+  zend_string_release(key);
+}
+
+static void declare_facts(zend_class_entry *ce, int status)
+{
+  zval initial;
+  ZVAL_LONG(&initial, status);
+  declare(ce, "status", &initial, MAY_BE_LONG);
+  ZVAL_EMPTY_STRING(&initial);
+  declare(ce, "resource", &initial, MAY_BE_STRING);
+  ZVAL_EMPTY_ARRAY(&initial);
+  declare(ce, "votes", &initial, MAY_BE_ARRAY);
+}
+
+/* "NO_QUORUM" -> "Redlock\Exception\NoQuorumException" */
+static void class_name(char *out, size_t size, const char *status_name)
+{
+  size_t n = strlen(NAMESPACE);
+  memcpy(out, NAMESPACE, n);
+  for (int upper = 1; *status_name && n + 1 < size; status_name++) {
+    if (*status_name == '_') {
+      upper = 1;
+      continue;
+    }
+    out[n++] = upper ? *status_name : (char)(*status_name - 'A' + 'a');
+    upper = 0;
+  }
+  snprintf(out + n, size - n, "Exception");
+}
+
+static zend_class_entry *register_class(const char *name, zend_class_entry *parent)
+{
+  zend_class_entry ce;
+  INIT_CLASS_ENTRY_EX(ce, name, strlen(name), NULL);
+  return zend_register_internal_class_ex(&ce, parent);
+}
+
+/* A program error, as ValueError is for PHP's own functions. */
+static void register_invalid_option(void)
+{
+  zend_class_entry *ce = register_class(NAMESPACE "InvalidOptionException", zend_ce_value_error);
+  zend_class_implements(ce, 1, throwable_ce);
+  declare_facts(ce, REDLOCK_INVALID);
+  status_ces[REDLOCK_INVALID] = ce;
+}
+
+int redlock_php_register_exceptions(void)
+{
+  zend_class_entry ce;
+  zval null;
+  INIT_CLASS_ENTRY(ce, NAMESPACE "RedlockThrowable", NULL);
+  throwable_ce = zend_register_internal_interface(&ce);
+  zend_class_implements(throwable_ce, 1, zend_ce_throwable);
+
+  base_ce = register_class(NAMESPACE "RedlockException", spl_ce_RuntimeException);
+  zend_class_implements(base_ce, 1, throwable_ce);
+  declare_facts(base_ce, REDLOCK_INTERNAL);
+
+  for (int status = 0; status < STATUS_COUNT_MAX && strcmp(redlock_status_name(status), "UNKNOWN") != 0; status++) {
+    char name[128];
+    if (!redlock_status_is(status, REDLOCK_IS_ERROR) || status == REDLOCK_UNREACHABLE) /* only ever a node's answer */
+      continue;
+    if (status == REDLOCK_INVALID) {
+      register_invalid_option();
+      continue;
+    }
+    class_name(name, sizeof name, redlock_status_name(status));
+    status_ces[status] = register_class(name, base_ce);
+    zval initial;
+    ZVAL_LONG(&initial, status);
+    declare(status_ces[status], "status", &initial, MAY_BE_LONG);
+  }
+  ZVAL_NULL(&null);
+  declare(status_ces[REDLOCK_LOST], "result", &null, MAY_BE_ANY);
+  return SUCCESS;
+}
+
+void redlock_php_throw(int status, zend_string *message, zend_string *resource, HashTable *votes)
+{
+  zend_class_entry *ce = status >= 0 && status < STATUS_COUNT_MAX ? status_ces[status] : NULL;
+  zend_object *thrown;
+  if (!ce)
+    ce = base_ce;
+  thrown = zend_throw_exception(ce, ZSTR_VAL(message), status);
+  zend_update_property_long(ce, thrown, ZEND_STRL("status"), status);
+  if (resource)
+    zend_update_property_str(ce, thrown, ZEND_STRL("resource"), resource);
+  if (votes) {
+    zval value;
+    ZVAL_ARR(&value, votes);
+    zend_update_property(ce, thrown, ZEND_STRL("votes"), &value);
+    zval_ptr_dtor(&value);
+  }
+}

@@ -1,0 +1,63 @@
+--TEST--
+Acquire, extend, release, hand over and inspect on real nodes; nothing grows over many cycles
+--EXTENSIONS--
+redlock
+--SKIPIF--
+<?php if (!getenv('REDLOCK_NODES')) die('skip REDLOCK_NODES names no nodes'); ?>
+--FILE--
+<?php
+use Redlock\Native\{Client, Lock};
+$client = new Client(null, []);
+$lock = new Lock($client, "phpt\0cycle", ['ttl_ms' => 5000]);
+echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 4000 ? 'valid' : 'short', "\n";
+$other = new Lock($client, "phpt\0cycle", []);
+echo redlock_status_name($other->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $other->message() !== '' ? 'says why' : '', "\n";
+echo redlock_status_name($other->run(REDLOCK_INSPECT, 0, 5000)), "\n";
+echo redlock_status_name($lock->run(REDLOCK_EXTEND, 9000, 5000)), ' ', $lock->validityMs() > 8000 ? 'longer' : 'not', "\n";
+$token = $lock->token();
+echo redlock_status_name($lock->detach()), ' ', $lock->state(), "\n";
+echo redlock_status_name($other->adopt($token)), ' ', $other->state(), "\n";
+echo redlock_status_name($other->run(REDLOCK_RELEASE, 0, 5000)), "\n";
+$other->setTag(7);
+$client->process();
+while ($client->next() !== null);
+echo redlock_status_name($other->start(REDLOCK_ACQUIRE, 0)), ' ', redlock_status_name($other->status()), "\n";
+$stream = fopen('php://fd/' . $client->fd(), 'r');
+do {
+    $read = [$stream];
+    $none = null;
+    stream_select($read, $none, $none, 5);
+    $client->process();
+} while (($tag = $client->next()) !== 7);
+echo $tag, ' ', redlock_status_name($other->status()), "\n";
+$other->abandon();
+echo $other->state(), "\n";
+
+$cycles = getenv('USE_ZEND_ALLOC') === '0' ? 200 : 20000;
+$memory = memory_get_usage();
+for ($i = 0; $i < $cycles; $i++) {
+    $x = new Lock($client, 'k', []);
+    $x->run(REDLOCK_ACQUIRE, 0, 5000);
+    $x->run(REDLOCK_RELEASE, 0, 5000);
+    $x->message();
+    $x->answers();
+    try {
+        $x->fail(REDLOCK_BUSY);
+    } catch (Exception) {
+    }
+}
+unset($x);
+echo memory_get_usage() - $memory < 2000 ? 'no growth' : 'grows by ' . (memory_get_usage() - $memory), "\n";
+?>
+--EXPECT--
+OK 1 40 valid
+BUSY says why
+BUSY
+OK longer
+OK 0
+OK 3
+OK
+OK PENDING
+7 OK
+0
+no growth
