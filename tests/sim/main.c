@@ -102,7 +102,8 @@ static int hunt_or_run(const struct request *request)
   }
   if (!world.violation[0])
     return 0;
-  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 " --trace\n", world.seed, world.violation, world.seed);
+  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 " --trace\n", world.seed, world.violation,
+         world.seed);
   return 1;
 }
 

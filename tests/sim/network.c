@@ -108,7 +108,7 @@ struct connection *connection_of(struct world *world, uint32_t index, uint32_t s
   return connection->state != CONNECTION_FREE && connection->serial == serial ? connection : NULL;
 }
 
-/* Once nobody can say or read anything on it any more. What a stopped server has in its buffer it will still execute. */
+/* Once nobody can say or read anything on it any more. What a stopped server has in its buffer it still executes. */
 static void give_back(struct world *world, struct connection *connection)
 {
   struct node *node = &world->nodes[connection->node];
@@ -170,7 +170,8 @@ static void end_for_client(struct world *world, struct connection *connection, i
 static void drop(struct world *world, struct connection *connection)
 {
   int64_t silence = random_in(&world->random, 0, 2) ? usual_delay(world) : random_in(&world->random, 0, 3000) * MS;
-  TRACE(world, "network   #%u drops, process %d to node %d", connection->serial, connection->process->index, connection->node);
+  TRACE(world, "network   #%u drops, process %d to node %d", connection->serial, connection->process->index,
+        connection->node);
   connection->dropped = 1;
   connection->reset = (int)random_in(&world->random, 0, 1);
   connection->cut_down = (int)random_in(&world->random, 0, 1);
@@ -404,7 +405,8 @@ static ssize_t sim_write(struct rl_link *link, const char *data, size_t size)
   size = room(world, connection, size);
   if (!size)
     return -EAGAIN;
-  TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size, connection->node);
+  TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size,
+        connection->node);
   if (!connection->dropped && connection->server_open)
     transfer(world, connection, EVENT_UP, data, size, process->lag);
   process_lag(process);

@@ -56,7 +56,6 @@ static void plan_action(struct slot *slot, int64_t delay)
 {
   struct world *world = slot->process->world;
   slot->action_due = 0;
-  slot->action_at = world->now + delay;
   world_plan(world, delay, EVENT_ACTION, (uint32_t)slot->index, ++slot->action_serial);
 }
 
@@ -82,12 +81,12 @@ static int64_t think_time(struct slot *slot)
   return random_in(&world->random, 0, 9) ? random_in(&world->random, 0, 3 * MS) : random_in(&world->random, 0, 80 * MS);
 }
 
-/* A lock that was just granted must have min_validity left, unless the process lost time meanwhile. */
+/* A lock that was just granted must have min_validity left, unless the process lost time between that and this look. */
 static void check_grant(struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t validity_ms = redlock_lock_validity_ms(slot->lock), wanted_ms = slot->ttl_ms / 10;
-  if (!slot->disturbed && validity_ms + 1 < (wanted_ms > 5 ? wanted_ms : 5))
+  if (!slot->process->lagged && validity_ms + 1 < (wanted_ms > 5 ? wanted_ms : 5))
     world_violation(world, "lock %d was granted with %" PRId64 " ms left", slot->index, validity_ms);
 }
 
@@ -112,6 +111,21 @@ static void check_deadline(struct slot *slot)
                     slot->index, (world->now - slot->must_end_by) / MS);
 }
 
+/* Texts must be right in every state; what they say is for people. */
+static void read_texts(struct process *process)
+{
+  char text[256];
+  for (int i = 0; i < process->slot_count; i++) {
+    redlock_lock_message(process->slots[i].lock, text, sizeof text);
+    for (int node = 0; node < process->world->node_count; node++) {
+      redlock_lock_vote(process->slots[i].lock, node);
+      redlock_lock_answer(process->slots[i].lock, node, REDLOCK_ANSWER_WORDS, text, sizeof text);
+    }
+  }
+  redlock_client_describe(process->client, text, sizeof text);
+  redlock_client_event(process->client, text, sizeof text);
+}
+
 /* What the program sees when it looks at its locks. */
 static void look(struct process *process)
 {
@@ -127,6 +141,8 @@ static void look(struct process *process)
       operation_ended(slot, status);
     check_deadline(slot);
   }
+  if (random_hits(&process->world->random, 2000))
+    read_texts(process);
   process->looking = 0;
 }
 
@@ -168,6 +184,7 @@ static void settle(struct process *process)
   check_progress(process);
   if (lag) {
     process_sleep(process, lag);
+    process->lagged = 1;
     return;
   }
   look(process);
@@ -212,11 +229,11 @@ static void wake(struct process *process)
   process->woke_at = world->now;
   for (int i = 0; i < process->slot_count; i++) {
     struct slot *slot = &process->slots[i];
-    slot->disturbed = 1;
     if (slot->must_end_by != RL_NEVER)
       slot->must_end_by += world->now - process->slept_at;
   }
   look(process);
+  process->lagged = 0;
   if (random_in(&world->random, 0, 1))
     step(process);
   network_report_all(process);
@@ -275,16 +292,17 @@ static void start(struct slot *slot, int operation, int64_t argument, int64_t li
   struct world *world = slot->process->world;
   int64_t slack_ms = limit_ms ? 10 : world->node_timeout_ms + world->connect_timeout_ms + 10;
   int status = redlock_lock_start(slot->lock, operation, argument);
-  TRACE(world, "process %d lock %d: starts operation %d (%" PRId64 "): %s", slot->process->index, slot->index, operation,
-        argument, redlock_status_name(status));
+  TRACE(world, "process %d lock %d: starts operation %d (%" PRId64 "): %s", slot->process->index, slot->index,
+        operation, argument, redlock_status_name(status));
   expect(slot, "start", status, allowed);
-  slot->disturbed = 0;
   if (status != REDLOCK_OK) {
     plan_action(slot, think_time(slot));
     return;
   }
   slot->operation = operation;
-  slot->must_end_by = limit_ms < 0 ? RL_NEVER : world->now + slot->process->lag + (limit_ms + slack_ms) * MS * 101 / 100;
+  slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * 101 / 100;
+  if (limit_ms < 0)
+    slot->must_end_by = RL_NEVER;
 }
 
 static void acquire(struct slot *slot)
@@ -507,7 +525,7 @@ void process_start(struct world *world, int index)
   struct rl_env env = {&sim_platform, &sim_link_ops, process, 1};
   process->world = world;
   process->index = index;
-  process->muted = process->asleep = 0;
+  process->muted = process->asleep = process->lagged = 0;
   process->lag = 0;
   process->wake_at = -1;
   process->random = random_next(&world->random);
@@ -527,27 +545,38 @@ void process_start(struct world *world, int index)
   step(process);
 }
 
-static void leave(struct process *process)
+static void free_locks(struct process *process)
 {
   for (int i = 0; i < process->slot_count; i++) {
-    oracle_give_up(&process->slots[i]);
     redlock_lock_free(process->slots[i].lock);
     process->slots[i].lock = NULL;
     process->slots[i].operation = 0;
   }
-  redlock_client_free(process->client);
+}
+
+/* Locks and client may be freed in any order. */
+static void leave(struct process *process)
+{
+  int client_first = (int)random_in(&process->world->random, 0, 1);
+  for (int i = 0; i < process->slot_count; i++)
+    oracle_give_up(&process->slots[i]);
+  if (client_first)
+    redlock_client_free(process->client);
+  free_locks(process);
+  if (!client_first)
+    redlock_client_free(process->client);
   process->client = NULL;
   process->asleep = 0;
   process->lag = 0;
 }
 
-/* kill -9: nothing more is sent. Its kernel closes the connections. */
-void process_kill(struct process *process)
+/* It ends and another one takes its place. One that is killed sends nothing more; its kernel closes the connections. */
+void process_replace(struct process *process, int killed)
 {
   if (!process->client)
     return;
-  TRACE(process->world, "process %d is killed", process->index);
-  process->muted = 1;
+  TRACE(process->world, "process %d %s", process->index, killed ? "is killed" : "ends");
+  process->muted = killed;
   leave(process);
   process_start(process->world, process->index);
 }

@@ -1,5 +1,6 @@
-/* A model of one Redis server: it reads requests, keeps keys with an expiry on its own clock and runs the core's scripts
- * by their meaning. What it does not know is a violation, so that nothing is tested by accident of an error reply. */
+/* A model of one Redis server: it reads requests, keeps keys with an expiry on its own clock and runs the core's
+ * scripts by their meaning. What it does not know is a violation, so that nothing is tested by accident of an error
+ * reply. */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -62,7 +63,8 @@ static void reply_bulk(struct request *request, const char *bytes, size_t size)
 static int is(const struct request *request, int index, const char *word)
 {
   const struct argument *argument = &request->arguments[index];
-  return index < request->count && argument->size == strlen(word) && !strncasecmp(argument->bytes, word, argument->size);
+  size_t size = strlen(word);
+  return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
 }
 
 static int64_t number(const struct request *request, int index)
@@ -323,7 +325,8 @@ static void command_hello(struct request *request)
   if (!is(request, 1, "2"))
     world_violation(request->world, "HELLO for another protocol than 2");
   snprintf(text, sizeof text,
-           "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:%u\r\n"
+           "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n"
+           "$2\r\nid\r\n:%u\r\n"
            "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
            ++request->node->next_client_id);
   reply(request, text);
@@ -335,7 +338,8 @@ static void command_info(struct request *request)
   char text[512];
   int size = snprintf(text, sizeof text,
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%08x%08x%08x%08x%08x\r\n"
-                      "uptime_in_seconds:%" PRId64 "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
+                      "uptime_in_seconds:%" PRId64 "\r\n\r\n"
+                      "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
                       "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
                       node->old ? "5.0.14" : "7.0.15", (unsigned)request->world->seed, node->index, node->incarnation,
                       0u, 0u, (request->world->now - node->restarted_at) / (1000 * MS));
@@ -400,11 +404,11 @@ static const char *refusal(const struct request *request, const struct command *
   case NODE_ERROR_LOADING:
     return "-LOADING Redis is loading the dataset in memory\r\n";
   case NODE_ERROR_BUSY:
-    return "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n";
+    return "-BUSY Redis is busy running a script.\r\n";
   case NODE_ERROR_OOM: /* scripts without a shebang still run */
     return command->run == command_set ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : NULL;
   case NODE_ERROR_MISCONF:
-    return command->writes ? "-MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.\r\n" : NULL;
+    return command->writes ? "-MISCONF Redis is unable to persist to disk.\r\n" : NULL;
   default:
     return NULL;
   }

@@ -26,7 +26,7 @@ enum {
 
 struct world;
 
-/* ---- random.h ---- */
+/* ---- random numbers ---- */
 
 static inline uint64_t random_next(uint64_t *state)
 {
@@ -135,7 +135,14 @@ struct key {
   int process;
 };
 
-enum node_error { NODE_ERROR_NONE, NODE_ERROR_BUSY, NODE_ERROR_OOM, NODE_ERROR_MISCONF, NODE_ERROR_LOADING, NODE_ERRORS };
+enum node_error {
+  NODE_ERROR_NONE,
+  NODE_ERROR_BUSY,
+  NODE_ERROR_OOM,
+  NODE_ERROR_MISCONF,
+  NODE_ERROR_LOADING,
+  NODE_ERRORS
+};
 
 struct node {
   int index;
@@ -172,10 +179,8 @@ struct slot {
   int64_t ttl_ms;
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
-  int disturbed;           /* the process lost time meanwhile: min_validity can not be checked */
   int last_status;
   uint32_t action_serial;
-  int64_t action_at;
   int action_due;          /* it came while the process slept */
   int holding;             /* index in the resource's ring, -1 if none */
 };
@@ -188,6 +193,7 @@ struct process {
   int64_t clock_ppm;
   uint64_t random;
   int asleep;
+  int lagged;              /* it slept within a call, which has returned only now */
   uint32_t sleep_serial;
   int64_t slept_at, woke_at;
   int64_t wake_at;         /* planned EVENT_WAKE */
@@ -205,7 +211,7 @@ void process_end(struct process *process);
 void process_event(struct world *world, const struct event *event);
 void process_told(struct process *process, struct connection *connection, int what);
 void process_sleep(struct process *process, int64_t duration);
-void process_kill(struct process *process);
+void process_replace(struct process *process, int killed);
 void process_lag(struct process *process);
 void process_stop_work(struct process *process);
 int process_is_idle(const struct process *process);
@@ -253,7 +259,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
   uint32_t stall;          /* of one write: the socket takes only a part */
   uint32_t lag;            /* of one clock reading or write: the process loses the processor there */
   int64_t refuse;          /* of one connect */
-  uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, kill; /* weights of the nemesis */
+  uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replace; /* weights of the nemesis */
   int64_t nemesis_every;
   int64_t timer_late;
 };

@@ -110,7 +110,7 @@ static void choose_faults(struct world *world)
   faults->restart = PICK(world, 0, 0, 1);
   faults->script_flush = PICK(world, 0, 0, 1);
   faults->node_error = PICK(world, 0, 0, 1);
-  faults->kill = PICK(world, 0, 0, 1);
+  faults->replace = PICK(world, 0, 0, 1);
 }
 
 static void choose_sizes(struct world *world)
@@ -188,7 +188,8 @@ static void restart_node(struct world *world, struct node *node)
   int64_t duration = keeps ? random_in(&world->random, 1, 100) * MS : 2 * memory;
   if (node->asleep || node->down)
     return;
-  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS, keeps ? "with its data" : "empty");
+  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
+        keeps ? "with its data" : "empty");
   node->down = 1;
   node->scripts = 0;
   node->incarnation++;
@@ -211,7 +212,8 @@ static void break_node(struct world *world, struct node *node)
   node->error = (enum node_error)random_in(&world->random, 1, NODE_ERRORS - 1);
   node->error_until = world->now + random_in(&world->random, 1, world->ttl_ms) * MS;
   node->trouble_at = node->error_until;
-  TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error, (double)node->error_until / MS);
+  TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error,
+        (double)node->error_until / MS);
 }
 
 static void flush_scripts(struct world *world, struct node *node)
@@ -224,7 +226,7 @@ static void strike(struct world *world)
 {
   const struct faults *faults = &world->faults;
   const uint32_t weights[] = {faults->drop,        faults->node_pause,   faults->process_pause, faults->restart,
-                              faults->script_flush, faults->node_error, faults->kill};
+                              faults->script_flush, faults->node_error, faults->replace};
   struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
   struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
   int64_t total = 0, kind = 0;
@@ -254,7 +256,7 @@ static void strike(struct world *world)
     break_node(world, node);
     break;
   default:
-    process_kill(process);
+    process_replace(process, (int)random_in(&world->random, 0, 1));
   }
 }
 
