@@ -1,4 +1,5 @@
-/* Holds many renewed leases in one process for a time: what that costs, and whether all of them last. */
+/* Holds many renewed leases in one process for a time: what that costs, and whether all of them last. They are taken
+ * over some seconds, as in a living program; taken in one burst they would be renewed in a few large commands. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum { LEASES_MAX = 100000, STARTED_AT_ONCE = 64 };
 static redlock_client *client;
 static redlock_lock **locks;
 static int lease_count = 10000;
-static int64_t hold_ms = 30000;
+static int64_t spread_ms = 5000, hold_ms = 30000;
 
 static void start(int index) {
   locks[index] = subject_lock(client, (unsigned)index);
@@ -27,17 +28,21 @@ static void require_held(redlock_lock *lock) {
   die("not acquired: %s", message);
 }
 
+/* How many may have been started by now. */
+static int allowed(int64_t begin_ns, int held) {
+  int64_t by_now = spread_ms > 0 ? lease_count * (now_ns() - begin_ns) / (spread_ms * 1000000) : lease_count;
+  int64_t most = by_now < lease_count ? by_now : lease_count;
+  return most < held + STARTED_AT_ONCE ? (int)most : held + STARTED_AT_ONCE;
+}
+
 static void acquire_all(void) {
   struct pollfd wanted = {.fd = redlock_client_fd(client), .events = POLLIN};
-  int started = 0;
-  while (started < lease_count && started < STARTED_AT_ONCE) start(started++);
-  for (int held = 0; held < lease_count;) {
-    if (poll(&wanted, 1, 5000) == 0) die("nothing happened for 5 s");
+  int64_t begin_ns = now_ns();
+  for (int started = 0, held = 0; held < lease_count;) {
+    while (started < allowed(begin_ns, held)) start(started++);
+    poll(&wanted, 1, 1);
     redlock_client_process(client);
-    for (uint64_t tag; redlock_client_next(client, &tag) == 1; held++) {
-      require_held(locks[tag]);
-      if (started < lease_count) start(started++);
-    }
+    for (uint64_t tag; redlock_client_next(client, &tag) == 1; held++) require_held(locks[tag]);
   }
 }
 
@@ -57,6 +62,7 @@ static int count_lost(void) {
 static error_t parse_option(int key, char *text, struct argp_state *state) {
   switch (key) {
   case 'l': lease_count = (int)parse_number(state, "leases", text, 1, LEASES_MAX); return 0;
+  case 's': spread_ms = parse_number(state, "spread", text, 0, 3600000); return 0;
   case 'h': hold_ms = parse_number(state, "hold", text, 1, 3600000); return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = client; return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -66,6 +72,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
 int main(int argc, char **argv) {
   static const struct argp_option options[] = {
     {"leases", 'l', "N", 0, "how many (default 10000)", 0},
+    {"spread", 's', "MS", 0, "over how long they are taken (default 5000)", 0},
     {"hold", 'h', "MS", 0, "for how long (default 30000)", 0},
     {0},
   };

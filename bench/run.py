@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
@@ -24,6 +25,7 @@ FAULT_CYCLES = 25000
 LEASES = 10000
 LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
                  for arg in ("--set", pair)]
+WARM_CYCLES = 500  # the programs' default
 TOOL_CYCLES = (500, 2500)  # for callgrind and strace: the slope between them leaves starting and ending out
 
 Run = Dict[str, float]
@@ -80,19 +82,24 @@ class Programs:
 
 
 def output_of(command: List[str]) -> Run:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit("bench: %s ended with %d: %s" % (" ".join(command), done.returncode, done.stderr.strip()))
     return json.loads(done.stdout)
 
 
-def interleaved(rounds: int, commands: Dict[str, List[str]]) -> Dict[str, List[Run]]:
-    """Every command once a round, forwards and backwards in turns, so that a slow minute hits all of them."""
-    runs: Dict[str, List[Run]] = {name: [] for name in commands}
-    for number in range(rounds):
-        for name in list(commands)[:: 1 if number % 2 == 0 else -1]:
-            runs[name].append(output_of(commands[name]))
-    return runs
+def cpu_us_of(pid: int) -> float:
+    return int(Path("/proc/%d/schedstat" % pid).read_text().split()[0]) / 1e3
+
+
+def cpu_of_children_us() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e6
+
+
+def in_turns(names: Iterable[str], number: int) -> List[str]:
+    """Forwards and backwards in turns, so that a slow minute hits all of them."""
+    return list(names)[:: 1 if number % 2 == 0 else -1]
 
 
 def median(runs: List[Run], figure: str) -> float:
@@ -162,13 +169,27 @@ class Bench:
             for shape, goal in (("started", 0.75), ("threads", 0.6)):
                 row = self._row(runs, "%d %s, %s" % (IN_FLIGHT, shape, words), "cycles/s", shape, "cycles_per_s")
                 rows.append(row.judged(row.ratio, ">=", goal))
+                axis = "  CPU of program and nodes for a cycle"
+                rows.append(self._row(runs, axis, "us", shape, "cpu_us"))
         return rows
 
     def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str]) -> Dict[str, List[Run]]:
         args = ["--in-flight", str(in_flight), *mode, *self.time]
         commands = {name: self.programs.limit(name, *args) for name in ("hiredis", "raw")}
         commands.update((shape, self.programs.cycle("--shape", shape, *args)) for shape in shapes)
-        return interleaved(self.options.rounds, commands)
+        runs: Dict[str, List[Run]] = {name: [] for name in commands}
+        for number in range(self.options.rounds):
+            for name in in_turns(commands, number):
+                runs[name].append(self._with_cpu(commands[name]))
+        return runs
+
+    def _with_cpu(self, command: List[str]) -> Run:
+        """Adds what the program and the nodes together take of the core for a cycle."""
+        nodes = [node.pid for node in self.programs.cluster]
+        before = cpu_of_children_us() + sum(map(cpu_us_of, nodes))
+        run = output_of(command)
+        used = cpu_of_children_us() + sum(map(cpu_us_of, nodes)) - before
+        return {**run, "cpu_us": used / (run["cycles"] + WARM_CYCLES)}
 
     @staticmethod
     def _row(runs: Dict[str, List[Run]], axis: str, unit: str, shape: str, figure: str) -> Row:
@@ -179,7 +200,7 @@ class Bench:
         """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""
         runs: Dict[str, List[Run]] = {"healthy": [], "hung": [], "killed": []}
         for number in range(max(1, self.options.rounds // 2)):
-            for fault in list(runs)[:: 1 if number % 2 == 0 else -1]:
+            for fault in in_turns(runs, number):
                 runs[fault].append(self._with_fault(fault))
         healthy = runs["healthy"]
         rows = [Row("all nodes healthy, p99", "us", median(healthy, "p99_us"), note=failure_note(healthy))]
