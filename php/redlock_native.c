@@ -444,7 +444,7 @@ zend_string *native_client_describe(native_client *client)
 static zend_string *option_or_error(zend_string *text, const char *name)
 {
   if (!text)
-    redlock_php_throw(REDLOCK_INVALID, text = zend_strpprintf(0, "there is no option %s", name), NULL, NULL);
+    throw_status(REDLOCK_INVALID, zend_strpprintf(0, "there is no option %s", name));
   return text;
 }
 

@@ -12,6 +12,7 @@ final class Node
     /** @var resource|null */
     private $socket = null;
     private int $owner;
+    private int $pid;
 
     public function __construct()
     {
@@ -33,6 +34,7 @@ final class Node
             '--loglevel', 'warning', '--enable-debug-command', 'local'];
         $null = ['file', '/dev/null', 'w'];
         $this->process = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes);
+        $this->pid = \proc_get_status($this->process)['pid'];
     }
 
     public function awaitReady(): void
@@ -40,14 +42,9 @@ final class Node
         Wait::until(fn (): bool => $this->tryCommand('PING') === 'PONG', 'redis-server to answer');
     }
 
-    public function pid(): int
-    {
-        return \proc_get_status($this->process)['pid'];
-    }
-
     public function isRunning(): bool
     {
-        return $this->process !== null && \proc_get_status($this->process)['running'];
+        return $this->process !== null;
     }
 
     public function kill(): void
@@ -66,13 +63,13 @@ final class Node
 
     public function stop(): void
     {
-        \posix_kill($this->pid(), \SIGSTOP);
+        \posix_kill($this->pid, \SIGSTOP);
     }
 
     public function cont(): void
     {
         if ($this->isRunning()) {
-            \posix_kill($this->pid(), \SIGCONT);
+            \posix_kill($this->pid, \SIGCONT);
         }
     }
 

@@ -37,9 +37,9 @@ final class SwooleTest extends NodesTestCase
         $held = 0;
         $this->inCoroutine(static function () use ($client, &$held): void {
             for ($i = 0; $i < 200; $i++) {
-                Coroutine::create(static fn () => $client->lock("resource:$i")->run(static function (Lock $lock) use (&$held): void {
-                    $held += (int) $lock->isHeld();
-                }));
+                Coroutine::create(static function () use ($client, $i, &$held): void {
+                    $held += $client->lock("resource:$i")->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+                });
             }
         });
         $this->assertSame(200, $held);

@@ -49,6 +49,7 @@ final class LoopWatch
     {
         if ($this->pending++ === 0) {
             $client = $this->client;
+            $client->process(); /* alone, so nothing is gained by sending with others in the loop's next turn */
             $this->watch = $this->loop->watch($this->stream, static fn () => Tags::process($client));
         }
     }

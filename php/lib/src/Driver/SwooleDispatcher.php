@@ -23,7 +23,9 @@ final class SwooleDispatcher
 
     public function begin(): void
     {
-        $this->pending++;
+        if ($this->pending++ === 0) {
+            $this->client->process(); /* alone, so nothing is gained by sending with others in the loop's next turn */
+        }
         if (!$this->running) {
             $this->running = true;
             Coroutine::create($this->loop(...));

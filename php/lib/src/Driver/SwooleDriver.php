@@ -44,14 +44,15 @@ final class SwooleDriver implements Driver
                 $channel->push(true); /* never waits: there is room for one */
             }
         });
+        $dispatcher = $this->dispatcher($client);
         try {
-            $this->dispatcher($client)->begin();
+            $dispatcher->begin();
             if ($channel->pop() === true) {
                 return $lock->status();
             }
         } finally {
             Tags::remove($tag);
-            $this->dispatcher($client)->end();
+            $dispatcher->end();
         }
         $status = Leave::cancelled($lock, $operation);
         if ($operation === \REDLOCK_RELEASE) { /* it goes on inside the client */

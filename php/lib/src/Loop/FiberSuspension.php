@@ -7,14 +7,15 @@ namespace Redlock\Loop;
 /** @internal One Fiber of a StreamSelectLoop. */
 final class FiberSuspension implements Suspension
 {
-    private readonly \Fiber $fiber;
+    /** @var \WeakReference<\Fiber> who drops a Fiber ends its wait: the loop does not keep it */
+    private readonly \WeakReference $fiber;
     private bool $waiting = false;
     private bool $queued = false;
 
     /** @param \SplQueue<self> $ready */
     public function __construct(private readonly \SplQueue $ready)
     {
-        $this->fiber = \Fiber::getCurrent() ?? throw new \LogicException('only a Fiber can be suspended');
+        $this->fiber = \WeakReference::create(\Fiber::getCurrent() ?? throw new \LogicException('only a Fiber can be suspended'));
     }
 
     public function suspend(): void
@@ -40,7 +41,7 @@ final class FiberSuspension implements Suspension
     {
         $this->queued = false;
         if ($this->waiting) { /* else the Fiber is suspended by somebody else */
-            $this->fiber->resume();
+            $this->fiber->get()?->resume();
         }
     }
 }

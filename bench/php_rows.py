@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""The PHP rows of the bench: what the face costs over a C cycle, and 64 in flight beside other PHP libraries."""
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import run as bench  # the folder of this file comes first on the path
+from testing import Cluster
+
+ROOT = Path(__file__).resolve().parent.parent
+SUBJECT = ROOT / "bench" / "php.php"
+FACES = (("blocking", "blocking", 4), ("run", "run(), a new lock each", None), ("fiber", "Fiber", 20), ("swoole", "Swoole coroutine", 10))
+PEERS = (("phpredis", "phpredis loop"), ("symfony", "symfony/lock, combined store"))
+
+
+class PhpBench:
+    def __init__(self, options, cluster):
+        self.options, self.cluster = options, cluster
+        self.milliseconds = "300" if options.quick else "1000"
+
+    def subject(self, shape, in_flight=1):
+        php = [self.options.php, "-d", f"extension={self.options.extension}", *shlex.split(self.options.php_extra)]
+        return [*php, str(SUBJECT), shape, self.cluster.nodes_env, self.milliseconds, str(in_flight)]
+
+    def has(self, extension):
+        php = [self.options.php, *shlex.split(self.options.php_extra), "-r", f"exit(extension_loaded('{extension}') ? 0 : 1);"]
+        return subprocess.run(php, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+    def rows(self):
+        return [*self.faces(), *self.in_flight()]
+
+    def faces(self):
+        """Paired with the C cycle in every round."""
+        shapes = [face for face in FACES if face[0] != "swoole" or self.has("swoole")]
+        commands = {"C": [str(self.options.build / "bench" / "cycle"), "--nodes", self.cluster.nodes_env,
+                          "--milliseconds", self.milliseconds]}
+        commands.update((shape, self.subject(shape)) for shape, _, _ in shapes)
+        runs = bench.interleaved(self.options.rounds, commands)
+        for shape, words, goal_us in shapes:
+            cost_us = statistics.median(mine["p50_us"] - c["p50_us"] for mine, c in zip(runs[shape], runs["C"]))
+            row = bench.Row(f"PHP {words}: cost over the C cycle, p50", "us", cost_us,
+                            note="C: %.0f us, PHP: %.0f us" % (bench.median(runs["C"], "p50_us"),
+                                                               bench.median(runs[shape], "p50_us")))
+            yield row if goal_us is None else row.judged(cost_us, "<=", goal_us)
+
+    def in_flight(self):
+        """Peers make one request after the other, whatever is in flight: their rate is the same for 1 and for 64."""
+        count = bench.IN_FLIGHT
+        shapes = [shape for shape in ("fiber", "swoole") if shape != "swoole" or self.has("swoole")]
+        peers = [shape for shape, _ in PEERS if self.has("redis")]
+        commands = {shape: self.subject(shape, count) for shape in shapes}
+        commands.update((shape, self.subject(shape)) for shape in peers)
+        runs = bench.interleaved(self.options.rounds, commands)
+        best = max(peers, key=lambda peer: bench.median(runs[peer], "cycles_per_s"), default=None)
+        for shape in shapes:
+            row = bench.Row(f"PHP {count} in flight, {shape}", "cycles/s", bench.median(runs[shape], "cycles_per_s"),
+                            note=bench.failure_note(runs[shape]))
+            if best:
+                row.ratio, row.ratio_to = bench.median_ratio(runs[shape], runs[best], "cycles_per_s"), best
+            yield row
+        for shape, words in PEERS:
+            known = shape in peers
+            yield bench.Row(f"  peer {words}", "cycles/s", bench.median(runs[shape], "cycles_per_s") if known else 0.0,
+                            note=bench.failure_note(runs[shape]) if known else "php-redis is not installed")
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="3 short rounds: a rough look")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each comparison (default 7)")
+    parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR")
+    parser.add_argument("--php", default="php", metavar="PATH", help="the PHP to measure (default %(default)s)")
+    parser.add_argument("--php-extra", default="", metavar="ARGUMENTS", help="more for PHP, as in '-d extension=swoole'")
+    parser.add_argument("--extension", type=Path, default=ROOT / "build/php/debian/php/modules/redlock.so", metavar="PATH",
+                        help="redlock.so (default %(default)s)")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    if not options.extension.exists():
+        parser.error(f"--extension is {options.extension}: there is none; ./dev test php makes it")
+    return options
+
+
+def main():
+    options = parse_options()
+    os.sched_setaffinity(0, {bench.idlest_core() if options.core is None else options.core})
+    with Cluster(bench.NODES) as cluster:
+        rows = list(PhpBench(options, cluster).rows())
+    print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else bench.table(rows))
+
+
+if __name__ == "__main__":
+    main()
