@@ -13,7 +13,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
@@ -29,6 +29,7 @@ WARM_CYCLES = 500  # the programs' default
 TOOL_CYCLES = (500, 2500)  # for callgrind and strace: the slope between them leaves starting and ending out
 
 Run = Dict[str, float]
+Runs = Dict[str, List[Run]]
 
 
 @dataclass
@@ -102,6 +103,15 @@ def in_turns(names: Iterable[str], number: int) -> List[str]:
     return list(names)[:: 1 if number % 2 == 0 else -1]
 
 
+def interleaved(rounds: int, subjects: Dict[str, Any], measure: Callable[[Any], Run] = output_of) -> Runs:
+    """Every subject once a round; a subject is a command unless measure takes something else."""
+    runs: Runs = {name: [] for name in subjects}
+    for number in range(rounds):
+        for name in in_turns(subjects, number):
+            runs[name].append(measure(subjects[name]))
+    return runs
+
+
 def median(runs: List[Run], figure: str) -> float:
     return statistics.median(run[figure] for run in runs)
 
@@ -173,15 +183,11 @@ class Bench:
                 rows.append(self._row(runs, axis, "us", shape, "cpu_us"))
         return rows
 
-    def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str]) -> Dict[str, List[Run]]:
+    def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str]) -> Runs:
         args = ["--in-flight", str(in_flight), *mode, *self.time]
         commands = {name: self.programs.limit(name, *args) for name in ("hiredis", "raw")}
         commands.update((shape, self.programs.cycle("--shape", shape, *args)) for shape in shapes)
-        runs: Dict[str, List[Run]] = {name: [] for name in commands}
-        for number in range(self.options.rounds):
-            for name in in_turns(commands, number):
-                runs[name].append(self._with_cpu(commands[name]))
-        return runs
+        return interleaved(self.options.rounds, commands, self._with_cpu)
 
     def _with_cpu(self, command: List[str]) -> Run:
         """Adds what the program and the nodes together take of the core for a cycle."""
@@ -192,16 +198,14 @@ class Bench:
         return {**run, "cpu_us": used / (run["cycles"] + WARM_CYCLES)}
 
     @staticmethod
-    def _row(runs: Dict[str, List[Run]], axis: str, unit: str, shape: str, figure: str) -> Row:
+    def _row(runs: Runs, axis: str, unit: str, shape: str, figure: str) -> Row:
         return Row(axis, unit, *(median(runs[name], figure) for name in (shape, "raw", "hiredis")),
                    ratio=median_ratio(runs[shape], runs["raw"], figure), ratio_to="raw", note=failure_note(runs[shape]))
 
     def faults(self) -> List[Row]:
         """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""
-        runs: Dict[str, List[Run]] = {"healthy": [], "hung": [], "killed": []}
-        for number in range(max(1, self.options.rounds // 2)):
-            for fault in in_turns(runs, number):
-                runs[fault].append(self._with_fault(fault))
+        faults = {fault: fault for fault in ("healthy", "hung", "killed")}
+        runs = interleaved(max(1, self.options.rounds // 2), faults, self._with_fault)
         healthy = runs["healthy"]
         rows = [Row("all nodes healthy, p99", "us", median(healthy, "p99_us"), note=failure_note(healthy))]
         for fault in ("hung", "killed"):
