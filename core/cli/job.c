@@ -15,6 +15,7 @@ static void become_job(const struct job *job, const struct session *session, pid
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(EXIT_CANNOT_RUN);
+  guard_watch(&job->guard, getpid()); /* before it can have children */
   if (job->takes_terminal && tcgetpgrp(job->tty) == getpgid(parent))
     tcsetpgrp(job->tty, getpid());
   if (session->child_ignored)

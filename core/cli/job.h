@@ -4,19 +4,21 @@
 
 #include "cli.h"
 
+struct guard {
+  pid_t pid;
+  int pipe;
+};
+
 struct job {
   pid_t pid; /* of CMD; its process group has the same number */
   bool running;
   int wait_status;
+  struct guard guard;
   int tty;             /* the controlling terminal, -1 if there is none */
   bool takes_terminal; /* it gets the terminal whenever it is ours */
 };
 
 /* guard.c: a process that kills the group with SIGKILL if redlock ends without saying so. */
-struct guard {
-  pid_t pid;
-  int pipe;
-};
 int guard_start(struct guard *guard);
 void guard_watch(const struct guard *guard, pid_t group);
 void guard_end(const struct guard *guard);

@@ -14,7 +14,6 @@ enum { GROUP_LOOK_MS = 20 };
 struct run {
   struct session *session;
   struct job job;
-  struct guard guard;
   bool lost;
   bool killed;
   int64_t kill_at_ms;
@@ -199,7 +198,6 @@ static int run_job(struct run *run)
   watch_job_signals(run->session);
   int code = job_start(&run->job, run->session);
   if (code == 0) {
-    guard_watch(&run->guard, run->job.pid);
     watch_job(run);
     code = finish(run);
   }
@@ -237,12 +235,12 @@ int run_main(const struct args *args)
 {
   struct session session;
   struct run run = {.session = &session};
-  int code = guard_start(&run.guard);
+  int code = guard_start(&run.job.guard);
   if (code != 0)
     return code;
   code = session_open(&session, args);
   if (code == 0)
     code = acquire_and_run(&run);
-  guard_end(&run.guard);
+  guard_end(&run.job.guard);
   return session_close(&session, code);
 }

@@ -228,6 +228,7 @@ static void destroy(redlock_client *c)
   free(c->client_name);
   free(c->events);
   free(c->spare_batch);
+  rl_client_free_waiters(c);
   pthread_mutex_unlock(&c->mutex);
   pthread_mutex_destroy(&c->mutex);
   free(c);
@@ -412,7 +413,7 @@ static void take_the_seat(redlock_client *c)
   while (c->driven) {
     struct timespec moment = {0, 1000000};
     rl_client_kick(c);
-    pthread_mutex_unlock(&c->mutex);
+    rl_client_leave(c);
     nanosleep(&moment, NULL);
     pthread_mutex_lock(&c->mutex);
   }
@@ -451,7 +452,7 @@ void redlock_client_free(redlock_client *c)
   rl_client_enter(c);
   drain_once(c, -1);
   c->state = RL_CLIENT_CLOSED;
-  pthread_mutex_unlock(&c->mutex);
+  rl_client_leave(c);
   rl_keeper_unregister(c);
   pthread_mutex_lock(&c->mutex);
   rl_client_unref(c);
@@ -466,7 +467,8 @@ void rl_client_forked(redlock_client *c)
     return;
   c->driven = c->sleeping = c->kicked = 0;
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
-  c->waiters = c->last_waiter = NULL;
+  c->waiters = c->last_waiter = NULL; /* their threads do not exist here */
+  c->woken_count = 0;
   atomic_store(&c->cancels, 0);
   for (redlock_lock *lock = c->locks; lock; lock = lock->next) {
     lock->waiter = NULL;

@@ -29,6 +29,7 @@ enum {
   RL_DEBTS_MAX = 16384,    /* given-up tokens that are remembered for nodes that could not be told */
   RL_REPLY_SIZE_MAX = 1 << 20,
   RL_EVENTS_MAX = 128,
+  RL_WOKEN_MAX = 64,
   RL_WHY_SIZE = 96
 };
 
@@ -208,7 +209,8 @@ struct redlock_lock {
   /* the operation */
   int kind; /* enum redlock_operation */
   int status;
-  int started; /* by start: its end is told through client->ended */
+  int started;  /* by start: its end is told through client->ended */
+  int occupied; /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
   int was_held;
   enum rl_phase phase;
   uint32_t round;
@@ -226,10 +228,11 @@ struct redlock_lock {
   uint8_t answers[];     /* enum rl_answer per node */
 };
 
-/* A thread that waits for its operation while another one drives. */
+/* A thread that waits for its operation while another one drives. Kept by the client for reuse. */
 struct rl_waiter {
   pthread_cond_t condition;
   struct rl_waiter *next, *previous;
+  int waits;  /* it stands in client->waiters */
   int drives; /* it has been handed the role of the driver */
 };
 
@@ -281,7 +284,9 @@ struct redlock_client {
   int driven;   /* a thread is the driver, or has been handed the role */
   int sleeping; /* ... and waits in the poller */
   int kicked;   /* ... and has been woken already */
-  struct rl_waiter *waiters, *last_waiter;
+  struct rl_waiter *waiters, *last_waiter, *spare_waiters;
+  struct rl_waiter *woken[RL_WOKEN_MAX]; /* to be woken when the mutex is given back */
+  int woken_count;
   int notified;
   atomic_int cancels; /* locks with a cancel to be looked at */
   /* what there is */
@@ -321,6 +326,8 @@ void rl_client_tell(redlock_client *client, redlock_lock *lock);
 /* Waits for input until until_ns without holding the mutex, then handles it. 0, or -EINTR. */
 int rl_client_drive_once(redlock_client *client, int64_t until_ns);
 void rl_client_kick(redlock_client *client); /* ends the driver's sleep, once per burst */
+void rl_client_wake(redlock_client *client, struct rl_waiter *waiter);
+void rl_client_free_waiters(redlock_client *client);
 void rl_client_hand_over(redlock_client *client); /* the driver leaves: who waits longest takes over */
 int rl_client_drive(redlock_client *client, redlock_lock *lock, int64_t until_ns, int interruptible);
 /* What was queued leaves at once, or with the driver's next write. */
@@ -380,6 +387,7 @@ void rl_operation_answer(struct rl_node *node, const struct rl_owed *owed, int a
 void rl_operation_hint(struct rl_node *node, const struct rl_owed *owed, int64_t pttl_ms, int64_t now_ns);
 void rl_operation_value(struct rl_node *node, const struct rl_owed *owed, const struct rl_reply *reply);
 int rl_in_flight(const redlock_lock *lock);
+int rl_in_use(const redlock_lock *lock); /* by an operation, or by a thread that has not taken its result yet */
 
 /* waiting.c */
 int rl_waiting_home(redlock_lock *lock, int64_t now_ns);

@@ -1,6 +1,7 @@
 /* Who does the I/O of a client: the step that all of them run, the thread that drives for everybody while others wait, and
  * the started shape. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -65,6 +66,8 @@ void rl_client_poll(redlock_client *c)
     count = rl_poller_wait(&c->poller, events, 0);
     handle(c, events, count);
   } while (count == RL_POLL_EVENTS);
+  if (c->kicked)
+    rl_poller_wake(&c->poller); /* the bell may have been meant for the driver, which has not heard it yet */
 }
 
 static int64_t next_timer(const redlock_client *c)
@@ -106,6 +109,19 @@ void rl_client_enter(redlock_client *c)
   look_for_cancels(c);
 }
 
+/* Gives the mutex back, then wakes those whose operation has ended: a thread that is woken before that would run into the
+ * mutex and sleep again. */
+static void unlock(redlock_client *c)
+{
+  struct rl_waiter *woken[RL_WOKEN_MAX];
+  int count = c->woken_count;
+  memcpy(woken, c->woken, (size_t)count * sizeof woken[0]);
+  c->woken_count = 0;
+  pthread_mutex_unlock(&c->mutex);
+  for (int i = 0; i < count; i++) /* waiters belong to the client, so one that has gone on meanwhile is only woken */
+    pthread_cond_signal(&woken[i]->condition);
+}
+
 void rl_client_leave(redlock_client *c)
 {
   if (c->poller.timer >= 0) {
@@ -113,7 +129,7 @@ void rl_client_leave(redlock_client *c)
     if (next < rl_poller_armed_ns(&c->poller))
       rl_poller_arm(&c->poller, next, rl_now(c));
   }
-  pthread_mutex_unlock(&c->mutex);
+  unlock(c);
 }
 
 static void notify(redlock_client *c)
@@ -124,7 +140,6 @@ static void notify(redlock_client *c)
   rl_poller_notify(&c->poller);
 }
 
-/* Ends the driver's sleep, once per burst. */
 void rl_client_kick(redlock_client *c)
 {
   if (!c->sleeping || c->kicked)
@@ -167,6 +182,9 @@ void rl_client_tell(redlock_client *c, redlock_lock *lock)
 
 static void add_waiter(redlock_client *c, struct rl_waiter *w)
 {
+  w->waits = 1;
+  w->drives = 0;
+  w->next = NULL;
   w->previous = c->last_waiter;
   if (c->last_waiter)
     c->last_waiter->next = w;
@@ -177,6 +195,9 @@ static void add_waiter(redlock_client *c, struct rl_waiter *w)
 
 static void remove_waiter(redlock_client *c, struct rl_waiter *w)
 {
+  if (!w->waits)
+    return;
+  w->waits = 0;
   if (w->previous)
     w->previous->next = w->next;
   else
@@ -187,7 +208,15 @@ static void remove_waiter(redlock_client *c, struct rl_waiter *w)
     c->last_waiter = w->previous;
 }
 
-/* The driver leaves: the thread that waits longest takes over. */
+void rl_client_wake(redlock_client *c, struct rl_waiter *w)
+{
+  remove_waiter(c, w);
+  if (c->woken_count < RL_WOKEN_MAX)
+    c->woken[c->woken_count++] = w;
+  else
+    pthread_cond_signal(&w->condition);
+}
+
 void rl_client_hand_over(redlock_client *c)
 {
   struct rl_waiter *heir = c->waiters;
@@ -195,7 +224,7 @@ void rl_client_hand_over(redlock_client *c)
   if (!heir)
     return;
   heir->drives = 1;
-  pthread_cond_signal(&heir->condition);
+  rl_client_wake(c, heir);
 }
 
 /* Waits for input without holding the mutex, then handles it. 0, or -EINTR. */
@@ -210,7 +239,7 @@ int rl_client_drive_once(redlock_client *c, int64_t until_ns)
     timeout_ns = timeout_ns > 0 ? timeout_ns : 0;
   }
   c->sleeping = 1;
-  pthread_mutex_unlock(&c->mutex);
+  unlock(c);
   count = rl_poller_wait(&c->poller, events, timeout_ns);
   pthread_mutex_lock(&c->mutex);
   c->sleeping = c->kicked = 0;
@@ -252,34 +281,63 @@ static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
   pthread_cond_timedwait(&w->condition, &c->mutex, &at);
 }
 
-static int init_waiter(struct rl_waiter *w)
+static struct rl_waiter *new_waiter(void)
 {
   pthread_condattr_t attributes;
+  struct rl_waiter *w = calloc(1, sizeof *w);
   int error;
-  memset(w, 0, sizeof *w);
-  if (pthread_condattr_init(&attributes) != 0)
-    return -1;
+  if (!w || pthread_condattr_init(&attributes) != 0) {
+    free(w);
+    return NULL;
+  }
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   error = pthread_cond_init(&w->condition, &attributes);
   pthread_condattr_destroy(&attributes);
-  return error ? -1 : 0;
+  if (!error)
+    return w;
+  free(w);
+  return NULL;
+}
+
+static struct rl_waiter *take_waiter(redlock_client *c)
+{
+  struct rl_waiter *w = c->spare_waiters;
+  if (!w)
+    return new_waiter();
+  c->spare_waiters = w->next;
+  return w;
+}
+
+void rl_client_free_waiters(redlock_client *c)
+{
+  while (c->spare_waiters) {
+    struct rl_waiter *w = c->spare_waiters;
+    c->spare_waiters = w->next;
+    pthread_cond_destroy(&w->condition);
+    free(w);
+  }
 }
 
 /* Waits while another thread drives. 1: the role was handed to this one. */
 static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
 {
-  struct rl_waiter w;
-  if (init_waiter(&w) != 0)
+  struct rl_waiter *w = take_waiter(c);
+  int drives;
+  if (!w)
     return 0;
   rl_client_kick(c);
-  add_waiter(c, &w);
-  lock->waiter = &w;
-  while (rl_in_flight(lock) && !w.drives && (until_ns == RL_NEVER || rl_now(c) < until_ns))
-    wait_on(c, &w, until_ns);
+  add_waiter(c, w);
+  lock->waiter = w;
+  for (; c->woken_count > 0; c->woken_count--)
+    pthread_cond_signal(&c->woken[c->woken_count - 1]->condition); /* waiting gives the mutex back, too */
+  while (rl_in_flight(lock) && !w->drives && (until_ns == RL_NEVER || rl_now(c) < until_ns))
+    wait_on(c, w, until_ns);
   lock->waiter = NULL;
-  remove_waiter(c, &w);
-  pthread_cond_destroy(&w.condition);
-  return w.drives;
+  remove_waiter(c, w);
+  drives = w->drives;
+  w->next = c->spare_waiters;
+  c->spare_waiters = w;
+  return drives;
 }
 
 /* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */
@@ -325,7 +383,7 @@ int redlock_client_process(redlock_client *c)
   rung = c->notified || atomic_load(&c->cancels);
   rl_client_enter(c);
   if (c->state != RL_CLIENT_OPEN) {
-    pthread_mutex_unlock(&c->mutex);
+    rl_client_leave(c);
     return REDLOCK_INVALID;
   }
   if (rung)
@@ -336,7 +394,7 @@ int redlock_client_process(redlock_client *c)
   rl_client_step(c, rl_now(c));
   rl_client_flush(c);
   if (c->driven)
-    rl_client_kick(c); /* its deadline may have moved */
+    rl_client_kick(c); /* its own operation may have ended here */
   rl_client_leave(c);
   return REDLOCK_OK;
 }

@@ -167,6 +167,8 @@ static int64_t tend(redlock_client *c, int *look)
   rl_client_poll(c);
   rl_client_step(c, rl_now(c));
   rl_client_flush(c);
+  if (c->driven)
+    rl_client_kick(c); /* its own operation may have ended here */
   c->tended = 0;
   next = rl_wheel_next(&c->wheel);
   connecting = connecting_ns(c, look);

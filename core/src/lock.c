@@ -70,6 +70,7 @@ void rl_lock_forked(redlock_lock *lock)
     lock->waiter = NULL;
     rl_operation_end(lock, REDLOCK_FORKED);
   }
+  lock->occupied = 0;
   lock->valid_until_ns = 0;
   rl_timer_clear(&lock->client->timers, &lock->lease_timer);
   rl_renewal_end(lock);
@@ -202,7 +203,7 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
     return REDLOCK_INVALID;
   c = enter(lock);
   option = rl_option_find(name, 1);
-  if (rl_in_flight(lock))
+  if (rl_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (option < 0)
     rl_option_unknown(name, 1, &text);
@@ -255,7 +256,7 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
 {
   int64_t now = rl_now(c);
   /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
-  if (now - c->polled_ns > RL_NS_PER_MS) {
+  if (!c->driven && now - c->polled_ns > RL_NS_PER_MS) {
     rl_client_poll(c);
     now = rl_now(c);
     rl_client_step(c, now);
@@ -263,9 +264,12 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
   return rl_operation_begin(lock, kind, arg, now);
 }
 
-/* The last look before the caller believes in its lock (rule A.1): what was won too late counts as failed. */
-static int taken(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+/* Waits for the operation's end and takes the result. The last look before the caller believes in its lock (rule A.1):
+ * what was won too late counts as failed. */
+static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
+  lock->occupied = 1;
+  rl_client_drive(c, lock, until_ns, interruptible);
   while (lock->status == REDLOCK_OK && lock->kind == REDLOCK_ACQUIRE && lock->state == REDLOCK_STATE_HELD) {
     int64_t now = rl_now(c);
     if (lock->valid_until_ns - now >= lock->asked.min_validity_ns)
@@ -273,6 +277,7 @@ static int taken(redlock_client *c, redlock_lock *lock, int64_t until_ns, int in
     rl_operation_retry(lock, now);
     rl_client_drive(c, lock, until_ns, interruptible);
   }
+  lock->occupied = 0;
   return lock->status;
 }
 
@@ -289,10 +294,8 @@ static int blocking(redlock_lock *lock, int kind, int64_t arg)
   }
   c = enter(lock);
   status = begin(lock, c, kind, arg);
-  if (status == REDLOCK_OK) {
-    rl_client_drive(c, lock, RL_NEVER, 0);
-    status = taken(c, lock, RL_NEVER, 0);
-  }
+  if (status == REDLOCK_OK)
+    status = result(c, lock, RL_NEVER, 0);
   if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */
     rl_operation_cancel(lock, rl_now(c));
     status = REDLOCK_INTERNAL;
@@ -348,8 +351,7 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
     return REDLOCK_INVALID;
   c = enter(lock);
   until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_now(c) + limit_ms * RL_NS_PER_MS;
-  rl_client_drive(c, lock, until_ns, 1);
-  status = taken(c, lock, until_ns, 1);
+  status = lock->occupied ? REDLOCK_IN_FLIGHT : result(c, lock, until_ns, 1);
   rl_client_leave(c);
   return status;
 }
@@ -393,7 +395,7 @@ int redlock_lock_adopt(redlock_lock *lock, const char *token)
   c = enter(lock);
   now = rl_now(c);
   rl_lock_is_held(lock, now);
-  if (rl_in_flight(lock)) {
+  if (rl_in_use(lock)) {
     status = REDLOCK_IN_FLIGHT;
   } else if (lock->state == REDLOCK_STATE_INVALID || !is_token(lock, token)) {
     status = REDLOCK_INVALID;
@@ -426,7 +428,7 @@ int redlock_lock_detach(redlock_lock *lock)
     return REDLOCK_INVALID;
   c = enter(lock);
   rl_lock_is_held(lock, rl_now(c));
-  if (rl_in_flight(lock))
+  if (rl_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state == REDLOCK_STATE_INVALID)
     status = REDLOCK_INVALID;

@@ -16,6 +16,11 @@ int rl_in_flight(const redlock_lock *lock)
   return lock->status == REDLOCK_PENDING;
 }
 
+int rl_in_use(const redlock_lock *lock)
+{
+  return lock->occupied || rl_in_flight(lock);
+}
+
 /* ---- beginning and ending ---- */
 
 static void begin(redlock_lock *lock, int kind)
@@ -52,7 +57,7 @@ void rl_operation_end(redlock_lock *lock, int status)
     c->flights = lock->next_flight;
   rl_claim_let_go(c, &lock->probe);
   if (lock->waiter)
-    pthread_cond_signal(&lock->waiter->condition);
+    rl_client_wake(c, lock->waiter);
   if (lock->started)
     rl_client_tell(c, lock);
 }
@@ -484,7 +489,7 @@ static void default_terms(redlock_lock *lock)
 int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 {
   int status;
-  if (rl_in_flight(lock))
+  if (rl_in_use(lock))
     return REDLOCK_IN_FLIGHT;
   if (lock->client->state != RL_CLIENT_OPEN) {
     rl_lock_refuse(lock, "the client has been closed");
