@@ -57,7 +57,9 @@ class Command:
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
-            process.communicate()
+                process.wait()
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                stream.close()
 
 
 def finish(process, given=None):
@@ -88,6 +90,14 @@ def process_state(pid):
 
 def is_gone(pid):
     return process_state(pid) in (None, "Z")
+
+
+def end_process(pid):
+    """Whatever a failed test has left."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def all_gone(pids):

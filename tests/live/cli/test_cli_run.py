@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from command import (BUSY, CANNOT_RUN, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone, finish, pid_in,
-                     process_state, read_until)
+from command import (BUSY, CANNOT_RUN, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone, end_process,
+                     finish, pid_in, process_state, read_until)
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.
@@ -207,7 +208,9 @@ STUBBORN = "trap '' TERM; sleep 1000 & echo $! >%s; echo $$ >%s; echo ready; wai
 def family(tmp_path):
     """(script, pids): a command with a grandchild, and a function that gives both process ids."""
     files = tmp_path / "child", tmp_path / "self"
-    return STUBBORN % files, lambda: [pid_in(file) for file in files]
+    yield STUBBORN % files, lambda: [pid_in(file) for file in files]
+    for file in filter(Path.exists, files):
+        end_process(pid_in(file))
 
 
 def test_lost_lock_ends_the_whole_group(redlock, nodes, family):
@@ -281,7 +284,7 @@ def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_
     assert done.returncode == 0
     pid = pid_in(tmp_path / "pid")
     assert process_state(pid) in ("S", "R")
-    os.kill(pid, signal.SIGKILL)
+    end_process(pid)
 
 
 def test_no_process_stays(redlock):

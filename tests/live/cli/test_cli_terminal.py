@@ -4,7 +4,7 @@ import re
 import signal
 
 import pytest
-from command import LOST, pid_in, process_state
+from command import LOST, end_process, pid_in, process_state
 from testing import eventually
 
 # Says "ready", then answers each line; Ctrl-C makes it exit with 5.
@@ -135,6 +135,7 @@ def test_grandchildren_stop_too(shell, tmp_path):
     eventually(lambda: process_state(pid) == "T", what="a stopped grandchild")
     shell.type("fg\n")
     eventually(lambda: process_state(pid) == "S", what="a grandchild that goes on")
+    end_process(pid)  # it ignores Ctrl-C, as what a script starts in the background does
     shell.type("\x03")
     shell.expect(r"ready\$ ")
     assert shell.status() == 128 + signal.SIGINT
