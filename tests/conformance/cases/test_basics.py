@@ -1,0 +1,181 @@
+"""What everybody does with a lock."""
+import re
+
+import pytest
+from driver import short
+from testing import eventually
+
+FOREIGN = "f" * 40
+
+
+def occupy(nodes, resource="r", px=30000):
+    for node in nodes:
+        node.set(resource, FOREIGN, px=px)
+
+
+def values(nodes, key):
+    """What the nodes hold under a key: a majority has something."""
+    found = [node.get(key) for node in nodes]
+    assert len(found) - found.count(None) >= nodes.quorum, found
+    return set(found) - {None}
+
+
+def test_take_and_give_back(make, nodes):
+    lock = make().lock("orders:42")
+    took = lock.acquire()
+    assert took == "OK", took
+    assert re.fullmatch("[0-9a-f]{40}", took.token)
+    assert 0 < took.validity_ms <= 8000
+    assert values(nodes, "orders:42") == {took.token.encode()}
+    assert lock.release() == "OK"
+    nodes.no_keys()
+
+
+def test_every_acquisition_has_a_token_of_its_own(make):
+    lock = make().lock()
+    tokens = set()
+    for _ in range(3):
+        tokens.add(lock.acquire().token)
+        assert lock.release() == "OK"
+    assert len(tokens) == 3
+
+
+def test_a_held_lock_is_busy(make, nodes):
+    holder, other = make().lock(), make().lock()
+    held = holder.acquire()
+    refused = other.acquire(wait_ms=0)
+    assert refused == "BUSY", refused
+    assert sum("busy" in words for words in refused.votes) >= 3
+    eventually(lambda: values(nodes, "r") == {held.token.encode()}, 5, "the loser leaves nothing")
+
+
+def test_a_waiter_gets_the_lock_when_it_is_released(make, nodes):
+    holder, other = make().lock(), make().lock()
+    assert holder.acquire() == "OK"
+    waiting = other.waiting()
+    tries = nodes[0].calls("set")
+    eventually(lambda: nodes[0].calls("set") > tries or not waiting.pending, 10, "it has tried")
+    assert waiting.pending
+    assert holder.release() == "OK"
+    assert waiting.result() == "OK"
+    assert other.release() == "OK"
+
+
+def test_a_wait_ends(make, nodes):
+    occupy(nodes)
+    assert make().lock().acquire(wait_ms=300) == "BUSY"
+
+
+def test_a_waiter_gets_the_lock_when_its_holder_lapses(make, nodes):
+    occupy(nodes, px=600)
+    assert make().lock().acquire(wait_ms=20000) == "OK"
+
+
+@pytest.mark.needs("extend")
+def test_an_extension_prolongs_the_lease(make, nodes):
+    lock = make(max_ttl_ms=60000).lock()
+    assert lock.acquire() == "OK"
+    extended = lock.extend(40000)
+    assert extended == "OK" and extended.validity_ms > 8000
+    eventually(lambda: sum(node.pttl("r") > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
+
+
+@pytest.mark.needs("extend", "validity")
+def test_an_extension_never_shortens_a_lease(make, nodes):
+    lock = make(max_ttl_ms=60000).lock(ttl_ms=40000)
+    assert lock.acquire() == "OK"
+    assert lock.extend(5000) == "OK"
+    assert lock.validity_ms > 8000
+    assert all(node.pttl("r") > 8000 for node in nodes if node.get("r"))
+
+
+@pytest.mark.needs("validity", "state")
+def test_validity_runs_down_to_a_loss(make):
+    lock = make(**short(600)).lock()
+    assert lock.acquire() == "OK"
+    assert lock.state == "HELD"
+    before = lock.validity_ms
+    eventually(lambda: lock.validity_ms < before, 5, "it runs down")
+    eventually(lambda: lock.state == "LOST", 5, "it is lost at the end")
+    assert lock.validity_ms == 0
+
+
+@pytest.mark.needs("state")
+def test_what_was_never_taken(make):
+    lock = make().lock()
+    assert lock.state == "FREE"
+    assert lock.release() == "NOT_HELD"
+    assert lock.extend() == "NOT_HELD"
+
+
+@pytest.mark.needs("state")
+def test_a_second_release_has_nothing_to_release(make):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    assert lock.release() == "OK"
+    assert lock.state == "FREE"
+    assert lock.release() == "NOT_HELD"
+
+
+@pytest.mark.needs("state")
+def test_a_lapsed_lock_is_lost_for_good(make, nodes):
+    lock = make(**short(400)).lock()
+    assert lock.acquire() == "OK"
+    eventually(lambda: lock.state == "LOST", 5)
+    assert lock.extend() == "LOST"
+    assert lock.state == "LOST"
+    assert lock.release() == "LOST"
+    assert lock.acquire(wait_ms=5000) == "OK"
+
+
+@pytest.mark.needs("state")
+def test_a_lock_that_is_held_is_not_taken_again(make, nodes):
+    lock = make().lock()
+    token = lock.acquire().token
+    assert lock.acquire(wait_ms=0).status in ("INVALID", "BUSY")
+    assert lock.state == "HELD"
+    assert nodes[0].get("r") == token.encode()
+
+
+@pytest.mark.needs("status")
+def test_status_asks_the_nodes(make, nodes):
+    party = make()
+    assert party.status("r").verdict == "free"
+    lock = party.lock()
+    assert lock.acquire() == "OK"
+    assert party.status("r").verdict == "held"
+    assert lock.release() == "OK"
+    eventually(lambda: party.status("r").verdict == "free", 5)
+    nodes.no_keys()
+
+
+@pytest.mark.needs("describe")
+def test_describe_names_the_nodes(make, nodes):
+    party = make()
+    assert party.lock().acquire() == "OK"
+    described = party.describe()
+    assert [node["node"] for node in described["nodes"]] == [node.name for node in nodes]
+
+
+def test_locks_on_different_resources_are_independent(make):
+    party = make()
+    first, second = party.lock("one"), party.lock("two")
+    assert first.acquire() == "OK"
+    assert second.acquire() == "OK"
+    assert first.release() == "OK"
+    assert second.release() == "OK"
+
+
+@pytest.mark.needs("adopt")
+def test_a_token_that_is_none_is_refused(make):
+    party = make()
+    lock = party.adopt("r", "no token")
+    answer = lock.made if lock.made != "OK" else lock.extend()
+    assert answer == "INVALID" and "no token" in answer.message
+
+
+@pytest.mark.needs("adopt")
+def test_a_token_whose_lock_is_gone(make):
+    party = make()
+    assert party.adopt("r", FOREIGN).extend() == "LOST"
+    assert party.adopt("r", FOREIGN).release() == "LOST"

@@ -1,0 +1,196 @@
+"""The asyncio surface of the Python package as a face of the conformance suite: every message is a task."""
+import asyncio
+import os
+import sys
+
+import libredlock
+import libredlock.aio
+import lines
+from lines import Fields, Malformed, facts, failure, now_ms, send
+
+CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
+       "renew body").split()
+
+
+FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
+
+
+class BodyFailed(Exception):
+    """The body of an `async with` block fails with it."""
+
+
+class Driver:
+    def __init__(self):
+        self.clients, self.locks, self.started, self.leaving = {}, {}, {}, {}
+        self.number = 0
+        self.tasks = set()
+        self.end = None
+
+    # -- commands
+
+    async def hello(self, message):
+        return {"face": "aio", "version": libredlock.__version__, "pid": os.getpid(), "can": CAN, "cancel": "command"}
+
+    async def client(self, message):
+        options = dict(message["options"])
+        nodes = options.pop("nodes", None)
+        self.clients[message["client"]] = libredlock.aio.Client(nodes, **lines.keywords(options))
+        return {"status": "OK"}
+
+    async def lock(self, message):
+        client, options = self.known("client", message), lines.keywords(message["options"])
+        self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
+        return {"status": "OK"}
+
+    async def adopt(self, message):
+        client, options = self.known("client", message), lines.keywords(message["options"])
+        self.locks[message["lock"]] = client.adopt(lines.resource(message), message["token"], **options)
+        return {"status": "OK"}
+
+    async def acquire(self, message):
+        return await self.operate(message, "acquire", message.get("wait_ms", -2))
+
+    async def extend(self, message):
+        return await self.operate(message, "extend", message.get("ttl_ms", 0))
+
+    async def release(self, message):
+        return await self.operate(message, "release", 0)
+
+    async def start(self, message):
+        work = self.operate(message, message["what"], message.get("arg", 0))
+        self.started[message["lock"]] = asyncio.ensure_future(work)
+        return {"status": "OK"}
+
+    async def wait(self, message):
+        limit_ms = message.get("limit_ms", -1)
+        task = self.started[message["lock"]]
+        await asyncio.wait([task], timeout=None if limit_ms < 0 else limit_ms / 1000)
+        return task.result() if task.done() else {"status": "PENDING"}
+
+    async def cancel(self, message):
+        self.started[message["lock"]].cancel()
+        return {"status": "OK"}
+
+    async def state(self, message):
+        return lines.state(self.known("lock", message))
+
+    async def validity(self, message):
+        return lines.validity(self.known("lock", message))
+
+    async def detach(self, message):
+        lock = self.known("lock", message)
+        return dict(facts(lock, now_ms()), status="OK", token=lock.detach())
+
+    async def status(self, message):
+        return lines.verdict(await self.known("client", message).status(lines.resource(message)))
+
+    async def describe(self, message):
+        return {"status": "OK", "describe": self.known("client", message).describe()}
+
+    async def fork(self, message):
+        """The child of a process that runs a loop starts one of its own."""
+        commands = [Fields(command) for command in message["commands"]]
+
+        async def work():
+            return [await self.answer(command) for command in commands]
+
+        return lines.forked(lambda: asyncio.run(work()))
+
+    async def body(self, message):
+        """The `async with` block: its body waits for `leave`."""
+        name, lock = message["lock"], self.known("lock", message)
+        leave = self.leaving[name] = asyncio.get_running_loop().create_future()
+        reply = {"status": "OK"}
+        try:
+            async with lock:
+                send(dict(facts(lock, now_ms()), status="OK"), message["id"])
+                message = await leave
+                if message.get("fail"):
+                    raise BodyFailed("as it was told")
+        except BodyFailed:
+            reply = {"status": "OK", "raised": "BodyFailed"}
+        except libredlock.RedlockError as error:
+            reply = failure(error)
+        send(reply, message["id"])
+
+    async def leave(self, message):
+        self.leaving[message["lock"]].set_result(message)
+
+    async def exit(self, message):
+        if message["mode"] == "hard":
+            os._exit(9)
+        if message["mode"] == "exception":
+            self.end.set_exception(RuntimeError("the program fails, as it was told"))
+        else:
+            self.end.set_result(None)
+
+    # -- the machinery
+
+    def known(self, kind, message):
+        things = self.clients if kind == "client" else self.locks
+        if message[kind] not in things:
+            raise Malformed('there is no %s "%s"' % (kind, message[kind]))
+        return things[message[kind]]
+
+    async def operate(self, message, what, arg):
+        lock, t0_ms, status = self.known("lock", message), now_ms(), "OK"
+        try:
+            if what == "acquire":
+                status = "OK" if await self.take(lock, arg) else "BUSY"
+            elif what == "extend":
+                await lock.extend(arg / 1000 if arg else None)
+            else:
+                await lock.release()
+        except (libredlock.RedlockError, ValueError) as error:
+            return dict(facts(lock, t0_ms), **failure(error))
+        except asyncio.CancelledError:
+            return dict(facts(lock, t0_ms), status="CANCELLED", error="CancelledError")
+        return dict(facts(lock, t0_ms), status=status)
+
+    async def take(self, lock, wait_ms):
+        if wait_ms == 0:
+            return await lock.acquire(blocking=False)
+        timeout = FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000
+        return await lock.acquire(timeout=timeout)
+
+    async def answer(self, message):
+        try:
+            run = getattr(self, message["do"], None)
+            if run is None:
+                raise Malformed('there is no command "%s"' % message["do"])
+            return await run(message)
+        except Malformed as error:
+            return {"line": self.number, "malformed": str(error)}
+        except (libredlock.RedlockError, TypeError, ValueError, OverflowError) as error:
+            return failure(error)
+
+    async def reply(self, message):
+        reply = await self.answer(message)
+        if reply is not None:
+            send(reply, message.get("id"))
+
+    async def read(self, reader):
+        while line := await reader.readline():
+            self.number += 1
+            message = lines.parse(line, self.number)
+            if message is not None:
+                task = asyncio.ensure_future(self.reply(message))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+        if not self.end.done():
+            self.end.set_result(None)
+
+    async def main(self):
+        loop = asyncio.get_running_loop()
+        self.end = loop.create_future()
+        reader = asyncio.StreamReader(limit=2**26)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        reading = asyncio.ensure_future(self.read(reader))
+        try:
+            await self.end
+        finally:
+            reading.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(Driver().main())

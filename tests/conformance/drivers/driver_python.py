@@ -1,0 +1,190 @@
+"""The synchronous surface of the Python package as a face of the conformance suite."""
+import os
+import signal
+import sys
+import threading
+
+import libredlock
+import lines
+from lines import Fields, Malformed, facts, failure, now_ms, send
+
+CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
+       "renew body").split()
+
+
+FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
+
+
+class BodyFailed(Exception):
+    """The body of a `with` block fails with it."""
+
+
+class Driver:
+    def __init__(self):
+        self.clients, self.locks, self.started = {}, {}, {}
+        self.number = 0
+
+    # -- commands
+
+    def hello(self, message):
+        return {"face": "python", "version": libredlock.__version__, "pid": os.getpid(), "can": CAN,
+                "cancel": "signal"}
+
+    def client(self, message):
+        options = dict(message["options"])
+        nodes = options.pop("nodes", None)
+        self.clients[message["client"]] = libredlock.Client(nodes, **lines.keywords(options))
+        return {"status": "OK"}
+
+    def lock(self, message):
+        client, options = self.known("client", message), lines.keywords(message["options"])
+        self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
+        return {"status": "OK"}
+
+    def adopt(self, message):
+        client, options = self.known("client", message), lines.keywords(message["options"])
+        lock = client.adopt(lines.resource(message), message["token"], **options)
+        self.locks[message["lock"]] = lock
+        return {"status": "OK"}
+
+    def acquire(self, message):
+        return self.operate(self.known("lock", message), "acquire", message.get("wait_ms", -2))
+
+    def extend(self, message):
+        return self.operate(self.known("lock", message), "extend", message.get("ttl_ms", 0))
+
+    def release(self, message):
+        return self.operate(self.known("lock", message), "release", 0)
+
+    def start(self, message):
+        """A thread is how a program does something else meanwhile."""
+        lock, done = self.known("lock", message), {}
+        what, arg = message["what"], message.get("arg", 0)
+        thread = threading.Thread(target=lambda: done.update(self.operate(lock, what, arg)), daemon=True)
+        self.started[message["lock"]] = thread, done
+        thread.start()
+        return {"status": "OK"}
+
+    def wait(self, message):
+        thread, done = self.started[message["lock"]]
+        limit_ms = message.get("limit_ms", -1)
+
+        def watch():
+            thread.join(None if limit_ms < 0 else limit_ms / 1000)
+            send({"status": "PENDING"} if thread.is_alive() else done, message["id"])
+
+        threading.Thread(target=watch, daemon=True).start()
+        return None
+
+    def state(self, message):
+        return lines.state(self.known("lock", message))
+
+    def validity(self, message):
+        return lines.validity(self.known("lock", message))
+
+    def detach(self, message):
+        lock = self.known("lock", message)
+        return dict(facts(lock, now_ms()), status="OK", token=lock.detach())
+
+    def status(self, message):
+        return lines.verdict(self.known("client", message).status(lines.resource(message)))
+
+    def describe(self, message):
+        return {"status": "OK", "describe": self.known("client", message).describe()}
+
+    def fork(self, message):
+        commands = [Fields(command) for command in message["commands"]]
+        return lines.forked(lambda: [self.answer(command) for command in commands])
+
+    def body(self, message):
+        """The `with` block: its body is a loop over the messages that come until `leave`."""
+        lock = self.known("lock", message)
+        leave = Fields(id=message["id"])
+        try:
+            with lock:
+                send(dict(facts(lock, now_ms()), status="OK"), message["id"])
+                leave = self.loop("leave") or leave
+                if leave.get("fail"):
+                    raise BodyFailed("as it was told")
+            reply = {"status": "OK"}
+        except BodyFailed:
+            reply = {"status": "OK", "raised": "BodyFailed"}
+        except libredlock.RedlockError as error:
+            reply = failure(error)
+        send(reply, leave["id"])
+
+    def exit(self, message):
+        if message["mode"] == "hard":
+            os._exit(9)
+        if message["mode"] == "exception":
+            raise RuntimeError("the program fails, as it was told")
+        sys.exit(0)
+
+    # -- the machinery
+
+    def known(self, kind, message):
+        things = self.clients if kind == "client" else self.locks
+        if message[kind] not in things:
+            raise Malformed('there is no %s "%s"' % (kind, message[kind]))
+        return things[message[kind]]
+
+    def operate(self, lock, what, arg):
+        t0_ms, status = now_ms(), "OK"
+        try:
+            if what == "acquire":
+                status = "OK" if self.take(lock, arg) else "BUSY"
+            elif what == "extend":
+                lock.extend(arg / 1000 if arg else None)
+            else:
+                lock.release()
+        except libredlock.RedlockError as error:
+            return dict(facts(lock, t0_ms), **failure(error))
+        except ValueError as error:
+            return dict(facts(lock, t0_ms), **failure(error))
+        except KeyboardInterrupt:
+            return dict(facts(lock, t0_ms), status="CANCELLED", error="KeyboardInterrupt")
+        return dict(facts(lock, t0_ms), status=status)
+
+    def take(self, lock, wait_ms):
+        if wait_ms == 0:
+            return lock.acquire(blocking=False)
+        return lock.acquire(timeout=FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000)
+
+    def answer(self, message):
+        try:
+            run = getattr(self, message["do"], None)
+            if run is None:
+                raise Malformed('there is no command "%s"' % message["do"])
+            return run(message)
+        except Malformed as error:
+            return {"line": self.number, "malformed": str(error)}
+        except (libredlock.RedlockError, TypeError, ValueError, OverflowError) as error:
+            return failure(error)
+
+    def loop(self, until=None):
+        while True:
+            line = sys.stdin.readline()
+            if not line:
+                return None
+            self.number += 1
+            message = lines.parse(line, self.number)
+            if message is None:
+                continue
+            if until is not None and message.get("do") == until:
+                return message
+            reply = self.answer(message)
+            if reply is not None:
+                send(reply, message.get("id"))
+
+
+def quiet_interrupt(number, frame):
+    """Ctrl-C ends what waits for a lock and nothing else."""
+    while frame is not None:
+        if frame.f_code is Driver.operate.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, quiet_interrupt)
+    Driver().loop()

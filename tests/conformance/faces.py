@@ -1,0 +1,93 @@
+"""The faces of the library, what each can, and what it lacks and why. A face is a driver: see README.md."""
+import os
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DRIVERS = HERE / "drivers"
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build/dev")
+PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build/venv-python/bin/python")
+PHP = os.environ.get("REDLOCK_PHP") or "php"
+EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(BUILD / "php/redlock.so")
+
+CAPABILITIES = {
+    "lock": "a client, and locks with options of their own",
+    "acquire": "takes a lock and waits for it",
+    "start": "starts an operation and does something else meanwhile",
+    "wait": "waits for what was started",
+    "extend": "prolongs a lease",
+    "release": "gives a lock up",
+    "state": "says from local facts whether a lock is held or lost, and tells never taken from lost",
+    "validity": "says how much longer a lock is held",
+    "detach": "hands a lock over",
+    "adopt": "takes a lock over by its token",
+    "cancel": "gives up what is waiting",
+    "fork": "forks a process",
+    "exit": "leaves the process while holding locks",
+    "exception": "leaves the process by an error that nobody catches",
+    "status": "asks the nodes who holds a resource",
+    "describe": "tells what it knows of its nodes",
+    "renew": "renews a lock that was simply acquired",
+    "body": "holds a lock around a body of code, renewed",
+    "nul": "takes resources with NUL bytes",
+}
+
+ARGV = {
+    "c": [str(BUILD / "tests/conformance/driver_c")],
+    "cli": [sys.executable, str(DRIVERS / "driver_cli.py")],
+    "python": [PYTHON, str(DRIVERS / "driver_python.py")],
+    "aio": [PYTHON, str(DRIVERS / "driver_aio.py")],
+    "php": [PHP, "-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php")],
+    "fiber": [PHP, "-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php"), "fiber"],
+}
+SOURCES = {"c": "driver.c", "cli": "driver_cli.py", "python": "driver_python.py", "aio": "driver_aio.py",
+           "php": "driver.php", "fiber": "driver.php"}
+FACES = list(ARGV)
+
+# What a face lacks, and why: reviewed by people, compared with what its driver says. Anything else that is missing
+# fails.
+_PROCESS = "a run of the command is a process of its own: it keeps no handle"
+LACKS = {
+    "c": {
+        "exception": "C has no exceptions",
+        "body": "C has no scoped form",
+    },
+    "cli": {
+        "state": _PROCESS,
+        "validity": _PROCESS,
+        "fork": _PROCESS,
+        "exit": _PROCESS,
+        "exception": _PROCESS,
+        "describe": "the command has no such subcommand",
+        "renew": "only `redlock run` renews: see body",
+        "nul": "an argument of a command can not hold a NUL byte",
+    },
+    "python": {},
+    "aio": {},
+    "php": {
+        "start": "a blocking call has the only thread of PHP",
+        "wait": "a blocking call has the only thread of PHP",
+    },
+    "fiber": {},
+}
+
+# Faces that may be absent, with the reason that is shown.
+ABSENT = {
+    "swoole": "the extension swoole is in no package of Debian 12",
+    "revolt": "revolt/event-loop is in no package of Debian 12",
+}
+
+
+def environment():
+    return dict(os.environ, REDLOCK_BIN=str(BUILD / "redlock"), PYTHONUNBUFFERED="1")
+
+
+def missing(face):
+    """Why a driver can not be started, or None."""
+    for part in ARGV[face]:
+        if part.startswith("extension=") and not os.path.exists(part[len("extension="):]):
+            return "the PHP extension is not built: %s" % part[len("extension="):]
+    program = ARGV[face][0]
+    return None if shutil.which(program) else "%s is not there" % program

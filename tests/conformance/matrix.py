@@ -1,0 +1,119 @@
+"""Cases by faces, on the terminal and as an HTML page ($REDLOCK_MATRIX)."""
+import html
+import os
+import re
+from pathlib import Path
+
+import faces
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Path(os.environ.get("REDLOCK_MATRIX") or ROOT / "build/results/conformance/matrix.html")
+WORDS = {"passed": "ok", "failed": "FAIL", "n/a": "n/a", "": "-"}
+_CASE = re.compile(r"(?:.*/)?(?:test_)?(\w+)\.py::(?:test_)?(\w+)(?:\[(.*)\])?$")
+
+
+def row_of(nodeid):
+    """The case's name without its faces: file: case, with other parameters."""
+    file, case, parameters = _CASE.match(nodeid).groups()
+    others = [word for word in (parameters or "").split("-") if word not in faces.FACES]
+    return "%s: %s%s" % (file, case.replace("_", " "), " (%s)" % "-".join(others) if others else "")
+
+
+def column_of(nodeid):
+    """The face, or "first-second"; "" for a test of the suite itself."""
+    parameters = (_CASE.match(nodeid).group(3) or "").split("-")
+    return "-".join(word for word in parameters if word in faces.FACES)
+
+
+class Plugin:
+    def __init__(self, config):
+        self.config = config
+        self.cells = {}    # (row, column) -> outcome
+        self.reasons = {}  # (row, column) -> why n/a
+
+    def pytest_runtest_logreport(self, report):
+        key = row_of(report.nodeid), column_of(report.nodeid)
+        if report.failed:
+            self.cells[key] = "failed"
+        elif report.when == "call" and key not in self.cells:
+            self.cells[key] = report.outcome
+
+    def pytest_testnodedown(self, node, error):
+        self.config.not_applicable.update(getattr(node, "workeroutput", {}).get("not_applicable", {}))
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if hasattr(self.config, "workerinput") or not self.cells:
+            return
+        for key, reason in self.config.not_applicable.items():
+            row, _, column = key.rpartition("|")
+            if any(cell[0].startswith(row) for cell in self.cells) or not self.is_selection():
+                self.reasons[row, column] = reason
+                self.cells[row, column] = "n/a"
+        for title, rows, columns in self.tables():
+            terminalreporter.section(title)
+            for line in _text(rows, columns, self.cells):
+                terminalreporter.write_line(line)
+        for face, reason in faces.ABSENT.items():
+            terminalreporter.write_line("%s is absent: %s" % (face, reason))
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(self.page(), encoding="utf-8")
+        terminalreporter.write_line("the same as a page: %s" % PAGE)
+
+    def is_selection(self):
+        return bool(self.config.getoption("-k") or self.config.getoption("--face"))
+
+    def tables(self):
+        singles = sorted({row for row, column in self.cells if column and "-" not in column})
+        pairs = sorted({row for row, column in self.cells if "-" in column})
+        yield "cases by faces", singles, [(face, face) for face in faces.FACES]
+        for row in pairs:
+            yield row, faces.FACES, [(face, (row, face)) for face in faces.FACES]
+
+    def page(self):
+        tables = "".join("<h2>%s</h2>%s" % (html.escape(title), _html(rows, columns, self.cells, self.reasons))
+                         for title, rows, columns in self.tables())
+        absent = "".join("<li>%s: %s</li>" % item for item in faces.ABSENT.items())
+        return _PAGE % (tables, absent)
+
+
+def _cell(row, column):
+    """In a table of pairs the row is the first face."""
+    return (column[0], "%s-%s" % (row, column[1])) if isinstance(column, tuple) else (row, column)
+
+
+def _text(rows, columns, cells):
+    width = max(map(len, rows), default=4) + 1
+    yield " " * width + "".join("%8s" % title for title, _ in columns)
+    for row in rows:
+        words = [WORDS.get(cells.get(_cell(row, column), ""), "skip") for _, column in columns]
+        yield row.ljust(width) + "".join("%8s" % word for word in words)
+
+
+def _html(rows, columns, cells, reasons):
+    head = "<tr><th></th>%s</tr>" % "".join("<th>%s</th>" % title for title, _ in columns)
+    body = ""
+    for row in rows:
+        body += "<tr><th>%s</th>" % html.escape(row)
+        for _, column in columns:
+            key = _cell(row, column)
+            outcome = cells.get(key, "")
+            body += '<td class="%s" title="%s">%s</td>' % (
+                {"n/a": "na"}.get(outcome, outcome or "none"), html.escape(reasons.get(key, "")), WORDS.get(outcome, "skip"))
+        body += "</tr>"
+    return "<table>%s%s</table>" % (head, body)
+
+
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<title>libredlock: conformance</title>
+<style>
+body { font: 14px sans-serif; margin: 2em }
+table { border-collapse: collapse; margin-bottom: 2em }
+th, td { border: 1px solid #bbb; padding: .2em .6em; text-align: left; font-weight: normal }
+.passed { background: #cfc } .failed { background: #f99; font-weight: bold } .na, .none { color: #888 }
+</style>
+<h1>Conformance: cases by faces</h1>
+<p>In a table of pairs the row is the face that comes first. Point at n/a for the reason.</p>
+%s
+<h2>Absent faces</h2><ul>%s</ul>
+"""
