@@ -60,7 +60,13 @@ static int check_twice(redlock_client *c, const struct rl_url *url, struct rl_te
 static int add_node(redlock_client *c, const char *text, size_t size, struct rl_text *why)
 {
   struct rl_url url;
-  int status = rl_url_parse(&url, text, size, why);
+  int status;
+  if (size == 0) {
+    rl_text_format(why, "nodes: entry %d is empty; allowed: %s", c->node_count + 1,
+                   redlock_option_at(RL_OPT_NODES, REDLOCK_OPTION_RANGE));
+    return REDLOCK_INVALID;
+  }
+  status = rl_url_parse(&url, text, size, why);
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);
@@ -77,7 +83,9 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rl_
   return REDLOCK_OK;
 }
 
-/* Spaces around the commas are allowed. */
+#define SPACES " \t\r\n"
+
+/* Spaces around the commas are allowed; an empty entry is not: it would make the quorum another one. */
 static int set_nodes(redlock_client *c, const char *value, struct rl_text *why)
 {
   int status = REDLOCK_OK;
@@ -85,15 +93,16 @@ static int set_nodes(redlock_client *c, const char *value, struct rl_text *why)
   c->nodes = calloc(RL_NODES_MAX, sizeof *c->nodes);
   if (!c->nodes)
     return REDLOCK_NO_MEMORY;
-  value += strspn(value, " \t\r\n");
-  while (*value && status == REDLOCK_OK) {
+  value += strspn(value, SPACES);
+  for (int more = *value != 0; more && status == REDLOCK_OK;) {
     size_t size = strcspn(value, ",");
     size_t used = size;
-    while (used && strchr(" \t\r\n", value[used - 1]))
+    while (used && strchr(SPACES, value[used - 1]))
       used--;
+    more = value[size] == ',';
     status = add_node(c, value, used, why);
-    value += size;
-    value += strspn(value, ", \t\r\n");
+    value += size + (size_t)more;
+    value += strspn(value, SPACES);
   }
   if (status != REDLOCK_OK)
     free_nodes(c);
@@ -228,7 +237,7 @@ static void destroy(redlock_client *c)
   free(c->client_name);
   free(c->events);
   free(c->spare_batch);
-  rl_client_free_waiters(c);
+  rl_bell_free(&c->bell);
   pthread_mutex_unlock(&c->mutex);
   pthread_mutex_destroy(&c->mutex);
   free(c);
@@ -253,8 +262,11 @@ redlock_client *rl_client_new_in(const struct rl_env *env)
   c->key_prefix = strdup("");
   c->client_name = strdup("libredlock");
   rl_options_defaults(&c->options);
-  if (c->key_prefix && c->client_name && pthread_mutex_init(&c->mutex, NULL) == 0)
-    return c;
+  if (c->key_prefix && c->client_name && rl_bell_init(&c->bell) == 0) {
+    if (pthread_mutex_init(&c->mutex, NULL) == 0)
+      return c;
+    rl_bell_free(&c->bell);
+  }
   free(c->key_prefix);
   free(c->client_name);
   free(c);
@@ -468,7 +480,7 @@ void rl_client_forked(redlock_client *c)
   c->driven = c->sleeping = c->kicked = 0;
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
   c->waiters = c->last_waiter = NULL; /* their threads do not exist here */
-  c->woken_count = 0;
+  c->woken = 0;
   atomic_store(&c->cancels, 0);
   for (redlock_lock *lock = c->locks; lock; lock = lock->next) {
     lock->waiter = NULL;

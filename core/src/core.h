@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "../include/redlock.h"
+#include "bell.h"
 #include "buffer.h"
 #include "command.h"
 #include "env.h"
@@ -29,7 +30,6 @@ enum {
   RL_DEBTS_MAX = 16384,    /* given-up tokens that are remembered for nodes that could not be told */
   RL_REPLY_SIZE_MAX = 1 << 20,
   RL_EVENTS_MAX = 128,
-  RL_WOKEN_MAX = 64,
   RL_WHY_SIZE = 96
 };
 
@@ -47,7 +47,8 @@ enum {
   RL_MAY_HOLD = 1,   /* the token may be under the key on this node */
   RL_SAID_BUSY = 2,  /* it answered a definite nil: it cannot hold the token */
   RL_SET_OWED = 4,   /* its answer to the SET has not been read yet */
-  RL_DELETE_OWED = 8 /* a delete is on its way on the node's connection */
+  RL_DELETE_OWED = 8, /* a delete is on its way on the node's connection */
+  RL_SET_LOST = 16    /* a connection broke under a SET: a nil to a second one is no proof of absence */
 };
 
 struct rl_claim_node {
@@ -228,10 +229,10 @@ struct redlock_lock {
   uint8_t answers[];     /* enum rl_answer per node */
 };
 
-/* A thread that waits for its operation while another one drives. Kept by the client for reuse. */
+/* A thread that waits for its operation while another one drives; it stands on that thread's stack. */
 struct rl_waiter {
-  pthread_cond_t condition;
   struct rl_waiter *next, *previous;
+  uint32_t bit; /* its set on the bell */
   int waits;  /* it stands in client->waiters */
   int drives; /* it has been handed the role of the driver */
 };
@@ -284,9 +285,10 @@ struct redlock_client {
   int driven;   /* a thread is the driver, or has been handed the role */
   int sleeping; /* ... and waits in the poller */
   int kicked;   /* ... and has been woken already */
-  struct rl_waiter *waiters, *last_waiter, *spare_waiters;
-  struct rl_waiter *woken[RL_WOKEN_MAX]; /* to be woken when the mutex is given back */
-  int woken_count;
+  struct rl_waiter *waiters, *last_waiter;
+  uint32_t waiter_count;
+  struct rl_bell bell;
+  uint32_t woken; /* bits to be rung when the mutex is given back */
   int notified;
   atomic_int cancels; /* locks with a cancel to be looked at */
   /* what there is */
@@ -327,7 +329,6 @@ void rl_client_tell(redlock_client *client, redlock_lock *lock);
 int rl_client_drive_once(redlock_client *client, int64_t until_ns);
 void rl_client_kick(redlock_client *client); /* ends the driver's sleep, once per burst */
 void rl_client_wake(redlock_client *client, struct rl_waiter *waiter);
-void rl_client_free_waiters(redlock_client *client);
 void rl_client_hand_over(redlock_client *client); /* the driver leaves: who waits longest takes over */
 int rl_client_drive(redlock_client *client, redlock_lock *lock, int64_t until_ns, int interruptible);
 /* What was queued leaves at once, or with the driver's next write. */

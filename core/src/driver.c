@@ -1,9 +1,8 @@
 /* Who does the I/O of a client: the step that all of them run, the thread that drives for everybody while others wait, and
  * the started shape. */
 #include <errno.h>
-#include <stdlib.h>
+#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "core.h"
 
@@ -100,6 +99,7 @@ static void look_for_cancels(redlock_client *c)
     if (atomic_load(&lock->cancelled))
       rl_operation_cancel(lock, rl_now(c));
   }
+  rl_client_kick(c); /* the driver's own operation may have been among them */
 }
 
 void rl_client_enter(redlock_client *c)
@@ -113,13 +113,13 @@ void rl_client_enter(redlock_client *c)
  * mutex and sleep again. */
 static void unlock(redlock_client *c)
 {
-  struct rl_waiter *woken[RL_WOKEN_MAX];
-  int count = c->woken_count;
-  memcpy(woken, c->woken, (size_t)count * sizeof woken[0]);
-  c->woken_count = 0;
+  uint32_t woken = c->woken;
+  c->woken = 0;
+  if (woken)
+    rl_bell_announce(&c->bell);
   pthread_mutex_unlock(&c->mutex);
-  for (int i = 0; i < count; i++) /* waiters belong to the client, so one that has gone on meanwhile is only woken */
-    pthread_cond_signal(&woken[i]->condition);
+  if (woken)
+    rl_bell_ring(&c->bell, woken);
 }
 
 void rl_client_leave(redlock_client *c)
@@ -183,8 +183,7 @@ void rl_client_tell(redlock_client *c, redlock_lock *lock)
 static void add_waiter(redlock_client *c, struct rl_waiter *w)
 {
   w->waits = 1;
-  w->drives = 0;
-  w->next = NULL;
+  w->bit = UINT32_C(1) << (c->waiter_count++ % 32);
   w->previous = c->last_waiter;
   if (c->last_waiter)
     c->last_waiter->next = w;
@@ -211,10 +210,7 @@ static void remove_waiter(redlock_client *c, struct rl_waiter *w)
 void rl_client_wake(redlock_client *c, struct rl_waiter *w)
 {
   remove_waiter(c, w);
-  if (c->woken_count < RL_WOKEN_MAX)
-    c->woken[c->woken_count++] = w;
-  else
-    pthread_cond_signal(&w->condition);
+  c->woken |= w->bit;
 }
 
 void rl_client_hand_over(redlock_client *c)
@@ -254,6 +250,11 @@ int rl_client_drive_once(redlock_client *c, int64_t until_ns)
 static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   for (;;) {
+    if (c->woken) { /* those who wake now have their next request leave with the same write */
+      unlock(c);
+      sched_yield();
+      pthread_mutex_lock(&c->mutex);
+    }
     rl_client_flush(c);
     if (!rl_in_flight(lock) || (until_ns != RL_NEVER && rl_now(c) >= until_ns))
       return;
@@ -264,80 +265,31 @@ static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns,
   }
 }
 
-/* Condition variables count on CLOCK_MONOTONIC; the platform's clock may count suspend too, so the rest is converted. */
 static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
 {
-  struct timespec at;
-  int64_t left_ns;
-  if (until_ns == RL_NEVER) {
-    pthread_cond_wait(&w->condition, &c->mutex);
-    return;
+  uint32_t rings;
+  if (c->woken) { /* others are to be woken first; that may change everything */
+    unlock(c);
+  } else {
+    rings = rl_bell_rings(&c->bell);
+    pthread_mutex_unlock(&c->mutex);
+    rl_bell_wait(&c->bell, rings, w->bit, until_ns == RL_NEVER ? RL_NEVER : until_ns - rl_now(c));
   }
-  left_ns = until_ns - rl_now(c);
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  left_ns += at.tv_nsec;
-  at.tv_sec += left_ns / 1000000000;
-  at.tv_nsec = left_ns % 1000000000;
-  pthread_cond_timedwait(&w->condition, &c->mutex, &at);
-}
-
-static struct rl_waiter *new_waiter(void)
-{
-  pthread_condattr_t attributes;
-  struct rl_waiter *w = calloc(1, sizeof *w);
-  int error;
-  if (!w || pthread_condattr_init(&attributes) != 0) {
-    free(w);
-    return NULL;
-  }
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  error = pthread_cond_init(&w->condition, &attributes);
-  pthread_condattr_destroy(&attributes);
-  if (!error)
-    return w;
-  free(w);
-  return NULL;
-}
-
-static struct rl_waiter *take_waiter(redlock_client *c)
-{
-  struct rl_waiter *w = c->spare_waiters;
-  if (!w)
-    return new_waiter();
-  c->spare_waiters = w->next;
-  return w;
-}
-
-void rl_client_free_waiters(redlock_client *c)
-{
-  while (c->spare_waiters) {
-    struct rl_waiter *w = c->spare_waiters;
-    c->spare_waiters = w->next;
-    pthread_cond_destroy(&w->condition);
-    free(w);
-  }
+  pthread_mutex_lock(&c->mutex);
 }
 
 /* Waits while another thread drives. 1: the role was handed to this one. */
 static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
 {
-  struct rl_waiter *w = take_waiter(c);
-  int drives;
-  if (!w)
-    return 0;
+  struct rl_waiter w = {0};
   rl_client_kick(c);
-  add_waiter(c, w);
-  lock->waiter = w;
-  for (; c->woken_count > 0; c->woken_count--)
-    pthread_cond_signal(&c->woken[c->woken_count - 1]->condition); /* waiting gives the mutex back, too */
-  while (rl_in_flight(lock) && !w->drives && (until_ns == RL_NEVER || rl_now(c) < until_ns))
-    wait_on(c, w, until_ns);
+  add_waiter(c, &w);
+  lock->waiter = &w;
+  while (rl_in_flight(lock) && !w.drives && (until_ns == RL_NEVER || rl_now(c) < until_ns))
+    wait_on(c, &w, until_ns);
   lock->waiter = NULL;
-  remove_waiter(c, w);
-  drives = w->drives;
-  w->next = c->spare_waiters;
-  c->spare_waiters = w;
-  return drives;
+  remove_waiter(c, &w);
+  return w.drives;
 }
 
 /* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */

@@ -20,6 +20,16 @@ static void close_reader(struct rl_node *n)
   n->reader = NULL;
 }
 
+/* The system's words, which begin with a capital, for the middle of a line. */
+static const char *error_words(int error, char *out, size_t size)
+{
+  struct rl_text text = rl_text_in(out, size);
+  rl_text_add(&text, strerror(error)); /* thread-safe in glibc and musl for the numbers that exist */
+  if (out[0] >= 'A' && out[0] <= 'Z')
+    out[0] = (char)(out[0] + 32);
+  return out;
+}
+
 /* ---- life ---- */
 
 void rl_node_init(struct rl_node *n, redlock_client *client, int index)
@@ -100,6 +110,7 @@ static void connected(struct rl_node *n, int64_t now)
 /* Tries the addresses that are left, one after the other; the time is shared among them. */
 static void try_addresses(struct rl_node *n, const char *why, int64_t now)
 {
+  char words[RL_WHY_SIZE];
   while (n->address_next < n->address_count) {
     int left = n->address_count - n->address_next;
     int status;
@@ -114,7 +125,7 @@ static void try_addresses(struct rl_node *n, const char *why, int64_t now)
       rl_timer_set(&n->client->timers, &n->timer, now + connect_timeout_ns(n) / left);
       return;
     }
-    why = strerror(-status);
+    why = error_words(-status, words, sizeof words);
   }
   rl_node_drop(n, 0, why, now);
 }
@@ -169,8 +180,9 @@ static int64_t backoff_ns(struct rl_node *n)
   return BACKOFF_MIN_NS + (int64_t)(rl_random(n->client) % (uint64_t)(top - BACKOFF_MIN_NS + 1));
 }
 
-/* What was asked on a connection that broke is unknown: the tokens may be there. */
-static void fail_owed(struct rl_node *n, int64_t now)
+/* What was asked on a connection that broke is unknown: the tokens may be there. Where the node is connected again at
+ * once, its requests are only put off. */
+static void fail_owed(struct rl_node *n, int again, int64_t now)
 {
   struct rl_owed *owed = n->owed;
   uint32_t size = n->owed_size, first = n->owed_first, count = n->owed_count;
@@ -183,11 +195,12 @@ static void fail_owed(struct rl_node *n, int64_t now)
       rl_batch_drop(n->client, o->batch);
     if (!o->claim)
       continue;
+    uint8_t *flags = &o->claim->node[n->index].flags;
     if (o->kind == RL_OWED_SET)
-      o->claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
+      *flags = (uint8_t)((*flags & ~RL_SET_OWED) | RL_SET_LOST);
     if (o->kind == RL_OWED_DELETE)
-      o->claim->node[n->index].flags &= (uint8_t)~RL_DELETE_OWED;
-    rl_operation_answer(n, o, RL_DROPPED, now);
+      *flags &= (uint8_t)~RL_DELETE_OWED;
+    rl_operation_answer(n, o, again ? RL_WAITING : RL_DROPPED, now);
     o->claim->owed--;
     rl_claim_settle(n->client, o->claim);
   }
@@ -208,6 +221,8 @@ static void shut_down(struct rl_node *n)
 void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
 {
   int was_ready = n->state == RL_NODE_READY;
+  /* at once only after it has answered: a server that closes right away is no reason to spin */
+  int again = at_once && n->failures == 0 && n->client->state == RL_CLIENT_OPEN;
   char reason[RL_WHY_SIZE];
   struct rl_text text = rl_text_in(reason, sizeof reason);
   rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
@@ -219,11 +234,12 @@ void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
     rl_event_add(n->client, RL_EVENT_NODE_DOWN, n->index, NULL, reason);
   if (n->client->state != RL_CLIENT_OPEN)
     rl_timer_clear(&n->client->timers, &n->timer);
-  else /* at once only after it has answered: a server that closes right away is no reason to spin */
-    rl_timer_set(&n->client->timers, &n->timer, at_once && n->failures == 0 ? now : now + backoff_ns(n));
+  else
+    rl_timer_set(&n->client->timers, &n->timer, again ? now : now + backoff_ns(n));
   n->failures++;
-  fail_owed(n, now);
-  rl_operation_node_down(n, now);
+  fail_owed(n, again, now);
+  if (!again)
+    rl_operation_node_down(n, now);
 }
 
 void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
@@ -457,6 +473,7 @@ void rl_node_pay_debts(struct rl_node *n, int64_t now)
 
 void rl_node_flush(struct rl_node *n, int64_t now)
 {
+  char words[RL_WHY_SIZE];
   if (n->link.fd < 0 || n->state == RL_NODE_CONNECTING)
     return;
   while (rl_buffer_size(&n->out) > 0) {
@@ -466,7 +483,7 @@ void rl_node_flush(struct rl_node *n, int64_t now)
       return;
     }
     if (sent < 0) {
-      rl_node_drop(n, n->state == RL_NODE_READY, strerror((int)-sent), now);
+      rl_node_drop(n, n->state == RL_NODE_READY, error_words((int)-sent, words, sizeof words), now);
       return;
     }
     rl_buffer_consume(&n->out, (size_t)sent);
@@ -531,9 +548,10 @@ static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_repl
     rl_operation_answer(n, o, RL_GRANTED, now);
     return;
   }
-  rl_claim_cleared(n->client, o->claim, n->index);
+  if (!(at->flags & RL_SET_LOST))
+    rl_claim_cleared(n->client, o->claim, n->index);
   if (reply->type == RL_REPLY_NIL) {
-    at->flags |= RL_SAID_BUSY;
+    at->flags |= at->flags & RL_MAY_HOLD ? 0 : RL_SAID_BUSY;
     rl_operation_answer(n, o, RL_BUSY, now);
   } else if (reply->type == RL_REPLY_ERROR) {
     enum rl_fault fault = rl_fault_of(reply->text.data);
@@ -700,7 +718,7 @@ static int next_reply(struct rl_node *n, int64_t now)
 
 static void read_all(struct rl_node *n)
 {
-  char bytes[16384];
+  char bytes[16384], words[RL_WHY_SIZE];
   uint32_t generation = n->link.generation;
   ssize_t size;
   do {
@@ -710,7 +728,8 @@ static void read_all(struct rl_node *n)
       return;
     now = rl_now(n->client); /* after the bytes are here: what is decided now is decided on this clock (rule A.1) */
     if (size <= 0) {
-      rl_node_drop(n, n->state == RL_NODE_READY, size ? strerror((int)-size) : "the server closed the connection", now);
+      rl_node_drop(n, n->state == RL_NODE_READY,
+                   size ? error_words((int)-size, words, sizeof words) : "the server closed the connection", now);
       return;
     }
     if (redisReaderFeed(n->reader, bytes, (size_t)size) != REDIS_OK) {
@@ -730,13 +749,14 @@ static void read_all(struct rl_node *n)
 
 void rl_node_event(struct rl_node *n, int what, int64_t now)
 {
+  char words[RL_WHY_SIZE];
   if (n->state == RL_NODE_CONNECTING) {
     int status = n->link.ops->finish(&n->link);
     if (status == 0) {
       connected(n, now);
     } else if (status != -EINPROGRESS) {
       n->link.ops->close(&n->link);
-      try_addresses(n, strerror(-status), now);
+      try_addresses(n, error_words(-status, words, sizeof words), now);
     }
     return;
   }

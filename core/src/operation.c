@@ -496,7 +496,7 @@ int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
     return REDLOCK_INVALID;
   }
   rl_lock_is_held(lock, now);
-  status = refusal(lock, kind);
+  status = kind < REDLOCK_ACQUIRE || kind > REDLOCK_INSPECT ? REDLOCK_OK : refusal(lock, kind);
   if (status == REDLOCK_OK)
     status = check_arguments(lock, kind, arg);
   if (status != REDLOCK_OK)
@@ -539,9 +539,20 @@ void rl_operation_timer(redlock_lock *lock, int64_t now)
   advance(lock, now);
 }
 
+/* A lock that was won before the node's connection was there takes its vote, too, as long as the round could have waited
+ * for it: a lock on a bare majority survives no failure. */
+static void ask_after_the_win(struct rl_node *n, int64_t now)
+{
+  for (redlock_lock *lock = n->client->locks; lock; lock = lock->next)
+    if (lock->state == REDLOCK_STATE_HELD && lock->kind == REDLOCK_ACQUIRE && !rl_in_flight(lock) &&
+        lock->answers[n->index] == RL_WAITING && now - lock->acquired_ns < lock->asked.node_timeout_ns)
+      ask(lock, n, now);
+}
+
 void rl_operation_node_ready(struct rl_node *n, int64_t now)
 {
   redlock_lock *next;
+  ask_after_the_win(n, now);
   for (redlock_lock *lock = n->client->flights; lock; lock = next) {
     next = lock->next_flight;
     if (lock->phase != RL_ASKING_ALL || lock->answers[n->index] != RL_WAITING)
@@ -589,11 +600,12 @@ static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed,
   if (counts(lock, owed, REDLOCK_ACQUIRE)) {
     lock->answers[node] = (uint8_t)answer;
     advance(lock, now);
-  } else if (answer == RL_GRANTED && rl_lock_is_held(lock, now)) {
-    rl_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
-    if (lock->round == owed->round)
-      lock->answers[node] = RL_GRANTED;
+    return;
   }
+  if (lock->round == owed->round)
+    lock->answers[node] = (uint8_t)answer;
+  if (answer == RL_GRANTED && rl_lock_is_held(lock, now))
+    rl_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
 }
 
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */

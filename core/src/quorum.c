@@ -56,7 +56,7 @@ struct rl_tally rl_count(const uint8_t *answers, int nodes)
   t.gone = count[RL_GONE];
   t.free = count[RL_FREE];
   t.refused = count[RL_REFUSED];
-  t.reached = t.asked + t.granted + t.busy + t.gone + count[RL_ERROR] + count[RL_LATE] + count[RL_DROPPED];
+  t.reached = t.asked + t.granted + t.busy + t.gone + count[RL_ERROR] + count[RL_LATE];
   return t;
 }
 

@@ -181,7 +181,7 @@ static void read_info(struct rl_node *n, const char *info)
 static void note_fault(struct rl_node *n, enum step step, const char *text)
 {
   enum rl_fault fault = rl_fault_of(text);
-  struct rl_text out = rl_text_in(n->setup_error, sizeof n->setup_error);
+  struct rl_text out;
   if (step == NAME || n->setup_fault != RL_FAULT_NONE)
     return; /* a name is a courtesy; only the first error tells the cause */
   if (step == HELLO && fault == RL_FAULT_UNKNOWN) {
@@ -192,6 +192,7 @@ static void note_fault(struct rl_node *n, enum step step, const char *text)
   if (n->setup_again)
     return; /* nobody is logged in yet */
   n->setup_fault = (int)fault;
+  out = rl_text_in(n->setup_error, sizeof n->setup_error);
   rl_text_clean(&out, text);
 }
 

@@ -14,8 +14,7 @@ struct part {
 
 static int refuse(struct rl_text *why, const char *reason)
 {
-  rl_text_format(why, "nodes: %s; allowed: redis://[user:password@]host[:port][/database] or "
-                      "unix://[user:password@]/path[?db=n]", reason);
+  rl_text_add(why, reason);
   return REDLOCK_INVALID;
 }
 
@@ -238,11 +237,28 @@ static struct part skip(struct part p, size_t n)
   return (struct part){p.at + n, p.size - n};
 }
 
-int rl_url_parse(struct rl_url *url, const char *text, size_t size, struct rl_text *why)
+/* The URL as it was given, but for all that may be a secret. */
+static void add_given(struct rl_text *why, struct part p)
 {
-  struct part p = {text, size};
+  int found;
+  struct part rest = p, secret;
+  secret = split(&rest, '@', 1, &found);
+  if (found) {
+    size_t scheme = 0;
+    while (scheme + 2 < secret.size && memcmp(secret.at + scheme, "://", 3) != 0)
+      scheme++;
+    if (scheme + 2 < secret.size)
+      rl_text_escaped(why, secret.at, scheme + 3);
+    rl_text_add(why, "***@");
+  }
+  rl_text_escaped(why, rest.at, rest.size);
+}
+
+static int parse(struct rl_url *url, struct part p, struct rl_text *why)
+{
   int status;
-  memset(url, 0, sizeof *url);
+  const char *text = p.at;
+  size_t size = p.size;
   for (size_t i = 0; i < size; i++)
     if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f)
       return refuse(why, "a URL has a space or a control character");
@@ -254,10 +270,24 @@ int rl_url_parse(struct rl_url *url, const char *text, size_t size, struct rl_te
     status = refuse(why, "rediss:// needs TLS, which this version does not have");
   else
     status = refuse(why, "a URL starts neither with redis:// nor with unix://");
+  return status == REDLOCK_OK ? make_name(url) : status;
+}
+
+int rl_url_parse(struct rl_url *url, const char *text, size_t size, struct rl_text *why)
+{
+  struct part p = {text, size};
+  char reason[128];
+  struct rl_text out = rl_text_in(reason, sizeof reason);
+  int status;
+  memset(url, 0, sizeof *url);
+  status = parse(url, p, &out);
   if (status == REDLOCK_OK)
-    status = make_name(url);
-  if (status != REDLOCK_OK)
-    rl_url_free(url);
+    return status;
+  rl_url_free(url);
+  rl_text_add(why, "nodes: \"");
+  add_given(why, p);
+  rl_text_format(why, "\": %s; allowed: redis://[user:password@]host[:port][/database] or "
+                      "unix://[user:password@]/path[?db=n]", reason);
   return status;
 }
 
