@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+enum { LATENCY_STEPS = 1024, LATENCY_BUCKETS = 23 * LATENCY_STEPS };
+
 struct figures {
   int64_t cycles_wanted;   /* how many to measure, or 0: until seconds have passed */
   double seconds;
@@ -19,8 +21,7 @@ struct figures {
   _Atomic int64_t ended;   /* measured cycles */
   _Atomic int64_t failed;
   int64_t begin_ns, end_ns;
-  uint32_t *latencies_ns;
-  int64_t capacity;
+  _Atomic uint32_t latencies[LATENCY_BUCKETS];
   long rss_begin_kb;
   struct rusage usage_begin;
 };

@@ -26,7 +26,7 @@ LEASES = 10000
 LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
                  for arg in ("--set", pair)]
 WARM_CYCLES = 500  # the programs' default
-TOOL_CYCLES = (500, 2500)  # for callgrind and strace: the slope between them leaves starting and ending out
+TOOL_CYCLES = (1000, 6000)  # for callgrind and strace: the slope between them leaves starting and ending out
 
 Run = Dict[str, float]
 Runs = Dict[str, List[Run]]
