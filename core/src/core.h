@@ -192,7 +192,6 @@ struct redlock_lock {
   char *refusal; /* why a call was refused, until the next operation */
   /* the lease */
   int state; /* enum redlock_state */
-  int told_lost;
   int detached;
   struct rl_claim *claim; /* the current or last token; NULL before */
   struct rl_claim *probe; /* carries the answers of an inspect */
@@ -349,6 +348,7 @@ void rl_renewal_begin(redlock_lock *lock, int64_t now_ns);
 void rl_renewal_end(redlock_lock *lock);
 void rl_renewal_confirmed(redlock_lock *lock, int64_t now_ns);
 void rl_renewals_due(redlock_client *client, int64_t now_ns);
+void rl_batch_drop(redlock_client *client, struct rl_batch *batch);
 
 /* claim.c */
 struct rl_key *rl_key_new(const char *prefix, const void *resource, size_t size);
@@ -407,6 +407,9 @@ void rl_node_drop(struct rl_node *node, int at_once, const char *why, int64_t no
 /* The same for a reason of configuration. */
 void rl_node_refuse(struct rl_node *node, const char *why, int64_t now_ns);
 int rl_node_connected(const struct rl_node *node);
+void rl_node_abandon(struct rl_node *node); /* in a forked child */
+
+/* request.c */
 /* An rl_answer: RL_ASKED if it can be asked now, RL_WAITING if its connection is being made, else why not. */
 int rl_node_can_ask(struct rl_node *node, int64_t node_timeout_ns, int64_t now_ns);
 int rl_node_is_late(const struct rl_node *node, int64_t node_timeout_ns, int64_t now_ns);
@@ -417,13 +420,11 @@ int rl_node_send_delete(struct rl_node *node, struct rl_claim *claim, int whole,
 int rl_node_send_extend(struct rl_node *node, redlock_lock *lock, int whole, int64_t now_ns);
 int rl_node_send_renewal(struct rl_node *node, struct rl_batch *batch, int whole, int64_t now_ns);
 int rl_node_send_inspect(struct rl_node *node, redlock_lock *lock, int64_t now_ns);
-/* Room for one more command: its buffer with the place of the command noted; then rl_node_owe. */
-int rl_node_owe(struct rl_node *node, enum rl_owed_kind kind, size_t size, const struct rl_owed *details);
+/* Notes what the command that was appended to node->out since its size was `before` is owed; details may be NULL. */
+int rl_node_owe(struct rl_node *node, enum rl_owed_kind kind, size_t before, const struct rl_owed *details);
 /* Takes back the SET of a finished attempt if not one byte of it was written (rule A.3.2). */
 void rl_node_unsend(struct rl_node *node, struct rl_claim *claim);
 void rl_node_pay_debts(struct rl_node *node, int64_t now_ns);
-void rl_batch_drop(redlock_client *client, struct rl_batch *batch);
-void rl_node_abandon(struct rl_node *node);
 
 /* reply.c: a reader that parses into reply; NULL when memory is out */
 redisReader *rl_reply_reader(struct rl_reply *reply);
@@ -446,6 +447,10 @@ enum rl_fault {
   RL_FAULT_TYPE         /* a key of another kind: busy, or not ours */
 };
 enum rl_fault rl_fault_of(const char *text);
+
+/* answer.c: a reply to what was owed; and what an error means for the node itself */
+void rl_answer(struct rl_node *node, struct rl_owed *owed, const struct rl_reply *reply, int64_t now_ns);
+void rl_answer_fault(struct rl_node *node, enum rl_fault fault, const char *text, int64_t now_ns);
 
 /* event.c, message.c, describe.c */
 void rl_event_add(redlock_client *client, enum rl_event_kind kind, int node, redlock_lock *lock, const char *detail);

@@ -441,6 +441,8 @@ int redlock_lock_detach(redlock_lock *lock)
   if (status == REDLOCK_OK) {
     rl_renewal_end(lock);
     rl_timer_clear(&c->timers, &lock->lease_timer);
+    for (int i = 0; i < c->node_count; i++)
+      rl_node_unsend(&c->nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
     rl_claim_forget(c, lock->claim);
     lock->detached = 1;
     lock->valid_until_ns = 0;

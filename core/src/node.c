@@ -1,17 +1,15 @@
-/* One server: its connection, the replies it owes in order, what a reply means as an answer, backing off. */
+/* One server: its connection, reading and writing, backing off. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "core.h"
-#include "mutant.h"
 
 #define MS RL_NS_PER_MS
 #define BACKOFF_MIN_NS (10 * MS)
 #define BACKOFF_MAX_NS (1000 * MS)
 #define STALE_MIN_NS (5000 * MS)
-#define PAUSE_NS (100 * MS)
 
 static void close_reader(struct rl_node *n)
 {
@@ -255,221 +253,7 @@ void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
     rl_node_drop(n, 0, why, now);
 }
 
-/* ---- asking ---- */
-
-int rl_node_is_late(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
-{
-  return n->owed_count > 0 && now - n->owed[n->owed_first].sent_ns > node_timeout_ns;
-}
-
-int rl_node_can_ask(struct rl_node *n, int64_t node_timeout_ns, int64_t now)
-{
-  int limit = RL_OWED_MAX;
-  if (n->refused && n->state != RL_NODE_READY)
-    return RL_REFUSED;
-  if (n->state == RL_NODE_RESOLVING || n->state == RL_NODE_CONNECTING || n->state == RL_NODE_SETUP)
-    return RL_WAITING;
-  if (n->state != RL_NODE_READY)
-    return RL_DOWN;
-  if (now < n->busy_until_ns)
-    return RL_ERROR;
-  if (rl_node_is_late(n, node_timeout_ns, now))
-    limit = RL_OWED_LATE_MAX;
-  return n->owed_asks < limit ? RL_ASKED : RL_OVERLOADED;
-}
-
-static int reserve_owed(struct rl_node *n, uint32_t more)
-{
-  uint32_t size = n->owed_size ? n->owed_size : 32;
-  struct rl_owed *owed;
-  if (n->owed_count + more <= n->owed_size)
-    return 0;
-  while (size < n->owed_count + more)
-    size *= 2;
-  owed = malloc(size * sizeof *owed);
-  if (!owed)
-    return -1;
-  for (uint32_t i = 0; i < n->owed_count; i++)
-    owed[i] = n->owed[(n->owed_first + i) & (n->owed_size - 1)];
-  free(n->owed);
-  n->owed = owed;
-  n->owed_size = size;
-  n->owed_first = 0;
-  return 0;
-}
-
-static void mark_dirty(struct rl_node *n)
-{
-  if (n->dirty)
-    return;
-  n->dirty = 1;
-  n->next_dirty = n->client->dirty_nodes;
-  n->client->dirty_nodes = n;
-}
-
-/* Notes what the command that was just appended (all bytes since `before`) is owed. Room was reserved. */
-static void owe(struct rl_node *n, size_t before, const struct rl_owed *details)
-{
-  struct rl_owed *o = &n->owed[(n->owed_first + n->owed_count++) & (n->owed_size - 1)];
-  *o = *details;
-  o->size = (uint32_t)(rl_buffer_size(&n->out) - before);
-  o->position = n->queued;
-  n->queued += o->size;
-  if (o->claim)
-    o->claim->owed++;
-  if (o->batch)
-    o->batch->users++;
-  n->owed_asks += o->kind == RL_OWED_SET || o->kind == RL_OWED_EXTEND || o->kind == RL_OWED_RENEW;
-  mark_dirty(n);
-}
-
-int rl_node_owe(struct rl_node *n, enum rl_owed_kind kind, size_t before, const struct rl_owed *details)
-{
-  struct rl_owed plain = {.kind = kind};
-  if (reserve_owed(n, 1) != 0)
-    return -1;
-  owe(n, before, details ? details : &plain);
-  return 0;
-}
-
-static void may_hold(struct rl_node *n, struct rl_claim *claim, int64_t until_ns)
-{
-  struct rl_claim_node *at = &claim->node[n->index];
-  if (!(at->flags & RL_MAY_HOLD))
-    claim->holders++;
-  at->flags |= RL_MAY_HOLD;
-  if (until_ns > claim->until_ns)
-    claim->until_ns = until_ns;
-}
-
-static int64_t gone_by_ns(const struct rl_terms *terms, int64_t now)
-{
-  return now + 2 * terms->ttl_ms * MS - terms->lease_ns;
-}
-
-int rl_node_send_set(struct rl_node *n, redlock_lock *lock, int64_t now)
-{
-  struct rl_claim *claim = lock->claim;
-  size_t before = rl_buffer_size(&n->out);
-  if (reserve_owed(n, 1) != 0 ||
-      rl_command_set(&n->out, claim->key->bulk, claim->key->bulk_size, claim->token, lock->asked.ttl_ms) != 0)
-    return -1;
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_SET, .claim = claim, .round = lock->round, .sent_ns = now,
-                                   .lease_ns = lock->asked.lease_ns});
-  may_hold(n, claim, gone_by_ns(&lock->asked, now));
-  claim->node[n->index].flags |= RL_SET_OWED;
-  return 0;
-}
-
-int rl_node_send_hint(struct rl_node *n, struct rl_claim *claim, uint32_t round, int64_t now)
-{
-  size_t before = rl_buffer_size(&n->out);
-  if (reserve_owed(n, 1) != 0 || rl_command_pttl(&n->out, claim->key->bulk, claim->key->bulk_size) != 0)
-    return -1;
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_HINT, .claim = claim, .round = round, .sent_ns = now});
-  return 0;
-}
-
-int rl_node_send_delete(struct rl_node *n, struct rl_claim *claim, int whole, uint32_t round, int64_t now)
-{
-  size_t before = rl_buffer_size(&n->out);
-  if (reserve_owed(n, 1) != 0 ||
-      rl_command_release(&n->out, whole, claim->key->bulk, claim->key->bulk_size, claim->token) != 0)
-    return -1;
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_DELETE, .claim = claim, .round = round, .sent_ns = now});
-  claim->node[n->index].flags |= RL_DELETE_OWED;
-  return 0;
-}
-
-int rl_node_send_extend(struct rl_node *n, redlock_lock *lock, int whole, int64_t now)
-{
-  struct rl_claim *claim = lock->claim;
-  size_t before = rl_buffer_size(&n->out);
-  if (reserve_owed(n, 1) != 0 || rl_command_extend_begin(&n->out, whole, 1, claim->key->bulk_size) != 0)
-    return -1;
-  rl_command_extend_key(&n->out, claim->key->bulk, claim->key->bulk_size);
-  rl_command_extend_ttl(&n->out, lock->asked.ttl_ms);
-  rl_command_extend_token(&n->out, claim->token);
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_EXTEND, .claim = claim, .round = lock->round, .sent_ns = now,
-                                   .lease_ns = lock->asked.lease_ns});
-  may_hold(n, claim, gone_by_ns(&lock->asked, now));
-  return 0;
-}
-
-int rl_node_send_renewal(struct rl_node *n, struct rl_batch *batch, int whole, int64_t now)
-{
-  size_t before = rl_buffer_size(&n->out), keys_size = 0;
-  for (int i = 0; i < batch->count; i++)
-    keys_size += batch->claim[i]->key->bulk_size;
-  if (reserve_owed(n, 1) != 0 || rl_command_extend_begin(&n->out, whole, batch->count, keys_size) != 0)
-    return -1;
-  for (int i = 0; i < batch->count; i++)
-    rl_command_extend_key(&n->out, batch->claim[i]->key->bulk, batch->claim[i]->key->bulk_size);
-  rl_command_extend_ttl(&n->out, batch->terms.ttl_ms);
-  for (int i = 0; i < batch->count; i++) {
-    rl_command_extend_token(&n->out, batch->claim[i]->token);
-    may_hold(n, batch->claim[i], gone_by_ns(&batch->terms, now));
-  }
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_RENEW, .batch = batch, .sent_ns = now,
-                                   .lease_ns = batch->terms.lease_ns});
-  return 0;
-}
-
-int rl_node_send_inspect(struct rl_node *n, redlock_lock *lock, int64_t now)
-{
-  struct rl_claim *claim = lock->probe;
-  size_t before = rl_buffer_size(&n->out);
-  if (reserve_owed(n, 2) != 0 || rl_command_peek(&n->out, lock->key->bulk, lock->key->bulk_size) != 0)
-    return -1;
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_VALUE, .claim = claim, .round = lock->round, .sent_ns = now});
-  before = rl_buffer_size(&n->out);
-  if (rl_command_pttl(&n->out, lock->key->bulk, lock->key->bulk_size) != 0)
-    return -1;
-  owe(n, before, &(struct rl_owed){.kind = RL_OWED_TTL, .claim = claim, .round = lock->round, .sent_ns = now});
-  return 0;
-}
-
-/* Takes the entry at place i of the ring out; those behind it move up. */
-static void remove_owed(struct rl_node *n, uint32_t i, uint64_t size)
-{
-  for (; i + 1 < n->owed_count; i++) {
-    struct rl_owed *to = &n->owed[(n->owed_first + i) & (n->owed_size - 1)];
-    *to = n->owed[(n->owed_first + i + 1) & (n->owed_size - 1)];
-    to->position -= size;
-  }
-  n->owed_count--;
-}
-
-void rl_node_unsend(struct rl_node *n, struct rl_claim *claim)
-{
-  for (uint32_t i = n->owed_count; i-- > 0;) {
-    struct rl_owed o = n->owed[(n->owed_first + i) & (n->owed_size - 1)];
-    if (o.position < n->written)
-      return;
-    if (o.claim != claim || (o.kind != RL_OWED_SET && o.kind != RL_OWED_HINT))
-      continue;
-    rl_buffer_cut(&n->out, (size_t)(o.position - n->written), o.size);
-    n->queued -= o.size;
-    remove_owed(n, i, o.size);
-    claim->owed--;
-    if (o.kind == RL_OWED_SET) {
-      n->owed_asks--;
-      claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
-      rl_claim_cleared(n->client, claim, n->index);
-    }
-  }
-}
-
-void rl_node_pay_debts(struct rl_node *n, int64_t now)
-{
-  n->debts_retry_ns = 0;
-  for (struct rl_claim *c = n->client->claims; c; c = c->next) {
-    int flags = c->node[n->index].flags;
-    if (c->over && (flags & RL_MAY_HOLD) && !(flags & (RL_DELETE_OWED | RL_SET_OWED)) && c->until_ns > now &&
-        rl_node_send_delete(n, c, n->client->state != RL_CLIENT_OPEN, 0, now) != 0)
-      return;
-  }
-}
+/* ---- writing and reading ---- */
 
 void rl_node_flush(struct rl_node *n, int64_t now)
 {
@@ -497,195 +281,6 @@ void rl_node_flush(struct rl_node *n, int64_t now)
     n->link.ops->half_close(&n->link);
 }
 
-/* ---- what a reply means ---- */
-
-static void note_error(struct rl_node *n, const struct rl_owed *o, const struct rl_reply *reply)
-{
-  redlock_lock *lock = o->claim ? o->claim->lock : NULL;
-  struct rl_text text;
-  if (!lock)
-    return;
-  text = rl_text_in(lock->said[n->index].error, sizeof lock->said[0].error);
-  rl_text_clean(&text, reply->text.data);
-}
-
-
-/* An error to a request: what it means for the node. The answer for the request comes first (rule A.7). */
-static int fault_answer(enum rl_fault fault)
-{
-  return fault == RL_FAULT_CONFIG || fault == RL_FAULT_PERMISSION ? RL_REFUSED : RL_ERROR;
-}
-
-static void fault_effect(struct rl_node *n, enum rl_fault fault, const char *text, int64_t now)
-{
-  char clean[RL_WHY_SIZE];
-  struct rl_text out = rl_text_in(clean, sizeof clean);
-  rl_text_clean(&out, text);
-  switch (fault) {
-  case RL_FAULT_ROLE:
-  case RL_FAULT_LOADING: rl_node_drop(n, 0, clean, now); break;
-  case RL_FAULT_CONFIG: rl_node_refuse(n, clean, now); break;
-  case RL_FAULT_PAUSE: n->busy_until_ns = now + PAUSE_NS; break;
-  default: break;
-  }
-}
-
-static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  struct rl_claim_node *at = &o->claim->node[n->index];
-  int64_t sample_ns = now - o->sent_ns;
-  n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
-  at->flags &= (uint8_t)~RL_SET_OWED;
-  if (reply->type == RL_REPLY_STATUS) {
-    if (n->state != RL_NODE_READY) {
-      rl_operation_answer(n, o, RL_REFUSED, now);
-      if (!(at->flags & RL_DELETE_OWED)) /* its vote does not count: take the key back (rule C.3) */
-        rl_node_send_delete(n, o->claim, 0, 0, now);
-      return;
-    }
-    if (RL_MUTANT(CLOCK_AT_REPLY))
-      o->sent_ns = now;
-    rl_operation_answer(n, o, RL_GRANTED, now);
-    return;
-  }
-  if (!(at->flags & RL_SET_LOST))
-    rl_claim_cleared(n->client, o->claim, n->index);
-  if (reply->type == RL_REPLY_NIL) {
-    at->flags |= at->flags & RL_MAY_HOLD ? 0 : RL_SAID_BUSY;
-    rl_operation_answer(n, o, RL_BUSY, now);
-  } else if (reply->type == RL_REPLY_ERROR) {
-    enum rl_fault fault = rl_fault_of(reply->text.data);
-    note_error(n, o, reply);
-    rl_operation_answer(n, o, fault == RL_FAULT_TYPE ? RL_BUSY : fault_answer(fault), now);
-    fault_effect(n, fault, reply->text.data, now);
-  } else {
-    rl_operation_answer(n, o, RL_ERROR, now);
-    rl_node_drop(n, 0, "an answer that does not fit SET", now);
-  }
-}
-
-/* The key may still be there: it is told again later, as far as its TTL lets it live. */
-static void keep_debt(struct rl_node *n, enum rl_fault fault, int64_t now)
-{
-  if (n->state != RL_NODE_READY || (fault != RL_FAULT_PAUSE && fault != RL_FAULT_UNWRITABLE))
-    return;
-  n->debts_retry_ns = now + PAUSE_NS;
-  rl_timer_set(&n->client->timers, &n->timer, n->debts_retry_ns);
-}
-
-static void delete_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  enum rl_fault fault;
-  o->claim->node[n->index].flags &= (uint8_t)~RL_DELETE_OWED;
-  if (reply->type == RL_REPLY_INTEGER) {
-    rl_claim_cleared(n->client, o->claim, n->index);
-    rl_operation_answer(n, o, reply->integer > 0 ? RL_GRANTED : RL_GONE, now);
-    return;
-  }
-  if (reply->type != RL_REPLY_ERROR) {
-    rl_operation_answer(n, o, RL_ERROR, now);
-    rl_node_drop(n, 0, "an answer that does not fit the release script", now);
-    return;
-  }
-  fault = rl_fault_of(reply->text.data);
-  if (fault == RL_FAULT_NO_SCRIPT && rl_node_send_delete(n, o->claim, 1, o->round, now) == 0)
-    return;
-  note_error(n, o, reply);
-  rl_operation_answer(n, o, fault_answer(fault), now);
-  keep_debt(n, fault, now);
-  fault_effect(n, fault, reply->text.data, now);
-}
-
-static void extend_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  enum rl_fault fault;
-  if (reply->type == RL_REPLY_ARRAY && reply->count == 1) {
-    rl_operation_answer(n, o, reply->integers[0] == 1 ? RL_GRANTED : RL_GONE, now);
-    return;
-  }
-  if (reply->type != RL_REPLY_ERROR) {
-    rl_operation_answer(n, o, RL_ERROR, now);
-    rl_node_drop(n, 0, "an answer that does not fit the extend script", now);
-    return;
-  }
-  fault = rl_fault_of(reply->text.data);
-  if (fault == RL_FAULT_NO_SCRIPT && o->claim->lock && o->round == o->claim->lock->round &&
-      rl_in_flight(o->claim->lock) && rl_node_send_extend(n, o->claim->lock, 1, now) == 0)
-    return;
-  note_error(n, o, reply);
-  rl_operation_answer(n, o, fault_answer(fault), now);
-  fault_effect(n, fault, reply->text.data, now);
-}
-
-static void renew_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  struct rl_batch *batch = o->batch;
-  if (reply->type == RL_REPLY_ERROR) {
-    enum rl_fault fault = rl_fault_of(reply->text.data);
-    if (fault != RL_FAULT_NO_SCRIPT || rl_node_send_renewal(n, batch, 1, now) != 0)
-      fault_effect(n, fault, reply->text.data, now);
-    return;
-  }
-  if (reply->type != RL_REPLY_ARRAY || reply->count != batch->count) {
-    rl_node_drop(n, 0, "an answer that does not fit the extend script", now);
-    return;
-  }
-  for (int i = 0; i < batch->count; i++) {
-    o->claim = batch->claim[i];
-    rl_operation_answer(n, o, reply->integers[i] == 1 ? RL_GRANTED : RL_GONE, now);
-  }
-  o->claim = NULL;
-}
-
-static void value_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  enum rl_fault fault;
-  if (reply->type == RL_REPLY_STRING || reply->type == RL_REPLY_NIL) {
-    rl_operation_value(n, o, reply);
-    return; /* the answer follows with the TTL */
-  }
-  if (reply->type != RL_REPLY_ERROR)
-    return;
-  fault = rl_fault_of(reply->text.data);
-  if (fault == RL_FAULT_TYPE)
-    return;
-  note_error(n, o, reply);
-  rl_operation_answer(n, o, fault_answer(fault), now);
-  fault_effect(n, fault, reply->text.data, now);
-}
-
-static void ttl_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  if (reply->type != RL_REPLY_INTEGER)
-    return;
-  rl_operation_hint(n, o, reply->integer, now);
-  if (o->kind == RL_OWED_TTL)
-    rl_operation_answer(n, o, reply->integer == -2 ? RL_FREE : RL_BUSY, now);
-}
-
-static void dispatch(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
-{
-  if (o->kind != RL_OWED_SETUP && reply->type != RL_REPLY_ERROR)
-    n->failures = 0;
-  switch (o->kind) {
-  case RL_OWED_SETUP: rl_session_reply(n, (int)o->round, reply, now); break;
-  case RL_OWED_SET: set_reply(n, o, reply, now); break;
-  case RL_OWED_DELETE: delete_reply(n, o, reply, now); break;
-  case RL_OWED_EXTEND: extend_reply(n, o, reply, now); break;
-  case RL_OWED_RENEW: renew_reply(n, o, reply, now); break;
-  case RL_OWED_VALUE: value_reply(n, o, reply, now); break;
-  case RL_OWED_HINT:
-  case RL_OWED_TTL: ttl_reply(n, o, reply, now); break;
-  case RL_OWED_NOTHING: break;
-  }
-  if (o->claim) {
-    o->claim->owed--;
-    rl_claim_settle(n->client, o->claim);
-  }
-  if (o->batch)
-    rl_batch_drop(n->client, o->batch);
-}
-
 /* Takes the next reply off; 0 when there is none, or the connection has been closed. */
 static int next_reply(struct rl_node *n, int64_t now)
 {
@@ -703,7 +298,7 @@ static int next_reply(struct rl_node *n, int64_t now)
   if (n->owed_count == 0) {
     int error = n->reply.type == RL_REPLY_ERROR; /* "-ERR max number of clients reached" comes unasked */
     if (error)
-      fault_effect(n, RL_FAULT_LOADING, n->reply.text.data, now);
+      rl_answer_fault(n, RL_FAULT_LOADING, n->reply.text.data, now);
     else
       rl_node_drop(n, 0, "a reply that nobody asked for", now);
     return 0;
@@ -712,7 +307,7 @@ static int next_reply(struct rl_node *n, int64_t now)
   n->owed_first = (n->owed_first + 1) & (n->owed_size - 1);
   n->owed_count--;
   n->owed_asks -= owed.kind == RL_OWED_SET || owed.kind == RL_OWED_EXTEND || owed.kind == RL_OWED_RENEW;
-  dispatch(n, &owed, &n->reply, now);
+  rl_answer(n, &owed, &n->reply, now);
   return n->reader != NULL;
 }
 
