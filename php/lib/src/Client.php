@@ -120,9 +120,8 @@ final class Client
      */
     public function drain(?int $limitMs = null): bool
     {
-        $drained = $this->native->drain($limitMs ?? -1);
         $this->events->write();
-        return $drained;
+        return $this->native->drain($limitMs ?? -1);
     }
 
     /** @internal Runs one operation to its end; if anything ends it before, nothing stays behind at the nodes. */

@@ -9,8 +9,8 @@ use Psr\Log\LoggerInterface;
 /** @internal Events of a client as PSR-3 records. */
 final class EventLog
 {
-    /** What somebody should look at; everything else is information. */
-    private const WARNINGS = ['lost', 'at_risk', 'dropped', 'node_down', 'node_refused'];
+    /** What nobody has to look at. */
+    private const INFORMATION = ['node_up'];
 
     public function __construct(private readonly Native\Client $native, private readonly ?LoggerInterface $logger)
     {
@@ -23,8 +23,9 @@ final class EventLog
         }
         while (($line = $this->native->event()) !== null) {
             $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE) ?? ['event' => 'unreadable', 'line' => $line];
-            $level = \in_array($event['event'] ?? '', self::WARNINGS, true) ? 'warning' : 'info';
-            $this->logger->log($level, 'redlock: {event} {resource}', $event + ['resource' => '']);
+            $level = \in_array($event['event'], self::INFORMATION, true) ? 'info' : 'warning';
+            $names = \array_keys(\array_intersect_key($event, ['event' => 0, 'resource' => 0, 'node' => 0, 'detail' => 0]));
+            $this->logger->log($level, 'redlock: ' . \implode(' ', \array_map(static fn (string $name): string => "{{$name}}", $names)), $event);
         }
     }
 

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Controller;
+
+use App\Service\Orders;
+use Hyperf\HttpServer\Contract\RequestInterface;
+
+class OrderController
+{
+    public function __construct(private readonly Orders $orders)
+    {
+    }
+
+    public function pay(RequestInterface $request): string
+    {
+        return $this->orders->pay((string) $request->input('id', '1'), (int) $request->input('ms', 20));
+    }
+
+    public function report(RequestInterface $request): string
+    {
+        return $this->orders->report((int) $request->input('ms', 200));
+    }
+
+    /** @return array<string, int> */
+    public function numbers(): array
+    {
+        return ['pid' => \getmypid(), 'done' => $this->orders->done, 'most at once' => $this->orders->most];
+    }
+}
