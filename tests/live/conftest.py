@@ -7,17 +7,20 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
 import rl  # noqa: E402
+from testing import eventually  # noqa: E402
 from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster  # noqa: E402, F401
 
 
 @pytest.fixture
 def make_client():
-    """rl.Client with calm time-outs; options override them."""
+    """rl.Client with calm time-outs, options override them; connected to all nodes that can be unless settle=False."""
     made = []
 
-    def make(nodes=None, **options):
+    def make(nodes=None, settle=True, **options):
         client = rl.Client(nodes, **dict(rl.CALM, **options))
         made.append(client)
+        if settle:
+            eventually(client.settled, 10, "all nodes are connected or known to be unusable")
         return client
 
     yield make

@@ -40,6 +40,20 @@ def held_everywhere(lock, nodes):
     spin(lock.client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="all nodes granted")
 
 
+def acquire_until(lock, condition):
+    """Takes the lock again and again until the nodes that answer late have been seen as well."""
+    assert lock.acquire(5000) == rl.OK, lock.message
+
+    def again():
+        if condition():
+            return True
+        assert lock.release() == rl.OK
+        assert lock.acquire(5000) == rl.OK, lock.message
+        return False
+
+    eventually(again, what="the votes are as expected")
+
+
 class Call(threading.Thread):
     """A blocking call in a thread of its own; join() gives its result."""
 
@@ -82,8 +96,8 @@ def run_python(code, *args, within_s=30):
 
 
 def lapse(lock, within_s=10):
-    """Waits, without running the client, until the lock's validity is over."""
-    eventually(lambda: lock.validity_ms == 0, within_s, "the lease lapses")
+    """Waits, without running the client, until the lock is not held any more."""
+    eventually(lambda: lock.state != rl.HELD, within_s, "the lease lapses")
 
 
 def now_ms():

@@ -4,7 +4,6 @@ import enum
 import json
 import os
 import sys
-import weakref
 from pathlib import Path
 
 import cffi
@@ -70,7 +69,7 @@ class Client:
     def __init__(self, nodes=None, open=True, **options):
         self.handle = lib.redlock_client_new()
         assert self.handle
-        self.locks = weakref.WeakSet()
+        self.locks = []
         if nodes is not None:
             options = dict({"nodes": nodes if isinstance(nodes, str) else ",".join(nodes)}, **options)
         for name, value in options.items():
@@ -120,6 +119,12 @@ class Client:
     def describe(self):
         return json.loads(text(lib.redlock_client_describe, self.handle))
 
+    def settled(self):
+        """Whether every node is connected or known to be unusable."""
+        self.process()
+        return all(node["state"] in ("ready", "refused") or (node["state"] == "down" and node["why"])
+                   for node in self.describe()["nodes"])
+
     @property
     def node_count(self):
         return lib.redlock_client_node_count(self.handle)
@@ -136,7 +141,7 @@ class Client:
 
     def free(self):
         """The locks first, as most programs do."""
-        for lock in list(self.locks):
+        for lock in self.locks:
             lock.free()
         self.free_alone()
 
@@ -153,7 +158,7 @@ class Lock:
         self.client = client
         self.handle = lib.redlock_lock_new(client.handle, data, len(data))
         assert self.handle
-        client.locks.add(self)
+        client.locks.append(self)
 
     def set(self, name, value):
         return Status(lib.redlock_lock_set(self.handle, _bytes(name), _bytes(value)))

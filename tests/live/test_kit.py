@@ -42,7 +42,7 @@ def test_nodes_end_with_their_owner(tmp_path):
     owner = subprocess.Popen([sys.executable, "-m", "testing", "-n", "2"], cwd=tmp_path, stdout=subprocess.PIPE,
                              text=True, env=dict(os.environ, PYTHONPATH=str(KIT), TMPDIR=str(tmp_path)))
     line = owner.stdout.readline()
-    assert line.startswith("REDLOCK_NODES=redis://127.0.0.1:")
+    assert line.startswith("export REDLOCK_NODES=redis://127.0.0.1:")
     ports = [int(url.rsplit(":", 1)[1]) for url in line.strip().split("=")[1].split(",")]
     assert RespConnection(("127.0.0.1", ports[0])).command("PING") == b"PONG"
     owner.send_signal(signal.SIGKILL)

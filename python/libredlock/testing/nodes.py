@@ -110,7 +110,7 @@ class Node:
     def _answers(self) -> bool:
         try:
             # a server of somebody else on that port would have another pid
-            return int(self.info("server")["process_id"]) == self.pid
+            return self.command("PING") == b"PONG" and int(self.info("server")["process_id"]) == self.pid
         except (OSError, ReplyError, KeyError):
             return False
 
@@ -120,7 +120,7 @@ class Node:
         if self.path:
             settings["unixsocket"] = self.path
         if self.password is not None:
-            settings["requirepass"] = self.password
+            settings["requirepass"] = '"%s"' % self.password.replace("\\", "\\\\").replace('"', '\\"')
         if self.cluster_enabled:
             settings.update({"cluster-enabled": "yes", "cluster-port": free_port()})
         settings.update({k.replace("_", "-"): v for k, v in self.config.items()})
@@ -164,7 +164,7 @@ class Node:
     def restart(self, empty: bool = False) -> None:
         """Ends and starts it on the same address; a running server's data are saved first unless empty."""
         if self.alive and not empty:
-            self.command("SAVE")
+            eventually(self._save, what="the data are saved")
         self.kill()
         if empty:
             for entry in ("dump.rdb", "appendonlydir", "appendonly.aof"):
@@ -172,19 +172,28 @@ class Node:
                 shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
         self.start()
 
+    def _save(self) -> bool:
+        try:
+            return self.command("SAVE") == b"OK"
+        except ReplyError:  # a save in the background is not finished yet
+            return False
+
     def close(self) -> None:
         self.kill()
 
     # -- questions
 
     def command(self, *args: Any) -> Any:
-        """The reply to one command on the kit's own connection, which is made anew when it has gone."""
+        """The reply to one command on the kit's own connection, which is made anew when the server has closed it."""
+        used_before = self.connection is not None
         if self.connection is None:
             self.connection = self._connect()
         try:
             return self.connection.command(*args)
-        except (OSError, ConnectionError):
+        except OSError as error:
             self._forget_connection()
+            if used_before and isinstance(error, ConnectionError):
+                return self.command(*args)
             raise
 
     def _connect(self) -> RespConnection:

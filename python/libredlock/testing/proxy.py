@@ -233,11 +233,25 @@ class Proxy:
             down = next(pipe for pipe in self._pipes if pipe.source is up.sink)
             down.chunks.clear()
             down.finished = True
+            if late:
+                self._receive_rest(up)
             self._close(up.source)
             up.ended = up.dropped = True
             up.late = late
             if not late:
                 up.chunks.clear()
+
+    def _receive_rest(self, pipe: _Pipe) -> None:
+        """What the client has sent and nobody has read yet."""
+        pipe.source.setblocking(False)
+        try:
+            while not pipe.ended:
+                data = pipe.source.recv(65536)
+                if not data:
+                    return
+                pipe.chunks.append((time.monotonic(), data))
+        except OSError:
+            pass
 
     def _close(self, sock: socket.socket) -> None:
         try:

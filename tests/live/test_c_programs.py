@@ -1,0 +1,45 @@
+"""C programs against five nodes: 100 threads, forks, and every allocation failing once. A sanitizer's build folder is
+chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of that build."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import rl
+
+PROGRAMS = Path(rl.LIBRARY).resolve().parent / "tests" / "live"
+SANITIZER = os.environ.get("REDLOCK_SANITIZER", "")
+pytestmark = pytest.mark.sanitize
+
+
+def run(nodes, program, *args, under=()):
+    env = dict(os.environ, REDLOCK_NODES=nodes.nodes_env)
+    env.pop("LD_PRELOAD", None)  # the program has its own sanitizer
+    done = subprocess.run([*under, str(PROGRAMS / program), *args], env=env, timeout=300, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout[-4000:]
+    nodes.no_keys()
+    return done.stdout
+
+
+def test_threads100(nodes):
+    assert run(nodes, "threads100").endswith("ok\n")
+
+
+@pytest.mark.skipif(SANITIZER == "tsan", reason="TSan does not support a child that starts a thread after a fork")
+def test_forks(nodes):
+    assert run(nodes, "forks").endswith("ok\n")
+
+
+@pytest.mark.skipif(SANITIZER != "", reason="the sanitizer has an allocator of its own; the dev build runs it")
+def test_every_allocation_fails_once(nodes):
+    assert int(re.search(r"ok, (\d+) allocations", run(nodes, "alloc_fail"))[1]) > 20
+
+
+@pytest.mark.skipif(SANITIZER != "", reason="valgrind and a sanitizer exclude each other; the dev build runs it")
+def test_forks_under_valgrind(nodes):
+    assert shutil.which("valgrind"), "valgrind is needed for this test"
+    run(nodes, "forks", under=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full",
+                               "--errors-for-leak-kinds=definite", "--fair-sched=yes"])

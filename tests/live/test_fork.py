@@ -1,0 +1,243 @@
+"""A forked child holds none of the parent's locks, sends nothing of the parent's, and its own locks work."""
+import os
+import select
+import signal
+import traceback
+
+import pytest
+import rl
+from helpers import Call, held_everywhere, occupy, run_python, spin
+from rl import BUSY, FORKED, HELD, OK
+from testing import eventually
+
+
+def in_child(function, *args):
+    """Runs it in a forked child, which has to end well within a bound."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            signal.alarm(20)
+            function(*args)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, "the child failed"
+
+
+def test_fork_while_held(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    token = lock.token
+
+    def child():
+        assert lock.state == rl.State.FORKED and lock.validity_ms == 0
+        assert lock.extend() == FORKED and lock.release() == FORKED and lock.detach() == FORKED
+        assert lock.start(rl.EXTEND) == FORKED
+        assert lock.message
+        assert client.lock().acquire() == BUSY  # the parent has it
+        lock.free()
+        client.free()
+
+    in_child(child)
+    assert lock.state == HELD and lock.extend() == OK and lock.token == token
+    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+def test_childs_own_lock_on_the_inherited_client(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+
+    def child():
+        own = client.lock("own")
+        assert own.acquire(5000) == OK, own.message
+        assert own.extend() == OK
+        assert own.release() == OK
+        assert client.drain(5000) == OK
+
+    in_child(child)
+    assert lock.extend() == OK
+    assert nodes.keys().keys() == {b"r"}
+
+
+def test_inherited_handle_takes_a_lock_of_its_own(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    token = lock.token
+    assert lock.detach() == OK
+    assert lock.adopt(token) == OK and lock.extend() == OK
+
+    def child():
+        assert lock.state == rl.State.FORKED
+        assert lock.acquire(0) == BUSY
+        other = client.lock("free")
+        assert other.acquire(5000) == OK and other.token != token
+        other.release()
+
+    in_child(child)
+    assert lock.release() == OK
+
+    def child_takes_over():
+        assert lock.acquire(5000) == OK and lock.token != token
+        assert lock.release() == OK
+
+    in_child(child_takes_over)
+    nodes.no_keys()
+
+
+def test_tokens_of_parent_and_child_differ(nodes, client):
+    read, write = os.pipe()
+
+    def child():
+        lock = client.lock("c")
+        assert lock.acquire(5000) == OK
+        os.write(write, lock.token.encode())
+        lock.release()
+
+    lock = client.lock("p")
+    assert lock.acquire() == OK and lock.release() == OK
+    in_child(child)
+    in_child(child)
+    assert lock.acquire() == OK
+    tokens = os.read(read, 200).decode()
+    assert len({tokens[:40], tokens[40:], lock.token}) == 3
+
+
+def test_descriptor_keeps_its_number_and_works_in_both(nodes, client):
+    fd = client.fd
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE) == OK
+    spin(client, lambda: lock.status == OK)
+
+    def child():
+        assert client.fd == fd
+        own = client.lock("own")
+        own.set_tag(3)
+        assert own.start(rl.ACQUIRE, 5000) == OK
+        assert select.select([fd], [], [], 10)[0]
+        spin(client, lambda: own.status != rl.PENDING)
+        assert own.status == OK and client.next() == 3
+        assert own.release() == OK
+
+    in_child(child)
+    assert lock.start(rl.RELEASE) == OK
+    assert select.select([fd], [], [], 10)[0]
+    spin(client, lambda: lock.status == OK)
+    nodes.no_keys()
+
+
+def test_fork_in_mid_operation(nodes, make_client, proxy):
+    """What the parent has started is the parent's alone."""
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies])
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    nodes.no_keys()
+    for p in proxies:
+        p.hold("up")
+    assert lock.start(rl.ACQUIRE, 20000) == OK
+    client.process()
+
+    def child():
+        assert lock.status != rl.PENDING and lock.state != HELD
+        client.process()
+        lock.free()
+        client.free()
+
+    in_child(child)
+    for p in proxies:
+        p.go()
+    spin(client, lambda: lock.status == OK)
+    assert sum(node.calls("set") for node in nodes) == 10
+    assert lock.release() == OK
+
+
+def test_fork_while_a_thread_waits(nodes, client):
+    occupy(nodes)
+    waiter = client.lock()
+    waiting = Call(waiter.acquire, -1)
+    eventually(lambda: waiter.status == rl.PENDING)
+
+    def child():
+        own = client.lock("own")
+        assert own.acquire(5000) == OK, own.message
+        assert own.release() == OK
+
+    for _ in range(5):
+        in_child(child)
+    waiter.cancel()
+    assert waiting.join() == rl.CANCELLED
+
+
+def test_fork_with_a_renewed_lock(nodes, make_client):
+    """The child's keeper renews the child's locks and none of the parent's."""
+    client = make_client(nodes.urls, renew="true", **rl.short(1000))
+    lock = client.lock()
+    assert lock.acquire() == OK
+
+    def child():
+        own = client.lock("own")
+        assert own.acquire(5000) == OK
+        token = own.token
+        before = nodes[4].calls("pexpire")
+        eventually(lambda: nodes[4].calls("pexpire") >= before + 8)
+        assert own.state == HELD and own.token == token
+        assert own.release() == OK
+
+    for node in nodes:
+        node._forget_connection()  # the child talks to the nodes on connections of its own
+    in_child(child)
+    assert lock.state == HELD
+    in_child(os._exit, 0)
+    assert lock.extend() == OK
+
+
+def test_child_that_ends_without_a_word(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    in_child(lambda: None)
+    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]} and lock.extend() == OK
+
+
+def test_grandchild(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+
+    def grandchild():
+        assert lock.state == rl.State.FORKED
+        own = client.lock("own")
+        assert own.acquire(5000) == OK and own.release() == OK
+
+    def child():
+        own = client.lock("mine")
+        assert own.acquire(5000) == OK
+        in_child(grandchild)
+        assert own.state == HELD and own.release() == OK
+
+    in_child(child)
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("end", ["client.free()", "client.drain(5000)", "os._exit(0)"])
+def test_exit_in_mid_operation(nodes, end):
+    """With drain or free no key stays; with a hard exit none outlives its TTL."""
+    run_python("""
+client = rl.Client(sys.argv[1], ttl_ms=2000, node_timeout_ms=500, exit_drain_ms=5000)
+locks = [client.lock("m%%d" %% i) for i in range(100)]
+assert locks[0].acquire(5000) == OK
+for lock in locks[1:]:
+    assert lock.start(rl.ACQUIRE, -1) == OK
+client.process()
+%s
+""" % end, nodes.nodes_env)
+    if "exit" not in end:
+        assert nodes.keys() == {}
+    nodes.no_keys()

@@ -1,0 +1,194 @@
+"""Renewal in the background: beyond the TTL, bounded, batched, and ended by release, free, loss and fork."""
+import os
+import select
+
+import pytest
+import rl
+from helpers import Call, FOREIGN, lapse, spin
+from rl import HELD, LIMIT, LOST, NOT_HELD, OK
+from testing import eventually
+
+
+@pytest.fixture
+def renewing(nodes, make_client):
+    def make(resource="r", **options):
+        client = make_client(nodes.urls, renew="true", **dict(rl.short(1000), **options))
+        lock = client.lock(resource)
+        assert lock.acquire(5000) == OK
+        return lock
+
+    return make
+
+
+def extensions(nodes):
+    """How many extensions the node that executed most of them has seen."""
+    return max(node.calls("pexpire") for node in nodes)
+
+
+def test_held_beyond_the_ttl(nodes, renewing, make_client):
+    lock = renewing()
+    token = lock.token
+    eventually(lambda: extensions(nodes) >= 5, 20)  # five halves of the TTL, with nobody in the library
+    assert lock.state == HELD and lock.validity_ms > 0 and lock.token == token
+    assert make_client(nodes.urls).lock().acquire() == rl.BUSY
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+def test_nothing_is_renewed_unless_asked(nodes, make_client):
+    lock = make_client(nodes.urls, **rl.short(600)).lock()
+    assert lock.acquire() == OK
+    lapse(lock)
+    assert extensions(nodes) == 0 and lock.state == rl.State.LOST
+
+
+def test_renew_of_one_lock_alone(nodes, make_client):
+    client = make_client(nodes.urls, **rl.short(800))
+    kept, left = client.lock("kept", renew="true"), client.lock("left")
+    assert kept.acquire() == OK and left.acquire() == OK
+    lapse(left)
+    assert kept.state == HELD and left.state == rl.State.LOST
+
+
+@pytest.mark.parametrize("limit", [{"max_extensions": 2}, {"max_hold_ms": 1800}])
+def test_renewal_is_bounded(nodes, renewing, limit):
+    lock = renewing(**limit)
+    eventually(lambda: lock.state == rl.State.LOST, 20)
+    assert extensions(nodes) >= 1
+    assert lock.extend() == LOST
+    spin(lock.client, lambda: any(e["event"] in ("lost", "limit") for e in lock.client.events()))
+    nodes.no_keys()
+
+
+def test_renewal_in_spite_of_a_dead_and_a_hung_node(nodes, renewing):
+    lock = renewing(node_timeout_ms=100)
+    nodes[0].kill()
+    nodes[1].stop()
+    before = nodes[2].calls("pexpire")
+    eventually(lambda: nodes[2].calls("pexpire") >= before + 4, 20)
+    assert lock.state == HELD
+
+
+def test_lost_when_all_nodes_hang(nodes, renewing):
+    lock = renewing()
+    lock.set_tag(5)
+    for node in nodes:
+        node.stop()
+
+    def told():
+        select.select([lock.client.fd], [], [], 0.1)
+        lock.client.process()
+        return lock.client.next() == 5 and lock.state == rl.State.LOST
+
+    eventually(told)
+    for node in nodes:
+        node.cont()
+    assert lock.state == rl.State.LOST and lock.extend() == LOST
+    assert {"at_risk", "lost"} & {e["event"] for e in lock.client.events()}
+
+
+def test_renewal_recovers_from_a_short_outage(nodes, renewing):
+    lock = renewing(ttl_ms=4000, node_timeout_ms=200)
+    for node in nodes:
+        node.stop()
+    spin(lock.client, lambda: lock.validity_ms < 1800)  # the first try, at half of the lease, got no answer
+    for node in nodes:
+        node.cont()
+    eventually(lambda: lock.validity_ms > 2500, 10)
+    assert lock.state == HELD
+
+
+def test_lost_when_the_key_is_anothers(nodes, renewing):
+    lock = renewing()
+    for node in nodes:
+        node.set("r", FOREIGN, px=30000)
+    eventually(lambda: lock.state == rl.State.LOST)
+    assert {node.get("r") for node in nodes} == {FOREIGN.encode()}
+
+
+def test_release_ends_the_renewal(nodes, renewing):
+    lock = renewing()
+    eventually(lambda: extensions(nodes) >= 1)
+    assert lock.release() == OK
+    nodes.no_keys()
+    before = extensions(nodes)
+    lock.set("renew", "false")
+    assert lock.acquire() == OK
+    lapse(lock)  # a whole TTL later
+    assert extensions(nodes) == before
+
+
+def test_release_in_the_middle_of_a_renewal(nodes, make_client, proxy):
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies], renew="true", **rl.short(1000))
+    lock = client.lock()
+    assert lock.acquire() == OK
+    for p in proxies:
+        p.when("(?i)EVALSHA", p.hold)
+    eventually(lambda: any(b"EVAL" in p.held_bytes("up") for p in proxies))
+    releasing = Call(lock.release)
+    eventually(lambda: lock.state != HELD)
+    for p in proxies:
+        p.go()
+    assert releasing.join() in (OK, LOST)
+    spin(client, lambda: not nodes.keys())
+
+
+def test_free_ends_the_renewal(nodes, renewing):
+    lock = renewing()
+    client = lock.client
+    lock.free()
+    spin(client, lambda: not nodes.keys())
+
+
+def test_free_of_the_client_ends_the_renewal(nodes, renewing):
+    lock = renewing()
+    lock.client.free_alone()
+    nodes.no_keys()
+    assert lock.state != HELD
+
+
+def test_users_extend_runs_beside_the_renewal(nodes, renewing):
+    """The keeper's work is not the handle's operation: never IN_FLIGHT."""
+    lock = renewing(max_extensions=-1)
+    while extensions(nodes) < 60:
+        assert lock.extend() == OK, lock.message
+    assert lock.state == HELD
+
+
+def test_many_leases(nodes, make_client):
+    client = make_client(nodes.urls, renew="true", **rl.short(3000))
+    locks = [client.lock("m%d" % i) for i in range(500)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, 20000) == OK
+    spin(client, lambda: all(lock.status == OK for lock in locks), 30)
+    first = locks[0].token
+    eventually(lambda: min(node.calls("pexpire") for node in nodes) >= 1500, 30)  # each three times: 4.5 s
+    assert all(lock.state == HELD for lock in locks) and locks[0].token == first
+    # one script renews up to a hundred locks
+    assert nodes[0].calls("evalsha") + nodes[0].calls("eval") < nodes[0].calls("pexpire") / 4
+    assert client.drain(5000) == OK
+    nodes.no_keys()
+
+
+def test_adopted_and_detached_locks_are_left_alone(nodes, renewing):
+    lock = renewing()
+    assert lock.detach() == OK
+    before = extensions(nodes)
+    eventually(lambda: not nodes.keys())  # lapses with its TTL
+    assert extensions(nodes) <= before + 1
+    assert lock.extend() == NOT_HELD
+
+
+def test_limit_for_the_user_too(nodes, renewing):
+    lock = renewing(max_extensions=1, ttl_ms=8000)
+    assert lock.extend() == OK and lock.extend() == LIMIT
+
+
+def test_one_thread_for_all(nodes, make_client):
+    clients = [make_client(nodes.urls, renew="true") for _ in range(3)]
+    before = len(os.listdir("/proc/self/task"))
+    locks = [client.lock("m%d" % i) for i, client in enumerate(clients) for _ in range(1)]
+    for lock in locks:
+        assert lock.acquire() == OK
+    assert len(os.listdir("/proc/self/task")) <= before + 1

@@ -1,0 +1,103 @@
+"""What the library does to its process: descriptors, threads, signals, memory, output."""
+import os
+import resource
+
+import rl
+from helpers import run_python, spin
+from rl import OK
+
+
+def descriptors():
+    return {int(name): os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd")
+            if os.path.lexists("/proc/self/fd/" + name)}
+
+
+def flags(fd):
+    with open("/proc/self/fdinfo/%d" % fd) as text:
+        return int(next(line.split()[1] for line in text if line.startswith("flags:")), 8)
+
+
+def test_all_descriptors_are_close_on_exec(nodes, make_client):
+    before = descriptors()
+    client = make_client(nodes.urls, renew="true")
+    lock = client.lock()
+    assert lock.acquire() == OK and client.fd >= 0
+    ours = [fd for fd in descriptors() if fd not in before]
+    assert len(ours) >= 6  # five sockets and what polls them
+    assert all(flags(fd) & os.O_CLOEXEC for fd in ours)
+
+
+def test_no_descriptor_is_left(nodes):
+    with rl.opened(nodes.urls, renew="true") as client:  # the keeper's own stay with the process
+        assert client.lock().acquire() == OK
+    before = len(descriptors())
+    for _ in range(20):
+        with rl.opened([*nodes.urls, "redis://127.0.0.1:1", "redis://localhost:2"]) as client:
+            assert client.fd >= 0
+            assert client.lock().acquire() == OK
+    assert len(descriptors()) == before
+
+
+def test_no_thread_without_need(nodes, client):
+    before = len(os.listdir("/proc/self/task"))
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.extend() == OK and lock.release() == OK
+    assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_no_sigpipe_and_no_output(nodes):
+    """Nodes that die under a client with the default action for SIGPIPE."""
+    out = run_python("""
+import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+client = rl.Client(sys.argv[1], **rl.CALM)
+lock = client.lock(); assert lock.acquire(5000) == OK
+for pid in sys.argv[2:]: os.kill(int(pid), signal.SIGKILL)
+for _ in range(20):
+    lock.extend(); client.process()
+lock.release(); client.free()
+""", nodes.nodes_env, *(node.pid for node in nodes))
+    assert out == ""
+
+
+def test_memory_does_not_grow(nodes, client):
+    """Thousands of cycles, also with a node that hangs, keep what a client has."""
+    def resident_kb():
+        with open("/proc/self/statm") as text:
+            return int(text.read().split()[1]) * resource.getpagesize() // 1024
+
+    lock = client.lock(node_timeout_ms=50)
+
+    def cycles(count):
+        for _ in range(count):
+            lock.acquire()
+            lock.release()
+
+    cycles(2000)
+    nodes[0].stop()
+    cycles(2000)
+    before = resident_kb()
+    cycles(6000)
+    assert resident_kb() - before < 4096
+    nodes[0].cont()
+    spin(client, lambda: not nodes.keys())
+
+
+def test_open_files_exhausted(nodes):
+    """Without descriptors there is a status, and with them again a lock."""
+    out = run_python("""
+import resource
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+used = max(int(fd) for fd in os.listdir("/proc/self/fd")) + 1
+resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+client = rl.Client(sys.argv[1], open=False, **rl.CALM)
+opened = client.open()
+lock = client.lock() if opened == OK else None
+tried = lock.acquire(0) if lock else opened
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+if opened != OK:
+    client.free(); client = rl.Client(sys.argv[1], **rl.CALM); lock = client.lock()
+print(tried.name, lock.acquire(10000).name)
+client.free()
+""", nodes.nodes_env)
+    tried, later = out.split()
+    assert tried in ("INTERNAL", "NO_QUORUM") and later == "OK"

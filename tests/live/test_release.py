@@ -1,0 +1,176 @@
+"""Releases: own keys only, nodes that are away owe a deletion and get it later."""
+import pytest
+import rl
+from helpers import FOREIGN, acquire_until, held_everywhere, lapse, occupy, spin
+from rl import BUSY, LOST, NOT_HELD, OK
+from testing import eventually
+
+
+@pytest.fixture
+def behind(nodes, make_client, proxy):
+    """A lock held on five nodes, each behind a proxy."""
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies], ttl_ms=30000)
+    lock = client.lock()
+    lock.proxies = proxies
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    return lock
+
+
+def test_release_twice(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.release() == NOT_HELD
+    assert lock.acquire() == OK
+
+
+def test_release_of_a_lapsed_lock(nodes, make_client):
+    lock = make_client(nodes.urls, **rl.short(400)).lock()
+    assert lock.acquire() == OK
+    lapse(lock)
+    assert lock.release() == LOST and lock.message
+    nodes.no_keys()
+
+
+def test_release_never_deletes_anothers_key(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    occupy(nodes.nodes[:4])
+    lock.release()
+    spin(client, lambda: nodes.keys() == {b"r": [0, 1, 2, 3]})
+    assert nodes[0].get("r") == FOREIGN.encode()
+
+
+def test_node_stopped_at_the_release(nodes, client):
+    lock = client.lock(ttl_ms=30000)
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    nodes[0].stop()
+    assert lock.release() == OK
+    nodes[0].cont()
+    nodes.no_keys()  # the delete was in the socket
+
+
+def test_majority_stopped_at_the_release(nodes, make_client):
+    client = make_client(nodes.urls, ttl_ms=30000, node_timeout_ms=200)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    for node in nodes.nodes[:3]:
+        node.stop()
+    assert lock.release() == OK  # it was held at the call; nodes that do not answer are cleaned up later
+    assert lock.state == rl.FREE
+    for node in nodes.nodes[:3]:
+        node.cont()
+    nodes.no_keys()
+
+
+def test_release_debt_is_paid_when_the_node_is_back(nodes, behind):
+    away = behind.proxies[0]
+    away.refuse()
+    away.drop()
+    eventually(lambda: away.connections == 0)
+    assert behind.release() == OK
+    spin(behind.client, lambda: nodes.keys() == {b"r": [0]})
+    away.go()
+    spin(behind.client, lambda: not nodes.keys(), what="the debt is paid, long before the TTL of 30 s")
+
+
+def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
+    broken = behind.proxies[0]
+    broken.hold("up")
+    assert behind.release() == OK
+    eventually(broken.held_bytes)
+    broken.drop()  # the delete is lost
+    broken.go()
+    spin(behind.client, lambda: not nodes.keys())
+
+
+def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, make_client):
+    durable = make_cluster(3, config={"appendonly": "yes", "appendfsync": "always"})
+    client = make_client(durable.urls, ttl_ms=30000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, durable)
+    durable[0].kill()
+    assert lock.release() == OK
+    durable[0].start()
+    assert durable[0].get("r") is not None
+    spin(client, lambda: not durable.keys())
+
+
+def test_debts_of_many_locks(nodes, behind):
+    locks = [behind.client.lock("m%d" % i) for i in range(200)]
+    for lock in locks:
+        assert lock.acquire() == OK
+    spin(behind.client, lambda: len(nodes[0].keys()) == 201)
+    behind.proxies[0].refuse()
+    behind.proxies[0].drop()
+    for lock in [*locks, behind]:
+        assert lock.release() == OK
+    behind.proxies[0].go()
+    spin(behind.client, lambda: not nodes.keys())
+
+
+def test_debt_is_dropped_with_its_ttl(nodes, make_client, proxy):
+    """Nobody's later key is met by an old debt, and a debt that has lapsed is not even sent."""
+    away = proxy(nodes[0])
+    client = make_client([away.url, *nodes.urls[1:]], **rl.short(400))
+    lock = client.lock()
+    assert lock.acquire() == OK
+    spin(client, lambda: nodes[0].get("r"))
+    away.refuse()
+    away.drop()
+    assert lock.release() == OK
+    eventually(lambda: not nodes[0].keys())
+    nodes[0].command("CONFIG", "RESETSTAT")
+    occupy([nodes[0]])
+    away.go()
+    spin(client, lambda: away.connections == 1 and nodes[0].clients())
+    assert nodes[0].get("r") == FOREIGN.encode()
+
+
+def test_node_that_said_no_gets_no_delete(nodes, client):
+    occupy(nodes.nodes[:1])
+    lock = client.lock()
+    acquire_until(lock, lambda: lock.vote(0) == BUSY)
+    nodes[0].command("CONFIG", "RESETSTAT")
+    assert lock.release() == OK
+    spin(client, lambda: nodes.keys() == {b"r": [0]})
+    assert nodes[0].calls("evalsha") + nodes[0].calls("eval") == 0
+
+
+def test_strict_release_sends_it_all_the_same(nodes, make_client):
+    occupy(nodes.nodes[:1])
+    client = make_client(nodes.urls, strict_release="true")
+    lock = client.lock()
+    acquire_until(lock, lambda: lock.vote(0) == BUSY)
+    nodes[0].command("CONFIG", "RESETSTAT")
+    assert lock.release() == OK
+    spin(client, lambda: nodes[0].calls("evalsha") + nodes[0].calls("eval") == 1)
+    assert nodes[0].get("r") == FOREIGN.encode()
+
+
+def test_free_releases(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    lock.free()
+    spin(client, lambda: not nodes.keys())
+
+
+def test_release_ends_the_hold_at_the_call(nodes, make_client, proxy):
+    """Whatever the nodes do: nobody may believe in the lock once the first delete may be out."""
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies])
+    lock = client.lock()
+    assert lock.acquire() == OK
+    for p in proxies:
+        p.hold("down")
+    assert lock.start(rl.RELEASE) == OK
+    assert lock.state == rl.FREE and lock.validity_ms == 0
+    for p in proxies:
+        p.go()
+    spin(client, lambda: lock.status == OK)
+    nodes.no_keys()

@@ -1,0 +1,231 @@
+"""What servers answer when they cannot: every row of the table of replies, from real servers where possible."""
+import os
+import threading
+
+import pytest
+import rl
+from helpers import acquire_until, finish, held_everywhere, spin
+from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
+from testing import ReplyError, RespConnection, eventually
+
+
+def busy_script(node):
+    """Makes the node run a script without end: the thread that waits for it."""
+    node.config_set("busy-reply-threshold", 10)
+
+    def run():
+        connection = RespConnection(node.address)
+        with pytest.raises((ReplyError, OSError)):
+            connection.command("EVAL", "while true do end", 0)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def is_busy():
+        try:
+            node.get("x")
+        except ReplyError as error:
+            return str(error).startswith("BUSY")
+        return False
+
+    eventually(is_busy, what="the script runs")
+    return thread
+
+
+def fail_background_saves(node):
+    """MISCONF: the server wants to save and cannot."""
+    path = os.path.join(node.folder, "dump.rdb")
+    if os.path.exists(path):
+        os.unlink(path)
+    os.mkdir(path)
+    node.config_set("save", "3600 1")
+    node.command("BGSAVE")
+    eventually(lambda: node.info("persistence")["rdb_last_bgsave_status"] == "err")
+
+
+@pytest.fixture
+def mended(nodes):
+    yield
+    for node in nodes:
+        path = os.path.join(node.folder, "dump.rdb")
+        if os.path.isdir(path):
+            os.rmdir(path)
+
+
+def votes_no(lock, node, word):
+    """The acquisition succeeds with the others; this node has answered with an error that is shown."""
+    acquire_until(lock, lambda: lock.vote(node) not in (OK, rl.PENDING))
+    assert word in lock.answer(node) and word in lock.message
+
+
+def test_readonly_after_a_demotion(nodes, client, make_cluster):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    assert lock.release() == OK
+    master = make_cluster(1)[0]
+    for node in nodes.nodes[:3]:
+        node.replica_of(master)
+    # known connections: the first answer is READONLY, and set-up anew tells that it is a replica
+    assert lock.acquire(5000) in (NO_QUORUM, REFUSED_CONFIG)
+    assert "READONLY" in lock.message or "replica" in lock.message
+
+    def refused():
+        return lock.acquire(0) == REFUSED_CONFIG
+
+    eventually(refused, what=lock.message)
+    for node in nodes.nodes[:3]:
+        node.replica_of(None)
+    # it is asked again when its connection is made anew
+    eventually(lambda: lock.acquire(1000) == OK, 20, lock.message)
+
+
+def test_out_of_memory(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    for node in nodes.nodes[:3]:
+        node.config_set("maxmemory", 1)
+    assert lock.extend() == OK, lock.message  # scripts without a shebang still work
+    assert client.lock("other").acquire() == NO_QUORUM
+    assert lock.release() == OK
+    spin(client, lambda: not nodes.keys())
+    assert lock.acquire() == NO_QUORUM
+    assert lock.message.count("OOM") == 3
+
+
+def test_out_of_memory_on_one_node(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    nodes[0].config_set("maxmemory", 1)
+    votes_no(lock, 0, "OOM")
+
+
+def test_misconf(nodes, make_client, mended):
+    client = make_client(nodes.urls, **rl.short(2000))
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    fail_background_saves(nodes[0])
+    assert lock.release() == OK  # the delete is refused there, too: the TTL ends that key
+    eventually(lambda: nodes.keys() in ({b"r": [0]}, {}))
+    votes_no(lock, 0, "MISCONF")
+    assert lock.release() == OK
+    spin(client, lambda: not nodes.keys())
+
+
+def test_misconf_ends_and_the_debt_is_paid(nodes, make_client, mended):
+    client = make_client(nodes.urls, ttl_ms=30000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    fail_background_saves(nodes[0])
+    assert lock.release() == OK
+    eventually(lambda: nodes.keys() == {b"r": [0]})
+    nodes[0].config_set("save", "")
+    nodes[0].kill_clients()  # a debt is paid after the next set-up at the latest
+    spin(client, lambda: not nodes.keys())
+
+
+def test_busy_script(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    thread = busy_script(nodes[0])
+    assert lock.extend() == OK and lock.release() == OK
+    votes_no(lock, 0, "BUSY")
+    assert lock.release() == OK
+    nodes[0]._forget_connection()
+    nodes[0].command("SCRIPT", "KILL")
+    thread.join(10)
+    nodes[0].kill_clients()
+    spin(client, lambda: not nodes.keys(), 20)
+
+
+def test_busy_script_on_a_majority_is_no_quorum(nodes, make_client):
+    """The server's word BUSY is not the status BUSY."""
+    client = make_client(nodes.urls)
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    threads = [busy_script(node) for node in nodes.nodes[:3]]
+    assert lock.acquire() == NO_QUORUM
+    for node in nodes.nodes[:3]:
+        node.command("SCRIPT", "KILL")
+    for thread in threads:
+        thread.join(10)
+
+
+ERRORS = [
+    b"-READONLY You can't write against a read only replica.\r\n", b"-LOADING Redis is loading the dataset\r\n",
+    b"-MASTERDOWN Link with MASTER is down\r\n", b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    b"-MISCONF Redis is configured to save RDB snapshots\r\n", b"-NOREPLICAS Not enough good replicas to write.\r\n",
+    b"-BUSY Redis is busy running a script.\r\n", b"-NOAUTH Authentication required.\r\n",
+    b"-NOPERM this user has no permissions to run the 'set' command\r\n", b"-MOVED 3999 127.0.0.1:6381\r\n",
+    b"-ASK 3999 127.0.0.1:6381\r\n", b"-CLUSTERDOWN Hash slot not served\r\n",
+    b"-ERR max number of clients reached\r\n", b"-ERR anything else\r\n",
+]
+PERMANENT = (b"-NOAUTH", b"-NOPERM", b"-MOVED", b"-ASK", b"-CLUSTERDOWN")
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.split()[0].decode().strip("-"))
+def test_error_to_a_set(nodes, make_client, fake_server, error):
+    fakes = [fake_server({"SET": error}) for _ in range(2)]
+    lock = make_client([*(f.url for f in fakes), *nodes.urls[:3]]).lock()
+    votes_no(lock, 0, error[1:].split()[0].decode() if not error.startswith(b"-ERR") else error[5:-2].decode()[:20])
+    assert lock.release() == OK
+    nodes.no_keys()
+    three = make_client([fakes[0].url, fakes[1].url, nodes.urls[0]]).lock()
+    assert three.acquire() == (REFUSED_CONFIG if error.startswith(PERMANENT) else NO_QUORUM), three.message
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.split()[0].decode().strip("-"))
+def test_error_to_an_extension_keeps_the_old_lease(make_client, fake_server, error):
+    fakes = [fake_server({"EVALSHA": error, "EVAL": error}) for _ in range(3)]
+    lock = make_client([f.url for f in fakes]).lock()
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.extend() not in (OK, BUSY)
+    assert lock.state == HELD and lock.validity_ms > 0
+    assert lock.release() == OK
+
+
+@pytest.mark.parametrize("error", [b"-NOAUTH Authentication required.\r\n", b"-LOADING Redis is loading\r\n",
+                                   b"-DENIED Redis is running in protected mode\r\n",
+                                   b"-ERR max number of clients reached\r\n"], ids=lambda e: e[1:8].decode().strip())
+@pytest.mark.parametrize("command", ["HELLO", "INFO"])
+def test_error_in_set_up(nodes, make_client, fake_server, command, error):
+    fake = fake_server({command: error})
+    lock = make_client([fake.url, *nodes.urls[:4]]).lock()
+    acquire_until(lock, lambda: lock.vote(0) not in (OK, rl.PENDING))
+    assert error[1:].split()[0].decode() in lock.answer(0) or error[5:-2].decode() in lock.answer(0)
+
+
+def test_server_that_refuses_with_a_word_and_closes(nodes, make_client, fake_server):
+    from testing import CLOSE
+    fake = fake_server({"CONNECT": (b"-ERR max number of clients reached\r\n", CLOSE)})
+    lock = make_client([fake.url, *nodes.urls[:4]]).lock()
+    for _ in range(5):
+        assert lock.acquire() == OK, lock.message
+        assert lock.release() == OK
+
+
+def test_noscript_again_and_again(make_client, fake_server):
+    """A server that never has the script gets its text."""
+    fakes = [fake_server({"EVALSHA": b"-NOSCRIPT No matching script. Please use EVAL.\r\n"}) for _ in range(3)]
+    lock = make_client([f.url for f in fakes]).lock()
+    assert lock.acquire(5000) == OK
+    assert lock.extend() == OK, lock.message
+    assert lock.release() == OK, lock.message
+    spin(lock.client, lambda: all(f.count("EVAL") >= 1 for f in fakes))
+
+
+def test_queued_commands_are_answered_in_order(nodes, client):
+    """Replies are matched by position: many operations in one burst get each their own."""
+    locks = [client.lock("m%d" % i) for i in range(200)]
+    for i, node in enumerate(nodes):
+        for j in range(0, 200, 3):
+            node.set("m%d" % j, "x", px=30000)
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, 0) == OK
+    for lock in locks:
+        finish(lock)
+    assert [lock.status for lock in locks] == [BUSY if j % 3 == 0 else OK for j in range(200)]

@@ -1,0 +1,359 @@
+"""What a node has to be before it may vote, and the ways to reach it."""
+import socket
+
+import pytest
+import rl
+from rl import OK, REFUSED_CONFIG, UNREACHABLE
+from testing import eventually
+
+
+def others_grant(lock, nodes, odd=0):
+    """All nodes but `odd` have granted, sooner or later."""
+    def settled():
+        lock.client.process()
+        return all(vote == OK for i, vote in enumerate(lock.votes) if i != odd)
+
+    eventually(settled, what="%s" % lock.votes)
+
+
+def refuses(lock, odd, *words):
+    """Node `odd` may not vote, for the reason in words, and the message names it."""
+    def refused():
+        if lock.vote(odd) == REFUSED_CONFIG:
+            return True
+        lock.release()
+        return lock.acquire(5000) != OK  # not yet connected at the last attempt
+
+    eventually(refused, what="node %d is refused" % odd)
+    answer = lock.answer(odd)
+    for word in words:
+        assert word in answer
+    assert lock.client.node_name(odd) in lock.message and answer in lock.message
+
+
+@pytest.fixture
+def one_odd(nodes, make_client):
+    """make(url) -> a lock on the session's nodes with node 0 replaced."""
+    def make(url, **options):
+        return make_client([url, *nodes.urls[1:]], settle=False, **options).lock()
+
+    return make
+
+
+def test_replica_does_not_vote(nodes, one_odd, make_cluster):
+    master = make_cluster(1)[0]
+    nodes[0].replica_of(master)
+    lock = one_odd(nodes[0].url)
+    assert lock.acquire() == OK
+    refuses(lock, 0, "replica")
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+def test_writable_replica_does_not_vote(nodes, make_client, make_cluster):
+    master = make_cluster(1)[0]
+    for i in range(3):
+        nodes[i].replica_of(master)
+        nodes[i].config_set("replica-read-only", "no")
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire(5000) == REFUSED_CONFIG
+    assert lock.message.count("replica") == 3
+    nodes.no_keys()
+
+
+def test_cluster_node_does_not_vote(one_odd, make_cluster, nodes):
+    odd = make_cluster(1, cluster_enabled=True)[0]
+    odd.command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    lock = one_odd(odd.url)
+    assert lock.acquire() == OK
+    refuses(lock, 0, "cluster")
+    assert lock.release() == OK
+    eventually(lambda: odd.keys() == [])
+
+
+def test_node_that_evicts_does_not_vote(nodes, client, make_client):
+    for node in nodes.nodes[:3]:
+        node.config_set("maxmemory-policy", "volatile-lru")
+        node.config_set("maxmemory", "100mb")
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire(5000) == REFUSED_CONFIG
+    assert lock.message.count("volatile-lru") == 3 or lock.message.count("evict") == 3
+    nodes.no_keys()
+
+
+def test_memory_limit_without_eviction_votes(nodes, make_client):
+    for node in nodes:
+        node.config_set("maxmemory", "100mb")
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire() == OK
+    others_grant(lock, nodes, odd=None)
+
+
+def test_eviction_without_a_memory_limit_votes(nodes, make_client):
+    for node in nodes:
+        node.config_set("maxmemory-policy", "allkeys-lru")
+    assert make_client(nodes.urls).lock().acquire() == OK
+
+
+# ---- one server under several addresses ------------------------------------------------------------------------
+
+
+def test_one_server_listed_twice(nodes, make_client, proxy):
+    second_name = proxy(nodes[1])
+    lock = make_client([nodes[0].url, nodes[1].url, second_name.url]).lock()
+    assert lock.acquire() == OK  # two servers of three nodes are a majority
+
+    def one_of_two_refused():
+        lock.client.process()
+        return sorted([lock.vote(1), lock.vote(2)]) == [OK, REFUSED_CONFIG]
+
+    eventually(one_of_two_refused, what=lock.message)
+    duplicate = 1 if lock.vote(1) == REFUSED_CONFIG else 2
+    assert lock.client.node_name(3 - duplicate) in lock.answer(duplicate)
+    assert lock.extend() == OK and lock.release() == OK
+    nodes.no_keys()
+
+
+def test_two_names_of_one_server_never_delete_a_counted_vote(nodes, make_client, proxy):
+    for _ in range(10):
+        aliases = [proxy(nodes[0]).url]
+        client = make_client([nodes[0].url, *aliases, nodes[1].url], settle=False)
+        lock = client.lock()
+        assert lock.acquire() == OK
+        for _ in range(20):
+            client.process()
+        assert nodes[0].get("r") == nodes[1].get("r") == lock.token.encode()
+        assert lock.release() == OK
+
+
+def test_one_server_listed_three_times_is_no_majority(nodes, make_client, proxy):
+    names = [nodes[0].url, proxy(nodes[0]).url, proxy(nodes[0]).url]
+    lock = make_client(names).lock()
+    assert lock.acquire(5000) == REFUSED_CONFIG
+    nodes.no_keys()
+
+
+def test_host_name_and_number_are_one_server(nodes, make_client):
+    lock = make_client(["redis://localhost:%d" % nodes[0].port, nodes[0].url, nodes[1].url]).lock()
+    assert lock.acquire(5000) == OK
+    client = lock.client
+
+    def duplicate_known():
+        client.process()
+        return REFUSED_CONFIG in [n for n in lock.votes]
+
+    eventually(duplicate_known, what=lock.message)
+
+
+# ---- credentials -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    from testing import Cluster
+    with Cluster(5, password="p@ss, w:/rd", users=[
+            "user app on >app%secret ~* &* +@all", "user poor on >x ~* +ping +hello +auth"]) as c:
+        yield c
+
+
+def test_right_password(guarded, make_client):
+    guarded.reset()
+    assert make_client(guarded.urls).lock().acquire() == OK
+
+
+def test_user_and_password(guarded, make_client):
+    guarded.reset()
+    lock = make_client([n.url_with(user="app", password="app%secret") for n in guarded]).lock()
+    assert lock.acquire() == OK
+    assert all(row["user"] == "app" for row in guarded[0].clients())
+
+
+def test_wrong_password_on_one_node(guarded, make_client):
+    guarded.reset()
+    lock = make_client([guarded[0].url_with(password="wrong"), *guarded.urls[1:]]).lock()
+    assert lock.acquire() == OK
+    refuses(lock, 0, "WRONGPASS")
+    assert "wrong" not in lock.message and "p@ss" not in lock.message
+    assert lock.release() == OK
+    guarded.no_keys()
+
+
+def test_wrong_or_no_password_on_a_majority(guarded, make_client):
+    guarded.reset()
+    urls = [guarded[0].url_with(password="wrong"), "redis://127.0.0.1:%d" % guarded[1].port,
+            guarded[2].url_with(user="nobody", password="x"), *guarded.urls[3:]]
+    lock = make_client(urls).lock()
+    assert lock.acquire(60000) == REFUSED_CONFIG  # at once: waiting would not help
+    assert "WRONGPASS" in lock.message and "NOAUTH" in lock.message
+    guarded.no_keys()
+
+
+def test_user_without_permissions(guarded, make_client):
+    guarded.reset()
+    lock = make_client([guarded[0].url_with(user="poor", password="x"), *guarded.urls[1:]]).lock()
+    assert lock.acquire() == OK
+    refuses(lock, 0, "NOPERM")
+
+
+# ---- addresses -------------------------------------------------------------------------------------------------
+
+
+def test_database_of_the_url(nodes, make_client):
+    client = make_client([n.url_with(db=3) for n in nodes])
+    lock = client.lock()
+    assert lock.acquire() == OK
+    others_grant(lock, nodes, odd=None)
+    for node in nodes:
+        assert node.get("r") is None
+        assert node.info("keyspace").keys() == {"db3"}
+    assert lock.release() == OK
+    eventually(lambda: all(not node.info("keyspace") for node in nodes))
+
+
+def test_database_that_does_not_exist(nodes, one_odd):
+    lock = one_odd(nodes[0].url_with(db=99))
+    assert lock.acquire() == OK
+    refuses(lock, 0, "DB index")
+    assert nodes[0].keys() == []  # nothing went to database 0
+
+
+def test_unix_sockets(make_cluster, make_client):
+    cluster = make_cluster(3, unix=True, password="u@:x")
+    lock = make_client(cluster.urls).lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    cluster.no_keys()
+    cluster[0].kill()
+    assert lock.acquire(5000) == OK
+    assert cluster[0].name in lock.message or lock.vote(0) != OK
+
+
+def test_ipv6(nodes, make_client):
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+    lock = make_client([n.url_with(host="[::1]") for n in nodes]).lock()
+    assert lock.acquire() == OK
+
+
+def test_host_name(nodes, make_client):
+    lock = make_client([n.url_with(host="localhost") for n in nodes]).lock()
+    assert lock.acquire(5000) == OK
+
+
+def test_host_name_that_does_not_exist(nodes, one_odd):
+    lock = one_odd("redis://no-such-host.invalid:7001")
+    assert lock.acquire() == OK
+
+    def unknown():
+        lock.client.process()
+        lock.release()
+        assert lock.acquire() == OK
+        return "no-such-host.invalid" in lock.message or lock.vote(0) == UNREACHABLE
+
+    eventually(unknown)
+
+
+def test_key_prefix_and_client_name(nodes, make_client):
+    lock = make_client(nodes.urls, key_prefix="app:", client_name="worker-7").lock("r")
+    assert lock.acquire() == OK
+    eventually(lambda: lock.client.process() == OK and nodes.keys() == {b"app:r": [0, 1, 2, 3, 4]})
+    assert {row["name"] for row in nodes[0].clients() if row["name"]} == {"worker-7"}
+
+
+# ---- servers that know less ------------------------------------------------------------------------------------
+
+
+UNKNOWN = b"-ERR unknown command `%s`, with args beginning with: \r\n"
+
+
+def test_server_without_hello(make_client, fake_server):
+    old = [fake_server({"HELLO": UNKNOWN % b"HELLO"}) for _ in range(3)]
+    lock = make_client([server.url for server in old], client_name="old").lock()
+    assert lock.acquire(5000) == OK
+    assert any(args[:2] == [b"CLIENT", b"SETNAME"] for args in old[0].seen)
+
+
+def test_server_without_hello_but_with_password(make_client, fake_server):
+    old = [fake_server({"HELLO": UNKNOWN % b"HELLO"}) for _ in range(3)]
+    lock = make_client(["redis://:pw@" + server.name for server in old]).lock()
+    assert lock.acquire(5000) == OK
+    assert [b"AUTH", b"pw"] in old[0].seen
+
+
+@pytest.mark.parametrize("command, reply, words", [
+    ("INFO", b"-NOPERM this user has no permissions to run the 'info' command\r\n", "NOPERM"),
+    ("HELLO", b"-ERR Protocol version is not an integer or out of range\r\n", "Protocol"),
+    ("SELECT", b"-ERR DB index is out of range\r\n", "DB index"),
+])
+def test_error_in_set_up_voids_the_vote(nodes, one_odd, fake_server, command, reply, words):
+    server = fake_server({command: reply})
+    lock = one_odd(server.url + "/1")
+    assert lock.acquire() == OK
+    refuses(lock, 0, words)
+
+
+def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
+    from testing import bulk
+    for field, value, words in (("role", "slave", "replica"), ("redis_mode", "cluster", "cluster"),
+                                ("redis_mode", "sentinel", "sentinel")):
+        server = fake_server({"HELLO": UNKNOWN % b"HELLO"})
+        server.replies["INFO"] = bulk(server.info(**{field: value}))
+        lock = one_odd(server.url)
+        assert lock.acquire() == OK
+        refuses(lock, 0, words)
+        lock.release()
+
+
+# ---- the first lock ---------------------------------------------------------------------------------------------
+
+
+def test_first_lock_after_open(nodes):
+    for _ in range(20):
+        with rl.opened(nodes.urls) as client:
+            lock = client.lock()
+            assert lock.acquire(0) == OK, lock.message
+            assert lock.release() == OK
+
+
+def test_first_lock_with_every_other_node_down(nodes):
+    nodes[0].kill()
+    nodes[3].kill()
+    for _ in range(5):
+        with rl.opened(nodes.urls) as client:
+            lock = client.lock()
+            assert lock.acquire(0) == OK, lock.message
+            assert lock.release() == OK
+
+
+def test_first_lock_after_the_server_closed_idle_connections(nodes, client):
+    for _ in range(10):
+        lock = client.lock()
+        assert lock.acquire(0) == OK, lock.message
+        assert lock.release() == OK
+        for node in nodes:
+            node.kill_clients()
+
+
+def test_first_lock_after_the_servers_idle_time_out(nodes, client):
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    for node in nodes:
+        node.config_set("timeout", 1)
+    eventually(lambda: all(not node.clients() for node in nodes), 10, "idle connections are closed")
+    assert lock.acquire(0) == OK, lock.message
+
+
+def test_lock_after_a_restart_of_every_node(nodes, client):
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    for node in nodes:
+        node.restart()
+    assert lock.acquire(5000) == OK, lock.message
+
+
+def test_opening_with_nobody_there_does_not_block(make_client):
+    client = make_client(["redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"], settle=False)
+    lock = client.lock()
+    assert lock.acquire(0) == rl.NO_QUORUM
+    assert lock.votes == [UNREACHABLE] * 3
+    assert lock.message.count("refused") == 3
+    assert "0 of 3" in lock.message and "2 needed" in lock.message

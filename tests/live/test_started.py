@@ -1,0 +1,386 @@
+"""The started shape: start, descriptor, process, next; wait; cancel; and whatever is left in mid-operation."""
+import os
+import select
+import signal
+import threading
+import time
+
+import pytest
+import rl
+from helpers import Call, FOREIGN, finish, held_everywhere, occupy, spin
+from rl import BUSY, CANCELLED, HELD, IN_FLIGHT, INVALID, NO_QUORUM, NOT_HELD, OK, PENDING
+from testing import eventually
+
+
+def run_loop(client, wanted):
+    """An event loop as a program would write it: the tags in the order in which they came."""
+    poll, tags = select.poll(), []
+    poll.register(client.fd, select.POLLIN)
+    deadline = time.monotonic() + 30
+    while len(tags) < wanted and time.monotonic() < deadline:
+        poll.poll(30000)
+        assert client.process() == OK
+        tag = client.next()
+        while tag is not None:
+            tags.append(tag)
+            tag = client.next()
+    return tags
+
+
+def test_acquire_extend_release(nodes, client):
+    lock = client.lock()
+    lock.set_tag(2 ** 64 - 1)
+    fd = client.fd
+    for operation in (rl.ACQUIRE, rl.EXTEND, rl.RELEASE):
+        assert lock.start(operation) == OK
+        assert lock.status == PENDING
+        assert run_loop(client, 1) == [2 ** 64 - 1]
+        assert lock.status == OK
+        assert client.fd == fd
+    nodes.no_keys()
+
+
+def test_start_sends_nothing_and_makes_the_descriptor_readable(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    nodes.no_keys()
+    calls = nodes[0].calls("set")
+
+    def quiet():
+        client.process()
+        return not select.select([client.fd], [], [], 0)[0]
+
+    eventually(quiet)
+    assert lock.start(rl.ACQUIRE) == OK
+    assert select.select([client.fd], [], [], 0)[0]
+    assert nodes[0].calls("set") == calls
+    assert finish(lock) == OK
+
+
+def test_many_in_flight(nodes, client):
+    locks = {tag: client.lock("m%d" % tag) for tag in range(1, 301)}
+    for tag, lock in locks.items():
+        lock.set_tag(tag)
+        assert lock.start(rl.ACQUIRE) == OK
+    assert sorted(run_loop(client, 300)) == sorted(locks)
+    assert all(lock.status == OK and lock.state == HELD for lock in locks.values())
+    for lock in locks.values():
+        assert lock.start(rl.RELEASE) == OK
+    assert sorted(run_loop(client, 300)) == sorted(locks)
+    nodes.no_keys()
+
+
+def test_deadlines_are_in_the_descriptor(nodes, make_client):
+    client = make_client(nodes.urls, node_timeout_ms=200)
+    lock = client.lock()
+    lock.set_tag(1)
+    assert lock.acquire() == OK and lock.release() == OK
+    for node in nodes:
+        node.stop()
+    while client.next() is not None:
+        pass
+    assert lock.start(rl.ACQUIRE, 0) == OK
+    assert run_loop(client, 1) == [1] and lock.status == NO_QUORUM
+    for node in nodes:
+        node.cont()
+    spin(client, lambda: not nodes.keys())
+
+
+def test_waiting_in_the_started_shape(nodes, client):
+    holder, waiter = client.lock(), client.lock()
+    assert holder.acquire() == OK
+    waiter.set_tag(9)
+    assert waiter.start(rl.ACQUIRE, 20000) == OK
+    spin(client, lambda: max(node.calls("set") for node in nodes) >= 3)
+    assert waiter.status == PENDING and holder.state == HELD
+    assert holder.start(rl.RELEASE) == OK
+    assert 9 in [tag for tag in run_loop(client, 2)] and waiter.state == HELD
+
+
+def test_refused_at_once(client):
+    lock = client.lock()
+    assert lock.start(rl.EXTEND) == NOT_HELD
+    assert lock.start(rl.ACQUIRE) == OK
+    for operation in rl.Operation:
+        assert lock.start(operation) == IN_FLIGHT
+    assert lock.acquire() == lock.extend() == lock.release() == lock.adopt("a" * 40) == lock.detach() == IN_FLIGHT
+    assert lock.set("ttl_ms", 9000) == IN_FLIGHT
+    assert finish(lock) == OK
+    assert lock.start(rl.ACQUIRE) == INVALID and lock.state == HELD
+
+
+def test_wait_drives(nodes, client):
+    lock = client.lock()
+    assert lock.wait(10) == NOT_HELD
+    assert lock.start(rl.ACQUIRE) == OK
+    assert lock.wait() == OK and lock.state == HELD
+    assert lock.wait(0) == OK
+
+
+def test_wait_returns_at_its_limit(nodes, client):
+    occupy(nodes)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, -1) == OK
+    assert lock.wait(0) == PENDING and lock.wait(50) == PENDING
+    assert lock.cancel() == OK and lock.wait() == CANCELLED
+
+
+def test_wait_returns_for_a_signal(nodes, client):
+    occupy(nodes)
+    lock = client.lock()
+    caught = []
+    old = signal.signal(signal.SIGUSR1, lambda *_: caught.append(1))
+    try:
+        assert lock.start(rl.ACQUIRE, -1) == OK
+        main = threading.main_thread().ident
+        timer = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGUSR1))
+        timer.start()
+        assert lock.wait(60000) == PENDING
+        timer.join()
+        assert caught
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    lock.cancel()
+
+
+def test_blocking_calls_survive_signals(nodes, client):
+    occupy(nodes, ttl_ms=1000)
+    lock = client.lock()
+    caught = []
+    old = signal.signal(signal.SIGALRM, lambda *_: caught.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        assert lock.acquire(20000) == OK
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert caught
+
+
+def test_started_and_blocking_calls_on_one_client(nodes, client):
+    started, blocking = client.lock("a"), client.lock("b")
+    assert started.start(rl.ACQUIRE) == OK
+    assert blocking.acquire() == OK
+    assert finish(started) == OK
+
+
+def test_inspect(nodes, client):
+    lock = client.lock()
+    assert lock.start(rl.INSPECT) == OK and finish(lock) == OK  # free
+    assert lock.votes.count(NOT_HELD) >= 3
+    occupy(nodes.nodes[:4], ttl_ms=20000)
+    nodes[4].command("SET", "r", "for ever")
+    assert lock.start(rl.INSPECT) == OK and finish(lock) == BUSY
+    for i in range(4):
+        assert lock.vote(i) == BUSY and lock.answer(i, rl.TOKEN) == FOREIGN
+        assert 0 < int(lock.answer(i, rl.TTL_MS)) <= 20000
+    assert (lock.answer(4, rl.TOKEN), lock.answer(4, rl.TTL_MS)) == ("for ever", "none")
+    assert lock.state == rl.FREE
+    assert nodes[0].get("r") == FOREIGN.encode()  # untouched
+
+
+def test_inspect_a_held_lock(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    nodes[0].set("r", b"\x00\n\xff" + b"x" * 100)
+    assert lock.start(rl.INSPECT) == OK
+    finish(lock)
+    assert lock.state == HELD and lock.answer(1, rl.TOKEN) == lock.token
+    assert lock.answer(0, rl.TOKEN).startswith("\\x00\\x0a\\xff") and "x" * 65 not in lock.answer(0, rl.TOKEN)
+    assert lock.extend() == OK
+
+
+# ---- leaving an operation ----------------------------------------------------------------------------------------
+
+
+def test_cancel_before_anything_was_sent(nodes, client):
+    lock = client.lock()
+    assert lock.cancel() == OK  # nothing in flight
+    assert lock.acquire() == OK and lock.release() == OK
+    nodes.no_keys()
+    calls = [node.calls("set") for node in nodes]
+    assert lock.start(rl.ACQUIRE) == OK and lock.cancel() == OK
+    assert lock.status == CANCELLED
+    for _ in range(10):
+        client.process()
+    assert [node.calls("set") for node in nodes] == calls
+    assert lock.start(rl.ACQUIRE) == OK and finish(lock) == OK
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_cancel_in_mid_acquire(nodes, make_client, proxy, direction):
+    """The SETs are on their way, or executed already: no key stays, and the handle is free at once."""
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies], ttl_ms=30000)
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    nodes.no_keys()
+    for p in proxies:
+        p.hold(direction)
+    assert lock.start(rl.ACQUIRE, -1) == OK
+    spin(client, lambda: all(p.held_bytes() for p in proxies))
+    assert lock.cancel() == OK
+    assert lock.status == CANCELLED and lock.state == rl.FREE
+    assert lock.start(rl.ACQUIRE, -1) == OK
+    assert lock.cancel() == OK
+    for p in proxies:
+        p.go()
+    spin(client, lambda: nodes[0].calls("set") >= 2)
+    spin(client, lambda: not nodes.keys())
+    assert lock.acquire(5000) == OK
+
+
+def test_cancel_at_every_step(nodes, client):
+    """Cancelled after 0, 1, 2, ... steps of the client: never a key, and a lock that was granted stays held."""
+    granted = 0
+    for steps in range(12):
+        for _ in range(5):
+            lock = client.lock()
+            assert lock.start(rl.ACQUIRE, 5000) == OK
+            for _ in range(steps):
+                select.select([client.fd], [], [], 0.01)
+                client.process()
+            lock.cancel()
+            if lock.state == HELD:
+                granted += 1
+                assert lock.status == OK and lock.release() == OK
+            else:
+                assert lock.status == CANCELLED
+            lock.free()
+            spin(client, lambda: not nodes.keys())
+    assert granted > 0
+
+
+def test_cancel_of_a_release_goes_on(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    assert lock.start(rl.RELEASE) == OK and lock.cancel() == OK
+    assert lock.state == rl.FREE and lock.status == CANCELLED
+    spin(client, lambda: not nodes.keys())
+
+
+def test_cancel_of_an_extension_keeps_the_lock(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    assert lock.start(rl.EXTEND) == OK and lock.cancel() == OK
+    assert lock.status == CANCELLED and lock.state == HELD
+    assert lock.extend() == OK and lock.release() == OK
+    spin(client, lambda: not nodes.keys())
+
+
+def test_cancel_in_a_signal_handler(nodes, client):
+    occupy(nodes)
+    lock = client.lock()
+    waiting = Call(lock.acquire, -1)
+    eventually(lambda: lock.status == PENDING)
+    old = signal.signal(signal.SIGUSR1, lambda *_: lock.cancel())
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert waiting.join() == CANCELLED
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+
+
+@pytest.mark.parametrize("operation", [rl.ACQUIRE, rl.EXTEND, rl.RELEASE])
+def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxy, operation):
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies], ttl_ms=30000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    if operation == rl.ACQUIRE:
+        assert lock.release() == OK
+        nodes.no_keys()
+    else:
+        held_everywhere(lock, nodes)
+    for p in proxies:
+        p.hold("down")
+    assert lock.start(operation) == OK
+    spin(client, lambda: all(p.held_bytes() for p in proxies))
+    lock.free()
+    for p in proxies:
+        p.go()
+    spin(client, lambda: not nodes.keys())
+    assert client.next() in (None, 0)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_free_of_a_client_in_mid_operation(nodes, steps):
+    client = rl.Client(nodes.urls, **dict(rl.CALM, ttl_ms=30000, exit_drain_ms=5000))
+    assert client.lock("warm").acquire() == OK
+    locks = [client.lock("m%d" % i) for i in range(50)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, -1) == OK
+    for _ in range(steps):
+        client.process()
+    client.free_alone()
+    assert all(lock.state != HELD and lock.acquire() == INVALID for lock in locks)
+    nodes.no_keys()
+    client.free()
+
+
+def test_free_of_a_client_with_unreachable_nodes_in_mid_operation(nodes, proxy):
+    proxies = [proxy(node) for node in nodes]
+    client = rl.Client([p.url for p in proxies], ttl_ms=1000, node_timeout_ms=250)
+    lock = client.lock()
+    assert lock.acquire(5000) == OK and lock.release() == OK
+    for p in proxies:
+        p.hold("up")
+    assert lock.start(rl.ACQUIRE, -1) == OK
+    client.process()
+    client.free()  # within exit_drain_ms
+    for p in proxies:
+        p.go()
+    nodes.no_keys()  # at worst after the TTL
+
+
+def test_freeing_a_client_wakes_its_threads(nodes, make_client):
+    client = make_client(nodes.urls)
+    occupy(nodes)
+    locks = [client.lock() for _ in range(4)]
+    waiting = [Call(lock.acquire, -1) for lock in locks]
+    eventually(lambda: all(lock.status == PENDING for lock in locks))
+    client.free_alone()
+    assert [call.join() for call in waiting] == [CANCELLED] * 4
+    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+
+
+def test_drain(nodes, client):
+    kept, held, waiting = client.lock("kept"), client.lock("held"), client.lock("occupied")
+    occupy(nodes, "occupied")
+    assert kept.acquire() == OK and held.acquire() == OK
+    token = kept.token
+    assert kept.detach() == OK
+    assert waiting.start(rl.ACQUIRE, -1) == OK
+    assert client.drain(5000) == OK
+    assert waiting.status == CANCELLED and held.state != HELD
+    assert nodes.keys() == {b"kept": [0, 1, 2, 3, 4], b"occupied": [0, 1, 2, 3, 4]}
+    assert nodes[0].get("kept") == token.encode()
+    assert held.acquire() == INVALID and client.lock().acquire() == INVALID
+    assert client.drain(100) in (OK, INVALID)
+
+
+def test_drain_reads_unread_replies_to_the_end(nodes, client):
+    """Closing a socket with unread replies resets it, and deletes that are queued at a slow server are lost."""
+    locks = [client.lock("m%d" % i) for i in range(1000)]
+    assert locks[0].acquire() == OK
+    for lock in locks[1:]:
+        assert lock.start(rl.ACQUIRE, -1) == OK
+    nodes[0].stop()
+    client.process()
+    timer = threading.Timer(0.2, nodes[0].cont)
+    timer.start()
+    assert client.drain(20000) == OK
+    timer.join()
+    assert nodes.keys() == {}
+
+
+def test_drain_with_a_hung_node(nodes, client):
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    nodes[0].stop()
+    assert client.drain(200) == rl.TIMED_OUT
+    assert nodes.keys() == {}  # of those that run
+    nodes[0].cont()
+    nodes.no_keys()  # the delete had been written before the end
