@@ -5,7 +5,6 @@
 #endif
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -219,32 +218,13 @@ static void *keep(void *nothing)
 {
   struct pollfd fds[CLIENTS_MAX];
   (void)nothing;
+  rl_thread_name("redlock-keeper");
   for (;;) {
     int64_t next;
     int count = tend_all(fds, &next);
     sleep_until(fds, count, next);
   }
   return NULL;
-}
-
-/* Detached, with all signals blocked: handlers of the program never run in it. */
-static int start_thread(void)
-{
-  pthread_t thread;
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  int error;
-  if (pthread_attr_init(&attributes) != 0)
-    return -1;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  error = pthread_create(&thread, &attributes, keep, NULL);
-  if (error == 0)
-    pthread_setname_np(thread, "redlock-keeper");
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return error ? -1 : 0;
 }
 
 int rl_keeper_ensure(redlock_client *c)
@@ -257,7 +237,7 @@ int rl_keeper_ensure(redlock_client *c)
     if (keeper.wake_fd < 0)
       keeper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     atomic_store(&keeper.sleeps_until_ns, 0);
-    if (keeper.wake_fd < 0 || start_thread() != 0)
+    if (keeper.wake_fd < 0 || rl_thread_start(keep, NULL) != 0)
       status = REDLOCK_INTERNAL;
     else
       keeper.running = 1;

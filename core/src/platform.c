@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,3 +45,29 @@ static uint64_t real_random(void *context)
 }
 
 const struct rl_platform rl_platform_real = {real_now_ns, real_random};
+
+int rl_thread_start(void *(*run)(void *argument), void *argument)
+{
+  pthread_t thread;
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  int error;
+  if (pthread_attr_init(&attributes) != 0)
+    return -1;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  error = pthread_create(&thread, &attributes, run, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return error ? -1 : 0;
+}
+
+void rl_thread_name(const char *name)
+{
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), name);
+#else
+  (void)name;
+#endif
+}

@@ -7,14 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "platform.h"
 
 struct rl_resolve {
   atomic_int users; /* the node and the thread */
@@ -71,6 +71,7 @@ static void *look_up(void *argument)
   struct rl_resolve *r = argument;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *list = NULL;
   uint64_t one = 1;
+  rl_thread_name("redlock-resolve");
   r->error = getaddrinfo(r->host, NULL, &hints, &list);
   for (struct addrinfo *i = list; i && r->error == 0 && r->count < RL_ADDRESSES_MAX; i = i->ai_next)
     keep(r, i);
@@ -84,24 +85,6 @@ static void *look_up(void *argument)
   return NULL;
 }
 
-/* A detached thread that no signal reaches. */
-static int start_thread(struct rl_resolve *r)
-{
-  pthread_t thread;
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  int error;
-  if (pthread_attr_init(&attributes) != 0)
-    return -1;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  error = pthread_create(&thread, &attributes, look_up, r);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return error ? -1 : 0;
-}
-
 struct rl_resolve *rl_resolve_start(const char *host, uint16_t port, int wake_fd)
 {
   struct rl_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
@@ -111,7 +94,7 @@ struct rl_resolve *rl_resolve_start(const char *host, uint16_t port, int wake_fd
   r->port = port;
   r->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
   atomic_store(&r->users, 2);
-  if (r->wake_fd >= 0 && start_thread(r) == 0)
+  if (r->wake_fd >= 0 && rl_thread_start(look_up, r) == 0)
     return r;
   if (r->wake_fd >= 0)
     close(r->wake_fd);
