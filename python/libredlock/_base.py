@@ -132,7 +132,8 @@ class ClientBase:
 
     def _new_handle(self, resource: Resource) -> Any:
         name = _as_bytes(resource)
-        here.arm()
+        if here.armed != here.generation:
+            here.arm()
         with self._mutex:
             handle = lib.redlock_lock_new(self._opened(), name, len(name))
         if not handle:

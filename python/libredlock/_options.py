@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ._core import ffi, lib
 from ._errors import InvalidOption, RedlockError, Resource, error
@@ -185,9 +185,25 @@ def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:
     return joined
 
 
+_pairs: Dict[Any, Tuple[bytes, bytes]] = {}
+_PAIRS_KEPT = 1000
+
+
+def pair(keyword: str, value: Any) -> Tuple[bytes, bytes]:
+    """Name and value for the core, remembered because locks are made with the same few over and over."""
+    try:
+        return _pairs[keyword, type(value), value]
+    except (KeyError, TypeError):
+        option = OPTIONS[keyword]
+        made = option.name.encode(), as_bytes(keyword, as_text(option, value))
+    if len(_pairs) >= _PAIRS_KEPT:
+        _pairs.clear()
+    _pairs[keyword, type(value), value] = made
+    return made
+
+
 def set_client(client: Any, keyword: str, value: Any) -> None:
-    option = OPTIONS[keyword]
-    if lib.redlock_client_set(client, option.name.encode(), as_bytes(keyword, as_text(option, value))):
+    if lib.redlock_client_set(client, *pair(keyword, value)):
         raise refused(keyword, value, text(lib.redlock_client_message, client))
 
 
@@ -197,8 +213,7 @@ def set_nodes(client: Any, nodes: Union[None, str, Iterable[str]]) -> None:
 
 
 def set_lock(handle: Any, resource: Resource, keyword: str, value: Any) -> None:
-    option = OPTIONS[keyword]
-    status = lib.redlock_lock_set(handle, option.name.encode(), as_bytes(keyword, as_text(option, value)))
+    status = lib.redlock_lock_set(handle, *pair(keyword, value))
     if status == lib.REDLOCK_INVALID:
         raise InvalidOption(f"{keyword}={value!r}: {text(lib.redlock_lock_message, handle)}", resource=resource)
     if status:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "main_thread", "_armed", "_clients", "__weakref__")
+    __slots__ = ("generation", "main_thread", "armed", "_clients", "__weakref__")
 
     def __init__(self) -> None:
         self.generation = 0
         self.main_thread = threading.main_thread().ident
-        self._armed = -1
+        self.armed = -1
         self._clients: WeakSet[ClientBase] = WeakSet()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -29,13 +29,13 @@ class Process:
 
     def arm(self) -> None:
         """Sees to it that held locks are released at exit; to be called at the first lock of every process."""
-        if self._armed == self.generation:
+        if self.armed == self.generation:
             return
-        if self._armed < 0:
+        if self.armed < 0:
             import atexit
 
             atexit.register(self.leave)
-        self._armed = self.generation
+        self.armed = self.generation
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:
             multiprocessing.register_after_fork(self, Process._arm_child)

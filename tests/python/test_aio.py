@@ -258,6 +258,7 @@ def test_handing_over(on_client, client, nodes):
     async def body(mine):
         lock = client.lock("r")
         lock.acquire()
+        client.status("r")  # asks every node behind the requests of acquire
         async with mine.adopt("r", lock.detach(), ttl=5) as adopted:
             assert (await mine.status("r")).token == adopted.token
         assert (await mine.status("r")).verdict == "free"
@@ -266,6 +267,7 @@ def test_handing_over(on_client, client, nodes):
     async def lock_in_turn(mine):
         lock = mine.lock("r")
         await lock.acquire()
+        await mine.status("r")
         client.adopt("r", lock.detach()).release()
 
     on_client(body)

@@ -28,4 +28,3 @@ def test_python_md(script, nodes, source):
         source = source.replace(f"redis://10.0.0.{number}", url)
     status, out, err = script(source).end()
     assert status == 0 and err == "", out + err
-    nodes.no_keys()

@@ -5,9 +5,19 @@ import pytest
 import libredlock
 
 
-def test_a_detached_lock_lives_on_in_another_client(client, other, nodes):
-    lock = client.lock("r", ttl=10)
+def take(client, resource, **options):
+    """A held lock whose requests have all been answered, so that a release by another client meets all keys.
+
+    A status asks every node behind those requests. Without it a late SET could leave a key until its TTL.
+    """
+    lock = client.lock(resource, **options)
     lock.acquire()
+    client.status(resource)
+    return lock
+
+
+def test_a_detached_lock_lives_on_in_another_client(client, other, nodes):
+    lock = take(client, "r", ttl=10)
     token = lock.detach()
     assert len(token) == 40
     assert not lock.locked() and not lock.owned()
@@ -24,8 +34,7 @@ def test_a_detached_lock_lives_on_in_another_client(client, other, nodes):
 
 def test_closing_the_client_leaves_a_detached_lock(nodes, client):
     with libredlock.Client(nodes.urls) as first:
-        lock = first.lock("r")
-        lock.acquire()
+        lock = take(first, "r")
         token = lock.detach()
     assert client.status("r").token == token
     client.adopt("r", token).release()
@@ -33,8 +42,7 @@ def test_closing_the_client_leaves_a_detached_lock(nodes, client):
 
 
 def test_with_confirms_an_adopted_lock_and_releases_it(client, other, nodes):
-    lock = client.lock("r")
-    lock.acquire()
+    lock = take(client, "r")
     with other.adopt("r", lock.detach(), ttl=5) as adopted:
         assert adopted.owned()
     nodes.no_keys()
@@ -52,8 +60,7 @@ def test_an_adopted_lock_that_is_gone_is_lost(client):
 
 
 def test_an_adopted_lock_is_released_without_an_extension(client, other, nodes):
-    lock = client.lock("r")
-    lock.acquire()
+    lock = take(client, "r")
     other.adopt("r", lock.detach()).release()
     nodes.no_keys()
 

@@ -31,6 +31,7 @@ def test_a_detached_or_released_lock_is_collected_in_silence(client, nodes, recw
     lock.acquire()
     lock.release()
     lock.acquire()
+    client.status("r")
     token = lock.detach()
     del lock
     gc.collect()
@@ -115,7 +116,7 @@ def grown_kb(work, count):
 
 @pytest.mark.slow
 def test_nothing_grows_over_a_hundred_thousand_cycles(client, other):
-    busy = other.lock("busy")
+    busy = other.lock("busy", renew=True)
     busy.acquire()
 
     def work():

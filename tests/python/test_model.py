@@ -78,6 +78,7 @@ class Model(RuleBasedStateMachine):
     def hand_over(self, resource, client):
         if resource not in self.holder:
             return
+        self.clients[self.holder[resource]].status(resource)  # asks every node behind the requests of acquire
         token = self.locks[self.holder[resource], resource].detach()
         taken = self.clients[client].adopt(resource, token, ttl=LONG)
         taken.extend()

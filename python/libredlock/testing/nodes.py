@@ -24,7 +24,7 @@ def free_port() -> int:
     """A port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+        return int(sock.getsockname()[1])
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -169,12 +169,15 @@ class Node:
         if empty:
             for entry in ("dump.rdb", "appendonlydir", "appendonly.aof"):
                 path = os.path.join(self.folder, entry)
-                shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                elif os.path.exists(path):
+                    os.unlink(path)
         self.start()
 
     def _save(self) -> bool:
         try:
-            return self.command("SAVE") == b"OK"
+            return bool(self.command("SAVE") == b"OK")
         except ReplyError:  # a save in the background is not finished yet
             return False
 
@@ -218,13 +221,14 @@ class Node:
         self.command("CONFIG", "SET", name, value)
 
     def get(self, key: Any) -> Optional[bytes]:
-        return self.command("GET", key)
+        value: Optional[bytes] = self.command("GET", key)
+        return value
 
     def set(self, key: Any, value: Any, px: Optional[int] = None) -> None:
         self.command("SET", key, value, *(["PX", px] if px else []))
 
     def pttl(self, key: Any) -> int:
-        return self.command("PTTL", key)
+        return int(self.command("PTTL", key))
 
     def keys(self) -> List[bytes]:
         """The keys of database 0, expired ones left out."""
@@ -239,7 +243,7 @@ class Node:
 
     def kill_clients(self) -> int:
         """CLIENT KILL of every other connection; how many there were."""
-        return self.command("CLIENT", "KILL", "SKIPME", "yes")
+        return int(self.command("CLIENT", "KILL", "SKIPME", "yes"))
 
     def calls(self, command: str) -> int:
         """How often a command was executed, from INFO commandstats."""
