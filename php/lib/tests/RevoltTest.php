@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Lock;
+use Redlock\Loop\RevoltLoop;
+use Revolt\EventLoop;
+
+final class RevoltTest extends NodesTestCase
+{
+    protected function setUp(): void
+    {
+        if (!\class_exists(EventLoop::class)) {
+            $this->markTestSkipped('revolt/event-loop is not installed');
+        }
+        parent::setUp();
+    }
+
+    public function testManyFibersShareOneConnectionPerNode(): void
+    {
+        $client = $this->client(loop: new RevoltLoop());
+        $held = 0;
+        for ($i = 0; $i < 64; $i++) {
+            EventLoop::queue(static function () use ($client, $i, &$held): void {
+                $held += $client->lock("resource:$i")->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+            });
+        }
+        EventLoop::run();
+        $this->assertSame(64, $held);
+        $this->assertSame(5, self::cluster()->connections($this->uniqueName()));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testOneAtATime(): void
+    {
+        $client = $this->client(loop: new RevoltLoop(), retryDelayMs: 5);
+        $inside = $most = $done = 0;
+        for ($i = 0; $i < 10; $i++) {
+            EventLoop::queue(static function () use ($client, &$inside, &$most, &$done): void {
+                $client->lock('one')->run(static function () use (&$inside, &$most): void {
+                    $most = \max($most, ++$inside);
+                    $suspension = EventLoop::getSuspension();
+                    EventLoop::delay(0.002, static fn () => $suspension->resume());
+                    $suspension->suspend();
+                    $inside--;
+                });
+                $done++;
+            });
+        }
+        EventLoop::run();
+        $this->assertSame([1, 10], [$most, $done]);
+    }
+}

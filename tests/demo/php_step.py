@@ -1,0 +1,93 @@
+"""The step of the demo that shows PHP: blocking, in Fibers, and a lock of PHP that Python is refused and C extends."""
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
+BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
+PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build" / "venv-python" / "bin" / "python")
+EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(ROOT / "build/php/demo/php/modules/redlock.so")
+
+LIBRARY = f"""
+spl_autoload_register(function ($class) {{
+    require '{ROOT}/php/lib/src/' . strtr(substr($class, strlen('Redlock\\\\')), '\\\\', '/') . '.php';
+}});
+require '{ROOT}/php/lib/src/extension.php';
+"""
+
+BLOCKING = """
+$client = Redlock\\Client::connect();
+$client->lock('orders:51', ttlMs: 10000)->run(function (Redlock\\Lock $lock) use ($client) {
+    echo "held for {$lock->remainingMs()} ms\\n";
+    echo 'a second one: ', json_encode($client->lock('orders:51')->tryAcquire()), "\\n";
+});
+echo 'after run: ', $client->status('orders:51')->isFree() ? 'free' : 'held', "\\n";
+"""
+
+FIBERS = """
+$loop = new Redlock\\Loop\\StreamSelectLoop();
+$client = Redlock\\Client::connect(loop: $loop, retryDelayMs: 5);
+$job = fn (int $number) => fn () => $client->lock('shared')->run(function () use ($loop, $number) {
+    echo "fiber $number begins, ";
+    $loop->delay(10);
+    echo "ends\\n";
+});
+$loop->run([$job(1), $job(2), $job(3)]);
+"""
+
+HOLD = """
+$lock = Redlock\\Client::connect()->lock('orders:52', ttlMs: 8000);
+$lock->acquire();
+echo $lock->detach();
+"""
+
+REFUSED = """
+import libredlock
+with libredlock.Client() as client:
+    print("python gets it:", client.lock("orders:52").acquire(blocking=False))
+"""
+
+
+def step(cluster):
+    """PHP locks too: run(), three Fibers, and a lock of PHP that Python is refused and C extends and releases"""
+    build()
+    out = _php(cluster, "run() around a function", BLOCKING)
+    _expect("a second one: false" in out and "after run: free" in out, "run()")
+    out = _php(cluster, "three Fibers, one lock", FIBERS)
+    _expect(out.count("begins, fiber") == 0 and out.count("ends") == 3, "the Fibers come one after the other")
+    token = _php(cluster, "take orders:52 and hand its token over", HOLD).strip()
+    out = _run(cluster, [PYTHON, "-c", REFUSED], "python  # the same resource")
+    _expect("gets it: False" in out, "Python is refused")
+    _run(cluster, [BIN, "extend", "--ttl", "20s", "orders:52", token], "redlock extend --ttl 20s orders:52 TOKEN")
+    _run(cluster, [BIN, "release", "orders:52", token], "redlock release orders:52 TOKEN")
+
+
+def build():
+    """The extension, with Debian's SWIG, unless there is one already."""
+    tree = ROOT / "build/php/demo"
+    if Path(EXTENSION).exists() or "REDLOCK_PHP_EXTENSION" in os.environ:
+        return
+    print("    (building the PHP extension in build/php/demo)")
+    subprocess.run(["python3", str(ROOT / "bindings/php_generate.py"), "--tree", str(tree)], check=True)
+    for command in (["phpize"], ["./configure", "--quiet"], ["make", "-s", "-j2"]):
+        done = subprocess.run(command, cwd=tree / "php", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        _expect(done.returncode == 0, " ".join(command) + ":\n" + done.stdout[-2000:])
+
+
+def _php(cluster, title, source):
+    return _run(cluster, ["php", "-d", f"extension={EXTENSION}", "-r", LIBRARY + source], f"php  # {title}")
+
+
+def _run(cluster, command, shown):
+    print("    $ " + shown)
+    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
+    _expect(done.returncode == 0, shown)
+    return done.stdout
+
+
+def _expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
