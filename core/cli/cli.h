@@ -112,6 +112,8 @@ int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
 void session_poll(struct session *session, int limit_ms);                 /* until something happened; does it */
 int session_signal(struct session *session);                              /* the next that arrived, 0 if none */
+int session_settle(struct session *session);                              /* after a success; the status then */
+int64_t now_ms(void);
 int session_close(struct session *session, int exit_code);
 void die_by(int signal_number);
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { GROUP_LOOK_MS = 20 };
@@ -18,13 +17,6 @@ struct run {
   bool killed;
   int64_t kill_at_ms;
 };
-
-static int64_t now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void watch_job_signals(struct session *session)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What the kernel raises for a fault of this very process can not be waited for. */
@@ -148,6 +149,36 @@ int session_operate(struct session *session, int operation, int64_t arg)
   }
   redlock_lock_cancel(session->lock);
   return REDLOCK_CANCELLED;
+}
+
+int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool answers_are_due(const struct session *session)
+{
+  for (int i = 0; i < redlock_client_node_count(session->client); i++)
+    if (redlock_lock_vote(session->lock, i) == REDLOCK_PENDING)
+      return true;
+  return false;
+}
+
+/* A majority is enough to go on, but who leaves at once keeps the lock from nodes that are a little slower, and a lock
+ * on a bare majority survives no failure. So what is due is awaited for as long as leaving may take. */
+int session_settle(struct session *session)
+{
+  char limit_ms[32];
+  redlock_client_get(session->client, "exit_drain_ms", limit_ms, sizeof limit_ms);
+  int64_t end_ms = now_ms() + strtoll(limit_ms, NULL, 10);
+  for (int64_t now = now_ms(); now < end_ms && answers_are_due(session); now = now_ms())
+    session_poll(session, (int)(end_ms - now));
+  session->caught = session_signal(session);
+  if (session->caught != 0)
+    return REDLOCK_CANCELLED;
+  return redlock_lock_state(session->lock) == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;
 }
 
 /* Ends as CMD or the caught signal would have it, so that a shell sees the same. */
