@@ -29,8 +29,8 @@ def allowed_reasons(path=ALLOWED_SKIPS):
     return {line for line in lines if line and not line.startswith("#")}
 
 
-def words_of(element):
-    return (element.get("message") or element.text or "no words").strip()
+def words_of(element, default):
+    return (element.get("message") or element.text or default).strip()
 
 
 def count_case(part, case, path):
@@ -38,9 +38,9 @@ def count_case(part, case, path):
     bad = [element for element in case if element.tag in ("failure", "error")]
     skipped = case.find("skipped")
     if bad:
-        part.failures.append((name, words_of(bad[0])))
+        part.failures.append((name, words_of(bad[0], "no words")))
     elif skipped is not None:
-        part.skips.append((name, words_of(skipped)))
+        part.skips.append((name, words_of(skipped, name.split("::")[0] + " gives no reason")))
     else:
         part.passed += 1
 
