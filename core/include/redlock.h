@@ -284,7 +284,8 @@ REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t siz
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt(redlock_lock *lock, const char *token);
 
 /* Hands the lock over: the handle forgets it and nothing is deleted any more for that token, ever. Read the token
- * before or after. REDLOCK_OK, or as redlock_lock_extend when there is nothing to hand over. */
+ * before or after. Requests to a minority of nodes may still be under way after an early win; an inspect before it waits
+ * for them. REDLOCK_OK, or as redlock_lock_extend when there is nothing to hand over. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
 /* What node `node` answered to the last operation: OK granted or confirmed, BUSY held by another, LOST the token is

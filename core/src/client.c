@@ -410,7 +410,7 @@ static int drain(redlock_client *c, int64_t limit_ms)
     limit_ms = RL_INT(&c->options, EXIT_DRAIN_MS);
   rl_client_poll(c);
   give_everything_up(c, now);
-  c->state = RL_CLIENT_DRAINING;
+  c->state = RL_CLIENT_LEAVING;
   read_to_the_end(c, now + limit_ms * RL_NS_PER_MS);
   c->state = RL_CLIENT_CLOSED;
   close_nodes(c, rl_now(c), &unanswered);
@@ -497,7 +497,7 @@ void rl_client_forked(redlock_client *c)
   c->polled_ns = 0;
   c->notified = 0;
   seed(c);
-  if (c->state == RL_CLIENT_DRAINING || c->state == RL_CLIENT_CLOSED)
+  if (c->state != RL_CLIENT_OPEN)
     c->state = RL_CLIENT_CLOSED;
   else if (rl_poller_reopen(&c->poller) != 0)
     c->state = RL_CLIENT_CLOSED; /* without descriptors it can only be freed */

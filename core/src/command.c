@@ -49,13 +49,11 @@ const char *rl_script_hash(enum rl_script script)
 /* Writes n in decimal to out, which has room for 20 digits: their number. */
 static size_t decimal(char *out, uint64_t n)
 {
-  char digits[20];
-  size_t count = 0;
-  do
-    digits[count++] = (char)('0' + n % 10);
-  while (n /= 10);
-  for (size_t i = 0; i < count; i++)
-    out[i] = digits[count - 1 - i];
+  size_t count = 1;
+  for (uint64_t rest = n; rest >= 10; rest /= 10)
+    count++;
+  for (size_t i = count; i-- > 0; n /= 10)
+    out[i] = (char)('0' + n % 10);
   return count;
 }
 
@@ -80,8 +78,11 @@ static void bulk(struct rl_buffer *out, const char *bytes, size_t size)
 
 static void bulk_number(struct rl_buffer *out, uint64_t n)
 {
-  char digits[20];
-  bulk(out, digits, decimal(digits, n));
+  char digits[24];
+  size_t size = decimal(digits, n);
+  memcpy(digits + size, "\r\n", 2);
+  head(out, '$', size);
+  rl_buffer_append(out, digits, size + 2);
 }
 
 static void token_bulk(struct rl_buffer *out, const char *token)
@@ -118,14 +119,27 @@ int rl_command_argv(struct rl_buffer *out, int count, const char *const *words)
   return 0;
 }
 
+/* The two commands of the hot path are written through a cursor of their own, in as few pieces as there are. */
+static char *put(char *at, const char *bytes, size_t size)
+{
+  memcpy(at, bytes, size);
+  return at + size;
+}
+
+#define PUT(at, text) put(at, text, sizeof(text) - 1)
+
 int rl_command_set(struct rl_buffer *out, const char *key, size_t key_size, const char *token, int64_t ttl_ms)
 {
+  char *at;
   if (rl_buffer_reserve(out, key_size + 160) != 0)
     return -1;
-  LITERAL(out, "*6\r\n$3\r\nSET\r\n");
-  rl_buffer_append(out, key, key_size);
-  token_bulk(out, token);
-  LITERAL(out, "$2\r\nNX\r\n$2\r\nPX\r\n");
+  at = out->data + out->end;
+  at = PUT(at, "*6\r\n$3\r\nSET\r\n");
+  at = put(at, key, key_size);
+  at = PUT(at, "$40\r\n");
+  at = put(at, token, RL_TOKEN_SIZE);
+  at = PUT(at, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n");
+  out->end = (size_t)(at - out->data);
   bulk_number(out, (uint64_t)ttl_ms);
   return 0;
 }
@@ -167,6 +181,7 @@ static void script_head(struct rl_buffer *out, enum rl_script script, int whole,
 
 int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t key_size, const char *token)
 {
+  char *at;
   if (rl_buffer_reserve(out, key_size + 512) != 0)
     return -1;
   if (RL_MUTANT(BLIND_DELETE)) {
@@ -174,9 +189,16 @@ int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t
     rl_buffer_append(out, key, key_size);
     return 0;
   }
-  script_head(out, RL_SCRIPT_RELEASE, whole, 5, 1);
-  rl_buffer_append(out, key, key_size);
-  token_bulk(out, token);
+  if (whole)
+    script_head(out, RL_SCRIPT_RELEASE, 1, 5, 1);
+  at = out->data + out->end;
+  if (!whole)
+    at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RELEASE_HASH "\r\n$1\r\n1\r\n");
+  at = put(at, key, key_size);
+  at = PUT(at, "$40\r\n");
+  at = put(at, token, RL_TOKEN_SIZE);
+  at = PUT(at, "\r\n");
+  out->end = (size_t)(at - out->data);
   return 0;
 }
 

@@ -258,7 +258,13 @@ struct rl_event {
   char detail[RL_WHY_SIZE];
 };
 
-enum { RL_CLIENT_NEW, RL_CLIENT_OPEN, RL_CLIENT_DRAINING, RL_CLIENT_CLOSED };
+enum {
+  RL_CLIENT_NEW,
+  RL_CLIENT_OPEN,
+  RL_CLIENT_DRAINING, /* takes no new work; others may still be driving */
+  RL_CLIENT_LEAVING,  /* all deletes are queued: what is written is followed by a half-close */
+  RL_CLIENT_CLOSED
+};
 
 struct redlock_client {
   pthread_mutex_t mutex;

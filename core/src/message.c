@@ -152,7 +152,7 @@ static void message(redlock_lock *lock, struct rl_text *out)
     return;
   }
   if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT || lock->status == REDLOCK_NO_MEMORY ||
-      lock->status == REDLOCK_FORKED)
+      lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST)
     rl_text_format(out, "%s: ", redlock_status_text(lock->status));
   headline(lock, out);
   for (int i = 0; i < c->node_count; i++) {

@@ -277,7 +277,7 @@ void rl_node_flush(struct rl_node *n, int64_t now)
     n->link.ops->want_write(&n->link, 0);
   if (n->state == RL_NODE_READY && !n->timer.place)
     rl_timer_set(&n->client->timers, &n->timer, now + STALE_MIN_NS);
-  if (n->client->state == RL_CLIENT_DRAINING)
+  if (n->client->state == RL_CLIENT_LEAVING)
     n->link.ops->half_close(&n->link);
 }
 

@@ -22,14 +22,48 @@ static uint64_t mix(uint64_t h)
   return h ^ (h >> 33);
 }
 
+/* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RL_NEVER if that is not
+ * known, or in a split vote, where a hint would wake all contenders together again and again. */
+static int64_t majority_free_ns(const redlock_lock *lock)
+{
+  const redlock_client *c = lock->client;
+  int64_t ends[RL_NODES_MAX];
+  int busy = 0, at;
+  for (int i = 0; i < c->node_count; i++) {
+    int64_t end = 0;
+    if (lock->answers[i] == RL_BUSY) {
+      busy++;
+      end = lock->said[i].until_ns ? lock->said[i].until_ns : RL_NEVER;
+    } else if (lock->answers[i] != RL_GRANTED) {
+      end = RL_NEVER; /* it cannot help */
+    }
+    for (at = i; at > 0 && ends[at - 1] > end; at--)
+      ends[at] = ends[at - 1];
+    ends[at] = end;
+  }
+  if (busy < c->node_count - c->quorum + 1 || ends[c->quorum - 1] == RL_NEVER)
+    return RL_NEVER;
+  return ends[c->quorum - 1] + RL_NS_PER_MS;
+}
+
+/* A hint that has passed is none: somebody extended, or was faster. */
+int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
+{
+  int64_t free_ns = majority_free_ns(lock);
+  return free_ns > now ? free_ns : RL_NEVER;
+}
+
 /* The node that all contenders for the resource ask first on a retry: the rendezvous hash over those that can answer.
- * -1 when fewer than a majority can, so that a full round finds out. */
+ * -1, for a full round, when fewer than a majority can, and when the others should be free by now: home alone could still
+ * be held by a leftover. */
 int rl_waiting_home(redlock_lock *lock, int64_t now)
 {
   redlock_client *c = lock->client;
   uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rl_key_resource(lock->key), lock->key->resource_size);
   uint64_t best = 0;
   int home = -1, able = 0;
+  if (majority_free_ns(lock) <= now)
+    return -1;
   for (int i = 0; i < c->node_count; i++) {
     struct rl_node *n = &c->nodes[i];
     uint64_t rank = mix(hash(resource, n->url.name, strlen(n->url.name)));
@@ -69,29 +103,4 @@ int64_t rl_waiting_pause_ns(redlock_lock *lock)
     pause = top;
   share = (double)(rl_random(lock->client) >> 11) / (double)(UINT64_C(1) << 53);
   return (int64_t)((double)pause * (1 - jitter + jitter * share));
-}
-
-/* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RL_NEVER if that is not
- * known, if it has passed (somebody extended, or was faster), or in a split vote, where a hint would wake all contenders
- * together again and again. */
-int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
-{
-  redlock_client *c = lock->client;
-  int64_t ends[RL_NODES_MAX];
-  int busy = 0, at;
-  for (int i = 0; i < c->node_count; i++) {
-    int64_t end = 0;
-    if (lock->answers[i] == RL_BUSY) {
-      busy++;
-      end = lock->said[i].until_ns ? lock->said[i].until_ns : RL_NEVER;
-    } else if (lock->answers[i] != RL_GRANTED) {
-      end = RL_NEVER; /* it cannot help */
-    }
-    for (at = i; at > 0 && ends[at - 1] > end; at--)
-      ends[at] = ends[at - 1];
-    ends[at] = end;
-  }
-  if (busy < c->node_count - c->quorum + 1 || ends[c->quorum - 1] == RL_NEVER)
-    return RL_NEVER;
-  return ends[c->quorum - 1] + RL_NS_PER_MS > now ? ends[c->quorum - 1] + RL_NS_PER_MS : RL_NEVER;
 }
