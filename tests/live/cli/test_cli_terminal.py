@@ -135,10 +135,9 @@ def test_grandchildren_stop_too(shell, tmp_path):
     eventually(lambda: process_state(pid) == "T", what="a stopped grandchild")
     shell.type("fg\n")
     eventually(lambda: process_state(pid) == "S", what="a grandchild that goes on")
-    end_process(pid)  # it ignores Ctrl-C, as what a script starts in the background does
-    shell.type("\x03")
+    end_process(pid)
     shell.expect(r"ready\$ ")
-    assert shell.status() == 128 + signal.SIGINT
+    assert shell.status() == 0
 
 
 def test_pipeline(shell):
