@@ -255,6 +255,7 @@ static void connected(struct world *world, struct connection *connection)
     return;
   connection->state = refused ? CONNECTION_FAILED : CONNECTION_OPEN;
   connection->server_open = !refused;
+  connection->to_replica = world->nodes[connection->node].replaced;
   TRACE(world, "network   #%u %s, process %d to node %d", connection->serial, refused ? "is refused" : "connects",
         connection->process->index, connection->node);
   report(connection, RL_WRITABLE);
@@ -350,16 +351,17 @@ static int sim_open(struct rl_link *link, const struct rl_address *address)
   (void)address;
   if (!connection)
     return -EMFILE;
-  if (process->muted || (world->nodes[link->node].down && random_in(&world->random, 0, 3) == 0))
-    return -ECONNREFUSED;
   connection->process = process;
-  connection->node = link->node;
+  connection->node = link->node == world->twin ? 0 : link->node;
+  connection->link_node = link->node;
+  if (process->muted || (world->nodes[connection->node].down && random_in(&world->random, 0, 3) == 0))
+    return -ECONNREFUSED;
   connection->generation = link->generation;
   connection->client_open = 1;
   connection->state = CONNECTION_CONNECTING;
   connection->want_write = link->writing = 1;
   link->fd = (int)connection->index;
-  TRACE(world, "process %d #%u connects to node %d", process->index, connection->serial, link->node);
+  TRACE(world, "process %d #%u connects to node %d", process->index, connection->serial, connection->node);
   if (dice >= world->faults.refuse) /* else the SYN is swallowed */
     plan(world, connection, EVENT_CONNECTED, world->now + process->lag + 2 * delay(world), 0);
   return -EINPROGRESS;
@@ -407,6 +409,8 @@ static ssize_t sim_write(struct rl_link *link, const char *data, size_t size)
     return -EAGAIN;
   TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size,
         connection->node);
+  connection->written_total += size;
+  connection->write_ends[connection->writes++ % WRITES_KEPT] = connection->written_total;
   if (!connection->dropped && connection->server_open)
     transfer(world, connection, EVENT_UP, data, size, process->lag);
   process_lag(process);

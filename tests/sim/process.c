@@ -201,7 +201,7 @@ void process_told(struct process *process, struct connection *connection, int wh
 {
   if (!process->client)
     return;
-  rl_client_link_event(process->client, connection->node, connection->generation, what);
+  rl_client_link_event(process->client, connection->link_node, connection->generation, what);
   step(process);
 }
 
@@ -272,6 +272,8 @@ static void make_lock(struct slot *slot)
   set_number(slot, "retry_delay_ms", random_in(&world->random, 5, 100));
   set_number(slot, "renew", slot->temper == TEMPER_RENEW);
   set_number(slot, "strict_release", random_in(&world->random, 0, 1));
+  if (slot->temper == TEMPER_EXTEND)
+    set_number(slot, "max_extensions", random_in(&world->random, 2, 20));
 }
 
 static void expect(struct slot *slot, const char *what, int status, uint32_t allowed)
@@ -300,7 +302,7 @@ static void start(struct slot *slot, int operation, int64_t argument, int64_t li
     return;
   }
   slot->operation = operation;
-  slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * 101 / 100;
+  slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)
     slot->must_end_by = RL_NEVER;
 }
@@ -512,10 +514,11 @@ static void client_number(struct process *process, const char *name, int64_t val
 
 static void set_nodes(struct process *process)
 {
-  char urls[NODES_MAX * 32] = "";
+  char urls[NODES_MAX * 48] = "";
   size_t at = 0;
   for (int i = 0; i < process->world->node_count; i++)
-    at += (size_t)snprintf(urls + at, sizeof urls - at, "%sredis://10.0.0.%d:6379", i ? "," : "", i + 1);
+    at += (size_t)snprintf(urls + at, sizeof urls - at, "%sredis://%s10.0.0.%d:6379/%d", i ? "," : "",
+                           process->world->database ? ":" PASSWORD "@" : "", i + 1, process->world->database);
   client_option(process, "nodes", urls);
 }
 
@@ -534,6 +537,7 @@ void process_start(struct world *world, int index)
   client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);
   client_number(process, "connect_timeout_ms", world->connect_timeout_ms);
+  client_option(process, "drift_factor", world->drift_percent == 1 ? "0.01" : "0.1");
   if (world->explicit_timeout)
     client_number(process, "node_timeout_ms", world->node_timeout_ms);
   if (redlock_client_open(process->client) != REDLOCK_OK)

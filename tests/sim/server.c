@@ -21,6 +21,7 @@ struct request {
   struct node *node;
   struct connection *connection;
   struct stream *reply;
+  size_t size;             /* of its bytes */
   int count;
   struct argument arguments[ARGUMENTS_MAX];
 };
@@ -134,11 +135,21 @@ void server_expire(struct world *world, struct node *node, int resource)
   }
 }
 
+static struct key *stray_key(struct request *request, int resource)
+{
+  struct key *key = &request->node->strays[resource];
+  if (server_clock_ms(request->world, request->node) >= key->expire_ms)
+    key->live = 0;
+  return key;
+}
+
 static struct key *key_of(struct request *request, int index)
 {
   struct world *world = request->world;
   for (int i = 0; index < request->count && i < world->resource_count; i++)
     if (same(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
+      if (request->connection->database != world->database || request->connection->to_replica)
+        return stray_key(request, i);
       server_expire(world, request->node, i);
       return &request->node->keys[i];
     }
@@ -169,6 +180,36 @@ static void set_key(struct request *request, struct key *key, const struct argum
   key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
 }
 
+/* ---- a SET is never sent when its attempt is over (rule A.3.2) ---- */
+
+static void note_set(struct request *request)
+{
+  struct connection *connection = request->connection;
+  struct written_set *set = &connection->sets[connection->set_count++ % SETS_KEPT];
+  memcpy(set->token, request->arguments[2].bytes, TOKEN_SIZE);
+  set->start = connection->executed_total;
+}
+
+/* One write has the bytes [start, end): then all of it was still unsent when the end was made. */
+static int is_one_write(const struct connection *connection, uint64_t start, uint64_t end)
+{
+  for (uint32_t i = 1; i < WRITES_KEPT && i < connection->writes; i++) {
+    uint64_t from = connection->write_ends[(connection->writes - i - 1) % WRITES_KEPT];
+    if (from <= start)
+      return end <= connection->write_ends[(connection->writes - i) % WRITES_KEPT];
+  }
+  return 0;
+}
+
+static void check_release(struct request *request, const struct argument *token)
+{
+  const struct connection *connection = request->connection;
+  for (uint32_t i = 0; i < SETS_KEPT && i < connection->set_count; i++)
+    if (same(token, connection->sets[i].token, TOKEN_SIZE) &&
+        is_one_write(connection, connection->sets[i].start, connection->executed_total + request->size))
+      world_violation(request->world, "a SET was sent although its attempt was over");
+}
+
 static void command_set(struct request *request)
 {
   struct key *key = key_of(request, 1);
@@ -182,6 +223,7 @@ static void command_set(struct request *request)
   }
   memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
   oracle_token(request->world, token);
+  note_set(request);
   if (key->live) {
     reply(request, "$-1\r\n");
     return;
@@ -260,6 +302,7 @@ static void run_release(struct request *request, const struct script *script)
     world_violation(request->world, "a release that is not: script 1 key token");
     return;
   }
+  check_release(request, &request->arguments[4]);
   int deletes = key->live && (!script->compares || holds(key, &request->arguments[4]));
   if (deletes)
     key->live = 0;
@@ -315,6 +358,11 @@ static void command_script(struct request *request)
 
 /* ---- set-up ---- */
 
+static void authenticate(struct request *request, int index)
+{
+  request->connection->authenticated = index < request->count && is(request, index, PASSWORD);
+}
+
 static void command_hello(struct request *request)
 {
   char text[256];
@@ -324,12 +372,21 @@ static void command_hello(struct request *request)
   }
   if (!is(request, 1, "2"))
     world_violation(request->world, "HELLO for another protocol than 2");
+  if (is(request, 2, "AUTH"))
+    authenticate(request, 4);
   snprintf(text, sizeof text,
            "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n"
            "$2\r\nid\r\n:%u\r\n"
            "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
            ++request->node->next_client_id);
   reply(request, text);
+}
+
+static int is_replica(const struct request *request)
+{
+  if (request->connection->to_replica)
+    return 1;
+  return request->node->error == NODE_ERROR_READONLY && request->node->error_until > request->world->now;
 }
 
 static void command_info(struct request *request)
@@ -340,14 +397,27 @@ static void command_info(struct request *request)
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%08x%08x%08x%08x%08x\r\n"
                       "uptime_in_seconds:%" PRId64 "\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
-                      "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+                      "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
                       node->old ? "5.0.14" : "7.0.15", (unsigned)request->world->seed, node->index, node->incarnation,
-                      0u, 0u, (request->world->now - node->restarted_at) / (1000 * MS));
+                      (unsigned)request->connection->to_replica, 0u, request->world->now / (1000 * MS),
+                      is_replica(request) ? "slave" : "master");
   reply_bulk(request, text, (size_t)size);
 }
 
 static void command_ok(struct request *request)
 {
+  reply(request, "+OK\r\n");
+}
+
+static void command_auth(struct request *request)
+{
+  authenticate(request, request->count - 1);
+  reply(request, request->connection->authenticated ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
+}
+
+static void command_select(struct request *request)
+{
+  request->connection->database = (int)number(request, 1);
   reply(request, "+OK\r\n");
 }
 
@@ -383,8 +453,8 @@ static const struct command {
   {"SET", 3, 1, command_set},       {"EVALSHA", 3, 1, command_eval},      {"EVAL", 3, 1, command_eval},
   {"PTTL", 2, 0, command_pttl},     {"GET", 2, 0, command_plain_get},     {"GETRANGE", 4, 0, command_getrange},
   {"DEL", 2, 1, command_del},       {"HELLO", 1, 0, command_hello},       {"INFO", 1, 0, command_info},
-  {"SCRIPT", 2, 0, command_script}, {"CLIENT", 2, 0, command_ok},         {"AUTH", 2, 0, command_ok},
-  {"SELECT", 2, 0, command_ok},     {"PING", 1, 0, command_ping},         {"TIME", 1, 0, command_time},
+  {"SCRIPT", 2, 0, command_script}, {"CLIENT", 2, 0, command_ok},         {"AUTH", 2, 0, command_auth},
+  {"SELECT", 2, 0, command_select},     {"PING", 1, 0, command_ping},         {"TIME", 1, 0, command_time},
 };
 
 static const struct command *command_of(const struct request *request)
@@ -398,6 +468,9 @@ static const struct command *command_of(const struct request *request)
 static const char *refusal(const struct request *request, const struct command *command)
 {
   const struct node *node = request->node;
+  if (request->world->database && !request->connection->authenticated && command->run != command_hello &&
+      command->run != command_auth)
+    return "-NOAUTH Authentication required.\r\n";
   if (node->error_until <= request->world->now)
     return NULL;
   switch (node->error) {
@@ -409,6 +482,10 @@ static const char *refusal(const struct request *request, const struct command *
     return command->run == command_set ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : NULL;
   case NODE_ERROR_MISCONF:
     return command->writes ? "-MISCONF Redis is unable to persist to disk.\r\n" : NULL;
+  case NODE_ERROR_READONLY:
+    return command->writes ? "-READONLY You can't write against a read only replica.\r\n" : NULL;
+  case NODE_ERROR_SELECT:
+    return command->run == command_select ? "-ERR DB index is out of range\r\n" : NULL;
   default:
     return NULL;
   }
@@ -466,8 +543,10 @@ void server_process(struct world *world, struct connection *connection)
       world_violation(world, "bytes that are no request were sent to node %d", node->index);
       return;
     }
+    request.size = (size_t)size;
     execute(&request);
     up->head += (size_t)size;
+    connection->executed_total += (uint64_t)size;
   }
 }
 
@@ -479,7 +558,5 @@ void server_start(struct world *world, int index)
   node->reply = kept;
   node->index = index;
   node->clock_offset = random_in(&world->random, 0, 1000000) * 1000 * MS;
-  node->clock_ppm = random_in(&world->random, 0, 3) ? random_in(&world->random, -4900, 4900)
-                                                   : random_in(&world->random, 0, 1) * 9800 - 4900;
   node->old = random_in(&world->random, 0, 9) == 0;
 }

@@ -12,6 +12,7 @@
 #include "../../core/src/env.h"
 
 #define MS RL_NS_PER_MS
+#define PASSWORD "secret"
 
 enum {
   NODES_MAX = 7,
@@ -21,7 +22,9 @@ enum {
   CONNECTIONS_MAX = 512,
   HOLDINGS_MAX = 64,
   TOKEN_SIZE = 40,
-  TOKENS_AT_FIRST = 4096
+  TOKENS_AT_FIRST = 4096,
+  WRITES_KEPT = 16,
+  SETS_KEPT = 8
 };
 
 struct world;
@@ -93,9 +96,15 @@ struct stream {
 
 enum connection_state { CONNECTION_FREE, CONNECTION_CONNECTING, CONNECTION_OPEN, CONNECTION_FAILED };
 
+struct written_set {
+  char token[TOKEN_SIZE];
+  uint64_t start;          /* its place in the client's bytes */
+};
+
 struct connection {
   struct process *process;
-  int node;
+  int node;                /* the server at the other end */
+  int link_node;           /* the core's number for the address: two addresses may lead to one server */
   uint32_t index, serial;  /* the serial is unique in its world */
   uint32_t generation;     /* of the core's link */
   uint32_t in_flight;      /* events that name this connection */
@@ -109,6 +118,13 @@ struct connection {
   int report;              /* what a sleeping process has not been told yet */
   int64_t trouble_at;      /* last time it did not flow freely */
   uint64_t replies_total, read_total; /* bytes the server has sent and the client has read */
+  uint64_t written_total, executed_total;
+  uint64_t write_ends[WRITES_KEPT];   /* where the client's last writes ended */
+  uint32_t writes;
+  struct written_set sets[SETS_KEPT]; /* the last SETs that were executed */
+  uint32_t set_count;
+  int authenticated, database;
+  int to_replica;
   struct stream up, down;
 };
 
@@ -141,6 +157,8 @@ enum node_error {
   NODE_ERROR_OOM,
   NODE_ERROR_MISCONF,
   NODE_ERROR_LOADING,
+  NODE_ERROR_READONLY,     /* a replica for a while */
+  NODE_ERROR_SELECT,       /* SELECT fails: nothing may be asked of database 0 instead */
   NODE_ERRORS
 };
 
@@ -153,11 +171,13 @@ struct node {
   enum node_error error;
   int64_t error_until;
   int64_t trouble_at;      /* last time it did not answer as it should */
-  int64_t restarted_at;
+  int64_t restarted_at;    /* also when it stopped being a master: leases there do not count any more */
   uint32_t incarnation;
   uint32_t scripts;        /* bits of the script cache */
   uint32_t next_client_id;
   struct key keys[RESOURCES_MAX];
+  int replaced;            /* a writable replica answers at its address */
+  struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct stream reply;
 };
 
@@ -259,7 +279,8 @@ struct faults {            /* the switches of one world; probabilities in parts 
   uint32_t stall;          /* of one write: the socket takes only a part */
   uint32_t lag;            /* of one clock reading or write: the process loses the processor there */
   int64_t refuse;          /* of one connect */
-  uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replace; /* weights of the nemesis */
+  /* how often the nemesis does this or that, in proportion */
+  uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
   int64_t nemesis_every;
   int64_t timer_late;
 };
@@ -278,6 +299,9 @@ struct world {
   struct faults faults;
   int64_t ttl_ms, node_timeout_ms, connect_timeout_ms;
   int explicit_timeout;
+  int drift_percent;
+  int database;            /* of all nodes; with one other than 0 there is a password too */
+  int twin;                /* address that leads to the server of node 0, -1 if none */
   int64_t last_ttl_ms;     /* the longest lease that was asked for */
   int node_count, process_count, resource_count, slot_count;
   struct node nodes[NODES_MAX];

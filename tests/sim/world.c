@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BACKOFF_MAX (1300 * MS)
+
 struct slot *world_slot(struct world *world, uint32_t index)
 {
   return &world->processes[index / SLOTS_MAX].slots[index % SLOTS_MAX];
@@ -110,7 +112,8 @@ static void choose_faults(struct world *world)
   faults->restart = PICK(world, 0, 0, 1);
   faults->script_flush = PICK(world, 0, 0, 1);
   faults->node_error = PICK(world, 0, 0, 1);
-  faults->replace = PICK(world, 0, 0, 1);
+  faults->process_end = PICK(world, 0, 0, 1);
+  faults->replica = PICK(world, 0, 0, 2);
 }
 
 static void choose_sizes(struct world *world)
@@ -123,12 +126,23 @@ static void choose_sizes(struct world *world)
   world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : 50;
   world->connect_timeout_ms = world->ttl_ms / 2;
   world->last_ttl_ms = 2 * world->ttl_ms;
+  world->drift_percent = (int)PICK(world, 1, 1, 1, 10);
+  world->database = (int)PICK(world, 0, 0, 3);
+  world->twin = world->node_count >= 3 && random_in(&world->random, 0, 4) == 0 ? world->node_count - 1 : -1;
   world->end_of_work = world->ttl_ms * random_in(&world->random, 20, 60) * MS;
   for (int i = 0; i < world->resource_count; i++)
     snprintf(world->resources[i].name, sizeof world->resources[i].name, "orders:%d", i);
   world->slot_count = 0;
   for (int i = 0; i < world->process_count; i++)
     world->slot_count += world->processes[i].slot_count = (int)PICK(world, 1, 1, 2, 3);
+}
+
+/* A rate error within what the drift allows two clocks to run apart; often at its edge. */
+static int64_t choose_ppm(struct world *world)
+{
+  int64_t most = world->drift_percent == 1 ? 4900 : 45000;
+  int64_t ppm = random_in(&world->random, -most, most);
+  return random_in(&world->random, 0, 3) ? ppm : ppm < 0 ? -most : most;
 }
 
 static void start_slots(struct world *world, struct process *process)
@@ -151,8 +165,7 @@ static void start_processes(struct world *world)
     process->index = i;
     process->slot_count = slot_count;
     process->clock_offset = random_in(&world->random, 1, 100000) * 1000 * MS;
-    process->clock_ppm = random_in(&world->random, 0, 3) ? random_in(&world->random, -4900, 4900)
-                                                        : random_in(&world->random, 0, 1) * 9800 - 4900;
+    process->clock_ppm = choose_ppm(world);
     start_slots(world, process);
     process_start(world, i);
   }
@@ -186,7 +199,7 @@ static void restart_node(struct world *world, struct node *node)
   int64_t memory = world->last_ttl_ms * MS * 3 / 2;
   int keeps = (int)random_in(&world->random, 0, 1);
   int64_t duration = keeps ? random_in(&world->random, 1, 100) * MS : 2 * memory;
-  if (node->asleep || node->down)
+  if (node->asleep || node->down || node->replaced)
     return;
   TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
         keeps ? "with its data" : "empty");
@@ -200,16 +213,33 @@ static void restart_node(struct world *world, struct node *node)
   world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
 }
 
+/* A wrong turn of a failover: for a while the address leads to a replica that takes writes and has none of the keys. */
+static void replace_node(struct world *world, struct node *node)
+{
+  if (node->asleep || node->down || node->replaced)
+    return;
+  TRACE(world, "node %d    is replaced by a replica", node->index);
+  node->replaced = 1;
+  node->restarted_at = world->now;
+  memset(node->strays, 0, sizeof node->strays);
+  network_node_down(world, node->index);
+  world_plan(world, world_edge(world), EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
 static void node_up(struct world *world, struct node *node)
 {
   TRACE(world, "node %d    is up again", node->index);
-  node->down = 0;
+  if (node->replaced)
+    network_node_down(world, node->index);
+  node->down = node->replaced = 0;
   node->restarted_at = world->now;
 }
 
 static void break_node(struct world *world, struct node *node)
 {
   node->error = (enum node_error)random_in(&world->random, 1, NODE_ERRORS - 1);
+  if (node->error == NODE_ERROR_READONLY)
+    node->restarted_at = world->now;
   node->error_until = world->now + random_in(&world->random, 1, world->ttl_ms) * MS;
   node->trouble_at = node->error_until;
   TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error,
@@ -225,12 +255,12 @@ static void flush_scripts(struct world *world, struct node *node)
 static void strike(struct world *world)
 {
   const struct faults *faults = &world->faults;
-  const uint32_t weights[] = {faults->drop,        faults->node_pause,   faults->process_pause, faults->restart,
-                              faults->script_flush, faults->node_error, faults->replace};
+  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause, faults->restart,
+                              faults->script_flush, faults->node_error, faults->replica, faults->process_end};
   struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
   struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
   int64_t total = 0, kind = 0;
-  for (int i = 0; i < 7; i++)
+  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
   if (!total)
     return;
@@ -254,6 +284,9 @@ static void strike(struct world *world)
     break;
   case 5:
     break_node(world, node);
+    break;
+  case 6:
+    replace_node(world, node);
     break;
   default:
     process_replace(process, (int)random_in(&world->random, 0, 1));
@@ -312,7 +345,7 @@ static int is_quiet(const struct world *world)
     if (!process_is_idle(&world->processes[i]))
       return 0;
   for (int i = 0; i < world->node_count; i++)
-    if (world->nodes[i].down)
+    if (world->nodes[i].down || world->nodes[i].replaced)
       return 0;
   return network_is_quiet(world);
 }
@@ -387,14 +420,17 @@ void world_run(struct world *world, uint64_t seed)
   reset(world, seed);
   choose_sizes(world);
   choose_faults(world);
-  for (int i = 0; i < world->node_count; i++)
+  for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
+    world->nodes[i].clock_ppm = choose_ppm(world);
+  }
   start_processes(world);
   world_plan(world, world->faults.nemesis_every, EVENT_NEMESIS, 0, 0);
   run_until(world, world->end_of_work);
   calm_down(world);
-  run_until(world, world->now + (world->last_ttl_ms * 11 / 10 + 100) * MS);
+  run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "that no lease explains");
+  run_until(world, world->now + BACKOFF_MAX); /* a refused node is looked at again by then */
   prove_alive(world);
   check_empty(world, "after the last release");
   for (int i = 0; i < world->process_count; i++)
