@@ -31,6 +31,6 @@ if test "$PHP_REDLOCK" != "no"; then
   dnl Nothing is visible but get_module, and the code stays mapped: the library has a fork handler and may have threads.
   LDFLAGS="$LDFLAGS -Wl,--version-script=$redlock_here/redlock.map -Wl,--exclude-libs,ALL -Wl,-z,nodelete"
   PHP_NEW_EXTENSION([redlock], [$redlock_sources], [$ext_shared],,
-    [-fvisibility=hidden -D_GNU_SOURCE -I$redlock_core/include -DZEND_ENABLE_STATIC_TSRMLS_CACHE=1])
+    [-fvisibility=hidden -D_GNU_SOURCE -I$redlock_core/include])
   PHP_SUBST([REDLOCK_SHARED_LIBADD])
 fi

@@ -127,16 +127,17 @@ final class Client
     /** @internal Runs one operation to its end; if anything ends it before, nothing stays behind at the nodes. */
     public function operate(Native\Lock $lock, int $operation, int $arg): int
     {
-        $status = \REDLOCK_PENDING;
+        $done = false;
         try {
             $status = $this->driver()->run($this->native, $lock, $operation, $arg);
+            $this->events->write();
+            $done = true;
+            return $status;
         } finally {
-            if ($status === \REDLOCK_PENDING) {
+            if (!$done) {
                 $operation === \REDLOCK_ACQUIRE ? $lock->abandon() : $lock->cancel();
             }
         }
-        $this->events->write();
-        return $status;
     }
 
     /** @internal The error of a body leaves as it is, so what its release came to is only logged. */

@@ -6,6 +6,7 @@ namespace Redlock\Tests;
 
 use Redlock\Client;
 use Redlock\Exception\BusyException;
+use Redlock\Exception\InFlightException;
 use Redlock\Lock;
 use Redlock\Loop\StreamSelectLoop;
 
@@ -142,6 +143,31 @@ final class FiberTest extends NodesTestCase
         $this->assertSame([true], $loop->run([$task]));
         $this->assertSame('yes', $this->inChild(static fn (): string => $loop->run([$task]) === [true] ? 'yes' : 'no'));
         $this->assertSame([true], $loop->run([$task]));
+    }
+
+    public function testTwoFibersInOneLockAreRefused(): void
+    {
+        $lock = $this->fiberClient()->lock('shared object');
+        $this->expectException(InFlightException::class);
+        $this->loop->run([static fn () => $lock->acquire(), static fn () => $lock->acquire()]);
+    }
+
+    public function testAHundredThousandCyclesDoNotGrow(): void
+    {
+        $client = $this->fiberClient();
+        $cycles = function (int $count) use ($client): void {
+            $this->loop->run(\array_map(static fn (int $number): \Closure => static function () use ($client, $number, $count): void {
+                for ($i = 0; $i < $count; $i++) {
+                    $client->lock("cycle:$number", ttlMs: 20000)->run(static fn () => null);
+                }
+            }, \range(1, 64)));
+        };
+        $cycles(50);
+        $before = [\memory_get_usage(), LockTest::residentKb()];
+        $cycles(1600);
+        $this->assertLessThan(20_000, \memory_get_usage() - $before[0]);
+        $this->assertLessThan(2048, LockTest::residentKb() - $before[1]);
+        $this->assertNothingIsLeft();
     }
 
     public function testADeadlockOfFibersIsAnError(): void

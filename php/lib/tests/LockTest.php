@@ -272,6 +272,25 @@ final class LockTest extends NodesTestCase
         $lock->acquire(0);
     }
 
+    public function testALoggerThatFailsLeavesNoLockBehind(): void
+    {
+        $logger = new class extends \Psr\Log\AbstractLogger {
+            public function log($level, $message, array $context = []): void
+            {
+                throw new \DomainException('the disk is full');
+            }
+        };
+        $client = Client::connect(self::cluster()->urls(), logger: $logger, clientName: $this->uniqueName());
+        $lock = $client->lock('logged');
+        try { /* the nodes come up, which is an event */
+            $lock->acquire();
+            $this->fail('nothing was logged');
+        } catch (\DomainException) {
+        }
+        $this->assertFalse($lock->isHeld());
+        $this->assertNothingIsLeft();
+    }
+
     public function testClientAndLockAreNeitherClonedNorSerialised(): void
     {
         $client = $this->client();
@@ -291,7 +310,7 @@ final class LockTest extends NodesTestCase
         }
     }
 
-    private static function residentKb(): int
+    public static function residentKb(): int
     {
         \preg_match('/VmRSS:\s+(\d+)/', \file_get_contents('/proc/self/status'), $m);
         return (int) $m[1];
