@@ -125,6 +125,9 @@ int print_json(json_t *report);
 int flush_answer(bool failed); /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
+/* loss.c: in words, from the client's events; free it. */
+char *loss_reason(redlock_client *client);
+
 /* one file each */
 int run_main(const struct args *args);
 int acquire_main(const struct args *args);

@@ -14,6 +14,7 @@ struct run {
   struct session *session;
   struct job job;
   bool lost;
+  char *reason; /* of the loss */
   bool killed;
   int64_t kill_at_ms;
 };
@@ -38,13 +39,11 @@ static void export_lock(const struct session *session)
   free(token);
 }
 
-static void say_lost(const struct session *session)
+static void say_lost(struct run *run)
 {
-  if (session->args->json)
-    return;
-  char *message = lock_message(session->lock);
-  fail(EXIT_LOST, "the lock was lost while %s ran: %s", session->args->job[0], message);
-  free(message);
+  run->reason = loss_reason(run->session->client);
+  if (!run->session->args->json)
+    fail(EXIT_LOST, "the lock was lost while %s ran: %s", run->session->args->job[0], run->reason);
 }
 
 /* SIGCONT, since a stopped process hears no SIGTERM. */
@@ -54,7 +53,7 @@ static void lose(struct run *run)
   run->kill_at_ms = now_ms() + run->session->args->kill_after_ms;
   job_signal(&run->job, SIGTERM);
   job_signal(&run->job, SIGCONT);
-  say_lost(run->session);
+  say_lost(run);
 }
 
 static void look_at_lock(struct run *run)
@@ -177,7 +176,7 @@ static int finish(struct run *run)
   bool had_terminal = terminal_take(&run->job);
   bool lapsed = redlock_lock_release(run->session->lock) == REDLOCK_LOST;
   if (lapsed && !run->lost)
-    say_lost(run->session);
+    say_lost(run);
   run->lost = run->lost || lapsed;
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
 }
@@ -199,9 +198,11 @@ static int run_job(struct run *run)
 }
 
 /* Standard output is CMD's, so the report goes to standard error. */
-static void report(const struct session *session, int status, int code)
+static void report(const struct run *run, int status, int code)
 {
-  json_t *object = report_json(session, status);
+  json_t *object = report_json(run->session, status);
+  if (run->reason != NULL)
+    json_object_set_new(object, "message", json_string(run->reason));
   json_object_set_new(object, "exit", json_integer(code));
   json_dumpf(object, stderr, JSON_COMPACT);
   fputc('\n', stderr);
@@ -219,7 +220,7 @@ static int acquire_and_run(struct run *run)
   if (session->caught != 0)
     code = 128 + session->caught;
   if (json)
-    report(session, run->lost ? REDLOCK_LOST : status, code);
+    report(run, run->lost ? REDLOCK_LOST : status, code);
   return code;
 }
 
@@ -234,5 +235,6 @@ int run_main(const struct args *args)
   if (code == 0)
     code = acquire_and_run(&run);
   guard_end(&run.job.guard);
+  free(run.reason);
   return session_close(&session, code);
 }

@@ -144,7 +144,7 @@ def test_renews_beyond_the_ttl(redlock, nodes):
 
 def test_max_hold_ends_the_command(redlock, nodes):
     done = redlock("run", *SHORT, "--max-hold", "3s", "job", "--", "sleep", "60")
-    assert done.returncode == LOST and done.stderr.startswith("redlock: ")
+    assert done.returncode == LOST and done.stderr.startswith("redlock: ") and "max_hold_ms" in done.stderr
     nodes.no_keys()
 
 
@@ -224,6 +224,16 @@ def test_lost_lock_ends_the_whole_group(redlock, nodes, family):
     assert done.returncode == LOST
     assert done.stderr.startswith("redlock: ") and "lost" in done.stderr and done.stderr.count("\n") == 1
     all_gone(pids())
+
+
+def test_loss_names_the_nodes_that_went(redlock, nodes):
+    running = redlock.start("run", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
+    read_until(running.stdout, "ready")
+    for i in (0, 1, 3):
+        nodes[i].kill()
+    done = finish(running)
+    assert (done.returncode, done.stderr.count("\n")) == (LOST, 1)
+    assert [node.name in done.stderr for node in nodes] == [True, True, False, True, False]
 
 
 def test_lost_lock_sends_sigterm_first(redlock, nodes):
@@ -324,3 +334,4 @@ def test_json_when_lost(redlock, nodes):
     done = finish(running)
     report = json.loads(done.stderr)
     assert (done.returncode, report["status"], report["exit"]) == (LOST, "LOST", LOST)
+    assert TOKEN.match(report["token"]) and "lease" in report["message"]
