@@ -54,7 +54,7 @@ static int hold(redlock_client *client, redlock_lock *lock)
     while (redlock_client_next(client, &tag) == 1)
       continue; /* there is but one lock; with several the tag says whose state to look at */
   }
-  say(lock, "lost");
+  puts("lost: the lease has run out, somebody else may hold the lock now");
   return EXIT_FAILURE;
 }
 

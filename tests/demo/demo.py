@@ -257,6 +257,8 @@ def main():
         failed = None
     except (Unexpected, AssertionError, OSError, subprocess.SubprocessError) as error:
         failed = error
+    except KeyboardInterrupt:
+        failed = "interrupted"
     finally:
         left = demo.close()
     if failed or left:
