@@ -1,5 +1,5 @@
-/* One bell for all threads that wait in a client: a ring wakes a set of them with one system call. A condition per thread
- * costs a call and two switches for each of them. */
+/* One bell for all threads that wait in a client: a ring wakes a set of them with one system call. A condition per
+ * thread costs a call and two switches for each of them. */
 #ifndef RL_BELL_H
 #define RL_BELL_H
 

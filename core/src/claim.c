@@ -1,5 +1,5 @@
-/* Keys, and claims on them: one token on N nodes, until no node can hold it any more. Debts are claims that were given up
- * while some node could not be told. */
+/* Keys, and claims on them: one token on N nodes, until no node can hold it any more. Debts are claims that were given
+ * up while some node could not be told. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Who does the I/O of a client: the step that all of them run, the thread that drives for everybody while others wait, and
- * the started shape. */
+/* Who does the I/O of a client: the step that all of them run, the thread that drives for everybody while others wait,
+ * and the started shape. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -109,8 +109,8 @@ void rl_client_enter(redlock_client *c)
   look_for_cancels(c);
 }
 
-/* Gives the mutex back, then wakes those whose operation has ended: a thread that is woken before that would run into the
- * mutex and sleep again. */
+/* Gives the mutex back, then wakes those whose operation has ended: a thread that is woken before that would run into
+ * the mutex and sleep again. */
 static void unlock(redlock_client *c)
 {
   uint32_t woken = c->woken;

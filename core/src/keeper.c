@@ -1,5 +1,5 @@
-/* The one thread per process that sees to renewals. It is a shell: it sleeps until the next lease is due and then runs the
- * same step that every driver runs. Here is also the registry of clients that it walks, which the fork handlers need. */
+/* The one thread per process that sees to renewals. It is a shell: it sleeps until the next lease is due and then runs
+ * the same step that every driver runs. Here is also the registry of clients that it walks, which fork needs, too. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

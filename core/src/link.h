@@ -26,7 +26,7 @@ struct rl_link_ops {
   void (*want_write)(struct rl_link *link, int on);                    /* report when it can be written again */
   void (*half_close)(struct rl_link *link);                            /* no more will be written (rule A.5) */
   void (*close)(struct rl_link *link);                                 /* also after a failed open; then idle again */
-  void (*abandon)(struct rl_link *link);                               /* in a forked child: close nothing but our copy */
+  void (*abandon)(struct rl_link *link);                               /* in a forked child: close only our copy */
 };
 
 struct rl_link {

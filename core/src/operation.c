@@ -478,7 +478,7 @@ static int check_arguments(redlock_lock *lock, int kind, int64_t arg)
   return status;
 }
 
-/* Release and inspect have no TTL of their own; a TTL that no longer fits the options must not keep them from running. */
+/* Release and inspect have no TTL of their own; one that does not fit the options must not keep them from running. */
 static void default_terms(redlock_lock *lock)
 {
   struct rl_text nowhere = rl_text_in(NULL, 0);
@@ -539,8 +539,8 @@ void rl_operation_timer(redlock_lock *lock, int64_t now)
   advance(lock, now);
 }
 
-/* A lock that was won before the node's connection was there takes its vote, too, as long as the round could have waited
- * for it: a lock on a bare majority survives no failure. */
+/* A lock that was won before the node's connection was there takes its vote, too, as long as the round could have
+ * waited for it: a lock on a bare majority survives no failure. */
 static void ask_after_the_win(struct rl_node *n, int64_t now)
 {
   for (redlock_lock *lock = n->client->locks; lock; lock = lock->next)

@@ -1,4 +1,5 @@
-/* What the core asks of its surroundings: a clock and random bits, behind a table so that a simulator can replace them. */
+/* What the core asks of its surroundings: a clock and random bits, behind a table so that a simulator can replace
+ * them. */
 #ifndef RL_PLATFORM_H
 #define RL_PLATFORM_H
 
@@ -14,8 +15,8 @@ struct rl_platform {
 
 extern const struct rl_platform rl_platform_real;
 
-/* Runs run(argument) in a detached thread that no signal reaches, so that handlers of the program never run in it. 0, or
- * -1 when the system refuses. */
+/* Runs run(argument) in a detached thread that no signal reaches, so that handlers of the program never run in it. 0,
+ * or -1 when the system refuses. */
 int rl_thread_start(void *(*run)(void *argument), void *argument);
 /* Names the calling thread, for people who look at the process. */
 void rl_thread_name(const char *name);

@@ -212,7 +212,7 @@ static void check_restart(struct rl_node *n, int64_t now)
 {
   int restarted = n->run_id[0] && n->run_id_seen[0] && strcmp(n->run_id, n->run_id_seen) != 0;
   if (restarted) {
-    rl_event_add(n->client, RL_EVENT_NODE_RESTARTED, n->index, NULL, "a new run_id: leases there do not count any more");
+    rl_event_add(n->client, RL_EVENT_NODE_RESTARTED, n->index, NULL, "a new run_id: leases there count no more");
     forget_leases(n, now);
   }
   if (n->run_id_seen[0])
