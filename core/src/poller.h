@@ -34,7 +34,7 @@ int rl_poller_public(struct rl_poller *poller);
 int rl_poller_watch(struct rl_poller *poller, int fd, int node, uint32_t generation, int writable, int again);
 void rl_poller_forget(struct rl_poller *poller, int fd);
 
-/* Waits until timeout_ns has passed (RL_NEVER: no limit). The number of link events, 0 also for a wake-up; or -EINTR. */
+/* Waits until timeout_ns has passed (RL_NEVER: no limit). The number of link events, 0 for a wake-up; or -EINTR. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_poll_event *events, int64_t timeout_ns);
 
 void rl_poller_wake(struct rl_poller *poller);   /* ends somebody's wait; async-signal-safe */
