@@ -349,6 +349,7 @@ def main() -> None:
     options = parse_options()
     core = idlest_core() if options.core is None else options.core
     os.sched_setaffinity(0, {core})  # what is started from here on inherits it
+    surroundings = machine(core)  # with the load that others make
     rows: List[Row] = []
     with Cluster(NODES) as cluster:
         bench = Bench(Programs(options.build, options.test_build, cluster), options)
@@ -356,11 +357,12 @@ def main() -> None:
             print("bench: measuring %s" % axis, file=sys.stderr)
             rows += bench.measure(axis)
     if options.json:
-        report = {"machine": machine(core), "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
+        report = {"machine": surroundings, "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
         print(json.dumps(report, indent=1))
     else:
         print("\n" + table(rows))
-        print("\nredis %(server)s, everything on core %(pinned_to_core)d of %(cores)d, load %(load).2f" % machine(core))
+        print("\nredis %(server)s, programs and nodes on core %(pinned_to_core)d of %(cores)d,"
+              " load before %(load).2f" % surroundings)
 
 
 if __name__ == "__main__":

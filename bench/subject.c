@@ -33,7 +33,7 @@ static void wait_for_all(struct argp_state *state) {
   (void)state;
   rl_test_wait_all = 1;
 #else
-  argp_error(state, "--wait-all: only the program with the suffix _test can do that");
+  argp_error(state, "--wait-all: only the program of a test build can do that");
 #endif
 }
 
