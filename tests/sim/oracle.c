@@ -76,6 +76,8 @@ static void see_held(struct slot *slot, struct holding *holding, int64_t until)
                     (double)(holding->until - until) / MS);
   if (until < holding->until - rounding || until > holding->until)
     holding->until = until;
+  if (slot->max_hold_ms > 0 && until - holding->since > (slot->max_hold_ms * 105 / 100 + slot->ttl_ms) * MS)
+    world_violation(world, "lock %d is held beyond max_hold_ms", slot->index);
   check_alone(world, &world->resources[slot->resource], holding);
 }
 

@@ -81,6 +81,14 @@ static int64_t think_time(struct slot *slot)
   return random_in(&world->random, 0, 9) ? random_in(&world->random, 0, 3 * MS) : random_in(&world->random, 0, 80 * MS);
 }
 
+/* How long the program waits before it does something about a pending operation. */
+static int64_t patience(struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  int64_t longest = random_in(&world->random, 0, 1) ? world->node_timeout_ms : 4 * slot->ttl_ms;
+  return random_in(&world->random, 0, longest * MS);
+}
+
 /* A lock that was just granted must have min_validity left, unless the process lost time between that and this look. */
 static void check_grant(struct slot *slot)
 {
@@ -274,6 +282,8 @@ static void make_lock(struct slot *slot)
   set_number(slot, "strict_release", random_in(&world->random, 0, 1));
   if (slot->temper == TEMPER_EXTEND)
     set_number(slot, "max_extensions", random_in(&world->random, 2, 20));
+  slot->max_hold_ms = slot->temper == TEMPER_HOLD ? 2 * slot->ttl_ms : -1;
+  set_number(slot, "max_hold_ms", slot->max_hold_ms);
 }
 
 static void expect(struct slot *slot, const char *what, int status, uint32_t allowed)
@@ -305,6 +315,7 @@ static void start(struct slot *slot, int operation, int64_t argument, int64_t li
   slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)
     slot->must_end_by = RL_NEVER;
+  plan_action(slot, patience(slot)); /* its end makes another plan */
 }
 
 static void acquire(struct slot *slot)
@@ -399,11 +410,11 @@ static void act_while_pending(struct slot *slot)
     replace_lock(slot);
     plan_action(slot, think_time(slot));
     break;
-  case 2:
-    expect(slot, "a second start", redlock_lock_start(slot->lock, REDLOCK_ACQUIRE, 0), ALLOW(IN_FLIGHT));
+  case 2: /* in flight, unless its end is due and seen only by this very call */
+    start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(IN_FLIGHT) | ALLOW(OK) | ALLOW(INVALID));
     break;
   default:
-    plan_action(slot, hold_time(slot));
+    plan_action(slot, patience(slot));
   }
 }
 
@@ -428,16 +439,16 @@ static void act_while_held(struct slot *slot)
 static void act_without(struct slot *slot, int state)
 {
   int64_t dice = random_in(&slot->process->world->random, 0, 99);
-  if (state == REDLOCK_STATE_LOST && dice < 50)
-    start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
-  else if (state == REDLOCK_STATE_ADOPTED)
-    random_in(&slot->process->world->random, 0, 1) ? extend(slot) : release(slot);
-  else if (slot->process->world->resources[slot->resource].detached[0] && dice < 60)
-    adopt(slot);
-  else if (dice < 55)
+  if (state == REDLOCK_STATE_ADOPTED)
+    dice < 50 ? extend(slot) : release(slot);
+  else if (dice < 4)
     replace_lock(slot), plan_action(slot, think_time(slot));
-  else if (dice < 57)
+  else if (dice < 6)
     start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));
+  else if (dice < 50 && state == REDLOCK_STATE_LOST)
+    start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
+  else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0])
+    adopt(slot);
   else
     acquire(slot);
 }

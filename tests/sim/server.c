@@ -176,7 +176,6 @@ static void set_key(struct request *request, struct key *key, const struct argum
   key->set_at = request->world->now;
   key->connection = connection->index;
   key->serial = connection->serial;
-  key->process = connection->process ? connection->process->index : -1;
   key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
 }
 
@@ -520,7 +519,6 @@ static void execute(struct request *request)
     reply(request, error);
   else
     command->run(request);
-  request->world->events++;
   if (request->world->tracing)
     show(request, request->reply->bytes + before, request->reply->end - before);
 }

@@ -148,7 +148,6 @@ struct key {
   int64_t set_at, read_at; /* true time of the SET, and of its reply being read by the client (0: not yet) */
   uint32_t connection, serial;
   uint64_t reply_end;      /* position in that connection's replies */
-  int process;
 };
 
 enum node_error {
@@ -196,7 +195,7 @@ struct slot {
   int index;               /* in the world, for tags and events */
   int resource;
   enum temper temper;
-  int64_t ttl_ms;
+  int64_t ttl_ms, max_hold_ms;
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
   int last_status;
