@@ -12,12 +12,18 @@ static void down_words(const struct rl_node *n, struct rl_text *out)
     rl_text_add(out, n->state == RL_NODE_READY ? "could not be asked" : "connecting");
 }
 
+/* By hand: the program's locale may write a comma. */
+static void tenths_words(int64_t tenths, struct rl_text *out)
+{
+  rl_text_format(out, " (%lld.%lld s left)", (long long)(tenths / 10), (long long)(tenths % 10));
+}
+
 static void left_words(const struct rl_said *said, struct rl_text *out, int64_t now)
 {
   if (said->until_ns == RL_NEVER)
     rl_text_add(out, " (without a TTL)");
   else if (said->until_ns > now)
-    rl_text_format(out, " (%.1f s left)", (double)(said->until_ns - now) / 1e9);
+    tenths_words((said->until_ns - now + 50000000) / 100000000, out);
 }
 
 static const char *granted_words(int kind)

@@ -434,6 +434,23 @@ static void advance(redlock_lock *lock, int64_t now)
   }
 }
 
+/* Says why a call was refused that never got as far as the nodes. */
+static void explain(redlock_lock *lock, int kind, int status)
+{
+  static const char *const calls[] = {"", "acquire", "extend", "release", "inspect"};
+  char why[400];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  rl_text_format(&text, "%s: ", calls[kind]);
+  rl_text_escaped(&text, rl_key_resource(lock->key), lock->key->resource_size);
+  if (status == REDLOCK_LOST)
+    rl_text_add(&text, " is not held any more");
+  else if (status == REDLOCK_FORKED)
+    rl_text_add(&text, " is held by the parent process");
+  else
+    rl_text_add(&text, " was not taken by this handle");
+  rl_lock_refuse(lock, why);
+}
+
 /* The table of state and call at the end of redlock.h. */
 static int refusal(redlock_lock *lock, int kind)
 {
@@ -497,6 +514,8 @@ int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
   }
   rl_lock_is_held(lock, now);
   status = kind < REDLOCK_ACQUIRE || kind > REDLOCK_INSPECT ? REDLOCK_OK : refusal(lock, kind);
+  if (status != REDLOCK_OK && status != REDLOCK_INVALID)
+    explain(lock, kind, status);
   if (status == REDLOCK_OK)
     status = check_arguments(lock, kind, arg);
   if (status != REDLOCK_OK)

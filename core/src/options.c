@@ -1,7 +1,7 @@
 #include "options.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -114,11 +114,18 @@ static int parse_int(const char *value, const struct row *row, int64_t *out)
   return 1;
 }
 
+/* Digits with a point, whatever the program's locale says of commas. */
 static int parse_float(const char *value, const struct row *row, double *out)
 {
-  char *end;
-  double x = strtod(value, &end);
-  if (end == value || *end || !isfinite(x) || x < row->min || x > row->max)
+  double x = 0, place = 1;
+  int digits = 0;
+  value += *value == '+';
+  for (; *value >= '0' && *value <= '9'; value++, digits++)
+    x = x * 10 + (*value - '0');
+  if (*value == '.')
+    for (value++; *value >= '0' && *value <= '9'; value++, digits++)
+      x += (*value - '0') * (place /= 10);
+  if (digits == 0 || digits > 17 || *value || x < row->min || x > row->max)
     return 0;
   *out = x;
   return 1;
@@ -128,7 +135,7 @@ int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, s
 {
   const struct row *row = &rows[option];
   int ok = 0;
-  /* strtoll and strtod would skip spaces; a number starts with a digit, a sign or a point */
+  /* strtoll would skip spaces; a number starts with a digit, a sign or a point */
   int starts = *value && strchr("+-.0123456789", *value) != NULL;
   switch (row->type) {
   case BOOL: ok = parse_bool(value, &numbers->v[option].i); break;
@@ -149,11 +156,23 @@ int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, s
   return REDLOCK_INVALID;
 }
 
+/* Up to 9 decimals, without zeros at the end. */
+static void format_float(double x, struct rl_text *out)
+{
+  char digits[32];
+  int64_t billionths = (int64_t)(x * 1e9 + 0.5);
+  int size = snprintf(digits, sizeof digits, "%lld.%09lld", (long long)(billionths / 1000000000),
+                      (long long)(billionths % 1000000000));
+  while (size > 2 && digits[size - 1] == '0' && digits[size - 2] != '.')
+    size--;
+  rl_text_bytes(out, digits, (size_t)size);
+}
+
 void rl_option_format(const struct rl_numbers *numbers, int option, struct rl_text *out)
 {
   switch (rows[option].type) {
   case BOOL: rl_text_add(out, numbers->v[option].i ? "true" : "false"); break;
-  case FLOAT: rl_text_format(out, "%.9g", numbers->v[option].d); break;
+  case FLOAT: format_float(numbers->v[option].d, out); break;
   default:
     if (numbers->v[option].i == RL_AUTO)
       rl_text_add(out, "auto");

@@ -26,7 +26,8 @@
     "how long to wait for a busy lock; 0 is one attempt, -1 for ever")                                                 \
   X(RETRY_COUNT, "retry_count", INT, "", "-1", -1, RL_COUNT_MAX, BOTH,                                                 \
     "attempts after the first one within the wait; -1 without limit")                                                  \
-  X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, BOTH, "the longest pause between two attempts")    \
+  X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, BOTH,                                              \
+    "the longest pause between two attempts; pauses begin at three round trips and double")                            \
   X(RETRY_JITTER, "retry_jitter", FLOAT, "", "1.0", 0, 1, BOTH,                                                        \
     "random share of a pause: 0 a fixed one, 1 anything from none to all of it")                                       \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, BOTH,                                                     \

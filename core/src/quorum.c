@@ -26,21 +26,18 @@ int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor)
 
 int64_t rl_valid_until(const int64_t *e_ns, int n, int q)
 {
-  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending */
-  int held = 0;
+  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending; no moment is before 0 */
+  for (int i = 0; i < q; i++)
+    largest[i] = 0;
   for (int i = 0; i < n; i++) {
-    int at = held < q ? held++ : q;
-    if (at == q && e_ns[i] <= largest[q - 1])
+    int at = q - 1;
+    if (e_ns[i] <= largest[at])
       continue;
-    if (at == q)
-      at = q - 1;
-    while (at > 0 && largest[at - 1] < e_ns[i]) {
+    for (; at > 0 && largest[at - 1] < e_ns[i]; at--)
       largest[at] = largest[at - 1];
-      at--;
-    }
     largest[at] = e_ns[i];
   }
-  return held < q ? 0 : largest[q - 1];
+  return largest[q - 1];
 }
 
 struct rl_tally rl_count(const uint8_t *answers, int nodes)

@@ -37,7 +37,7 @@ int rl_quorum(int nodes);
 /* The part of a lease that is not counted on: ceil(ttl * factor) + 2 ms (rule A.2). */
 int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor);
 
-/* The q-th largest of n moments: until then at least q nodes count (rule 0). */
+/* The q-th largest of n moments, 1 <= q <= n: until then at least q nodes count (rule 0). */
 int64_t rl_valid_until(const int64_t *e_ns, int n, int q);
 
 struct rl_tally rl_count(const uint8_t *answers, int nodes);
