@@ -154,8 +154,10 @@ def test_fork_in_mid_operation(nodes, make_client, proxy):
     for p in proxies:
         p.go()
     spin(client, lambda: lock.status == OK)
-    assert sum(node.calls("set") for node in nodes) == 10
+    spin(client, lambda: sum(node.calls("set") for node in nodes) >= 10)
     assert lock.release() == OK
+    nodes.no_keys()
+    assert sum(node.calls("set") for node in nodes) == 10
 
 
 def test_fork_while_a_thread_waits(nodes, client):

@@ -93,7 +93,7 @@ def test_null_handles_elsewhere():
         assert getattr(lib, name)(ffi.NULL, *args, buf, 10) == -INVALID, name
     assert lib.redlock_client_fd(ffi.NULL) == -INVALID
     assert lib.redlock_lock_vote(ffi.NULL, 0) == -INVALID
-    assert lib.redlock_lock_validity_ms(ffi.NULL) == 0
+    assert lib.redlock_lock_validity_ms(ffi.NULL) == -INVALID
     assert lib.redlock_client_next(ffi.NULL, ffi.new("uint64_t *")) == 0
     assert lib.redlock_client_node_count(ffi.NULL) == 0
     assert lib.redlock_lock_state(ffi.NULL) == rl.State.INVALID
