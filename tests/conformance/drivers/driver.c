@@ -168,10 +168,10 @@ static struct lock *lock_of(json_t *message)
 static json_t *do_hello(json_t *message)
 {
   (void)message;
-  return json_pack("{s:s, s:s, s:i, s:s, s:[s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s]}", "face", "c", "version",
+  return json_pack("{s:s, s:s, s:i, s:s, s:[s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s]}", "face", "c", "version",
                    redlock_version(), "pid", (int)getpid(), "cancel", "command", "can", "lock", "acquire", "start",
                    "wait", "extend", "release", "state", "validity", "detach", "adopt", "cancel", "fork", "exit",
-                   "status", "describe", "renew");
+                   "status", "describe", "renew", "nul");
 }
 
 static json_t *do_client(json_t *message)

@@ -9,7 +9,7 @@ import lines
 from lines import Fields, Malformed, facts, failure, now_ms, send
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
-       "renew body").split()
+       "renew body nul").split()
 
 
 FOREVER_S = 365 * 86400.0  # what the option wait_ms allows

@@ -1,0 +1,462 @@
+<?php
+
+/**
+ * The PHP library as a face of the conformance suite: blocking, or (argument "fiber") with every message in a Fiber.
+ */
+
+declare(strict_types=1);
+
+use Redlock\Client;
+use Redlock\Exception\RedlockThrowable;
+use Redlock\Lock;
+use Redlock\Loop\StreamSelectLoop;
+
+\ini_set('display_errors', 'stderr');
+\spl_autoload_register(static function (string $class): void {
+    $file = \dirname(__DIR__, 3) . '/php/lib/src/' . \strtr(\substr($class, \strlen('Redlock\\')), '\\', '/') . '.php';
+    \is_file($file) && require $file;
+});
+require \dirname(__DIR__, 3) . '/php/lib/src/extension.php';
+
+final class Malformed extends Exception
+{
+}
+
+final class BodyFailed extends Exception
+{
+}
+
+final class Interrupted extends Exception
+{
+}
+
+class Driver
+{
+    protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel', 'fork', 'exit',
+        'exception', 'status', 'describe', 'renew', 'body', 'nul'];
+
+    /** @var array<string, Client> */
+    protected array $clients = [];
+    /** @var array<string, Lock> */
+    protected array $locks = [];
+    protected int $number = 0;
+    protected bool $operating = false;
+
+    // -- commands
+
+    protected function hello(array $message): array
+    {
+        return ['face' => 'php', 'version' => \redlock_version(), 'pid' => \getmypid(), 'can' => self::CAN, 'cancel' => 'signal'];
+    }
+
+    protected function client(array $message): array
+    {
+        $options = self::named($message['options']);
+        $nodes = $options['nodes'] ?? null;
+        unset($options['nodes']);
+        $this->clients[$message['client']] = $this->connect($nodes, $options);
+        return ['status' => 'OK'];
+    }
+
+    protected function connect(?string $nodes, array $options): Client
+    {
+        return Client::connect($nodes, ...$options);
+    }
+
+    protected function lock(array $message): array
+    {
+        $client = $this->known('client', $message);
+        $this->locks[$message['lock']] = $client->lock(self::resource($message), ...self::named($message['options'] ?? []));
+        return ['status' => 'OK'];
+    }
+
+    protected function adopt(array $message): array
+    {
+        $options = $message['options'];
+        $ttlMs = isset($options['ttl_ms']) ? (int) $options['ttl_ms'] : null;
+        unset($options['ttl_ms']);
+        $lock = $this->known('client', $message)->adopt(self::resource($message), $message['token'], $ttlMs);
+        foreach ($options as $name => $value) {
+            $lock->set($name, $value);
+        }
+        $this->locks[$message['lock']] = $lock;
+        return ['status' => 'OK'];
+    }
+
+    protected function acquire(array $message): array
+    {
+        return $this->operate($this->known('lock', $message), 'acquire', $message['wait_ms'] ?? -2);
+    }
+
+    protected function extend(array $message): array
+    {
+        return $this->operate($this->known('lock', $message), 'extend', $message['ttl_ms'] ?? 0);
+    }
+
+    protected function release(array $message): array
+    {
+        return $this->operate($this->known('lock', $message), 'release', 0);
+    }
+
+    protected function state(array $message): array
+    {
+        $lock = $this->known('lock', $message);
+        return ['status' => 'OK', 'state' => $lock->isHeld() ? 'HELD' : ($lock->isLost() ? 'LOST' : 'FREE'), 'token' => $lock->token()];
+    }
+
+    protected function validity(array $message): array
+    {
+        $t0 = self::nowMs();
+        return ['status' => 'OK', 't0_ms' => $t0, 'validity_ms' => $this->known('lock', $message)->remainingMs()];
+    }
+
+    protected function detach(array $message): array
+    {
+        $lock = $this->known('lock', $message);
+        return ['status' => 'OK', 'token' => $lock->detach()] + self::facts($lock, self::nowMs());
+    }
+
+    protected function status(array $message): array
+    {
+        $status = $this->known('client', $message)->status(self::resource($message));
+        return ['status' => $status->status === \REDLOCK_BUSY ? 'OK' : \redlock_status_name($status->status), 'message' => $status->message,
+            'verdict' => $status->isFree() ? 'free' : ($status->isHeld() ? 'held' : 'unknown')];
+    }
+
+    protected function describe(array $message): array
+    {
+        return ['status' => 'OK', 'describe' => $this->known('client', $message)->describe()];
+    }
+
+    protected function fork(array $message): array
+    {
+        [$ours, $theirs] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        $pid = \pcntl_fork();
+        if ($pid === 0) {
+            $this->enterChild();
+            $replies = \array_map(fn (array $command): array => $this->answer($command), $message['commands']);
+            \fwrite($theirs, \json_encode($replies, \JSON_INVALID_UTF8_SUBSTITUTE));
+            \posix_kill(\getmypid(), \SIGKILL); /* gone, without any cleaning up */
+        }
+        \fclose($theirs);
+        $raw = \stream_get_contents($ours);
+        \pcntl_waitpid($pid, $how);
+        if ($raw === '') {
+            throw new Malformed("the child ended with $how and gave no replies");
+        }
+        return ['status' => 'OK', 'replies' => \json_decode($raw, true)];
+    }
+
+    protected function enterChild(): void
+    {
+    }
+
+    protected function body(array $message): ?array
+    {
+        $lock = $this->known('lock', $message);
+        $leave = $message;
+        try {
+            $lock->run(function (Lock $lock) use ($message, &$leave): void {
+                $this->send(['status' => 'OK'] + self::facts($lock, self::nowMs()), $message['id']);
+                $leave = $this->insideUntilLeave($message['lock']) ?? $message;
+                if ($leave['fail'] ?? false) {
+                    throw new BodyFailed('as it was told');
+                }
+            });
+            $reply = ['status' => 'OK'];
+        } catch (BodyFailed) {
+            $reply = ['status' => 'OK', 'raised' => 'BodyFailed'];
+        } catch (RedlockThrowable $error) {
+            $reply = self::failure($error);
+        }
+        $this->send($reply, $leave['id']);
+        return null;
+    }
+
+    protected function insideUntilLeave(string $lock): ?array
+    {
+        return $this->loop('leave');
+    }
+
+    protected function exit(array $message): ?array
+    {
+        if ($message['mode'] === 'hard') {
+            \posix_kill(\getmypid(), \SIGKILL);
+        }
+        if ($message['mode'] === 'exception') {
+            throw new RuntimeException('the program fails, as it was told');
+        }
+        exit(0);
+    }
+
+    // -- the machinery
+
+    protected static function nowMs(): float
+    {
+        return \hrtime(true) / 1e6;
+    }
+
+    protected static function resource(array $message): string
+    {
+        $resource = $message['resource'] ?? throw new Malformed('"resource" is missing');
+        return \is_array($resource) ? \hex2bin($resource['hex']) : $resource;
+    }
+
+    /** Options by the rule: camelCase, with values of PHP's types. */
+    protected static function named(array $options): array
+    {
+        $named = [];
+        foreach ($options as $name => $text) {
+            $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
+            $named[$camel] = match (true) {
+                $text === 'true', $text === 'false' => $text === 'true',
+                \preg_match('/^-?\d{1,18}$/', $text) === 1 => (int) $text,
+                \is_numeric($text) => (float) $text,
+                default => $text,
+            };
+        }
+        return $named;
+    }
+
+    protected static function facts(Lock $lock, float $t0Ms): array
+    {
+        return ['t0_ms' => $t0Ms, 'validity_ms' => $lock->remainingMs(), 'token' => $lock->token(), 'votes' => \array_values($lock->votes()),
+            'message' => $lock->message()];
+    }
+
+    protected static function failure(Throwable $error): array
+    {
+        $status = $error instanceof RedlockThrowable && isset($error->status) ? \redlock_status_name($error->status) : 'INVALID';
+        $class = \explode('\\', $error::class);
+        return ['status' => $status, 'message' => $error->getMessage(), 'error' => \end($class)];
+    }
+
+    protected function operate(Lock $lock, string $what, int $arg): array
+    {
+        $t0Ms = self::nowMs();
+        $this->operating = true;
+        $status = 'OK';
+        try {
+            match (true) {
+                $what === 'extend' => $lock->extend($arg === 0 ? null : $arg),
+                $what === 'release' => $lock->release(),
+                $arg === 0 => $status = $lock->tryAcquire() ? 'OK' : 'BUSY',
+                default => $lock->acquire($arg === -2 ? null : $arg),
+            };
+        } catch (Interrupted) {
+            return ['status' => 'CANCELLED', 'error' => 'Interrupted'] + self::facts($lock, $t0Ms);
+        } catch (RedlockThrowable $error) {
+            return self::failure($error) + self::facts($lock, $t0Ms);
+        } finally {
+            $this->operating = false;
+        }
+        return ['status' => $status] + self::facts($lock, $t0Ms);
+    }
+
+    protected function known(string $kind, array $message): Client|Lock
+    {
+        $name = $message[$kind] ?? throw new Malformed("\"$kind\" is missing");
+        $things = $kind === 'client' ? $this->clients : $this->locks;
+        return $things[$name] ?? throw new Malformed("there is no $kind \"$name\"");
+    }
+
+    protected function answer(array $message): ?array
+    {
+        $do = $message['do'] ?? '';
+        try {
+            if (!\in_array($do, $this->commands(), true)) {
+                throw new Malformed("there is no command \"$do\"");
+            }
+            return $this->$do($message);
+        } catch (Malformed $error) {
+            return ['line' => $this->number, 'malformed' => $error->getMessage()];
+        } catch (RedlockThrowable | TypeError | ValueError $error) {
+            return self::failure($error);
+        }
+    }
+
+    /** @return list<string> */
+    protected function commands(): array
+    {
+        return ['hello', 'client', 'lock', 'adopt', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'status', 'describe',
+            'fork', 'body', 'exit'];
+    }
+
+    protected function parse(string $line): ?array
+    {
+        $this->number++;
+        $message = \json_decode($line, true);
+        if (!\is_array($message)) {
+            $this->send(['line' => $this->number, 'malformed' => \json_last_error_msg()], null);
+            return null;
+        }
+        return $message;
+    }
+
+    protected function send(array $reply, ?int $id): void
+    {
+        \fwrite(\STDOUT, \json_encode($reply + ['id' => $id], \JSON_INVALID_UTF8_SUBSTITUTE) . "\n");
+    }
+
+    /** Messages to the end, or to the one that says $until. */
+    public function loop(?string $until = null): ?array
+    {
+        while (!\feof(\STDIN)) {
+            $line = \fgets(\STDIN);
+            $message = \is_string($line) ? $this->parse($line) : null;
+            if ($message === null) {
+                continue;
+            }
+            if ($until !== null && ($message['do'] ?? '') === $until) {
+                return $message;
+            }
+            $reply = $this->answer($message);
+            if ($reply !== null) {
+                $this->send($reply, $message['id'] ?? null);
+            }
+        }
+        return null;
+    }
+
+    /** Ctrl-C ends what waits for a lock and nothing else. */
+    public function interrupt(): void
+    {
+        if ($this->operating) {
+            throw new Interrupted();
+        }
+    }
+}
+
+final class FiberDriver extends Driver
+{
+    private readonly StreamSelectLoop $events;
+    private mixed $input = null;
+    /** @var array<string, Fiber> */
+    private array $started = [];
+    /** @var list<Fiber> */
+    private array $fibers = [];
+    /** @var array<string, array> */
+    private array $done = [];
+    /** @var array<string, array> */
+    private array $leaves = [];
+
+    public function __construct()
+    {
+        $this->events = new StreamSelectLoop();
+    }
+
+    protected function hello(array $message): array
+    {
+        return ['face' => 'fiber', 'can' => [...self::CAN, 'start', 'wait'], 'cancel' => 'command'] + parent::hello($message);
+    }
+
+    protected function connect(?string $nodes, array $options): Client
+    {
+        return Client::connect($nodes, null, $this->events, ...$options);
+    }
+
+    protected function start(array $message): array
+    {
+        $name = $message['lock'];
+        $lock = $this->known('lock', $message);
+        unset($this->done[$name]);
+        $this->started[$name] = new Fiber(function () use ($name, $lock, $message): void {
+            $this->done[$name] = $this->operate($lock, $message['what'], $message['arg'] ?? 0);
+        });
+        $this->started[$name]->start();
+        return ['status' => 'OK'];
+    }
+
+    protected function wait(array $message): array
+    {
+        $limitMs = $message['limit_ms'] ?? -1;
+        $end = $limitMs < 0 ? \INF : self::nowMs() + $limitMs;
+        while (!isset($this->done[$message['lock']]) && self::nowMs() < $end) {
+            $this->events->delay(2);
+        }
+        return $this->done[$message['lock']] ?? ['status' => 'PENDING'];
+    }
+
+    protected function cancel(array $message): array
+    {
+        $fiber = $this->started[$message['lock']];
+        if (!$fiber->isTerminated()) {
+            $fiber->throw(new Interrupted());
+        }
+        return ['status' => 'OK'];
+    }
+
+    protected function leave(array $message): ?array
+    {
+        $this->leaves[$message['lock']] = $message;
+        return null;
+    }
+
+    protected function insideUntilLeave(string $lock): ?array
+    {
+        while (!isset($this->leaves[$lock])) {
+            $this->events->delay(2);
+        }
+        $leave = $this->leaves[$lock];
+        unset($this->leaves[$lock]);
+        return $leave;
+    }
+
+    protected function commands(): array
+    {
+        return [...parent::commands(), 'start', 'wait', 'cancel', 'leave'];
+    }
+
+    /** The child goes on in its copy of the loop, and leaves the parent's input alone. */
+    protected function enterChild(): void
+    {
+        $this->events->unwatch($this->input);
+    }
+
+    public function loop(?string $until = null): ?array
+    {
+        $this->events->run([fn () => $this->read()]);
+        return null;
+    }
+
+    private function read(): void
+    {
+        $suspension = $this->events->suspension();
+        \stream_set_blocking(\STDIN, false);
+        $this->input = $this->events->watch(\STDIN, $suspension->resume(...));
+        for ($buffer = ''; !\feof(\STDIN);) {
+            $suspension->suspend();
+            $buffer .= \fread(\STDIN, 65536);
+            $lines = \explode("\n", $buffer);
+            $buffer = \array_pop($lines);
+            foreach ($lines as $line) {
+                $message = $this->parse($line);
+                if ($message !== null) {
+                    $this->spawn($message);
+                }
+            }
+        }
+        $this->events->unwatch($this->input);
+    }
+
+    /** A Fiber that nobody keeps is ended, so all are kept until they have ended. */
+    private function spawn(array $message): void
+    {
+        $this->fibers = \array_filter($this->fibers, static fn (Fiber $fiber): bool => !$fiber->isTerminated());
+        $fiber = $this->fibers[] = new Fiber(fn () => $this->reply($message));
+        $fiber->start();
+    }
+
+    private function reply(array $message): void
+    {
+        $reply = $this->answer($message);
+        if ($reply !== null) {
+            $this->send($reply, $message['id'] ?? null);
+        }
+    }
+}
+
+$driver = ($argv[1] ?? '') === 'fiber' ? new FiberDriver() : new Driver();
+\pcntl_async_signals(true);
+\pcntl_signal(\SIGINT, $driver->interrupt(...));
+$driver->loop();
