@@ -328,7 +328,7 @@ int network_is_quiet(const struct world *world)
 {
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
     const struct connection *connection = &world->connections[i];
-    if (connection->state != CONNECTION_FREE && (connection->in_flight || connection->state == CONNECTION_CONNECTING))
+    if (connection->state != CONNECTION_FREE && connection->in_flight)
       return 0;
   }
   return 1;

@@ -398,6 +398,18 @@ static void prove_alive(struct world *world)
   }
 }
 
+/* Whoever leaves takes its lock along (rule A.5). */
+static void leave(struct world *world)
+{
+  if (!world->violation[0])
+    process_prove_alive(&world->processes[0], REDLOCK_ACQUIRE);
+  run_until_quiet(world);
+  for (int i = 0; i < world->process_count; i++)
+    process_end(&world->processes[i]);
+  run_until_quiet(world);
+  check_empty(world, "although its process has left");
+}
+
 static void reset(struct world *world, uint64_t seed)
 {
   for (int i = 0; i < RESOURCES_MAX; i++)
@@ -433,6 +445,5 @@ void world_run(struct world *world, uint64_t seed)
   run_until(world, world->now + BACKOFF_MAX); /* a refused node is looked at again by then */
   prove_alive(world);
   check_empty(world, "after the last release");
-  for (int i = 0; i < world->process_count; i++)
-    process_end(&world->processes[i]);
+  leave(world);
 }
