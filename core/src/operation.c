@@ -181,7 +181,8 @@ static void ask_for_hints(redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->client->node_count; i++) {
     struct rl_node *n = &lock->client->nodes[i];
-    if (lock->answers[i] == RL_BUSY && n->state == RL_NODE_READY)
+    int asked = lock->answers[i] == RL_BUSY || lock->answers[i] == RL_ASKED; /* its nil may still be under way */
+    if (asked && n->state == RL_NODE_READY)
       rl_node_send_hint(n, lock->claim, lock->round, now);
   }
 }
