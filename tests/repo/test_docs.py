@@ -39,6 +39,22 @@ def test_readme_code_compiles(tmp_path):
     subprocess.run(["gcc", *strict, f"-I{ROOT}/core/include", source], check=True)
 
 
+def test_readme_commands_work(nodes, tmp_path):
+    """Those for the shell, with a job of ours and without naming the nodes of the example."""
+    chapter = (ROOT / "README.md").read_text().split("## From the shell")[1].split("\n## ")[0]
+    lines = [line.strip() for line in chapter.splitlines() if line.startswith("    ")]
+    commands = [line for line in lines if not line.startswith("export")]
+    assert len(lines) == len(commands) + 1 and len(commands) >= 5
+    (tmp_path / "report.sh").write_text("#!/bin/sh\necho $REDLOCK_RESOURCE >done\n")
+    (tmp_path / "report.sh").chmod(0o755)
+    environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PATH": f"{BUILD}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=environment, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "done").read_text() == "nightly-report\n"
+    nodes.no_keys()
+
+
 def test_every_task_in_the_help_exists_and_the_other_way_round():
     script = (ROOT / "dev").read_text()
     written = set(re.findall(r"^task_(\w+)\(\)", script, re.M))
