@@ -3,6 +3,7 @@ import socket
 
 import pytest
 import rl
+from helpers import finish, spin
 from rl import OK, REFUSED_CONFIG, UNREACHABLE
 from testing import eventually
 
@@ -301,6 +302,27 @@ def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
         assert lock.acquire() == OK
         refuses(lock, 0, words)
         lock.release()
+
+
+# ---- the set-up's write ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", [{"db": 3}, {"password": "any"}], ids=["database", "password"])
+def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, make_client, proxy, parts):
+    """SELECT or AUTH may fail, and then the SET would go to another database or as another user."""
+    proxies = [proxy(node) for node in nodes]
+    for p in proxies:
+        p.hold("down")
+    urls = [node.url_with(**parts).replace(node.name, p.name) for node, p in zip(nodes, proxies)]
+    client = make_client(urls, settle=False)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE) == OK
+    spin(client, lambda: all(p.held_bytes("down") for p in proxies))
+    assert all(node.calls("hello") == 1 and node.calls("set") == 0 for node in nodes)
+    for p in proxies:
+        p.go()
+    assert finish(lock) == OK
+    spin(client, lambda: sum(node.calls("set") for node in nodes) >= 3)
 
 
 # ---- the first lock ---------------------------------------------------------------------------------------------

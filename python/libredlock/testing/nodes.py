@@ -80,32 +80,33 @@ class Node:
     # -- life
 
     def start(self) -> None:
-        """Starts the server and waits until it answers; a port taken by others meanwhile is replaced at first start."""
-        for attempt in range(_START_TRIES):
-            fresh = self.port == 0
-            if fresh:
-                self.port = free_port()
-            if self._launch():
-                break
-            if fresh and not self.path:
-                self.port = 0
-        else:
-            raise RuntimeError("%s does not start: %s" % (self.server, self.log()[-500:]))
-        if not self.first_config:
-            self.first_config = self._config()
-            self.first_users = self.command("ACL", "LIST")
+        """Starts the server and waits until it answers."""
+        self.launch()
+        self.wait_ready()
 
-    def _launch(self) -> bool:
+    def launch(self) -> None:
+        """Starts the server; on the port that it had, or at first on a free one."""
+        if self.port == 0:
+            self.port = free_port()
         with open(os.path.join(self.folder, "redis.log"), "ab") as log:
             self.child = Child([self.server, self._write_config()], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.stopped = False
 
-        def ready() -> bool:
-            assert self.child
-            return not self.child.alive or self._answers()
-
-        eventually(ready, _READY_S, "%s answers" % self.name)
-        return self.child.alive
+    def wait_ready(self) -> None:
+        """Waits until it answers; at first start a port that others took meanwhile is replaced."""
+        first = not self.first_config
+        for _ in range(_START_TRIES):
+            eventually(lambda: not self.alive or self._answers(), _READY_S, "%s answers" % self.name)
+            if self.alive:
+                break
+            if first:
+                self.port = 0
+            self.launch()
+        else:
+            raise RuntimeError("%s does not start: %s" % (self.server, self.log()[-500:]))
+        if first:
+            self.first_config = self._config()
+            self.first_users = self.command("ACL", "LIST")
 
     def _answers(self) -> bool:
         try:
@@ -321,7 +322,9 @@ class Cluster:
                 node = Node(os.path.join(self.folder, str(index)), server, config or {}, users, unix, password,
                             cluster_enabled)
                 self.nodes.append(node)
-                node.start()
+                node.launch()
+            for node in self.nodes:
+                node.wait_ready()
         except BaseException:
             self.close()
             raise

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Deque, List, Optional, Pattern, Tuple, Union
 
+from .cut import Cut, arguments, frame_end
 from .resp import Address, dial
 
 UP = "up"      # from the client to the server
@@ -24,6 +25,8 @@ class _Pipe:
         self.source = source
         self.sink = sink
         self.chunks: Deque[Tuple[float, bytes]] = deque()
+        self.rest = b""        # the beginning of a command or reply, while there are cuts
+        self.due: Deque[Optional[Cut]] = deque()  # of the server's side: the cut for each reply that is owed
         self.ended = False     # the source has closed
         self.dropped = False   # the client's side was cut
         self.late = False      # dropped, and what it had sent waits for deliver()
@@ -47,6 +50,7 @@ class Proxy:
         self._swallow = False
         self._refuse = False
         self._watches: List[Tuple[str, Pattern[bytes], Callable[[], Any]]] = []
+        self._cuts: List[Cut] = []
         self._closing = False
         self._wake_read, self._wake_write = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -89,6 +93,7 @@ class Proxy:
             self._delay_s = {UP: 0.0, DOWN: 0.0}
             self._swallow = self._refuse = False
             self._watches.clear()
+            self._cuts.clear()
 
         self._change(lift)
 
@@ -123,6 +128,13 @@ class Proxy:
         passed on in that direction."""
         raw = pattern.encode() if isinstance(pattern, str) else pattern
         self._change(lambda: self._watches.append((direction, re.compile(raw, re.S), action)))
+
+    def at(self, name: str, key: Union[str, bytes, None], action: Callable[[], Any], nth: int = 1,
+           byte: Optional[int] = None, direction: str = UP) -> None:
+        """Once: calls `action` after so many bytes (None: all) of the nth command from now on with that name and with
+        `key` among its arguments (None: any), or of the reply to it. Bytes that follow meet what the action has set."""
+        cut = Cut(direction, name, key, nth, byte, action)
+        self._change(lambda: self._cuts.append(cut))
 
     def close(self) -> None:
         self._change(lambda: setattr(self, "_closing", True))
@@ -191,6 +203,43 @@ class Proxy:
             self._selector.unregister(pipe.source)
         elif not self._swallow:
             self._notice(pipe.direction, data)
+            self._pass_on(pipe, data)
+
+    def _pass_on(self, pipe: _Pipe, data: bytes) -> None:
+        if not (self._cuts or pipe.rest or pipe.due):
+            return self._queue(pipe, data)
+        pipe.rest += data
+        end = frame_end(pipe.rest)
+        while end:
+            frame, pipe.rest = pipe.rest[:end], pipe.rest[end:]
+            self._pass_frame(pipe, frame)
+            end = frame_end(pipe.rest)
+        return None
+
+    def _pass_frame(self, pipe: _Pipe, frame: bytes) -> None:
+        cut = self._cut_of(pipe, frame)
+        if cut is None:
+            return self._queue(pipe, frame)
+        split = len(frame) if cut.byte is None else cut.byte
+        self._queue(pipe, frame[:split])
+        self._flush()
+        cut.action()
+        self._queue(pipe, frame[split:])
+        return None
+
+    def _cut_of(self, pipe: _Pipe, frame: bytes) -> Optional[Cut]:
+        if pipe.direction == DOWN:
+            return pipe.due.popleft() if pipe.due else None
+        args = arguments(frame)
+        found = [cut for cut in self._cuts if cut.is_at(args)]
+        self._cuts = [cut for cut in self._cuts if cut not in found]
+        down = next(twin for twin in self._pipes if twin.source is pipe.sink)
+        down.due.append(next((cut for cut in found if cut.direction == DOWN), None))
+        return next((cut for cut in found if cut.direction == UP), None)
+
+    def _queue(self, pipe: _Pipe, data: bytes) -> None:
+        is_lost = self._swallow or pipe.dropped and not pipe.late
+        if data and not is_lost:
             pipe.chunks.append((time.monotonic() + self._delay_s[pipe.direction], data))
 
     def _notice(self, direction: str, data: bytes) -> None:
