@@ -92,7 +92,8 @@ static void stop_self(struct run *run, int number)
     resume(run);
 }
 
-/* CMD was stopped. The rest of its group is stopped too: nobody works while the lock is not renewed. */
+/* CMD was stopped. In a terminal redlock stops with it, and the rest of the group too: nobody works while the lock is
+ * not renewed. Where there is no terminal nobody looks after stopped jobs, so there the lock is kept. */
 static void stop(struct run *run, int number)
 {
   bool asks_for_terminal = number == SIGTTIN || number == SIGTTOU;
@@ -101,7 +102,7 @@ static void stop(struct run *run, int number)
   } else if (asks_for_terminal && terminal_is_ours(run->job.tty) && terminal_give(&run->job)) {
     run->job.takes_terminal = true;
     resume(run);
-  } else {
+  } else if (run->job.tty >= 0) {
     job_signal(&run->job, SIGSTOP);
     terminal_take(&run->job);
     stop_self(run, number);
@@ -181,17 +182,25 @@ static int finish(struct run *run)
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
 }
 
+static int start_and_watch(struct run *run)
+{
+  run->lost = redlock_lock_state(run->session->lock) != REDLOCK_STATE_HELD;
+  if (run->lost)
+    return fail(EXIT_LOST, "the lock was lost before %s began", run->session->args->job[0]);
+  int code = job_start(&run->job, run->session);
+  if (code != 0)
+    return code;
+  watch_job(run);
+  return finish(run);
+}
+
 static int run_job(struct run *run)
 {
   run->job.tty = terminal_open();
   run->job.takes_terminal = run->job.tty >= 0 && terminal_is_wanted();
   export_lock(run->session);
   watch_job_signals(run->session);
-  int code = job_start(&run->job, run->session);
-  if (code == 0) {
-    watch_job(run);
-    code = finish(run);
-  }
+  int code = start_and_watch(run);
   if (run->job.tty >= 0)
     close(run->job.tty);
   return code;

@@ -23,14 +23,20 @@ char *format(const char *pattern, ...)
   return must(text);
 }
 
+/* One line, whatever bytes the user gave. */
 int fail(int exit_code, const char *pattern, ...)
 {
   va_list values;
   va_start(values, pattern);
-  fputs("redlock: ", stderr);
-  vfprintf(stderr, pattern, values);
-  fputc('\n', stderr);
+  char *text = NULL;
+  int length = vasprintf(&text, pattern, values);
   va_end(values);
+  for (int i = 0; i < length; i++)
+    if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+      text[i] = '?';
+  fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : text);
+  if (length >= 0)
+    free(text);
   return exit_code;
 }
 

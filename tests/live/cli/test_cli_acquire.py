@@ -122,6 +122,16 @@ def test_signal_ends_the_wait(redlock, nodes, number):
     nodes.no_keys()
 
 
+def test_signal_that_was_ignored_does_not_end_the_wait(redlock, nodes):
+    token = redlock.acquire("orders:42", "--ttl", "30s")
+    waiting = redlock.start("acquire", "--wait", "forever", "orders:42",
+                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    waiting.send_signal(signal.SIGHUP)
+    redlock("release", "orders:42", token)
+    assert finish(waiting).returncode == 0
+
+
 def test_token_that_nobody_can_read_is_released(redlock, nodes):
     with open("/dev/full", "w") as full:
         process = subprocess.Popen([redlock.start("--version").args[0], "acquire", "orders:42"], env=redlock.env,

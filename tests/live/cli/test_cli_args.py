@@ -27,6 +27,7 @@ RUN = ("orders:42", "--", "true")
     (("run", "--tll=3s", *RUN), ["--tll", "did you mean --ttl?"]),
     (("acquire", "--ttl"), ["--ttl", "value is missing"]),
     (("acquire", "--ttl", "30", "x"), ["--ttl 30", "500ms, 30s, 2m, 1h"]),
+    (("acquire", "--ttl", "3\n\x1b[1m", "x"), ["--ttl 3??[1m"]),
     (("acquire", "--ttl", "30 s", "x"), ["--ttl 30 s", "30s"]),
     (("acquire", "--ttl", "1e3s", "x"), ["--ttl 1e3s"]),
     (("acquire", "--ttl", "0.5ms", "x"), ["--ttl 0.5ms"]),

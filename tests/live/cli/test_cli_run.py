@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import (BUSY, CANNOT_RUN, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone, end_process,
-                     finish, pid_in, process_state, read_until)
+                     finish, is_gone, pid_in, process_state, read_until)
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.
@@ -278,6 +278,30 @@ def test_stopped_redlock_finds_the_lock_lost(redlock, nodes, family):
     assert token.encode() in [node.get("job") for node in nodes], "the new holder keeps its keys"
 
 
+def test_stopped_command_without_a_terminal_keeps_its_lock(redlock, nodes):
+    """Nobody would continue a stopped redlock there, and a command that goes on without it has no lock."""
+    running = redlock.start("run", *SHORT, "job", "--", *sh("echo $$; kill -STOP $$; echo on"), start_new_session=True)
+    pid = int(read_until(running.stdout, "\n"))
+    eventually(lambda: process_state(pid) == "T")
+    renewals = nodes[0].calls("evalsha")
+    eventually(lambda: nodes[0].calls("evalsha") >= renewals + 3, within_s=20, what="renewals")
+    assert process_state(running.pid) != "T" and busy(redlock)
+    os.kill(pid, signal.SIGCONT)
+    done = finish(running)
+    assert (done.returncode, done.stdout) == (0, "on\n")
+
+
+def test_stop_signal_to_redlock_without_a_terminal_is_passed_on(redlock, nodes):
+    running = redlock.start("run", "job", "--", *sh("echo $$; exec sleep 60"), start_new_session=True)
+    pid = int(read_until(running.stdout, "\n"))
+    running.send_signal(signal.SIGTSTP)
+    eventually(lambda: process_state(pid) == "T")
+    running.send_signal(signal.SIGCONT)
+    eventually(lambda: process_state(pid) == "S")
+    running.send_signal(signal.SIGTERM)
+    assert finish(running).returncode == -signal.SIGTERM
+
+
 def test_killed_redlock_takes_its_command_along(redlock, nodes, family):
     script, pids = family
     running = redlock.start("run", "--ttl", "2s", "job", "--", *sh(script))
@@ -287,6 +311,22 @@ def test_killed_redlock_takes_its_command_along(redlock, nodes, family):
     assert finish(running).returncode == -signal.SIGKILL
     all_gone(family_pids)
     nodes.no_keys()
+
+
+def children_of(pid):
+    listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(pid)], stdout=subprocess.PIPE, text=True).stdout
+    return {name: int(pid) for pid, name in (line.split() for line in listed.splitlines())}
+
+
+def test_killed_redlock_takes_its_command_along_even_without_the_guard(redlock):
+    running = redlock.start("run", "job", "--", *sh("echo $$; exec sleep 1000"))
+    pid = int(read_until(running.stdout, "\n"))
+    guard = children_of(running.pid)["redlock-guard"]
+    os.kill(guard, signal.SIGKILL)
+    eventually(lambda: is_gone(guard))
+    running.kill()
+    finish(running)
+    all_gone([pid])
 
 
 def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_path):
@@ -300,8 +340,7 @@ def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_
 def test_no_process_stays(redlock):
     running = redlock.start("run", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
     read_until(running.stdout, "ready")
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(running.pid)], stdout=subprocess.PIPE, text=True)
-    pids = [int(pid) for pid in children.stdout.split()]
+    pids = list(children_of(running.pid).values())
     assert len(pids) == 2, "the command and the guard"
     assert finish(running, b"\n").returncode == 0
     assert [process_state(pid) for pid in pids] == [None, None]

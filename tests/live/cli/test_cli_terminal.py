@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import sys
 
 import pytest
 from command import LOST, end_process, pid_in, process_state
@@ -20,6 +21,13 @@ def test_command_reads_from_the_terminal(shell):
     shell.expect("end")
     shell.expect(r"ready\$ ")
     assert shell.status() == 0
+
+
+@pytest.mark.parametrize("rest, owns", [("", True), (" | cat", False), (" &", False)])
+def test_who_has_the_terminal(shell, rest, owns):
+    script = 'import os; print("owns", os.tcgetpgrp(os.open("/dev/tty", os.O_RDWR)) == os.getpgrp())'
+    shell.type("redlock run job -- %s -c '%s'%s\n" % (sys.executable, script, rest))
+    assert shell.expect(r"owns (True|False)").group(1) == str(owns)
 
 
 def test_shell_has_the_terminal_back(shell):
@@ -51,9 +59,10 @@ def test_ctrl_c_that_ends_the_command(shell, nodes):
     nodes.no_keys()
 
 
-def test_ctrl_c_while_waiting(shell, redlock):
+def test_ctrl_c_while_waiting(shell, redlock, nodes):
     redlock.acquire("job", "--ttl", "30s")
-    shell.type("redlock run --wait forever job -- echo ran; echo waited\n")
+    shell.type("redlock run --wait forever job -- echo ran\n")
+    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
     shell.type("\x03")
     shell.expect(r"ready\$ ")
     assert shell.status() == 128 + signal.SIGINT
