@@ -20,6 +20,7 @@ class Figures:
         self.latencies_ns = []
         self.failed = 0
         self.begin_ns = self.end_ns = 0
+        self.begin_cpu_s = 0.0
 
     def next(self):
         """May another cycle start?"""
@@ -27,6 +28,7 @@ class Figures:
             self.left -= 1
             return True
         if not self.begin_ns:
+            self.begin_cpu_s = cpu_s()
             self.begin_ns = time.perf_counter_ns()
             self.end_ns = self.begin_ns + self.milliseconds * 1_000_000
         return time.perf_counter_ns() < self.end_ns
@@ -39,7 +41,8 @@ class Figures:
         wall_s = (time.perf_counter_ns() - self.begin_ns) / 1e9
         count = len(self.latencies_ns)
         print(json.dumps({"cycles": count, "failed": self.failed, "cycles_per_s": count / wall_s,
-                          "p50_us": statistics.median(self.latencies_ns or [0]) / 1000}))
+                          "p50_us": statistics.median(self.latencies_ns or [0]) / 1000,
+                          "cpu_us": (cpu_s() - self.begin_cpu_s) * 1e6 / max(count, 1)}))
 
 
 def in_threads(figures, count, make):
@@ -221,15 +224,14 @@ def redlock_ng(figures, urls, count):
     from redlock import AsyncRedlock, RedlockConfig
 
     async def main():
-        config = RedlockConfig(masters=list(urls))
-        locks = [AsyncRedlock(config) for _ in range(count)]
+        manager = AsyncRedlock(RedlockConfig(masters=list(urls), socket_timeout=5, socket_connect_timeout=5))
 
         def make(i):
             async def cycle():
-                lock = await locks[i].lock(f"bench:{i}", 10000)
+                lock = await manager.acquire(f"bench:{i}", 10000)
                 if not lock:
                     raise RuntimeError("not locked")
-                await locks[i].unlock(lock)
+                await manager.release(lock)
 
             return cycle
 

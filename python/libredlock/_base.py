@@ -252,12 +252,12 @@ class LockBase:
 
     def _scoped(self) -> None:
         """Scoped forms renew, unless it was said otherwise."""
-        if self._renew is None and not self._renews:
+        if self._renew is None:
             lib.redlock_lock_set(self._handle, b"renew", b"true")
             self._renews = True
 
     def _unscoped(self) -> None:
-        if self._renew is None and self._renews:
+        if self._renew is None:
             lib.redlock_lock_set(self._handle, b"renew", b"false")
             self._renews = False
 

@@ -30,6 +30,7 @@ SLICE_MS = 25
 
 OK = lib.REDLOCK_OK
 PENDING = lib.REDLOCK_PENDING
+IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
 BUSY = lib.REDLOCK_BUSY
 ACQUIRE = lib.REDLOCK_ACQUIRE
 BY_OPTION = -2
@@ -91,7 +92,8 @@ class Lock(LockBase):
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
         wait_ms = BY_OPTION if blocking and timeout == -1 else wait_ms_of(blocking, timeout)
-        self._unscoped()
+        if self._renews:
+            self._unscoped()
         visit = object()
         try:
             status = self._enter(visit, wait_ms)
@@ -110,16 +112,18 @@ class Lock(LockBase):
         Raises NotHeld if it was never taken, Lost if it had lapsed (the deletes are sent all the same), Forked in a
         child of the process that holds it.
         """
-        gate = self._gate_now()
+        gate = self._gate if self._generation == here.generation else self._gate_now()
         visit = None
         try:
             visit = gate.take()
             if visit is None:
                 raise self._not_held(self._state_between_holds())
-            with self._busy_with:
-                status = _release(self._handle)
-                if status != OK:
-                    self._judge_release(status)
+            status = _release(self._handle)
+            if status == IN_FLIGHT:  # another thread is extending it
+                with self._busy_with:
+                    status = _release(self._handle)
+            if status != OK:
+                self._judge_release(status)
         finally:
             if visit is not None:
                 gate.leave(visit)
@@ -131,10 +135,13 @@ class Lock(LockBase):
         Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
         """
         arg = ttl_ms(ttl)
-        if self._gate_now().holder is None:
-            raise self._not_held(self._state_between_holds())
+        gate = self._gate_now()
         with self._busy_with:
+            if gate.holder is None:
+                raise self._not_held(self._state_between_holds())
             status = lib.redlock_lock_extend(self._handle, arg)
+            if status == IN_FLIGHT:  # another thread is releasing it
+                raise self._not_held(lib.REDLOCK_STATE_FREE)
             if status != OK:
                 raise self._error(status)
 
@@ -158,7 +165,8 @@ class Lock(LockBase):
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
         visit = object()
-        self._scoped()
+        if not self._renews:
+            self._scoped()
         try:
             if _state(self._handle) == ADOPTED:
                 self.extend()
@@ -184,7 +192,7 @@ class Lock(LockBase):
 
     def _enter(self, visit: object, wait_ms: int) -> int:
         """Through the gate and to the nodes. Unless it is OK the caller has to leave the gate."""
-        gate = self._gate_now()
+        gate = self._gate if self._generation == here.generation else self._gate_now()
         if not gate.enter(visit):
             left_ms = self._queue(gate, visit, wait_ms)
             if left_ms is None:
@@ -195,7 +203,7 @@ class Lock(LockBase):
         else:
             status = drive(self._handle, ACQUIRE, wait_ms)
         if status == OK:
-            gate.holder = visit
+            gate.hold(visit)
         return status
 
     def _queue(self, gate: Gate, visit: object, wait_ms: int) -> Optional[int]:
@@ -224,7 +232,7 @@ class Lock(LockBase):
         self._adopt(token)
         visit = object()
         self._gate.enter(visit)
-        self._gate.holder = visit
+        self._gate.hold(visit)
         return self
 
     def _abandon(self, visit: object) -> None:

@@ -125,7 +125,8 @@ class Lock(LockBase):
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
         wait_ms = BY_OPTION if blocking and timeout == -1 else wait_ms_of(blocking, timeout)
-        self._unscoped()
+        if self._renews:
+            self._unscoped()
         visit = object()
         try:
             status = await self._enter(visit, wait_ms)
@@ -202,7 +203,8 @@ class Lock(LockBase):
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
         visit = object()
-        self._scoped()
+        if not self._renews:
+            self._scoped()
         try:
             if _state(self._handle) == ADOPTED:
                 await self.extend()

@@ -13,6 +13,11 @@ import libredlock
 pytest_plugins = ["libredlock.testing.plugin"]
 
 
+def pytest_configure(config):
+    for kind in ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableExceptionWarning"):
+        config.addinivalue_line("filterwarnings", f"error::pytest.{kind}")
+
+
 @pytest.fixture
 def client(nodes):
     with libredlock.Client(nodes.urls) as client:

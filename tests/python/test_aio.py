@@ -164,8 +164,8 @@ def test_release_does_not_fail_because_of_nodes(on_client, nodes):
 
 def test_renewal_in_scope(on_client):
     async def body(client):
-        async with client.lock("r", ttl=0.3) as lock:
-            await asyncio.sleep(0.9)
+        async with client.lock("r", ttl=1) as lock:
+            await asyncio.sleep(1.5)
             assert lock.owned()
 
     on_client(body)

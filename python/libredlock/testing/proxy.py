@@ -233,8 +233,9 @@ class Proxy:
         args = arguments(frame)
         found = [cut for cut in self._cuts if cut.is_at(args)]
         self._cuts = [cut for cut in self._cuts if cut not in found]
-        down = next(twin for twin in self._pipes if twin.source is pipe.sink)
-        down.due.append(next((cut for cut in found if cut.direction == DOWN), None))
+        for twin in self._pipes:
+            if twin.source is pipe.sink:
+                twin.due.append(next((cut for cut in found if cut.direction == DOWN), None))
         return next((cut for cut in found if cut.direction == UP), None)
 
     def _queue(self, pipe: _Pipe, data: bytes) -> None:
