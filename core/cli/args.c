@@ -56,12 +56,12 @@ static int read_option(struct args *args, const struct parser *parser, int value
 
 static int read_busy_exit(struct args *args, const char *given)
 {
-  char *end;
-  long code = strtol(given, &end, 10);
-  if (*given == '\0' || *end != '\0' || code < 0 || code > 255)
-    return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
-  args->busy_exit = (int)code;
-  return 0;
+  size_t digits = strspn(given, "0123456789");
+  bool is_number = digits > 0 && digits <= 3 && given[digits] == '\0';
+  args->busy_exit = is_number ? atoi(given) : -1;
+  if (is_number && args->busy_exit <= 255)
+    return 0;
+  return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
 }
 
 static int read_kill_after(struct args *args, const char *given)
@@ -132,6 +132,11 @@ static int count_of(const char *const *words)
   return count;
 }
 
+static int refuse_missing(const struct args *args, const struct parser *parser, const char *what)
+{
+  return fail(EXIT_USAGE, "%s is missing; usage: %s %s", what, parser->name, args->command->operands);
+}
+
 /* A resource that begins with a dash stands behind a `--` of its own: redlock run -- -x -- CMD. */
 static int read_job(struct args *args, const struct parser *parser)
 {
@@ -140,12 +145,11 @@ static int read_job(struct args *args, const struct parser *parser)
     args->resource = job[0];
     args->job = job = job + 2;
   }
-  const char *missing = "RESOURCE";
-  if (args->resource != NULL)
-    missing = job == NULL ? "-- before CMD" : "CMD";
-  if (args->resource != NULL && job != NULL && job[0] != NULL)
-    return 0;
-  return fail(EXIT_USAGE, "%s is missing; usage: %s %s", missing, parser->name, args->command->operands);
+  if (args->resource == NULL)
+    return refuse_missing(args, parser, "RESOURCE");
+  if (job == NULL)
+    return refuse_missing(args, parser, "-- before CMD");
+  return job[0] != NULL ? 0 : refuse_missing(args, parser, "CMD");
 }
 
 static int read_operands(struct args *args, const struct parser *parser)
@@ -162,8 +166,7 @@ static int read_operands(struct args *args, const struct parser *parser)
   if (args->command->main == run_main)
     return read_job(args, parser);
   if (count < wanted)
-    return fail(EXIT_USAGE, "%s is missing; usage: %s %s", count == 0 ? "RESOURCE" : "TOKEN", parser->name,
-                args->command->operands);
+    return refuse_missing(args, parser, count == 0 ? "RESOURCE" : "TOKEN");
   if (wants_token)
     args->token = operands[1];
   return 0;

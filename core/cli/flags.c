@@ -52,11 +52,7 @@ static const char *placeholder(int index)
 {
   if (option_is(index, REDLOCK_OPTION_UNIT, "ms"))
     return "DURATION";
-  if (option_is(index, REDLOCK_OPTION_TYPE, "nodes"))
-    return "URL";
-  if (option_is(index, REDLOCK_OPTION_TYPE, "string"))
-    return "TEXT";
-  return "N";
+  return option_is(index, REDLOCK_OPTION_TYPE, "string") ? "TEXT" : "N";
 }
 
 static char *default_text(const struct command *command, int index)

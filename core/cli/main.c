@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 /* Renewals go on for as long as CMD does, unless --max-hold bounds them. */
 static const struct option_default defaults_of_run[] = {
     {"renew", "true"}, {"max_extensions", "-1"}, {"max_hold_ms", "-1"}, {.option = NULL}};
+static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",

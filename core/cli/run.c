@@ -1,7 +1,6 @@
 /* run.c - redlock run RESOURCE -- CMD: holds the lock while CMD runs. */
 #include "job.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>

@@ -154,8 +154,9 @@ FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signa
 
 @pytest.mark.parametrize("number", FORWARDED)
 def test_forwards_signals(redlock, nodes, number):
-    script = "import signal, sys; signal.signal(%d, lambda *_: sys.exit(42)); print('ready', flush=True); signal.pause()"
-    running = redlock.start("run", "job", "--", sys.executable, "-c", script % number)
+    script = ("import signal, sys; signal.signal(%d, lambda *_: sys.exit(42)); print('ready', flush=True);"
+              "signal.pause()" % number)
+    running = redlock.start("run", "job", "--", sys.executable, "-c", script)
     read_until(running.stdout, "ready")
     running.send_signal(number)
     assert finish(running).returncode == 42
