@@ -159,7 +159,8 @@ static int parse(int argc, const char **argv, struct request *request)
     {"seconds", 0, POPT_ARG_DOUBLE, &request->seconds, 0, "run worlds for T seconds", "T"},
     {"seed", 0, POPT_ARG_LONGLONG, &request->seed, 0, "run world S alone", "S"},
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
-    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core; to be found is success", "NAME"},
+    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (quorum-of-one, blind-delete,\n"
+     "clock-at-reply, extend-shortens or none); to be found is success", "NAME"},
     POPT_AUTOHELP POPT_TABLEEND};
   poptContext context = poptGetContext("sim", argc, argv, options, 0);
   int status = poptGetNextOpt(context), refused = 0;

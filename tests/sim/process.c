@@ -618,7 +618,7 @@ void process_stop_work(struct process *process)
     int state = redlock_lock_state(slot->lock);
     if (slot->operation || state == REDLOCK_STATE_ADOPTED || random_in(&world->random, 0, 1))
       replace_lock(slot);
-    else if (state == REDLOCK_STATE_HELD)
+    else if (state == REDLOCK_STATE_HELD || state == REDLOCK_STATE_LOST)
       release(slot);
     step(process);
   }

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = os.environ.get("REDLOCK_SIM", ROOT / "build/testbuild/tests/sim/sim")
 SECONDS = 30
-SEEDS_PER_MUTANT = {"quorum-of-one": 100, "blind-delete": 100, "clock-at-reply": 500, "extend-shortens": 500}
+SEEDS_PER_MUTANT = {"quorum-of-one": 100, "blind-delete": 100, "clock-at-reply": 2000, "extend-shortens": 1000}
 
 
 def sim(*arguments):

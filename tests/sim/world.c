@@ -104,7 +104,7 @@ static void choose_faults(struct world *world)
   faults->tail = PICK(world, 0, 10000, 100000);
   faults->split = PICK(world, 0, 0, 50000);
   faults->stall = PICK(world, 0, 0, 20000);
-  faults->lag = PICK(world, 0, 100, 1000);
+  faults->lag = PICK(world, 0, 100, 1000, 5000);
   faults->refuse = PICK(world, 0, 0, 300000);
   faults->drop = PICK(world, 0, 1, 4);
   faults->node_pause = PICK(world, 0, 1, 2);
