@@ -104,7 +104,11 @@ final class ProcessTest extends NodesTestCase
         $command = [\PHP_BINARY, '-d', 'display_errors=stderr', ...$this->extensionOption(), ...$options, '-r', "require $bootstrap; $script", $argument];
         $process = \proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']], $pipes);
         $output = \stream_get_contents($pipes[1]);
+        do {
+            $status = \proc_get_status($process);
+        } while ($status['running'] && \usleep(1000) === null);
         \proc_close($process);
+        $this->assertFalse($status['signaled'], "ended by signal {$status['termsig']}");
         return $output;
     }
 
