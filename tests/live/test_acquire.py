@@ -7,7 +7,7 @@ import pytest
 import rl
 from helpers import FOREIGN, Call, finish, held_everywhere, now_ms, occupy, spin
 from rl import BUSY, HELD, INVALID, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
-from testing import BlackHole, Proxy, eventually
+from testing import HOLD, BlackHole, Proxy, eventually
 
 
 def test_acquire_and_release(nodes, client):
@@ -429,7 +429,7 @@ def test_a_hung_node_gets_no_endless_queue(nodes, make_client):
     executed = nodes[1].calls("set")
     nodes[0].cont()
     spin(client, lambda: nodes[0].keys() == [])
-    assert executed >= 3000 and nodes[0].calls("set") < 2500
+    assert executed > 2000 and nodes[0].calls("set") < 1500
 
 
 def test_wait_ends_before_any_verdict(make_client):
@@ -475,3 +475,47 @@ def test_proxy_in_front_changes_nothing(nodes, make_client):
         assert lock.extend() == OK
         assert lock.release() == OK
         spin(client, lambda: not nodes.keys())
+
+
+def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
+    """A connection that has not answered for 5 s is closed; the node is connected anew when it runs again."""
+    client = make_client(nodes.urls, **rl.short(1000))
+    lock = client.lock()
+    nodes[0].stop()
+    assert lock.acquire(5000) == OK
+    assert lock.release() == OK
+    spin(client, lambda: client.describe()["nodes"][0]["state"] != "ready", 20)
+    assert "no answer for too long" in client.describe()["nodes"][0]["why"]
+    assert lock.acquire(5000) == OK
+    nodes[0].cont()
+    spin(client, lambda: client.describe()["nodes"][0]["state"] == "ready", 20)
+    assert lock.release() in (OK, rl.LOST)
+    spin(client, lambda: not nodes.keys())
+
+
+def test_more_than_a_socket_takes(nodes, client):
+    """16 MB for a hung node stay in the client until they can be written; the others are not held up."""
+    resource = b"m" * (16 << 20)
+    lock = client.lock(resource, ttl_ms=30000, node_timeout_ms=7000)
+    nodes[0].stop()
+    assert lock.acquire(5000) == OK
+    nodes[0].cont()
+    spin(client, lambda: nodes[0].get(resource) == lock.token.encode())
+    nodes[0].stop()
+    assert lock.extend() == OK and lock.release() == OK
+    nodes[0].cont()
+    spin(client, lambda: not nodes.keys())
+
+
+def test_connect_time_out(nodes, make_client):
+    with BlackHole() as hole:
+        client = make_client([hole.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
+        spin(client, lambda: "timed out" in client.describe()["nodes"][0]["why"])
+        assert client.lock().acquire() == OK
+
+
+def test_set_up_time_out(nodes, make_client, fake_server):
+    fake = fake_server({"INFO": HOLD})
+    client = make_client([fake.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
+    spin(client, lambda: "set-up" in client.describe()["nodes"][0]["why"])
+    assert client.lock().acquire() == OK

@@ -192,3 +192,25 @@ def test_one_thread_for_all(nodes, make_client):
     for lock in locks:
         assert lock.acquire() == OK
     assert len(os.listdir("/proc/self/task")) <= before + 1
+
+
+def test_script_cache_flushed_between_renewals(nodes, renewing):
+    lock = renewing()
+    for _ in range(3):
+        for node in nodes:
+            node.command("SCRIPT", "FLUSH")
+        before = [node.calls("pexpire") for node in nodes]
+        eventually(lambda: all(node.calls("pexpire") > n for node, n in zip(nodes, before)))
+    assert lock.state == HELD
+
+
+@pytest.mark.parametrize("error", [b"-READONLY You can't write against a read only replica.\r\n",
+                                   b"-BUSY Redis is busy running a script.\r\n", b"-NOPERM no\r\n", b"$3\r\nabc\r\n",
+                                   b"*2\r\n:1\r\n:1\r\n"], ids=["READONLY", "BUSY", "NOPERM", "text", "two answers"])
+def test_errors_to_renewals_confirm_nothing(make_client, fake_server, error):
+    fakes = [fake_server({"EVALSHA": error, "EVAL": error}) for _ in range(3)]
+    client = make_client([f.url for f in fakes], renew="true", **rl.short(800))
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    eventually(lambda: lock.state == rl.State.LOST)
+    assert sum(f.count("EVALSHA") for f in fakes) >= 3

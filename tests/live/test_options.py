@@ -86,6 +86,7 @@ def test_scope_of_a_locks_options(client, name):
 
 def test_a_locks_option_is_its_own(client):
     one, other = client.lock("a"), client.lock("b")
+    assert one.get("client_name") == "libredlock"
     assert one.set("ttl_ms", 9000) == OK
     assert (one.get("ttl_ms"), other.get("ttl_ms"), client.get("ttl_ms")) == ("9000", "8000", "8000")
     refused(one, "retry_jitter", 2)

@@ -174,3 +174,22 @@ def test_release_ends_the_hold_at_the_call(nodes, make_client, proxy):
         p.go()
     spin(client, lambda: lock.status == OK)
     nodes.no_keys()
+
+
+def test_debts_are_bounded(nodes, behind):
+    """More locks given up than debts are remembered: the oldest are left to their TTL."""
+    client = behind.client
+    locks = [client.lock("m%d" % i) for i in range(17000)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, -1) == OK
+    spin(client, lambda: all(lock.status == OK for lock in locks), 60)
+    spin(client, lambda: nodes[0].command("DBSIZE") == 17001, 60)
+    behind.proxies[0].refuse()
+    behind.proxies[0].drop()
+    eventually(lambda: client.process() == OK and client.describe()["nodes"][0]["state"] != "ready")
+    for lock in locks:
+        assert lock.start(rl.RELEASE) == OK
+    spin(client, lambda: all(lock.status == OK for lock in locks), 60)
+    assert 16000 < client.describe()["debts"] <= 16384
+    behind.proxies[0].go()
+    spin(client, lambda: nodes[0].command("DBSIZE") <= 17001 - 16384, 60)

@@ -278,6 +278,8 @@ def test_server_without_hello_but_with_password(make_client, fake_server):
     lock = make_client(["redis://:pw@" + server.name for server in old]).lock()
     assert lock.acquire(5000) == OK
     assert [b"AUTH", b"pw"] in old[0].seen
+    assert make_client(["redis://u:pw@" + server.name for server in old]).lock().acquire(5000) == OK
+    assert [b"AUTH", b"u", b"pw"] in old[0].seen
 
 
 @pytest.mark.parametrize("command, reply, words", [

@@ -167,7 +167,8 @@ def test_started_and_blocking_calls_on_one_client(nodes, client):
 def test_inspect(nodes, client):
     lock = client.lock()
     assert lock.start(rl.INSPECT) == OK and finish(lock) == OK  # free
-    assert lock.votes.count(NOT_HELD) >= 3
+    assert lock.votes == [NOT_HELD] * 5 and [lock.answer(i) for i in range(5)] == ["free"] * 5
+    assert "free" in lock.message and "5 of 5" in lock.message
     occupy(nodes.nodes[:4], ttl_ms=20000)
     nodes[4].command("SET", "r", "for ever")
     assert lock.start(rl.INSPECT) == OK and finish(lock) == BUSY
@@ -175,8 +176,20 @@ def test_inspect(nodes, client):
         assert lock.vote(i) == BUSY and lock.answer(i, rl.TOKEN) == FOREIGN
         assert 0 < int(lock.answer(i, rl.TTL_MS)) <= 20000
     assert (lock.answer(4, rl.TOKEN), lock.answer(4, rl.TTL_MS)) == ("for ever", "none")
+    assert "without a TTL" in lock.answer(4)
     assert lock.state == rl.FREE
     assert nodes[0].get("r") == FOREIGN.encode()  # untouched
+
+
+def test_inspect_with_nodes_that_fail(nodes, make_client, fake_server):
+    fake = fake_server({"GETRANGE": b"-NOPERM this user has no permissions to run the 'getrange' command\r\n"})
+    lock = make_client([fake.url, *nodes.urls[1:4], "redis://127.0.0.1:1"]).lock()
+    assert lock.start(rl.INSPECT) == OK and finish(lock) == OK
+    assert "NOPERM" in lock.answer(0) and lock.vote(4) == rl.UNREACHABLE
+    for node in nodes.nodes[1:3]:
+        node.kill()
+    eventually(lock.client.settled)
+    assert lock.start(rl.INSPECT) == OK and finish(lock) == NO_QUORUM
 
 
 def test_inspect_a_held_lock(nodes, client):
@@ -357,7 +370,7 @@ def test_drain(nodes, client):
     assert nodes.keys() == {b"kept": [0, 1, 2, 3, 4], b"occupied": [0, 1, 2, 3, 4]}
     assert nodes[0].get("kept") == token.encode()
     assert held.acquire() == INVALID and client.lock().acquire() == INVALID
-    assert client.drain(100) in (OK, INVALID)
+    assert client.drain(100) in (OK, INVALID) and client.process() == INVALID
 
 
 def test_drain_reads_unread_replies_to_the_end(nodes, client):
