@@ -28,9 +28,7 @@ int acquire_main(const struct args *args)
   struct session session;
   int code = session_open(&session, args);
   if (code == 0) {
-    int status = session_operate(&session, REDLOCK_ACQUIRE, -2);
-    if (status == REDLOCK_OK)
-      status = session_settle(&session);
+    int status = session_take(&session, REDLOCK_ACQUIRE, -2);
     code = status == REDLOCK_OK ? hand_over(&session) : report_failure(&session, status);
   }
   return session_close(&session, code);

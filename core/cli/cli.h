@@ -102,6 +102,7 @@ void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 char *client_message(redlock_client *client);
+char *client_description(redlock_client *client);
 char *lock_message(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
 char *node_name(redlock_client *client, int node);
@@ -112,7 +113,8 @@ int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
 void session_poll(struct session *session, int limit_ms);                 /* until something happened; does it */
 int session_signal(struct session *session);                              /* the next that arrived, 0 if none */
-int session_settle(struct session *session);                              /* after a success; the status then */
+void session_settle(struct session *session);                             /* lets slower nodes catch up */
+int session_take(struct session *session, int operation, int64_t arg);    /* operate and settle; OK: the lock is held */
 int64_t now_ms(void);
 int session_close(struct session *session, int exit_code);
 void die_by(int signal_number);

@@ -17,6 +17,7 @@ static int release(struct session *session)
   if (status != REDLOCK_OK)
     return report_failure(session, status);
   status = session_operate(session, REDLOCK_RELEASE, 0);
+  session_settle(session);
   bool gone = status == REDLOCK_OK || status == REDLOCK_LOST;
   return gone ? print_release(session, status) : report_failure(session, status);
 }

@@ -135,6 +135,46 @@ void session_poll(struct session *session, int limit_ms)
     continue;
 }
 
+int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_settled(json_t *node)
+{
+  const char *state = json_string_value(json_object_get(node, "state"));
+  bool rests = strcmp(state, "ready") == 0 || strcmp(state, "down") == 0 || strcmp(state, "refused") == 0;
+  return rests && json_integer_value(json_object_get(node, "owed")) == 0;
+}
+
+/* Does every node that can be reached have its connection, and has it answered everything? */
+static bool all_settled(const struct session *session)
+{
+  char *text = client_description(session->client);
+  json_t *client = must(json_loads(text, 0, NULL)), *node;
+  bool settled = true;
+  size_t i;
+  json_array_foreach (json_object_get(client, "nodes"), i, node)
+    settled = settled && is_settled(node);
+  json_decref(client);
+  free(text);
+  return settled;
+}
+
+/* A majority is enough to go on, but who leaves at once leaves out the nodes that are a little slower: they would lack
+ * the lock, and one on a bare majority survives no failure, or they would keep a key that was released. So they are
+ * awaited for as long as leaving may take. */
+void session_settle(struct session *session)
+{
+  char limit_ms[32];
+  redlock_client_get(session->client, "exit_drain_ms", limit_ms, sizeof limit_ms);
+  int64_t end_ms = now_ms() + strtoll(limit_ms, NULL, 10);
+  for (int64_t now = now_ms(); now < end_ms && !all_settled(session); now = now_ms())
+    session_poll(session, (int)(end_ms - now));
+}
+
 /* A signal that arrives first wins, so what was granted meanwhile is not handed to anybody. */
 int session_operate(struct session *session, int operation, int64_t arg)
 {
@@ -151,30 +191,12 @@ int session_operate(struct session *session, int operation, int64_t arg)
   return REDLOCK_CANCELLED;
 }
 
-int64_t now_ms(void)
+int session_take(struct session *session, int operation, int64_t arg)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static bool answers_are_due(const struct session *session)
-{
-  for (int i = 0; i < redlock_client_node_count(session->client); i++)
-    if (redlock_lock_vote(session->lock, i) == REDLOCK_PENDING)
-      return true;
-  return false;
-}
-
-/* A majority is enough to go on, but who leaves at once keeps the lock from nodes that are a little slower, and a lock
- * on a bare majority survives no failure. So what is due is awaited for as long as leaving may take. */
-int session_settle(struct session *session)
-{
-  char limit_ms[32];
-  redlock_client_get(session->client, "exit_drain_ms", limit_ms, sizeof limit_ms);
-  int64_t end_ms = now_ms() + strtoll(limit_ms, NULL, 10);
-  for (int64_t now = now_ms(); now < end_ms && answers_are_due(session); now = now_ms())
-    session_poll(session, (int)(end_ms - now));
+  int status = session_operate(session, operation, arg);
+  if (status != REDLOCK_OK)
+    return status;
+  session_settle(session);
   session->caught = session_signal(session);
   if (session->caught != 0)
     return REDLOCK_CANCELLED;

@@ -54,6 +54,14 @@ char *client_message(redlock_client *client)
   return text;
 }
 
+char *client_description(redlock_client *client)
+{
+  size_t size = (size_t)redlock_client_describe(client, NULL, 0) + 256; /* its numbers may grow meanwhile */
+  char *text = must(calloc(1, size));
+  redlock_client_describe(client, text, size);
+  return text;
+}
+
 char *lock_message(redlock_lock *lock)
 {
   int64_t length = redlock_lock_message(lock, NULL, 0);

@@ -59,6 +59,20 @@ def test_release(redlock, nodes):
     nodes.no_keys()
 
 
+def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
+    """Two nodes have no connection yet when the others are a majority already."""
+    slow = [proxy(nodes[i]) for i in (3, 4)]
+    for way in slow:
+        way.delay(up_ms=30, down_ms=30)
+    env = dict(redlock.env, REDLOCK_NODES=",".join(nodes.urls[:3] + [way.url for way in slow]))
+    options = ("--exit-drain", "10s", "--node-timeout", "2s")
+    token = redlock("acquire", *options, "--ttl", "20s", "orders:42", env=env).stdout.strip()
+    assert [node.get("orders:42") for node in nodes] == [token.encode()] * 5
+    assert redlock("extend", *options, "--ttl", "25s", "orders:42", token, env=env).returncode == 0
+    assert redlock("release", *options[:2], "orders:42", token, env=env).returncode == 0
+    assert [node.get("orders:42") for node in nodes] == [None] * 5
+
+
 def test_release_twice_is_no_error(redlock, nodes):
     token = acquired(redlock, nodes)
     redlock.once("release", "orders:42", token)

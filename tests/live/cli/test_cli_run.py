@@ -32,6 +32,17 @@ def test_holds_the_lock_while_it_runs_and_then_releases(redlock, nodes):
     nodes.no_keys()
 
 
+@pytest.mark.parametrize("delay_ms", [1, 3, 10, 30])
+def test_short_job_leaves_no_key_on_slower_nodes(redlock, nodes, proxy, delay_ms):
+    slow = [proxy(nodes[i]) for i in (3, 4)]
+    for way in slow:
+        way.delay(up_ms=delay_ms, down_ms=delay_ms)
+    env = dict(redlock.env, REDLOCK_NODES=",".join(nodes.urls[:3] + [way.url for way in slow]))
+    for _ in range(5):
+        assert redlock("run", "--ttl", "30s", "--exit-drain", "5s", "job", "--", "true", env=env).returncode == 0
+    nodes.no_keys()
+
+
 @pytest.mark.parametrize("status", [0, 1, 3, 75, 76, 255])
 def test_exits_with_the_status_of_the_command(redlock, nodes, status):
     assert redlock("run", "job", "--", *sh("exit %d" % status)).returncode == status
