@@ -31,7 +31,9 @@ static struct holding *begin_holding(struct slot *slot, const char *token)
 {
   struct world *world = slot->process->world;
   struct resource *resource = &world->resources[slot->resource];
-  slot->holding = (int)(resource->holdings++ % HOLDINGS_MAX);
+  do
+    slot->holding = (int)(resource->holdings++ % HOLDINGS_MAX);
+  while (resource->ring[slot->holding].open); /* of a process that sleeps */
   struct holding *holding = &resource->ring[slot->holding];
   memset(holding, 0, sizeof *holding);
   holding->slot = slot->index;
@@ -68,6 +70,13 @@ static int node_restarted_since(const struct world *world, int64_t since)
   return 0;
 }
 
+static void check_limit(const struct slot *slot, const struct holding *holding, int64_t until)
+{
+  int64_t most = slot->max_hold_ms * 110 / 100 * MS;
+  if (slot->max_hold_ms > 0 && until > holding->first_until + rounding && until - holding->since > most)
+    world_violation(slot->process->world, "lock %d is held beyond max_hold_ms", slot->index);
+}
+
 static void see_held(struct slot *slot, struct holding *holding, int64_t until)
 {
   struct world *world = slot->process->world;
@@ -76,8 +85,9 @@ static void see_held(struct slot *slot, struct holding *holding, int64_t until)
                     (double)(holding->until - until) / MS);
   if (until < holding->until - rounding || until > holding->until)
     holding->until = until;
-  if (slot->max_hold_ms > 0 && until - holding->since > (slot->max_hold_ms * 105 / 100 + slot->ttl_ms) * MS)
-    world_violation(world, "lock %d is held beyond max_hold_ms", slot->index);
+  if (!holding->first_until)
+    holding->first_until = until;
+  check_limit(slot, holding, until);
   check_alone(world, &world->resources[slot->resource], holding);
 }
 

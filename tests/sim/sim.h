@@ -244,6 +244,7 @@ struct holding {
   int slot;                /* index in the world, -1 for none */
   char token[TOKEN_SIZE + 1];
   int64_t since, until;    /* true time; until is what the holder's own clock says */
+  int64_t first_until;     /* of the lease that it began with */
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
