@@ -105,6 +105,8 @@ static void operation_ended(struct slot *slot, int status)
   slot->last_status = status;
   TRACE(slot->process->world, "process %d lock %d: operation %d ends: %s", slot->process->index, slot->index, operation,
         redlock_status_name(status));
+  if (!slot->told)
+    world_violation(slot->process->world, "operation %d on lock %d ended and nobody was told", operation, slot->index);
   if (operation == REDLOCK_ACQUIRE && status == REDLOCK_OK)
     check_grant(slot);
   if (!slot->process->world->calm)
@@ -140,7 +142,7 @@ static void look(struct process *process)
   uint64_t tag;
   process->looking = 1;
   while (redlock_client_next(process->client, &tag) == 1)
-    world_note(process->world, 100, tag, 0);
+    world_slot(process->world, (uint32_t)tag - 1)->told = 1;
   for (int i = 0; i < process->slot_count; i++) {
     struct slot *slot = &process->slots[i];
     int status = slot->operation ? redlock_lock_status(slot->lock) : REDLOCK_PENDING;
@@ -312,6 +314,7 @@ static void start(struct slot *slot, int operation, int64_t argument, int64_t li
     return;
   }
   slot->operation = operation;
+  slot->told = 0;
   slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)
     slot->must_end_by = RL_NEVER;

@@ -198,6 +198,7 @@ struct slot {
   int64_t ttl_ms, max_hold_ms;
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
+  int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
   uint32_t action_serial;
   int action_due;          /* it came while the process slept */
