@@ -61,6 +61,15 @@ def test_the_closing_line(tmp_path):
     assert done.returncode == 1
 
 
+def test_a_part_that_left_nothing_is_a_failure(tmp_path, capsys):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "x.xml").write_text(f"<testsuite>{PASSED}</testsuite>")
+    (tmp_path / "one" / "status").write_text("0 1\n")
+    assert summary.main(tmp_path, "one") == 0
+    assert summary.main(tmp_path, "one", "two") == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+
+
 def test_case_reports_the_status_of_its_command(tmp_path):
     for status in 0, 3:
         path = tmp_path / f"{status}.xml"

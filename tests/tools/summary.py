@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Adds up what the parts of the tests left below a folder and prints one closing line.
 
-    summary.py RESULTS
+    summary.py RESULTS [PART...]
 
 RESULTS holds a folder per part: JUnit files (*.xml) and `status`, the part's exit status and its seconds. A part that
-ended badly without a failed case, or well without any case, counts as one failure; so does a skip whose reason is not
-in tests/allowed-skips.txt.
+ended badly without a failed case, or well without any case, counts as one failure; so does one of the PARTs of which
+nothing is there, and a skip whose reason is not in tests/allowed-skips.txt.
 """
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -84,10 +84,12 @@ def report(parts):
             print(f"\nFAILED {part.name} {name}\n  " + "\n  ".join(words.splitlines()[:12]))
 
 
-def main(results):
+def main(results, *wanted):
     ended = sorted(Path(results).glob("*/status"), key=lambda path: path.stat().st_mtime)
     allowed = allowed_reasons()
     parts = [read_part(path.parent, allowed) for path in ended]
+    absent = set(wanted) - {part.name for part in parts}
+    parts += [Part(name, failures=[(name, "left no results")]) for name in sorted(absent)]
     report(parts)
     passed, failed, skipped = (sum(counts) for counts in zip(
         (0, 0, 0), *((part.passed, len(part.failures), len(part.skips)) for part in parts)))
@@ -96,4 +98,4 @@ def main(results):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
