@@ -52,7 +52,7 @@ class PythonBench:
 
     def in_flight(self):
         count = str(bench.IN_FLIGHT)
-        commands = {"aio": self.subject("aio", "--in-flight", count), "uvloop": self.subject("uvloop", "--in-flight", count)}
+        commands = {shape: self.subject(shape, "--in-flight", count) for shape in ("aio", "uvloop")}
         peers = [peer for peer in PEERS if self.install(peer)]
         runs = bench.interleaved(self.rounds, commands)
         for peer in peers:
@@ -61,7 +61,8 @@ class PythonBench:
                    default=None)
         for shape in commands:
             rate = bench.median(runs[shape], "cycles_per_s")
-            row = bench.Row(f"Python {count} tasks in flight, {shape}", "cycles/s", rate, note=bench.failure_note(runs[shape]))
+            axis = f"Python {count} tasks in flight, {shape}"
+            row = bench.Row(axis, "cycles/s", rate, note=bench.failure_note(runs[shape]))
             if best:
                 row.ratio, row.ratio_to = rate / bench.median(runs[best], "cycles_per_s"), best
                 row.judged(row.ratio, ">=", 4)
@@ -111,7 +112,7 @@ def parse_options():
     parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR")
-    parser.add_argument("--python", type=Path, default=ROOT / "build" / "venv-python" / "bin" / "python", metavar="PATH",
+    parser.add_argument("--python", type=Path, default=ROOT / "build/venv-python/bin/python", metavar="PATH",
                         help="an interpreter with libredlock installed (default %(default)s)")
     parser.add_argument("--peers", type=Path, default=ROOT / "build" / "peers", metavar="DIR",
                         help="where other libraries are installed (default %(default)s)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Ty
 from ._base import ADOPTED, HELD, ClientBase, LockBase, Report, note_loss, report
 from ._core import lib
 from ._errors import Cancelled, RedlockError, Resource, error
-from ._gate import Gate, Room
+from ._gate import Gate, Room, Visit
 from ._native import text, votes
 from ._options import milliseconds, ttl_ms
 from ._process import here
@@ -94,7 +94,7 @@ class Lock(LockBase):
         wait_ms = BY_OPTION if blocking and timeout == -1 else wait_ms_of(blocking, timeout)
         if self._renews:
             self._unscoped()
-        visit = object()
+        visit = Visit()
         try:
             status = self._enter(visit, wait_ms)
             if status != OK and status != BUSY:
@@ -113,10 +113,10 @@ class Lock(LockBase):
         child of the process that holds it.
         """
         gate = self._gate if self._generation == here.generation else self._gate_now()
-        visit = None
+        visit = gate.holder
         try:
-            visit = gate.take()
-            if visit is None:
+            if visit is None or not gate.unhold(visit):
+                visit = None
                 raise self._not_held(self._state_between_holds())
             status = _release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
@@ -124,9 +124,11 @@ class Lock(LockBase):
                     status = _release(self._handle)
             if status != OK:
                 self._judge_release(status)
-        finally:
-            if visit is not None:
-                gate.leave(visit)
+            gate.leave(visit)
+        except BaseException:
+            if visit is not None and not gate.is_held_by(visit):
+                self._abandon(visit)
+            raise
 
     def extend(self, ttl: Optional[Seconds] = None) -> None:
         """Prolongs the lock to `ttl` seconds from now (None: the option); it never shortens a lease.
@@ -154,8 +156,8 @@ class Lock(LockBase):
         gate = self._gate_now()
         with self._busy_with:
             token = self._detach()
-        visit = gate.take()
-        if visit is not None:
+        visit = gate.holder
+        if visit is not None and gate.unhold(visit):
             gate.leave(visit)
         return token
 
@@ -164,7 +166,7 @@ class Lock(LockBase):
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        visit = object()
+        visit = Visit()
         if not self._renews:
             self._scoped()
         try:
@@ -173,7 +175,7 @@ class Lock(LockBase):
                 return self
             status = self._enter(visit, BY_OPTION)
             if status != OK:
-                raise self._error(status, "" if self._gate.owner is visit else self._busy_here())
+                raise self._error(status, "" if self._gate.is_in(visit) else self._busy_here())
             return self
         except BaseException:
             self._abandon(visit)
@@ -190,7 +192,7 @@ class Lock(LockBase):
         except RedlockError as loss:
             note_loss(failure, loss)
 
-    def _enter(self, visit: object, wait_ms: int) -> int:
+    def _enter(self, visit: Visit, wait_ms: int) -> int:
         """Through the gate and to the nodes. Unless it is OK the caller has to leave the gate."""
         gate = self._gate if self._generation == here.generation else self._gate_now()
         if not gate.enter(visit):
@@ -206,14 +208,14 @@ class Lock(LockBase):
             gate.hold(visit)
         return status
 
-    def _queue(self, gate: Gate, visit: object, wait_ms: int) -> Optional[int]:
+    def _queue(self, gate: Gate, visit: Visit, wait_ms: int) -> Optional[int]:
         """Waits for the other threads: what is left of the wait in ms, None if nothing is."""
         if wait_ms == BY_OPTION:
             wait_ms = self._wait_option_ms()
         if wait_ms == 0:
             return None
         start = time.monotonic()
-        let_in = gate.queue(visit, min(wait_ms / 1000, threading.TIMEOUT_MAX) if wait_ms > 0 else -1)
+        let_in = gate.sleep(visit, min(wait_ms / 1000, threading.TIMEOUT_MAX) if wait_ms > 0 else -1)
         if self._client.closed:
             raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
         if not let_in:
@@ -230,15 +232,16 @@ class Lock(LockBase):
 
     def _adopted(self, token: str) -> Lock:
         self._adopt(token)
-        visit = object()
+        visit = Visit()
         self._gate.enter(visit)
         self._gate.hold(visit)
         return self
 
-    def _abandon(self, visit: object) -> None:
+    def _abandon(self, visit: Visit) -> None:
         """Takes back whatever an interrupted call has reached."""
         gate = self._gate
-        if gate.owner is visit:
+        if gate.is_in(visit):
+            gate.unhold(visit)
             lib.redlock_lock_cancel(self._handle)
             if _state(self._handle) == HELD:
                 _release(self._handle)

@@ -1,101 +1,120 @@
-"""The queue in memory of the threads that share one Lock."""
+"""The queue in memory of the threads that share one Lock.
+
+A signal handler may raise between any two steps, so each change is a single call of a list, a deque or a set, which
+threads and handlers see done or not done; there is no mutex that could stay taken.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from typing import Any, Deque, Dict, Optional, Set, Tuple
+from typing import Any, Deque, List, Optional, Set
+
+# A wake-up that a signal handler cut off is made good for within this time.
+LOOK_AGAIN_S = 1.0
+
+
+class Visit:
+    """One call that wants to pass a gate."""
+
+    __slots__ = ("turn",)
+
+    turn: Any  # a locked lock that the visit sleeps on; there is none before it sleeps
+
+    def wake(self) -> None:
+        turn = getattr(self, "turn", None)
+        if turn is not None:
+            _open(turn)
 
 
 class Room:
-    """All the gates of one client: their mutex, and who waits at them."""
+    """What the gates of one client share: who sleeps at them, to be woken when it is closed."""
 
-    __slots__ = ("mutex", "turns", "closed")
+    __slots__ = ("sleepers", "closed")
 
     def __init__(self) -> None:
-        self.mutex = threading.RLock()
-        self.turns: Set[Any] = set()
+        self.sleepers: Set[Visit] = set()
         self.closed = False
 
     def close(self) -> None:
-        """Wakes everybody who waits."""
-        with self.mutex:
-            self.closed = True
-            while self.turns:
-                self.turns.pop().release()
+        self.closed = True
+        for visit in list(self.sleepers):
+            visit.wake()
 
 
 class Gate:
-    """Lets one visit in at a time, in the order of their coming. A visit is any object that stands for one call.
+    """Lets one visit in at a time, in the order of their coming: the first in the line is in, until it leaves.
 
-    It stays closed from enter() to leave(); while the visit that is in holds the lock it is the holder too. Both stand
-    in a dict, whose setdefault() and pop() are one step for all other threads and for signal handlers.
+    While it holds the lock it is the holder too.
     """
 
-    __slots__ = ("_inside", "_room", "_queue")
+    __slots__ = ("_line", "_holders", "_room")
 
     def __init__(self, room: Room) -> None:
-        self._inside: Dict[str, object] = {}
+        self._line: Deque[Visit] = deque()
+        self._holders: List[Visit] = []
         self._room = room
-        self._queue: Deque[Tuple[object, Any]] = deque()
 
     @property
-    def owner(self) -> Optional[object]:
-        return self._inside.get("owner")
+    def holder(self) -> Optional[Visit]:
+        return self._holders[0] if self._holders else None
 
     @property
-    def holder(self) -> Optional[object]:
-        return self._inside.get("holder")
+    def waiting(self) -> int:
+        """How many wait behind the one that is in."""
+        return max(0, len(self._line) - 1)
 
-    def enter(self, visit: object) -> bool:
-        """True if the gate was open."""
-        return self._inside.setdefault("owner", visit) is visit
+    def is_in(self, visit: Visit) -> bool:
+        line = self._line
+        return bool(line) and line[0] is visit
 
-    def hold(self, visit: object) -> None:
-        """The visit that is in holds the lock."""
-        self._inside["holder"] = visit
+    def enter(self, visit: Visit) -> bool:
+        """Takes a place in the line: True if it is the first."""
+        self._line.append(visit)
+        return self._line[0] is visit
 
-    def take(self) -> Optional[object]:
-        """The holder, for the one thread that may release the lock; None for all others."""
-        return self._inside.pop("holder", None)
-
-    def queue(self, visit: object, timeout: float) -> bool:
-        """Waits for up to timeout seconds (-1: for ever): True if let in, False if not, or if the room was closed."""
-        room = self._room
-        turn = threading.Lock()
+    def sleep(self, visit: Visit, timeout: float) -> bool:
+        """Waits in the line for up to timeout seconds (-1: for ever): True if it came to be the first."""
+        visit.turn = turn = threading.Lock()
         turn.acquire()
-        with room.mutex:
-            if self.enter(visit):
-                return True
-            if room.closed:
-                return False
-            self._queue.append((visit, turn))
-            room.turns.add(turn)
-        turn.acquire(timeout=timeout)
-        with room.mutex:
-            room.turns.discard(turn)
-            if self.owner is not visit:
-                self._forget(visit)
-            return self.owner is visit
+        end = time.monotonic() + timeout
+        self._room.sleepers.add(visit)
+        try:
+            while not self.is_in(visit) and not self._room.closed:
+                left = LOOK_AGAIN_S if timeout < 0 else min(LOOK_AGAIN_S, end - time.monotonic())
+                if left <= 0:
+                    break
+                turn.acquire(timeout=left)
+        finally:
+            self._room.sleepers.discard(visit)
+        return self.is_in(visit)
 
-    def leave(self, visit: object) -> None:
-        """Opens the gate for the next in the queue, or takes the visit out of the queue."""
-        with self._room.mutex:
-            inside = self._inside
-            if inside.get("owner") is not visit:
-                self._forget(visit)
-            elif self._queue:
-                inside.pop("holder", None)
-                inside["owner"], turn = self._queue.popleft()
-                if turn in self._room.turns:
-                    self._room.turns.discard(turn)
-                    turn.release()
-            else:
-                inside.clear()
+    def is_held_by(self, visit: Visit) -> bool:
+        return visit in self._holders
 
-    def _forget(self, visit: object) -> None:
-        for waiter in self._queue:
-            if waiter[0] is visit:
-                self._queue.remove(waiter)
-                self._room.turns.discard(waiter[1])
-                return
+    def hold(self, visit: Visit) -> None:
+        self._holders.append(visit)
+
+    def unhold(self, visit: Visit) -> bool:
+        """Ends the hold: True for the one call that did it."""
+        try:
+            self._holders.remove(visit)
+        except ValueError:
+            return False
+        return True
+
+    def leave(self, visit: Visit) -> None:
+        """Gives up the place in the line, and wakes who is the first then."""
+        try:
+            self._line.remove(visit)
+            self._line[0].wake()
+        except (ValueError, IndexError):
+            pass
+
+
+def _open(turn: Any) -> None:
+    try:
+        turn.release()
+    except RuntimeError:
+        pass  # woken already

@@ -63,9 +63,8 @@ class Script:
     def __init__(self, nodes, source):
         environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PYTHONUNBUFFERED": "1"}
         pipe = subprocess.PIPE
-        self.child = subprocess.Popen(
-            [sys.executable, "-W", "error::UserWarning", "-c", source], env=environment, stdout=pipe, stderr=pipe, text=True
-        )
+        command = [sys.executable, "-W", "error::UserWarning", "-c", source]
+        self.child = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def line(self):
         return self.child.stdout.readline().strip()

@@ -74,7 +74,7 @@ def test_ctrl_c_in_the_queue_of_a_shared_lock(script, nodes):
                 print("waiting")
                 lock.acquire()
             except KeyboardInterrupt:
-                print("interrupted", len(lock._gate._queue))
+                print("interrupted", lock._gate.waiting)
             lock.release()
             print(lock.acquire(timeout=5))
             lock.release()
@@ -91,7 +91,8 @@ def test_ctrl_c_in_the_queue_of_a_shared_lock(script, nodes):
 def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
     """What a signal handler raises can come between any two instructions of the package: a trace function does it.
 
-    Only a return that has begun is not interrupted, and the release itself is not meant here.
+    Afterwards the lock is free, or held as one that locked() tells of and release() ends; nothing is in between. Only
+    a return that has begun is not interrupted, nor what takes an interrupted call back.
     """
     source = program(
         """
@@ -102,24 +103,22 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
         left = 0
         def trace(frame, event, arg):
             global left
-            if not frame.f_code.co_filename.startswith(folder) or "_abandon" in frame.f_code.co_name:
+            if not frame.f_code.co_filename.startswith(folder) or frame.f_code.co_name == "_abandon":
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode" and name_of(frame) != "RETURN_VALUE" and inside(frame):
+            if event == "opcode" and name_of(frame) != "RETURN_VALUE" and not is_taking_back(frame):
                 left -= 1
                 if left == 0:
                     raise Interrupt
             return trace
         def name_of(frame):
             return dis.opname[frame.f_code.co_code[frame.f_lasti]]
-        def inside(frame):
-            while frame is not None:
-                if frame.f_code.co_name in ("_abandon", "release", "leave", "__exit__"):
-                    return False
+        def is_taking_back(frame):
+            while frame is not None and frame.f_code.co_name != "_abandon":
                 frame = frame.f_back
-            return True
+            return frame is not None
         lock = client.lock("r", ttl=30, wait=0.2)
-        instruction = 0
+        instruction = interrupted = kept = 0
         done = False
         while not done:
             instruction += 1
@@ -129,23 +128,27 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
                 FORM
                 done = True
             except Interrupt:
-                pass
+                interrupted += 1
             finally:
                 sys.settrace(None)
-            if lock.locked() or lock._gate.owner is not None or lock.owned():
+            if lock.locked():
+                kept += 1
+                lock.check()
+                lock.release()
+            if lock._gate._line or lock.owned():
                 print("stuck after", instruction, lock)
                 break
-        print(instruction > 30)
+        print(interrupted > 100, 0 < kept < 100)
         """
     ).replace("FORM", form)
-    status, out, err = script(source).end(60)
-    assert (status, out, err) == (0, "True", "")
+    assert script(source).end(60) == (0, "True True", "")
     nodes.no_keys()
 
 
 def test_held_locks_are_released_at_exit(script, nodes):
     for leave in ("", "raise SystemExit(0)"):
-        assert script(program(f"client = libredlock.Client()\nclient.lock('r').acquire\nlock = client.lock('r')\nlock.acquire()\n{leave}")).end() == (0, "", "")
+        source = f"client = libredlock.Client()\nlock = client.lock('r')\nlock.acquire()\n{leave}"
+        assert script(program(source)).end() == (0, "", "")
         nodes.no_keys()
 
 
@@ -167,12 +170,23 @@ def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes)
 
 
 def test_exit_does_not_hang_on_nodes_that_do(script, nodes):
-    program_ = script(program("client = libredlock.Client()\nlock = client.lock('r')\nlock.acquire()\nprint('held')\ninput()"))
-    assert program_.line() == "held"
+    source = """
+        import time
+        client = libredlock.Client()
+        lock = client.lock("r")
+        lock.acquire()
+        try:
+            print("held")
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+        """
+    holder = script(program(source))
+    assert holder.line() == "held"
     for node in nodes:
         node.stop()
-    program_.child.stdin = None
-    assert program_.end(10)[0] in (0, 1)
+    holder.interrupt()
+    assert holder.end(10) == (0, "", "")
 
 
 def test_detached_locks_survive_the_exit(script, nodes, client):

@@ -74,7 +74,7 @@ def queue_up(lock, names, order, **arguments):
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        eventually(lambda: len(lock._gate._queue) == position, what="the thread queues")
+        eventually(lambda: lock._gate.waiting == position, what="the thread queues")
         threads.append(thread)
     return threads
 
@@ -97,7 +97,7 @@ def test_the_timeout_covers_the_queue(client):
     for thread in queue_up(lock, "a", order, timeout=0.1):
         thread.join(10)
         assert not thread.is_alive()
-    assert order == [] and len(lock._gate._queue) == 0
+    assert order == [] and lock._gate.waiting == 0
     assert lock.acquire(blocking=False) is False
     lock.release()
     assert lock.acquire(blocking=False) is True
@@ -180,10 +180,11 @@ def test_close_cancels_whoever_waits(nodes, other):
             lock.acquire()
         cancelled.append(lock)
 
-    threads = [threading.Thread(target=wait, args=(lock,), daemon=True) for lock in (client.lock("taken"), shared, shared)]
+    waiting = (client.lock("taken"), shared, shared)
+    threads = [threading.Thread(target=wait, args=(lock,), daemon=True) for lock in waiting]
     for thread in threads:
         thread.start()
-    eventually(lambda: len(shared._gate._queue) == 2)
+    eventually(lambda: shared._gate.waiting == 2)
     client.close()
     for thread in threads:
         thread.join(10)
