@@ -90,7 +90,8 @@ function phpredisCycle(array $servers, int $number): Closure
 function symfonyCycle(array $servers, int $number): Closure
 {
     $stores = \array_map(static fn (Redis $server) => new Symfony\Component\Lock\Store\RedisStore($server), $servers);
-    $store = new Symfony\Component\Lock\Store\CombinedStore($stores, new Symfony\Component\Lock\Strategy\ConsensusStrategy());
+    $store = new Symfony\Component\Lock\Store\CombinedStore($stores,
+        new Symfony\Component\Lock\Strategy\ConsensusStrategy());
     $factory = new Symfony\Component\Lock\LockFactory($store);
     return static function () use ($factory, $number): bool {
         $lock = $factory->createLock("bench:$number", 10.0);
@@ -113,7 +114,8 @@ function servers(string $nodes): array
 /** @param Closure(int): Closure $cycleOf */
 function inFibers(StreamSelectLoop $loop, Figures $figures, int $count, Closure $cycleOf): void
 {
-    $loop->run(\array_map(static fn (int $number): Closure => static function () use ($figures, $cycleOf, $number): void {
+    $loop->run(\array_map(
+        static fn (int $number): Closure => static function () use ($figures, $cycleOf, $number): void {
         for ($cycle = $cycleOf($number); $figures->goesOn();) {
             $figures->time($cycle);
         }

@@ -14,7 +14,8 @@ from testing import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 SUBJECT = ROOT / "bench" / "php.php"
-FACES = (("blocking", "blocking", 4), ("run", "run(), a new lock each", None), ("fiber", "Fiber", 20), ("swoole", "Swoole coroutine", 10))
+FACES = (("blocking", "blocking", 4), ("run", "run(), a new lock each", None), ("fiber", "Fiber", 20),
+         ("swoole", "Swoole coroutine", 10))
 PEERS = (("phpredis", "phpredis loop"), ("symfony", "symfony/lock, combined store"))
 
 
@@ -28,8 +29,9 @@ class PhpBench:
         return [*php, str(SUBJECT), shape, self.cluster.nodes_env, self.milliseconds, str(in_flight)]
 
     def has(self, extension):
-        php = [self.options.php, *shlex.split(self.options.php_extra), "-r", f"exit(extension_loaded('{extension}') ? 0 : 1);"]
-        return subprocess.run(php, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        php = [self.options.php, *shlex.split(self.options.php_extra)]
+        question = ["-r", f"exit(extension_loaded('{extension}') ? 0 : 1);"]
+        return subprocess.run([*php, *question], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def rows(self):
         return [*self.faces(), *self.in_flight()]
@@ -77,8 +79,10 @@ def parse_options():
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR")
     parser.add_argument("--php", default="php", metavar="PATH", help="the PHP to measure (default %(default)s)")
-    parser.add_argument("--php-extra", default="", metavar="ARGUMENTS", help="more for PHP, as in '-d extension=swoole'")
-    parser.add_argument("--extension", type=Path, default=ROOT / "build/php/debian/php/modules/redlock.so", metavar="PATH",
+    parser.add_argument("--php-extra", default="", metavar="ARGUMENTS",
+                        help="more for PHP, as in '-d extension=swoole'")
+    parser.add_argument("--extension", type=Path, metavar="PATH",
+                        default=ROOT / "build/php/debian/php/modules/redlock.so",
                         help="redlock.so (default %(default)s)")
     options = parser.parse_args()
     options.rounds = options.rounds or (3 if options.quick else 7)

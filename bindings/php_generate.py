@@ -1,8 +1,8 @@
 """Writes the C of the PHP extension: runs SWIG on redlock.i and finishes what SWIG leaves open.
 
-SWIG calls every argument $arg1, knows no PHP namespaces and registers helper classes in the global one. So this puts the
-names of redlock.i into the argument descriptions, the classes into Redlock\\Native, the version of redlock.h into the
-module entry, and drops the helpers. What it expects to find and does not is an error, so that a SWIG that writes
+SWIG calls every argument $arg1, knows no PHP namespaces and registers helper classes in the global one. So this puts
+the names of redlock.i into the argument descriptions, the classes into Redlock\\Native, the version of redlock.h into
+the module entry, and drops the helpers. What it expects to find and does not is an error, so that a SWIG that writes
 something else is noticed here.
 
     python3 bindings/php_generate.py                   php/redlock_wrap.c, for phpize in php/
@@ -22,8 +22,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES = {"RedlockNativeClient": r"Redlock\\Native\\Client", "RedlockNativeLock": r"Redlock\\Native\\Lock"}
-TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*.[ch]", "core/sources.txt", "php/config.m4", "php/redlock.map",
-        "php/redlock.stub.php", "php/redlock_native.[ch]", "php/redlock_exceptions.c", "php/tests/*.phpt")
+TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*.[ch]", "core/sources.txt",
+        "php/config.m4", "php/redlock.map", "php/redlock.stub.php",
+        "php/redlock_native.[ch]", "php/redlock_exceptions.c", "php/tests/*.phpt")
 
 
 class GenerationError(Exception):
@@ -39,7 +40,7 @@ def run_swig(swig: str, out: Path) -> tuple[str, ElementTree.Element]:
         try:
             subprocess.run(command, check=True)
         except FileNotFoundError:
-            raise GenerationError(f"swig is {swig!r}, which is not there: install swig (>= 4.1) or pass --swig") from None
+            raise GenerationError(f"swig is {swig!r}, which is not there: install swig 4.1 or pass --swig") from None
         except subprocess.CalledProcessError as error:
             raise GenerationError(f"{swig} failed with status {error.returncode}") from None
         header = (Path(folder) / "php_redlock.h").read_text()
@@ -77,7 +78,7 @@ def argument_names(tree: ElementTree.Element) -> dict[str, list[str]]:
 
 def expect(count: int, what: str) -> None:
     if not count:
-        raise GenerationError(f"the code that SWIG wrote has no {what}: this SWIG is not known to bindings/php_generate.py")
+        raise GenerationError(f"what SWIG wrote has no {what}: this SWIG is not known to bindings/php_generate.py")
 
 
 def substitute(pattern: str, replacement, code: str, what: str, flags: int = 0) -> str:
@@ -103,23 +104,28 @@ def name_arguments(code: str, names: dict[str, list[str]]) -> str:
     return f"{head}/* arginfo subsection */\n{''.join(blocks.values())}\n/* class entry subsection */{tail}"
 
 
+def drop(pattern: str, code: str, what: str) -> str:
+    return substitute(pattern, "", code, what, re.M | re.S)
+
+
 def finish(code: str, names: dict[str, list[str]]) -> str:
     code = name_arguments(code, names)
     for symbol, full in CLASSES.items():
-        code = substitute(rf'INIT_CLASS_ENTRY\(internal_ce, "{symbol}"', lambda m, f=full: f'INIT_CLASS_ENTRY(internal_ce, "{f}"',
-                          code, f"class {symbol}")
-        code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", lambda m, f=full: f"{m.group(1)}{f},", code)
-    code = substitute(r"^ PHP_ME\(\w+,__(?:set|get|isset),.*\n", "", code, "magic methods", re.M)
-    code = substitute(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", "", code, "magic methods", re.M | re.S)
-    code = substitute(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,.*\n", "", code, "constants", re.M)
-    code = substitute(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"redlock\".*\n.*\n", "", code, "module class", re.M)
-    code = substitute(r"^static const zend_function_entry class_redlock_functions.*?^\};\n", "", code, "module class", re.M | re.S)
-    code = substitute(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", "", code, "module class", re.M | re.S)
-    code = substitute(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", "", code, "module class", re.M)
-    code = substitute(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\.*\n(?:.*SWIG_Php_ce__.*\n)+", "", code, "pointer classes", re.M)
-    code = substitute(r"^(?:/\* class entry for pointer .*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", "", code,
-                      "pointer classes", re.M)
-    code = substitute(r"\bNO_VERSION_YET\b,", "REDLOCK_VERSION,", code, "version", re.M)
+        entry = rf'(INIT_CLASS_ENTRY\(internal_ce, "){symbol}"'
+        code = substitute(entry, rf'\g<1>{re.escape(full)}"', code, f"class {symbol}")
+        code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", rf"\g<1>{re.escape(full)},", code)
+    code = drop(r"^ PHP_ME\(\w+,__(?:set|get|isset),[^\n]*\n", code, "magic methods")
+    code = drop(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", code, "magic methods")
+    code = drop(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,[^\n]*\n", code, "constants")
+    code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"redlock\"[^\n]*\n[^\n]*\n", code, "module class")
+    code = drop(r"^static const zend_function_entry class_redlock_functions.*?^\};\n", code, "module class")
+    code = drop(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", code, "module class")
+    code = drop(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", code, "module class")
+    pointers = "pointer classes"
+    code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\[^\n]*\n(?:[^\n]*SWIG_Php_ce__[^\n]*\n)+", code, pointers)
+    code = drop(r"^(?:/\* class entry for pointer [^\n]*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", code,
+                pointers)
+    code = substitute(r"\bNO_VERSION_YET\b,", "REDLOCK_VERSION,", code, "version")
     return substitute(r"\n{3,}", "\n\n", code, "blank lines")
 
 

@@ -2,8 +2,9 @@
  * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native.c has what stands
  * behind the methods (a method without a body calls native_client_NAME or native_lock_NAME).
  *
- * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed while
- * in use), ignore strict_types and read past strings. The parsed value stays owned by the call's own argument slot. */
+ * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed
+ * while in use), ignore strict_types and read past strings. The parsed value stays owned by the call's own argument
+ * slot. */
 %module redlock
 
 %header %{

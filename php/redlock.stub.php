@@ -44,7 +44,7 @@ namespace Redlock\Native {
         /** The tag of the next lock whose operation ended or that was lost. */
         public function next(): ?int {}
 
-        /** Leaves cleanly: releases what is held, within $limitMs (-1: exit_drain_ms). False if a node did not answer. */
+        /** Leaves cleanly within $limitMs (-1: exit_drain_ms), releasing all. False if a node did not answer. */
         public function drain(int $limitMs): bool {}
 
         /** The next event as JSON. */

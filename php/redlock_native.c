@@ -108,7 +108,8 @@ static zend_string *option_text(zend_string *name, zval *value)
 {
   const char *type = option_type(ZSTR_VAL(name));
   if (type && !is_type(value, type)) {
-    zend_type_error("option %s must be of type %s, %s given", ZSTR_VAL(name), php_type(type), zend_zval_type_name(value));
+    zend_type_error("option %s must be of type %s, %s given", ZSTR_VAL(name), php_type(type),
+                    zend_zval_type_name(value));
     return NULL;
   }
   if (Z_TYPE_P(value) == IS_TRUE || Z_TYPE_P(value) == IS_FALSE)
@@ -543,15 +544,17 @@ int64_t native_lock_wait(native_lock *lock, int64_t limit_ms)
   return redlock_lock_wait(lock->handle, limit_ms);
 }
 
+/* What cleans up is sent at once, because nobody may come back to this client for long. */
 void native_lock_cancel(native_lock *lock)
 {
   redlock_lock_cancel(lock->handle);
+  redlock_client_process(lock->client->handle);
 }
 
 /* Gives up whatever the handle does or holds, without waiting: the deletes go out with this call. */
 void native_lock_abandon(native_lock *lock)
 {
-  redlock_lock_cancel(lock->handle);
+  native_lock_cancel(lock);
   if (redlock_lock_start(lock->handle, REDLOCK_RELEASE, 0) == REDLOCK_OK) {
     redlock_client_process(lock->client->handle);
     redlock_lock_cancel(lock->handle);

@@ -18,8 +18,8 @@ use Redlock\Lock;
 use RedlockHyperf\Exception\RedLockException;
 
 /**
- * The object of redlock-hyperf, without its faults. Settings belong to the coroutine that makes them; one that made none
- * uses the first that were made in the process.
+ * The object of redlock-hyperf, without its faults. Settings belong to the coroutine that makes them; one that made
+ * none uses the first that were made in the process.
  *
  * @deprecated use Redlock\Hyperf\Locks: $locks->lock($resource, ttlMs: $ttl)->run(...)
  */

@@ -16,7 +16,8 @@ final class Attributes
     public static function of(string $class, \ReflectionMethod $method): array
     {
         $own = AnnotationCollector::getClassMethodAnnotation($class, $method->getName()) ?? [];
-        $specs = \array_merge(self::specs($own[RedLock::class] ?? null), self::specs($own[RedLockAnnotation::class] ?? null));
+        $specs = \array_merge(self::specs($own[RedLock::class] ?? null),
+            self::specs($own[RedLockAnnotation::class] ?? null));
         if ($specs !== [] || !$method->isPublic() || $method->isStatic() || $method->isConstructor()) {
             return $specs;
         }

@@ -11,7 +11,8 @@ use Redlock\Exception\InvalidOptionException;
  */
 final class DocblockScan
 {
-    private const ANNOTATION = '/@(?:\\\\?RedlockHyperf\\\\Annotation\\\\)?RedLockAnnotation\s*(\([^@]*?\))?(?=\s|\*|$)/s';
+    private const ANNOTATION =
+        '/@(?:\\\\?RedlockHyperf\\\\Annotation\\\\)?RedLockAnnotation\s*(\([^@]*?\))?(?=\s|\*|$)/s';
 
     /** @param list<string> $paths folders of the application */
     public static function refuse(array $paths): void
@@ -19,8 +20,9 @@ final class DocblockScan
         foreach ($paths as $path) {
             foreach (self::files($path) as $file) {
                 foreach (self::find(\file_get_contents($file)) as [$method, $arguments]) {
-                    throw new InvalidOptionException("$method ($file) has the docblock annotation @RedLockAnnotation, which Hyperf 3 "
-                        . "does not read, so it would run without its lock; write the attribute #[RedLockAnnotation($arguments)]");
+                    throw new InvalidOptionException("$method ($file) has the docblock annotation @RedLockAnnotation, "
+                        . 'which Hyperf 3 does not read, so it would run without its lock; write the attribute '
+                        . "#[RedLockAnnotation($arguments)]");
                 }
             }
         }
@@ -42,7 +44,8 @@ final class DocblockScan
             } elseif ($token->is([\T_CLASS, \T_TRAIT]) && !self::isConstant($tokens, $i)) {
                 $class = self::name($tokens, $i);
             } elseif ($token->is(\T_DOC_COMMENT)) {
-                $arguments = \preg_match(self::ANNOTATION, $token->text, $match) ? self::attribute($match[1] ?? '') : null;
+                $arguments = \preg_match(self::ANNOTATION, $token->text, $match)
+                    ? self::attribute($match[1] ?? '') : null;
             } elseif ($token->is(\T_FUNCTION) && $arguments !== null) {
                 $found[] = [$namespace . $class . '::' . self::name($tokens, $i), $arguments];
                 $arguments = null;

@@ -32,7 +32,7 @@ final class LockSpec
         return $this->pools === null ? $locks->client($this->cluster) : $locks->clientOfPools($this->pools);
     }
 
-    /** @return array<string, mixed> what differs from the cluster; a TTL too long for one lease becomes a renewed one */
+    /** @return array<string, mixed> what differs from the cluster; a TTL too long for one lease becomes renewed */
     public function optionsFor(Client $client): array
     {
         $options = \array_filter($this->options, static fn (mixed $value): bool => $value !== null);

@@ -78,7 +78,8 @@ final class LockedCall
     private function callInstead(string $onBusy): mixed
     {
         if ($this->instance === null || !\is_callable([$this->instance, $onBusy])) {
-            throw new InvalidOptionException("$this->method: onBusy is '$onBusy', which is no public method of the object");
+            throw new InvalidOptionException(
+                "$this->method: onBusy is '$onBusy', which is no public method of the object");
         }
         return $this->instance->{$onBusy}(...$this->positional);
     }

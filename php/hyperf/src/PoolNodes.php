@@ -43,11 +43,13 @@ final class PoolNodes
      */
     private static function pool(string $name, array $pools): array
     {
-        $pool = $pools[$name] ?? throw new InvalidOptionException("there is no redis pool \"$name\" in config/autoload/redis.php; "
+        $pool = $pools[$name]
+            ?? throw new InvalidOptionException("there is no redis pool \"$name\" in config/autoload/redis.php; "
             . 'a node is a URL (redis://host:port) or one of: ' . (\implode(', ', \array_keys($pools)) ?: 'none'));
         foreach (['cluster' => 'a Redis Cluster', 'sentinel' => 'a sentinel set'] as $kind => $words) {
             if (!empty($pool[$kind]['enable'])) {
-                throw new InvalidOptionException("the redis pool \"$name\" is $words: Redlock needs independent single servers");
+                throw new InvalidOptionException(
+                    "the redis pool \"$name\" is $words: Redlock needs independent single servers");
             }
         }
         $prefix = (string) ($pool['options']['prefix'] ?? $pool['options'][self::OPT_PREFIX] ?? '');
@@ -57,7 +59,8 @@ final class PoolNodes
     /** @param array<string, mixed> $pool */
     private static function url(array $pool): string
     {
-        $auth = \array_values(\array_filter((array) ($pool['auth'] ?? []), static fn ($part): bool => (string) $part !== ''));
+        $auth = \array_values(
+            \array_filter((array) ($pool['auth'] ?? []), static fn ($part): bool => (string) $part !== ''));
         $password = \rawurlencode((string) \end($auth));
         $user = \count($auth) > 1 ? \rawurlencode((string) $auth[0]) : '';
         $credentials = $auth === [] ? '' : "$user:$password@";

@@ -20,7 +20,8 @@ final class Template
     public function parameters(): array
     {
         \preg_match_all(self::PLACEHOLDER, $this->text, $matches);
-        return \array_values(\array_unique(\array_map(static fn (string $path): string => \explode('.', $path)[0], $matches[1])));
+        return \array_values(
+            \array_unique(\array_map(static fn (string $path): string => \explode('.', $path)[0], $matches[1])));
     }
 
     /** @param list<string> $parameters of the method */
@@ -82,7 +83,8 @@ final class Template
         }
         $readable = \is_scalar($value) || $value instanceof \Stringable;
         if (!$readable || (string) $value === '') {
-            throw $this->wrong("#{{$path}} is " . ($value === '' ? "''" : \get_debug_type($value)) . ', not a text or number');
+            throw $this->wrong("#{{$path}} is " . ($value === '' ? "''" : \get_debug_type($value))
+                . ', not a text or number');
         }
         return (string) $value;
     }

@@ -21,13 +21,15 @@ final class CompatibilityTest extends NodesTestCase
         foreach (self::cluster()->nodes as $i => $node) {
             $pools["r$i"] = ['host' => '127.0.0.1', 'port' => $node->port];
         }
-        $this->locks = new Locks(['default' => ['nodes' => \array_keys($pools), 'client_name' => $this->uniqueName()]], $pools);
+        $this->locks = new Locks(
+            ['default' => ['nodes' => \array_keys($pools), 'client_name' => $this->uniqueName()]], $pools);
     }
 
     public function testLockAndUnlock(): void
     {
         $redlock = new RedLock($this->locks);
-        $lock = $redlock->setRedisPoolName(['r0', 'r1', 'r2', 'r3', 'r4'])->setRetryCount(1)->setRetryDelay(100)->setClockDriftFactor(0.01)->lock('old', 60000);
+        $lock = $redlock->setRedisPoolName(['r0', 'r1', 'r2', 'r3', 'r4'])->setRetryCount(1)->setRetryDelay(
+            100)->setClockDriftFactor(0.01)->lock('old', 60000);
         $this->assertSame(['validity', 'resource', 'token'], \array_keys($lock));
         $this->assertSame('old', $lock['resource']);
         $this->assertGreaterThan(20000, $lock['validity']);

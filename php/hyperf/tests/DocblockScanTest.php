@@ -33,7 +33,8 @@ final class DocblockScanTest extends TestCase
 
     public function testItFindsTheMethodAndWritesTheAttribute(): void
     {
-        $this->assertSame([['App\Service\Orders::pay', "resource: 'orders', poolName: ['default', 'b']"]], DocblockScan::find(self::OLD));
+        $this->assertSame([['App\Service\Orders::pay', "resource: 'orders', poolName: ['default', 'b']"]],
+            DocblockScan::find(self::OLD));
         $this->assertSame([], DocblockScan::find('<?php class A { public function b() {} }'));
     }
 

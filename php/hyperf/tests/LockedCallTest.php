@@ -19,12 +19,15 @@ final class LockedCallTest extends NodesTestCase
     protected function setUp(): void
     {
         parent::setUp();
-        $this->locks = new Locks(['default' => ['nodes' => \explode(',', self::cluster()->urls()), 'client_name' => $this->uniqueName()]], []);
+        $this->locks = new Locks(
+            ['default' => ['nodes' => \explode(',', self::cluster()->urls()), 'client_name' => $this->uniqueName()]],
+                []);
     }
 
     private function call(array $specs, \Closure $body, array $arguments = ['id' => 7], ?object $instance = null): mixed
     {
-        return (new LockedCall($this->locks, 'Orders::pay', $arguments, \array_values($arguments), $instance, $body))->run($specs);
+        return (new LockedCall($this->locks, 'Orders::pay', $arguments, \array_values($arguments), $instance,
+            $body))->run($specs);
     }
 
     private function held(): array
@@ -90,8 +93,10 @@ final class LockedCallTest extends NodesTestCase
     {
         $client = $this->locks->client();
         $options = (new LockSpec('x', ['ttl_ms' => 60000, 'wait_ms' => null]))->optionsFor($client);
-        $this->assertSame(['ttl_ms' => 30000, 'renew' => true, 'max_hold_ms' => 60000, 'max_extensions' => -1], $options);
-        $this->assertSame('x', $this->call([new LockSpec('x', ['ttl_ms' => 60000])], fn (): string => $this->held()[0]));
+        $this->assertSame(['ttl_ms' => 30000, 'renew' => true, 'max_hold_ms' => 60000, 'max_extensions' => -1],
+            $options);
+        $this->assertSame('x',
+            $this->call([new LockSpec('x', ['ttl_ms' => 60000])], fn (): string => $this->held()[0]));
     }
 
     public function testAnUnknownClusterIsNamed(): void

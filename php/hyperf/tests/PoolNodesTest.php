@@ -31,10 +31,14 @@ final class PoolNodesTest extends TestCase
 
     public function testUrlsAndPoolsMixAndThePrefixIsRead(): void
     {
-        $pools = ['a' => ['host' => 'r1', 'options' => ['prefix' => 'app:']], 'b' => ['host' => 'r2', 'options' => [2 => 'app:']]];
+        $pools = ['a' => ['host' => 'r1', 'options' => ['prefix' => 'app:']],
+            'b' => ['host' => 'r2', 'options' => [2 => 'app:']]];
         $config = PoolNodes::resolve(['nodes' => ['a', 'redis://r3', 'b'], 'ttl_ms' => 5], $pools);
-        $this->assertSame(['nodes' => ['redis://r1:6379/0', 'redis://r3', 'redis://r2:6379/0'], 'ttl_ms' => 5, 'key_prefix' => 'app:'], $config);
-        $this->assertSame('mine:', PoolNodes::resolve(['nodes' => ['a'], 'key_prefix' => 'mine:'], $pools)['key_prefix']);
+        $this->assertSame(
+            ['nodes' => ['redis://r1:6379/0', 'redis://r3', 'redis://r2:6379/0'], 'ttl_ms' => 5,
+                'key_prefix' => 'app:'], $config);
+        $this->assertSame('mine:',
+            PoolNodes::resolve(['nodes' => ['a'], 'key_prefix' => 'mine:'], $pools)['key_prefix']);
     }
 
     /** @dataProvider refused */

@@ -25,10 +25,13 @@ final class ServerTest extends NodesTestCase
         $listener = \stream_socket_server('tcp://127.0.0.1:0');
         $this->port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
         \fclose($listener);
-        $environment = ['REDLOCK_NODES' => self::cluster()->urls(), 'PORT' => (string) $this->port, 'WORKERS' => '2'] + \getenv();
-        $command = [\PHP_BINARY, ...\preg_split('/\s+/', \getenv('REDLOCK_HYPERF_PHP') ?: '-d memory_limit=1G'), 'bin/hyperf.php', 'start'];
+        $environment = ['REDLOCK_NODES' => self::cluster()->urls(), 'PORT' => (string) $this->port, 'WORKERS' => '2']
+            + \getenv();
+        $command = [\PHP_BINARY, ...\preg_split('/\s+/', \getenv('REDLOCK_HYPERF_PHP') ?: '-d memory_limit=1G'),
+            'bin/hyperf.php', 'start'];
         $null = ['file', '/dev/null', 'w'];
-        $this->server = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes, $this->app, $environment);
+        $this->server = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes, $this->app,
+            $environment);
         Wait::until(fn (): bool => $this->answers(['/numbers']) === ['200' => 1], 'the server to answer', 60);
     }
 
@@ -75,7 +78,8 @@ final class ServerTest extends NodesTestCase
     public function test200RequestsOnOneKeyAndOnMany(): void
     {
         $this->assertSame(['200' => 200], $this->answers(\array_fill(0, 200, '/pay?id=one&ms=2')));
-        $this->assertSame(['200' => 200], $this->answers(\array_map(static fn (int $i): string => "/pay?id=$i&ms=2", \range(1, 200))));
+        $this->assertSame(['200' => 200],
+            $this->answers(\array_map(static fn (int $i): string => "/pay?id=$i&ms=2", \range(1, 200))));
         $numbers = \json_decode(\file_get_contents("http://127.0.0.1:$this->port/numbers"), true);
         $this->assertSame(1, $numbers['most at once']);
         $this->assertNothingIsLeft();
@@ -101,7 +105,8 @@ final class ServerTest extends NodesTestCase
 
     public function testTermInMidRequestLeavesNothingForLong(): void
     {
-        $this->answers(\array_map(static fn (int $i): string => "/pay?id=term$i&ms=500", \range(1, 10)), function (): void {
+        $this->answers(\array_map(static fn (int $i): string => "/pay?id=term$i&ms=500", \range(1, 10)),
+            function (): void {
             Wait::until(static fn (): bool => \count(self::cluster()->keys()) === 10, 'the locks');
             \posix_kill($this->masterPid(), \SIGTERM);
         });

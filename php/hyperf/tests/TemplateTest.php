@@ -51,7 +51,8 @@ final class TemplateTest extends TestCase
     public function testAnythingThatWouldShareAKeyIsAnError(string $template, array $arguments, string $words): void
     {
         $this->expectException(InvalidOptionException::class);
-        $this->expectExceptionMessageMatches('/^Orders::pay, resource \'' . \preg_quote($template, '/') . '\'.*' . \preg_quote($words, '/') . '/');
+        $this->expectExceptionMessageMatches('/^Orders::pay, resource \'' . \preg_quote($template, '/') . '\'.*'
+            . \preg_quote($words, '/') . '/');
         (new Template($template, 'Orders::pay'))->render($arguments);
     }
 

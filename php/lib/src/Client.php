@@ -68,7 +68,8 @@ final class Client
     /** @param array<string, mixed> $options by the names of the table */
     public function lockFromArray(string $resource, array $options): Lock
     {
-        return new Lock($this, new Native\Lock($this->native, $resource, $options), $resource, isset($options['renew']));
+        return new Lock($this, new Native\Lock($this->native, $resource, $options), $resource,
+            isset($options['renew']));
     }
 
     /**
@@ -99,7 +100,8 @@ final class Client
     /** @return array<string, mixed> options, nodes, what each may vote on, counters */
     public function describe(): array
     {
-        return \json_decode($this->native->describe(), true, flags: \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+        return \json_decode($this->native->describe(), true,
+            flags: \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
     /** The value of an option by the name of the table, as text. */
@@ -115,8 +117,8 @@ final class Client
     }
 
     /**
-     * Leaves cleanly: releases what is held and waits for the nodes, up to $limitMs (null: exitDrainMs). False if a node
-     * did not answer. The next connect() makes a new client.
+     * Leaves cleanly: releases what is held and waits for the nodes, up to $limitMs (null: exitDrainMs). False if a
+     * node did not answer. The next connect() makes a new client.
      */
     public function drain(?int $limitMs = null): bool
     {
@@ -144,7 +146,8 @@ final class Client
     public function warnUnlessReleased(int $status, Native\Lock $lock): void
     {
         if ($status !== \REDLOCK_OK) {
-            $this->events->warn('redlock: {message}', ['message' => $lock->message(), 'status' => \redlock_status_name($status)]);
+            $this->events->warn('redlock: {message}',
+                ['message' => $lock->message(), 'status' => \redlock_status_name($status)]);
         }
     }
 
@@ -163,7 +166,8 @@ final class Client
     {
         if (\is_array($nodes)) {
             foreach ($nodes as $node) {
-                \is_string($node) || throw new \TypeError('nodes must be a list of strings, ' . \get_debug_type($node) . ' given');
+                \is_string($node)
+                    || throw new \TypeError('nodes must be a list of strings, ' . \get_debug_type($node) . ' given');
             }
             return \implode(',', $nodes);
         }

@@ -22,10 +22,12 @@ final class EventLog
             return;
         }
         while (($line = $this->native->event()) !== null) {
-            $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE) ?? ['event' => 'unreadable', 'line' => $line];
+            $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)
+                ?? ['event' => 'unreadable', 'line' => $line];
             $level = \in_array($event['event'], self::INFORMATION, true) ? 'info' : 'warning';
-            $names = \array_keys(\array_intersect_key($event, ['event' => 0, 'resource' => 0, 'node' => 0, 'detail' => 0]));
-            $this->logger->log($level, 'redlock: ' . \implode(' ', \array_map(static fn (string $name): string => "{{$name}}", $names)), $event);
+            $names = \array_intersect(['event', 'resource', 'node', 'detail'], \array_keys($event));
+            $words = \array_map(static fn (string $name): string => "{{$name}}", $names);
+            $this->logger->log($level, 'redlock: ' . \implode(' ', $words), $event);
         }
     }
 

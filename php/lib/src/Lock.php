@@ -197,7 +197,8 @@ final class Lock
             return -2;
         }
         if ($waitMs < -1) {
-            throw new \ValueError("$method(): Argument #1 (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+            throw new \ValueError(
+                "$method(): Argument #1 (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
         }
         return $waitMs;
     }

@@ -50,7 +50,8 @@ final class Options
     private static function unknown(string $name): InvalidOptionException
     {
         $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
-        $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known), \array_keys(self::names()));
+        $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known),
+            \array_keys(self::names()));
         $nearest = \array_keys(self::names())[\array_search(\min($distances), $distances, true)];
         $hint = \min($distances) <= 4 ? "; did you mean $nearest?" : '';
         return new InvalidOptionException("there is no option \"$name\"$hint");

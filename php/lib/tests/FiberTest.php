@@ -30,7 +30,8 @@ final class FiberTest extends NodesTestCase
         $client = $this->fiberClient();
         $tasks = [];
         for ($i = 0; $i < 64; $i++) {
-            $tasks[] = static fn () => $client->lock("resource:$i")->run(static fn (Lock $lock): bool => $lock->isHeld());
+            $tasks[] = static fn () => $client->lock("resource:$i")->run(
+                static fn (Lock $lock): bool => $lock->isHeld());
         }
         $this->assertSame(\array_fill(0, 64, true), $this->loop->run($tasks));
         $this->assertSame(5, self::cluster()->connections($this->uniqueName()));
@@ -156,7 +157,9 @@ final class FiberTest extends NodesTestCase
     {
         $client = $this->fiberClient();
         $cycles = function (int $count) use ($client): void {
-            $this->loop->run(\array_map(static fn (int $number): \Closure => static function () use ($client, $number, $count): void {
+            $this->loop->run(
+                \array_map(static fn (int $number): \Closure => static function () use ($client, $number,
+                    $count): void {
                 for ($i = 0; $i < $count; $i++) {
                     $client->lock("cycle:$number", ttlMs: 20000)->run(static fn () => null);
                 }

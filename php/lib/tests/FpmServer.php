@@ -30,7 +30,8 @@ final class FpmServer
         $options = $extension === false ? [] : ['-d', "extension=$extension"];
         $command = [$binary, '-R', '-F', '-y', "$this->folder/fpm.conf", ...$options];
         $null = ['file', '/dev/null', 'r'];
-        $this->process = \proc_open($command, [$null, ['file', "$this->folder/out", 'w'], ['file', "$this->folder/out", 'a']], $pipes);
+        $this->process = \proc_open($command,
+            [$null, ['file', "$this->folder/out", 'w'], ['file', "$this->folder/out", 'a']], $pipes);
         Wait::until(fn (): bool => \file_exists("$this->folder/socket"), 'php-fpm to listen');
     }
 
@@ -42,13 +43,17 @@ final class FpmServer
         $socket = \stream_socket_client("unix://$this->folder/socket");
         \stream_set_timeout($socket, 20);
         $parameters = '';
-        foreach (['SCRIPT_FILENAME' => $script, 'REQUEST_METHOD' => 'GET', 'GATEWAY_INTERFACE' => 'CGI/1.1'] as $name => $value) {
+        foreach (['SCRIPT_FILENAME' => $script, 'REQUEST_METHOD' => 'GET',
+            'GATEWAY_INTERFACE' => 'CGI/1.1'] as $name => $value) {
             $parameters .= \chr(\strlen($name)) . \pack('N', \strlen($value) | 0x80000000) . $name . $value;
         }
-        \fwrite($socket, self::record(1, "\0\1\0\0\0\0\0\0") . self::record(4, $parameters) . self::record(4, '') . self::record(5, ''));
+        \fwrite($socket,
+            self::record(1, "\0\1\0\0\0\0\0\0") . self::record(4, $parameters) . self::record(4, '')
+                . self::record(5, ''));
         $output = '';
         while (\strlen($header = (string) \stream_get_contents($socket, 8)) === 8) {
-            ['type' => $type, 'length' => $length, 'padding' => $padding] = \unpack('Cversion/Ctype/nid/nlength/Cpadding', $header);
+            ['type' => $type, 'length' => $length,
+                'padding' => $padding] = \unpack('Cversion/Ctype/nid/nlength/Cpadding', $header);
             $content = \stream_get_contents($socket, $length + $padding);
             if ($type === 6) {
                 $output .= \substr($content, 0, $length);

@@ -10,7 +10,9 @@ final class FpmTest extends NodesTestCase
 
     private function serve(int $workers, int $maxRequests = 0): FpmServer
     {
-        $binary = \trim((string) \shell_exec('command -v php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION . ' || command -v php-fpm'));
+        $binary = \trim(
+            (string) \shell_exec('command -v php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION
+                . ' || command -v php-fpm'));
         if ($binary === '') {
             $this->markTestSkipped('php-fpm is not installed');
         }
@@ -24,7 +26,8 @@ final class FpmTest extends NodesTestCase
 
     private function connect(): string
     {
-        return '$client = Redlock\Client::connect(' . \var_export(self::cluster()->urls(), true) . ', clientName: ' . \var_export($this->uniqueName(), true) . ');';
+        return '$client = Redlock\Client::connect(' . \var_export(self::cluster()->urls(), true) . ', clientName: '
+            . \var_export($this->uniqueName(), true) . ');';
     }
 
     public function testWorkersKeepTheirConnections(): void
@@ -32,7 +35,8 @@ final class FpmTest extends NodesTestCase
         $server = $this->serve(4);
         $pids = [];
         for ($i = 0; $i < 40; $i++) {
-            $pids[] = $server->request($this->connect() . "\$client->lock('fpm:$i')->run(fn () => null); echo getmypid();");
+            $pids[] = $server->request($this->connect()
+                . "\$client->lock('fpm:$i')->run(fn () => null); echo getmypid();");
         }
         $workers = \count(\array_unique($pids));
         $this->assertGreaterThan(0, $workers);
@@ -44,16 +48,20 @@ final class FpmTest extends NodesTestCase
     public function testWhatARequestHoldsEndsWithIt(): void
     {
         $server = $this->serve(1);
-        $this->assertSame('held', $server->request($this->connect() . '$lock = $client->lock("request"); $lock->acquire(); echo "held";'));
+        $this->assertSame('held',
+            $server->request($this->connect() . '$lock = $client->lock("request"); $lock->acquire(); echo "held";'));
         $this->assertNothingIsLeft();
-        $this->assertStringStartsWith('held', $server->request($this->connect() . '$GLOBALS["l"] = $client->lock("request"); $GLOBALS["l"]->acquire(0); echo "held"; nothing();'));
+        $this->assertStringStartsWith('held',
+            $server->request($this->connect()
+                . '$GLOBALS["l"] = $client->lock("request"); $GLOBALS["l"]->acquire(0); echo "held"; nothing();'));
         $this->assertNothingIsLeft();
     }
 
     public function testTheLockOfAKilledWorkerLapses(): void
     {
         $server = $this->serve(2);
-        $killed = $this->connect() . '$lock = $client->lock("killed", ttlMs: 1000); $lock->acquire(); posix_kill(getmypid(), 9);';
+        $killed = $this->connect()
+            . '$lock = $client->lock("killed", ttlMs: 1000); $lock->acquire(); posix_kill(getmypid(), 9);';
         $this->assertNull($server->request($killed));
         $this->assertSame(['killed'], \array_keys(self::cluster()->keys()));
         $waited = $this->connect() . '$client->lock("killed")->acquire(8000); echo "mine";';
@@ -68,22 +76,27 @@ final class FpmTest extends NodesTestCase
             $pids[] = $server->request($this->connect() . '$client->lock("max")->run(fn () => null); echo getmypid();');
         }
         $this->assertGreaterThan(4, \count(\array_unique($pids)));
-        Wait::until(fn (): bool => self::cluster()->connections($this->uniqueName()) <= 10, 'connections of ended workers to close');
+        Wait::until(fn (): bool => self::cluster()->connections($this->uniqueName()) <= 10,
+            'connections of ended workers to close');
         $this->assertNothingIsLeft();
     }
 
     public function testWithoutNodesTheErrorSaysWhatFpmDoes(): void
     {
         $server = $this->serve(1);
-        $output = $server->request('try { Redlock\Client::connect(); } catch (ValueError $e) { echo $e->getMessage(); }');
+        $output = $server->request(
+            'try { Redlock\Client::connect(); } catch (ValueError $e) { echo $e->getMessage(); }');
         $this->assertStringContainsString('clear_env', $output);
     }
 
     public function testFibersAreRefusedWithWords(): void
     {
         $server = $this->serve(1);
-        $output = $server->request('$loop = new Redlock\Loop\StreamSelectLoop(); $client = Redlock\Client::connect("redis://127.0.0.1:1", loop: $loop);'
-            . 'try { $loop->run([fn () => $client->lock("x")->acquire(0)]); } catch (RuntimeException $e) { echo $e->getMessage(); }');
+        $output = $server->request(
+            '$loop = new Redlock\Loop\StreamSelectLoop();'
+            . '$client = Redlock\Client::connect("redis://127.0.0.1:1", loop: $loop);'
+            . 'try { $loop->run([fn () => $client->lock("x")->acquire(0)]); }'
+            . 'catch (RuntimeException $e) { echo $e->getMessage(); }');
         $this->assertStringContainsString('command line', $output);
     }
 }

@@ -30,7 +30,8 @@ final class Node
 
     public function start(): void
     {
-        $command = ['redis-server', '--port', (string) $this->port, '--bind', '127.0.0.1', '--save', '', '--daemonize', 'no',
+        $command = ['redis-server', '--port', (string) $this->port, '--bind', '127.0.0.1', '--save', '',
+            '--daemonize', 'no',
             '--loglevel', 'warning', '--enable-debug-command', 'local'];
         $null = ['file', '/dev/null', 'w'];
         $this->process = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes);

@@ -25,7 +25,9 @@ abstract class NodesTestCase extends TestCase
     /** A client of its own for each test, so that one test's node state does not meet the next. */
     protected function client(mixed ...$options): Client
     {
-        return Client::connect(self::cluster()->urls(), ...($options + ['clientName' => $this->uniqueName()]));
+        /* a TTL longer than any test waits: what is gone was deleted */
+        $options += ['clientName' => $this->uniqueName(), 'ttlMs' => 30000];
+        return Client::connect(self::cluster()->urls(), ...$options);
     }
 
     protected function uniqueName(): string

@@ -25,15 +25,27 @@ final class OptionsTest extends TestCase
         $this->fail('nothing was refused');
     }
 
+    private function assertInvalid(string $pattern, \Closure $call): void
+    {
+        $this->assertRefused(InvalidOptionException::class, $pattern, $call);
+    }
+
+    private function connect(mixed ...$options): Client
+    {
+        return Client::connect(self::NODE, ...$options);
+    }
+
     public function testNamedOptionsAreCamelCase(): void
     {
         $client = Client::connect(self::NODE, ttlMs: 2000, retryJitter: 0.5, renew: true, keyPrefix: 'p:');
-        $this->assertSame(['2000', '0.5', 'true', 'p:'], \array_map($client->option(...), ['ttl_ms', 'retry_jitter', 'renew', 'key_prefix']));
+        $this->assertSame(['2000', '0.5', 'true', 'p:'],
+            \array_map($client->option(...), ['ttl_ms', 'retry_jitter', 'renew', 'key_prefix']));
     }
 
     public function testArraysHaveTheNamesOfTheTable(): void
     {
-        $client = Client::fromArray(['nodes' => [self::NODE, 'redis://127.0.0.1:2'], 'ttl_ms' => '2500', 'drift_factor' => 0.02]);
+        $client = Client::fromArray(
+            ['nodes' => [self::NODE, 'redis://127.0.0.1:2'], 'ttl_ms' => '2500', 'drift_factor' => 0.02]);
         $this->assertSame('2500', $client->option('ttl_ms'));
         $this->assertCount(2, $client->describe()['nodes']);
     }
@@ -47,33 +59,39 @@ final class OptionsTest extends TestCase
             $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
             $default = \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT);
             $value = Client::connect(self::NODE, ...[$camel => $default])->option($name);
-            $this->assertTrue(\is_numeric($default) ? (float) $value === (float) $default : $value === $default, "$name: $value, not $default");
+            $this->assertTrue(\is_numeric($default) ? (float) $value === (float) $default : $value === $default,
+                "$name: $value, not $default");
         }
     }
 
     public function testUnknownOptionsNameTheNearest(): void
     {
-        $this->assertRefused(InvalidOptionException::class, '/"retryDelay"; did you mean retryDelayMs\?/', static fn () => Client::connect(self::NODE, retryDelay: 1));
-        $this->assertRefused(InvalidOptionException::class, '/"ttl_ms"; did you mean ttlMs\?/', static fn () => Client::connect(self::NODE, ttl_ms: 1));
-        $this->assertRefused(InvalidOptionException::class, '/ttl_m.*ttl_ms/', static fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_m' => 1]));
-        $this->assertRefused(\ArgumentCountError::class, '/named arguments/', static fn () => Client::connect(self::NODE, null, null, 5));
+        $this->assertInvalid('/"retryDelay"; did you mean retryDelayMs\?/', fn () => $this->connect(retryDelay: 1));
+        $this->assertInvalid('/"ttl_ms"; did you mean ttlMs\?/', fn () => $this->connect(ttl_ms: 1));
+        $this->assertInvalid('/ttl_m.*ttl_ms/', fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_m' => 1]));
+        $this->assertRefused(\ArgumentCountError::class, '/named arguments/',
+            fn () => Client::connect(self::NODE, null, null, 5));
     }
 
     public function testValuesAreRefusedWithNameValueAndRange(): void
     {
-        $this->assertRefused(InvalidOptionException::class, '/ttl_ms.*"0".*20 to/', static fn () => Client::connect(self::NODE, ttlMs: 0));
-        $this->assertRefused(InvalidOptionException::class, '/ttl_ms.*"ten"/', static fn () => Client::connect(self::NODE, ttlMs: 'ten'));
-        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, array given/', static fn () => Client::connect(self::NODE, ttlMs: []));
-        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, bool given/', static fn () => Client::connect(self::NODE, ttlMs: true));
-        $this->assertRefused(\TypeError::class, '/option renew must be of type bool, int given/', static fn () => Client::connect(self::NODE, renew: 1));
-        $this->assertRefused(\ValueError::class, '/null bytes/', static fn () => Client::connect(self::NODE, keyPrefix: "a\0b"));
-        $this->assertRefused(\TypeError::class, '/nodes must be a list of strings, int given/', static fn () => Client::connect([1]));
+        $this->assertInvalid('/ttl_ms.*"0".*20 to/', fn () => $this->connect(ttlMs: 0));
+        $this->assertInvalid('/ttl_ms.*"ten"/', fn () => $this->connect(ttlMs: 'ten'));
+        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, array given/',
+            fn () => $this->connect(ttlMs: []));
+        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, bool given/',
+            fn () => $this->connect(ttlMs: true));
+        $this->assertRefused(\TypeError::class, '/option renew must be of type bool, int given/',
+            fn () => $this->connect(renew: 1));
+        $this->assertRefused(\ValueError::class, '/null bytes/', fn () => $this->connect(keyPrefix: "a\0b"));
+        $this->assertRefused(\TypeError::class, '/nodes must be a list of strings, int given/',
+            fn () => Client::connect([1]));
     }
 
     public function testNodesAreChecked(): void
     {
-        $this->assertRefused(InvalidOptionException::class, '/./', static fn () => Client::connect('http://127.0.0.1'));
-        $this->assertRefused(InvalidOptionException::class, '/./', static fn () => Client::connect(self::NODE . ',' . self::NODE));
+        $this->assertInvalid('/./', fn () => Client::connect('http://127.0.0.1'));
+        $this->assertInvalid('/./', fn () => Client::connect(self::NODE . ',' . self::NODE));
     }
 
     public function testWithoutNodesTheErrorNamesAllThreePlaces(): void
@@ -81,7 +99,7 @@ final class OptionsTest extends TestCase
         $kept = \getenv('REDLOCK_NODES');
         \putenv('REDLOCK_NODES');
         try {
-            $this->assertRefused(InvalidOptionException::class, '/\$nodes.*redlock\.nodes.*REDLOCK_NODES/', static fn () => Client::connect());
+            $this->assertInvalid('/\$nodes.*redlock\.nodes.*REDLOCK_NODES/', fn () => Client::connect());
             \putenv('REDLOCK_NODES=redis://127.0.0.1:7');
             $this->assertStringContainsString(':7', \json_encode(Client::connect()->describe()));
             \ini_set('redlock.nodes', 'redis://127.0.0.1:8');
@@ -96,10 +114,10 @@ final class OptionsTest extends TestCase
     {
         $client = Client::connect(self::NODE);
         $lock = $client->lock('x');
-        $this->assertRefused(\ValueError::class, '/\$waitMs.*-5 given/', static fn () => $lock->acquire(-5));
-        $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', static fn () => $lock->extend(0));
-        $this->assertRefused(InvalidOptionException::class, '/resource/', static fn () => $client->lock(''));
-        $this->assertRefused(InvalidOptionException::class, '/key_prefix is an option of the client/', static fn () => $client->lock('x', keyPrefix: 'y'));
+        $this->assertRefused(\ValueError::class, '/\$waitMs.*-5 given/', fn () => $lock->acquire(-5));
+        $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', fn () => $lock->extend(0));
+        $this->assertInvalid('/resource/', fn () => $client->lock(''));
+        $this->assertInvalid('/key_prefix is an option of the client/', fn () => $client->lock('x', keyPrefix: 'y'));
     }
 
     public function testPasswordsAreShownNowhere(): void

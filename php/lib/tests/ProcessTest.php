@@ -72,7 +72,8 @@ final class ProcessTest extends NodesTestCase
     /** @dataProvider endings */
     public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending): void
     {
-        $script = '$c = Redlock\Client::connect($argv[1]); $l = $c->lock("exit"); $l->acquire(); echo $l->token(); ' . $ending;
+        $script = '$c = Redlock\Client::connect($argv[1]); $l = $c->lock("exit"); $l->acquire(); echo $l->token(); '
+            . $ending;
         $output = $this->php($script, self::cluster()->urls());
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}/', $output);
         $this->assertNothingIsLeft();
@@ -92,8 +93,14 @@ final class ProcessTest extends NodesTestCase
 
     public function testOpcacheWithJit(): void
     {
-        $script = '$c = Redlock\Client::connect($argv[1]); for ($i = 0; $i < 300; $i++) { $c->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); } echo "fine";';
-        $jit = ['-d', 'opcache.enable_cli=1', '-d', 'opcache.jit=tracing', '-d', 'opcache.jit_buffer_size=32M', '-d', 'opcache.jit_hot_func=2', '-d', 'opcache.jit_hot_loop=2'];
+        $script = '$c = Redlock\Client::connect($argv[1]);'
+            . 'for ($i = 0; $i < 300; $i++) { $c->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); }'
+            . 'echo "fine";';
+        $jit = [];
+        $settings = ['enable_cli=1', 'jit=tracing', 'jit_buffer_size=32M', 'jit_hot_func=2', 'jit_hot_loop=2'];
+        foreach ($settings as $setting) {
+            \array_push($jit, '-d', "opcache.$setting");
+        }
         $this->assertSame('fine', $this->php($script, self::cluster()->urls(), $jit));
     }
 
@@ -101,7 +108,8 @@ final class ProcessTest extends NodesTestCase
     private function php(string $script, string $argument, array $options = []): string
     {
         $bootstrap = \var_export(__DIR__ . '/bootstrap.php', true);
-        $command = [\PHP_BINARY, '-d', 'display_errors=stderr', ...$this->extensionOption(), ...$options, '-r', "require $bootstrap; $script", $argument];
+        $command = [\PHP_BINARY, '-d', 'display_errors=stderr', ...$this->extensionOption(), ...$options, '-r',
+            "require $bootstrap; $script", $argument];
         $process = \proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']], $pipes);
         $output = \stream_get_contents($pipes[1]);
         do {

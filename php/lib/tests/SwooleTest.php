@@ -97,7 +97,8 @@ final class SwooleTest extends NodesTestCase
             Coroutine::sleep(0.02);
             Coroutine::cancel($cid, $throw);
         });
-        $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class, $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
+        $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class,
+            $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
         $holder->release();
         $this->assertNothingIsLeft();
     }

@@ -5,7 +5,8 @@ declare(strict_types=1);
 /* Packages of the distribution stand in /usr/share/php; everything else is here. */
 \spl_autoload_register(static function (string $class): void {
     $php = \dirname(__DIR__, 2);
-    $folders = ['Redlock\\Hyperf\\Tests\\' => "$php/hyperf/tests", 'Redlock\\Hyperf\\' => "$php/hyperf/src", 'RedlockHyperf\\' => "$php/hyperf/compat",
+    $folders = ['Redlock\\Hyperf\\Tests\\' => "$php/hyperf/tests", 'Redlock\\Hyperf\\' => "$php/hyperf/src",
+        'RedlockHyperf\\' => "$php/hyperf/compat",
         'Redlock\\Tests\\' => __DIR__, 'Redlock\\' => "$php/lib/src"];
     foreach ($folders as $prefix => $folder) {
         if (\str_starts_with($class, $prefix)) {

@@ -24,12 +24,14 @@ final class StatusCommand extends Command
     {
         parent::configure();
         $this->addArgument('resource', InputArgument::REQUIRED, 'the resource, as the attribute makes it');
-        $this->addOption('cluster', null, InputOption::VALUE_REQUIRED, 'a cluster of config/autoload/redlock.php', 'default');
+        $this->addOption('cluster', null, InputOption::VALUE_REQUIRED, 'a cluster of config/autoload/redlock.php',
+            'default');
     }
 
     public function handle(): int
     {
-        $status = $this->locks->client($this->input->getOption('cluster'))->status($this->input->getArgument('resource'));
+        $client = $this->locks->client($this->input->getOption('cluster'));
+        $status = $client->status($this->input->getArgument('resource'));
         $rows = [];
         foreach ($status->nodes as $node => $answer) {
             $rows[] = [$node, $answer['words'], \substr($answer['token'], 0, 8), $answer['ttl_ms']];

@@ -30,7 +30,8 @@ final class BootListener implements ListenerInterface
         foreach (Attributes::methods() as [$class, $method]) {
             foreach (Attributes::of($class, $method) as $spec) {
                 $name = "$class::{$method->getName()}";
-                $parameters = \array_map(static fn (\ReflectionParameter $p): string => $p->getName(), $method->getParameters());
+                $parameters = \array_map(static fn (\ReflectionParameter $p): string => $p->getName(),
+                    $method->getParameters());
                 (new Template($spec->resource, $name))->check($parameters);
                 $this->checkOnBusy($spec->onBusy, $class, $name);
             }
@@ -39,7 +40,8 @@ final class BootListener implements ListenerInterface
 
     private function checkOnBusy(?string $onBusy, string $class, string $name): void
     {
-        if ($onBusy !== null && (!\method_exists($class, $onBusy) || !(new \ReflectionMethod($class, $onBusy))->isPublic())) {
+        if ($onBusy !== null
+            && (!\method_exists($class, $onBusy) || !(new \ReflectionMethod($class, $onBusy))->isPublic())) {
             throw new InvalidOptionException("$name: onBusy is '$onBusy', which is no public method of $class");
         }
     }

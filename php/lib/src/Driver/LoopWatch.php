@@ -18,7 +18,8 @@ final class LoopWatch
     public function __construct(private readonly Native\Client $client, private readonly Loop $loop)
     {
         if (!\in_array(\PHP_SAPI, ['cli', 'phpdbg'], true)) {
-            throw new \RuntimeException('locks in Fibers need php://fd, which PHP has only on the command line, not under '
+            throw new \RuntimeException(
+                'locks in Fibers need php://fd, which PHP has only on the command line, not under '
                 . \PHP_SAPI . ': connect without a loop there');
         }
         $stream = @\fopen('php://fd/' . $client->fd(), 'r');

@@ -15,7 +15,8 @@ final class FiberSuspension implements Suspension
     /** @param \SplQueue<self> $ready */
     public function __construct(private readonly \SplQueue $ready)
     {
-        $this->fiber = \WeakReference::create(\Fiber::getCurrent() ?? throw new \LogicException('only a Fiber can be suspended'));
+        $this->fiber = \WeakReference::create(\Fiber::getCurrent()
+            ?? throw new \LogicException('only a Fiber can be suspended'));
     }
 
     public function suspend(): void

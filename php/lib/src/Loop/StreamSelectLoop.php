@@ -130,7 +130,8 @@ final class StreamSelectLoop implements Loop
         $write = $except = null;
         \error_clear_last();
         if (@\stream_select($read, $write, $except, 0, 0) === false && \error_get_last() !== null) {
-            throw new \RuntimeException('stream_select can not wait for this descriptor (it knows those below 1024): use another '
+            throw new \RuntimeException(
+                'stream_select can not wait for this descriptor (it knows those below 1024): use another '
                 . 'loop, Redlock\Loop\RevoltLoop for example');
         }
     }

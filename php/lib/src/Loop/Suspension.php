@@ -9,6 +9,6 @@ interface Suspension
     /** Lets the loop run until resume(). */
     public function suspend(): void;
 
-    /** Called from the loop; continues the Fiber, now or in the loop's next turn. Nothing happens if it does not wait. */
+    /** Called from the loop; continues the Fiber, now or in the loop's next turn, if it waits. */
     public function resume(): void;
 }

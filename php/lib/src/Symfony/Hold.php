@@ -8,8 +8,8 @@ use Redlock\Lease;
 use Redlock\Lock;
 
 /**
- * @internal What a Key holds. symfony/lock releases when its own Lock object goes, unless autoRelease is off; a Key that
- * goes without a release leaves its lock at the nodes.
+ * @internal What a Key holds. symfony/lock releases when its own Lock object goes, unless autoRelease is off; a Key
+ * that goes without a release leaves its lock at the nodes.
  */
 final class Hold
 {

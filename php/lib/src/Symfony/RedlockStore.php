@@ -37,7 +37,8 @@ final class RedlockStore implements BlockingStoreInterface
     public function __construct(private readonly Client $client, private readonly float $initialTtl = 300.0)
     {
         if ($initialTtl <= 0) {
-            throw new InvalidTtlException(\sprintf('%s() expects a strictly positive TTL, %s given.', __METHOD__, $initialTtl));
+            throw new InvalidTtlException(
+                \sprintf('%s() expects a strictly positive TTL, %s given.', __METHOD__, $initialTtl));
         }
         $this->holds = new \WeakMap();
     }
@@ -98,7 +99,8 @@ final class RedlockStore implements BlockingStoreInterface
             return;
         }
         try {
-            $hold = new Hold($this->client->lockFromArray((string) $key, Lease::of($this->client, $this->initialTtl)->options()));
+            $hold = new Hold(
+                $this->client->lockFromArray((string) $key, Lease::of($this->client, $this->initialTtl)->options()));
             $take($hold);
         } catch (BusyException $busy) {
             throw new LockConflictedException($busy->getMessage(), 0, $busy);
