@@ -54,8 +54,8 @@ def mended(nodes):
 
 def votes_no(lock, node, word):
     """The acquisition succeeds with the others; this node has answered with an error that is shown."""
-    acquire_until(lock, lambda: lock.vote(node) not in (OK, rl.PENDING))
-    assert word in lock.answer(node) and word in lock.message
+    acquire_until(lock, lambda: lock.vote(node) not in (OK, rl.PENDING) and word in lock.answer(node))
+    assert word in lock.message
 
 
 def test_readonly_after_a_demotion(nodes, client, make_cluster):
@@ -195,8 +195,8 @@ def test_error_to_an_extension_keeps_the_old_lease(make_client, fake_server, err
 def test_error_in_set_up(nodes, make_client, fake_server, command, error):
     fake = fake_server({command: error})
     lock = make_client([fake.url, *nodes.urls[:4]]).lock()
-    acquire_until(lock, lambda: lock.vote(0) not in (OK, rl.PENDING))
-    assert error[1:].split()[0].decode() in lock.answer(0) or error[5:-2].decode() in lock.answer(0)
+    words = error[5:-2].decode() if error.startswith(b"-ERR") else error[1:].split()[0].decode()
+    acquire_until(lock, lambda: lock.vote(0) not in (OK, rl.PENDING) and words in lock.answer(0))
 
 
 def test_server_that_refuses_with_a_word_and_closes(nodes, make_client, fake_server):
