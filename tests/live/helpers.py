@@ -41,17 +41,17 @@ def held_everywhere(lock, nodes):
 
 
 def acquire_until(lock, condition):
-    """Takes the lock again and again until the nodes that answer late have been seen as well."""
-    assert lock.acquire(5000) == rl.OK, lock.message
-
-    def again():
-        if condition():
-            return True
-        assert lock.release() == rl.OK
+    """Takes the lock, and looks for answers that come after the win; again and again until they are as expected."""
+    def taken():
         assert lock.acquire(5000) == rl.OK, lock.message
-        return False
+        try:
+            spin(lock.client, condition, within_s=0.2)
+        except AssertionError:
+            assert lock.release() == rl.OK
+            return False
+        return True
 
-    eventually(again, what="the votes are as expected")
+    eventually(taken, 10, "the votes are as expected")
 
 
 class Call(threading.Thread):
