@@ -371,8 +371,16 @@ static int connections(const redlock_client *c)
 {
   int count = 0;
   for (int i = 0; i < c->node_count; i++)
-    count += rl_node_connected(&c->nodes[i]);
+    count += c->nodes[i].state != RL_NODE_OFF;
   return count;
+}
+
+static int is_owed_a_delete(const redlock_client *c, int node)
+{
+  for (const struct rl_claim *claim = c->claims; claim; claim = claim->next)
+    if (claim->over && (claim->node[node].flags & RL_MAY_HOLD))
+      return 1;
+  return 0;
 }
 
 static void close_nodes(redlock_client *c, int64_t now, int *unanswered)
@@ -392,13 +400,15 @@ static void read_to_the_end(redlock_client *c, int64_t until_ns)
 {
   for (int i = 0; i < c->node_count; i++) {
     struct rl_node *n = &c->nodes[i];
-    if (n->state < RL_NODE_SETUP && n->state != RL_NODE_OFF)
-      rl_node_drop(n, 0, "the client is closed", rl_now(c)); /* it never got a command */
-    else if (rl_node_connected(n))
+    if (n->state == RL_NODE_READY || n->state == RL_NODE_REFUSED)
       rl_node_flush(n, rl_now(c));
+    else if (n->state != RL_NODE_OFF && !is_owed_a_delete(c, i))
+      rl_node_drop(n, 0, "the client is closed", rl_now(c)); /* nobody needs its connection any more */
   }
-  while (connections(c) > 0 && rl_now(c) < until_ns && !c->env.stepped)
+  while (connections(c) > 0 && rl_now(c) < until_ns && !c->env.stepped) {
     rl_client_drive_once(c, until_ns);
+    rl_client_flush(c);
+  }
 }
 
 /* With the mutex held and nobody else driving. */

@@ -412,7 +412,6 @@ void rl_node_flush(struct rl_node *node, int64_t now_ns);
 void rl_node_drop(struct rl_node *node, int at_once, const char *why, int64_t now_ns);
 /* The same for a reason of configuration. */
 void rl_node_refuse(struct rl_node *node, const char *why, int64_t now_ns);
-int rl_node_connected(const struct rl_node *node);
 void rl_node_abandon(struct rl_node *node); /* in a forked child */
 
 /* request.c */

@@ -160,6 +160,8 @@ static void message(redlock_lock *lock, struct rl_text *out)
   if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT || lock->status == REDLOCK_NO_MEMORY ||
       lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST)
     rl_text_format(out, "%s: ", redlock_status_text(lock->status));
+  else if (lock->state == REDLOCK_STATE_LOST)
+    rl_text_format(out, "%s: ", redlock_status_text(REDLOCK_LOST));
   headline(lock, out);
   for (int i = 0; i < c->node_count; i++) {
     rl_text_format(out, "%s%.200s ", i ? ", " : ": ", c->nodes[i].url.name);

@@ -77,11 +77,6 @@ void rl_node_abandon(struct rl_node *n)
   rl_timer_set(&n->client->timers, &n->timer, 0);
 }
 
-int rl_node_connected(const struct rl_node *n)
-{
-  return n->state >= RL_NODE_SETUP;
-}
-
 static void say_why(struct rl_node *n, const char *why)
 {
   struct rl_text text = rl_text_in(n->why, sizeof n->why);
@@ -277,7 +272,7 @@ void rl_node_flush(struct rl_node *n, int64_t now)
     n->link.ops->want_write(&n->link, 0);
   if (n->state == RL_NODE_READY && !n->timer.place)
     rl_timer_set(&n->client->timers, &n->timer, now + STALE_MIN_NS);
-  if (n->client->state == RL_CLIENT_LEAVING)
+  if (n->client->state == RL_CLIENT_LEAVING && n->state != RL_NODE_SETUP)
     n->link.ops->half_close(&n->link);
 }
 

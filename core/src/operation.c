@@ -601,10 +601,13 @@ void rl_operation_node_down(struct rl_node *n, int64_t now)
 
 /* ---- answers ---- */
 
-/* Does what was asked belong to the operation that is in flight? */
-static int counts(const redlock_lock *lock, const struct rl_owed *owed, int kind)
+/* Notes an answer to the lock's last operation; that moves it on if it is in flight still. */
+static void note(redlock_lock *lock, int node, const struct rl_owed *owed, int kind, int answer, int64_t now)
 {
-  return rl_in_flight(lock) && lock->kind == kind && lock->round == owed->round;
+  if (lock->kind != kind || lock->round != owed->round)
+    return;
+  lock->answers[node] = (uint8_t)answer;
+  advance(lock, now);
 }
 
 static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
@@ -617,15 +620,9 @@ static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed,
   }
   if (answer == RL_GRANTED)
     claim->node[node].e_ns = owed->sent_ns + owed->lease_ns;
-  if (counts(lock, owed, REDLOCK_ACQUIRE)) {
-    lock->answers[node] = (uint8_t)answer;
-    advance(lock, now);
-    return;
-  }
-  if (lock->round == owed->round)
-    lock->answers[node] = (uint8_t)answer;
   if (answer == RL_GRANTED && rl_lock_is_held(lock, now))
     rl_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+  note(lock, node, owed, REDLOCK_ACQUIRE, answer, now);
 }
 
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
@@ -640,12 +637,10 @@ static void extend_answer(redlock_lock *lock, int node, const struct rl_owed *ow
     claim->node[node].e_ns = 0;
   if (usable && lock->state == REDLOCK_STATE_HELD)
     rl_lock_recount(lock, now);
-  if (owed->kind == RL_OWED_RENEW) {
+  if (owed->kind == RL_OWED_RENEW)
     rl_renewal_confirmed(lock, now);
-  } else if (counts(lock, owed, REDLOCK_EXTEND)) {
-    lock->answers[node] = (uint8_t)answer;
-    advance(lock, now);
-  }
+  else
+    note(lock, node, owed, REDLOCK_EXTEND, answer, now);
 }
 
 void rl_operation_answer(struct rl_node *n, const struct rl_owed *owed, int answer, int64_t now)
@@ -658,18 +653,11 @@ void rl_operation_answer(struct rl_node *n, const struct rl_owed *owed, int answ
   case RL_OWED_SET: set_answer(lock, n->index, owed, answer, now); break;
   case RL_OWED_EXTEND:
   case RL_OWED_RENEW: extend_answer(lock, n->index, owed, answer, now); break;
-  case RL_OWED_DELETE:
-    if (counts(lock, owed, REDLOCK_RELEASE)) {
-      lock->answers[n->index] = (uint8_t)answer;
-      advance(lock, now);
-    }
-    break;
+  case RL_OWED_DELETE: note(lock, n->index, owed, REDLOCK_RELEASE, answer, now); break;
   case RL_OWED_VALUE:
   case RL_OWED_TTL:
-    if (counts(lock, owed, REDLOCK_INSPECT) && lock->answers[n->index] == RL_ASKED) {
-      lock->answers[n->index] = (uint8_t)answer;
-      advance(lock, now);
-    }
+    if (lock->answers[n->index] == RL_ASKED)
+      note(lock, n->index, owed, REDLOCK_INSPECT, answer, now);
     break;
   default: break;
   }

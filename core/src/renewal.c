@@ -68,7 +68,7 @@ void rl_renewal_confirmed(redlock_lock *lock, int64_t now)
   lock->extensions++;
   lock->client->renewals++;
   if (lock->renewal_last)
-    limit_reached(lock, "max_hold_ms: the lease runs out");
+    limit_reached(lock, "max_hold_ms is used up: the lease runs out");
   else
     schedule_next(lock);
 }
@@ -133,11 +133,11 @@ static int due(redlock_lock *lock, struct rl_terms *terms, int64_t now)
   if (!rl_lock_is_held(lock, now))
     return 0;
   if (extensions_max >= 0 && lock->extensions >= extensions_max) {
-    limit_reached(lock, "max_extensions: the lease runs out");
+    limit_reached(lock, "max_extensions is used up: the lease runs out");
     return 0;
   }
   if (!terms_of(lock, terms, now)) {
-    limit_reached(lock, "max_hold_ms: the lease runs out");
+    limit_reached(lock, "max_hold_ms is used up: the lease runs out");
     return 0;
   }
   if (lock->renewal_goal_ns && !lock->at_risk) {
