@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))
+import python_step  # noqa: E402
 from testing import Cluster, eventually  # noqa: E402
 
 BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
@@ -229,8 +230,13 @@ def stopped_holder(demo):
     expect(demo.redlock("release", "orders:45", out.strip())[0] == 0, "the new holder was not disturbed")
 
 
+def python(demo):
+    """Python locks too: a with block, tasks of asyncio, and a lock that the shell took and Python extends"""
+    python_step.step(demo.cluster)
+
+
 STEPS = [acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
-         c_program, stopped_holder]
+         c_program, stopped_holder, python]
 
 
 def run_steps(demo):
