@@ -1,16 +1,18 @@
 """A driver's process, and the people who talk through it: parties, their clients and locks."""
 import itertools
 import json
+import signal
 import subprocess
 import threading
 import time
 
 import faces
+from testing import ReplyError, RespConnection
 
 REPLY_S = 60
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
                "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE".split())
-CALM = {"ttl_ms": "8000", "node_timeout_ms": "1000", "connect_timeout_ms": "5000"}
+CALM = {"ttl_ms": "8000", "node_timeout_ms": "1000", "connect_timeout_ms": "5000", "exit_drain_ms": "500"}
 
 
 class ProtocolError(Exception):
@@ -111,6 +113,7 @@ class Driver:
 
     def close(self):
         """The end of its input ends a driver; one that hangs is ended."""
+        self.process.send_signal(signal.SIGCONT)
         try:
             self.process.stdin.close()
         except OSError:
@@ -172,7 +175,7 @@ class Party:
         self.driver = Driver(face, argv, environment)
         self.hello = self.driver.call("hello")
         self.can = set(self.hello.can)
-        self.options = as_options(dict(CALM, nodes=",".join(nodes or cluster.urls), **options))
+        self.options = as_options(dict(CALM, nodes=",".join(cluster.urls if nodes is None else nodes), **options))
         self.prefix = self.options.get("key_prefix", "").encode()
         self.client = "client%d" % next(self._names)
         self.opened = self.driver.call("client", client=self.client, options=self.options)
@@ -202,16 +205,13 @@ class Party:
         return self.driver.call("describe", client=self.client).describe
 
     def fork(self, *commands):
-        """The replies of a forked child to these messages: (do, lock or None, fields)."""
+        """The replies of a forked child to these messages: (do, lock), or (do, None, fields)."""
         reply = self.driver.call("fork", commands=[self._of_child(*command) for command in commands])
         return [Reply(one) for one in reply.replies]
 
-    def _of_child(self, do, lock=None, **fields):
-        if lock is not None:
-            fields["lock"] = lock.name
-        if do in ("lock", "adopt", "status"):
-            fields.setdefault("client", self.client)
-        return dict(fields, do=do)
+    def _of_child(self, do, lock, fields=None):
+        named = {"lock": lock.name} if lock else {"client": self.client}
+        return dict(named, **(fields or {}), do=do)
 
     def exit(self, mode):
         """The process leaves: its exit status."""
@@ -292,7 +292,7 @@ class Waiting:
 
     def __init__(self, lock, wait_ms):
         self.lock = lock
-        self.started = "start" in lock.party.can
+        self.started = "start" in lock.party.can and lock.party.hello.cancel == "command"
         if self.started:
             assert lock.start("acquire", wait_ms) == "OK"
             self.call = lock.driver.send("wait", lock=lock.name, limit_ms=-1)
@@ -306,12 +306,20 @@ class Waiting:
     def cancel(self):
         """By a message where the driver can take one meanwhile, else as Ctrl-C does."""
         if self.lock.party.hello.cancel == "signal":
-            self.lock.driver.process.send_signal(2)
+            self.lock.driver.process.send_signal(signal.SIGINT)
         else:
             self.lock.driver.call("cancel", lock=self.lock.name)
 
     def result(self):
         return self.lock.checked(self.lock._done(self.call.result()))
+
+
+def refusal(party, **options):
+    """The first reply that is not OK on the way to a lock: some faces see a wrong option only there."""
+    if party.opened != "OK":
+        return party.opened
+    lock = party.lock(**options)
+    return lock.made if lock.made != "OK" else lock.acquire()
 
 
 def overstated_ms(reply, lock):
@@ -320,13 +328,27 @@ def overstated_ms(reply, lock):
     A node gives until (time after its PTTL reply) + PTTL + 1 ms; one that can not be asked might give for ever.
     """
     cluster = lock.party.cluster
-    ends = []
-    for node in cluster.nodes:
-        if not node.alive or node.stopped:
-            ends.append(float("inf"))
-            continue
-        value, pttl = node.get(lock.key) if node.command("TYPE", lock.key) == b"string" else None, node.pttl(lock.key)
-        after_ms = now_ms()
-        ends.append(after_ms + pttl + 1 if value == reply.get("token", lock.token).encode() else float("-inf"))
+    token = reply.get("token", lock.token).encode()
+    ends = [_end_ms(node, lock.key, token) for node in cluster.nodes]
     end = sorted(ends, reverse=True)[cluster.quorum - 1]
     return None if end == float("inf") else reply.t0_ms + reply.validity_ms - end
+
+
+def _end_ms(node, key, token):
+    """On a connection of its own: the node's fate may be decided by another thread just now."""
+    if not node.alive or node.stopped:
+        return float("inf")
+    try:
+        connection = RespConnection(node.address, 1)
+        try:
+            if node.password is not None:
+                connection.command("AUTH", node.password)
+            value, pttl = connection.pipeline([("GET", key), ("PTTL", key)])
+            after_ms = now_ms()
+        finally:
+            connection.close()
+    except (OSError, ValueError):
+        return float("inf")
+    if isinstance(pttl, ReplyError):
+        return float("inf")
+    return after_ms + pttl + 1 if value == token else float("-inf")

@@ -15,7 +15,7 @@ _CASE = re.compile(r"(?:.*/)?(?:test_)?(\w+)\.py::(?:test_)?(\w+)(?:\[(.*)\])?$"
 def row_of(nodeid):
     """The case's name without its faces: file: case, with other parameters."""
     file, case, parameters = _CASE.match(nodeid).groups()
-    others = [word for word in (parameters or "").split("-") if word not in faces.FACES]
+    others = [word for word in (parameters or "").split("-") if word and word not in faces.FACES]
     return "%s: %s%s" % (file, case.replace("_", " "), " (%s)" % "-".join(others) if others else "")
 
 

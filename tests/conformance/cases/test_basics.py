@@ -2,22 +2,9 @@
 import re
 
 import pytest
+from common import FOREIGN, LATE_S, occupy, values
 from driver import short
 from testing import eventually
-
-FOREIGN = "f" * 40
-
-
-def occupy(nodes, resource="r", px=30000):
-    for node in nodes:
-        node.set(resource, FOREIGN, px=px)
-
-
-def values(nodes, key):
-    """What the nodes hold under a key: a majority has something."""
-    found = [node.get(key) for node in nodes]
-    assert len(found) - found.count(None) >= nodes.quorum, found
-    return set(found) - {None}
 
 
 def test_take_and_give_back(make, nodes):
@@ -133,7 +120,7 @@ def test_a_lock_that_is_held_is_not_taken_again(make, nodes):
     token = lock.acquire().token
     assert lock.acquire(wait_ms=0).status in ("INVALID", "BUSY")
     assert lock.state == "HELD"
-    assert nodes[0].get("r") == token.encode()
+    assert values(nodes, "r") == {token.encode()}
 
 
 @pytest.mark.needs("status")
@@ -144,8 +131,7 @@ def test_status_asks_the_nodes(make, nodes):
     assert lock.acquire() == "OK"
     assert party.status("r").verdict == "held"
     assert lock.release() == "OK"
-    eventually(lambda: party.status("r").verdict == "free", 5)
-    nodes.no_keys()
+    eventually(lambda: party.status("r").verdict == "free", LATE_S)
 
 
 @pytest.mark.needs("describe")

@@ -44,7 +44,8 @@ class Lock:
         return self.reply(t0_ms, self.process.returncode, out, err)
 
     def popen(self, command, flags, arguments, errors):
-        argv = [COMMAND, command, *flags, "--", self.resource, *arguments]
+        named = [self.resource, "--"] if command == "run" else ["--", self.resource]
+        argv = [COMMAND, command, *flags, *named, *arguments]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                                 env=dict(os.environ, REDLOCK_NODES=self.nodes))
 

@@ -1,0 +1,34 @@
+"""A resource is bytes, and the key is those bytes."""
+import pytest
+from common import values
+
+NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help", "utf8": "заказ:日本:🔒",
+         "newline": "a\r\nb", "no utf8": b"\xff\xfe\x80", "resp": "*1\r\n$4\r\nPING\r\n", "long": "x" * 50000}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_key_is_the_resource(make, nodes, name):
+    resource = NAMES[name]
+    lock = make().lock(resource)
+    took = lock.acquire()
+    assert took == "OK", took
+    assert values(nodes, resource) == {took.token.encode()}
+    assert make().lock(resource).acquire() == "BUSY"
+    assert lock.release() == "OK"
+    nodes.no_keys(12)
+
+
+@pytest.mark.needs("nul")
+def test_a_resource_with_nul_bytes(make, nodes):
+    lock = make().lock(b"a\x00b\x00")
+    assert lock.acquire() == "OK"
+    assert list(nodes.keys()) == [b"a\x00b\x00"]
+    assert make().lock(b"a\x00c\x00").acquire() == "OK"
+
+
+def test_a_key_prefix(make, nodes):
+    took = make(key_prefix="locks:").lock("r").acquire()
+    assert took == "OK"
+    assert values(nodes, "locks:r") == {took.token.encode()}
+    assert make().lock("locks:r").acquire() == "BUSY"
+    assert make().lock("r").acquire() == "OK"

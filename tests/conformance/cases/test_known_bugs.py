@@ -1,0 +1,223 @@
+"""The bugs that are known from other libraries."""
+import pytest
+from common import FOREIGN, LATE_S, occupy
+from driver import refusal, short
+from testing import DOWN, UP, eventually
+
+
+def urls(proxied):
+    return [proxy.url for proxy in proxied]
+
+
+def test_zero_nodes(make):
+    refused = refusal(make(urls=[], check=False))
+    assert refused == "INVALID" and "node" in refused.message
+
+
+def test_even_split(make, nodes):
+    occupy(nodes[:2])
+    assert make(urls=nodes.urls[:4]).lock().acquire() == "BUSY"
+    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, 5, "nothing is left of the loser")
+
+
+def test_as_many_contenders_as_nodes(make, nodes):
+    waiting = [make().lock().waiting() for _ in nodes]
+    while waiting:
+        ended = eventually(lambda: [one for one in waiting if not one.pending], 30, "one of them has it")
+        assert len(ended) == 1
+        assert ended[0].result() == "OK"
+        assert ended[0].lock.release() == "OK"
+        waiting.remove(ended[0])
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_lost_set_reply(make, nodes, proxied, lost):
+    for proxy in proxied[:lost]:
+        proxy.at("SET", "r", proxy.drop, byte=0, direction=DOWN)
+    lock = make(urls=urls(proxied), ttl_ms=4000).lock()
+    if lost == 1:
+        assert lock.acquire(wait_ms=20000) == "OK"
+        assert lock.release() == "OK"
+    else:
+        assert lock.acquire().status in ("NO_QUORUM", "BUSY")  # a SET that is sent again meets its own key
+    nodes.no_keys(within_s=10)
+
+
+@pytest.mark.needs("cancel")
+def test_cancel_in_mid_acquire(make, nodes, proxied):
+    for proxy in proxied:
+        proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(DOWN), byte=0, direction=DOWN)
+    waiting = make(urls=urls(proxied)).lock().waiting()
+    eventually(lambda: len(nodes.keys().get(b"r", [])) >= 3, 10, "a majority has granted")
+    waiting.cancel()
+    assert waiting.result() == "CANCELLED"
+    for proxy in proxied:
+        proxy.go()
+    nodes.no_keys(within_s=15)
+
+
+@pytest.mark.needs("cancel")
+def test_cancel_of_a_waiter(make, nodes):
+    occupy(nodes)
+    waiting = make().lock().waiting()
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 10, "it waits")
+    waiting.cancel()
+    assert waiting.result() == "CANCELLED"
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
+
+
+@pytest.mark.needs("extend")
+def test_foreign_owner_at_extend(make, nodes):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    occupy(nodes)
+    assert lock.extend() == "LOST"
+    assert [node.get("r") for node in nodes] == [FOREIGN.encode()] * 5
+
+
+@pytest.mark.needs("extend")
+def test_key_gone_at_extend(make, nodes):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    for node in nodes:
+        node.command("DEL", "r")
+    assert lock.extend() == "LOST"
+    nodes.no_keys(LATE_S)
+
+
+def test_foreign_owner_at_release(make, nodes):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    occupy(nodes)
+    lock.release()
+    assert [node.get("r") for node in nodes] == [FOREIGN.encode()] * 5
+
+
+def test_reply_after_the_ttl(make, nodes, proxied):
+    lock = make(urls=urls(proxied)).lock(**short(400))
+    for proxy in proxied:
+        proxy.at("SET", "r", lambda proxy=proxy: proxy.delay(down_ms=600), byte=0, direction=DOWN)
+    assert lock.acquire().status in ("NO_QUORUM", "TIMED_OUT")
+    nodes.no_keys(within_s=10)
+
+
+def test_late_set_after_the_release(make, nodes, proxied):
+    for proxy in proxied[:2]:
+        proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(UP), byte=0)
+    lock = make(urls=urls(proxied), ttl_ms=4000).lock()
+    assert lock.acquire() == "OK"
+    assert lock.release() == "OK"
+    for proxy in proxied:
+        proxy.go()
+    nodes.no_keys(within_s=10)
+
+
+@pytest.mark.needs("extend")
+@pytest.mark.parametrize("how", ["dead", "hung", "holed"])
+def test_one_node_is_away(make, nodes, black_hole, how):
+    addresses = nodes.urls
+    if how == "holed":
+        addresses[0] = black_hole.url
+    elif how == "hung":
+        nodes[0].stop()
+    else:
+        nodes[0].kill()
+    lock = make(urls=addresses).lock()
+    for _ in range(2):
+        assert lock.acquire() == "OK"
+        assert lock.extend() == "OK"
+        assert lock.release() == "OK"
+
+
+@pytest.mark.parametrize("how", ["dead", "hung"])
+def test_a_majority_is_away(make, nodes, how):
+    for node in nodes[:3]:
+        node.kill() if how == "dead" else node.stop()
+    assert make(connect_timeout_ms=1000).lock().acquire().status in ("NO_QUORUM", "TIMED_OUT")
+
+
+@pytest.mark.needs("fork", "state")
+def test_fork_while_held(make, nodes):
+    party = make()
+    lock = party.lock()
+    token = lock.acquire().token
+    replies = party.fork(("state", lock), ("extend", lock), ("release", lock))
+    assert [replies[0].state, replies[1].status, replies[2].status] == ["FREE", "FORKED", "FORKED"]
+    assert lock.state == "HELD"
+    assert lock.extend() == "OK"
+    assert nodes[0].get("r") in (token.encode(), None)
+    assert lock.release() == "OK"
+    nodes.no_keys()
+
+
+@pytest.mark.needs("fork")
+def test_a_forked_child_contends_as_everybody(make, nodes):
+    party = make()
+    lock = party.lock()
+    assert lock.acquire() == "OK"
+    replies = party.fork(("lock", None, dict(lock="child", resource="r", options={})),
+                         ("acquire", None, dict(lock="child", wait_ms=0)),
+                         ("lock", None, dict(lock="other", resource="child's", options={})),
+                         ("acquire", None, dict(lock="other", wait_ms=5000)),
+                         ("release", None, dict(lock="other")))
+    assert [reply.status for reply in replies] == ["OK", "BUSY", "OK", "OK", "OK"]
+    assert lock.release() == "OK"
+    nodes.no_keys()
+
+
+@pytest.mark.needs("exit")
+@pytest.mark.parametrize("mode", ["normal", "hard"])
+def test_exit_while_held(make, nodes, mode):
+    party = make()
+    assert party.lock().acquire() == "OK"
+    party.exit(mode)
+    if mode == "hard":
+        assert list(nodes.keys()) == [b"r"]
+    else:
+        nodes.no_keys()
+
+
+@pytest.mark.needs("exception")
+def test_error_while_held(make, nodes):
+    party = make()
+    assert party.lock().acquire() == "OK"
+    assert party.exit("exception") != 0
+    nodes.no_keys()
+
+
+@pytest.mark.needs("exception", "body")
+def test_exit_in_mid_body(make, nodes):
+    party = make()
+    lock = party.lock()
+    assert lock.body() == "OK"
+    assert party.exit("exception") != 0
+    nodes.no_keys()
+
+
+@pytest.mark.needs("extend")
+def test_nodes_restarted_without_their_data(make, nodes):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    for node in nodes[:3]:
+        node.restart(empty=True)
+    assert lock.extend().status in ("LOST", "NO_QUORUM")
+    eventually(lambda: lock.extend() == "LOST", 10, "it is known to be lost")
+
+
+def test_the_same_server_twice(make, nodes):
+    refused = refusal(make(urls=[nodes[0].url, nodes[1].url, nodes[0].url], check=False))
+    assert refused == "INVALID" and nodes[0].name in refused.message
+
+
+def test_the_same_server_under_two_names(make, nodes):
+    occupy([nodes[1]])
+    alias = nodes[0].url_with(host="localhost")
+    assert make(urls=[nodes[0].url, alias, nodes[1].url]).lock().acquire().status in ("BUSY", "NO_QUORUM")
+
+
+def test_another_type_under_the_key(make, nodes):
+    for node in nodes:
+        node.command("HSET", "r", "field", "value")
+    assert make().lock().acquire() == "BUSY"
+    assert [node.command("TYPE", "r") for node in nodes] == [b"hash"] * 5

@@ -1,0 +1,68 @@
+"""Options: one table, names by the rule, the same ranges and the same words in every face."""
+import re
+from pathlib import Path
+
+import pytest
+from common import option_name
+from driver import refusal
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
+TABLE = {name: allowed for name, allowed in re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_text(), re.M)}
+REFUSED = [("ttl_ms", "0"), ("ttl_ms", "19"), ("ttl_ms", "86400001"),
+           ("max_ttl_ms", "5"), ("retry_count", "-2"), ("retry_delay_ms", "0"), ("retry_jitter", "2"),
+           ("drift_factor", "0.5"), ("node_timeout_ms", "0"), ("connect_timeout_ms", "0"), ("min_validity_ms", "0"),
+           ("client_name", "two words"), ("exit_drain_ms", "60001")]
+
+
+@pytest.mark.parametrize("option, value", REFUSED, ids=["%s %s" % pair for pair in REFUSED])
+def test_a_value_out_of_range_is_refused(face, make, option, value):
+    refused = refusal(make(check=False, **{option: value}))
+    assert refused == "INVALID", refused
+    assert option_name(face, option) in refused.message
+    assert re.split(", not above|, or", TABLE[option])[0] in refused.message
+
+
+@pytest.mark.parametrize("value", ["-5", "soon"])
+def test_what_is_no_duration_is_refused(face, make, value):
+    refused = refusal(make(check=False, ttl_ms=value))
+    assert refused == "INVALID" and option_name(face, "ttl_ms") in refused.message
+
+
+def test_an_unknown_option_is_refused(face, make):
+    refused = refusal(make(check=False, retry_dely_ms=5))
+    assert refused == "INVALID"
+    wrong, nearest = (option_name(face, name).lstrip("-") for name in ("retry_dely_ms", "retry_delay_ms"))
+    if face in ("php", "fiber"):
+        wrong, nearest = "retryDelyMs", "retryDelayMs"
+    assert wrong in refused.message and nearest in refused.message, refused.message
+
+
+@pytest.mark.parametrize("url", ["rediss://127.0.0.1", "http://127.0.0.1", "redis://127.0.0.1:0", "redis://"])
+def test_a_wrong_url_is_refused(make, url):
+    assert refusal(make(urls=[url], check=False)) == "INVALID"
+
+
+def test_a_ttl_above_max_ttl_is_refused(make):
+    refused = refusal(make(check=False), ttl_ms=40000)
+    assert refused == "INVALID" and "max_ttl" in refused.message.replace("-", "_").replace("maxTtl", "max_ttl")
+
+
+def test_a_node_timeout_too_long_for_the_ttl_is_refused(make):
+    refused = refusal(make(check=False), ttl_ms=1000, node_timeout_ms=500)
+    assert refused == "INVALID"
+
+
+def test_an_empty_resource_is_refused(make):
+    refused = refusal(make(), resource="")
+    assert refused == "INVALID"
+
+
+@pytest.mark.needs("describe")
+def test_every_option_has_a_good_value(make):
+    good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.5, "drift_factor": 0.02, "min_validity_ms": "auto",
+            "renew": True, "max_extensions": -1, "max_hold_ms": 60000, "strict_release": True, "client_name": "me",
+            "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000, "key_prefix": "p:"}
+    assert set(TABLE) == set(good) | {"nodes", "ttl_ms", "node_timeout_ms", "connect_timeout_ms"}
+    lock = make(**good).lock()
+    assert lock.acquire() == "OK"
+    assert lock.release() == "OK"

@@ -1,0 +1,68 @@
+"""A lock is one lock, whichever two faces meet at it."""
+import pytest
+from common import LATE_S
+from driver import short
+from testing import eventually
+
+
+def test_each_keeps_the_other_out(first, second, nodes):
+    one, other = first.lock(), second.lock()
+    assert one.acquire() == "OK"
+    assert other.acquire(wait_ms=0) == "BUSY"
+    assert one.release() == "OK"
+    assert other.acquire(wait_ms=5000) == "OK"
+    assert one.acquire(wait_ms=0) == "BUSY"
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+def test_one_waits_for_the_other(first, second, nodes):
+    one, other = first.lock(), second.lock()
+    assert one.acquire() == "OK"
+    waiting = other.waiting()
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 10, "it has tried")
+    assert waiting.pending
+    assert one.release() == "OK"
+    assert waiting.result() == "OK"
+
+
+@pytest.mark.needs("detach", "adopt")
+def test_hand_over(first, second, nodes):
+    one = first.lock()
+    assert one.acquire() == "OK"
+    token = one.detach().token
+    first.close()
+    other = second.adopt("r", token)
+    eventually(lambda: other.extend(8000) == "OK", 20)  # a client that is new may not know all nodes yet
+    assert second.lock().acquire(wait_ms=0) == "BUSY"
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+@pytest.mark.needs("extend", "adopt")
+def test_extended_by_its_token(first, second, nodes):
+    one = first.lock()
+    assert one.acquire() == "OK"
+    other = second.adopt("r", one.token)
+    eventually(lambda: other.extend(25000) == "OK", 20)
+    eventually(lambda: sum(node.pttl("r") > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
+    other.detach()
+    assert one.extend() == "OK"
+    assert one.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+@pytest.mark.needs("extend", "adopt")
+def test_released_by_its_token(first, second, nodes):
+    one = first.lock()
+    assert one.acquire() == "OK"
+    assert second.adopt("r", one.token).release() == "OK"
+    nodes.no_keys(LATE_S)
+    assert one.extend() == "LOST"
+
+
+def test_the_lock_of_a_killed_holder_lapses(first, second, nodes):
+    one, other = first.lock(**short(1000)), second.lock()
+    assert one.acquire() == "OK"
+    first.driver.kill()
+    assert other.acquire(wait_ms=20000) == "OK"

@@ -1,0 +1,108 @@
+"""Renewal, its limits, and loss at the local deadline."""
+import pytest
+from driver import short
+from testing import eventually
+
+
+def beyond(nodes, ttl_ms, times=2):
+    """Waits for so many TTLs, by a node's own clock."""
+    seconds, micros = map(int, nodes[4].command("TIME"))
+
+    def age_ms():
+        now, now_micros = map(int, nodes[4].command("TIME"))
+        return (now - seconds) * 1000 + (now_micros - micros) / 1000
+
+    eventually(lambda: age_ms() > times * ttl_ms, 20)
+
+
+@pytest.mark.needs("renew", "state")
+def test_a_renewed_lock_outlives_its_ttl(make, nodes):
+    lock = make(**short(2000), renew=True).lock()
+    token = lock.acquire().token
+    beyond(nodes, 2000)
+    assert lock.state == "HELD"
+    assert sum(node.get("r") == token.encode() for node in nodes) >= 3
+    assert lock.release() == "OK"
+    nodes.no_keys()
+
+
+@pytest.mark.needs("renew", "state")
+def test_renewals_end_at_their_limit(make, nodes):
+    lock = make(**short(600), renew=True, max_extensions=2).lock()
+    assert lock.acquire() == "OK"
+    eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
+    assert lock.release() == "LOST"
+
+
+@pytest.mark.needs("renew", "state")
+def test_a_hold_ends_at_max_hold(make, nodes):
+    lock = make(**short(600), renew=True, max_hold_ms=900).lock()
+    assert lock.acquire() == "OK"
+    eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
+    nodes.no_keys()
+
+
+@pytest.mark.needs("renew", "validity")
+def test_loss_at_the_local_deadline(make, nodes):
+    """Every node hangs: nobody tells the holder, and it knows all the same."""
+    lock = make(**short(1200), renew=True).lock()
+    assert lock.acquire() == "OK"
+    for node in nodes:
+        node.stop()
+    eventually(lambda: lock.state == "LOST", 20, "it is lost by the clock alone")
+    assert lock.validity_ms == 0
+
+
+@pytest.mark.needs("renew", "validity")
+def test_an_extension_beside_the_renewals(make, nodes):
+    lock = make(max_ttl_ms=60000, renew=True).lock()
+    assert lock.acquire() == "OK"
+    assert lock.extend(40000) == "OK"
+    assert lock.validity_ms > 8000
+    assert lock.release() == "OK"
+
+
+@pytest.mark.needs("state")
+def test_a_holder_that_was_stopped_learns_it(make, nodes):
+    party = make(**short(600))
+    lock = party.lock()
+    assert lock.acquire() == "OK"
+    party.driver.process.send_signal(19)
+    nodes.no_keys()
+    other = make().lock()
+    assert other.acquire(wait_ms=5000) == "OK"
+    party.driver.process.send_signal(18)
+    assert lock.state == "LOST"
+    assert lock.release() == "LOST"
+    assert sum(node.get("r") == other.token.encode() for node in nodes) >= 3
+
+
+@pytest.mark.needs("body")
+def test_a_body_is_renewed(make, nodes):
+    lock = make(**short(2000)).lock()
+    assert lock.body() == "OK"
+    beyond(nodes, 2000)
+    assert make().lock().acquire() == "BUSY"
+    assert lock.leave() == "OK"
+    nodes.no_keys()
+
+
+@pytest.mark.needs("body")
+def test_a_body_whose_lock_is_lost(make, nodes):
+    lock = make(**short(1200)).lock()
+    assert lock.body() == "OK"
+    for node in nodes:
+        node.flush()
+    for node in nodes:
+        node.set("r", "f" * 40)
+    beyond(nodes, 1200)
+    assert lock.leave() == "LOST"
+
+
+@pytest.mark.needs("body")
+def test_a_body_that_fails(make, nodes):
+    lock = make().lock()
+    assert lock.body() == "OK"
+    left = lock.leave(fail=True)
+    assert left == "OK" and left.raised == "BodyFailed"
+    nodes.no_keys()

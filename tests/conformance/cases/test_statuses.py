@@ -1,0 +1,112 @@
+"""Every status as the face says it."""
+import pytest
+from common import error_name, occupy
+from driver import short
+from testing import eventually
+
+CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
+
+
+def says(face, reply, status):
+    """The status, and its name among exceptions or exit statuses."""
+    assert reply == status, reply
+    assert reply.get("error") == error_name(face, status)
+    if face == "cli":
+        assert reply.exit == CLI_EXITS[status]
+
+
+def test_no_quorum(face, make, nodes):
+    for node in nodes[:3]:
+        node.kill()
+    reply = make().lock().acquire()
+    says(face, reply, "NO_QUORUM")
+    assert reply.votes[:3] == ["connection refused"] * 3
+    assert all(node.name in reply.message for node in nodes), "the message names every node"
+
+
+def test_refused_by_configuration(face, make, nodes):
+    for node in nodes[1:4]:
+        node.config_set("maxmemory", "100mb")
+        node.config_set("maxmemory-policy", "allkeys-lru")
+    reply = make().lock().acquire()
+    says(face, reply, "REFUSED_CONFIG")
+    assert "evict" in reply.message
+
+
+def test_wrong_passwords(face, make, nodes):
+    says(face, make(urls=[node.url_with(user="nobody", password="x") for node in nodes]).lock().acquire(),
+         "REFUSED_CONFIG")
+
+
+@pytest.mark.needs("state")
+def test_lost(face, make):
+    lock = make(**short(400)).lock()
+    assert lock.acquire() == "OK"
+    eventually(lambda: lock.state == "LOST", 5)
+    says(face, lock.extend(), "LOST")
+    says(face, lock.release(), "LOST")
+
+
+@pytest.mark.needs("extend")
+def test_lost_at_the_nodes(face, make, nodes):
+    lock = make().lock()
+    assert lock.acquire() == "OK"
+    occupy(nodes)
+    says(face, lock.extend(), "LOST")
+
+
+@pytest.mark.needs("state")
+def test_not_held(face, make):
+    lock = make().lock()
+    says(face, lock.release(), "NOT_HELD")
+    says(face, lock.extend(), "NOT_HELD")
+
+
+@pytest.mark.needs("renew")
+def test_limit(face, make):
+    lock = make(max_extensions=1).lock()
+    assert lock.acquire() == "OK"
+    assert lock.extend() == "OK"
+    says(face, lock.extend(), "LIMIT")
+    assert lock.state == "HELD"
+
+
+def test_invalid(face, make):
+    lock = make().lock(ttl_ms=30000)
+    reply = lock.made if lock.made != "OK" else lock.acquire()
+    assert reply == "OK"
+    lock = make().lock(ttl_ms=30001)
+    reply = lock.made if lock.made != "OK" else lock.acquire()
+    says(face, reply, "INVALID")
+
+
+@pytest.mark.needs("fork", "state")
+def test_forked(face, make):
+    party = make()
+    lock = party.lock()
+    assert lock.acquire() == "OK"
+    says(face, party.fork(("release", lock))[0], "FORKED")
+
+
+@pytest.mark.needs("body")
+def test_a_busy_body_is_not_entered(face, make, nodes):
+    occupy(nodes)
+    says(face, make(wait_ms=0).lock().body(), "BUSY")
+
+
+def test_unix_sockets_and_passwords(make, make_cluster):
+    with make_cluster(3, unix=True, password="p@ss,word/%") as cluster:
+        lock = make(urls=cluster.urls).lock()
+        assert lock.driver.call("acquire", lock=lock.name, wait_ms=0) == "OK"
+        assert len(cluster.keys()[b"r"]) >= 2
+        assert lock.release() == "OK"
+        cluster.no_keys()
+
+
+def test_users_of_an_acl(make, make_cluster):
+    user = "user locker on >secret ~l:* +@all -@dangerous +info"
+    with make_cluster(3, users=[user]) as cluster:
+        urls = [node.url_with(user="locker", password="secret") for node in cluster]
+        lock = make(urls=urls, key_prefix="l:").lock()
+        assert lock.driver.call("acquire", lock=lock.name, wait_ms=0) == "OK"
+        assert lock.release() == "OK"

@@ -1,0 +1,102 @@
+"""Reads the log of a soak and tells what must not happen. Times are ms of CLOCK_MONOTONIC.
+
+Records, one JSON object a line:
+  hold   resource, token, party, from_ms (acquire had returned), to_ms (the earlier of: release was called, t0 + validity)
+  wait   party, what, from_ms, to_ms (null: it never ended), limit_ms
+  key    node, key, at_ms, pttl_ms (-1: it never ends), limit_ms (the longest that it may have left; 0: nothing may be left)
+  told   party, token, ended_ms (t0 + validity), at_ms, state (what the holder's handle said then)
+  over   party, by_ms: validity was over-stated
+"""
+import json
+import sys
+from collections import defaultdict
+
+
+class BadLog(Exception):
+    """A record that is none; the words name the line."""
+
+
+FIELDS = {"hold": {"resource", "token", "party", "from_ms", "to_ms"},
+          "wait": {"party", "what", "from_ms", "to_ms", "limit_ms"},
+          "key": {"node", "key", "at_ms", "pttl_ms", "limit_ms"},
+          "told": {"party", "token", "ended_ms", "at_ms", "state"}, "over": {"party", "by_ms"}, "note": set()}
+
+
+def read(lines, name="log"):
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            missing = FIELDS[record["kind"]] - set(record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadLog("%s, line %d: no record: %r" % (name, number, error)) from None
+        if missing:
+            raise BadLog("%s, line %d: %s is missing" % (name, number, ", ".join(sorted(missing))))
+        records.append(record)
+    return records
+
+
+def check(records):
+    """Every violation in words."""
+    by_kind = defaultdict(list)
+    for record in records:
+        by_kind[record["kind"]].append(record)
+    return [*overlaps(by_kind["hold"]), *endless_waits(by_kind["wait"]), *lasting_keys(by_kind["key"]),
+            *untold_losses(by_kind["told"]), *overstatements(by_kind["over"])]
+
+
+def overlaps(holds):
+    by_resource = defaultdict(list)
+    for hold in holds:
+        if hold["to_ms"] > hold["from_ms"]:
+            by_resource[hold["resource"]].append(hold)
+    for resource, some in by_resource.items():
+        last = None
+        for hold in sorted(some, key=lambda hold: hold["from_ms"]):
+            if last and hold["from_ms"] < last["to_ms"] and hold["token"] != last["token"]:
+                yield "two holders: %s and %s held %s together for %.3f ms" % (
+                    last["party"], hold["party"], resource, min(last["to_ms"], hold["to_ms"]) - hold["from_ms"])
+            if last is None or hold["to_ms"] > last["to_ms"]:
+                last = hold
+
+
+def endless_waits(waits):
+    for wait in waits:
+        if wait["to_ms"] is None:
+            yield "wait without end: %s of %s" % (wait["what"], wait["party"])
+        elif wait["to_ms"] - wait["from_ms"] > wait["limit_ms"]:
+            yield "wait too long: %s of %s took %.0f ms, %.0f are allowed" % (
+                wait["what"], wait["party"], wait["to_ms"] - wait["from_ms"], wait["limit_ms"])
+
+
+def lasting_keys(keys):
+    for key in keys:
+        if key["pttl_ms"] == -1 or key["pttl_ms"] > key["limit_ms"]:
+            yield "key that outlives its time: %s on %s, %s ms left, %s are allowed" % (
+                key["key"], key["node"], key["pttl_ms"], key["limit_ms"])
+
+
+def untold_losses(told):
+    for one in told:
+        if one["at_ms"] > one["ended_ms"] and one["state"] == "HELD":
+            yield "loss not told: %s is told that it holds %s, %.3f ms after its validity" % (
+                one["party"], one["token"], one["at_ms"] - one["ended_ms"])
+
+
+def overstatements(over):
+    for one in over:
+        yield "validity over-stated by %.3f ms in %s" % (one["by_ms"], one["party"])
+
+
+def main(path):
+    with open(path, encoding="utf-8") as lines:
+        try:
+            violations = check(read(lines, path))
+        except BadLog as error:
+            sys.exit(str(error))
+    print("\n".join(violations) or "no violation")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Processes of all faces on shared resources under faults; every hold is logged, and a checker reads the log.
+
+    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--log FILE]
+"""
+import argparse
+import collections
+import json
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python" / "libredlock")]
+
+import checker  # noqa: E402
+import faces  # noqa: E402
+from driver import Party, ProtocolError, now_ms  # noqa: E402
+from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
+
+RESOURCES = ["orders", "stock", "mail"]
+TTLS_MS = [800, 1200, 2000]
+MAX_TTL_MS = 2000
+WAIT_MS = 3000
+SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
+DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+
+class Log:
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="utf-8")
+        self.mutex = threading.Lock()
+        self.records = []
+        self.counts = collections.Counter()
+
+    def write(self, kind, **fields):
+        with self.mutex:
+            self.records.append(dict(fields, kind=kind))
+            self.file.write(json.dumps(self.records[-1]) + "\n")
+
+    def count(self, what):
+        with self.mutex:
+            self.counts[what] += 1
+
+
+class Worker(threading.Thread):
+    """One process of a face that takes, extends, keeps and gives back; it is replaced when it was killed."""
+
+    def __init__(self, soak, face, number):
+        super().__init__()
+        self.soak, self.face, self.log = soak, face, soak.log
+        self.name = "%s-%d" % (face, number)
+        self.random = random.Random("%s %s" % (soak.seed, self.name))
+        self.party = None
+        self.lives = 0
+
+    def run(self):
+        while not self.soak.over.is_set():
+            self.lives += 1
+            try:
+                self.live()
+            except ProtocolError as error:
+                if self.party is not None and self.party.driver.process.poll() is None:
+                    self.log.write("wait", party=self.name, what=str(error), from_ms=0, to_ms=None, limit_ms=0)
+                self.log.count("processes that ended")
+            finally:
+                if self.party is not None:
+                    self.party.close()
+
+    def live(self):
+        self.party = Party(self.face, self.soak.cluster, self.soak.urls, ttl_ms=1200, max_ttl_ms=MAX_TTL_MS,
+                           node_timeout_ms=200, retry_delay_ms=60)
+        while not self.soak.over.is_set():
+            self.round()
+
+    def round(self):
+        resource, ttl_ms = self.random.choice(RESOURCES), self.random.choice(TTLS_MS)
+        renew = {"renew": True} if "renew" in self.party.can and self.random.random() < 0.3 else {}
+        lock = self.party.lock(resource, ttl_ms=ttl_ms, node_timeout_ms=ttl_ms // 4, **renew)
+        took = self.timed(lambda: self.unchecked(lock, "acquire", wait_ms=WAIT_MS), "acquire")
+        self.log.count(took.status)
+        if took != "OK":
+            return
+        start_ms, end_ms = now_ms(), took.t0_ms + took.validity_ms
+        try:
+            end_ms = self.hold(lock, end_ms, bool(renew))
+        except ProtocolError:  # killed: what it held, it held until now at the most
+            self.held(lock, start_ms, min(now_ms(), end_ms))
+            raise
+        self.held(lock, start_ms, min(now_ms(), end_ms))
+        gave = self.timed(lambda: lock.release(), "release")
+        self.log.count("released, " + gave.status)
+
+    def hold(self, lock, end_ms, renewed):
+        """Keeps it for a while, sometimes beyond its end, and extends it or forks: until when it is valid."""
+        for _ in range(self.random.randrange(3)):
+            time.sleep(self.random.choice([0, 0.01, 0.05, 0.3]))
+            if self.random.random() < 0.5:
+                extended = self.timed(lambda: self.unchecked(lock, "extend"), "extend")
+                self.log.count("extended, " + extended.status)
+                if extended == "OK":
+                    end_ms = max(end_ms, extended.t0_ms + extended.validity_ms)
+                elif extended == "LOST":
+                    return min(end_ms, extended.t0_ms)
+        if "fork" in self.party.can and self.random.random() < 0.05:
+            self.log.count("forks")
+            self.party.fork(("state", lock))
+        if self.random.random() < 0.1:
+            time.sleep(max(0, end_ms - now_ms()) / 1000 + 0.01)
+        if "validity" in self.party.can:
+            end_ms = self.ask(lock, end_ms, renewed)
+        return end_ms
+
+    def ask(self, lock, end_ms, renewed):
+        """What the handle itself says; a holder has to know its loss."""
+        said = lock.driver.call("validity", lock=lock.name)
+        if said.validity_ms > 0:
+            return max(end_ms, said.t0_ms + said.validity_ms)
+        asked_ms = now_ms()
+        state = lock.state
+        self.log.write("told", party=self.name, token=lock.token, ended_ms=said.t0_ms, at_ms=asked_ms, state=state)
+        self.log.count("losses told" if state == "LOST" else "state " + state)
+        return min(end_ms, said.t0_ms)
+
+    def unchecked(self, lock, what, **fields):
+        """Over-statement goes into the log."""
+        try:
+            return getattr(lock, what)(**fields)
+        except AssertionError as error:
+            self.log.write("over", party=self.name, by_ms=0.0, words=str(error))
+            raise ProtocolError(str(error)) from None
+
+    def timed(self, call, what):
+        start_ms = now_ms()
+        reply = call()
+        self.log.write("wait", party=self.name, what=what, from_ms=start_ms, to_ms=now_ms(), limit_ms=WAIT_MS + SLACK_MS)
+        return reply
+
+    def held(self, lock, start_ms, end_ms):
+        self.log.write("hold", resource=lock.resource, token=lock.token, party=self.name, from_ms=start_ms, to_ms=end_ms)
+        self.log.count("holds of " + self.face)
+
+
+class Soak:
+    def __init__(self, options):
+        self.seed = options.seed
+        self.lose_data = options.lose_data
+        self.random = random.Random(options.seed)
+        self.log = Log(options.log)
+        self.over = threading.Event()
+        self.end_s = time.monotonic() + options.minutes * 60
+        self.cluster = Cluster(5, config=DURABLE)
+        self.proxies = [Proxy(node) for node in self.cluster]
+        self.urls = [proxy.url for proxy in self.proxies]
+        names = options.face or faces.FACES
+        self.workers = [Worker(self, names[i % len(names)], i) for i in range(options.processes or 2 * len(names))]
+        self.faults = [self.pause_node, self.restart_node, self.hold_proxy, self.slow_proxy, self.drop_proxy,
+                       self.black_hole, self.kill_worker, self.pause_worker]
+
+    def run(self):
+        for worker in self.workers:
+            worker.start()
+        try:
+            while time.monotonic() < self.end_s:
+                time.sleep(self.random.uniform(0.1, 0.8))
+                fault = self.random.choice(self.faults)
+                self.log.count("fault: " + fault.__name__.replace("_", " "))
+                fault()
+                self.look_at_keys(MAX_TTL_MS)
+        finally:
+            self.over.set()
+            for proxy in self.proxies:
+                proxy.go()
+                proxy.deliver()
+            for worker in self.workers:
+                worker.join()
+        self.settle()
+        return checker.check(self.log.records)
+
+    def settle(self):
+        """When all is quiet and every TTL and debt has run out, nothing may be left."""
+        end_s = time.monotonic() + 3 * MAX_TTL_MS / 1000
+        while self.cluster.keys() and time.monotonic() < end_s:
+            time.sleep(0.05)
+        self.look_at_keys(0)
+
+    def close(self):
+        for proxy in self.proxies:
+            proxy.close()
+        self.cluster.close()
+        self.log.file.close()
+
+    def look_at_keys(self, limit_ms):
+        for node in self.cluster:
+            try:
+                for key in node.command("KEYS", "*"):
+                    pttl = node.pttl(key)
+                    if pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
+                        self.log.write("key", node=node.name, key=key.decode(), at_ms=now_ms(), pttl_ms=pttl,
+                                       limit_ms=limit_ms)
+            except (OSError, ReplyError):
+                pass  # it loads its data just now
+
+    # -- faults
+
+    def pause_node(self):
+        node = self.random.choice(self.cluster.nodes)
+        node.stop()
+        time.sleep(self.random.uniform(0.05, 1.5))
+        node.cont()
+
+    def restart_node(self):
+        node = self.random.choice(self.cluster.nodes)
+        if self.lose_data:
+            node.restart(empty=True)
+            return
+        node.kill()
+        time.sleep(self.random.uniform(0, 0.5))
+        node.start()
+
+    def hold_proxy(self):
+        self.for_a_while(lambda proxy: proxy.hold(self.random.choice([UP, DOWN, BOTH])))
+
+    def slow_proxy(self):
+        self.for_a_while(lambda proxy: proxy.delay(self.random.uniform(0, 300), self.random.uniform(0, 300)))
+
+    def black_hole(self):
+        self.for_a_while(lambda proxy: (proxy.black_hole(), proxy.drop()))
+
+    def drop_proxy(self):
+        """Cut at a byte of a command; what was sent may arrive later."""
+        proxy = self.random.choice(self.proxies)
+        late = self.random.random() < 0.5
+        proxy.at("SET", None, lambda: proxy.drop(late=late), byte=self.random.choice([0, 7, None]),
+                 direction=self.random.choice([UP, DOWN]))
+        time.sleep(self.random.uniform(0, 1.5))
+        proxy.deliver()
+
+    def for_a_while(self, spoil):
+        some = self.random.sample(self.proxies, self.random.choice([1, 1, 2, 3]))
+        for proxy in some:
+            spoil(proxy)
+        time.sleep(self.random.uniform(0.05, 1.2))
+        for proxy in some:
+            proxy.go()
+
+    def kill_worker(self):
+        party = self.random.choice(self.workers).party
+        if party is not None:
+            party.driver.process.kill()
+
+    def pause_worker(self):
+        party = self.random.choice(self.workers).party
+        if party is not None:
+            party.driver.process.send_signal(19)
+            time.sleep(self.random.uniform(0.05, 2.5))
+            party.driver.process.send_signal(18)
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=1, help="how long (1)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of faults and pauses")
+    parser.add_argument("--face", action="append", choices=faces.FACES, help="only this face; may be repeated")
+    parser.add_argument("--processes", type=int, help="how many (2 of each face)")
+    parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
+    parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
+    options = parser.parse_args(argv)
+    if options.minutes <= 0:
+        parser.error("--minutes %g: allowed are numbers above 0" % options.minutes)
+    if not options.log:
+        (faces.ROOT / "build/soak").mkdir(parents=True, exist_ok=True)
+        options.log = str(faces.ROOT / "build/soak/log.jsonl")
+    return options
+
+
+def main(argv=None):
+    options = arguments(argv)
+    for face in options.face or faces.FACES:
+        if faces.missing(face):
+            sys.exit("soak: the face %s is required: %s" % (face, faces.missing(face)))
+    soak = Soak(options)
+    print("soak: seed %d, %d processes, %g minutes" % (soak.seed, len(soak.workers), options.minutes), flush=True)
+    try:
+        violations = soak.run()
+    finally:
+        soak.close()
+    for what, count in sorted(soak.log.counts.items()):
+        print("%8d  %s" % (count, what))
+    print("%8d  records in %s" % (len(soak.log.records), options.log))
+    print("\n".join(violations) or "no violation")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""The checker against made-up logs with each kind of violation, and without any."""
+import json
+
+import checker
+import pytest
+
+
+def hold(party, start, end, resource="r", token=None):
+    return {"kind": "hold", "resource": resource, "token": token or party, "party": party, "from_ms": start, "to_ms": end}
+
+
+GOOD = [hold("a", 0, 10), hold("b", 10, 20), hold("c", 5, 30, resource="s"), hold("d", 25, 22),
+        {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 900, "limit_ms": 1000},
+        {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": 800, "limit_ms": 1000},
+        {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 12, "state": "LOST"},
+        {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 9, "state": "HELD"}]
+BAD = {
+    "two holders": hold("e", 9.5, 9.7),
+    "two holders: a and e": hold("e", 1, 2),
+    "two holders: c and f": hold("f", 29, 40, resource="s"),
+    "wait without end": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": None, "limit_ms": 9},
+    "wait too long": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 1001, "limit_ms": 1000},
+    "key that outlives its time: r on n, -1": {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": -1,
+                                               "limit_ms": 1000},
+    "key that outlives its time: r on n, 1001": {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": 1001,
+                                                 "limit_ms": 1000},
+    "loss not told": {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 10.1, "state": "HELD"},
+    "validity over-stated": {"kind": "over", "party": "a", "by_ms": 0.5},
+}
+
+
+def test_a_good_log():
+    assert checker.check(GOOD) == []
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_each_violation_is_found(words):
+    violations = checker.check(GOOD + [BAD[words]])
+    assert len(violations) == 1 and violations[0].startswith(words)
+
+
+def test_a_hold_inside_a_longer_one_hides_nothing():
+    assert len(checker.check([hold("a", 0, 100), hold("b", 10, 20), hold("c", 50, 60)])) == 2
+
+
+@pytest.mark.parametrize("line, words", [("{", "line 2: no record"), ('{"kind": "what"}', "line 2: no record"),
+                                         ('{"kind": "over"}', "line 2: by_ms, party is missing")])
+def test_a_record_that_is_none(line, words):
+    with pytest.raises(checker.BadLog, match=words):
+        checker.read([json.dumps(GOOD[0]), line])
