@@ -309,6 +309,46 @@ def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
 # ---- the set-up's write ---------------------------------------------------------------------------------------------
 
 
+def by_name(node):
+    """A node's URL with a host name: looking it up takes long enough for a lock to be started meanwhile."""
+    return "redis://localhost:%d" % node.port
+
+
+def test_first_set_rides_with_the_set_up(nodes, make_client, proxy):
+    """Not one answer has come yet, and the nodes have executed the SET already."""
+    proxies = [proxy(node) for node in nodes]
+    for _ in range(20):
+        for p in proxies:
+            p.hold("down")
+        client = make_client([by_name(p) for p in proxies], settle=False)
+        lock = client.lock()
+        assert lock.start(rl.ACQUIRE) == OK
+        spin(client, lambda: all(node["state"] == "setup" for node in client.describe()["nodes"]))
+        spin(client, lambda: all(p.held_bytes("down") for p in proxies))
+        rode = [node.get("r") == lock.token.encode() for node in nodes]
+        for p in proxies:
+            p.go()
+        assert finish(lock) == OK and lock.release() == OK
+        if all(rode):
+            return
+    raise AssertionError("the SET never rode with the set-up")
+
+
+def test_key_on_a_node_that_may_not_vote_is_taken_back(nodes, make_client):
+    """Its SET rode with the set-up that showed that it evicts."""
+    nodes[0].config_set("maxmemory-policy", "volatile-lru")
+    nodes[0].config_set("maxmemory", "100mb")
+    for _ in range(20):
+        lock = make_client([by_name(node) for node in nodes], settle=False).lock()
+        assert lock.acquire() == OK
+        refuses(lock, 0, "evict")
+        spin(lock.client, lambda: nodes[0].keys() == [])
+        assert lock.release() == OK
+        if nodes[0].calls("set"):
+            return
+    raise AssertionError("no SET rode with the set-up")
+
+
 @pytest.mark.parametrize("parts", [{"db": 3}, {"password": "any"}], ids=["database", "password"])
 def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, make_client, proxy, parts):
     """SELECT or AUTH may fail, and then the SET would go to another database or as another user."""
