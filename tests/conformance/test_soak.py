@@ -1,0 +1,100 @@
+"""The soak's checker on real nodes: a broken client is found, and so are nodes that restart without their data."""
+import faces
+import pytest
+import soak
+from checker import check
+from driver import Party, now_ms
+
+BROKEN = faces.ROOT / "build/testbuild/tests/conformance/driver_c"  # has the switch that makes one vote enough
+QUORUM_OF_ONE = "1"
+
+
+def hold(party, took, end_ms):
+    return {"kind": "hold", "resource": "r", "token": took.token, "party": party, "from_ms": end_ms[0],
+            "to_ms": min(end_ms[1], took.t0_ms + took.validity_ms)}
+
+
+def two_holds(one, other, between):
+    """Both acquire and keep what they got; what each of them was told, as a log."""
+    first = one.driver.call("acquire", lock=one.lock().name, wait_ms=0)
+    first_from = now_ms()
+    between()
+    second = other.driver.call("acquire", lock=other.lock().name, wait_ms=0)
+    second_from = now_ms()
+    end = now_ms() + 5
+    assert first == "OK"
+    holds = [hold("one", first, (first_from, end))]
+    return holds + ([hold("other", second, (second_from, end))] if second == "OK" else [])
+
+
+def broken_environment(rule):
+    return dict(faces.environment(), REDLOCK_TEST_MUTANT=rule)
+
+
+@pytest.fixture
+def pair(nodes):
+    """Two parties of the test build; the second one keeps the rule or breaks it."""
+    if not BROKEN.exists():
+        pytest.fail("the test build is required: %s" % BROKEN, pytrace=False)
+    made = []
+
+    def make(rule):
+        for broken in ("0", rule):
+            made.append(Party("c", nodes, argv=[str(BROKEN)], environment=broken_environment(broken), retry_count=0))
+        return made
+
+    yield make
+    for party in made:
+        party.close()
+
+
+@pytest.mark.parametrize("rule, violations", [(QUORUM_OF_ONE, 1), ("0", 0)], ids=["quorum of one", "sound"])
+def test_a_client_content_with_one_vote_is_found(pair, nodes, rule, violations):
+    one, other = pair(rule)
+    for node in nodes.nodes[3:]:
+        node.stop()
+    records = two_holds(one, other, lambda: [node.cont() for node in nodes.nodes[3:]])
+    found = check(records)
+    assert len(found) == violations, found
+    assert all("two holders: one and other" in words for words in found)
+
+
+@pytest.mark.parametrize("lost, violations", [(True, 1), (False, 0)], ids=["without data", "with data"])
+def test_restarts(make_cluster, lost, violations):
+    """What README says of nodes that lose their data."""
+    cluster = make_cluster(5, config=soak.DURABLE)
+    one, other = Party("c", cluster), Party("c", cluster)
+
+    def restart():
+        for node in cluster:
+            if lost:
+                node.restart(empty=True)
+            else:
+                node.kill()
+                node.start()
+
+    try:
+        found = check(two_holds(one, other, restart))
+    finally:
+        one.close()
+        other.close()
+    assert len(found) == violations, found
+
+
+def test_a_short_soak(tmp_path, capsys):
+    """A few seconds of all faces under faults, as `./dev soak` runs them for longer."""
+    log = tmp_path / "log.jsonl"
+    for face in faces.FACES:
+        if faces.missing(face):
+            pytest.fail("the face %s is required: %s" % (face, faces.missing(face)), pytrace=False)
+    assert soak.main(["--minutes", "0.2", "--seed", "7", "--log", str(log)]) == 0, capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "no violation" in out
+    assert all("holds of " + face in out for face in faces.FACES)
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "soon"])
+def test_a_wrong_duration_is_refused(capsys, minutes):
+    with pytest.raises(SystemExit):
+        soak.arguments(["--minutes", minutes])
+    assert "--minutes" in capsys.readouterr().err

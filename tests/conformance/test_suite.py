@@ -1,0 +1,88 @@
+"""The suite itself: what the drivers say of themselves, bad messages, bad replies, bad cases."""
+import json
+import subprocess
+import sys
+
+import faces
+import pytest
+from driver import Driver, Party, ProtocolError
+
+PRINT = "import sys, json\nfor line in sys.stdin:\n    id = json.loads(line)['id']\n    print(%r %% {'id': id}, flush=True)\n"
+
+
+def test_every_lack_is_reviewed(face, make):
+    """What a driver can is what its face does not lack; everything else that is missing fails here."""
+    hello = make().hello
+    assert hello.face == face
+    assert set(hello.can) == set(faces.CAPABILITIES) - set(faces.LACKS[face])
+    assert hello.cancel in ("command", "signal")
+
+
+def test_every_face_is_of_this_version(face, make):
+    header = (faces.ROOT / "core/include/redlock.h").read_text(encoding="utf-8")
+    assert '#define REDLOCK_VERSION "%s"' % make().hello.version in header
+
+
+BAD_LINES = {"no JSON": "{", "no object": "[1]", "no command": '{"id": 7, "do": "dance"}',
+             "a field is missing": '{"id": 7, "do": "lock", "client": "c"}',
+             "no such lock": '{"id": 7, "do": "release", "lock": "none"}'}
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_malformed_message_gets_line_and_reason(face, line):
+    """And the driver goes on."""
+    text = '{"id": 1, "do": "hello"}\n%s\n{"id": 3, "do": "hello"}\n' % BAD_LINES[line]
+    ended = subprocess.run(faces.ARGV[face], input=text.encode(), capture_output=True, timeout=60, check=True,
+                           env=faces.environment())
+    replies = [json.loads(line) for line in ended.stdout.splitlines()]
+    bad = [reply for reply in replies if "malformed" in reply]
+    assert len(replies) == 3 and len(bad) == 1, (replies, ended.stderr)
+    assert bad[0]["line"] == 2 and bad[0]["malformed"]
+
+
+@pytest.mark.parametrize("reply, words", [
+    ("no JSON", "line 1 of its output: not JSON"), ("[%(id)d]", "line 1 of its output: not an object"),
+    ('{"id": 99}', "no message with this id"), ('{"id": %(id)d, "status": "FINE"}', '"status" is missing or none')])
+def test_a_malformed_reply_names_the_driver_and_the_line(reply, words):
+    driver = Driver("c", [sys.executable, "-c", PRINT % reply])
+    try:
+        with pytest.raises(ProtocolError, match="drivers/driver.c.*" + words):
+            driver.call("state", lock="x")
+    finally:
+        driver.close()
+
+
+def test_a_driver_that_ends_is_told():
+    driver = Driver("c", ["true"])
+    with pytest.raises(ProtocolError, match="the driver ended"):
+        driver.call("hello")
+    driver.close()
+
+
+def test_a_malformed_message_names_its_place(nodes):
+    party = Party("c", nodes)
+    try:
+        with pytest.raises(ProtocolError, match='driver.c, line 3 of its input: there is no lock "none"'):
+            party.driver.call("release", lock="none")
+    finally:
+        party.close()
+
+
+def test_a_case_that_needs_what_there_is_not(tmp_path):
+    case = tmp_path / "test_bad.py"
+    case.write_text("import pytest\n\n@pytest.mark.needs('flying')\ndef test_it(face):\n    pass\n")
+    (tmp_path / "conftest.py").write_text((faces.HERE / "conftest.py").read_text().replace(
+        "Path(__file__).resolve().parent\n", "Path(%r)\n" % str(faces.HERE)))
+    ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
+                            str(case)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    assert "%s:3: test_it needs 'flying', which is no capability" % case in ended.stdout + ended.stderr
+
+
+def test_the_over_statement_check_bites(parties, nodes):
+    """A driver that says a little too much."""
+    lock = parties("c").lock()
+    took = lock.acquire()
+    took["validity_ms"] += 1000
+    with pytest.raises(AssertionError, match="over-stated"):
+        lock.checked(took)
