@@ -71,10 +71,9 @@ static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_repl
   }
 }
 
-/* The key may still be there: it is told again later, as far as its TTL lets it live. */
-static void keep_debt(struct rl_node *n, enum rl_fault fault, int64_t now)
+void rl_answer_keep_debt(struct rl_node *n, int64_t now)
 {
-  if (n->state != RL_NODE_READY || (fault != RL_FAULT_PAUSE && fault != RL_FAULT_UNWRITABLE))
+  if (n->state != RL_NODE_READY)
     return;
   n->debts_retry_ns = now + PAUSE_NS;
   rl_timer_set(&n->client->timers, &n->timer, n->debts_retry_ns);
@@ -99,7 +98,8 @@ static void delete_reply(struct rl_node *n, struct rl_owed *o, const struct rl_r
     return;
   note_error(n, o, reply);
   rl_operation_answer(n, o, fault_answer(fault), now);
-  keep_debt(n, fault, now);
+  if (fault == RL_FAULT_PAUSE || fault == RL_FAULT_UNWRITABLE)
+    rl_answer_keep_debt(n, now);
   rl_answer_fault(n, fault, reply->text.data, now);
 }
 

@@ -143,8 +143,9 @@ void rl_claim_give_up(redlock_client *c, struct rl_claim *claim, int whole, uint
     int flags = claim->node[i].flags;
     int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
     claim->node[i].e_ns = 0;
-    if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags))
-      rl_node_send_delete(n, claim, whole, round, now); /* without memory it stays a debt */
+    if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags) &&
+        rl_node_send_delete(n, claim, whole, round, now) != 0)
+      rl_answer_keep_debt(n, now);
   }
   if (c->debts > RL_DEBTS_MAX)
     rl_claims_expire(c, now);

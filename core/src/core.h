@@ -455,6 +455,8 @@ enum rl_fault rl_fault_of(const char *text);
 
 /* answer.c: a reply to what was owed; and what an error means for the node itself */
 void rl_answer(struct rl_node *node, struct rl_owed *owed, const struct rl_reply *reply, int64_t now_ns);
+/* A key may still be there: the node is told again a little later, as far as the TTL lets the key live. */
+void rl_answer_keep_debt(struct rl_node *node, int64_t now_ns);
 void rl_answer_fault(struct rl_node *node, enum rl_fault fault, const char *text, int64_t now_ns);
 
 /* event.c, message.c, describe.c */

@@ -152,6 +152,12 @@ static void close_round(redlock_lock *lock)
 
 /* ---- acquire ---- */
 
+/* A home node that did not answer last time says nothing of the others: then all are asked again. */
+static int last_told(const redlock_lock *lock)
+{
+  return lock->attempts > 1 && (lock->home < 0 || lock->answers[lock->home] == RL_BUSY);
+}
+
 static void attempt(redlock_lock *lock, int64_t now)
 {
   redlock_client *c = lock->client;
@@ -164,7 +170,7 @@ static void attempt(redlock_lock *lock, int64_t now)
   lock->round++;
   lock->attempts++;
   c->attempts++;
-  lock->home = lock->attempts > 1 ? rl_waiting_home(lock, now) : -1;
+  lock->home = last_told(lock) ? rl_waiting_home(lock, now) : -1;
   if (lock->home >= 0) {
     lock->phase = RL_ASKING_HOME;
     lock->said[lock->home].until_ns = 0;
@@ -264,6 +270,7 @@ static int begin_acquire(redlock_lock *lock, int64_t wait_ms, int64_t now)
   begin(lock, REDLOCK_ACQUIRE);
   lock->state = REDLOCK_STATE_FREE;
   lock->attempts = 0;
+  lock->home = -1;
   lock->attempts_max = INT64_MAX;
   if (wait_ms == 0)
     lock->attempts_max = 1;

@@ -29,8 +29,8 @@ static const struct row {
 
 /* The ranges in words, with what the numbers alone do not say; a unit test holds them against the numbers. */
 static const char *const ranges[RL_OPTION_COUNT] = {
-    [RL_OPT_NODES] = "1 to 64 URLs: "
-                     "redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]",
+    [RL_OPT_NODES] = ("1 to 64 URLs: "
+                      "redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]"),
     [RL_OPT_TTL_MS] = "20 to 86400000, not above max_ttl_ms",
     [RL_OPT_MAX_TTL_MS] = "20 to 86400000",
     [RL_OPT_WAIT_MS] = "-1 to 31536000000",
