@@ -247,7 +247,7 @@ def test_late_set_after_the_release(nodes, make_client, proxy):
         p.hold("up")
     assert lock.acquire() == OK
     assert lock.release() == OK
-    assert all(b"SET" in p.held_bytes("up") for p in proxies[:2])
+    eventually(lambda: all(b"SET" in p.held_bytes("up") for p in proxies[:2]))
     for p in proxies:
         p.go()
     spin(client, lambda: nodes[0].calls("set") >= 2 and nodes[1].calls("set") >= 2)
