@@ -19,6 +19,14 @@ class ProtocolError(Exception):
     """A driver broke the protocol, or ended; the words name its source file and the line of its output."""
 
 
+class Overstated(AssertionError):
+    """More validity was told than the nodes give."""
+
+    def __init__(self, reply, by_ms):
+        super().__init__("validity is over-stated by %.3f ms: %r" % (by_ms, dict(reply)))
+        self.reply, self.by_ms = reply, by_ms
+
+
 def now_ms():
     return time.monotonic() * 1000
 
@@ -283,7 +291,8 @@ class Lock:
     def checked(self, reply):
         if reply == "OK" and reply.get("validity_ms"):
             over = overstated_ms(reply, self)
-            assert over is None or over <= 0, "validity is over-stated by %.3f ms: %r" % (over, dict(reply))
+            if over is not None and over > 0:
+                raise Overstated(reply, over)
         return reply
 
 
@@ -325,7 +334,8 @@ def refusal(party, **options):
 def overstated_ms(reply, lock):
     """By how much t0 + validity lies above what a majority of the nodes still gives; None where too few can be asked.
 
-    A node gives until (time after its PTTL reply) + PTTL + 1 ms; one that can not be asked might give for ever.
+    A node gives until (time after its PTTL reply) + PTTL + 1 ms, without the token until that reply at the latest; one
+    that can not be asked might give for ever.
     """
     cluster = lock.party.cluster
     token = reply.get("token", lock.token).encode()
@@ -351,4 +361,4 @@ def _end_ms(node, key, token):
         return float("inf")
     if isinstance(pttl, ReplyError):
         return float("inf")
-    return after_ms + pttl + 1 if value == token else float("-inf")
+    return after_ms + pttl + 1 if value == token else after_ms

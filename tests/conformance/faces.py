@@ -10,7 +10,7 @@ DRIVERS = HERE / "drivers"
 BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build/dev")
 PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build/venv-python/bin/python")
 PHP = os.environ.get("REDLOCK_PHP") or "php"
-EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(ROOT / "build/php/debian/php/modules/redlock.so")
+EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(BUILD / "php/redlock.so")
 
 CAPABILITIES = {
     "lock": "a client, and locks with options of their own",

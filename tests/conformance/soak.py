@@ -17,7 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python" / "libredlock")]
 
 import checker  # noqa: E402
 import faces  # noqa: E402
-from driver import Party, ProtocolError, now_ms  # noqa: E402
+from driver import Overstated, Party, ProtocolError, now_ms  # noqa: E402
 from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
 
 RESOURCES = ["orders", "stock", "mail"]
@@ -128,9 +128,9 @@ class Worker(threading.Thread):
         """Over-statement goes into the log."""
         try:
             return getattr(lock, what)(**fields)
-        except AssertionError as error:
-            self.log.write("over", party=self.name, by_ms=0.0, words=str(error))
-            raise ProtocolError(str(error)) from None
+        except Overstated as error:
+            self.log.write("over", party=self.name, by_ms=error.by_ms, words=str(error))
+            return error.reply
 
     def timed(self, call, what):
         start_ms = now_ms()

@@ -458,6 +458,8 @@ static void take_line(const char *line, int number)
   line_problem = NULL;
   if (message == NULL)
     malformed("%s", error.text);
+  else if (!json_is_object(message))
+    malformed("not an object");
   json_t *reply = json_is_object(message) ? run(message) : NULL;
   if (reply == NULL && line_problem != NULL)
     reply = json_pack("{s:i, s:s}", "line", number, "malformed", line_problem);

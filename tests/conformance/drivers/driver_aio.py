@@ -160,7 +160,7 @@ class Driver:
                 raise Malformed('there is no command "%s"' % message["do"])
             return await run(message)
         except Malformed as error:
-            return {"line": self.number, "malformed": str(error)}
+            return {"line": message.line, "malformed": str(error)}
         except (libredlock.RedlockError, TypeError, ValueError, OverflowError) as error:
             return failure(error)
 

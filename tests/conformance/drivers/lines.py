@@ -17,6 +17,8 @@ class Malformed(Exception):
 class Fields(dict):
     """A message; a field that is missing says so."""
 
+    line = 0
+
     def __missing__(self, key):
         raise Malformed('"%s" is missing' % key)
 
@@ -37,7 +39,9 @@ def parse(line, number):
         message = json.loads(line)
         if not isinstance(message, dict):
             raise Malformed("not an object")
-        return Fields(message)
+        fields = Fields(message)
+        fields.line = number
+        return fields
     except (ValueError, Malformed) as error:
         send({"line": number, "malformed": str(error)})
         return None
