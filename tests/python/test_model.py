@@ -30,8 +30,9 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def open(self):
         self.nodes.reset()
-        self.clients = {name: libredlock.Client(self.nodes.urls, wait=0) for name in CLIENTS}
-        self.locks = {(c, r): self.clients[c].lock(r, ttl=LONG) for c in CLIENTS for r in RESOURCES}
+        # A busy machine answers late, which is no answer of the model's: its nodes get two seconds.
+        self.clients = {name: libredlock.Client(self.nodes.urls, ttl=LONG, node_timeout=2) for name in CLIENTS}
+        self.locks = {(c, r): self.clients[c].lock(r) for c in CLIENTS for r in RESOURCES}
         self.holder = {}
         self.dead = None
 
@@ -68,8 +69,8 @@ class Model(RuleBasedStateMachine):
     def expire(self, client, resource):
         if resource in self.holder:
             return
-        lock = self.clients[client].lock(resource, ttl=SHORT)
-        assert lock.acquire(blocking=False)
+        lock = self.clients[client].lock(resource, ttl=SHORT, node_timeout="auto")
+        assert lock.acquire(timeout=20)
         eventually(lambda: lock.lost)
         with pytest.raises(libredlock.Lost):
             lock.extend()
@@ -82,7 +83,7 @@ class Model(RuleBasedStateMachine):
             return
         self.clients[self.holder[resource]].status(resource)  # asks every node behind the requests of acquire
         token = self.locks[self.holder[resource], resource].detach()
-        taken = self.clients[client].adopt(resource, token, ttl=LONG)
+        taken = self.clients[client].adopt(resource, token)
         taken.extend()
         self.locks[client, resource], self.holder[resource] = taken, client
 
