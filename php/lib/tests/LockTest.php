@@ -56,7 +56,7 @@ final class LockTest extends NodesTestCase
     public function testAWaiterGetsTheLockOnceItIsFree(): void
     {
         $client = $this->client();
-        $first = $client->lock('queue', ttlMs: 300);
+        $first = $client->lock('queue', ttlMs: 300, nodeTimeoutMs: 'auto');
         $first->acquire();
         $second = $client->lock('queue');
         $second->acquire(waitMs: 5000);
@@ -66,13 +66,13 @@ final class LockTest extends NodesTestCase
 
     public function testExtendProlongsAndNeverRevives(): void
     {
-        $lock = $this->client()->lock('extended', ttlMs: 500);
+        $lock = $this->client()->lock('extended', ttlMs: 500, nodeTimeoutMs: 'auto');
         $lock->acquire();
         $lock->extend(20000);
         $this->assertGreaterThan(15000, $lock->remainingMs());
         $lock->release();
 
-        $short = $this->client()->lock('lapsed', ttlMs: 100);
+        $short = $this->client()->lock('lapsed', ttlMs: 100, nodeTimeoutMs: 'auto');
         $short->acquire();
         Wait::until(static fn (): bool => $short->isLost(), 'the lease to end');
         $this->expectException(LostException::class);
@@ -88,7 +88,7 @@ final class LockTest extends NodesTestCase
         } catch (NotHeldException $e) {
             $this->assertSame('never', $e->resource);
         }
-        $lock = $client->lock('lapsed', ttlMs: 100);
+        $lock = $client->lock('lapsed', ttlMs: 100, nodeTimeoutMs: 'auto');
         $lock->acquire();
         Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
         $this->expectException(LostException::class);
@@ -141,7 +141,7 @@ final class LockTest extends NodesTestCase
 
     public function testRunRenewsBeyondTheTtl(): void
     {
-        $this->client()->lock('renewed', ttlMs: 300)->run(function (Lock $lock): void {
+        $this->client()->lock('renewed', ttlMs: 300, nodeTimeoutMs: 'auto')->run(function (Lock $lock): void {
             $begun = \hrtime(true);
             Wait::until(static fn (): bool => \hrtime(true) - $begun > 900e6, 'three times the TTL');
             $this->assertTrue($lock->isHeld());
@@ -150,7 +150,7 @@ final class LockTest extends NodesTestCase
 
     public function testRunWithTheLockLostCarriesTheResult(): void
     {
-        $lock = $this->client()->lock('lost', ttlMs: 100, renew: false);
+        $lock = $this->client()->lock('lost', ttlMs: 100, nodeTimeoutMs: 'auto', renew: false);
         try {
             $lock->run(static function (Lock $lock): int {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
@@ -166,7 +166,7 @@ final class LockTest extends NodesTestCase
     {
         $log = new MemoryLogger();
         $client = Client::connect(self::cluster()->urls(), logger: $log, clientName: $this->uniqueName());
-        $lock = $client->lock('lost', ttlMs: 100, renew: false);
+        $lock = $client->lock('lost', ttlMs: 100, nodeTimeoutMs: 'auto', renew: false);
         try {
             $lock->run(static function (Lock $lock): never {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
@@ -199,7 +199,7 @@ final class LockTest extends NodesTestCase
         unset($lock);
         $this->assertSame(['handed'], \array_keys(self::cluster()->keys()));
 
-        $adopted = $client->adopt('handed', $token, ttlMs: 5000);
+        $adopted = $client->adopt('handed', $token, ttlMs: 8000);
         $this->assertSame(0, $adopted->remainingMs());
         $adopted->extend();
         $this->assertTrue($adopted->isHeld());

@@ -25,14 +25,15 @@ abstract class NodesTestCase extends TestCase
     /** A client of its own for each test, so that one test's node state does not meet the next. */
     protected function client(mixed ...$options): Client
     {
-        /* a TTL longer than any test waits: what is gone was deleted */
-        $options += ['clientName' => $this->uniqueName(), 'ttlMs' => 30000];
+        /* a TTL longer than any test waits: what is gone was deleted; and patience with a busy machine */
+        $options += ['clientName' => $this->uniqueName(), 'ttlMs' => 30000, 'nodeTimeoutMs' => 2000];
         return Client::connect(self::cluster()->urls(), ...$options);
     }
 
     protected function uniqueName(): string
     {
-        return \substr(\strrchr(static::class, '\\') . '-' . $this->getName(false), 1, 64);
+        $test = \method_exists($this, 'name') ? $this->name() : $this->getName(false); /* PHPUnit 10 and 9 */
+        return \substr(\strrchr(static::class, '\\') . "-$test", 1, 64);
     }
 
     protected function assertNothingIsLeft(): void

@@ -15,12 +15,12 @@ final class SymfonyStoreTest extends NodesTestCase
 {
     private function store(float $ttl = 10.0): RedlockStore
     {
-        return new RedlockStore($this->client(), $ttl);
+        return new RedlockStore($this->client(nodeTimeoutMs: 'auto'), $ttl);
     }
 
     public function testTheFactoryWithItsDefaultTtl(): void
     {
-        $factory = new LockFactory(new RedlockStore($this->client()));
+        $factory = new LockFactory(new RedlockStore($this->client(nodeTimeoutMs: 'auto')));
         $lock = $factory->createLock('invoice');
         $this->assertTrue($lock->acquire());
         $this->assertTrue($lock->isAcquired());
@@ -34,7 +34,7 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testALongTtlIsARenewedLease(): void
     {
-        $client = $this->client(maxTtlMs: 300, ttlMs: 300);
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 300, ttlMs: 300);
         $lock = (new LockFactory(new RedlockStore($client, 2.0)))->createLock('renewed', 2.0);
         $lock->acquire();
         $begun = \hrtime(true);
@@ -76,7 +76,7 @@ final class SymfonyStoreTest extends NodesTestCase
         \gc_collect_cycles();
         $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['elsewhere']);
 
-        $other = new RedlockStore($this->client(clientName: 'elsewhere'), 10.0);
+        $other = new RedlockStore($this->client(nodeTimeoutMs: 'auto', clientName: 'elsewhere'), 10.0);
         $continued = \unserialize($text);
         $this->assertTrue($other->exists($continued));
         $other->putOffExpiration($continued, 10.0);
