@@ -1,9 +1,9 @@
 """Reads the log of a soak and tells what must not happen. Times are ms of CLOCK_MONOTONIC.
 
 Records, one JSON object a line:
-  hold   resource, token, party, from_ms (acquire had returned), to_ms (the earlier of: release was called, t0 + validity)
+  hold   resource, token, party, from_ms (acquire had returned), to_ms (release was called, or t0 + validity if earlier)
   wait   party, what, from_ms, to_ms (null: it never ended), limit_ms
-  key    node, key, at_ms, pttl_ms (-1: it never ends), limit_ms (the longest that it may have left; 0: nothing may be left)
+  key    node, key, at_ms, pttl_ms (-1: it never ends), limit_ms (what it may have left at most; 0: nothing may be left)
   told   party, token, ended_ms (t0 + validity), at_ms, state (what the holder's handle said then)
   over   party, by_ms: validity was over-stated
 """

@@ -97,8 +97,9 @@ def _html(rows, columns, cells, reasons):
         for _, column in columns:
             key = _cell(row, column)
             outcome = cells.get(key, "")
+            kind = {"n/a": "na"}.get(outcome, outcome or "none")
             body += '<td class="%s" title="%s">%s</td>' % (
-                {"n/a": "na"}.get(outcome, outcome or "none"), html.escape(reasons.get(key, "")), WORDS.get(outcome, "skip"))
+                kind, html.escape(reasons.get(key, "")), WORDS.get(outcome, "skip"))
         body += "</tr>"
     return "<table>%s%s</table>" % (head, body)
 

@@ -135,11 +135,13 @@ class Worker(threading.Thread):
     def timed(self, call, what):
         start_ms = now_ms()
         reply = call()
-        self.log.write("wait", party=self.name, what=what, from_ms=start_ms, to_ms=now_ms(), limit_ms=WAIT_MS + SLACK_MS)
+        self.log.write("wait", party=self.name, what=what, from_ms=start_ms, to_ms=now_ms(),
+                       limit_ms=WAIT_MS + SLACK_MS)
         return reply
 
     def held(self, lock, start_ms, end_ms):
-        self.log.write("hold", resource=lock.resource, token=lock.token, party=self.name, from_ms=start_ms, to_ms=end_ms)
+        self.log.write("hold", resource=lock.resource, token=lock.token, party=self.name, from_ms=start_ms,
+                       to_ms=end_ms)
         self.log.count("holds of " + self.face)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 
 def hold(party, start, end, resource="r", token=None):
-    return {"kind": "hold", "resource": resource, "token": token or party, "party": party, "from_ms": start, "to_ms": end}
+    return {"kind": "hold", "resource": resource, "token": token or party, "party": party, "from_ms": start,
+            "to_ms": end}
 
 
 GOOD = [hold("a", 0, 10), hold("b", 10, 20), hold("c", 5, 30, resource="s"), hold("d", 25, 22),

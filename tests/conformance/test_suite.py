@@ -7,7 +7,10 @@ import faces
 import pytest
 from driver import Driver, Party, ProtocolError
 
-PRINT = "import sys, json\nfor line in sys.stdin:\n    id = json.loads(line)['id']\n    print(%r %% {'id': id}, flush=True)\n"
+PRINT = """import sys, json
+for line in sys.stdin:
+    print(%r %% {'id': json.loads(line)['id']}, flush=True)
+"""
 
 
 def test_every_lack_is_reviewed(face, make):

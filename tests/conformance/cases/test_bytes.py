@@ -2,8 +2,9 @@
 import pytest
 from common import values
 
-NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help", "utf8": "заказ:日本:🔒",
-         "newline": "a\r\nb", "no utf8": b"\xff\xfe\x80", "resp": "*1\r\n$4\r\nPING\r\n", "long": "x" * 50000}
+NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help",
+         "utf8": "заказ:日本:🔒", "newline": "a\r\nb", "no utf8": b"\xff\xfe\x80", "resp": "*1\r\n$4\r\nPING\r\n",
+         "long": "x" * 50000}
 
 
 @pytest.mark.parametrize("name", NAMES)

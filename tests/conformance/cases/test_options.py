@@ -7,7 +7,7 @@ from common import option_name
 from driver import refusal
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
-TABLE = {name: allowed for name, allowed in re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_text(), re.M)}
+TABLE = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_text(), re.M))
 REFUSED = [("ttl_ms", "0"), ("ttl_ms", "19"), ("ttl_ms", "86400001"),
            ("max_ttl_ms", "5"), ("retry_count", "-2"), ("retry_delay_ms", "0"), ("retry_jitter", "2"),
            ("drift_factor", "0.5"), ("node_timeout_ms", "0"), ("connect_timeout_ms", "0"), ("min_validity_ms", "0"),
@@ -59,9 +59,10 @@ def test_an_empty_resource_is_refused(make):
 
 @pytest.mark.needs("describe")
 def test_every_option_has_a_good_value(make):
-    good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.5, "drift_factor": 0.02, "min_validity_ms": "auto",
-            "renew": True, "max_extensions": -1, "max_hold_ms": 60000, "strict_release": True, "client_name": "me",
-            "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000, "key_prefix": "p:"}
+    good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.5, "drift_factor": 0.02,
+            "min_validity_ms": "auto", "renew": True, "max_extensions": -1, "max_hold_ms": 60000,
+            "strict_release": True, "client_name": "me", "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000,
+            "key_prefix": "p:"}
     assert set(TABLE) == set(good) | {"nodes", "ttl_ms", "node_timeout_ms", "connect_timeout_ms"}
     lock = make(**good).lock()
     assert lock.acquire() == "OK"

@@ -345,7 +345,8 @@ static json_t *do_status(json_t *message)
     while ((status = redlock_lock_wait(probe.handle, -1)) == REDLOCK_PENDING)
       continue;
   json_t *reply = result(&probe, status == REDLOCK_BUSY ? REDLOCK_OK : status);
-  json_object_set_new(reply, "verdict", json_string(status == REDLOCK_OK ? "free" : status == REDLOCK_BUSY ? "held" : "unknown"));
+  const char *verdict = status == REDLOCK_OK ? "free" : status == REDLOCK_BUSY ? "held" : "unknown";
+  json_object_set_new(reply, "verdict", json_string(verdict));
   redlock_lock_free(probe.handle);
   return reply;
 }

@@ -32,8 +32,8 @@ final class Interrupted extends Exception
 
 class Driver
 {
-    protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel', 'fork', 'exit',
-        'exception', 'status', 'describe', 'renew', 'body', 'nul'];
+    protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel',
+        'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul'];
 
     /** @var array<string, Client> */
     protected array $clients = [];
@@ -46,7 +46,8 @@ class Driver
 
     protected function hello(array $message): array
     {
-        return ['face' => 'php', 'version' => \redlock_version(), 'pid' => \getmypid(), 'can' => self::CAN, 'cancel' => 'signal'];
+        return ['face' => 'php', 'version' => \redlock_version(), 'pid' => \getmypid(), 'can' => self::CAN,
+            'cancel' => 'signal'];
     }
 
     protected function client(array $message): array
@@ -66,7 +67,8 @@ class Driver
     protected function lock(array $message): array
     {
         $client = $this->known('client', $message);
-        $this->locks[$message['lock']] = $client->lock(self::resource($message), ...self::named($message['options'] ?? []));
+        $options = self::named($message['options'] ?? []);
+        $this->locks[$message['lock']] = $client->lock(self::resource($message), ...$options);
         return ['status' => 'OK'];
     }
 
@@ -101,7 +103,8 @@ class Driver
     protected function state(array $message): array
     {
         $lock = $this->known('lock', $message);
-        return ['status' => 'OK', 'state' => $lock->isHeld() ? 'HELD' : ($lock->isLost() ? 'LOST' : 'FREE'), 'token' => $lock->token()];
+        $state = $lock->isHeld() ? 'HELD' : ($lock->isLost() ? 'LOST' : 'FREE');
+        return ['status' => 'OK', 'state' => $state, 'token' => $lock->token()];
     }
 
     protected function validity(array $message): array
@@ -119,7 +122,8 @@ class Driver
     protected function status(array $message): array
     {
         $status = $this->known('client', $message)->status(self::resource($message));
-        return ['status' => $status->status === \REDLOCK_BUSY ? 'OK' : \redlock_status_name($status->status), 'message' => $status->message,
+        return ['status' => $status->isHeld() ? 'OK' : \redlock_status_name($status->status),
+            'message' => $status->message,
             'verdict' => $status->isFree() ? 'free' : ($status->isHeld() ? 'held' : 'unknown')];
     }
 
@@ -220,13 +224,13 @@ class Driver
 
     protected static function facts(Lock $lock, float $t0Ms): array
     {
-        return ['t0_ms' => $t0Ms, 'validity_ms' => $lock->remainingMs(), 'token' => $lock->token(), 'votes' => \array_values($lock->votes()),
-            'message' => $lock->message()];
+        return ['t0_ms' => $t0Ms, 'validity_ms' => $lock->remainingMs(), 'token' => $lock->token(),
+            'votes' => \array_values($lock->votes()), 'message' => $lock->message()];
     }
 
     protected static function failure(Throwable $error): array
     {
-        $status = $error instanceof RedlockThrowable && isset($error->status) ? \redlock_status_name($error->status) : 'INVALID';
+        $status = isset($error->status) ? \redlock_status_name($error->status) : 'INVALID';
         $class = \explode('\\', $error::class);
         return ['status' => $status, 'message' => $error->getMessage(), 'error' => \end($class)];
     }
@@ -278,8 +282,8 @@ class Driver
     /** @return list<string> */
     protected function commands(): array
     {
-        return ['hello', 'client', 'lock', 'adopt', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'status', 'describe',
-            'fork', 'body', 'exit'];
+        return ['hello', 'client', 'lock', 'adopt', 'acquire', 'extend', 'release', 'state', 'validity', 'detach',
+            'status', 'describe', 'fork', 'body', 'exit'];
     }
 
     protected function parse(string $line): ?array
@@ -347,7 +351,8 @@ final class FiberDriver extends Driver
 
     protected function hello(array $message): array
     {
-        return ['face' => 'fiber', 'can' => [...self::CAN, 'start', 'wait'], 'cancel' => 'command'] + parent::hello($message);
+        $mine = ['face' => 'fiber', 'can' => [...self::CAN, 'start', 'wait'], 'cancel' => 'command'];
+        return $mine + parent::hello($message);
     }
 
     protected function connect(?string $nodes, array $options): Client
