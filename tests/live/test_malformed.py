@@ -56,6 +56,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
     """One such server beside four real ones does no harm; two beside one real one are no lock."""
     fakes = [fake_server({place: bytes_}) for _ in range(2)]
     client = make_client([fakes[0].url, *nodes.urls[:4]], **HASTY)
+    spin(client, lambda: all(node["state"] == "ready" for node in client.describe()["nodes"][1:]))
     lock = client.lock()
     for _ in range(2):
         assert lock.acquire(5000) == OK, lock.message

@@ -137,7 +137,8 @@ class Proxy:
         self._change(lambda: self._cuts.append(cut))
 
     def close(self) -> None:
-        self._change(lambda: setattr(self, "_closing", True))
+        if not self._closing:
+            self._change(lambda: setattr(self, "_closing", True))
         self._thread.join(5)
 
     def __enter__(self) -> "Proxy":
@@ -151,7 +152,7 @@ class Proxy:
     def _change(self, change: Callable[[], Any]) -> None:
         with self._lock:
             change()
-        self._wake_write.send(b"x")
+            self._wake_write.send(b"x")  # the thread cannot end before that
 
     def _run(self) -> None:
         while not self._closing:
@@ -316,9 +317,9 @@ class Proxy:
                 pipe.source.close()
                 pipe.sink.close()
             self._pipes.clear()
-        for sock in (self._listener, self._wake_read, self._wake_write):
-            sock.close()
-        self._selector.close()
+            for sock in (self._listener, self._wake_read, self._wake_write):
+                sock.close()
+            self._selector.close()
 
 
 class BlackHole:
