@@ -37,7 +37,8 @@ void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t 
   const struct rl_said *said = &lock->said[node];
   switch (lock->answers[node]) {
   case RL_NOT_ASKED: rl_text_add(out, "not asked"); break;
-  case RL_WAITING: rl_text_add(out, "connecting"); break;
+  case RL_WAITING:
+  case RL_RETRYING: rl_text_add(out, "connecting"); break;
   case RL_ASKED: rl_text_add(out, "no answer yet"); break;
   case RL_GRANTED: rl_text_add(out, granted_words(lock->kind)); break;
   case RL_BUSY:
@@ -64,6 +65,7 @@ static int vote(const redlock_lock *lock, int node)
 {
   switch (lock->answers[node]) {
   case RL_WAITING:
+  case RL_RETRYING:
   case RL_ASKED: return REDLOCK_PENDING;
   case RL_GRANTED: return REDLOCK_OK;
   case RL_BUSY: return REDLOCK_BUSY;

@@ -119,7 +119,8 @@ static void set_timer(redlock_lock *lock, int64_t at)
 static void time_round(redlock_lock *lock, int64_t now)
 {
   struct rl_tally tally = rl_count(lock->answers, lock->client->node_count);
-  int tight = lock->kind == REDLOCK_INSPECT ? tally.waiting == 0 : tally.reached >= tally.quorum || tally.waiting == 0;
+  int connecting = tally.waiting + tally.retrying;
+  int tight = connecting == 0 || (lock->kind != REDLOCK_INSPECT && tally.reached >= tally.quorum);
   if (tight && !lock->timer_tight) {
     lock->timer_tight = 1;
     set_timer(lock, now + lock->asked.node_timeout_ns);
@@ -139,13 +140,19 @@ static void ask_all(redlock_lock *lock, int but, int64_t now)
   time_round(lock, now);
 }
 
+/* Does the round hope for a connection to the node? */
+static int awaits(const redlock_lock *lock, int node)
+{
+  return lock->answers[node] == RL_WAITING || lock->answers[node] == RL_RETRYING;
+}
+
 /* The time of the round is over: what is open now stays open no longer. */
 static void close_round(redlock_lock *lock)
 {
   for (int i = 0; i < lock->client->node_count; i++) {
     if (lock->answers[i] == RL_ASKED)
       lock->answers[i] = RL_LATE;
-    else if (lock->answers[i] == RL_WAITING)
+    else if (awaits(lock, i))
       lock->answers[i] = RL_DOWN;
   }
 }
@@ -572,7 +579,7 @@ static void ask_after_the_win(struct rl_node *n, int64_t now)
 {
   for (redlock_lock *lock = n->client->locks; lock; lock = lock->next)
     if (lock->state == REDLOCK_STATE_HELD && lock->kind == REDLOCK_ACQUIRE && !rl_in_flight(lock) &&
-        lock->answers[n->index] == RL_WAITING && now - lock->acquired_ns < lock->asked.node_timeout_ns)
+        awaits(lock, n->index) && now - lock->acquired_ns < lock->asked.node_timeout_ns)
       ask(lock, n, now);
 }
 
@@ -582,7 +589,7 @@ void rl_operation_node_ready(struct rl_node *n, int64_t now)
   ask_after_the_win(n, now);
   for (redlock_lock *lock = n->client->flights; lock; lock = next) {
     next = lock->next_flight;
-    if (lock->phase != RL_ASKING_ALL || lock->answers[n->index] != RL_WAITING)
+    if (lock->phase != RL_ASKING_ALL || !awaits(lock, n->index))
       continue;
     if (n->state == RL_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
@@ -597,7 +604,7 @@ void rl_operation_node_down(struct rl_node *n, int64_t now)
   for (redlock_lock *lock = n->client->flights; lock; lock = next) {
     uint8_t *answer = &lock->answers[n->index];
     next = lock->next_flight;
-    if (lock->phase == RL_SLEEPING || (*answer != RL_WAITING && (*answer != RL_ASKED || !n->refused)))
+    if (lock->phase == RL_SLEEPING || (!awaits(lock, n->index) && (*answer != RL_ASKED || !n->refused)))
       continue;
     *answer = n->refused ? RL_REFUSED : RL_DOWN;
     if (lock->phase == RL_ASKING_ALL)

@@ -47,6 +47,7 @@ struct rl_tally rl_count(const uint8_t *answers, int nodes)
   for (int i = 0; i < nodes; i++)
     count[answers[i]]++;
   t.waiting = count[RL_WAITING];
+  t.retrying = count[RL_RETRYING];
   t.asked = count[RL_ASKED];
   t.granted = count[RL_GRANTED];
   t.busy = count[RL_BUSY];
@@ -57,10 +58,11 @@ struct rl_tally rl_count(const uint8_t *answers, int nodes)
   return t;
 }
 
-/* Nodes that may still answer. Once a quorum could be asked nobody waits for connections (rule A.3.0). */
+/* Nodes that may still answer. Once a quorum could be asked nobody waits for a node that has failed before (rule A.3.0);
+ * one that is being connected for the first time may decide what the others left open. */
 static int open_nodes(const struct rl_tally *t)
 {
-  return t->asked + (t->reached < t->quorum ? t->waiting : 0);
+  return t->asked + t->waiting + (t->reached < t->quorum ? t->retrying : 0);
 }
 
 /* Too few answers to know more: because of configuration, or for want of nodes. */
@@ -114,7 +116,7 @@ int rl_judge_release(const struct rl_tally *t, int adopted)
 int rl_judge_inspect(const struct rl_tally *t)
 {
   int answered = t->granted + t->busy + t->free;
-  if (t->waiting + t->asked > 0)
+  if (t->waiting + t->retrying + t->asked > 0)
     return REDLOCK_PENDING;
   if (answered < t->quorum)
     return no_verdict(t);

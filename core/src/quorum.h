@@ -10,6 +10,7 @@
 enum rl_answer {
   RL_NOT_ASKED = 0, /* nothing to ask it: it cannot hold the token */
   RL_WAITING,       /* its connection is being made */
+  RL_RETRYING,      /* the same after a failure: little is to be hoped for */
   RL_ASKED,         /* the request is queued or sent */
   RL_GRANTED,       /* +OK, or the token was confirmed */
   RL_BUSY,          /* another token is there */
@@ -28,7 +29,7 @@ enum rl_round_kind { RL_ROUND_ACQUIRE, RL_ROUND_EXTEND, RL_ROUND_RELEASE, RL_ROU
 
 struct rl_tally {
   int nodes, quorum;
-  int waiting, asked, granted, busy, gone, free, refused;
+  int waiting, retrying, asked, granted, busy, gone, free, refused;
   int reached; /* asked, whatever came of it */
 };
 

@@ -16,7 +16,7 @@ int rl_node_can_ask(struct rl_node *n, int64_t node_timeout_ns, int64_t now)
   if (n->refused && n->state != RL_NODE_READY)
     return RL_REFUSED;
   if (n->state == RL_NODE_RESOLVING || n->state == RL_NODE_CONNECTING || n->state == RL_NODE_SETUP)
-    return RL_WAITING;
+    return n->failures == 0 ? RL_WAITING : RL_RETRYING;
   if (n->state != RL_NODE_READY)
     return RL_DOWN;
   if (now < n->busy_until_ns)

@@ -46,6 +46,15 @@ static int64_t majority_free_ns(const redlock_lock *lock)
   return ends[c->quorum - 1] + RL_NS_PER_MS;
 }
 
+/* After a few attempts the answers about remaining lives should be there; if one was lost, all are asked again. */
+static int lacks_a_hint(const redlock_lock *lock)
+{
+  for (int i = 0; lock->attempts > 3 && i < lock->client->node_count; i++)
+    if (lock->answers[i] == RL_BUSY && lock->said[i].until_ns == 0)
+      return 1;
+  return 0;
+}
+
 /* A hint that has passed is none: somebody extended, or was faster. */
 int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
 {
@@ -54,15 +63,15 @@ int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
 }
 
 /* The node that all contenders for the resource ask first on a retry: the rendezvous hash over those that can answer.
- * -1, for a full round, when fewer than a majority can, and when the others should be free by now: home alone could
- * still be held by a leftover. */
+ * -1, for a full round, when fewer than a majority can, and when the others should be free by now or may be for all that
+ * is known: home alone could still be held by a leftover. */
 int rl_waiting_home(redlock_lock *lock, int64_t now)
 {
   redlock_client *c = lock->client;
   uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rl_key_resource(lock->key), lock->key->resource_size);
   uint64_t best = 0;
   int home = -1, able = 0;
-  if (majority_free_ns(lock) <= now)
+  if (majority_free_ns(lock) <= now || lacks_a_hint(lock))
     return -1;
   for (int i = 0; i < c->node_count; i++) {
     struct rl_node *n = &c->nodes[i];
