@@ -118,9 +118,10 @@ class Worker(threading.Thread):
         said = lock.driver.call("validity", lock=lock.name)
         if said.validity_ms > 0:
             return max(end_ms, said.t0_ms + said.validity_ms)
-        asked_ms = now_ms()
-        state = lock.state
-        self.log.write("told", party=self.name, token=lock.token, ended_ms=said.t0_ms, at_ms=asked_ms, state=state)
+        ended_ms = now_ms() + 1  # a part of a millisecond may be left
+        time.sleep(0.003)
+        asked_ms, state = now_ms(), lock.state
+        self.log.write("told", party=self.name, token=lock.token, ended_ms=ended_ms, at_ms=asked_ms, state=state)
         self.log.count("losses told" if state == "LOST" else "state " + state)
         return min(end_ms, said.t0_ms)
 
