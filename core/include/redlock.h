@@ -101,7 +101,7 @@ enum redlock_operation {
   REDLOCK_ACQUIRE = 1,        /* arg: wait_ms as in redlock_lock_acquire */
   REDLOCK_EXTEND = 2,         /* arg: ttl_ms as in redlock_lock_extend */
   REDLOCK_RELEASE = 3,        /* arg: 0 */
-  REDLOCK_INSPECT = 4         /* arg: 0; asks every node who holds the resource: OK a majority is free, BUSY it is not */
+  REDLOCK_INSPECT = 4         /* arg: 0; asks every node who holds it: OK a majority is free, BUSY it is not */
 };
 
 /* What a handle holds, from local facts alone. */
@@ -234,7 +234,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock *lock);
 /* Takes the lock, waiting up to wait_ms: 0 one attempt, -1 without limit, -2 the option wait_ms. Allowed in the states
  * FREE, LOST and FORKED. REDLOCK_OK: held for at least min_validity_ms. REDLOCK_BUSY: others held it at the end.
  * REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes answered or may vote. REDLOCK_TIMED_OUT: no verdict in
- * time. REDLOCK_CANCELLED. Each attempt uses a fresh token; whatever a failed one left behind is deleted. (lease rule) */
+ * time. REDLOCK_CANCELLED. Each attempt uses a fresh token; what a failed one left behind is deleted. (lease rule) */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms);
 
 /* Prolongs a held or adopted lock to ttl_ms from now (0: the option ttl_ms); it never shortens a lease. REDLOCK_OK: a
@@ -280,12 +280,12 @@ REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t siz
 
 /* Takes over a token that another handle or process detached: the state is ADOPTED with validity 0, and only extend
  * and release are allowed. An extension that Q nodes confirm makes it held. That nobody else held the lock in between
- * is not promised. REDLOCK_INVALID for a token that is not 40 lower-case hexadecimal digits or a handle that is held. */
+ * is not promised. REDLOCK_INVALID for a token that is not 40 lower-case hex digits, and for a handle that is held. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt(redlock_lock *lock, const char *token);
 
 /* Hands the lock over: the handle forgets it and nothing is deleted any more for that token, ever. Read the token
- * before or after. Requests to a minority of nodes may still be under way after an early win; an inspect before it waits
- * for them. REDLOCK_OK, or as redlock_lock_extend when there is nothing to hand over. */
+ * before or after. Requests to a minority of nodes may still be under way after an early win; an inspect before it
+ * waits for them. REDLOCK_OK, or as redlock_lock_extend when there is nothing to hand over. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
 /* What node `node` answered to the last operation: OK granted or confirmed, BUSY held by another, LOST the token is

@@ -58,8 +58,8 @@ struct rl_tally rl_count(const uint8_t *answers, int nodes)
   return t;
 }
 
-/* Nodes that may still answer. Once a quorum could be asked nobody waits for a node that has failed before (rule A.3.0);
- * one that is being connected for the first time may decide what the others left open. */
+/* Nodes that may still answer. Once a quorum could be asked nobody waits for a node that has failed before (rule
+ * A.3.0); one that is being connected for the first time may decide what the others left open. */
 static int open_nodes(const struct rl_tally *t)
 {
   return t->asked + t->waiting + (t->reached < t->quorum ? t->retrying : 0);

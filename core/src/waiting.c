@@ -63,8 +63,8 @@ int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
 }
 
 /* The node that all contenders for the resource ask first on a retry: the rendezvous hash over those that can answer.
- * -1, for a full round, when fewer than a majority can, and when the others should be free by now or may be for all that
- * is known: home alone could still be held by a leftover. */
+ * -1, for a full round, when fewer than a majority can, and when the others should be free by now, or may be for all
+ * that is known: home alone could still be held by a leftover. */
 int rl_waiting_home(redlock_lock *lock, int64_t now)
 {
   redlock_client *c = lock->client;

@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))
+import php_step  # noqa: E402
 import python_step  # noqa: E402
 from testing import Cluster, eventually  # noqa: E402
 
@@ -235,8 +236,13 @@ def python(demo):
     python_step.step(demo.cluster)
 
 
+def php(demo):
+    """PHP locks too: run(), three Fibers, and a lock of PHP that Python is refused and C extends and releases"""
+    php_step.step(demo.cluster)
+
+
 STEPS = [acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
-         c_program, stopped_holder, python]
+         c_program, stopped_holder, python, php]
 
 
 def run_steps(demo):

@@ -66,7 +66,8 @@ static void ranges_in_words_are_the_ranges_that_are_checked(void **state)
 
 static void what_is_no_number_is_refused(void **state)
 {
-  static const char *const values[] = {"", " 5", "5 ", "5x", "0x10", "1e3", "nan", "inf", "99999999999999999999", "--1"};
+  static const char *const values[] = {"", " 5", "5 ", "5x", "0x10", "1e3", "nan", "inf", "99999999999999999999",
+                                       "--1"};
   struct rl_numbers n;
   (void)state;
   rl_options_defaults(&n);

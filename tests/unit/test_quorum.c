@@ -94,7 +94,7 @@ static void every_order_of_answers_has_the_right_verdict(void **state)
   }
 }
 
-/* A verdict never changes with what comes later: no loss that could have been a win, no win by fewer than a majority. */
+/* A verdict never changes with what comes later: no loss that could have been a win, no win by less than a majority. */
 static void a_verdict_is_final(void **state)
 {
   (void)state;
