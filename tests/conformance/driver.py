@@ -134,6 +134,13 @@ class Driver:
         self.reader.join(10)
         self.process.stdout.close()
 
+    def has_ended(self, within_s=5):
+        try:
+            self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def kill(self):
         self.process.kill()
         self.process.wait()

@@ -62,7 +62,7 @@ class Worker(threading.Thread):
             try:
                 self.live()
             except ProtocolError as error:
-                if self.party is not None and self.party.driver.process.poll() is None:
+                if self.party is not None and not self.party.driver.has_ended():
                     self.log.write("wait", party=self.name, what=str(error), from_ms=0, to_ms=None, limit_ms=0)
                 self.log.count("processes that ended")
             finally:
