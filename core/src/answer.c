@@ -59,7 +59,8 @@ static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_repl
     rl_claim_cleared(n->client, o->claim, n->index);
   if (reply->type == RL_REPLY_NIL) {
     at->flags |= at->flags & RL_MAY_HOLD ? 0 : RL_SAID_BUSY;
-    rl_operation_answer(n, o, RL_BUSY, now);
+    /* what a second SET met may be the key of the first, whose answer was lost */
+    rl_operation_answer(n, o, at->flags & RL_SET_LOST ? RL_DROPPED : RL_BUSY, now);
   } else if (reply->type == RL_REPLY_ERROR) {
     enum rl_fault fault = rl_fault_of(reply->text.data);
     note_error(n, o, reply);

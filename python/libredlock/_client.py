@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
 SLICE_MS = 25
 
+# A year: what the core takes. threading.TIMEOUT_MAX, which locks of threading take, is longer.
+LONGEST_WAIT_MS = 31_536_000_000
+
 OK = lib.REDLOCK_OK
 PENDING = lib.REDLOCK_PENDING
 IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
@@ -66,7 +69,7 @@ def wait_ms_of(blocking: bool, timeout: Any) -> int:
     ms = milliseconds("timeout", timeout, allowed)
     if ms > threading.TIMEOUT_MAX * 1000:
         raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({threading.TIMEOUT_MAX})")
-    return ms
+    return min(ms, LONGEST_WAIT_MS)
 
 
 class Lock(LockBase):
