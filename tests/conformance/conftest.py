@@ -18,7 +18,7 @@ from testing.proxy import BlackHole, Proxy  # noqa: E402
 
 
 def pytest_addoption(parser):
-    parser.addoption("--face", action="append", choices=faces.FACES, help="only this face; may be repeated")
+    parser.addoption("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
 
 
 def pytest_configure(config):

@@ -1,6 +1,7 @@
 """The faces of the library, what each can, and what it lacks and why. A face is a driver: see README.md."""
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build/dev")
 PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build/venv-python/bin/python")
 PHP = os.environ.get("REDLOCK_PHP") or "php"
 EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(BUILD / "php/redlock.so")
+SWOOLE = os.environ.get("REDLOCK_PHP_SWOOLE") or "swoole"
+AUTOLOAD = os.environ.get("REDLOCK_PHP_AUTOLOAD") or ""
 
 CAPABILITIES = {
     "lock": "a client, and locks with options of their own",
@@ -34,17 +37,32 @@ CAPABILITIES = {
     "nul": "takes resources with NUL bytes",
 }
 
+
+def _php_says(code, *options):
+    try:
+        return subprocess.run([PHP, *options, "-r", "exit(%s ? 0 : 1);" % code, AUTOLOAD],
+                              capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+_HAS_REVOLT = 'is_file($argv[1]) && (require $argv[1]) && class_exists("Revolt\\\\EventLoop")'
+_HAS_SWOOLE = 'extension_loaded("swoole")'
+_WITH_SWOOLE = [] if _php_says(_HAS_SWOOLE) else ["-d", "extension=" + SWOOLE]  # twice would be a warning
+_DRIVER = ["-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php")]
+
 ARGV = {
     "c": [str(BUILD / "tests/conformance/driver_c")],
     "cli": [sys.executable, str(DRIVERS / "driver_cli.py")],
     "python": [PYTHON, str(DRIVERS / "driver_python.py")],
     "aio": [PYTHON, str(DRIVERS / "driver_aio.py")],
-    "php": [PHP, "-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php")],
-    "fiber": [PHP, "-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php"), "fiber"],
+    "php": [PHP, *_DRIVER],
+    "fiber": [PHP, *_DRIVER, "fiber"],
+    "revolt": [PHP, *_DRIVER, "revolt", AUTOLOAD],
+    "swoole": [PHP, *_WITH_SWOOLE, *_DRIVER, "swoole"],
 }
 SOURCES = {"c": "driver.c", "cli": "driver_cli.py", "python": "driver_python.py", "aio": "driver_aio.py",
-           "php": "driver.php", "fiber": "driver.php"}
-FACES = list(ARGV)
+           "php": "driver.php", "fiber": "driver.php", "revolt": "driver.php", "swoole": "driver.php"}
 
 # What a face lacks, and why: reviewed by people, compared with what its driver says. Anything else that is missing
 # fails.
@@ -71,13 +89,20 @@ LACKS = {
         "wait": "a blocking call has the only thread of PHP",
     },
     "fiber": {},
+    "revolt": {},
+    "swoole": {},
 }
 
-# Faces that may be absent, with the reason that is shown.
-ABSENT = {
-    "swoole": "the extension swoole is in no package of Debian 12",
-    "revolt": "revolt/event-loop is in no package of Debian 12",
+# Faces that may be absent, and why; if the variable that names what they need is set, they are required.
+OPTIONAL = {
+    "revolt": ("REDLOCK_PHP_AUTOLOAD", "revolt/event-loop is in no package of Debian 12"),
+    "swoole": ("REDLOCK_PHP_SWOOLE", "the extension swoole is in no package of Debian 12"),
 }
+_AT_HAND = {"revolt": _php_says(_HAS_REVOLT), "swoole": _php_says(_HAS_SWOOLE, *_WITH_SWOOLE)}
+ABSENT = {face: "%s; $%s may name it" % (reason, variable) for face, (variable, reason) in OPTIONAL.items()
+          if not _AT_HAND[face] and not os.environ.get(variable)}
+ALL = list(ARGV)
+FACES = [face for face in ALL if face not in ABSENT]
 
 
 def environment():
@@ -86,8 +111,12 @@ def environment():
 
 def missing(face):
     """Why a driver can not be started, or None."""
-    for part in ARGV[face]:
-        if part.startswith("extension=") and not os.path.exists(part[len("extension="):]):
-            return "the PHP extension is not built: %s" % part[len("extension="):]
     program = ARGV[face][0]
-    return None if shutil.which(program) else "%s is not there" % program
+    if not shutil.which(program):
+        return "%s is not there" % program
+    if program == PHP and not os.path.exists(EXTENSION):
+        return "the PHP extension is not built: %s" % EXTENSION
+    if not _AT_HAND.get(face, True):
+        variable, _ = OPTIONAL[face]
+        return "PHP can not load it; $%s is %r" % (variable, os.environ.get(variable, ""))
+    return None

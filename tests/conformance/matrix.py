@@ -8,21 +8,21 @@ import faces
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path(os.environ.get("REDLOCK_MATRIX") or ROOT / "build/results/conformance/matrix.html")
-WORDS = {"passed": "ok", "failed": "FAIL", "n/a": "n/a", "": "-"}
+WORDS = {"passed": "ok", "failed": "FAIL", "n/a": "n/a", "absent": "absent", "": "-"}
 _CASE = re.compile(r"(?:.*/)?(?:test_)?(\w+)\.py::(?:test_)?(\w+)(?:\[(.*)\])?$")
 
 
 def row_of(nodeid):
     """The case's name without its faces: file: case, with other parameters."""
     file, case, parameters = _CASE.match(nodeid).groups()
-    others = [word for word in (parameters or "").split("-") if word and word not in faces.FACES]
+    others = [word for word in (parameters or "").split("-") if word and word not in faces.ALL]
     return "%s: %s%s" % (file, case.replace("_", " "), " (%s)" % "-".join(others) if others else "")
 
 
 def column_of(nodeid):
     """The face, or "first-second"; "" for a test of the suite itself."""
     parameters = (_CASE.match(nodeid).group(3) or "").split("-")
-    return "-".join(word for word in parameters if word in faces.FACES)
+    return "-".join(word for word in parameters if word in faces.ALL)
 
 
 class Plugin:
@@ -65,9 +65,9 @@ class Plugin:
     def tables(self):
         singles = sorted({row for row, column in self.cells if column and "-" not in column})
         pairs = sorted({row for row, column in self.cells if "-" in column})
-        yield "cases by faces", singles, [(face, face) for face in faces.FACES]
+        yield "cases by faces", singles, [(face, face) for face in faces.ALL]
         for row in pairs:
-            yield row, faces.FACES, [(face, (row, face)) for face in faces.FACES]
+            yield row, faces.ALL, [(face, (row, face)) for face in faces.ALL]
 
     def page(self):
         tables = "".join("<h2>%s</h2>%s" % (html.escape(title), _html(rows, columns, self.cells, self.reasons))
@@ -81,11 +81,16 @@ def _cell(row, column):
     return (column[0], "%s-%s" % (row, column[1])) if isinstance(column, tuple) else (row, column)
 
 
+def _outcome(key, cells):
+    is_absent = any(face in faces.ABSENT for face in key[1].split("-"))
+    return cells.get(key, "absent" if is_absent else "")
+
+
 def _text(rows, columns, cells):
     width = max(map(len, rows), default=4) + 1
     yield " " * width + "".join("%8s" % title for title, _ in columns)
     for row in rows:
-        words = [WORDS.get(cells.get(_cell(row, column), ""), "skip") for _, column in columns]
+        words = [WORDS.get(_outcome(_cell(row, column), cells), "skip") for _, column in columns]
         yield row.ljust(width) + "".join("%8s" % word for word in words)
 
 
@@ -96,8 +101,8 @@ def _html(rows, columns, cells, reasons):
         body += "<tr><th>%s</th>" % html.escape(row)
         for _, column in columns:
             key = _cell(row, column)
-            outcome = cells.get(key, "")
-            kind = {"n/a": "na"}.get(outcome, outcome or "none")
+            outcome = _outcome(key, cells)
+            kind = {"n/a": "na", "absent": "na"}.get(outcome, outcome or "none")
             body += '<td class="%s" title="%s">%s</td>' % (
                 kind, html.escape(reasons.get(key, "")), WORDS.get(outcome, "skip"))
         body += "</tr>"

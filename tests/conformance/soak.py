@@ -266,7 +266,7 @@ def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1, help="how long (1)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of faults and pauses")
-    parser.add_argument("--face", action="append", choices=faces.FACES, help="only this face; may be repeated")
+    parser.add_argument("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
     parser.add_argument("--processes", type=int, help="how many (2 of each face)")
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")

@@ -1,5 +1,6 @@
-"""The suite itself: what the drivers say of themselves, bad messages, bad replies, bad cases."""
+"""The suite itself: what the drivers say of themselves, bad messages, bad replies, bad cases, absent faces."""
 import json
+import os
 import subprocess
 import sys
 
@@ -80,6 +81,27 @@ def test_a_case_that_needs_what_there_is_not(tmp_path):
                             str(case)], capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
     assert "%s:3: test_it needs 'flying', which is no capability" % case in ended.stdout + ended.stderr
+
+
+NOWHERE = "/nowhere"
+ABSENT = ["%s is absent: %s" % (face, reason) for face, (_, reason) in faces.OPTIONAL.items()]
+NO_PHP = [*ABSENT, " absent  absent\n", "the face php is required: /nowhere is not there"]
+
+
+@pytest.mark.parametrize("variable, words", [
+    ("REDLOCK_PHP", NO_PHP),
+    *[(variable, ["the face %s is required: PHP can not load it; $%s is '/nowhere'" % (face, variable)])
+      for face, (variable, _) in faces.OPTIONAL.items()]])
+def test_what_may_be_absent_and_what_may_not(tmp_path, variable, words):
+    """Without PHP the optional faces are shown as absent, and the others fail; what was asked for is not absent."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in [optional for optional, _ in faces.OPTIONAL.values()]}
+    environment.update({variable: NOWHERE, "REDLOCK_MATRIX": str(tmp_path / "matrix.html")})
+    ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k",
+                            "is_of_this_version"], capture_output=True, text=True, timeout=120, env=environment)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert all(line in ended.stdout for line in words), ended.stdout
+    assert ">FAIL<" in (tmp_path / "matrix.html").read_text(encoding="utf-8")
 
 
 def test_the_over_statement_check_bites(parties, nodes):

@@ -1,4 +1,6 @@
 """What several files of cases share."""
+import faces
+
 FOREIGN = "f" * 40
 LATE_S = 12  # the last SET of an early win may arrive after a delete by another connection: then its TTL ends it
 
@@ -16,11 +18,15 @@ def values(nodes, key):
     return set(found) - {None}
 
 
+def is_php(face):
+    return faces.SOURCES[face] == "driver.php"
+
+
 def error_name(face, status):
     """What a status is called as an exception, by the rule; None where the face has none."""
     name = "".join(word.capitalize() for word in status.split("_"))
     name = {"Invalid": "InvalidOption"}.get(name, name)
-    return {"python": name, "aio": name, "php": name + "Exception", "fiber": name + "Exception"}.get(face)
+    return name + "Exception" if is_php(face) else name if face in ("python", "aio") else None
 
 
 def option_name(face, option):

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from common import option_name
+from common import is_php, option_name
 from driver import refusal
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
@@ -32,7 +32,7 @@ def test_an_unknown_option_is_refused(face, make):
     refused = refusal(make(check=False, retry_dely_ms=5))
     assert refused == "INVALID"
     wrong, nearest = (option_name(face, name).lstrip("-") for name in ("retry_dely_ms", "retry_delay_ms"))
-    if face in ("php", "fiber"):
+    if is_php(face):
         wrong, nearest = "retryDelyMs", "retryDelayMs"
     assert wrong in refused.message and nearest in refused.message, refused.message
 

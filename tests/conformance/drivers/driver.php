@@ -1,7 +1,11 @@
 <?php
 
 /**
- * The PHP library as a face of the conformance suite: blocking, or (argument "fiber") with every message in a Fiber.
+ * The PHP library as a face of the conformance suite:
+ *     driver.php [php]               blocking
+ *     driver.php fiber               every message in a Fiber of StreamSelectLoop
+ *     driver.php revolt AUTOLOAD     every message in a Fiber of Revolt, which the file AUTOLOAD loads
+ *     driver.php swoole              every message in a coroutine
  */
 
 declare(strict_types=1);
@@ -9,7 +13,12 @@ declare(strict_types=1);
 use Redlock\Client;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Lock;
+use Redlock\Loop\Loop;
+use Redlock\Loop\RevoltLoop;
 use Redlock\Loop\StreamSelectLoop;
+use Revolt\EventLoop;
+use Swoole\Coroutine;
+use Swoole\Event;
 
 \ini_set('display_errors', 'stderr');
 \spl_autoload_register(static function (string $class): void {
@@ -32,6 +41,7 @@ final class Interrupted extends Exception
 
 class Driver
 {
+    protected const FACE = 'php';
     protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel',
         'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul'];
 
@@ -39,14 +49,14 @@ class Driver
     protected array $clients = [];
     /** @var array<string, Lock> */
     protected array $locks = [];
-    protected int $number = 0;
-    protected bool $operating = false;
+    private int $number = 0;
+    private bool $operating = false;
 
     // -- commands
 
     protected function hello(array $message): array
     {
-        return ['face' => 'php', 'version' => \redlock_version(), 'pid' => \getmypid(), 'can' => self::CAN,
+        return ['face' => static::FACE, 'version' => \redlock_version(), 'pid' => \getmypid(), 'can' => static::CAN,
             'cancel' => 'signal'];
     }
 
@@ -132,13 +142,12 @@ class Driver
         return ['status' => 'OK', 'describe' => $this->known('client', $message)->describe()];
     }
 
-    protected function fork(array $message): array
+    protected function fork(array $message): ?array
     {
         [$ours, $theirs] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         $pid = \pcntl_fork();
         if ($pid === 0) {
-            $this->enterChild();
-            $replies = \array_map(fn (array $command): array => $this->answer($command), $message['commands']);
+            $replies = $this->answerAll($message['commands']);
             \fwrite($theirs, \json_encode($replies, \JSON_INVALID_UTF8_SUBSTITUTE));
             \posix_kill(\getmypid(), \SIGKILL); /* gone, without any cleaning up */
         }
@@ -151,8 +160,14 @@ class Driver
         return ['status' => 'OK', 'replies' => \json_decode($raw, true)];
     }
 
-    protected function enterChild(): void
+    /**
+     * In the child.
+     *
+     * @return list<array>
+     */
+    protected function answerAll(array $commands): array
     {
+        return \array_map($this->answer(...), $commands);
     }
 
     protected function body(array $message): ?array
@@ -302,8 +317,15 @@ class Driver
         \fwrite(\STDOUT, \json_encode($reply + ['id' => $id], \JSON_INVALID_UTF8_SUBSTITUTE) . "\n");
     }
 
+    public function run(): void
+    {
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGINT, $this->interrupt(...));
+        $this->loop();
+    }
+
     /** Messages to the end, or to the one that says $until. */
-    public function loop(?string $until = null): ?array
+    private function loop(?string $until = null): ?array
     {
         while (!\feof(\STDIN)) {
             $line = \fgets(\STDIN);
@@ -314,16 +336,21 @@ class Driver
             if ($until !== null && ($message['do'] ?? '') === $until) {
                 return $message;
             }
-            $reply = $this->answer($message);
-            if ($reply !== null) {
-                $this->send($reply, $message['id'] ?? null);
-            }
+            $this->reply($message);
         }
         return null;
     }
 
+    protected function reply(array $message): void
+    {
+        $reply = $this->answer($message);
+        if ($reply !== null) {
+            $this->send($reply, $message['id'] ?? null);
+        }
+    }
+
     /** Ctrl-C ends what waits for a lock and nothing else. */
-    public function interrupt(): void
+    private function interrupt(): void
     {
         if ($this->operating) {
             throw new Interrupted();
@@ -331,33 +358,29 @@ class Driver
     }
 }
 
-final class FiberDriver extends Driver
+/** A call suspends its caller, so every message is answered in a task of its own: a Fiber or a coroutine. */
+abstract class SuspendingDriver extends Driver
 {
-    private readonly StreamSelectLoop $events;
-    private mixed $input = null;
-    /** @var array<string, Fiber> */
+    protected const CAN = [...parent::CAN, 'start', 'wait'];
+
+    /** @var array<string, mixed> tasks */
     private array $started = [];
-    /** @var list<Fiber> */
-    private array $fibers = [];
     /** @var array<string, array> */
     private array $done = [];
     /** @var array<string, array> */
     private array $leaves = [];
+    private string $buffer = '';
 
-    public function __construct()
-    {
-        $this->events = new StreamSelectLoop();
-    }
+    /** Starts a task; returns what giveUp() takes. */
+    abstract protected function spawn(Closure $task): mixed;
+
+    abstract protected function giveUp(mixed $task): void;
+
+    abstract protected function delay(int $ms): void;
 
     protected function hello(array $message): array
     {
-        $mine = ['face' => 'fiber', 'can' => [...self::CAN, 'start', 'wait'], 'cancel' => 'command'];
-        return $mine + parent::hello($message);
-    }
-
-    protected function connect(?string $nodes, array $options): Client
-    {
-        return Client::connect($nodes, null, $this->events, ...$options);
+        return ['cancel' => 'command'] + parent::hello($message);
     }
 
     protected function start(array $message): array
@@ -365,10 +388,9 @@ final class FiberDriver extends Driver
         $name = $message['lock'];
         $lock = $this->known('lock', $message);
         unset($this->done[$name]);
-        $this->started[$name] = new Fiber(function () use ($name, $lock, $message): void {
+        $this->started[$name] = $this->spawn(function () use ($name, $lock, $message): void {
             $this->done[$name] = $this->operate($lock, $message['what'], $message['arg'] ?? 0);
         });
-        $this->started[$name]->start();
         return ['status' => 'OK'];
     }
 
@@ -377,16 +399,15 @@ final class FiberDriver extends Driver
         $limitMs = $message['limit_ms'] ?? -1;
         $end = $limitMs < 0 ? \INF : self::nowMs() + $limitMs;
         while (!isset($this->done[$message['lock']]) && self::nowMs() < $end) {
-            $this->events->delay(2);
+            $this->delay(2);
         }
         return $this->done[$message['lock']] ?? ['status' => 'PENDING'];
     }
 
     protected function cancel(array $message): array
     {
-        $fiber = $this->started[$message['lock']];
-        if (!$fiber->isTerminated()) {
-            $fiber->throw(new Interrupted());
+        if (!isset($this->done[$message['lock']])) {
+            $this->giveUp($this->started[$message['lock']]);
         }
         return ['status' => 'OK'];
     }
@@ -400,7 +421,7 @@ final class FiberDriver extends Driver
     protected function insideUntilLeave(string $lock): ?array
     {
         while (!isset($this->leaves[$lock])) {
-            $this->events->delay(2);
+            $this->delay(2);
         }
         $leave = $this->leaves[$lock];
         unset($this->leaves[$lock]);
@@ -412,56 +433,191 @@ final class FiberDriver extends Driver
         return [...parent::commands(), 'start', 'wait', 'cancel', 'leave'];
     }
 
-    /** The child goes on in its copy of the loop, and leaves the parent's input alone. */
-    protected function enterChild(): void
+    /** Takes what there is to read. */
+    protected function take(): void
     {
-        $this->events->unwatch($this->input);
-    }
-
-    public function loop(?string $until = null): ?array
-    {
-        $this->events->run([fn () => $this->read()]);
-        return null;
-    }
-
-    private function read(): void
-    {
-        $suspension = $this->events->suspension();
-        \stream_set_blocking(\STDIN, false);
-        $this->input = $this->events->watch(\STDIN, $suspension->resume(...));
-        for ($buffer = ''; !\feof(\STDIN);) {
-            $suspension->suspend();
-            $buffer .= \fread(\STDIN, 65536);
-            $lines = \explode("\n", $buffer);
-            $buffer = \array_pop($lines);
-            foreach ($lines as $line) {
-                $message = $this->parse($line);
-                if ($message !== null) {
-                    $this->spawn($message);
-                }
+        $lines = \explode("\n", $this->buffer . \fread(\STDIN, 65536));
+        $this->buffer = \array_pop($lines);
+        foreach ($lines as $line) {
+            $message = $this->parse($line);
+            if ($message !== null) {
+                $this->spawn(fn () => $this->reply($message));
             }
-        }
-        $this->events->unwatch($this->input);
-    }
-
-    /** A Fiber that nobody keeps is ended, so all are kept until they have ended. */
-    private function spawn(array $message): void
-    {
-        $this->fibers = \array_filter($this->fibers, static fn (Fiber $fiber): bool => !$fiber->isTerminated());
-        $fiber = $this->fibers[] = new Fiber(fn () => $this->reply($message));
-        $fiber->start();
-    }
-
-    private function reply(array $message): void
-    {
-        $reply = $this->answer($message);
-        if ($reply !== null) {
-            $this->send($reply, $message['id'] ?? null);
         }
     }
 }
 
-$driver = ($argv[1] ?? '') === 'fiber' ? new FiberDriver() : new Driver();
-\pcntl_async_signals(true);
-\pcntl_signal(\SIGINT, $driver->interrupt(...));
-$driver->loop();
+class FiberDriver extends SuspendingDriver
+{
+    protected const FACE = 'fiber';
+
+    private mixed $input = null;
+    /** @var list<Fiber> */
+    private array $fibers = [];
+
+    public function __construct(protected readonly Loop $events)
+    {
+    }
+
+    protected function connect(?string $nodes, array $options): Client
+    {
+        return Client::connect($nodes, null, $this->events, ...$options);
+    }
+
+    /** A Fiber that nobody keeps is ended, so all are kept until they have ended. */
+    protected function spawn(Closure $task): mixed
+    {
+        $this->fibers = \array_filter($this->fibers, static fn (Fiber $fiber): bool => !$fiber->isTerminated());
+        $fiber = $this->fibers[] = new Fiber($task);
+        $fiber->start();
+        return $fiber;
+    }
+
+    protected function giveUp(mixed $task): void
+    {
+        $task->throw(new Interrupted());
+    }
+
+    protected function delay(int $ms): void
+    {
+        $this->events->delay($ms);
+    }
+
+    /** The child goes on in its copy of the loop, and leaves the parent's input alone. */
+    protected function answerAll(array $commands): array
+    {
+        $this->events->unwatch($this->input);
+        return parent::answerAll($commands);
+    }
+
+    public function run(): void
+    {
+        $this->events->run([$this->read(...)]);
+    }
+
+    protected function read(): void
+    {
+        \stream_set_blocking(\STDIN, false);
+        $suspension = $this->events->suspension();
+        $this->input = $this->events->watch(\STDIN, $suspension->resume(...));
+        while (!\feof(\STDIN)) {
+            $suspension->suspend();
+            $this->take();
+        }
+        $this->events->unwatch($this->input);
+    }
+}
+
+final class RevoltDriver extends FiberDriver
+{
+    protected const FACE = 'revolt';
+
+    /** Revolt can throw only into a suspension, and a Fiber's suspension is had inside of it. */
+    protected function spawn(Closure $task): mixed
+    {
+        $handle = new stdClass();
+        parent::spawn(static function () use ($task, $handle): void {
+            $handle->suspension = EventLoop::getSuspension();
+            $task();
+        });
+        return $handle;
+    }
+
+    protected function giveUp(mixed $task): void
+    {
+        $task->suspension->throw(new Interrupted());
+    }
+
+    protected function delay(int $ms): void
+    {
+        $suspension = EventLoop::getSuspension();
+        EventLoop::delay($ms / 1000, static fn () => $suspension->resume());
+        $suspension->suspend();
+    }
+
+    /** The end of the input ends the program, whatever still waits. */
+    public function run(): void
+    {
+        EventLoop::queue(function (): void {
+            $this->read();
+            EventLoop::getDriver()->stop();
+        });
+        EventLoop::run();
+    }
+}
+
+final class SwooleDriver extends SuspendingDriver
+{
+    protected const FACE = 'swoole';
+
+    private ?array $fork = null;
+
+    protected function spawn(Closure $task): mixed
+    {
+        return Coroutine::create($task);
+    }
+
+    protected function giveUp(mixed $task): void
+    {
+        Coroutine::cancel($task);
+    }
+
+    protected function delay(int $ms): void
+    {
+        Coroutine::sleep($ms / 1000);
+    }
+
+    /** Swoole refuses it inside a coroutine: run() does it when all of them have ended. */
+    protected function fork(array $message): ?array
+    {
+        if (Coroutine::getCid() > 0) {
+            $this->fork = $message;
+            return null;
+        }
+        return parent::fork($message);
+    }
+
+    protected function answerAll(array $commands): array
+    {
+        Coroutine\run(function () use ($commands, &$replies): void {
+            $replies = parent::answerAll($commands);
+        });
+        return $replies;
+    }
+
+    /** Without Swoole's hooks: a reply is written at once, and the library needs none. */
+    public function run(): void
+    {
+        Coroutine::set(['hook_flags' => 0, 'enable_deadlock_check' => false]);
+        \stream_set_blocking(\STDIN, false);
+        while (!\feof(\STDIN)) {
+            Coroutine\run($this->read(...));
+            if ($this->fork !== null) {
+                [$message, $this->fork] = [$this->fork, null];
+                $this->reply($message);
+            }
+        }
+    }
+
+    /** The end of the input ends the program, whatever still waits. */
+    private function read(): void
+    {
+        while (!\feof(\STDIN) && $this->fork === null) {
+            Coroutine\System::waitEvent(\STDIN, \SWOOLE_EVENT_READ);
+            $this->take();
+        }
+        $this->fork === null && Event::exit();
+    }
+}
+
+$face = $argv[1] ?? 'php';
+if ($face === 'revolt') {
+    require $argv[2];
+}
+$driver = match ($face) {
+    'php' => new Driver(),
+    'fiber' => new FiberDriver(new StreamSelectLoop()),
+    'revolt' => new RevoltDriver(new RevoltLoop()),
+    'swoole' => new SwooleDriver(),
+};
+$driver->run();
