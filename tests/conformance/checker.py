@@ -3,9 +3,11 @@
 Records, one JSON object a line:
   hold   resource, token, party, from_ms (acquire had returned), to_ms (release was called, or t0 + validity if earlier)
   wait   party, what, from_ms, to_ms (null: it never ended), limit_ms
-  key    node, key, at_ms, pttl_ms (-1: it never ends), limit_ms (what it may have left at most; 0: nothing may be left)
+  key    node, key, token, at_ms, pttl_ms (-1: it never ends), limit_ms (what it may have left at most; 0: nothing may
+         be left), gone_ms (how long after the token's last hold, or the first sight of it, it may be seen at most)
   told   party, token, ended_ms (t0 + validity), at_ms, state (what the holder's handle said then)
   over   party, by_ms: validity was over-stated
+  end    party, status: a process ended by itself
 """
 import json
 import sys
@@ -18,8 +20,9 @@ class BadLog(Exception):
 
 FIELDS = {"hold": {"resource", "token", "party", "from_ms", "to_ms"},
           "wait": {"party", "what", "from_ms", "to_ms", "limit_ms"},
-          "key": {"node", "key", "at_ms", "pttl_ms", "limit_ms"},
-          "told": {"party", "token", "ended_ms", "at_ms", "state"}, "over": {"party", "by_ms"}, "note": set()}
+          "key": {"node", "key", "token", "at_ms", "pttl_ms", "limit_ms", "gone_ms"},
+          "told": {"party", "token", "ended_ms", "at_ms", "state"}, "over": {"party", "by_ms"},
+          "end": {"party", "status"}}
 
 
 def read(lines, name="log"):
@@ -42,7 +45,8 @@ def check(records):
     for record in records:
         by_kind[record["kind"]].append(record)
     return [*overlaps(by_kind["hold"]), *endless_waits(by_kind["wait"]), *lasting_keys(by_kind["key"]),
-            *untold_losses(by_kind["told"]), *overstatements(by_kind["over"])]
+            *keys_without_holders(by_kind["key"], by_kind["hold"]), *untold_losses(by_kind["told"]),
+            *overstatements(by_kind["over"]), *ends(by_kind["end"])]
 
 
 def overlaps(holds):
@@ -76,6 +80,20 @@ def lasting_keys(keys):
                 key["key"], key["node"], key["pttl_ms"], key["limit_ms"])
 
 
+def keys_without_holders(keys, holds):
+    """A key that somebody prolongs for ever has a good TTL at every sight."""
+    last_ms = {}
+    for hold in holds:
+        last_ms[hold["token"]] = max(hold["to_ms"], last_ms.get(hold["token"], hold["to_ms"]))
+    seen_ms = {}
+    for key in sorted(keys, key=lambda key: key["at_ms"]):
+        first_ms = seen_ms.setdefault(key["token"], key["at_ms"])
+        since_ms = key["at_ms"] - max(first_ms, last_ms.get(key["token"], first_ms))
+        if since_ms > key["gone_ms"]:
+            yield "key that outlives its holder: %s of %s on %s after %.0f ms, %s are allowed" % (
+                key["key"], key["token"], key["node"], since_ms, key["gone_ms"])
+
+
 def untold_losses(told):
     for one in told:
         if one["at_ms"] > one["ended_ms"] and one["state"] == "HELD":
@@ -86,6 +104,11 @@ def untold_losses(told):
 def overstatements(over):
     for one in over:
         yield "validity over-stated by %.3f ms in %s" % (one["by_ms"], one["party"])
+
+
+def ends(some):
+    for one in some:
+        yield "ended by itself: %s with status %s" % (one["party"], one["status"])
 
 
 def main(path):

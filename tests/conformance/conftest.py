@@ -2,6 +2,7 @@
 import inspect
 import itertools
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,13 +18,39 @@ from testing.plugin import make_cluster, nodes, redlock_cluster  # noqa: E402, F
 from testing.proxy import BlackHole, Proxy  # noqa: E402
 
 
+# What a client shows the nodes; with users the kit keeps the default user, and its password, to itself.
+ACCESS = {
+    "none": {},
+    "password": {"password": "p@ss,word/%"},
+    "acl": {"password": "the kit's own", "login": ("locker", "l@ck,er/%"),
+            "users": ["user locker on >l@ck,er/% ~* +@all -@dangerous +info"]},
+}
+
+
 def pytest_addoption(parser):
     parser.addoption("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
+    parser.addoption("--nodes", choices=["tcp", "unix"], default="tcp", help="ports or unix sockets (tcp)")
+    parser.addoption("--auth", choices=list(ACCESS), default="none", help="what the nodes want of a client (none)")
+    parser.addoption("--server", choices=["redis", "valkey", "mixed"],
+                     help="the nodes' servers ($REDLOCK_SERVER, else redis)")
+
+
+def servers(name):
+    """What the kit is told in $REDLOCK_SERVER, which the workers of -n inherit."""
+    if name == "redis":
+        return "redis-server"
+    got = subprocess.run([str(HERE / "get-valkey")], stdout=subprocess.PIPE, text=True)
+    if got.returncode != 0:
+        raise pytest.UsageError("--server %s: valkey-server can not be had" % name)
+    return got.stdout.strip() if name == "valkey" else "redis-server," + got.stdout.strip()
 
 
 def pytest_configure(config):
+    if config.getoption("--server") and not hasattr(config, "workerinput"):
+        os.environ["REDLOCK_SERVER"] = servers(config.getoption("--server"))
     config.addinivalue_line("markers", "needs(capability, ...): what a case needs of its faces")
     config.not_applicable = {}
+    config.left_out = set()
     config.pluginmanager.register(matrix.Plugin(config), "matrix")
 
 
@@ -35,11 +62,15 @@ def needs_of(metafunc):
     wanted = [name for mark in metafunc.definition.iter_markers("needs") for name in mark.args]
     for name in wanted:
         if name not in faces.CAPABILITIES:
-            function = metafunc.function
-            line = inspect.getsourcelines(function)[1]
-            raise pytest.UsageError("%s:%d: %s needs %r, which is no capability; there are: %s" % (
-                inspect.getsourcefile(function), line, function.__name__, name, ", ".join(faces.CAPABILITIES)))
+            raise bad_case(metafunc, "needs %r, which is no capability; there are: %s" % (
+                name, ", ".join(faces.CAPABILITIES)))
     return wanted
+
+
+def bad_case(metafunc, words):
+    function = metafunc.function
+    return pytest.UsageError("%s:%d: %s %s" % (
+        inspect.getsourcefile(function), inspect.getsourcelines(function)[1], function.__name__, words))
 
 
 def chosen(metafunc):
@@ -64,7 +95,7 @@ def pytest_generate_tests(metafunc):
                 remember_lack(metafunc, face, reason)
             else:
                 able.append(face)
-        metafunc.parametrize("face", able)
+        spread(metafunc, "face", able)
     elif "pair" in metafunc.fixturenames:
         needs = needs_of(metafunc)
         pairs = []
@@ -76,10 +107,28 @@ def pytest_generate_tests(metafunc):
                 remember_lack(metafunc, "%s-%s" % (first, second), "%s (%s)" % (reason, first))
             else:
                 pairs.append((first, second))
-        metafunc.parametrize("pair", pairs, ids=["%s-%s" % pair for pair in pairs])
+        spread(metafunc, "pair", pairs, ids=["%s-%s" % pair for pair in pairs])
+    elif metafunc.definition.path.parent != HERE and "parties" not in metafunc.fixturenames:
+        raise bad_case(metafunc, "is a case of no face: it takes none of make, first, second and parties")
+
+
+def spread(metafunc, name, values, **more):
+    """Over faces or pairs; a case that none of those chosen can is left out, the matrix says why."""
+    if not values:
+        metafunc.config.left_out.add(metafunc.definition.nodeid)
+    metafunc.parametrize(name, values, **more)
+
+
+def pytest_collection_modifyitems(config, items):
+    items[:] = [item for item in items if item.nodeid.partition("[")[0] not in config.left_out]
 
 
 # -- fixtures
+
+
+@pytest.fixture(scope="session")
+def redlock_variant(pytestconfig):
+    return dict(ACCESS[pytestconfig.getoption("--auth")], unix=pytestconfig.getoption("--nodes") == "unix")
 
 
 def present(face):
@@ -153,6 +202,5 @@ def pytest_sessionfinish(session):
 
 
 def pytest_report_header(config):
-    return "conformance: faces %s; build %s%s" % (
-        ", ".join(config.getoption("--face") or faces.FACES), faces.BUILD.name,
-        "; server " + os.environ["REDLOCK_SERVER"] if "REDLOCK_SERVER" in os.environ else "")
+    return "conformance: faces %s; build %s; %s" % (", ".join(config.getoption("--face") or faces.FACES),
+                                                    faces.BUILD.name, matrix.variant(config))

@@ -7,7 +7,7 @@ import threading
 import time
 
 import faces
-from testing import ReplyError, RespConnection
+from testing import ReplyError
 
 REPLY_S = 60
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
@@ -356,10 +356,8 @@ def _end_ms(node, key, token):
     if not node.alive or node.stopped:
         return float("inf")
     try:
-        connection = RespConnection(node.address, 1)
+        connection = node.connect(1)
         try:
-            if node.password is not None:
-                connection.command("AUTH", node.password)
             value, pttl = connection.pipeline([("GET", key), ("PTTL", key)])
             after_ms = now_ms()
         finally:

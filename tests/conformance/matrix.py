@@ -20,9 +20,18 @@ def row_of(nodeid):
 
 
 def column_of(nodeid):
-    """The face, or "first-second"; "" for a test of the suite itself."""
+    """The face, or "first-second", or "all" at once; "" for a test of the suite itself."""
     parameters = (_CASE.match(nodeid).group(3) or "").split("-")
-    return "-".join(word for word in parameters if word in faces.ALL)
+    otherwise = "all" if "cases/" in nodeid else ""
+    return "-".join(word for word in parameters if word in faces.ALL) or otherwise
+
+
+def variant(config):
+    """The cluster of this run in words."""
+    servers = os.environ.get("REDLOCK_SERVER") or "redis-server"
+    return "nodes: %s, on %s, access by %s" % (
+        " and ".join(os.path.basename(path) for path in servers.split(",")), config.getoption("--nodes"),
+        {"none": "anybody", "password": "password", "acl": "users of an ACL"}[config.getoption("--auth")])
 
 
 class Plugin:
@@ -55,6 +64,7 @@ class Plugin:
                 terminalreporter.write_line(line)
         for face, reason in faces.ABSENT.items():
             terminalreporter.write_line("%s is absent: %s" % (face, reason))
+        terminalreporter.write_line(variant(self.config))
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(self.page(), encoding="utf-8")
         terminalreporter.write_line("the same as a page: %s" % PAGE)
@@ -63,9 +73,12 @@ class Plugin:
         return bool(self.config.getoption("-k") or self.config.getoption("--face"))
 
     def tables(self):
-        singles = sorted({row for row, column in self.cells if column and "-" not in column})
+        singles = sorted({row for row, column in self.cells if column in faces.ALL})
+        together = sorted({row for row, column in self.cells if column == "all"})
         pairs = sorted({row for row, column in self.cells if "-" in column})
         yield "cases by faces", singles, [(face, face) for face in faces.ALL]
+        if together:
+            yield "cases of all faces at once", together, [("all", "all")]
         for row in pairs:
             yield row, faces.ALL, [(face, (row, face)) for face in faces.ALL]
 
@@ -73,7 +86,7 @@ class Plugin:
         tables = "".join("<h2>%s</h2>%s" % (html.escape(title), _html(rows, columns, self.cells, self.reasons))
                          for title, rows, columns in self.tables())
         absent = "".join("<li>%s: %s</li>" % item for item in faces.ABSENT.items())
-        return _PAGE % (tables, absent)
+        return _PAGE % (html.escape(variant(self.config)), tables, absent)
 
 
 def _cell(row, column):
@@ -119,6 +132,7 @@ th, td { border: 1px solid #bbb; padding: .2em .6em; text-align: left; font-weig
 .passed { background: #cfc } .failed { background: #f99; font-weight: bold } .na, .none { color: #888 }
 </style>
 <h1>Conformance: cases by faces</h1>
+<p>%s</p>
 <p>In a table of pairs the row is the face that comes first. Point at n/a for the reason.</p>
 %s
 <h2>Absent faces</h2><ul>%s</ul>

@@ -7,6 +7,7 @@ import argparse
 import collections
 import json
 import random
+import signal
 import sys
 import threading
 import time
@@ -26,6 +27,17 @@ MAX_TTL_MS = 2000
 WAIT_MS = 3000
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
+
+
+def restart(node, lose_data, down_ms=0):
+    """By way of a crash."""
+    node.kill()
+    time.sleep(down_ms / 1000)
+    if lose_data:
+        node.restart(empty=True)
+    else:
+        node.start()
 
 
 class Log:
@@ -62,14 +74,23 @@ class Worker(threading.Thread):
             try:
                 self.live()
             except ProtocolError as error:
-                if self.party is not None and not self.party.driver.has_ended():
-                    self.log.write("wait", party=self.name, what=str(error), from_ms=0, to_ms=None, limit_ms=0)
-                self.log.count("processes that ended")
+                self.ended(error)
+            except Exception as error:  # else the thread would end in silence
+                self.log.write("end", party=self.name, status=repr(error))
             finally:
                 if self.party is not None:
                     self.party.close()
 
+    def ended(self, error):
+        """A process is killed now and then; it does not end by itself, nor hang."""
+        if self.party is None or not self.party.driver.has_ended():
+            self.log.write("wait", party=self.name, what=str(error), from_ms=0, to_ms=None, limit_ms=0)
+        elif self.party.driver.process.returncode != -signal.SIGKILL:
+            self.log.write("end", party=self.name, status=self.party.driver.process.returncode, words=str(error))
+        self.log.count("processes that ended")
+
     def live(self):
+        self.party = None
         self.party = Party(self.face, self.soak.cluster, self.soak.urls, ttl_ms=1200, max_ttl_ms=MAX_TTL_MS,
                            node_timeout_ms=200, retry_delay_ms=60)
         while not self.soak.over.is_set():
@@ -106,7 +127,7 @@ class Worker(threading.Thread):
                     return min(end_ms, extended.t0_ms)
         if "fork" in self.party.can and self.random.random() < 0.05:
             self.log.count("forks")
-            self.party.fork(("state", lock))
+            self.party.fork(("state", lock), ("release", lock))  # it has nothing to release
         if self.random.random() < 0.1:
             time.sleep(max(0, end_ms - now_ms()) / 1000 + 0.01)
         if "validity" in self.party.can:
@@ -159,8 +180,8 @@ class Soak:
         self.urls = [proxy.url for proxy in self.proxies]
         names = options.face or faces.FACES
         self.workers = [Worker(self, names[i % len(names)], i) for i in range(options.processes or 2 * len(names))]
-        self.faults = [self.pause_node, self.restart_node, self.hold_proxy, self.slow_proxy, self.drop_proxy,
-                       self.black_hole, self.kill_worker, self.pause_worker]
+        self.faults = [self.pause_node, self.restart_node, self.lose_node, self.hold_proxy, self.slow_proxy,
+                       self.drop_proxy, self.black_hole, self.kill_worker, self.pause_worker]
 
     def run(self):
         for worker in self.workers:
@@ -199,10 +220,10 @@ class Soak:
         for node in self.cluster:
             try:
                 for key in node.command("KEYS", "*"):
-                    pttl = node.pttl(key)
+                    at_ms, token, pttl = now_ms(), node.get(key) or b"", node.pttl(key)
                     if pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
-                        self.log.write("key", node=node.name, key=key.decode(), at_ms=now_ms(), pttl_ms=pttl,
-                                       limit_ms=limit_ms)
+                        self.log.write("key", node=node.name, key=key.decode(), token=token.decode(), at_ms=at_ms,
+                                       pttl_ms=pttl, limit_ms=limit_ms, gone_ms=GONE_MS)
             except (OSError, ReplyError):
                 pass  # it loads its data just now
 
@@ -216,12 +237,11 @@ class Soak:
 
     def restart_node(self):
         node = self.random.choice(self.cluster.nodes)
-        if self.lose_data:
-            node.restart(empty=True)
-            return
-        node.kill()
-        time.sleep(self.random.uniform(0, 0.5))
-        node.start()
+        restart(node, self.lose_data, self.random.uniform(0, 500))
+
+    def lose_node(self):
+        """It comes back without its data when nobody can hold a lock by its vote any more."""
+        restart(self.random.choice(self.cluster.nodes), True, MAX_TTL_MS + 200)
 
     def hold_proxy(self):
         self.for_a_while(lambda proxy: proxy.hold(self.random.choice([UP, DOWN, BOTH])))
@@ -279,6 +299,11 @@ def arguments(argv):
     return options
 
 
+def too_little(counts, names):
+    """A soak in which a face never held anything has shown nothing of it."""
+    return ["too little work: no hold of " + face for face in names if not counts["holds of " + face]]
+
+
 def main(argv=None):
     options = arguments(argv)
     for face in options.face or faces.FACES:
@@ -293,6 +318,7 @@ def main(argv=None):
     for what, count in sorted(soak.log.counts.items()):
         print("%8d  %s" % (count, what))
     print("%8d  records in %s" % (len(soak.log.records), options.log))
+    violations += too_little(soak.log.counts, options.face or faces.FACES)
     print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 

@@ -10,9 +10,14 @@ def hold(party, start, end, resource="r", token=None):
             "to_ms": end}
 
 
-GOOD = [hold("a", 0, 10), hold("b", 10, 20), hold("c", 5, 30, resource="s"), hold("d", 25, 22),
+def key(at_ms, pttl_ms=800, token="nobody"):
+    return {"kind": "key", "node": "n", "key": "r", "token": token, "at_ms": at_ms, "pttl_ms": pttl_ms,
+            "limit_ms": 1000, "gone_ms": 1000}
+
+
+GOOD = [hold("a", 0, 10), hold("b", 10, 20), hold("c", 5, 30, resource="s"), hold("d", 25, 22), hold("d", 29, 30),
         {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 900, "limit_ms": 1000},
-        {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": 800, "limit_ms": 1000},
+        key(5), key(28, token="d"), key(1030, token="d"),  # d's last hold ends at 30
         {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 12, "state": "LOST"},
         {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 9, "state": "HELD"}]
 BAD = {
@@ -21,12 +26,13 @@ BAD = {
     "two holders: c and f": hold("f", 29, 40, resource="s"),
     "wait without end": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": None, "limit_ms": 9},
     "wait too long": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 1001, "limit_ms": 1000},
-    "key that outlives its time: r on n, -1": {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": -1,
-                                               "limit_ms": 1000},
-    "key that outlives its time: r on n, 1001": {"kind": "key", "node": "n", "key": "r", "at_ms": 5, "pttl_ms": 1001,
-                                                 "limit_ms": 1000},
+    "key that outlives its time: r on n, -1": key(5, pttl_ms=-1),
+    "key that outlives its time: r on n, 1001": key(5, pttl_ms=1001),
+    "key that outlives its holder: r of d on n after 1001 ms": key(1031, token="d"),
+    "key that outlives its holder: r of nobody on n after 1001 ms": key(1006),
     "loss not told": {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 10.1, "state": "HELD"},
     "validity over-stated": {"kind": "over", "party": "a", "by_ms": 0.5},
+    "ended by itself: a with status -11": {"kind": "end", "party": "a", "status": -11},
 }
 
 

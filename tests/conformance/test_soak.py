@@ -1,4 +1,6 @@
 """The soak's checker on real nodes: a broken client is found, and so are nodes that restart without their data."""
+import collections
+
 import faces
 import pytest
 import soak
@@ -66,17 +68,14 @@ def test_a_client_content_with_one_vote_is_found(contenders, nodes, rule, violat
 
 @pytest.mark.parametrize("lost, violations", [(True, 1), (False, 0)], ids=["without data", "with data"])
 def test_restarts(make_cluster, lost, violations):
-    """What README says of nodes that lose their data."""
+    """What README says of nodes that lose their data, which the soak's do with --lose-data only."""
+    assert not soak.arguments(["--minutes", "1"]).lose_data
     cluster = make_cluster(5, config=soak.DURABLE)
     one, other = Party("c", cluster), Party("c", cluster)
 
     def restart():
         for node in cluster:
-            if lost:
-                node.restart(empty=True)
-            else:
-                node.kill()
-                node.start()
+            soak.restart(node, lost)
 
     try:
         found = check(two_holds(one, other, restart))
@@ -96,6 +95,11 @@ def test_a_short_soak(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "no violation" in out
     assert all("holds of " + face in out for face in faces.FACES)
+
+
+def test_a_face_that_did_nothing_is_told():
+    counts = collections.Counter({"holds of c": 3})
+    assert soak.too_little(counts, ["c", "php"]) == ["too little work: no hold of php"]
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon"])

@@ -72,15 +72,32 @@ def test_a_malformed_message_names_its_place(nodes):
         party.close()
 
 
-def test_a_case_that_needs_what_there_is_not(tmp_path):
+BAD_CASES = {"@pytest.mark.needs('flying')\ndef test_it(face):\n    pass\n":
+             "3: test_it needs 'flying', which is no capability",
+             "\ndef test_it(nodes):\n    pass\n": "4: test_it is a case of no face"}
+
+
+@pytest.mark.parametrize("text", BAD_CASES, ids=["needs what there is not", "no face"])
+def test_a_bad_case_gets_file_line_and_reason(tmp_path, text):
     case = tmp_path / "test_bad.py"
-    case.write_text("import pytest\n\n@pytest.mark.needs('flying')\ndef test_it(face):\n    pass\n")
+    case.write_text("import pytest\n\n" + text)
     (tmp_path / "conftest.py").write_text((faces.HERE / "conftest.py").read_text().replace(
         "Path(__file__).resolve().parent\n", "Path(%r)\n" % str(faces.HERE)))
     ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
                             str(case)], capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
-    assert "%s:3: test_it needs 'flying', which is no capability" % case in ended.stdout + ended.stderr
+    assert "%s:%s" % (case, BAD_CASES[text]) in ended.stdout + ended.stderr
+
+
+def test_valkey_can_be_had():
+    """The cases of two parties run on it too; REDLOCK_WITHOUT_VALKEY=1 allows that they do not."""
+    got = subprocess.run([str(faces.HERE / "get-valkey")], capture_output=True, text=True, timeout=100)
+    if got.returncode != 0 and os.environ.get("REDLOCK_WITHOUT_VALKEY") == "1":
+        pytest.skip("valkey-server can not be had here")
+    if got.returncode != 0:
+        pytest.fail("valkey-server is required for the cases of two parties (REDLOCK_WITHOUT_VALKEY=1 does without): "
+                    + got.stderr[-500:], pytrace=False)
+    assert "alkey" in subprocess.run([got.stdout.strip(), "--version"], capture_output=True, text=True).stdout
 
 
 NOWHERE = "/nowhere"

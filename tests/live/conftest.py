@@ -8,7 +8,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents
 
 import rl  # noqa: E402
 from testing import eventually  # noqa: E402
-from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster  # noqa: E402, F401
+from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster, redlock_variant  # noqa: E402, F401
 
 
 @pytest.fixture

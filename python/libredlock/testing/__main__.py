@@ -15,7 +15,8 @@ def main() -> int:
     parser.add_argument("-n", type=int, default=5, metavar="N", help="number of nodes (default 5)")
     parser.add_argument("--unix", action="store_true", help="unix sockets instead of ports")
     parser.add_argument("--password", help="password of every node")
-    parser.add_argument("--server", help="server program (default $REDLOCK_SERVER or redis-server)")
+    parser.add_argument("--server", help="server program, or several with commas between, which the nodes take in turn "
+                        "(default $REDLOCK_SERVER or redis-server)")
     parser.add_argument("--exec", nargs=argparse.REMAINDER, metavar="CMD",
                         help="run CMD with REDLOCK_NODES set, end the nodes, exit with its status")
     options = parser.parse_args()

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import tempfile
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
-from urllib.parse import quote
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from .process import Child
-from .resp import Address, ReplyError, RespConnection
+from .resp import Address, ReplyError, RespConnection, url_of
 from .wait import eventually
+
+Login = Tuple[Optional[str], Optional[str]]
 
 _START_TRIES = 5
 _READY_S = 10.0
@@ -36,12 +37,14 @@ class Node:
     """One server with a folder of its own."""
 
     def __init__(self, folder: str, server: str, config: Mapping[str, Any], users: Iterable[str] = (),
-                 unix: bool = False, password: Optional[str] = None, cluster_enabled: bool = False) -> None:
+                 unix: bool = False, password: Optional[str] = None, cluster_enabled: bool = False,
+                 login: Optional[Login] = None) -> None:
         self.folder = folder
         self.server = server
         self.config = dict(config)
         self.users = list(users)
         self.password = password
+        self.login = login or (None, password)
         self.cluster_enabled = cluster_enabled
         self.host = "127.0.0.1"
         self.port = 0
@@ -71,11 +74,11 @@ class Node:
     def url_with(self, user: Optional[str] = None, password: Optional[str] = None, host: Optional[str] = None,
                  db: Optional[int] = None) -> str:
         """The node's URL, with other credentials, another name of the host, or a database."""
-        password = self.password if password is None else password
-        login = "" if password is None else "%s:%s@" % (quote(user or "", safe=""), quote(password, safe=""))
-        if self.path:
-            return "unix://%s%s%s" % (login, quote(self.path), "" if db is None else "?db=%d" % db)
-        return "redis://%s%s:%d%s" % (login, host or self.host, self.port, "" if db is None else "/%d" % db)
+        if user is None and password is None:
+            user, password = self.login
+        elif password is None:
+            password = self.password
+        return url_of(self.path or (host or self.host, self.port), user, password, db)
 
     # -- life
 
@@ -191,7 +194,7 @@ class Node:
         """The reply to one command on the kit's own connection, which is made anew when the server has closed it."""
         used_before = self.connection is not None
         if self.connection is None:
-            self.connection = self._connect()
+            self.connection = self.connect()
         try:
             return self.connection.command(*args)
         except OSError as error:
@@ -200,8 +203,9 @@ class Node:
                 return self.command(*args)
             raise
 
-    def _connect(self) -> RespConnection:
-        connection = RespConnection(self.address)
+    def connect(self, timeout_s: float = 5.0) -> RespConnection:
+        """A new connection with all rights."""
+        connection = RespConnection(self.address, timeout_s)
         if self.password is not None:
             connection.command("AUTH", self.password)
         return connection
@@ -304,23 +308,26 @@ class Node:
 class Cluster:
     """N independent nodes in a temporary folder: a context manager, ended by pid whatever happens.
 
-    server is a program ($REDLOCK_SERVER, else redis-server); users are lines of a server's configuration
-    ("user app on >secret ~* +@all"); config holds further settings by name.
+    server is a program ($REDLOCK_SERVER, else redis-server), or several with commas between, which the nodes take in
+    turn; password is the default user's; users are lines of a server's configuration ("user app on >secret ~* +@all"),
+    and login is the user and password in the nodes' URLs where that is not the default user; config holds further
+    settings by name.
     """
 
     def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,
                  users: Iterable[str] = (), cluster_enabled: bool = False,
-                 config: Optional[Mapping[str, Any]] = None) -> None:
-        server = server or os.environ.get("REDLOCK_SERVER") or "redis-server"
-        if not shutil.which(server):
-            raise RuntimeError("server %r is not installed" % server)
+                 config: Optional[Mapping[str, Any]] = None, login: Optional[Login] = None) -> None:
+        servers = (server or os.environ.get("REDLOCK_SERVER") or "redis-server").split(",")
+        for program in servers:
+            if not shutil.which(program):
+                raise RuntimeError("server %r is not installed" % program)
         self.folder = tempfile.mkdtemp(prefix="redlock-nodes-")
         weakref.finalize(self, _remove, self.folder, os.getpid())
         self.nodes: List[Node] = []
         try:
             for index in range(n):
-                node = Node(os.path.join(self.folder, str(index)), server, config or {}, users, unix, password,
-                            cluster_enabled)
+                node = Node(os.path.join(self.folder, str(index)), servers[index % len(servers)], config or {}, users,
+                            unix, password, cluster_enabled, login)
                 self.nodes.append(node)
                 node.launch()
             for node in self.nodes:

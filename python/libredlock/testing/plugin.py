@@ -1,7 +1,7 @@
 """pytest fixtures: pytest_plugins = ["libredlock.testing.plugin"]."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
@@ -10,10 +10,20 @@ from .nodes import Cluster
 from .proxy import Proxy
 
 
+_ACCESS = {"password", "users", "login"}
+
+
 @pytest.fixture(scope="session")
-def redlock_cluster() -> Iterator[Cluster]:
+def redlock_variant() -> Dict[str, Any]:
+    """What every Cluster(...) of the fixtures is given, unless the test says otherwise; to be overridden, for example
+    by {"unix": True, "password": "secret"}."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def redlock_cluster(redlock_variant: Dict[str, Any]) -> Iterator[Cluster]:
     """Five nodes, started once."""
-    with Cluster(5) as cluster:
+    with Cluster(5, **redlock_variant) as cluster:
         yield cluster
 
 
@@ -39,9 +49,15 @@ def _factory(make: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def make_cluster() -> Iterator[Callable[..., Cluster]]:
-    """Cluster(...) that is closed at the end of the test."""
-    yield from _factory(Cluster)
+def make_cluster(redlock_variant: Dict[str, Any]) -> Iterator[Callable[..., Cluster]]:
+    """Cluster(...) that is closed at the end of the test; one with a password or users has none of the variant's."""
+
+    def build(*args: Any, **kwargs: Any) -> Cluster:
+        dropped = _ACCESS if _ACCESS & set(kwargs) else set()
+        inherited = {name: value for name, value in redlock_variant.items() if name not in dropped}
+        return Cluster(*args, **{**inherited, **kwargs})
+
+    yield from _factory(build)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, Callable, Deque, List, Optional, Pattern, Tuple, Union
 
 from .cut import Cut, arguments, frame_end
-from .resp import Address, dial
+from .resp import Address, dial, url_of
 
 UP = "up"      # from the client to the server
 DOWN = "down"  # from the server to the client
@@ -41,6 +41,7 @@ class Proxy:
 
     def __init__(self, target: Any) -> None:
         self._target: Address = getattr(target, "address", target)
+        self._login = getattr(target, "login", (None, None))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.host, self.port = self._listener.getsockname()
         self._lock = threading.RLock()
@@ -65,7 +66,8 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        return "redis://" + self.name
+        """With the credentials of the node behind it."""
+        return url_of((self.host, self.port), *self._login)
 
     @property
     def connections(self) -> int:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, List, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
+from urllib.parse import quote
 
 Address = Union[str, Tuple[str, int]]
 
@@ -29,6 +30,14 @@ def dial(address: Address, timeout_s: float) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def url_of(address: Address, user: Optional[str], password: Optional[str], db: Optional[int] = None) -> str:
+    """A node's URL as the library takes it."""
+    login = "" if password is None else "%s:%s@" % (quote(user or "", safe=""), quote(password, safe=""))
+    if isinstance(address, tuple):
+        return "redis://%s%s:%d%s" % (login, *address, "" if db is None else "/%d" % db)
+    return "unix://%s%s%s" % (login, quote(address), "" if db is None else "?db=%d" % db)
 
 
 class RespConnection:

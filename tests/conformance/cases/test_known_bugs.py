@@ -1,6 +1,6 @@
 """The bugs that are known from other libraries."""
 import pytest
-from common import FOREIGN, LATE_S, occupy
+from common import COMMANDS, FOREIGN, LATE_S, assert_others_suffice, occupy, operate, other_name
 from driver import refusal, short
 from testing import DOWN, UP, eventually
 
@@ -130,6 +130,19 @@ def test_one_node_is_away(make, nodes, black_hole, how):
         assert lock.release() == "OK"
 
 
+@pytest.mark.needs("extend")
+@pytest.mark.parametrize("lost", ["request", "reply"])
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_one_node_black_holed_in_mid_operation(make, nodes, proxied, operation, lost):
+    """Its connection stays, and nothing comes through any more: the cycle goes on with the others, and so does the
+    next one."""
+    hole, direction = proxied[0], {"request": UP, "reply": DOWN}[lost]
+    lock = make(urls=[hole.url] + nodes.urls[1:]).lock()
+    assert_others_suffice(operate(
+        lock, operation, lambda what: hole.at(COMMANDS[what], "r", hole.black_hole, byte=0, direction=direction)))
+    assert_others_suffice(operate(lock))
+
+
 @pytest.mark.parametrize("how", ["dead", "hung"])
 def test_a_majority_is_away(make, nodes, how):
     for node in nodes[:3]:
@@ -212,7 +225,7 @@ def test_the_same_server_twice(make, nodes):
 
 def test_the_same_server_under_two_names(make, nodes):
     occupy([nodes[1]])
-    alias = nodes[0].url_with(host="localhost")
+    alias = other_name(nodes[0])
     assert make(urls=[nodes[0].url, alias, nodes[1].url]).lock().acquire().status in ("BUSY", "NO_QUORUM")
 
 
