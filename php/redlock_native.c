@@ -116,7 +116,7 @@ static zend_string *option_text(zend_string *name, zval *value)
     return Z_TYPE_P(value) == IS_TRUE ? zend_string_init("true", 4, 0) : zend_string_init("false", 5, 0);
   if (Z_TYPE_P(value) == IS_DOUBLE) {
     smart_str text = {0};
-    smart_str_append_double(&text, Z_DVAL_P(value), 17, false);
+    smart_str_append_double(&text, Z_DVAL_P(value), -1, false); /* the shortest that means it */
     return smart_str_extract(&text);
   }
   if (Z_TYPE_P(value) == IS_ARRAY || Z_TYPE_P(value) == IS_OBJECT || Z_TYPE_P(value) == IS_RESOURCE)

@@ -222,6 +222,10 @@ class Party:
     def fork(self, *commands):
         """The replies of a forked child to these messages: (do, lock), or (do, None, fields)."""
         reply = self.driver.call("fork", commands=[self._of_child(*command) for command in commands])
+        for number, one in enumerate(reply.replies, 1):
+            if "malformed" in one:
+                raise ProtocolError("%s, command %d of a fork: %s: %s" % (
+                    self.driver.name, number, one["malformed"], commands[number - 1]))
         return [Reply(one) for one in reply.replies]
 
     def _of_child(self, do, lock, fields=None):
@@ -279,7 +283,7 @@ class Lock:
 
     def body(self):
         """Enters the scoped form."""
-        return self._done(self.driver.call("body", lock=self.name))
+        return self.checked(self._done(self.driver.call("body", lock=self.name)))
 
     def leave(self, fail=False):
         return self.driver.call("leave", lock=self.name, fail=fail)

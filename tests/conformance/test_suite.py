@@ -6,6 +6,7 @@ import sys
 
 import faces
 import pytest
+from common import occupy
 from driver import Driver, Party, ProtocolError
 
 PRINT = """import sys, json
@@ -29,19 +30,32 @@ def test_every_face_is_of_this_version(face, make):
 
 BAD_LINES = {"no JSON": "{", "no object": "[1]", "no command": '{"id": 7, "do": "dance"}',
              "a field is missing": '{"id": 7, "do": "lock", "client": "c"}',
-             "no such lock": '{"id": 7, "do": "release", "lock": "none"}'}
+             "no such lock": '{"id": 7, "do": "release", "lock": "none"}',
+             "a name that is no text": '{"id": 7, "do": "acquire", "lock": ["x"]}',
+             "no options": '{"id": 7, "do": "lock", "lock": "l", "client": "c", "resource": "r"}',
+             "options that are none": '{"id": 7, "do": "lock", "lock": "l", "client": "c", "resource": "r", '
+                                      '"options": 5}',
+             "no resource": '{"id": 7, "do": "lock", "lock": "l", "client": "c", "options": {}, "resource": 5}',
+             "no hexadecimal": '{"id": 7, "do": "lock", "lock": "l", "client": "c", "options": {}, "resource": '
+                               '{"hex": "0g"}}',
+             "no such operation": '{"id": 7, "do": "start", "lock": "known", "what": "dance"}',
+             "nothing was started": '{"id": 7, "do": "cancel", "lock": "none"}',
+             "no list of commands": '{"id": 7, "do": "fork", "commands": 5}',
+             "no such mode": '{"id": 7, "do": "exit", "mode": "slowly"}'}
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
 def test_a_malformed_message_gets_line_and_reason(face, line):
     """And the driver goes on."""
-    text = '{"id": 1, "do": "hello"}\n%s\n{"id": 3, "do": "hello"}\n' % BAD_LINES[line]
+    text = "\n".join(['{"id": 1, "do": "client", "client": "c", "options": {"nodes": "redis://127.0.0.1:1"}}',
+                      '{"id": 2, "do": "lock", "client": "c", "lock": "known", "resource": "r", "options": {}}',
+                      BAD_LINES[line], '{"id": 3, "do": "hello"}', ""])
     ended = subprocess.run(faces.ARGV[face], input=text.encode(), capture_output=True, timeout=60, check=True,
                            env=faces.environment())
     replies = [json.loads(line) for line in ended.stdout.splitlines()]
     bad = [reply for reply in replies if "malformed" in reply]
-    assert len(replies) == 3 and len(bad) == 1, (replies, ended.stderr)
-    assert bad[0]["line"] == 2 and bad[0]["malformed"]
+    assert len(replies) == 4 and len(bad) == 1, (replies, ended.stderr)
+    assert bad[0]["line"] == 3 and bad[0]["malformed"]
 
 
 @pytest.mark.parametrize("reply, words", [
@@ -87,6 +101,25 @@ def test_a_bad_case_gets_file_line_and_reason(tmp_path, text):
                             str(case)], capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
     assert "%s:%s" % (case, BAD_CASES[text]) in ended.stdout + ended.stderr
+
+
+@pytest.mark.needs("fork")
+def test_a_malformed_command_of_a_fork_names_its_place(make):
+    with pytest.raises(ProtocolError, match='command 2 of a fork: there is no lock "none"'):
+        make().fork(("describe", None), ("release", None, {"lock": "none"}))
+
+
+@pytest.mark.needs("start")
+def test_replies_may_come_out_of_order(make, nodes):
+    occupy(nodes)
+    party = make()
+    lock = party.lock()
+    assert lock.start("acquire", -1) == "OK"
+    waits = lock.driver.send("wait", lock=lock.name, limit_ms=-1)
+    assert party.lock("other").made == "OK" and not waits.done.is_set()
+    for node in nodes:
+        node.command("DEL", "r")
+    assert waits.result() == "OK"
 
 
 def test_valkey_can_be_had():

@@ -52,6 +52,17 @@ def test_a_wait_ends(make, nodes):
     assert make().lock().acquire(wait_ms=300) == "BUSY"
 
 
+def test_a_wait_ends_by_its_option(make, nodes):
+    occupy(nodes)
+    assert make(wait_ms=300).lock().acquire(wait_ms=-2) == "BUSY"
+
+
+def test_a_wait_ends_with_its_attempts(make, nodes):
+    occupy(nodes)
+    assert make(retry_count=2, retry_delay_ms=10).lock().acquire(wait_ms=-1) == "BUSY"
+    assert all(node.calls("set") <= 1 + 3 for node in nodes), "one is the other's, three are attempts"
+
+
 def test_a_waiter_gets_the_lock_when_its_holder_lapses(make, nodes):
     occupy(nodes, px=600)
     assert make().lock().acquire(wait_ms=20000) == "OK"
@@ -132,6 +143,14 @@ def test_status_asks_the_nodes(make, nodes):
     assert party.status("r").verdict == "held"
     assert lock.release() == "OK"
     eventually(lambda: party.status("r").verdict == "free", LATE_S)
+
+
+@pytest.mark.needs("status")
+def test_status_of_a_minority_is_unknown(make, nodes):
+    for node in nodes[:3]:
+        node.kill()
+    reply = make().status("r")
+    assert reply == "NO_QUORUM" and reply.get("verdict", "unknown") == "unknown", reply
 
 
 @pytest.mark.needs("describe")

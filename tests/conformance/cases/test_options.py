@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from common import is_php, option_name
+from common import LATE_S, is_php, occupy, option_name
 from driver import refusal
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
@@ -57,9 +57,38 @@ def test_an_empty_resource_is_refused(make):
     assert refused == "INVALID"
 
 
+def test_drift_is_kept_off_the_validity(make):
+    assert make(drift_factor=0.1).lock().acquire().validity_ms <= 8000 * 0.9
+
+
+def test_a_lease_with_too_little_left_is_none(make, nodes):
+    """8000 ms less 1 % of drift can not be worth 7990."""
+    refused = refusal(make(min_validity_ms=7990, check=False))
+    assert refused.status in ("INVALID", "NO_QUORUM"), refused
+    nodes.no_keys(12)
+
+
+@pytest.mark.needs("state")
+def test_connections_have_a_name(make, nodes):
+    assert make(client_name="warehouse").lock().acquire() == "OK"
+    named = [node for node in nodes if "warehouse" in [row["name"] for row in node.clients()]]
+    assert len(named) >= 3
+
+
+@pytest.mark.needs("state")
+def test_a_strict_release_goes_to_every_node(make, nodes):
+    """Also to one that has refused; by another way it came to have the key after all."""
+    occupy(nodes[:1])
+    lock = make(strict_release=True).lock()
+    assert lock.acquire(wait_ms=5000) == "OK"
+    nodes[0].set("r", lock.token, px=60000)
+    assert lock.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
 @pytest.mark.needs("describe")
 def test_every_option_has_a_good_value(make):
-    good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.5, "drift_factor": 0.02,
+    good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.3, "drift_factor": 0.02,
             "min_validity_ms": "auto", "renew": True, "max_extensions": -1, "max_hold_ms": 60000,
             "strict_release": True, "client_name": "me", "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000,
             "key_prefix": "p:"}

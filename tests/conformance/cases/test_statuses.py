@@ -4,7 +4,7 @@ from common import error_name, occupy
 from driver import short
 from testing import eventually
 
-CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
+CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "TIMED_OUT": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
 
 
 def says(face, reply, status):
@@ -36,6 +36,26 @@ def test_refused_by_configuration(face, make, nodes):
 def test_wrong_passwords(face, make, nodes):
     says(face, make(urls=[node.url_with(user="nobody", password="x") for node in nodes]).lock().acquire(),
          "REFUSED_CONFIG")
+
+
+def test_timed_out(face, make, nodes):
+    """No node has said anything when the wait ends."""
+    party = make(connect_timeout_ms=20000)
+    for node in nodes:
+        node.stop()
+    says(face, party.lock().acquire(wait_ms=200), "TIMED_OUT")
+
+
+@pytest.mark.needs("start", "state")
+def test_in_flight(face, make, nodes):
+    """Those of Python share a lock, as they do a threading.Lock: the second one is told that nothing is held yet."""
+    occupy(nodes)
+    lock = make().lock()
+    assert lock.start("acquire", -1) == "OK"
+    says(face, lock.extend(), "NOT_HELD" if face in ("python", "aio") else "IN_FLIGHT")
+    for node in nodes:
+        node.command("DEL", "r")
+    assert lock.wait() == "OK"
 
 
 @pytest.mark.needs("state")

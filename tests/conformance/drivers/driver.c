@@ -17,7 +17,7 @@
 #include "mutant.h"
 #endif
 
-enum { CLIENTS_MAX = 64, LOCKS_MAX = 1024, TEXT_MAX = 65536 };
+enum { CLIENTS_MAX = 64, TEXT_MAX = 65536 };
 
 struct client {
   char name[64];
@@ -34,8 +34,8 @@ struct lock {
 };
 
 static struct client clients[CLIENTS_MAX];
-static struct lock locks[LOCKS_MAX];
-static int client_count, lock_count;
+static struct lock *locks;
+static int client_count, lock_count, lock_room;
 static const char *line_problem; /* why the message is malformed */
 
 static double now_ms(void)
@@ -123,6 +123,12 @@ static int64_t number_of(json_t *message, const char *key, int64_t otherwise)
   return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
+static json_t *options_of(json_t *message)
+{
+  json_t *options = json_object_get(message, "options");
+  return json_is_object(options) ? options : malformed("\"options\" is missing or no object");
+}
+
 static char *bytes_of(json_t *message, const char *key, size_t *size)
 {
   json_t *value = json_object_get(message, key);
@@ -130,6 +136,10 @@ static char *bytes_of(json_t *message, const char *key, size_t *size)
   const char *text = json_string_value(value);
   if (hex == NULL && text == NULL) {
     malformed("\"%s\" is missing, or neither a text nor {\"hex\": ...}", key);
+    return NULL;
+  }
+  if (hex != NULL && (strlen(hex) % 2 != 0 || hex[strspn(hex, "0123456789abcdefABCDEF")] != '\0')) {
+    malformed("\"%s\": \"%.40s\" is no hexadecimal", key, hex);
     return NULL;
   }
   *size = hex != NULL ? strlen(hex) / 2 : json_string_length(value);
@@ -177,10 +187,12 @@ static json_t *do_hello(json_t *message)
 static json_t *do_client(json_t *message)
 {
   const char *name = text_of(message, "client");
-  json_t *options = json_object_get(message, "options"), *value;
+  json_t *options = options_of(message), *value;
   const char *option;
-  if (name == NULL || client_count == CLIENTS_MAX)
+  if (name == NULL || options == NULL)
     return NULL;
+  if (client_count == CLIENTS_MAX)
+    return malformed("there are %d clients already", CLIENTS_MAX);
   redlock_client *handle = redlock_client_new();
   int status = REDLOCK_OK;
   json_object_foreach(options, option, value)
@@ -203,14 +215,17 @@ static struct lock *new_lock(json_t *message, int *status)
 {
   const char *name = text_of(message, "lock"), *option;
   struct client *client = client_of(message);
-  json_t *options = json_object_get(message, "options"), *value;
+  json_t *options = options_of(message), *value;
   size_t size;
-  if (name == NULL || client == NULL || lock_count == LOCKS_MAX)
+  if (name == NULL || client == NULL || options == NULL)
     return NULL;
   char *resource = bytes_of(message, "resource", &size);
   if (resource == NULL)
     return NULL;
+  if (lock_count == lock_room)
+    locks = realloc(locks, (lock_room = 2 * lock_room + 64) * sizeof *locks);
   struct lock *lock = &locks[lock_count++];
+  *lock = (struct lock){0};
   snprintf(lock->name, sizeof lock->name, "%s", name);
   lock->client = client->handle;
   lock->handle = redlock_lock_new(client->handle, resource, size);

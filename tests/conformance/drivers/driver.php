@@ -62,7 +62,7 @@ class Driver
 
     protected function client(array $message): array
     {
-        $options = self::named($message['options']);
+        $options = self::named(self::listed($message, 'options'));
         $nodes = $options['nodes'] ?? null;
         unset($options['nodes']);
         $this->clients[$message['client']] = $this->connect($nodes, $options);
@@ -77,14 +77,14 @@ class Driver
     protected function lock(array $message): array
     {
         $client = $this->known('client', $message);
-        $options = self::named($message['options'] ?? []);
+        $options = self::named(self::listed($message, 'options'));
         $this->locks[$message['lock']] = $client->lock(self::resource($message), ...$options);
         return ['status' => 'OK'];
     }
 
     protected function adopt(array $message): array
     {
-        $options = $message['options'];
+        $options = self::listed($message, 'options');
         $ttlMs = isset($options['ttl_ms']) ? (int) $options['ttl_ms'] : null;
         unset($options['ttl_ms']);
         $lock = $this->known('client', $message)->adopt(self::resource($message), $message['token'], $ttlMs);
@@ -144,10 +144,11 @@ class Driver
 
     protected function fork(array $message): ?array
     {
+        $commands = self::listed($message, 'commands');
         [$ours, $theirs] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         $pid = \pcntl_fork();
         if ($pid === 0) {
-            $replies = $this->answerAll($message['commands']);
+            $replies = $this->answerAll($commands);
             \fwrite($theirs, \json_encode($replies, \JSON_INVALID_UTF8_SUBSTITUTE));
             \posix_kill(\getmypid(), \SIGKILL); /* gone, without any cleaning up */
         }
@@ -199,6 +200,7 @@ class Driver
 
     protected function exit(array $message): ?array
     {
+        self::oneOf($message, 'mode', 'normal', 'exception', 'hard');
         if ($message['mode'] === 'hard') {
             \posix_kill(\getmypid(), \SIGKILL);
         }
@@ -218,7 +220,22 @@ class Driver
     protected static function resource(array $message): string
     {
         $resource = $message['resource'] ?? throw new Malformed('"resource" is missing');
-        return \is_array($resource) ? \hex2bin($resource['hex']) : $resource;
+        $hex = \is_array($resource) ? $resource['hex'] ?? null : null;
+        $bytes = \is_string($hex) && \preg_match('/^([0-9a-f]{2})*$/iD', $hex) ? \hex2bin($hex) : $resource;
+        return \is_string($bytes) ? $bytes : throw new Malformed('"resource" is neither a text nor {"hex": ...}');
+    }
+
+    protected static function listed(array $message, string $key): array
+    {
+        $value = $message[$key] ?? throw new Malformed("\"$key\" is missing");
+        return \is_array($value) ? $value : throw new Malformed("\"$key\" is no list");
+    }
+
+    protected static function oneOf(array $message, string $key, string ...$allowed): string
+    {
+        $value = $message[$key] ?? null;
+        return \in_array($value, $allowed, true) ? $value
+            : throw new Malformed("\"$key\": " . \json_encode($value) . ' is none of ' . \implode(', ', $allowed));
     }
 
     /** Options by the rule: camelCase, with values of PHP's types. */
@@ -275,6 +292,7 @@ class Driver
     protected function known(string $kind, array $message): Client|Lock
     {
         $name = $message[$kind] ?? throw new Malformed("\"$kind\" is missing");
+        \is_string($name) || throw new Malformed("\"$kind\" is no text");
         $things = $kind === 'client' ? $this->clients : $this->locks;
         return $things[$name] ?? throw new Malformed("there is no $kind \"$name\"");
     }
@@ -306,7 +324,8 @@ class Driver
         $this->number++;
         $message = \json_decode($line, true);
         if (!\is_array($message)) {
-            $this->send(['line' => $this->number, 'malformed' => \json_last_error_msg()], null);
+            $words = \json_last_error() ? \json_last_error_msg() : 'not an object';
+            $this->send(['line' => $this->number, 'malformed' => $words], null);
             return null;
         }
         return $message;
@@ -387,9 +406,10 @@ abstract class SuspendingDriver extends Driver
     {
         $name = $message['lock'];
         $lock = $this->known('lock', $message);
+        $what = self::oneOf($message, 'what', 'acquire', 'extend', 'release');
         unset($this->done[$name]);
-        $this->started[$name] = $this->spawn(function () use ($name, $lock, $message): void {
-            $this->done[$name] = $this->operate($lock, $message['what'], $message['arg'] ?? 0);
+        $this->started[$name] = $this->spawn(function () use ($name, $lock, $what, $message): void {
+            $this->done[$name] = $this->operate($lock, $what, $message['arg'] ?? 0);
         });
         return ['status' => 'OK'];
     }
@@ -407,7 +427,7 @@ abstract class SuspendingDriver extends Driver
     protected function cancel(array $message): array
     {
         if (!isset($this->done[$message['lock']])) {
-            $this->giveUp($this->started[$message['lock']]);
+            $this->giveUp($this->started[$message['lock']] ?? throw new Malformed('nothing was started on this lock'));
         }
         return ['status' => 'OK'];
     }

@@ -6,7 +6,7 @@ import sys
 import libredlock
 import libredlock.aio
 import lines
-from lines import Fields, Malformed, facts, failure, now_ms, send
+from lines import Malformed, facts, failure, now_ms, send
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
        "renew body nul").split()
@@ -32,18 +32,18 @@ class Driver:
         return {"face": "aio", "version": libredlock.__version__, "pid": os.getpid(), "can": CAN, "cancel": "command"}
 
     async def client(self, message):
-        options = dict(message["options"])
+        options = lines.options(message)
         nodes = options.pop("nodes", None)
         self.clients[message["client"]] = libredlock.aio.Client(nodes, **lines.keywords(options))
         return {"status": "OK"}
 
     async def lock(self, message):
-        client, options = self.known("client", message), lines.keywords(message["options"])
+        client, options = self.known("client", message), lines.keywords(lines.options(message))
         self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
         return {"status": "OK"}
 
     async def adopt(self, message):
-        client, options = self.known("client", message), lines.keywords(message["options"])
+        client, options = self.known("client", message), lines.keywords(lines.options(message))
         self.locks[message["lock"]] = client.adopt(lines.resource(message), message["token"], **options)
         return {"status": "OK"}
 
@@ -57,18 +57,19 @@ class Driver:
         return await self.operate(message, "release", 0)
 
     async def start(self, message):
-        work = self.operate(message, message["what"], message.get("arg", 0))
+        what = lines.one_of(message, "what", "acquire", "extend", "release")
+        work = self.operate(message, what, message.get("arg", 0))
         self.started[message["lock"]] = asyncio.ensure_future(work)
         return {"status": "OK"}
 
     async def wait(self, message):
         limit_ms = message.get("limit_ms", -1)
-        task = self.started[message["lock"]]
+        task = lines.known("lock", self.started, message)
         await asyncio.wait([task], timeout=None if limit_ms < 0 else limit_ms / 1000)
         return task.result() if task.done() else {"status": "PENDING"}
 
     async def cancel(self, message):
-        self.started[message["lock"]].cancel()
+        lines.known("lock", self.started, message).cancel()
         return {"status": "OK"}
 
     async def state(self, message):
@@ -89,7 +90,7 @@ class Driver:
 
     async def fork(self, message):
         """The child of a process that runs a loop starts one of its own."""
-        commands = [Fields(command) for command in message["commands"]]
+        commands = lines.commands(message)
 
         async def work():
             return [await self.answer(command) for command in commands]
@@ -117,7 +118,7 @@ class Driver:
         self.leaving[message["lock"]].set_result(message)
 
     async def exit(self, message):
-        if message["mode"] == "hard":
+        if lines.one_of(message, "mode", "normal", "exception", "hard") == "hard":
             os._exit(9)
         if message["mode"] == "exception":
             self.end.set_exception(RuntimeError("the program fails, as it was told"))
@@ -127,10 +128,7 @@ class Driver:
     # -- the machinery
 
     def known(self, kind, message):
-        things = self.clients if kind == "client" else self.locks
-        if message[kind] not in things:
-            raise Malformed('there is no %s "%s"' % (kind, message[kind]))
-        return things[message[kind]]
+        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
 
     async def operate(self, message, what, arg):
         lock, t0_ms, status = self.known("lock", message), now_ms(), "OK"

@@ -30,7 +30,7 @@ def flags(options):
 class Lock:
     def __init__(self, client, message):
         self.nodes, options = client
-        self.options = dict(options, **message["options"])
+        self.options = dict(options, **lines.options(message))
         resource = lines.resource(message)
         self.resource = resource if isinstance(resource, bytes) else resource.encode()
         self.token = message.get("token", "")
@@ -82,7 +82,7 @@ class Driver:
                 "cancel": "command"}
 
     def client(self, message):
-        options = dict(message["options"])
+        options = lines.options(message)
         self.clients[message["client"]] = options.pop("nodes", ""), options
         return {"status": "OK"}
 
@@ -103,7 +103,8 @@ class Driver:
 
     def start(self, message):
         lock, done = self.known("lock", message), {}
-        work = threading.Thread(target=lambda: done.update(lock.operate(message["what"], message.get("arg", 0))))
+        what, arg = lines.one_of(message, "what", "acquire", "extend", "release"), message.get("arg", 0)
+        work = threading.Thread(target=lambda: done.update(lock.operate(what, arg)))
         self.started[message["lock"]] = work, done
         lock.process = None
         work.start()
@@ -112,7 +113,7 @@ class Driver:
         return {"status": "OK"}
 
     def wait(self, message):
-        work, done = self.started[message["lock"]]
+        work, done = lines.known("lock", self.started, message)
         limit_ms = message.get("limit_ms", -1)
         work.join(None if limit_ms < 0 else limit_ms / 1000)
         return {"status": "PENDING"} if work.is_alive() else done
@@ -150,10 +151,7 @@ class Driver:
     # -- the machinery
 
     def known(self, kind, message):
-        things = self.clients if kind == "client" else self.locks
-        if message[kind] not in things:
-            raise Malformed('there is no %s "%s"' % (kind, message[kind]))
-        return things[message[kind]]
+        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
 
     def answer(self, message, number):
         try:

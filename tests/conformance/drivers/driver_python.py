@@ -31,18 +31,18 @@ class Driver:
                 "cancel": "signal"}
 
     def client(self, message):
-        options = dict(message["options"])
+        options = lines.options(message)
         nodes = options.pop("nodes", None)
         self.clients[message["client"]] = libredlock.Client(nodes, **lines.keywords(options))
         return {"status": "OK"}
 
     def lock(self, message):
-        client, options = self.known("client", message), lines.keywords(message["options"])
+        client, options = self.known("client", message), lines.keywords(lines.options(message))
         self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
         return {"status": "OK"}
 
     def adopt(self, message):
-        client, options = self.known("client", message), lines.keywords(message["options"])
+        client, options = self.known("client", message), lines.keywords(lines.options(message))
         lock = client.adopt(lines.resource(message), message["token"], **options)
         self.locks[message["lock"]] = lock
         return {"status": "OK"}
@@ -59,14 +59,14 @@ class Driver:
     def start(self, message):
         """A thread is how a program does something else meanwhile."""
         lock, done = self.known("lock", message), {}
-        what, arg = message["what"], message.get("arg", 0)
+        what, arg = lines.one_of(message, "what", "acquire", "extend", "release"), message.get("arg", 0)
         thread = threading.Thread(target=lambda: done.update(self.operate(lock, what, arg)), daemon=True)
         self.started[message["lock"]] = thread, done
         thread.start()
         return {"status": "OK"}
 
     def wait(self, message):
-        thread, done = self.started[message["lock"]]
+        thread, done = lines.known("lock", self.started, message)
         limit_ms = message.get("limit_ms", -1)
 
         def watch():
@@ -93,7 +93,7 @@ class Driver:
         return {"status": "OK", "describe": self.known("client", message).describe()}
 
     def fork(self, message):
-        commands = [Fields(command) for command in message["commands"]]
+        commands = lines.commands(message)
         return lines.forked(lambda: [self.answer(command) for command in commands])
 
     def body(self, message):
@@ -114,7 +114,7 @@ class Driver:
         send(reply, leave["id"])
 
     def exit(self, message):
-        if message["mode"] == "hard":
+        if lines.one_of(message, "mode", "normal", "exception", "hard") == "hard":
             os._exit(9)
         if message["mode"] == "exception":
             raise RuntimeError("the program fails, as it was told")
@@ -123,10 +123,7 @@ class Driver:
     # -- the machinery
 
     def known(self, kind, message):
-        things = self.clients if kind == "client" else self.locks
-        if message[kind] not in things:
-            raise Malformed('there is no %s "%s"' % (kind, message[kind]))
-        return things[message[kind]]
+        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
 
     def operate(self, lock, what, arg):
         t0_ms, status = now_ms(), "OK"

@@ -47,9 +47,46 @@ def parse(line, number):
         return None
 
 
+def text(message, key):
+    if not isinstance(message[key], str):
+        raise Malformed('"%s" is no text' % key)
+    return message[key]
+
+
+def one_of(message, key, *allowed):
+    if message[key] not in allowed:
+        raise Malformed('"%s": %r is none of %s' % (key, message[key], ", ".join(allowed)))
+    return message[key]
+
+
 def resource(message):
     value = message["resource"]
-    return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+    if isinstance(value, str):
+        return value
+    try:
+        return bytes.fromhex(value["hex"])
+    except (KeyError, TypeError, ValueError):
+        raise Malformed('"resource": %r is neither a text nor {"hex": ...}' % value) from None
+
+
+def options(message):
+    if not isinstance(message["options"], dict):
+        raise Malformed('"options" is no object')
+    return dict(message["options"])
+
+
+def commands(message):
+    """Those of a fork."""
+    if not isinstance(message["commands"], list):
+        raise Malformed('"commands" is no list')
+    return [Fields(command) for command in message["commands"]]
+
+
+def known(kind, things, message):
+    name = text(message, kind)
+    if name not in things:
+        raise Malformed('there is no %s "%s"' % (kind, name))
+    return things[name]
 
 
 def keyword(name):
@@ -57,22 +94,22 @@ def keyword(name):
     return name[:-3] if name.endswith("_ms") else name
 
 
-def value(name, text):
+def value(name, words):
     """What is no value of the option's type goes through as text, for the package to refuse."""
     try:
-        if name.endswith("_ms") and text != "auto":
-            return None if int(text) == -1 else int(text) / 1000
+        if name.endswith("_ms") and words != "auto":
+            return None if int(words) == -1 else int(words) / 1000
         if name in INTS:
-            return None if int(text) == -1 else int(text)
+            return None if int(words) == -1 else int(words)
         if name in FLOATS:
-            return float(text)
+            return float(words)
     except ValueError:
-        return text
-    return {"true": True, "false": False}.get(text, text)
+        return words
+    return {"true": True, "false": False}.get(words, words)
 
 
 def keywords(options):
-    return {keyword(name): value(name, text) for name, text in options.items()}
+    return {keyword(name): value(name, words) for name, words in options.items()}
 
 
 def failure(error):
