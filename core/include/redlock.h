@@ -9,7 +9,8 @@
  * SHAPES    Every operation exists in two shapes over one state machine:
  *             blocking   redlock_lock_acquire, _extend, _release: the calling thread drives the I/O itself;
  *             started    redlock_lock_start, then wait for redlock_client_fd to be readable, redlock_client_process,
- *                        redlock_client_next or redlock_lock_status. Deadlines are in the descriptor.
+ *                        redlock_client_next or redlock_lock_status. Deadlines are in the descriptor. For loops that
+ *                        count microseconds: REDLOCK_AT_ONCE and redlock_client_advance.
  *           redlock_lock_wait drives a started operation from a thread.
  *
  * THREADS   A client may be used by any number of threads. A lock handle is used by one thread at a time; a second
@@ -104,6 +105,11 @@ enum redlock_operation {
   REDLOCK_INSPECT = 4         /* arg: 0; asks every node who holds it: OK a majority is free, BUSY it is not */
 };
 
+/* May be added to an operation for redlock_lock_start. */
+enum redlock_start_flag {
+  REDLOCK_AT_ONCE = 256       /* it sends in the call, instead of redlock_client_process */
+};
+
 /* What a handle holds, from local facts alone. */
 enum redlock_state {
   REDLOCK_STATE_FREE = 0,     /* nothing */
@@ -188,6 +194,11 @@ REDLOCK_API int redlock_client_process(redlock_client *client);
  * redlock_lock_status and redlock_lock_state. Nothing is dropped. Any thread. */
 REDLOCK_API int redlock_client_next(redlock_client *client, uint64_t *tag);
 
+/* redlock_client_process and the first redlock_client_next in one, for the thread of an event loop: what ends within
+ * the call does not make the descriptor readable again if it is the only one. 1 with a tag, 0 if there is none or the
+ * client is not open. After a 1, call redlock_client_next until it gives 0. Any thread. */
+REDLOCK_API int redlock_client_advance(redlock_client *client, uint64_t *tag);
+
 /* Leaves cleanly, within limit_ms (-1: exit_drain_ms): refuses new work, cancels what is pending, releases every held
  * lock that was not detached, sends all that and reads the answers to the end. REDLOCK_OK, or REDLOCK_TIMED_OUT if a
  * node did not answer in time (its keys end with their TTL). The client takes no operation afterwards. */
@@ -251,7 +262,8 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t tt
 REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 
 /* Starts `operation` (enum redlock_operation) and returns REDLOCK_OK without blocking or sending: the descriptor turns
- * readable and redlock_client_process sends. What is refused at once (INVALID, NOT_HELD, LOST, LIMIT, FORKED,
+ * readable and redlock_client_process sends, so that what was started in one turn of a loop leaves together. With
+ * REDLOCK_AT_ONCE added the request leaves in this call, which suits an operation that is alone. What is refused at once (INVALID, NOT_HELD, LOST, LIMIT, FORKED,
  * IN_FLIGHT) is returned, and nothing was started. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg);
 

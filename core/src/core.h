@@ -295,6 +295,7 @@ struct redlock_client {
   struct rl_bell bell;
   uint32_t woken; /* bits to be rung when the mutex is given back */
   int notified;
+  int gathering, gathered; /* the list of the ended is read by whoever is in here: it need not be told */
   atomic_int cancels; /* locks with a cancel to be looked at */
   /* what there is */
   redlock_lock *locks, *flights;

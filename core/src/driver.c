@@ -175,7 +175,10 @@ void rl_client_tell(redlock_client *c, redlock_lock *lock)
       c->ended = lock;
     c->last_ended = lock;
   }
-  notify(c);
+  if (c->gathering)
+    c->gathered = 1;
+  else
+    notify(c);
 }
 
 /* ---- driving ---- */
@@ -326,46 +329,76 @@ int redlock_client_fd(redlock_client *c)
   return fd;
 }
 
+/* All that is due; what ends meanwhile is only gathered. 1, or 0 if the client is not open. */
+static int process(redlock_client *c)
+{
+  int rung = c->notified || atomic_load(&c->cancels);
+  c->gathered = 0;
+  c->gathering = 1;
+  rl_client_enter(c);
+  if (c->state == RL_CLIENT_OPEN) {
+    if (rung)
+      rl_poller_clear(&c->poller);
+    c->notified = 0;
+    rl_client_flush(c); /* a started operation leaves before its answers are looked for */
+    rl_client_poll(c);
+    rl_client_step(c, rl_now(c));
+    rl_client_flush(c);
+    if (c->driven)
+      rl_client_kick(c); /* its own operation may have ended here */
+  }
+  c->gathering = 0;
+  return c->state == RL_CLIENT_OPEN;
+}
+
+static int take_ended(redlock_client *c, uint64_t *tag)
+{
+  redlock_lock *lock = c->ended;
+  if (!lock)
+    return 0;
+  c->ended = lock->next_ended;
+  if (!c->ended)
+    c->last_ended = NULL;
+  lock->is_ended = 0;
+  *tag = lock->tag;
+  return 1;
+}
+
 int redlock_client_process(redlock_client *c)
 {
-  int rung;
+  int is_open;
   if (!c)
     return REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  rung = c->notified || atomic_load(&c->cancels);
-  rl_client_enter(c);
-  if (c->state != RL_CLIENT_OPEN) {
-    rl_client_leave(c);
-    return REDLOCK_INVALID;
-  }
-  if (rung)
-    rl_poller_clear(&c->poller);
-  c->notified = 0;
-  rl_client_flush(c); /* a started operation leaves before its answers are looked for */
-  rl_client_poll(c);
-  rl_client_step(c, rl_now(c));
-  rl_client_flush(c);
-  if (c->driven)
-    rl_client_kick(c); /* its own operation may have ended here */
+  is_open = process(c);
+  if (c->gathered)
+    notify(c);
   rl_client_leave(c);
-  return REDLOCK_OK;
+  return is_open ? REDLOCK_OK : REDLOCK_INVALID;
 }
 
 int redlock_client_next(redlock_client *c, uint64_t *tag)
 {
-  redlock_lock *lock;
+  int found;
   if (!c || !tag)
     return 0;
   pthread_mutex_lock(&c->mutex);
   rl_client_enter(c);
-  lock = c->ended;
-  if (lock) {
-    c->ended = lock->next_ended;
-    if (!c->ended)
-      c->last_ended = NULL;
-    lock->is_ended = 0;
-    *tag = lock->tag;
-  }
+  found = take_ended(c, tag);
   rl_client_leave(c);
-  return lock != NULL;
+  return found;
+}
+
+int redlock_client_advance(redlock_client *c, uint64_t *tag)
+{
+  int found;
+  if (!c || !tag)
+    return 0;
+  pthread_mutex_lock(&c->mutex);
+  process(c);
+  found = take_ended(c, tag);
+  if (c->ended)
+    notify(c);
+  rl_client_leave(c);
+  return found;
 }

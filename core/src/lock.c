@@ -322,21 +322,24 @@ int redlock_lock_release(redlock_lock *lock)
 int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
 {
   redlock_client *c;
-  int status;
+  int status, kind = operation & ~REDLOCK_AT_ONCE;
   if (!lock)
     return REDLOCK_INVALID;
-  if (needs_keeper(lock, operation)) {
+  if (needs_keeper(lock, kind)) {
     status = rl_keeper_ensure(lock->client);
     if (status != REDLOCK_OK)
       return status;
   }
   c = enter(lock);
-  status = begin(lock, c, operation, arg);
+  status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK) {
     lock->started = 1;
     if (!rl_in_flight(lock))
       rl_client_tell(c, lock);
-    rl_client_queued(c);
+    if (operation & REDLOCK_AT_ONCE)
+      rl_client_send(c);
+    else
+      rl_client_queued(c);
   }
   rl_client_leave(c);
   return status;

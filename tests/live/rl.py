@@ -35,6 +35,8 @@ UNREACHABLE, INTERNAL = Status.UNREACHABLE, Status.INTERNAL
 HELD, FREE, ADOPTED = State.HELD, State.FREE, State.ADOPTED
 ACQUIRE, EXTEND, RELEASE, INSPECT = Operation.ACQUIRE, Operation.EXTEND, Operation.RELEASE, Operation.INSPECT
 
+AT_ONCE = lib.REDLOCK_AT_ONCE
+
 WORDS, TTL_MS, TOKEN = lib.REDLOCK_ANSWER_WORDS, lib.REDLOCK_ANSWER_TTL_MS, lib.REDLOCK_ANSWER_TOKEN
 
 # Generous where the time-out is not the subject: the machine may be busy.
@@ -103,6 +105,10 @@ class Client:
         """The next tag, or None."""
         tag = ffi.new("uint64_t *")
         return tag[0] if lib.redlock_client_next(self.handle, tag) == 1 else None
+
+    def advance(self):
+        tag = ffi.new("uint64_t *")
+        return tag[0] if lib.redlock_client_advance(self.handle, tag) == 1 else None
 
     def drain(self, limit_ms=-1):
         return Status(lib.redlock_client_drain(self.handle, limit_ms))

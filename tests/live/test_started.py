@@ -57,6 +57,72 @@ def test_start_sends_nothing_and_makes_the_descriptor_readable(nodes, client):
     assert finish(lock) == OK
 
 
+def test_at_once_sends_in_the_call(nodes, client):
+    lock = client.lock()
+    lock.set_tag(5)
+    assert lock.acquire() == OK and lock.release() == OK
+    fd = client.fd
+    spin(client, lambda: not select.select([fd], [], [], 0)[0])
+    calls = nodes[0].calls("set")
+    assert lock.start(rl.ACQUIRE | rl.AT_ONCE) == OK
+    eventually(lambda: nodes[0].calls("set") == calls + 1)
+    assert run_loop(client, 1) == [5] and lock.state == HELD
+    assert lock.start(rl.ACQUIRE | rl.AT_ONCE) == INVALID and lock.start(rl.AT_ONCE) == INVALID
+    assert lock.start(rl.RELEASE | rl.AT_ONCE) == OK and run_loop(client, 1) == [5]
+    nodes.no_keys()
+
+
+def advance_loop(client, wanted):
+    """A loop on advance: the tags, and how many times the descriptor was readable with nothing to do."""
+    tags, idle = [], 0
+    deadline = time.monotonic() + 30
+    while len(tags) < wanted and time.monotonic() < deadline:
+        select.select([client.fd], [], [], 30)
+        tag = client.advance()
+        idle += tag is None
+        while tag is not None:
+            tags.append(tag)
+            tag = client.next()
+    return tags, idle
+
+
+def test_advance_gives_every_tag(nodes, client):
+    locks = {tag: client.lock("m%d" % tag) for tag in range(1, 101)}
+    for tag, lock in locks.items():
+        lock.set_tag(tag)
+    for operation in (rl.ACQUIRE, rl.EXTEND, rl.RELEASE):
+        for lock in locks.values():
+            assert lock.start(operation) == OK
+        assert sorted(advance_loop(client, 100)[0]) == sorted(locks)
+        assert all(lock.status == OK for lock in locks.values())
+    nodes.no_keys()
+
+
+def test_what_advance_leaves_behind_makes_the_descriptor_readable(nodes, client):
+    locks = {tag: client.lock("m%d" % tag) for tag in (1, 2, 3)}
+    fd, tags = client.fd, []
+    for tag, lock in locks.items():
+        lock.set_tag(tag)
+        assert lock.start(rl.ACQUIRE) == OK
+    assert [lock.wait() for lock in locks.values()] == [OK] * 3
+    for _ in locks:  # as a loop that takes one tag a turn
+        assert select.select([fd], [], [], 30)[0]
+        tags.append(client.advance())
+    assert sorted(tags) == [1, 2, 3]
+    spin(client, lambda: not select.select([fd], [], [], 0)[0])
+
+
+def test_what_ends_in_process_makes_the_descriptor_readable(nodes, client):
+    """A thread may process for others, who wait for the descriptor."""
+    lock = client.lock()
+    lock.set_tag(7)
+    fd = client.fd
+    assert lock.start(rl.ACQUIRE) == OK
+    assert finish(lock) == OK
+    assert select.select([fd], [], [], 0)[0]
+    assert client.next() == 7
+
+
 def test_many_in_flight(nodes, client):
     locks = {tag: client.lock("m%d" % tag) for tag in range(1, 301)}
     for tag, lock in locks.items():

@@ -136,13 +136,18 @@ static void read_texts(struct process *process)
   redlock_client_event(process->client, text, sizeof text);
 }
 
+static void hear(struct process *process, uint64_t tag)
+{
+  world_slot(process->world, (uint32_t)tag - 1)->told = 1;
+}
+
 /* What the program sees when it looks at its locks. */
 static void look(struct process *process)
 {
   uint64_t tag;
   process->looking = 1;
   while (redlock_client_next(process->client, &tag) == 1)
-    world_slot(process->world, (uint32_t)tag - 1)->told = 1;
+    hear(process, tag);
   for (int i = 0; i < process->slot_count; i++) {
     struct slot *slot = &process->slots[i];
     int status = slot->operation ? redlock_lock_status(slot->lock) : REDLOCK_PENDING;
@@ -203,7 +208,11 @@ static void settle(struct process *process)
 
 static void step(struct process *process)
 {
-  redlock_client_process(process->client);
+  uint64_t tag;
+  if (process->index % 2) /* both forms that an event loop may use */
+    redlock_client_process(process->client);
+  else if (redlock_client_advance(process->client, &tag) == 1)
+    hear(process, tag);
   settle(process);
 }
 
@@ -305,7 +314,8 @@ static void start(struct slot *slot, int operation, int64_t argument, int64_t li
 {
   struct world *world = slot->process->world;
   int64_t slack_ms = limit_ms ? 10 : world->node_timeout_ms + world->connect_timeout_ms + 10;
-  int status = redlock_lock_start(slot->lock, operation, argument);
+  int manner = slot->index % 2 ? REDLOCK_AT_ONCE : 0;
+  int status = redlock_lock_start(slot->lock, operation | manner, argument);
   TRACE(world, "process %d lock %d: starts operation %d (%" PRId64 "): %s", slot->process->index, slot->index,
         operation, argument, redlock_status_name(status));
   expect(slot, "start", status, allowed);

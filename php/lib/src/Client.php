@@ -17,16 +17,20 @@ use Redlock\Loop\Loop;
  */
 final class Client
 {
-    private readonly EventLog $events;
+    private readonly ?EventLog $events;
+    private readonly BlockingDriver $blockingDriver;
     private readonly ?FiberDriver $fiberDriver;
+    private readonly bool $alwaysBlocks;
 
     private function __construct(
         private readonly Native\Client $native,
         ?LoggerInterface $logger,
         ?Loop $loop,
     ) {
-        $this->events = new EventLog($native, $logger);
+        $this->events = $logger === null ? null : new EventLog($native, $logger);
+        $this->blockingDriver = new BlockingDriver();
         $this->fiberDriver = $loop === null ? null : new FiberDriver($loop);
+        $this->alwaysBlocks = $loop === null && !SwooleDriver::isLoaded();
     }
 
     /**
@@ -113,7 +117,7 @@ final class Client
     /** Writes what happened since the last call to the logger; every operation does so too. */
     public function logEvents(): void
     {
-        $this->events->write();
+        $this->events?->write();
     }
 
     /**
@@ -122,7 +126,7 @@ final class Client
      */
     public function drain(?int $limitMs = null): bool
     {
-        $this->events->write();
+        $this->events?->write();
         return $this->native->drain($limitMs ?? -1);
     }
 
@@ -131,8 +135,9 @@ final class Client
     {
         $done = false;
         try {
-            $status = $this->driver()->run($this->native, $lock, $operation, $arg);
-            $this->events->write();
+            $driver = $this->alwaysBlocks ? $this->blockingDriver : $this->driver();
+            $status = $driver->run($this->native, $lock, $operation, $arg);
+            $this->events?->write();
             $done = true;
             return $status;
         } finally {
@@ -146,7 +151,7 @@ final class Client
     public function warnUnlessReleased(int $status, Native\Lock $lock): void
     {
         if ($status !== \REDLOCK_OK) {
-            $this->events->warn('redlock: {message}',
+            $this->events?->warn('redlock: {message}',
                 ['message' => $lock->message(), 'status' => \redlock_status_name($status)]);
         }
     }
@@ -159,7 +164,7 @@ final class Client
         if ($this->fiberDriver !== null && \Fiber::getCurrent() !== null) {
             return $this->fiberDriver;
         }
-        return BlockingDriver::instance();
+        return $this->blockingDriver;
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string

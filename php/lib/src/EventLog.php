@@ -12,15 +12,12 @@ final class EventLog
     /** What nobody has to look at. */
     private const INFORMATION = ['node_up'];
 
-    public function __construct(private readonly Native\Client $native, private readonly ?LoggerInterface $logger)
+    public function __construct(private readonly Native\Client $native, private readonly LoggerInterface $logger)
     {
     }
 
     public function write(): void
     {
-        if ($this->logger === null) {
-            return;
-        }
         while (($line = $this->native->event()) !== null) {
             $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)
                 ?? ['event' => 'unreadable', 'line' => $line];
@@ -34,6 +31,6 @@ final class EventLog
     /** @param array<string, mixed> $context */
     public function warn(string $message, array $context): void
     {
-        $this->logger?->warning($message, $context);
+        $this->logger->warning($message, $context);
     }
 }

@@ -29,7 +29,11 @@ final class Lock
      */
     public function acquire(?int $waitMs = null): void
     {
-        $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, self::wait($waitMs, __METHOD__));
+        if ($waitMs !== null && $waitMs < -1) {
+            throw new \ValueError(__METHOD__
+                . "(): Argument #1 (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+        }
+        $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
         if ($status !== \REDLOCK_OK) {
             $this->native->fail($status);
         }
@@ -189,18 +193,6 @@ final class Lock
             $status = $this->client->operate($this->native, \REDLOCK_RELEASE, 0);
             $this->client->warnUnlessReleased($status, $this->native);
         }
-    }
-
-    private static function wait(?int $waitMs, string $method): int
-    {
-        if ($waitMs === null) {
-            return -2;
-        }
-        if ($waitMs < -1) {
-            throw new \ValueError(
-                "$method(): Argument #1 (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
-        }
-        return $waitMs;
     }
 
     private function __clone()

@@ -11,13 +11,6 @@ final class BlockingDriver implements Driver
 {
     private const SLICE_MS = 25;
 
-    private static ?self $instance = null;
-
-    public static function instance(): self
-    {
-        return self::$instance ??= new self();
-    }
-
     public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
     {
         $status = $lock->run($operation, $arg, self::SLICE_MS);

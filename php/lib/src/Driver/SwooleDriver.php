@@ -18,9 +18,14 @@ final class SwooleDriver implements Driver
     private array $dispatchers = [];
     private int $pid = 0;
 
+    public static function isLoaded(): bool
+    {
+        return self::$loaded ??= \extension_loaded('swoole');
+    }
+
     public static function inCoroutine(): bool
     {
-        return (self::$loaded ??= \extension_loaded('swoole')) && Coroutine::getCid() > 0;
+        return self::isLoaded() && Coroutine::getCid() > 0;
     }
 
     public static function instance(): self
