@@ -136,6 +136,7 @@ typedef struct native_client {
     int64_t fd();
     void process();
     optional_tag next();
+    optional_tag advance();
     bool drain(int64_t limit_ms);
     optional_string *event();
     zend_string *describe();
@@ -149,9 +150,8 @@ typedef struct native_lock {
     ~native_lock();
     zend_string *get(const char *name);
     void set(const char *name, const char *value);
-    void set_tag(int64_t tag);
     int64_t run(int64_t operation, int64_t arg, int64_t slice_ms);
-    int64_t start(int64_t operation, int64_t arg);
+    int64_t start(int64_t operation, int64_t arg, int64_t tag);
     int64_t status();
     int64_t wait(int64_t limit_ms);
     void cancel();

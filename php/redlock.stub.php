@@ -44,6 +44,9 @@ namespace Redlock\Native {
         /** The tag of the next lock whose operation ended or that was lost. */
         public function next(): ?int {}
 
+        /** process() and the first next() in one call; after a tag, call next() until there is none. */
+        public function advance(): ?int {}
+
         /** Leaves cleanly within $limitMs (-1: exit_drain_ms), releasing all. False if a node did not answer. */
         public function drain(int $limitMs): bool {}
 
@@ -69,14 +72,14 @@ namespace Redlock\Native {
         /** Sets an option of this lock; the value as text. */
         public function set(string $name, string $value): void {}
 
-        /** The number that Client::next() gives for this lock. */
-        public function setTag(int $tag): void {}
-
         /** start() and wait() in one call. */
         public function run(int $operation, int $arg, int $sliceMs): int {}
 
-        /** Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE or _INSPECT; REDLOCK_OK or why not. */
-        public function start(int $operation, int $arg): int {}
+        /**
+         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE or _INSPECT, with | REDLOCK_AT_ONCE to send in this call;
+         * Client::next() gives $tag when it has ended. REDLOCK_OK or why not.
+         */
+        public function start(int $operation, int $arg, int $tag): int {}
 
         /** The result of the last operation, REDLOCK_PENDING while it runs. */
         public function status(): int {}

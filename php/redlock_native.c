@@ -412,6 +412,12 @@ optional_tag native_client_next(native_client *client)
   return redlock_client_next(client->handle, &tag) == 1 ? (int64_t)tag : -1;
 }
 
+optional_tag native_client_advance(native_client *client)
+{
+  uint64_t tag;
+  return redlock_client_advance(client->handle, &tag) == 1 ? (int64_t)tag : -1;
+}
+
 bool native_client_drain(native_client *client, int64_t limit_ms)
 {
   if (limit_ms < -1) {
@@ -506,31 +512,37 @@ void native_lock_set(native_lock *lock, const char *name, const char *value)
     throw_status(status, lock_option_message(lock->handle));
 }
 
-void native_lock_set_tag(native_lock *lock, int64_t tag)
-{
-  if (tag < 0)
-    zend_argument_value_error(1, "must be greater than or equal to 0");
-  else
-    redlock_lock_set_tag(lock->handle, (uint64_t)tag);
-}
-
 static bool check_operation(int64_t operation)
 {
-  if (operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_INSPECT)
+  int64_t kind = operation & ~(int64_t)REDLOCK_AT_ONCE;
+  if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_INSPECT)
     return true;
   zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT");
   return false;
 }
 
-int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg)
+/* The tag is what tells the end of the operation. */
+int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, int64_t tag)
 {
-  return check_operation(operation) ? redlock_lock_start(lock->handle, (int)operation, arg) : REDLOCK_INVALID;
+  int64_t status;
+  if (!check_operation(operation))
+    return REDLOCK_INVALID;
+  if (tag < 0) {
+    zend_argument_value_error(3, "must be greater than or equal to 0");
+    return REDLOCK_INVALID;
+  }
+  status = redlock_lock_start(lock->handle, (int)operation, arg);
+  if (status == REDLOCK_OK) /* else the tag is that of an operation in flight */
+    redlock_lock_set_tag(lock->handle, (uint64_t)tag);
+  return status;
 }
 
 /* Start and first wait in one call: the whole operation where nobody has to wait long. */
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms)
 {
-  int64_t status = native_lock_start(lock, operation, arg);
+  int64_t status = REDLOCK_INVALID;
+  if (check_operation(operation))
+    status = redlock_lock_start(lock->handle, (int)operation, arg);
   return status == REDLOCK_OK ? redlock_lock_wait(lock->handle, slice_ms) : status;
 }
 

@@ -31,6 +31,7 @@ int64_t native_client_id(native_client *client);
 int64_t native_client_fd(native_client *client);
 void native_client_process(native_client *client);
 optional_tag native_client_next(native_client *client);
+optional_tag native_client_advance(native_client *client);
 bool native_client_drain(native_client *client, int64_t limit_ms);
 optional_string *native_client_event(native_client *client);
 zend_string *native_client_describe(native_client *client);
@@ -40,9 +41,8 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
 void delete_native_lock(native_lock *lock);
 zend_string *native_lock_get(native_lock *lock, const char *name);
 void native_lock_set(native_lock *lock, const char *name, const char *value);
-void native_lock_set_tag(native_lock *lock, int64_t tag);
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms);
-int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg);
+int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, int64_t tag);
 int64_t native_lock_status(native_lock *lock);
 int64_t native_lock_wait(native_lock *lock, int64_t limit_ms);
 void native_lock_cancel(native_lock *lock);

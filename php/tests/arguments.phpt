@@ -39,13 +39,13 @@ attempt(fn () => $client->get(name: 'ttl_ms'));
 attempt(fn () => $client->drain(-2));
 attempt(fn () => $client->fd(1));
 $lock = new Redlock\Native\Lock($client, new Text('stringable'), []);
-attempt(fn () => $lock->start('acquire', 0));
-attempt(fn () => $lock->start(99, 0));
-attempt(fn () => $lock->start(REDLOCK_RELEASE, '0') === REDLOCK_NOT_HELD);
+attempt(fn () => $lock->start('acquire', 0, 0));
+attempt(fn () => $lock->start(99, 0, 0));
+attempt(fn () => $lock->start(REDLOCK_RELEASE, '0', 0) === REDLOCK_NOT_HELD);
 attempt(fn () => $lock->run(REDLOCK_ACQUIRE, 1e30, 0));
 attempt(fn () => $lock->fail(REDLOCK_OK));
 attempt(fn () => $lock->adopt("a\0"));
-attempt(fn () => $lock->setTag(-1));
+attempt(fn () => $lock->start(REDLOCK_ACQUIRE, 0, -1));
 attempt(fn () => redlock_status_name('1') . redlock_status_name(99));
 attempt(fn () => redlock_status_name());
 attempt(fn () => redlock_option_at(1000, REDLOCK_OPTION_NAME));
@@ -76,7 +76,7 @@ bool(true)
 TypeError: Redlock\Native\Lock::run(): Argument #2 ($arg) must be of type int, float given
 ValueError: Redlock\Native\Lock::fail(): Argument #1 ($status) must be the status of a failure, 0 given
 ValueError: Redlock\Native\Lock::adopt(): Argument #1 ($token) must not contain any null bytes
-ValueError: Redlock\Native\Lock::setTag(): Argument #1 ($tag) must be greater than or equal to 0
+ValueError: Redlock\Native\Lock::start(): Argument #3 ($tag) must be greater than or equal to 0
 string(14) "PENDINGUNKNOWN"
 ArgumentCountError: redlock_status_name() expects exactly 1 argument, 0 given
 NULL

@@ -21,21 +21,31 @@ final class FiberDriver implements Driver
     public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
     {
         $watch = $this->watch($client);
-        $held = $lock->state();
-        $status = $lock->start($operation, $arg);
-        if ($status !== \REDLOCK_OK) {
-            return $status;
-        }
+        $suspension = $this->loop->suspension();
+        $tag = Tags::add($suspension);
+        $atOnce = $watch->begin();
+        $releases = $operation === \REDLOCK_RELEASE;
         try {
-            return $watch->await($lock);
+            $held = $releases ? $lock->state() : 0;
+            $status = $lock->start($operation | $atOnce, $arg, $tag);
+            if ($status !== \REDLOCK_OK) {
+                return $status;
+            }
+            do {
+                $suspension->suspend();
+            } while (($status = $lock->status()) === \REDLOCK_PENDING);
+            return $status;
         } catch (\FiberError $closing) {
             /* the Fiber is being destroyed, so it can not wait; what a release sends goes on without it */
-            if ($operation !== \REDLOCK_RELEASE) {
+            if (!$releases) {
                 throw $closing;
             }
             $client->process();
             $lock->cancel();
             return $held === \REDLOCK_STATE_LOST ? \REDLOCK_LOST : \REDLOCK_OK;
+        } finally {
+            Tags::remove($tag);
+            $watch->end();
         }
     }
 

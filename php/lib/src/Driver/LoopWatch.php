@@ -12,10 +12,11 @@ final class LoopWatch
 {
     /** @var resource */
     private $stream;
+    private readonly \Closure $ready;
     private mixed $watch = null;
     private int $pending = 0;
 
-    public function __construct(private readonly Native\Client $client, private readonly Loop $loop)
+    public function __construct(Native\Client $client, private readonly Loop $loop)
     {
         if (!\in_array(\PHP_SAPI, ['cli', 'phpdbg'], true)) {
             throw new \RuntimeException(
@@ -28,34 +29,20 @@ final class LoopWatch
                 . (\error_get_last()['message'] ?? ''));
         }
         $this->stream = $stream;
+        $this->ready = static fn () => Tags::process($client);
     }
 
-    public function await(Native\Lock $lock): int
+    /** One operation more. REDLOCK_AT_ONCE if it is alone: then nothing is gained by sending with others. */
+    public function begin(): int
     {
-        $suspension = $this->loop->suspension();
-        $tag = Tags::add($lock, $suspension->resume(...));
-        $this->begin();
-        try {
-            while (($status = $lock->status()) === \REDLOCK_PENDING) {
-                $suspension->suspend();
-            }
-            return $status;
-        } finally {
-            Tags::remove($tag);
-            $this->end();
+        if ($this->pending++ > 0) {
+            return 0;
         }
+        $this->watch = $this->loop->watch($this->stream, $this->ready);
+        return \REDLOCK_AT_ONCE;
     }
 
-    private function begin(): void
-    {
-        if ($this->pending++ === 0) {
-            $client = $this->client;
-            $client->process(); /* alone, so nothing is gained by sending with others in the loop's next turn */
-            $this->watch = $this->loop->watch($this->stream, static fn () => Tags::process($client));
-        }
-    }
-
-    private function end(): void
+    public function end(): void
     {
         if (--$this->pending === 0) {
             $this->loop->unwatch($this->watch);

@@ -6,46 +6,54 @@ namespace Redlock\Driver;
 
 use Redlock\Native;
 use Swoole\Coroutine;
-use Swoole\Coroutine\System;
+use Swoole\Event;
 
-/** @internal */
+/** @internal A client's descriptor in Swoole's event loop, only while something is pending. */
 final class SwooleDispatcher
 {
-    /** How long the coroutine outlives its last waiter if that one was cancelled and nothing else happens. */
-    private const IDLE_S = 0.1;
-
+    private readonly int $fd;
+    private readonly \Closure $dispatch;
+    private readonly \Closure $leave;
     private int $pending = 0;
-    private bool $running = false;
+    private bool $watches = false;
+    private bool $leaves = false;
 
     public function __construct(private readonly Native\Client $client)
     {
+        $this->fd = $client->fd();
+        $this->dispatch = static function () use ($client): void {
+            if (Coroutine::getCid() > 0) {
+                Tags::process($client);
+            } else { /* a server without enable_coroutine calls from outside of coroutines */
+                Coroutine::create(Tags::process(...), $client);
+            }
+        };
+        $this->leave = $this->leaveIfIdle(...);
     }
 
-    public function begin(): void
+    /** One operation more. REDLOCK_AT_ONCE if it is alone: then nothing is gained by sending with others. */
+    public function begin(): int
     {
-        if ($this->pending++ === 0) {
-            $this->client->process(); /* alone, so nothing is gained by sending with others in the loop's next turn */
+        if (!$this->watches) {
+            $this->watches = Event::add($this->fd, $this->dispatch, null, \SWOOLE_EVENT_READ) !== false;
         }
-        if (!$this->running) {
-            $this->running = true;
-            Coroutine::create($this->loop(...));
-        }
+        return $this->pending++ > 0 ? 0 : \REDLOCK_AT_ONCE;
     }
 
     public function end(): void
     {
-        $this->pending--;
+        if (--$this->pending === 0 && !$this->leaves) {
+            $this->leaves = true;
+            Event::defer($this->leave); /* a release may follow in this turn of the loop */
+        }
     }
 
-    private function loop(): void
+    private function leaveIfIdle(): void
     {
-        try {
-            while ($this->pending > 0) {
-                System::waitEvent($this->client->fd(), \SWOOLE_EVENT_READ, self::IDLE_S);
-                Tags::process($this->client);
-            }
-        } finally {
-            $this->running = false;
+        $this->leaves = false;
+        if ($this->pending === 0 && $this->watches) {
+            $this->watches = false;
+            Event::del($this->fd);
         }
     }
 }

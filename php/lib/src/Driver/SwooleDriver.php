@@ -6,7 +6,6 @@ namespace Redlock\Driver;
 
 use Redlock\Native;
 use Swoole\Coroutine;
-use Swoole\Coroutine\Channel;
 
 /** Suspends the coroutine and never the worker: one dispatcher coroutine per client while something is pending. */
 final class SwooleDriver implements Driver
@@ -38,21 +37,17 @@ final class SwooleDriver implements Driver
         if ($operation === \REDLOCK_RELEASE && Coroutine::isCanceled()) {
             return Leave::release($lock); /* in the finally of a cancelled coroutine every wait ends at once */
         }
-        $state = $lock->state();
-        $status = $lock->start($operation, $arg);
-        if ($status !== \REDLOCK_OK) {
-            return $status;
-        }
-        $channel = new Channel(1);
-        $tag = Tags::add($lock, static function () use ($lock, $channel): void {
-            if ($channel->isEmpty() && $lock->status() !== \REDLOCK_PENDING) {
-                $channel->push(true); /* never waits: there is room for one */
-            }
-        });
+        $state = $operation === \REDLOCK_RELEASE ? $lock->state() : 0;
+        $waiter = new ChannelWaiter($lock);
+        $tag = Tags::add($waiter);
         $dispatcher = $this->dispatcher($client);
+        $atOnce = $dispatcher->begin();
         try {
-            $dispatcher->begin();
-            if ($channel->pop() === true) {
+            $status = $lock->start($operation | $atOnce, $arg, $tag);
+            if ($status !== \REDLOCK_OK) {
+                return $status;
+            }
+            if ($waiter->channel->pop() === true) {
                 return $lock->status();
             }
         } finally {

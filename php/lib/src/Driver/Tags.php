@@ -16,16 +16,13 @@ final class Tags
 {
     private static int $last = 0;
 
-    /** @var array<int, \Closure(): void> */
+    /** @var array<int, Waiter> */
     private static array $waiting = [];
 
-    /** @param \Closure(): void $wake */
-    public static function add(Native\Lock $lock, \Closure $wake): int
+    public static function add(Waiter $waiter): int
     {
-        $tag = ++self::$last;
-        self::$waiting[$tag] = $wake;
-        $lock->setTag($tag);
-        return $tag;
+        self::$waiting[++self::$last] = $waiter;
+        return self::$last;
     }
 
     public static function remove(int $tag): void
@@ -36,10 +33,9 @@ final class Tags
     /** Does what is due on the client and wakes those whose operation ended. */
     public static function process(Native\Client $client): void
     {
-        $client->process();
-        while (($tag = $client->next()) !== null) {
+        for ($tag = $client->advance(); $tag !== null; $tag = $client->next()) {
             if (isset(self::$waiting[$tag])) {
-                (self::$waiting[$tag])();
+                self::$waiting[$tag]->resume();
             }
         }
     }

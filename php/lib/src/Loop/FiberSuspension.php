@@ -10,13 +10,10 @@ final class FiberSuspension implements Suspension
     /** @var \WeakReference<\Fiber> who drops a Fiber ends its wait: the loop does not keep it */
     private readonly \WeakReference $fiber;
     private bool $waiting = false;
-    private bool $queued = false;
 
-    /** @param \SplQueue<self> $ready */
-    public function __construct(private readonly \SplQueue $ready)
+    public function __construct(\Fiber $fiber)
     {
-        $this->fiber = \WeakReference::create(\Fiber::getCurrent()
-            ?? throw new \LogicException('only a Fiber can be suspended'));
+        $this->fiber = \WeakReference::create($fiber);
     }
 
     public function suspend(): void
@@ -31,16 +28,6 @@ final class FiberSuspension implements Suspension
 
     public function resume(): void
     {
-        if ($this->waiting && !$this->queued) {
-            $this->queued = true;
-            $this->ready->enqueue($this);
-        }
-    }
-
-    /** Called by the loop in its turn. */
-    public function continue(): void
-    {
-        $this->queued = false;
         if ($this->waiting) { /* else the Fiber is suspended by somebody else */
             $this->fiber->get()?->resume();
         }

@@ -11,15 +11,17 @@ final class StreamSelectLoop implements Loop
     private array $streams = [];
     /** @var array<int, \Closure(): void> */
     private array $callbacks = [];
-    /** @var \SplQueue<FiberSuspension> */
-    private \SplQueue $ready;
+    /** @var \WeakMap<\Fiber, FiberSuspension> */
+    private readonly \WeakMap $suspensions;
+    /** @var array<int, true> streams that stream_select can wait for, by their number */
+    private array $fit = [];
     /** @var \SplPriorityQueue<int, FiberSuspension> */
     private \SplPriorityQueue $sleeping;
     private int $lastWatch = 0;
 
     public function __construct()
     {
-        $this->ready = new \SplQueue();
+        $this->suspensions = new \WeakMap();
         $this->sleeping = new \SplPriorityQueue();
         $this->sleeping->setExtractFlags(\SplPriorityQueue::EXTR_BOTH);
     }
@@ -37,7 +39,7 @@ final class StreamSelectLoop implements Loop
             $fiber->start();
         }
         while ($this->anyUnfinished($fibers)) {
-            $this->turn();
+            $this->waitForStreams(!$this->sleeping->isEmpty() && $this->wakeSleepers());
         }
         return \array_map(static fn (\Fiber $fiber): mixed => $fiber->getReturn(), $fibers);
     }
@@ -52,7 +54,7 @@ final class StreamSelectLoop implements Loop
 
     public function watch($stream, \Closure $ready): mixed
     {
-        $this->refuseHighDescriptor($stream);
+        $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
         $watch = ++$this->lastWatch;
         $this->streams[$watch] = $stream;
         $this->callbacks[$watch] = $ready;
@@ -66,7 +68,8 @@ final class StreamSelectLoop implements Loop
 
     public function suspension(): Suspension
     {
-        return new FiberSuspension($this->ready);
+        $fiber = \Fiber::getCurrent() ?? throw new \LogicException('only a Fiber can be suspended');
+        return $this->suspensions[$fiber] ??= new FiberSuspension($fiber);
     }
 
     /** @param array<int|string, \Fiber> $fibers */
@@ -80,29 +83,24 @@ final class StreamSelectLoop implements Loop
         return false;
     }
 
-    private function turn(): void
+    private function wakeSleepers(): bool
     {
-        $this->wakeSleepers();
-        if ($this->ready->isEmpty()) {
-            $this->waitForStreams();
-            $this->wakeSleepers();
+        $now = \hrtime(true);
+        $due = [];
+        while (!$this->sleeping->isEmpty() && -$this->sleeping->top()['priority'] <= $now) {
+            $due[] = $this->sleeping->extract()['data'];
         }
-        for ($count = $this->ready->count(); $count > 0; $count--) {
-            $this->ready->dequeue()->continue();
+        foreach ($due as $suspension) {
+            $suspension->resume();
         }
+        return $due !== [];
     }
 
-    private function wakeSleepers(): void
+    private function waitForStreams(bool $onlyLook): void
     {
-        while (!$this->sleeping->isEmpty() && -$this->sleeping->top()['priority'] <= \hrtime(true)) {
-            $this->sleeping->extract()['data']->resume();
-        }
-    }
-
-    private function waitForStreams(): void
-    {
-        $seconds = $microseconds = null;
-        if (!$this->sleeping->isEmpty()) {
+        $seconds = $onlyLook ? 0 : null;
+        $microseconds = 0;
+        if (!$onlyLook && !$this->sleeping->isEmpty()) {
             $us = (int) \max(0, \ceil((-$this->sleeping->top()['priority'] - \hrtime(true)) / 1000));
             [$seconds, $microseconds] = [\intdiv($us, 1_000_000), $us % 1_000_000];
         }
@@ -124,7 +122,7 @@ final class StreamSelectLoop implements Loop
     }
 
     /** stream_select knows descriptors below 1024 only, and says so no earlier than when it waits. */
-    private function refuseHighDescriptor($stream): void
+    private function refuseHighDescriptor($stream): bool
     {
         $read = [$stream];
         $write = $except = null;
@@ -134,5 +132,6 @@ final class StreamSelectLoop implements Loop
                 'stream_select can not wait for this descriptor (it knows those below 1024): use another '
                 . 'loop, Redlock\Loop\RevoltLoop for example');
         }
+        return true;
     }
 }

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock\Loop;
 
-interface Suspension
+use Redlock\Driver\Waiter;
+
+interface Suspension extends Waiter
 {
     /** Lets the loop run until resume(). */
     public function suspend(): void;
