@@ -89,7 +89,7 @@ def test_an_extension_never_shortens_a_lease(make, nodes):
 @pytest.mark.needs("validity", "state")
 def test_validity_runs_down_to_a_loss(make):
     lock = make(**short(600)).lock()
-    took = lock.acquire()
+    took = lock.acquire(wait_ms=20000)
     assert took == "OK"
     assert lock.state == "HELD" or now_ms() >= took.t0_ms + took.validity_ms
     eventually(lambda: lock.validity_ms < took.validity_ms, 5, "it runs down")
@@ -117,7 +117,7 @@ def test_a_second_release_has_nothing_to_release(make):
 @pytest.mark.needs("state")
 def test_a_lapsed_lock_is_lost_for_good(make, nodes):
     lock = make(**short(400)).lock()
-    assert lock.acquire() == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 5)
     assert lock.extend() == "LOST"
     assert lock.state == "LOST"

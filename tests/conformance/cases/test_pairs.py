@@ -63,6 +63,6 @@ def test_released_by_its_token(first, second, nodes):
 
 def test_the_lock_of_a_killed_holder_lapses(first, second, nodes):
     one, other = first.lock(**short(1000)), second.lock()
-    assert one.acquire() == "OK"
+    assert one.acquire(wait_ms=20000) == "OK"
     first.driver.kill()
     assert other.acquire(wait_ms=20000) == "OK"

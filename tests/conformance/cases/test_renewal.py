@@ -18,7 +18,7 @@ def beyond(nodes, ttl_ms, times=2):
 @pytest.mark.needs("renew", "state")
 def test_a_renewed_lock_outlives_its_ttl(make, nodes):
     lock = make(**short(2000), renew=True).lock()
-    token = lock.acquire().token
+    token = lock.acquire(wait_ms=20000).token
     beyond(nodes, 2000)
     assert lock.state == "HELD"
     assert sum(node.get("r") == token.encode() for node in nodes) >= 3
@@ -29,7 +29,7 @@ def test_a_renewed_lock_outlives_its_ttl(make, nodes):
 @pytest.mark.needs("renew", "state")
 def test_renewals_end_at_their_limit(make, nodes):
     lock = make(**short(600), renew=True, max_extensions=2).lock()
-    assert lock.acquire() == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
     assert lock.release() == "LOST"
 
@@ -37,7 +37,7 @@ def test_renewals_end_at_their_limit(make, nodes):
 @pytest.mark.needs("renew", "state")
 def test_a_hold_ends_at_max_hold(make, nodes):
     lock = make(**short(600), renew=True, max_hold_ms=900).lock()
-    assert lock.acquire() == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
     nodes.no_keys()
 
@@ -46,7 +46,7 @@ def test_a_hold_ends_at_max_hold(make, nodes):
 def test_loss_at_the_local_deadline(make, nodes):
     """Every node hangs: nobody tells the holder, and it knows all the same."""
     lock = make(**short(1200), renew=True).lock()
-    assert lock.acquire() == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
     for node in nodes:
         node.stop()
     eventually(lambda: lock.state == "LOST", 20, "it is lost by the clock alone")
@@ -66,7 +66,7 @@ def test_an_extension_beside_the_renewals(make, nodes):
 def test_a_holder_that_was_stopped_learns_it(make, nodes):
     party = make(**short(600))
     lock = party.lock()
-    assert lock.acquire() == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
     party.driver.process.send_signal(19)
     nodes.no_keys()
     other = make().lock()
