@@ -1,5 +1,6 @@
 """The cluster kit itself: a fault that does not happen would make other tests pass for nothing."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,9 +69,35 @@ def test_command_runs_with_nodes_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unknown_server_is_named():
-    with pytest.raises(RuntimeError, match="no-such-server"):
-        Cluster(1, server="no-such-server")
+@pytest.mark.parametrize("server", ["no-such-server", "redis-server,no-such-server"])
+def test_unknown_server_is_named(server):
+    with pytest.raises(RuntimeError, match="'no-such-server' is not installed"):
+        Cluster(1, server=server)
+
+
+def test_servers_take_turns(make_cluster, tmp_path):
+    other = tmp_path / "other-server"
+    other.symlink_to(shutil.which("redis-server"))
+    cluster = make_cluster(3, server="redis-server,%s" % other)
+    assert [os.path.basename(node.server) for node in cluster] == ["redis-server", "other-server", "redis-server"]
+
+
+@pytest.mark.parametrize("unix", [False, True])
+def test_who_may_do_what(make_cluster, proxy, unix):
+    """The kit has all rights; the URLs, a proxy's too, are those of a user who has few."""
+    node = make_cluster(1, unix=unix, password="all@", login=("few", "p/%,"), users=["user few on >p/%, ~* +get"])[0]
+    node.reset()
+    assert node.command("CONFIG", "GET", "port")
+    for url in (node.url, proxy(node).url):
+        assert "//few:p%2F%25%2C@" in url
+    stranger = RespConnection(node.address)
+    with pytest.raises(ReplyError, match="NOAUTH"):
+        stranger.command("GET", "k")
+    stranger.command("AUTH", *node.login)
+    assert stranger.command("GET", "k") is None
+    with pytest.raises(ReplyError, match="NOPERM"):
+        stranger.command("SET", "k", "v")
+    stranger.close()
 
 
 def test_proxy_delivers_late(nodes):
