@@ -180,4 +180,46 @@ final class SwooleTest extends NodesTestCase
         $this->inCoroutine(static fn () => $client->lock('a')->run(static fn () => null));
         $this->assertNothingIsLeft();
     }
+
+    /** The reply comes while the worker computes, and with it whatever timer has run out meanwhile. */
+    public function testAWorkerThatComputesGoesOn(): void
+    {
+        $client = $this->client();
+        $this->assertSame('alive', $this->inChild(static function () use ($client): string {
+            Coroutine\run(static function () use ($client): void {
+                for ($i = 0; $i < 4; $i++) {
+                    Coroutine::create(static fn () => $client->lock("computes:$i")->run(static fn () => null));
+                    self::compute(150);
+                    Coroutine::sleep(0.02);
+                }
+            });
+            return 'alive';
+        }));
+        $this->assertNothingIsLeft();
+    }
+
+    private static function compute(int $ms): void
+    {
+        for ($end = \hrtime(true) + $ms * 1_000_000; \hrtime(true) < $end;) {
+            \sha1('work');
+        }
+    }
+
+    public function testCoroutinesOfAProgramWhoseCallbacksRunInNone(): void
+    {
+        $client = $this->client(retryDelayMs: 5);
+        $this->assertSame('3', $this->inChild(static function () use ($client): string {
+            \swoole_async_set(['enable_coroutine' => false]);
+            $held = 0;
+            Coroutine\run(static function () use ($client, &$held): void {
+                for ($i = 0; $i < 3; $i++) {
+                    Coroutine::create(static function () use ($client, &$held): void {
+                        $held += $client->lock('none')->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+                    });
+                }
+            });
+            return (string) $held;
+        }));
+        $this->assertNothingIsLeft();
+    }
 }

@@ -8,7 +8,12 @@ use Redlock\Native;
 use Swoole\Coroutine;
 use Swoole\Event;
 
-/** @internal A client's descriptor in Swoole's event loop, only while something is pending. */
+/**
+ * @internal A client's descriptor in Swoole's event loop, only while something is pending.
+ *
+ * A coroutine in System::waitEvent() is no way to do this: if its time-out or its cancellation comes in the turn of the
+ * event, Swoole (6.2) still resumes it when it may have ended, and the worker crashes.
+ */
 final class SwooleDispatcher
 {
     private readonly int $fd;

@@ -7,7 +7,7 @@ namespace Redlock\Driver;
 use Redlock\Native;
 use Swoole\Coroutine;
 
-/** Suspends the coroutine and never the worker: one dispatcher coroutine per client while something is pending. */
+/** Suspends the coroutine and never the worker. */
 final class SwooleDriver implements Driver
 {
     private static ?self $instance = null;
