@@ -52,4 +52,27 @@ final class RevoltTest extends NodesTestCase
         EventLoop::run();
         $this->assertSame([1, 10], [$most, $done]);
     }
+
+    public function testAnExceptionThrownIntoAWaiterEndsTheWait(): void
+    {
+        $client = $this->client(loop: new RevoltLoop());
+        $holder = $client->lock('thrown');
+        $holder->acquire();
+        $seen = null;
+        $free = false;
+        EventLoop::queue(static function () use ($client, &$seen, &$free): void {
+            $suspension = EventLoop::getSuspension();
+            EventLoop::defer(static fn () => $suspension->throw(new \DomainException('enough')));
+            try {
+                $client->lock('thrown')->acquire(-1);
+            } catch (\DomainException $seen) {
+            }
+            $free = $client->lock('another')->tryAcquire(); /* the Fiber goes on as before */
+        });
+        EventLoop::run();
+        $this->assertInstanceOf(\DomainException::class, $seen);
+        $this->assertTrue($free);
+        $holder->release();
+        $this->assertNothingIsLeft();
+    }
 }

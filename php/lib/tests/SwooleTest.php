@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\CancelledException;
 use Redlock\Lock;
+use Redlock\Native;
 use Swoole\Coroutine;
 
 final class SwooleTest extends NodesTestCase
@@ -221,5 +223,123 @@ final class SwooleTest extends NodesTestCase
             return (string) $held;
         }));
         $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
+    public function testAGrantThatItsWaiterNeverTookIsGivenBack(bool $throw): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('granted');
+        $seen = null;
+        $this->inCoroutine(static function () use ($client, $lock, &$seen, $throw): void {
+            $cid = Coroutine::create(static function () use ($lock, &$seen): void {
+                try {
+                    $lock->acquire(-1);
+                } catch (\Throwable $seen) {
+                }
+            });
+            self::grantBeforeAnybodyIsWoken($client, $lock);
+            Coroutine::cancel($cid, $throw);
+        });
+        $this->assertInstanceOf($throw ? Coroutine\CanceledException::class : CancelledException::class, $seen);
+        $this->assertFalse($lock->isHeld());
+        $this->assertNothingIsLeft();
+    }
+
+    /** No coroutine runs meanwhile: Swoole's loop does not turn. */
+    private static function grantBeforeAnybodyIsWoken(Client $client, Lock $lock): void
+    {
+        $native = (static fn (Client $client): Native\Client => $client->native)->bindTo(null, Client::class)($client);
+        for ($end = \microtime(true) + 10; !$lock->isHeld();) {
+            $native->process();
+            \microtime(true) < $end || throw new \RuntimeException('the nodes did not grant');
+        }
+    }
+
+    /** @dataProvider cancels */
+    public function testTheBodyOfACancelledWaiterIsNotEntered(bool $throw): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('body');
+        $holder->acquire();
+        $entered = false;
+        $seen = null;
+        $this->inCoroutine(static function () use ($client, &$entered, &$seen, $throw): void {
+            $cid = Coroutine::create(static function () use ($client, &$entered, &$seen): void {
+                try {
+                    $client->lock('body')->run(static function () use (&$entered): void {
+                        $entered = true;
+                    }, -1);
+                } catch (\Throwable $seen) {
+                }
+            });
+            Coroutine::cancel($cid, $throw);
+        });
+        $this->assertInstanceOf($throw ? Coroutine\CanceledException::class : CancelledException::class, $seen);
+        $this->assertFalse($entered);
+        $this->assertTrue($holder->isHeld());
+    }
+
+    /** @dataProvider cancels */
+    public function testAReleaseInACancelledCoroutineDoesNotSuspend(bool $throw): void
+    {
+        $client = $this->client();
+        $ended = null;
+        $this->inCoroutine(static function () use ($client, &$ended, $throw): void {
+            $lock = $client->lock('finally');
+            $cid = Coroutine::create(static function () use ($lock): void {
+                try {
+                    $lock->run(static fn () => Coroutine::sleep(30));
+                } catch (Coroutine\CanceledException) {
+                }
+            });
+            while (!$lock->isHeld()) {
+                Coroutine::sleep(0.001);
+            }
+            Coroutine::cancel($cid, $throw);
+            $ended = !Coroutine::exists($cid);
+        });
+        $this->assertTrue($ended, 'cancel() runs the coroutine up to its next suspension: there is none');
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
+    public function testCancelAtReleaseSaysWhatIsKnownHere(bool $throw): void
+    {
+        [$lock, $seen] = $this->cancelledAt(static fn (Lock $lock) => $lock->release(), $throw);
+        $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class, $seen) : $this->assertNull($seen);
+        $this->assertFalse($lock->isHeld());
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider cancels */
+    public function testCancelAtExtendLeavesTheLockHeld(bool $throw): void
+    {
+        [$lock, $seen] = $this->cancelledAt(static fn (Lock $lock) => $lock->extend(), $throw);
+        $this->assertInstanceOf($throw ? Coroutine\CanceledException::class : CancelledException::class, $seen);
+        $this->assertTrue($lock->isHeld());
+        $lock->release();
+        $this->assertNothingIsLeft();
+    }
+
+    /** @return array{Lock, ?\Throwable} a lock, and what its operation threw when it was cancelled in mid-flight */
+    private function cancelledAt(\Closure $operation, bool $throw): array
+    {
+        $lock = $this->client()->lock('cancelled');
+        $lock->acquire();
+        $nodes = self::cluster()->nodes;
+        $seen = null;
+        $this->inCoroutine(static function () use ($lock, $nodes, $operation, &$seen, $throw): void {
+            \array_map(static fn (Node $node) => $node->stop(), $nodes);
+            $cid = Coroutine::create(static function () use ($lock, $operation, &$seen): void {
+                try {
+                    $operation($lock);
+                } catch (\Throwable $seen) {
+                }
+            });
+            Coroutine::cancel($cid, $throw);
+            \array_map(static fn (Node $node) => $node->cont(), $nodes);
+        });
+        return [$lock, $seen];
     }
 }

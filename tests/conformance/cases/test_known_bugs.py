@@ -191,6 +191,28 @@ def test_exit_while_held(make, nodes, mode):
         nodes.no_keys()
 
 
+@pytest.mark.needs("exit", "start")
+def test_exit_while_waiting(make, nodes):
+    occupy(nodes)
+    party = make()
+    assert party.lock().start() == "OK"
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 10, "it waits")
+    party.exit("normal")
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
+
+
+@pytest.mark.needs("exit", "start")
+def test_exit_in_mid_acquire(make, nodes, proxied):
+    """The nodes have granted and nobody knows it yet; the TTL is longer than what is waited for here."""
+    for proxy in proxied:
+        proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(DOWN), byte=0, direction=DOWN)
+    party = make(urls=urls(proxied), ttl_ms=25000)
+    assert party.lock().start() == "OK"
+    eventually(lambda: len(nodes.keys().get(b"r", [])) >= 3, 10, "a majority has granted")
+    party.exit("normal")
+    nodes.no_keys(LATE_S)
+
+
 @pytest.mark.needs("exception")
 def test_error_while_held(make, nodes):
     party = make()

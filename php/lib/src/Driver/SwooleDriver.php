@@ -24,7 +24,7 @@ final class SwooleDriver implements Driver
     public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
     {
         if ($operation === \REDLOCK_RELEASE && Coroutine::isCanceled()) {
-            return Leave::release($lock); /* in the finally of a cancelled coroutine every wait ends at once */
+            return Leave::release($lock); /* a cancelled coroutine is to end, not to wait */
         }
         $state = $operation === \REDLOCK_RELEASE ? $lock->state() : 0;
         $waiter = new ChannelWaiter($lock);
