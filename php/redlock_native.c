@@ -1,4 +1,4 @@
-/* The PHP classes over the C library: one table of clients per process, and handles on locks. */
+/* The PHP classes over the C library: one table of clients per PHP thread, and handles on locks. */
 #include "redlock_native.h"
 
 #include "SAPI.h"
@@ -8,6 +8,7 @@
 #include "zend_exceptions.h"
 #include "zend_smart_str.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,7 +19,6 @@ struct native_client {
   zend_string *key; /* NULL once it has left the table */
   uint64_t users;   /* PHP objects and locks */
   int64_t id;
-  pid_t pid;
 };
 
 struct native_lock {
@@ -27,17 +27,17 @@ struct native_lock {
   zend_string *resource;
 };
 
-static HashTable clients;
-static int64_t last_id;
+/* Threads of PHP share nothing, and a native client has one list of ended operations, one of events and one drain: so
+ * each thread has clients of its own. Without threads there is one table for the process. */
+ZEND_BEGIN_MODULE_GLOBALS(redlock)
+  HashTable clients;
+  int64_t last_id;
+  pid_t pid; /* and thread: whose table it is */
+  pthread_t thread;
+ZEND_END_MODULE_GLOBALS(redlock)
 
-#ifdef ZTS
-static MUTEX_T clients_mutex;
-#define CLIENTS_LOCK() tsrm_mutex_lock(clients_mutex)
-#define CLIENTS_UNLOCK() tsrm_mutex_unlock(clients_mutex)
-#else
-#define CLIENTS_LOCK() ((void)0)
-#define CLIENTS_UNLOCK() ((void)0)
-#endif
+static ZEND_DECLARE_MODULE_GLOBALS(redlock)
+#define GLOBAL(name) ZEND_MODULE_GLOBALS_ACCESSOR(redlock, name)
 
 /* ---- texts -------------------------------------------------------------------------------------------------- */
 
@@ -182,17 +182,30 @@ static zend_string *lock_option_message(void *handle)
 
 /* ---- the table of clients ----------------------------------------------------------------------------------- */
 
+static zend_string *environment_nodes(void)
+{
+  zend_string *nodes = NULL;
+  const char *value;
+  tsrm_env_lock(); /* putenv of another thread */
+  value = getenv("REDLOCK_NODES");
+  if (value && *value)
+    nodes = zend_string_init(value, strlen(value), 0);
+  tsrm_env_unlock();
+  return nodes;
+}
+
 /* The nodes from the argument, the ini or the environment; NULL with an exception thrown. */
 static zend_string *find_nodes(zend_string *argument)
 {
   const char *ini = zend_ini_string("redlock.nodes", sizeof("redlock.nodes") - 1, 0);
-  const char *environment = getenv("REDLOCK_NODES");
+  zend_string *environment;
   if (argument)
     return zend_string_copy(argument);
   if (ini && *ini)
     return zend_string_init(ini, strlen(ini), 0);
-  if (environment && *environment)
-    return zend_string_init(environment, strlen(environment), 0);
+  environment = environment_nodes();
+  if (environment)
+    return environment;
   throw_text(REDLOCK_INVALID, "no nodes are named: pass them as argument $nodes, or set redlock.nodes in php.ini, or "
                               "REDLOCK_NODES in the environment (FPM clears the environment unless clear_env = no)");
   return NULL;
@@ -286,18 +299,17 @@ static void leave_table(native_client *client)
 {
   if (!client->key)
     return;
-  zend_hash_del(&clients, client->key);
+  zend_hash_del(&GLOBAL(clients), client->key);
   zend_string_release(client->key);
   client->key = NULL;
 }
 
-/* Under the table's lock. */
 static native_client *take_idle_client(void)
 {
   native_client *client;
-  if (zend_hash_num_elements(&clients) < CLIENTS_MAX)
+  if (zend_hash_num_elements(&GLOBAL(clients)) < CLIENTS_MAX)
     return NULL;
-  ZEND_HASH_FOREACH_PTR(&clients, client) {
+  ZEND_HASH_FOREACH_PTR(&GLOBAL(clients), client) {
     if (client->users == 0) {
       leave_table(client);
       return client;
@@ -308,12 +320,9 @@ static native_client *take_idle_client(void)
 
 static native_client *use_client(zend_string *key)
 {
-  native_client *client;
-  CLIENTS_LOCK();
-  client = zend_hash_find_ptr(&clients, key);
+  native_client *client = zend_hash_find_ptr(&GLOBAL(clients), key);
   if (client)
     client->users++;
-  CLIENTS_UNLOCK();
   return client;
 }
 
@@ -327,13 +336,10 @@ static native_client *add_client(zend_string *key, redlock_client *handle)
   }
   client->handle = handle;
   client->users = 1;
-  client->pid = getpid();
-  CLIENTS_LOCK();
   idle = take_idle_client();
-  client->id = ++last_id;
+  client->id = ++GLOBAL(last_id);
   client->key = zend_string_init(ZSTR_VAL(key), ZSTR_LEN(key), 1);
-  zend_hash_update_ptr(&clients, client->key, client);
-  CLIENTS_UNLOCK();
+  zend_hash_update_ptr(&GLOBAL(clients), client->key, client);
   if (idle)
     end_client(idle);
   return client;
@@ -341,11 +347,7 @@ static native_client *add_client(zend_string *key, redlock_client *handle)
 
 static void drop_client(native_client *client)
 {
-  bool last;
-  CLIENTS_LOCK();
-  last = --client->users == 0 && !client->key;
-  CLIENTS_UNLOCK();
-  if (last)
+  if (--client->users == 0 && !client->key)
     end_client(client);
 }
 
@@ -424,9 +426,7 @@ bool native_client_drain(native_client *client, int64_t limit_ms)
     zend_argument_value_error(1, "must be greater than or equal to -1");
     return false;
   }
-  CLIENTS_LOCK();
   leave_table(client);
-  CLIENTS_UNLOCK();
   return redlock_client_drain(client->handle, limit_ms) == REDLOCK_OK;
 }
 
@@ -484,9 +484,7 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
   lock->handle = handle;
   lock->client = client;
   lock->resource = zend_string_copy(resource);
-  CLIENTS_LOCK();
   client->users++;
-  CLIENTS_UNLOCK();
   return lock;
 }
 
@@ -707,26 +705,39 @@ PHP_INI_BEGIN()
   PHP_INI_ENTRY_EX("redlock.nodes", "", PHP_INI_ALL, NULL, display_nodes)
 PHP_INI_END()
 
+static void begin_thread(zend_redlock_globals *globals)
+{
+  memset(globals, 0, sizeof *globals);
+  zend_hash_init(&globals->clients, 8, NULL, NULL, 1);
+  globals->pid = getpid();
+  globals->thread = pthread_self();
+}
+
+static void end_thread(zend_redlock_globals *globals)
+{
+  native_client *client;
+  if (globals->pid != getpid() && !pthread_equal(globals->thread, pthread_self()))
+    return; /* of a thread that the fork left behind, perhaps in the middle of a change */
+  ZEND_HASH_FOREACH_PTR(&globals->clients, client) {
+    zend_string_release(client->key);
+    end_client(client);
+  } ZEND_HASH_FOREACH_END();
+  zend_hash_destroy(&globals->clients);
+}
+
 int redlock_php_startup(int type, int module_number)
 {
   REGISTER_INI_ENTRIES();
-  zend_hash_init(&clients, 8, NULL, NULL, 1);
-#ifdef ZTS
-  clients_mutex = tsrm_mutex_alloc();
-#endif
+  ZEND_INIT_MODULE_GLOBALS(redlock, begin_thread, end_thread);
   return redlock_php_register_exceptions();
 }
 
 void redlock_php_shutdown(int type, int module_number)
 {
-  native_client *client;
-  ZEND_HASH_FOREACH_PTR(&clients, client) {
-    zend_string_release(client->key);
-    end_client(client);
-  } ZEND_HASH_FOREACH_END();
-  zend_hash_destroy(&clients);
 #ifdef ZTS
-  tsrm_mutex_free(clients_mutex);
+  ts_free_id(redlock_globals_id);
+#else
+  end_thread(&redlock_globals);
 #endif
   UNREGISTER_INI_ENTRIES();
 }
@@ -750,8 +761,7 @@ void redlock_php_info(void)
   php_info_print_table_end();
   php_info_print_table_start();
   php_info_print_table_header(2, "client", "nodes");
-  CLIENTS_LOCK();
-  ZEND_HASH_FOREACH_PTR(&clients, client) {
+  ZEND_HASH_FOREACH_PTR(&GLOBAL(clients), client) {
     zend_string *nodes, *id = zend_long_to_str((zend_long)client->id);
     READ_TEXT(nodes, redlock_client_get(client->handle, "nodes", buf, size));
     php_info_print_table_row(2, ZSTR_VAL(id), nodes ? ZSTR_VAL(nodes) : "");
@@ -759,7 +769,6 @@ void redlock_php_info(void)
     if (nodes)
       zend_string_release(nodes);
   } ZEND_HASH_FOREACH_END();
-  CLIENTS_UNLOCK();
   php_info_print_table_end();
   display_ini_entries(zend_hash_str_find_ptr(&module_registry, ZEND_STRL("redlock")));
 }

@@ -13,8 +13,8 @@ use Redlock\Loop\Loop;
 use Swoole\Coroutine;
 
 /**
- * A set of nodes with the default options of its locks. Clients of one process with the same nodes and options share
- * their connections, also from one FPM request to the next.
+ * A set of nodes with the default options of its locks. Clients of one process (of one thread, in a PHP with threads)
+ * with the same nodes and options share their connections, also from one FPM request to the next.
  */
 final class Client
 {

@@ -7,6 +7,7 @@ namespace Redlock\Tests;
 use PHPUnit\Framework\TestCase;
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Native\Client as Native;
 
 /** Refusals; no node is asked for any of them. */
 final class OptionsTest extends TestCase
@@ -127,10 +128,29 @@ final class OptionsTest extends TestCase
         \ob_start();
         \phpinfo(\INFO_MODULES);
         $this->assertStringNotContainsString('secret', \ob_get_clean());
-        try {
-            Client::connect('redis://me:secret@127.0.0.1:1', ttlMs: 0);
-        } catch (InvalidOptionException $e) {
-            $this->assertStringNotContainsString('secret', \print_r($e->getTrace(), true) . $e->getMessage());
+        $error = self::errorWithArguments(
+            static fn () => Client::connect('redis://me:secret@127.0.0.1:1', ttlMs: 0));
+        $this->assertStringNotContainsString('secret', $error->getMessage());
+        $arguments = \array_map(static fn (array $frame): array => $frame['args'],
+            \array_filter($error->getTrace(),
+                static fn (array $frame): bool => \in_array($frame['class'] ?? '', [Client::class, Native::class])));
+        $this->assertSame([2, 2], \array_values(\array_map(\count(...), $arguments)));
+        if (\PHP_VERSION_ID >= 80200) { /* before it no argument of a trace can be hidden */
+            $this->assertStringNotContainsString('secret', \print_r($arguments, true));
         }
+    }
+
+    /** What $call throws, with a trace that has arguments, which production settings leave out. */
+    private static function errorWithArguments(\Closure $call): InvalidOptionException
+    {
+        $kept = \ini_set('zend.exception_ignore_args', '0');
+        try {
+            $call();
+        } catch (InvalidOptionException $error) {
+            return $error;
+        } finally {
+            \ini_set('zend.exception_ignore_args', $kept);
+        }
+        throw new \LogicException('nothing was refused');
     }
 }

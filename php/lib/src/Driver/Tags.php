@@ -7,8 +7,8 @@ namespace Redlock\Driver;
 use Redlock\Native;
 
 /**
- * Who waits for which operation. There is one list for the process: native clients are shared, so whoever reads a
- * client's tags may find another driver's.
+ * Who waits for which operation. There is one list for the process (for each thread, in a PHP with threads), as the
+ * native clients are shared: whoever reads a client's tags may find another driver's.
  *
  * @internal
  */
