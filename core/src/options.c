@@ -125,7 +125,7 @@ static int parse_float(const char *value, const struct row *row, double *out)
   if (*value == '.')
     for (value++; *value >= '0' && *value <= '9'; value++, digits++)
       x += (*value - '0') * (place /= 10);
-  if (digits == 0 || digits > 17 || *value || x < row->min || x > row->max)
+  if (digits == 0 || *value || x < row->min || x > row->max)
     return 0;
   *out = x;
   return 1;

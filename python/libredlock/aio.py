@@ -43,6 +43,8 @@ _status = lib.redlock_lock_status
 _cancel = lib.redlock_lock_cancel
 _state = lib.redlock_lock_state
 _process = lib.redlock_client_process
+_advance = lib.redlock_client_advance
+AT_ONCE = lib.REDLOCK_AT_ONCE
 _next = lib.redlock_client_next
 
 
@@ -412,7 +414,8 @@ class Client(ClientBase):
     async def _run(self, handle: Any, tag: int, operation: int, argument: int) -> int:
         """Starts an operation and awaits its end: its status."""
         loop = self._bind()
-        status: int = _start(handle, operation, argument)
+        # what is alone gains nothing by leaving with others in the loop's next turn
+        status: int = _start(handle, operation if self._pending else operation | AT_ONCE, argument)
         if status != OK:
             return status
         ended: asyncio.Future[int] = loop.create_future()
@@ -456,8 +459,8 @@ class Client(ClientBase):
     def _step(self) -> None:
         """Called by the loop: lets the core work, and wakes the tasks whose operation ended."""
         handle, tag = self._handle, self._tag
-        _process(handle)
-        while _next(handle, tag) == 1:
+        found = _advance(handle, tag)
+        while found == 1:
             pending = self._pending.get(tag[0])
             if pending is not None:
                 status = _status(pending[1])
@@ -466,6 +469,7 @@ class Client(ClientBase):
             body = self._bodies.get(tag[0])
             if body is not None:
                 body._cancel_if_lost()
+            found = _next(handle, tag)
 
     def _cancel_all(self) -> None:
         self._is_open = False
