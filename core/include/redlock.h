@@ -263,8 +263,8 @@ REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 
 /* Starts `operation` (enum redlock_operation) and returns REDLOCK_OK without blocking or sending: the descriptor turns
  * readable and redlock_client_process sends, so that what was started in one turn of a loop leaves together. With
- * REDLOCK_AT_ONCE added the request leaves in this call, which suits an operation that is alone. What is refused at once (INVALID, NOT_HELD, LOST, LIMIT, FORKED,
- * IN_FLIGHT) is returned, and nothing was started. */
+ * REDLOCK_AT_ONCE added the request leaves in this call, which suits an operation that is alone. What is refused at
+ * once (INVALID, NOT_HELD, LOST, LIMIT, FORKED, IN_FLIGHT) is returned, and nothing was started. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg);
 
 /* The result of the last operation, REDLOCK_PENDING while it runs, REDLOCK_NOT_HELD before the first. Any thread. */
