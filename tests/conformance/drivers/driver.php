@@ -591,6 +591,7 @@ final class SwooleDriver extends SuspendingDriver
     protected function fork(array $message): ?array
     {
         if (Coroutine::getCid() > 0) {
+            self::listed($message, 'commands');
             $this->fork = $message;
             return null;
         }
