@@ -18,9 +18,13 @@ class Cut:
 
     def is_at(self, args: List[bytes]) -> bool:
         """Counts the command if it matches; True if it is the one."""
-        if args[0].upper() == self.name and (self.key is None or self.key in args[1:]):
+        if args and args[0].upper() == self.name and (self.key is None or self.key in args[1:]):
             self.left -= 1
         return self.left == 0
+
+    def place(self, size: int) -> int:
+        """How many bytes of a command or reply of that size are in front of it."""
+        return size if self.byte is None else min(self.byte, size)
 
 
 def frame_end(data: bytes, start: int = 0) -> int:

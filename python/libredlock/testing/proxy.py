@@ -1,64 +1,224 @@
 """A proxy between a client and a node that holds, delays, loses and drops what passes; and an address that is dead."""
 from __future__ import annotations
 
+import asyncio
 import re
-import selectors
 import socket
 import threading
-import time
 from collections import deque
-from typing import Any, Callable, Deque, List, Optional, Pattern, Tuple, Union
+from contextlib import suppress
+from typing import Any, Callable, Deque, List, Optional, Pattern, Set, Tuple, TypeVar, Union
 
 from .cut import Cut, arguments, frame_end
-from .resp import Address, dial, url_of
+from .resp import Address, url_of
 
 UP = "up"      # from the client to the server
 DOWN = "down"  # from the server to the client
 BOTH = "both"
 
+_DIAL_S = 5
+_Result = TypeVar("_Result")
+_Self = TypeVar("_Self", bound="_Listener")
 
-class _Pipe:
-    """One direction of one connection: chunks on their way from source to sink, each with the time it is due."""
 
-    def __init__(self, direction: str, source: socket.socket, sink: socket.socket) -> None:
+class _Faults:
+    """What a proxy does to all of its connections."""
+
+    def __init__(self) -> None:
+        self.errors: List[Exception] = []  # of actions
+        self.lift()
+
+    def lift(self) -> None:
+        self.held = {UP: False, DOWN: False}
+        self.delay_s = {UP: 0.0, DOWN: 0.0}
+        self.swallow = self.refuse = False
+        self.watches: List[Tuple[str, Pattern[bytes], Callable[[], Any]]] = []
+        self.cuts: List[Cut] = []
+
+    def notice(self, direction: str, data: bytes) -> None:
+        found = [watch for watch in self.watches if watch[0] == direction and watch[1].search(data)]
+        self.watches = [watch for watch in self.watches if watch not in found]
+        for watch in found:
+            self.act(watch[2])
+
+    def cuts_at(self, command: bytes) -> List[Cut]:
+        args = arguments(command)
+        found = [cut for cut in self.cuts if cut.is_at(args)]
+        self.cuts = [cut for cut in self.cuts if cut not in found]
+        return sorted(found, key=lambda cut: cut.place(len(command)))
+
+    def act(self, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except Exception as error:
+            self.errors.append(error)
+
+
+class _End(asyncio.Protocol):
+    """One end of a connection, the client or the server, and what it has sent on its way to the other end."""
+
+    other: _End
+    transport: asyncio.Transport
+
+    def __init__(self, faults: _Faults, direction: str) -> None:
+        self.faults = faults
         self.direction = direction
-        self.source = source
-        self.sink = sink
-        self.chunks: Deque[Tuple[float, bytes]] = deque()
-        self.rest = b""        # the beginning of a command or reply, while there are cuts
-        self.due: Deque[Optional[Cut]] = deque()  # of the server's side: the cut for each reply that is owed
-        self.ended = False     # the source has closed
-        self.dropped = False   # the client's side was cut
-        self.late = False      # dropped, and what it had sent waits for deliver()
-        self.finished = False  # the end was passed on
+        self.loop = asyncio.get_running_loop()
+        self.chunks: Deque[Tuple[float, bytes]] = deque()  # each with the time it is due
+        self.rest = b""        # a command or reply that is not complete yet
+        self.passed = 0        # so much of the rest is in the chunks already
+        self.owed: Deque[List[Cut]] = deque()  # of the server: the cuts in each reply to come
+        self.full = True       # takes nothing now: is not connected yet, or does not read
+        self.ended = False     # sends no more
+        self.finished = False  # and the other end was told so
+        self.lost = False      # is closed in both directions
+        self.late: Optional[bool] = None  # dropped with late=True: whether it waits for deliver()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(0)  # what does not fit stays in the chunks
+        self.full = False
+        self.other.flush()
+
+    def pause_writing(self) -> None:
+        self.full = True
+        self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.full = False
+        self.other.flush()
+        if not self.full:
+            self.other.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self.faults.swallow and self.direction == UP:
+            return
+        self.rest += data
+        self.faults.notice(self.direction, data)
+        while size := frame_end(self.rest):
+            self.pass_frame(size)
+        if not (self.faults.cuts or any(self.owed)):
+            self.pass_rest()
+        self.flush()
+
+    def eof_received(self) -> bool:
+        self.pass_rest()
+        self.ended = True
+        self.flush()
+        return True  # the other direction stays open
+
+    def connection_lost(self, exc: Optional[Exception]) -> None:
+        self.lost = True
+        self.full = False
+        self.eof_received()
+        self.other.flush()
+
+    def pass_frame(self, size: int) -> None:
+        """A complete command or reply, with a stop at each of its cuts."""
+        done = 0
+        for cut in self.cuts_in(self.rest[:size]):
+            self.take(cut.place(size) - done)
+            done = cut.place(size)
+            self.flush()
+            self.faults.act(cut.action)
+        self.take(size - done)
+
+    def cuts_in(self, frame: bytes) -> List[Cut]:
+        if self.direction == DOWN:
+            return self.owed.popleft() if self.owed else []
+        cuts = self.faults.cuts_at(frame)
+        self.other.owed.append([cut for cut in cuts if cut.direction == DOWN])
+        return [cut for cut in cuts if cut.direction == UP]
+
+    def take(self, size: int) -> None:
+        self.queue(self.rest[self.passed:size])
+        self.rest, self.passed = self.rest[size:], max(0, self.passed - size)
+
+    def pass_rest(self) -> None:
+        self.queue(self.rest[self.passed:])
+        self.passed = len(self.rest)
+
+    def queue(self, data: bytes) -> None:
+        if self.faults.swallow or not data:
+            return
+        delay_s = self.faults.delay_s[self.direction]
+        self.chunks.append((self.loop.time() + delay_s, data))
+        if delay_s:
+            self.loop.call_later(delay_s, self.flush)
+
+    def flush(self) -> None:
+        """Passes on what is due, and then the end."""
+        if self.faults.held[self.direction] if self.late is None else self.late:
+            return
+        sink, now_s = self.other, self.loop.time()
+        while self.chunks and self.chunks[0][0] <= now_s and not sink.full:
+            data = self.chunks.popleft()[1]
+            if not sink.transport.is_closing():
+                sink.transport.write(data)
+        if self.ended and not self.chunks and not sink.full:
+            self.finished = True
+            with suppress(OSError):
+                sink.transport.write_eof()
+            if sink.finished:
+                self.transport.close()
+                sink.transport.close()
 
 
-class Proxy:
-    """Listens on loopback and passes everything to `target`: a Node, (host, port) or the path of a unix socket.
+class _Client(_End):
+    """The end that connected to the proxy; its other end is the server."""
 
-    It keeps the order of bytes and doubles none, as TCP does. All faults may be set and lifted at any time.
-    """
+    def __init__(self, faults: _Faults, sock: socket.socket) -> None:
+        super().__init__(faults, UP)
+        self.sock = sock
+        self.other = _End(faults, DOWN)
+        self.other.other = self
 
-    def __init__(self, target: Any) -> None:
-        self._target: Address = getattr(target, "address", target)
-        self._login = getattr(target, "login", (None, None))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.host, self.port = self._listener.getsockname()
-        self._lock = threading.RLock()
-        self._pipes: List[_Pipe] = []
-        self._held = {UP: False, DOWN: False}
-        self._delay_s = {UP: 0.0, DOWN: 0.0}
-        self._swallow = False
-        self._refuse = False
-        self._watches: List[Tuple[str, Pattern[bytes], Callable[[], Any]]] = []
-        self._cuts: List[Cut] = []
-        self._closing = False
-        self._wake_read, self._wake_write = socket.socketpair()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+    def held_bytes(self, direction: str) -> bytes:
+        return b"".join(b"".join(data for _, data in end.chunks) + end.rest[end.passed:]
+                        for end in (self, self.other) if direction in (BOTH, end.direction))
+
+    def go(self) -> None:
+        for end in (self, self.other):
+            end.owed = deque([] for _ in end.owed)
+            end.pass_rest()
+            end.flush()
+
+    def drop(self, late: bool) -> None:
+        if self.late is not None:
+            return
+        self.pass_rest()
+        self.rest, self.passed = b"", 0
+        self.other.chunks.clear()
+        if late:
+            self.receive_unread()
+            self.late = self.other.finished = True
+        else:
+            self.chunks.clear()
+            self.other.transport.abort()
+        self.ended = True
+        with suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # the client shall know now, abort() closes a moment later
+        self.transport.abort()
+
+    def receive_unread(self) -> None:
+        with suppress(OSError):
+            while data := self.sock.recv(65536):
+                self.queue(data)
+
+    def deliver(self) -> None:
+        if self.late:
+            self.late = False
+            self.flush()
+
+
+class _Listener:
+    """An address of loopback."""
+
+    def __init__(self, sock: socket.socket, login: Tuple[Optional[str], Optional[str]] = (None, None)) -> None:
+        self._listener = sock
+        self._login = login
+        self.host, self.port = sock.getsockname()
 
     @property
     def name(self) -> str:
@@ -66,304 +226,167 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """With the credentials of the node behind it."""
+        """With the credentials of the node behind it, if there is one."""
         return url_of((self.host, self.port), *self._login)
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Proxy(_Listener):
+    """Listens on loopback and passes everything to `target`: a Node, (host, port) or the path of a unix socket.
+
+    It keeps the order of bytes and doubles none, as TCP does. All faults may be set and lifted at any time and are in
+    force when the call returns. The actions of when() and at() run in the proxy's event loop: nothing else passes and
+    no call returns before an action has, and close() raises what one has raised.
+    """
+
+    def __init__(self, target: Any) -> None:
+        super().__init__(socket.create_server(("127.0.0.1", 0)), getattr(target, "login", (None, None)))
+        self._listener.setblocking(False)
+        self._target: Address = getattr(target, "address", target)
+        self._faults = _Faults()
+        self._clients: List[_Client] = []
+        self._opening: Set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._loop.add_reader(self._listener, self._accept)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
 
     @property
     def connections(self) -> int:
         """How many connections pass through it now."""
-        with self._lock:
-            return sum(1 for pipe in self._pipes if pipe.direction == UP and not pipe.dropped)
+        return self._change(lambda: sum(not client.transport.is_closing() for client in self._clients))
 
     def held_bytes(self, direction: str = BOTH) -> bytes:
         """What waits in the proxy, of dropped connections too."""
-        with self._lock:
-            return b"".join(data for pipe in self._pipes if direction in (BOTH, pipe.direction)
-                            for _, data in pipe.chunks)
+        return self._change(lambda: b"".join(client.held_bytes(direction) for client in self._clients))
 
     # -- faults
 
     def hold(self, direction: str = BOTH) -> None:
         """Keeps bytes back until go()."""
-        self._change(lambda: self._held.update({d: True for d in _directions(direction)}))
+        held = (UP, DOWN) if direction == BOTH else (direction,)
+        self._change(lambda: self._faults.held.update({one: True for one in held}))
 
     def go(self) -> None:
-        """Ends hold, delay, black_hole and refuse; what was held moves on."""
+        """Ends all that was set: hold, delay, black_hole, refuse, when, at; what was held moves on."""
 
         def lift() -> None:
-            self._held = {UP: False, DOWN: False}
-            self._delay_s = {UP: 0.0, DOWN: 0.0}
-            self._swallow = self._refuse = False
-            self._watches.clear()
-            self._cuts.clear()
+            self._faults.lift()
+            self._each(_Client.go)
 
         self._change(lift)
 
     def delay(self, up_ms: float = 0, down_ms: float = 0) -> None:
         """Every byte takes that much longer from now on."""
-        self._change(lambda: self._delay_s.update({UP: up_ms / 1000, DOWN: down_ms / 1000}))
+        self._change(lambda: self._faults.delay_s.update({UP: up_ms / 1000, DOWN: down_ms / 1000}))
 
     def black_hole(self) -> None:
         """Connections stay and new ones are taken, but every byte from now on is lost, until go()."""
-        self._change(lambda: setattr(self, "_swallow", True))
+        self._change(lambda: setattr(self._faults, "swallow", True))
 
     def refuse(self) -> None:
         """New connections are closed at once, until go()."""
-        self._change(lambda: setattr(self, "_refuse", True))
+        self._change(lambda: setattr(self._faults, "refuse", True))
 
     def drop(self, late: bool = False) -> None:
         """Cuts the client's side of every connection. With late=True what the client had sent and was held reaches the
         server with deliver() (and is executed then); otherwise it is lost."""
-        self._change(lambda: self._drop(late))
+        self._change(lambda: self._each(lambda client: client.drop(late)))
 
     def deliver(self) -> None:
         """Passes on the bytes of connections dropped with late=True, then closes them towards the server."""
-
-        def free() -> None:
-            for pipe in self._pipes:
-                pipe.late = False
-
-        self._change(free)
+        self._change(lambda: self._each(_Client.deliver))
 
     def when(self, pattern: Union[str, bytes], action: Callable[[], Any], direction: str = UP) -> None:
         """Once: calls `action` (for example proxy.hold) before the first chunk that matches the regular expression is
         passed on in that direction."""
         raw = pattern.encode() if isinstance(pattern, str) else pattern
-        self._change(lambda: self._watches.append((direction, re.compile(raw, re.S), action)))
+        self._change(lambda: self._faults.watches.append((direction, re.compile(raw, re.S), action)))
 
     def at(self, name: str, key: Union[str, bytes, None], action: Callable[[], Any], nth: int = 1,
            byte: Optional[int] = None, direction: str = UP) -> None:
         """Once: calls `action` after so many bytes (None: all) of the nth command from now on with that name and with
         `key` among its arguments (None: any), or of the reply to it. Bytes that follow meet what the action has set."""
         cut = Cut(direction, name, key, nth, byte, action)
-        self._change(lambda: self._cuts.append(cut))
+        self._change(lambda: self._faults.cuts.append(cut))
 
     def close(self) -> None:
-        if not self._closing:
-            self._change(lambda: setattr(self, "_closing", True))
-        self._thread.join(5)
+        if self._thread.is_alive():
+            self._change(self._end)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+        if self._faults.errors:
+            raise self._faults.errors.pop(0)
 
-    def __enter__(self) -> "Proxy":
-        return self
+    # -- in the loop, where alone all this is touched
 
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+    def _change(self, change: Callable[[], _Result]) -> _Result:
+        """Waits until the loop has done it; who has connected to the proxy before is one of the clients then."""
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
+            return change()
 
-    # -- the thread
+        async def settle_and_change() -> _Result:
+            self._accept()
+            if self._opening:
+                await asyncio.wait(self._opening)
+            return change()
 
-    def _change(self, change: Callable[[], Any]) -> None:
-        with self._lock:
-            change()
-            self._wake_write.send(b"x")  # the thread cannot end before that
+        return asyncio.run_coroutine_threadsafe(settle_and_change(), self._loop).result()
 
-    def _run(self) -> None:
-        while not self._closing:
-            for key, _ in self._selector.select(self._pause_s()):
-                with self._lock:
-                    if key.fileobj is self._listener:
-                        self._accept()
-                    elif key.fileobj is self._wake_read:
-                        self._wake_read.recv(4096)
-                    else:
-                        self._receive(key.data)
-            with self._lock:
-                self._flush()
-        self._end()
-
-    def _pause_s(self) -> Optional[float]:
-        with self._lock:
-            due = [pipe.chunks[0][0] for pipe in self._pipes if pipe.chunks and self._moves(pipe)]
-        return max(0.0, min(due) - time.monotonic()) if due else None
+    def _each(self, change: Callable[[_Client], None]) -> None:
+        for client in self._clients:
+            change(client)
 
     def _accept(self) -> None:
-        client, _ = self._listener.accept()
+        with suppress(BlockingIOError):
+            while True:
+                sock, _ = self._listener.accept()
+                if self._faults.refuse:
+                    sock.close()
+                else:
+                    task = self._loop.create_task(self._open(sock))
+                    self._opening = {task, *(one for one in self._opening if not one.done())}
+
+    async def _open(self, sock: socket.socket) -> None:
+        client = _Client(self._faults, sock)
+        dial = (self._loop.create_unix_connection(lambda: client.other, self._target)
+                if isinstance(self._target, str) else
+                self._loop.create_connection(lambda: client.other, *self._target))
         try:
-            if self._refuse:
-                raise ConnectionError
-            server = dial(self._target, 5)
-        except OSError:
-            client.close()
+            await asyncio.wait_for(dial, _DIAL_S)
+        except (OSError, asyncio.TimeoutError):
+            sock.close()
             return
-        for sock in (client, server):
-            if sock.family != socket.AF_UNIX:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._add(_Pipe(UP, client, server))
-        self._add(_Pipe(DOWN, server, client))
-
-    def _add(self, pipe: _Pipe) -> None:
-        self._pipes.append(pipe)
-        self._selector.register(pipe.source, selectors.EVENT_READ, pipe)
-
-    def _receive(self, pipe: _Pipe) -> None:
-        if pipe not in self._pipes or pipe.ended:
-            return
-        try:
-            data = pipe.source.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            pipe.ended = True
-            self._selector.unregister(pipe.source)
-        elif not self._swallow:
-            self._notice(pipe.direction, data)
-            self._pass_on(pipe, data)
-
-    def _pass_on(self, pipe: _Pipe, data: bytes) -> None:
-        if not (self._cuts or pipe.rest or pipe.due):
-            return self._queue(pipe, data)
-        pipe.rest += data
-        end = frame_end(pipe.rest)
-        while end:
-            frame, pipe.rest = pipe.rest[:end], pipe.rest[end:]
-            self._pass_frame(pipe, frame)
-            end = frame_end(pipe.rest)
-        return None
-
-    def _pass_frame(self, pipe: _Pipe, frame: bytes) -> None:
-        cut = self._cut_of(pipe, frame)
-        if cut is None:
-            return self._queue(pipe, frame)
-        split = len(frame) if cut.byte is None else cut.byte
-        self._queue(pipe, frame[:split])
-        self._flush()
-        cut.action()
-        self._queue(pipe, frame[split:])
-        return None
-
-    def _cut_of(self, pipe: _Pipe, frame: bytes) -> Optional[Cut]:
-        if pipe.direction == DOWN:
-            return pipe.due.popleft() if pipe.due else None
-        args = arguments(frame)
-        found = [cut for cut in self._cuts if cut.is_at(args)]
-        self._cuts = [cut for cut in self._cuts if cut not in found]
-        for twin in self._pipes:
-            if twin.source is pipe.sink:
-                twin.due.append(next((cut for cut in found if cut.direction == DOWN), None))
-        return next((cut for cut in found if cut.direction == UP), None)
-
-    def _queue(self, pipe: _Pipe, data: bytes) -> None:
-        is_lost = self._swallow or pipe.dropped and not pipe.late
-        if data and not is_lost:
-            pipe.chunks.append((time.monotonic() + self._delay_s[pipe.direction], data))
-
-    def _notice(self, direction: str, data: bytes) -> None:
-        for watch in list(self._watches):
-            if watch[0] == direction and watch[1].search(data):
-                self._watches.remove(watch)
-                watch[2]()
-
-    def _moves(self, pipe: _Pipe) -> bool:
-        return not pipe.late if pipe.dropped else not self._held[pipe.direction]
-
-    def _flush(self) -> None:
-        for pipe in list(self._pipes):
-            while pipe.chunks and self._moves(pipe) and pipe.chunks[0][0] <= time.monotonic():
-                self._send(pipe, pipe.chunks.popleft()[1])
-            if pipe.ended and not pipe.chunks and self._moves(pipe) and not pipe.finished:
-                pipe.finished = True
-                _half_close(pipe.sink)
-        self._forget_finished()
-
-    def _send(self, pipe: _Pipe, data: bytes) -> None:
-        try:
-            pipe.sink.sendall(data)
-        except OSError:
-            pipe.chunks.clear()
-
-    def _forget_finished(self) -> None:
-        for pipe in list(self._pipes):
-            twin = next((p for p in self._pipes if p.source is pipe.sink), None)
-            if pipe.finished and (twin is None or twin.finished):
-                for done in filter(None, (pipe, twin)):
-                    self._pipes.remove(done)
-                    self._close(done.source)
-                self._close(pipe.sink)
-                return self._forget_finished()
-        return None
-
-    def _drop(self, late: bool) -> None:
-        for up in [pipe for pipe in self._pipes if pipe.direction == UP and not pipe.dropped]:
-            down = next(pipe for pipe in self._pipes if pipe.source is up.sink)
-            down.chunks.clear()
-            down.finished = True
-            if late:
-                self._receive_rest(up)
-            self._close(up.source)
-            up.ended = up.dropped = True
-            up.late = late
-            if not late:
-                up.chunks.clear()
-
-    def _receive_rest(self, pipe: _Pipe) -> None:
-        """What the client has sent and nobody has read yet."""
-        pipe.source.setblocking(False)
-        try:
-            while not pipe.ended:
-                data = pipe.source.recv(65536)
-                if not data:
-                    return
-                pipe.chunks.append((time.monotonic(), data))
-        except OSError:
-            pass
-
-    def _close(self, sock: socket.socket) -> None:
-        try:
-            self._selector.unregister(sock)
-        except (KeyError, ValueError):
-            pass
-        sock.close()
+        await self._loop.connect_accepted_socket(lambda: client, sock)
+        self._clients = [*(one for one in self._clients if not (one.lost and one.other.lost)), client]
 
     def _end(self) -> None:
-        with self._lock:
-            for pipe in self._pipes:
-                pipe.source.close()
-                pipe.sink.close()
-            self._pipes.clear()
-            for sock in (self._listener, self._wake_read, self._wake_write):
-                sock.close()
-            self._selector.close()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        for client in self._clients:
+            client.transport.abort()
+            client.other.transport.abort()
 
 
-class BlackHole:
+class BlackHole(_Listener):
     """An address of loopback that never answers a SYN: its queue of connections is full."""
 
     def __init__(self) -> None:
-        self._listener = socket.socket()
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen(0)
-        self.host, self.port = self._listener.getsockname()
-        self._fillers = []
-        for _ in range(4):
-            filler = socket.socket()
+        super().__init__(socket.create_server(("127.0.0.1", 0), backlog=0))
+        self._fillers = [socket.socket() for _ in range(4)]
+        for filler in self._fillers:
             filler.setblocking(False)
             filler.connect_ex((self.host, self.port))
-            self._fillers.append(filler)
-
-    @property
-    def name(self) -> str:
-        return "%s:%d" % (self.host, self.port)
-
-    @property
-    def url(self) -> str:
-        return "redis://" + self.name
 
     def close(self) -> None:
         for sock in [self._listener, *self._fillers]:
             sock.close()
-
-    def __enter__(self) -> "BlackHole":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-
-def _directions(direction: str) -> Tuple[str, ...]:
-    return (UP, DOWN) if direction == BOTH else (direction,)
-
-
-def _half_close(sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
