@@ -33,6 +33,14 @@ final class SwooleTest extends NodesTestCase
         $failure === null || throw $failure;
     }
 
+    /** As Wait::until, but other coroutines go on. */
+    private static function waitUntil(\Closure $condition, string $what): void
+    {
+        for ($end = \microtime(true) + 10; !$condition(); Coroutine::sleep(0.001)) {
+            \microtime(true) < $end || throw new \RuntimeException("waited 10 s in vain for $what");
+        }
+    }
+
     public function testManyCoroutinesShareOneConnectionPerNode(): void
     {
         $client = $this->client();
@@ -85,7 +93,7 @@ final class SwooleTest extends NodesTestCase
     /** @dataProvider cancels */
     public function testCancelAtAcquireLeavesNoKey(bool $throw): void
     {
-        $client = $this->client();
+        $client = $this->client(retryDelayMs: 5);
         $holder = $client->lock('cancelled');
         $holder->acquire();
         $seen = null;
@@ -96,8 +104,11 @@ final class SwooleTest extends NodesTestCase
                 } catch (\Throwable $seen) {
                 }
             });
-            Coroutine::sleep(0.02);
-            Coroutine::cancel($cid, $throw);
+            try {
+                self::waitUntil(static fn (): bool => $client->describe()['attempts'] >= 3, 'the waiter to try again');
+            } finally {
+                Coroutine::cancel($cid, $throw);
+            }
         });
         $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class,
             $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
@@ -110,13 +121,19 @@ final class SwooleTest extends NodesTestCase
     {
         $client = $this->client();
         $this->inCoroutine(static function () use ($client, $throw): void {
-            $cid = Coroutine::create(static function () use ($client): void {
+            $inside = false;
+            $cid = Coroutine::create(static function () use ($client, &$inside): void {
                 try {
-                    $client->lock('body')->run(static fn () => Coroutine::sleep(30));
+                    $client->lock('body')->run(static function () use (&$inside): void {
+                        $inside = true;
+                        Coroutine::sleep(30);
+                    });
                 } catch (Coroutine\CanceledException) {
                 }
             });
-            Coroutine::sleep(0.05);
+            self::waitUntil(static function () use (&$inside): bool {
+                return $inside;
+            }, 'the body to begin');
             Coroutine::cancel($cid, $throw);
         });
         $this->assertNothingIsLeft();
@@ -293,9 +310,7 @@ final class SwooleTest extends NodesTestCase
                 } catch (Coroutine\CanceledException) {
                 }
             });
-            while (!$lock->isHeld()) {
-                Coroutine::sleep(0.001);
-            }
+            self::waitUntil($lock->isHeld(...), 'the lock to be held');
             Coroutine::cancel($cid, $throw);
             $ended = !Coroutine::exists($cid);
         });
