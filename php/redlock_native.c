@@ -8,7 +8,6 @@
 #include "zend_exceptions.h"
 #include "zend_smart_str.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,8 +31,6 @@ struct native_lock {
 ZEND_BEGIN_MODULE_GLOBALS(redlock)
   HashTable clients;
   int64_t last_id;
-  pid_t pid; /* and thread: whose table it is */
-  pthread_t thread;
 ZEND_END_MODULE_GLOBALS(redlock)
 
 static ZEND_DECLARE_MODULE_GLOBALS(redlock)
@@ -709,15 +706,11 @@ static void begin_thread(zend_redlock_globals *globals)
 {
   memset(globals, 0, sizeof *globals);
   zend_hash_init(&globals->clients, 8, NULL, NULL, 1);
-  globals->pid = getpid();
-  globals->thread = pthread_self();
 }
 
 static void end_thread(zend_redlock_globals *globals)
 {
   native_client *client;
-  if (globals->pid != getpid() && !pthread_equal(globals->thread, pthread_self()))
-    return; /* of a thread that the fork left behind, perhaps in the middle of a change */
   ZEND_HASH_FOREACH_PTR(&globals->clients, client) {
     zend_string_release(client->key);
     end_client(client);
