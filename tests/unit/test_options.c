@@ -76,6 +76,8 @@ static void what_is_no_number_is_refused(void **state)
     if (strcmp(values[i], "1e3") != 0)
       assert_int_equal(parse(&n, "retry_jitter", values[i]), REDLOCK_INVALID);
   }
+  assert_int_equal(parse(&n, "retry_jitter", "0.30000000000000004"), REDLOCK_OK); /* what languages write */
+  assert_int_equal(parse(&n, "retry_jitter", "."), REDLOCK_INVALID);
   assert_int_equal(parse(&n, "renew", "maybe"), REDLOCK_INVALID);
   assert_int_equal(parse(&n, "renew", "yes"), REDLOCK_OK);
   assert_int_equal(RL_INT(&n, RENEW), 1);
