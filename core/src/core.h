@@ -211,6 +211,7 @@ struct redlock_lock {
   int status;
   int started;  /* by start: its end is told through client->ended */
   int occupied; /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
+  int untold;   /* nobody has been given the result of the last operation */
   int was_held;
   enum rl_phase phase;
   uint32_t round;

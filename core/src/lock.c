@@ -264,20 +264,27 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
   return rl_operation_begin(lock, kind, arg, now);
 }
 
+/* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
+static int won_too_late(const redlock_lock *lock, int64_t now)
+{
+  if (!lock->untold || lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE)
+    return 0;
+  return lock->state == REDLOCK_STATE_LOST ||
+         (lock->state == REDLOCK_STATE_HELD && lock->valid_until_ns - now < lock->asked.min_validity_ns);
+}
+
 /* Waits for the operation's end and takes the result. The last look before the caller believes in its lock (rule A.1):
  * what was won too late counts as failed. */
 static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   lock->occupied = 1;
   rl_client_drive(c, lock, until_ns, interruptible);
-  while (lock->status == REDLOCK_OK && lock->kind == REDLOCK_ACQUIRE && lock->state == REDLOCK_STATE_HELD) {
-    int64_t now = rl_now(c);
-    if (lock->valid_until_ns - now >= lock->asked.min_validity_ns)
-      break;
+  for (int64_t now = rl_now(c); won_too_late(lock, now); now = rl_now(c)) {
     rl_operation_retry(lock, now);
     rl_client_drive(c, lock, until_ns, interruptible);
   }
   lock->occupied = 0;
+  lock->untold = rl_in_flight(lock);
   return lock->status;
 }
 
@@ -322,7 +329,7 @@ int redlock_lock_release(redlock_lock *lock)
 int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
 {
   redlock_client *c;
-  int status, kind = operation & ~REDLOCK_AT_ONCE;
+  int status, kind = operation > 0 ? operation & ~REDLOCK_AT_ONCE : operation;
   if (!lock)
     return REDLOCK_INVALID;
   if (needs_keeper(lock, kind)) {
@@ -465,6 +472,8 @@ int redlock_lock_status(redlock_lock *lock)
     return REDLOCK_INVALID;
   c = enter(lock);
   status = lock->state == REDLOCK_STATE_INVALID ? REDLOCK_INVALID : lock->status;
+  if (!lock->occupied && !rl_in_flight(lock))
+    lock->untold = 0;
   rl_client_leave(c);
   return status;
 }

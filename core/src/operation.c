@@ -28,6 +28,7 @@ static void begin(redlock_lock *lock, int kind)
   redlock_client *c = lock->client;
   lock->kind = kind;
   lock->status = REDLOCK_PENDING;
+  lock->untold = 1;
   lock->phase = RL_ASKING_ALL;
   lock->round++;
   lock->started = 0;

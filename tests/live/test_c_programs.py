@@ -1,4 +1,4 @@
-"""C programs against five nodes: 100 threads, forks, and every allocation failing once. A sanitizer's build folder is
+"""C programs against five nodes: 100 threads, forks, a late winner, and every allocation failing once. A sanitizer's build folder is
 chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of that build."""
 import os
 import re
@@ -25,6 +25,11 @@ def run(nodes, program, *args, under=()):
 
 def test_threads100(nodes):
     assert run(nodes, "threads100").endswith("ok\n")
+
+
+@pytest.mark.parametrize("how", ["lapsed", "short"])
+def test_late_winner(nodes, how):
+    assert run(nodes, "late_winner", how).endswith("ok\n")
 
 
 def test_forks(nodes):

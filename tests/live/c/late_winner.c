@@ -1,0 +1,121 @@
+/* A thread that waits for a lock is kept from running while another thread wins it for that one. By the time it runs
+ * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+
+static redlock_lock *driving, *late;
+static atomic_int kept, go;
+
+static void pause_ms(int ms)
+{
+  struct timespec time = {0, ms * 1000000L};
+  nanosleep(&time, NULL);
+}
+
+static void keep(int number)
+{
+  (void)number;
+  atomic_store(&kept, 1);
+  while (!atomic_load(&go))
+    pause_ms(1);
+}
+
+static void *drive(void *argument)
+{
+  CHECK_STATUS(driving, redlock_lock_acquire(driving, -1), REDLOCK_CANCELLED);
+  return argument;
+}
+
+static void *take(void *argument)
+{
+  CHECK_OK(late, redlock_lock_acquire(late, -1));
+  return argument;
+}
+
+static redlock_lock *lock_on(redlock_client *client, const char *resource)
+{
+  redlock_lock *lock = redlock_lock_new(client, resource, strlen(resource));
+  CHECK(lock);
+  return lock;
+}
+
+static int is_refused(redlock_lock *lock)
+{
+  for (int node = 0; node < 5; node++)
+    if (redlock_lock_vote(lock, node) == REDLOCK_BUSY)
+      return 1;
+  return 0;
+}
+
+/* A thread whose attempt was refused waits for the next one, driving or for the driver. */
+static pthread_t start_refused(void *(*call)(void *), redlock_lock *lock)
+{
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, call, NULL) == 0);
+  while (!is_refused(lock))
+    pause_ms(1);
+  return thread;
+}
+
+static int is_too_late(int lapsed, int64_t min_validity_ms)
+{
+  return lapsed ? redlock_lock_state(late) == REDLOCK_STATE_LOST : redlock_lock_validity_ms(late) < min_validity_ms;
+}
+
+int main(int argc, char **argv)
+{
+  int lapsed = argc > 1 && strcmp(argv[1], "lapsed") == 0;
+  int64_t min_validity_ms = lapsed ? 1 : 29000;
+  redlock_client *client = check_client();
+  redlock_lock *first, *second;
+  pthread_t driver, taker;
+  char token[64];
+  check_set(client, "retry_delay_ms", "50");
+  CHECK(redlock_client_open(client) == REDLOCK_OK);
+  first = lock_on(client, "first");
+  second = lock_on(client, "second");
+  driving = lock_on(client, "first");
+  late = lock_on(client, "second");
+  CHECK_OK(late, redlock_lock_set(late, "node_timeout_ms", "500"));
+  CHECK_OK(late, lapsed ? redlock_lock_set(late, "ttl_ms", "2000")
+                        : redlock_lock_set(late, "min_validity_ms", "29000"));
+  CHECK_OK(first, redlock_lock_acquire(first, 10000));
+  CHECK_OK(second, redlock_lock_acquire(second, 10000));
+  driver = start_refused(drive, driving);
+  taker = start_refused(take, late);
+
+  signal(SIGUSR1, keep);
+  pthread_kill(taker, SIGUSR1);
+  while (!atomic_load(&kept))
+    pause_ms(1);
+  CHECK_OK(second, redlock_lock_release(second));
+  while (redlock_lock_state(late) != REDLOCK_STATE_HELD)
+    pause_ms(1);
+  redlock_lock_token(late, token, sizeof token);
+  while (!is_too_late(lapsed, min_validity_ms))
+    pause_ms(1);
+  atomic_store(&go, 1);
+  pthread_join(taker, NULL);
+
+  CHECK(redlock_lock_state(late) == REDLOCK_STATE_HELD && redlock_lock_validity_ms(late) >= 1);
+  {
+    char fresh[64];
+    redlock_lock_token(late, fresh, sizeof fresh);
+    CHECK(strcmp(fresh, token) != 0); /* an attempt of its own won it, not the one that came too late */
+  }
+  CHECK_OK(late, redlock_lock_release(late));
+  redlock_lock_cancel(driving);
+  pthread_join(driver, NULL);
+  redlock_client_free(client);
+  redlock_lock_free(first);
+  redlock_lock_free(second);
+  redlock_lock_free(driving);
+  redlock_lock_free(late);
+  puts("ok");
+  return 0;
+}
