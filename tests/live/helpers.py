@@ -1,4 +1,5 @@
 """What several test files share."""
+import itertools
 import select
 import subprocess
 import sys
@@ -41,11 +42,13 @@ def held_everywhere(lock, nodes):
 
 
 def acquire_until(lock, condition):
-    """Takes the lock, and looks for answers that come after the win; again and again until they are as expected."""
+    """Takes the lock, and looks for answers that come after the win, longer each time, until they are as expected."""
+    patience_s = (0.2 * 2 ** n for n in itertools.count())
+
     def taken():
         assert lock.acquire(5000) == rl.OK, lock.message
         try:
-            spin(lock.client, condition, within_s=0.2)
+            spin(lock.client, condition, next(patience_s))
         except AssertionError:
             assert lock.release() == rl.OK
             return False
