@@ -1,5 +1,6 @@
-"""C programs against five nodes: 100 threads, forks, a late winner, and every allocation failing once. A sanitizer's build folder is
-chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of that build."""
+"""C programs against five nodes: 100 threads, forks, a late winner, and every allocation failing once.
+
+A sanitizer's build folder is chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of it."""
 import os
 import re
 import shutil

@@ -200,7 +200,7 @@ def test_script_cache_flushed_between_renewals(nodes, renewing):
         for node in nodes:
             node.command("SCRIPT", "FLUSH")
         before = [node.calls("pexpire") for node in nodes]
-        eventually(lambda: all(node.calls("pexpire") > n for node, n in zip(nodes, before)))
+        eventually(lambda: all(node.calls("pexpire") > n for node, n in zip(nodes, before)), 20)
     assert lock.state == HELD
 
 
