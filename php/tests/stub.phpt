@@ -10,8 +10,10 @@ eval($code);
 
 function signature(ReflectionFunctionAbstract $f): string
 {
+    $attributes = fn ($p) => array_filter(array_map(fn ($a) => $a->getName(), $p->getAttributes()),
+        class_exists(...)); // PHP 8.1 has no SensitiveParameter
     $parameters = array_map(fn ($p) => trim($p->getType() . ' $' . $p->getName() . ($p->isOptional() ? ' optional' : '')
-        . ' ' . implode(',', array_map(fn ($a) => $a->getName(), $p->getAttributes()))), $f->getParameters());
+        . ' ' . implode(',', $attributes($p))), $f->getParameters());
     $modifiers = $f instanceof ReflectionMethod ? implode(' ', Reflection::getModifierNames($f->getModifiers())) . ' ' : '';
     return str_replace('Stub\\', '', $modifiers . $f->getName() . '(' . implode(', ', $parameters) . '): ' . $f->getReturnType());
 }
