@@ -127,7 +127,8 @@ final class StreamSelectLoop implements Loop
         $read = [$stream];
         $write = $except = null;
         \error_clear_last();
-        if (@\stream_select($read, $write, $except, 0, 0) === false && \error_get_last() !== null) {
+        @\stream_select($read, $write, $except, 0, 0);
+        if (\error_get_last() !== null) { /* PHP 8.1 warns and goes on without the descriptor */
             throw new \RuntimeException(
                 'stream_select can not wait for this descriptor (it knows those below 1024): use another '
                 . 'loop, Redlock\Loop\RevoltLoop for example');
