@@ -22,6 +22,7 @@ final class Client
     private readonly BlockingDriver $blockingDriver;
     private readonly ?FiberDriver $fiberDriver;
     private readonly ?SwooleDriver $swooleDriver;
+    private readonly ?Driver $onlyDriver;
 
     private function __construct(
         private readonly Native\Client $native,
@@ -32,6 +33,7 @@ final class Client
         $this->blockingDriver = new BlockingDriver();
         $this->fiberDriver = $loop === null ? null : new FiberDriver($native, $loop);
         $this->swooleDriver = \extension_loaded('swoole') ? SwooleDriver::instance() : null;
+        $this->onlyDriver = $loop === null && $this->swooleDriver === null ? $this->blockingDriver : null;
     }
 
     /**
@@ -136,7 +138,7 @@ final class Client
     {
         $done = false;
         try {
-            $status = $this->driver()->run($this->native, $lock, $operation, $arg);
+            $status = ($this->onlyDriver ?? $this->driver())->run($this->native, $lock, $operation, $arg);
             $this->events?->write();
             $done = true;
             return $status;
