@@ -1,5 +1,4 @@
 """Fixtures of the command's tests."""
-import signal
 import sys
 from pathlib import Path
 
@@ -8,10 +7,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from command import BIN, Command, Shell, Terminal  # noqa: E402
-
-# The command keeps ignoring what it was started to ignore, as under nohup; the tests send these signals.
-for number in (signal.SIGHUP, signal.SIGTERM):
-    signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
