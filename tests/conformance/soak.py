@@ -27,6 +27,7 @@ MAX_TTL_MS = 2000
 WAIT_MS = 3000
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+TOKEN_AND_PTTL = "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}"  # of one moment
 GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
 
 
@@ -220,8 +221,8 @@ class Soak:
         for node in self.cluster:
             try:
                 for key in node.command("KEYS", "*"):
-                    at_ms, token, pttl = now_ms(), node.get(key) or b"", node.pttl(key)
-                    if pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
+                    at_ms, (token, pttl) = now_ms(), node.command("EVAL", TOKEN_AND_PTTL, 1, key)
+                    if token and pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
                         self.log.write("key", node=node.name, key=key.decode(), token=token.decode(), at_ms=at_ms,
                                        pttl_ms=pttl, limit_ms=limit_ms, gone_ms=GONE_MS)
             except (OSError, ReplyError):
