@@ -179,6 +179,34 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAnErrorLeavesOtherSleepersInTheLoop(): void
+    {
+        $awake = false;
+        $sleeper = new \Fiber(function () use (&$awake): void {
+            $this->loop->delay(1);
+            $awake = true;
+        });
+        try {
+            $this->loop->run([
+                function (): void {
+                    $this->loop->delay(1);
+                    throw new \DomainException('first');
+                },
+                static function () use ($sleeper): void {
+                    $sleeper->start();
+                    for ($end = \hrtime(true) + 5_000_000; \hrtime(true) < $end;) {
+                        continue; /* until both are due in one turn */
+                    }
+                },
+            ]);
+            $this->fail('the error stays in the loop');
+        } catch (\DomainException) {
+            $this->assertFalse($awake);
+        }
+        $this->loop->run([fn () => $this->loop->delay(1)]);
+        $this->assertTrue($awake);
+    }
+
     public function testADeadlockOfFibersIsAnError(): void
     {
         $this->expectException(\LogicException::class);

@@ -85,15 +85,13 @@ final class StreamSelectLoop implements Loop
 
     private function wakeSleepers(): bool
     {
-        $now = \hrtime(true);
-        $due = [];
+        $now = \hrtime(true); /* who sleeps again meanwhile waits for the next turn */
+        $woken = false;
         while (!$this->sleeping->isEmpty() && -$this->sleeping->top()['priority'] <= $now) {
-            $due[] = $this->sleeping->extract()['data'];
+            $this->sleeping->extract()['data']->resume();
+            $woken = true;
         }
-        foreach ($due as $suspension) {
-            $suspension->resume();
-        }
-        return $due !== [];
+        return $woken;
     }
 
     private function waitForStreams(bool $onlyLook): void
