@@ -32,7 +32,12 @@ final class FpmServer
         $null = ['file', '/dev/null', 'r'];
         $this->process = \proc_open($command,
             [$null, ['file', "$this->folder/out", 'w'], ['file', "$this->folder/out", 'a']], $pipes);
-        Wait::until(fn (): bool => \file_exists("$this->folder/socket"), 'php-fpm to listen');
+        try {
+            Wait::until($this->listens(...), 'php-fpm to listen');
+        } catch (\RuntimeException $e) {
+            $this->close();
+            throw $e;
+        }
     }
 
     /** Runs the code as a request; its output, or null if the worker died. */
@@ -71,6 +76,13 @@ final class FpmServer
         \proc_close($this->process);
         \array_map(\unlink(...), \glob("$this->folder/*"));
         \rmdir($this->folder);
+    }
+
+    /** The socket's file is there from bind() on; only listen(), a little later, lets a connection in. */
+    private function listens(): bool
+    {
+        $socket = @\stream_socket_client("unix://$this->folder/socket");
+        return $socket !== false && \fclose($socket);
     }
 
     private static function record(int $type, string $content): string
