@@ -61,11 +61,15 @@ final class Locks
 
     /**
      * @internal
-     * @param array<string, mixed> $options by the names of the table
+     * @param array<string, mixed> $options by the names of the table; in attributes and calls they were camelCase
      */
     public function lockOf(Client $client, string $resource, array $options): Lock
     {
-        $lock = $client->lockFromArray($resource, $options);
+        try {
+            $lock = $client->lockFromArray($resource, $options);
+        } catch (InvalidOptionException | \TypeError $refused) {
+            throw Options::inNames($refused);
+        }
         $this->locks[$lock] = true;
         return $lock;
     }

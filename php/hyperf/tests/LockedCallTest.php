@@ -99,6 +99,13 @@ final class LockedCallTest extends NodesTestCase
             $this->call([new LockSpec('x', ['ttl_ms' => 60000])], fn (): string => $this->held()[0]));
     }
 
+    public function testAnOptionIsRefusedByTheNameInTheAttribute(): void
+    {
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('driftFactor is "0.5"; allowed: 0 to 0.1');
+        $this->call([new LockSpec('x', ['drift_factor' => 0.5])], static fn () => null);
+    }
+
     public function testAnUnknownClusterIsNamed(): void
     {
         $this->expectException(InvalidOptionException::class);

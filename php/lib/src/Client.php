@@ -9,6 +9,7 @@ use Redlock\Driver\BlockingDriver;
 use Redlock\Driver\Driver;
 use Redlock\Driver\FiberDriver;
 use Redlock\Driver\SwooleDriver;
+use Redlock\Exception\InvalidOptionException;
 use Redlock\Loop\Loop;
 use Swoole\Coroutine;
 
@@ -48,7 +49,12 @@ final class Client
         ?Loop $loop = null,
         mixed ...$options,
     ): self {
-        return new self(new Native\Client(self::join($nodes), Options::fromNamed($options)), $logger, $loop);
+        $options = Options::fromNamed($options);
+        try {
+            return new self(new Native\Client(self::join($nodes), $options), $logger, $loop);
+        } catch (InvalidOptionException | \TypeError $refused) {
+            throw Options::inNames($refused);
+        }
     }
 
     /**
@@ -69,7 +75,12 @@ final class Client
     /** A lock on a resource (any bytes). It is not taken yet; options by name override the client's. */
     public function lock(string $resource, mixed ...$options): Lock
     {
-        return $this->lockFromArray($resource, Options::fromNamed($options));
+        $options = Options::fromNamed($options);
+        try {
+            return $this->lockFromArray($resource, $options);
+        } catch (InvalidOptionException | \TypeError $refused) {
+            throw Options::inNames($refused);
+        }
     }
 
     /** @param array<string, mixed> $options by the names of the table */
@@ -85,12 +96,9 @@ final class Client
      */
     public function adopt(string $resource, string $token, ?int $ttlMs = null): Lock
     {
-        $native = new Native\Lock($this->native, $resource, $ttlMs === null ? [] : ['ttl_ms' => $ttlMs]);
-        $status = $native->adopt($token);
-        if ($status !== \REDLOCK_OK) {
-            $native->fail($status);
-        }
-        return new Lock($this, $native, $resource, false);
+        $lock = $this->lock($resource, ...($ttlMs === null ? [] : ['ttlMs' => $ttlMs]));
+        $lock->takeUp($token);
+        return $lock;
     }
 
     /** Asks every node who holds the resource, without touching it. */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock;
 
+use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 
 /**
@@ -35,7 +36,7 @@ final class Lock
         }
         $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
         if ($status !== \REDLOCK_OK) {
-            $this->native->fail($status);
+            $this->fail($status);
         }
     }
 
@@ -44,7 +45,7 @@ final class Lock
     {
         $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, 0);
         if ($status !== \REDLOCK_OK && $status !== \REDLOCK_BUSY) {
-            $this->native->fail($status);
+            $this->fail($status);
         }
         return $status === \REDLOCK_OK;
     }
@@ -62,7 +63,7 @@ final class Lock
         }
         $status = $this->client->operate($this->native, \REDLOCK_EXTEND, $ttlMs ?? 0);
         if ($status !== \REDLOCK_OK) {
-            $this->native->fail($status);
+            $this->fail($status);
         }
     }
 
@@ -76,7 +77,7 @@ final class Lock
     {
         $status = $this->client->operate($this->native, \REDLOCK_RELEASE, 0);
         if ($status !== \REDLOCK_OK) {
-            $this->native->fail($status);
+            $this->fail($status);
         }
     }
 
@@ -154,9 +155,27 @@ final class Lock
         $token = $this->native->token();
         $status = $this->native->detach();
         if ($status !== \REDLOCK_OK) {
-            $this->native->fail($status);
+            $this->fail($status);
         }
         return $token;
+    }
+
+    /** @internal Client::adopt() does. */
+    public function takeUp(string $token): void
+    {
+        $status = $this->native->adopt($token);
+        if ($status !== \REDLOCK_OK) {
+            $this->fail($status);
+        }
+    }
+
+    private function fail(int $status): never
+    {
+        try {
+            $this->native->fail($status);
+        } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
+            throw Options::inNames($refused);
+        }
     }
 
     private function runHeld(callable $body): mixed

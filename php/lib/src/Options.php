@@ -36,6 +36,22 @@ final class Options
         return $options;
     }
 
+    /**
+     * The same refusal with the names of named arguments, outside of quoted values.
+     *
+     * @template E of \Error
+     * @param E $refused
+     * @return E
+     */
+    public static function inNames(\Error $refused): \Error
+    {
+        $message = \preg_replace_callback('/"[^"]*"(*SKIP)(*FAIL)|\b[a-z]+(?:_[a-z]+)+\b/',
+            static fn (array $word): string => \array_search($word[0], self::names(), true) ?: $word[0],
+            $refused->getMessage()) ?? $refused->getMessage();
+        (new \ReflectionProperty(\Error::class, 'message'))->setValue($refused, $message);
+        return $refused;
+    }
+
     /** @return array<string, string> */
     private static function names(): array
     {

@@ -76,11 +76,20 @@ final class OptionsTest extends TestCase
 
     public function testValuesAreRefusedWithNameValueAndRange(): void
     {
-        $this->assertInvalid('/ttl_ms.*"0".*20 to/', fn () => $this->connect(ttlMs: 0));
-        $this->assertInvalid('/ttl_ms.*"ten"/', fn () => $this->connect(ttlMs: 'ten'));
-        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, array given/',
+        $this->assertInvalid('/^ttlMs is "0"; allowed: 20 to 86400000, not above maxTtlMs$/',
+            fn () => $this->connect(ttlMs: 0));
+        $this->assertInvalid('/^ttlMs is "retry_delay_ms"; /', fn () => $this->connect(ttlMs: 'retry_delay_ms'));
+        $this->assertInvalid('/^nodeTimeoutMs is 500; allowed for ttlMs 1000: /',
+            fn () => $this->connect()->lock('x', ttlMs: 1000, nodeTimeoutMs: 500)->acquire(0));
+        $this->assertInvalid('/^ttlMs is "5"; /', fn () => $this->connect()->adopt('x', \str_repeat('0', 40), 5));
+        $this->assertInvalid('/^ttl_ms is "0"; allowed: 20 to 86400000, not above max_ttl_ms$/',
+            fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_ms' => 0]));
+        $this->assertInvalid('/^ttl_ms is "0"; /', fn () => $this->connect()->lockFromArray('x', ['ttl_ms' => 0]));
+        $this->assertRefused(\TypeError::class, '/^option ttlMs must be of type int, array given$/',
             fn () => $this->connect(ttlMs: []));
-        $this->assertRefused(\TypeError::class, '/option ttl_ms must be of type int, bool given/',
+        $this->assertRefused(\TypeError::class, '/^option ttl_ms must be of type int, array given$/',
+            fn () => Client::fromArray(['nodes' => self::NODE, 'ttl_ms' => []]));
+        $this->assertRefused(\TypeError::class, '/option ttlMs must be of type int, bool given/',
             fn () => $this->connect(ttlMs: true));
         $this->assertRefused(\TypeError::class, '/option renew must be of type bool, int given/',
             fn () => $this->connect(renew: 1));
@@ -118,7 +127,7 @@ final class OptionsTest extends TestCase
         $this->assertRefused(\ValueError::class, '/\$waitMs.*-5 given/', fn () => $lock->acquire(-5));
         $this->assertRefused(\ValueError::class, '/\$ttlMs.*0 given/', fn () => $lock->extend(0));
         $this->assertInvalid('/resource/', fn () => $client->lock(''));
-        $this->assertInvalid('/key_prefix is an option of the client/', fn () => $client->lock('x', keyPrefix: 'y'));
+        $this->assertInvalid('/keyPrefix is an option of the client/', fn () => $client->lock('x', keyPrefix: 'y'));
     }
 
     public function testPasswordsAreShownNowhere(): void

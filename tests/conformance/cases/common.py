@@ -1,5 +1,6 @@
 """What several files of cases share."""
 import os
+import re
 
 import faces
 from testing.resp import url_of
@@ -50,6 +51,8 @@ def option_name(face, option):
         return bare
     if face == "cli":
         return "--" + bare.replace("_", "-")
+    if is_php(face):
+        return re.sub("_(.)", lambda part: part[1].upper(), option)
     return option
 
 

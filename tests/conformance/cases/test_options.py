@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from common import LATE_S, is_php, occupy, option_name
+from common import LATE_S, occupy, option_name
 from driver import refusal
 from testing import eventually
 
@@ -33,8 +33,6 @@ def test_an_unknown_option_is_refused(face, make):
     refused = refusal(make(check=False, retry_dely_ms=5))
     assert refused == "INVALID"
     wrong, nearest = (option_name(face, name).lstrip("-") for name in ("retry_dely_ms", "retry_delay_ms"))
-    if is_php(face):
-        wrong, nearest = "retryDelyMs", "retryDelayMs"
     assert wrong in refused.message and nearest in refused.message, refused.message
 
 
