@@ -326,6 +326,8 @@ void rl_client_step(redlock_client *client, int64_t now_ns);
 void rl_client_flush(redlock_client *client);
 /* Looks for input without waiting. */
 void rl_client_poll(redlock_client *client);
+/* Does all that is due, beside whoever drives. */
+void rl_client_tend(redlock_client *client);
 /* At the door of every entry: notices a fork that no handler saw. */
 void rl_client_enter(redlock_client *client);
 void rl_client_leave(redlock_client *client);

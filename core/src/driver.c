@@ -148,6 +148,15 @@ void rl_client_kick(redlock_client *c)
   rl_poller_wake(&c->poller);
 }
 
+void rl_client_tend(redlock_client *c)
+{
+  rl_client_poll(c);
+  rl_client_step(c, rl_now(c));
+  rl_client_flush(c);
+  if (c->driven)
+    rl_client_kick(c); /* the driver's own operation may have ended here */
+}
+
 void rl_client_send(redlock_client *c)
 {
   if (c->driven)
@@ -341,11 +350,7 @@ static int process(redlock_client *c)
       rl_poller_clear(&c->poller);
     c->notified = 0;
     rl_client_flush(c); /* a started operation leaves before its answers are looked for */
-    rl_client_poll(c);
-    rl_client_step(c, rl_now(c));
-    rl_client_flush(c);
-    if (c->driven)
-      rl_client_kick(c); /* its own operation may have ended here */
+    rl_client_tend(c);
   }
   c->gathering = 0;
   return c->state == RL_CLIENT_OPEN;

@@ -156,18 +156,14 @@ static int64_t connecting_ns(redlock_client *c, int *look)
 }
 
 /* Runs what is due in one client: when it is due again. *look: its input matters before that. */
-static int64_t tend(redlock_client *c, int *look)
+static int64_t tend_one(redlock_client *c, int *look)
 {
   int64_t next, connecting;
   *look = 0;
   if (!c->renewing || c->state != RL_CLIENT_OPEN)
     return RL_NEVER;
   c->tended = 1;
-  rl_client_poll(c);
-  rl_client_step(c, rl_now(c));
-  rl_client_flush(c);
-  if (c->driven)
-    rl_client_kick(c); /* its own operation may have ended here */
+  rl_client_tend(c);
   c->tended = 0;
   next = rl_wheel_next(&c->wheel);
   connecting = connecting_ns(c, look);
@@ -187,7 +183,7 @@ static int tend_all(struct pollfd *fds, int64_t *next)
     int look;
     int64_t due_ns;
     pthread_mutex_lock(&c->mutex);
-    due_ns = tend(c, &look);
+    due_ns = tend_one(c, &look);
     if (due_ns < *next)
       *next = due_ns;
     if (look && count < CLIENTS_MAX)
