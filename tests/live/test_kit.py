@@ -2,12 +2,13 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from testing import (CLOSE, HOLD, BlackHole, Cluster, FakeServer, Proxy, ReplyError, RespConnection, encode,
+from testing import (CLOSE, HOLD, BlackHole, Cluster, FakeServer, Node, Proxy, ReplyError, RespConnection, encode,
                      eventually)
 
 KIT = Path(__file__).resolve().parents[2] / "python" / "libredlock"
@@ -38,6 +39,26 @@ def test_restart_with_and_without_data(nodes):
     assert nodes[0].get("k") is None
 
 
+def test_port_of_a_dead_node_is_nobody_elses(make_cluster):
+    node = make_cluster(1)[0]
+    node.kill()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((node.host, node.port))
+    node.start()
+    assert node.command("PING") == b"PONG"
+
+
+def test_port_that_others_took_is_replaced(make_cluster, tmp_path):
+    taken = make_cluster(1)[0]
+    node = Node(str(tmp_path), taken.server, {})
+    node.port = taken.port
+    try:
+        node.start()
+        assert node.port != taken.port and node.command("PING") == b"PONG"
+    finally:
+        node.close()
+
+
 def test_nodes_end_with_their_owner(tmp_path):
     """The owner is killed, not asked."""
     owner = subprocess.Popen([sys.executable, "-m", "testing", "-n", "2"], cwd=tmp_path, stdout=subprocess.PIPE,
@@ -58,7 +79,7 @@ def test_nodes_end_with_their_owner(tmp_path):
                 pass
         return True
 
-    eventually(refused)
+    eventually(refused, 30)
 
 
 def test_command_runs_with_nodes_and_leaves_nothing(tmp_path):

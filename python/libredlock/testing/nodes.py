@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import weakref
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
@@ -17,7 +18,7 @@ from .wait import eventually
 Login = Tuple[Optional[str], Optional[str]]
 
 _START_TRIES = 5
-_READY_S = 10.0
+_READY_S = 60.0
 _VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
 
 
@@ -26,6 +27,15 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+def _reserve_port() -> socket.socket:
+    """A socket that does not listen. Nobody who asks Linux for a free port is given its one, also while the server is
+    down; the server gets it, for it sets SO_REUSEADDR too."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", 0))
+    return sock
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -48,6 +58,7 @@ class Node:
         self.cluster_enabled = cluster_enabled
         self.host = "127.0.0.1"
         self.port = 0
+        self.reservation: Optional[socket.socket] = None
         self.path = os.path.join(folder, "redis.sock") if unix else None
         self.child: Optional[Child] = None
         self.connection: Optional[RespConnection] = None
@@ -90,10 +101,22 @@ class Node:
     def launch(self) -> None:
         """Starts the server; on the port that it had, or at first on a free one."""
         if self.port == 0:
-            self.port = free_port()
+            self._choose_port()
         with open(os.path.join(self.folder, "redis.log"), "ab") as log:
             self.child = Child([self.server, self._write_config()], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.stopped = False
+
+    def _choose_port(self) -> None:
+        self._give_port_back()
+        self.reservation = _reserve_port()
+        self.port = self.reservation.getsockname()[1]
+        if sys.platform != "linux":  # the server could not take it
+            self._give_port_back()
+
+    def _give_port_back(self) -> None:
+        if self.reservation:
+            self.reservation.close()
+            self.reservation = None
 
     def wait_ready(self) -> None:
         """Waits until it answers; at first start a port that others took meanwhile is replaced."""
@@ -102,6 +125,7 @@ class Node:
             eventually(lambda: not self.alive or self._answers(), _READY_S, "%s answers" % self.name)
             if self.alive:
                 break
+            self._forget_connection()
             if first:
                 self.port = 0
             self.launch()
@@ -187,6 +211,7 @@ class Node:
 
     def close(self) -> None:
         self.kill()
+        self._give_port_back()
 
     # -- questions
 
@@ -203,7 +228,7 @@ class Node:
                 return self.command(*args)
             raise
 
-    def connect(self, timeout_s: float = 5.0) -> RespConnection:
+    def connect(self, timeout_s: float = 30.0) -> RespConnection:
         """A new connection with all rights."""
         connection = RespConnection(self.address, timeout_s)
         if self.password is not None:

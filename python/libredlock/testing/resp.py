@@ -43,7 +43,7 @@ def url_of(address: Address, user: Optional[str], password: Optional[str], db: O
 class RespConnection:
     """A connection to one server; replies are bytes, int, None or lists, errors are raised as ReplyError."""
 
-    def __init__(self, address: Address, timeout_s: float = 5.0) -> None:
+    def __init__(self, address: Address, timeout_s: float = 30.0) -> None:
         self.sock = dial(address, timeout_s)
         self.file = self.sock.makefile("rb")
 
