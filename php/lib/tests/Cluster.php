@@ -13,9 +13,6 @@ final class Cluster
     public function __construct(int $count = 5)
     {
         $this->nodes = \array_map(static fn (): Node => new Node(), \range(1, $count));
-        foreach ($this->nodes as $node) {
-            $node->awaitReady();
-        }
     }
 
     public function urls(): string

@@ -6,7 +6,9 @@ namespace Redlock\Tests;
 
 final class Node
 {
-    public readonly int $port;
+    private const START_TRIES = 5;
+
+    public int $port = 0;
     /** @var resource|null */
     private $process = null;
     /** @var resource|null */
@@ -16,11 +18,17 @@ final class Node
 
     public function __construct()
     {
-        $listener = \stream_socket_server('tcp://127.0.0.1:0');
-        $this->port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
-        \fclose($listener);
         $this->owner = \getmypid();
-        $this->start();
+        $this->startOn(self::freePort(...));
+    }
+
+    /** A port of 127.0.0.1 that was free a moment ago. */
+    public static function freePort(): int
+    {
+        $listener = \stream_socket_server('tcp://127.0.0.1:0');
+        $port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
+        \fclose($listener);
+        return $port;
     }
 
     public function url(): string
@@ -28,7 +36,26 @@ final class Node
         return "redis://127.0.0.1:$this->port";
     }
 
-    public function start(): void
+    /**
+     * Another program may take a port before the server has it: the server ends, and is started again.
+     *
+     * @param \Closure(): int $port
+     */
+    private function startOn(\Closure $port): void
+    {
+        for ($try = 0; $try < self::START_TRIES; $try++) {
+            $this->port = $port();
+            $this->start();
+            Wait::until(fn (): bool => !$this->lives() || $this->answers(), 'redis-server to answer');
+            if ($this->lives()) {
+                return;
+            }
+            $this->close();
+        }
+        throw new \RuntimeException("redis-server does not start, at last on port $this->port");
+    }
+
+    private function start(): void
     {
         $command = ['redis-server', '--port', (string) $this->port, '--bind', '127.0.0.1', '--save', '',
             '--daemonize', 'no',
@@ -38,9 +65,20 @@ final class Node
         $this->pid = \proc_get_status($this->process)['pid'];
     }
 
-    public function awaitReady(): void
+    private function lives(): bool
     {
-        Wait::until(fn (): bool => $this->tryCommand('PING') === 'PONG', 'redis-server to answer');
+        return \proc_get_status($this->process)['running'];
+    }
+
+    /** A server of somebody else on that port would have another pid. */
+    private function answers(): bool
+    {
+        try {
+            return \str_contains($this->command('INFO', 'server'), "\r\nprocess_id:$this->pid\r\n");
+        } catch (\RuntimeException) {
+            $this->disconnect();
+            return false;
+        }
     }
 
     public function isRunning(): bool
@@ -51,6 +89,11 @@ final class Node
     public function kill(): void
     {
         \proc_terminate($this->process, \SIGKILL);
+        $this->close();
+    }
+
+    private function close(): void
+    {
         \proc_close($this->process);
         $this->process = null;
         $this->disconnect();
@@ -58,8 +101,7 @@ final class Node
 
     public function restart(): void
     {
-        $this->start();
-        $this->awaitReady();
+        $this->startOn(fn (): int => $this->port);
     }
 
     public function stop(): void
@@ -93,22 +135,12 @@ final class Node
         return $this->read($socket);
     }
 
-    private function tryCommand(string ...$words): mixed
-    {
-        try {
-            return $this->command(...$words);
-        } catch (\RuntimeException) {
-            $this->disconnect();
-            return null;
-        }
-    }
-
     /** @return resource */
     private function connect()
     {
-        $this->socket ??= @\stream_socket_client("tcp://127.0.0.1:$this->port", $number, $message, 1)
+        $this->socket ??= @\stream_socket_client("tcp://127.0.0.1:$this->port", $number, $message, 30)
             ?: throw new \RuntimeException("port $this->port: $message");
-        \stream_set_timeout($this->socket, 5);
+        \stream_set_timeout($this->socket, 30);
         return $this->socket;
     }
 

@@ -7,7 +7,7 @@ namespace Redlock\Tests;
 final class Wait
 {
     /** Waits until the condition holds; a bound keeps a broken test from hanging. */
-    public static function until(callable $condition, string $what, float $limitS = 10.0): void
+    public static function until(callable $condition, string $what, float $limitS = 30.0): void
     {
         $end = \microtime(true) + $limitS;
         while (!$condition()) {
