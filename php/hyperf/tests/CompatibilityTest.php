@@ -21,19 +21,18 @@ final class CompatibilityTest extends NodesTestCase
         foreach (self::cluster()->nodes as $i => $node) {
             $pools["r$i"] = ['host' => '127.0.0.1', 'port' => $node->port];
         }
-        $this->locks = new Locks(
-            ['default' => ['nodes' => \array_keys($pools), 'client_name' => $this->uniqueName()]], $pools);
+        $this->locks = new Locks(['default' => ['nodes' => \array_keys($pools)] + $this->config()], $pools);
     }
 
     public function testLockAndUnlock(): void
     {
         $redlock = new RedLock($this->locks);
-        $lock = $redlock->setRedisPoolName(['r0', 'r1', 'r2', 'r3', 'r4'])->setRetryCount(1)->setRetryDelay(
+        $lock = $redlock->setRedisPoolName(['r0', 'r1', 'r2', 'r3', 'r4'])->setRetryCount(50)->setRetryDelay(
             100)->setClockDriftFactor(0.01)->lock('old', 60000);
         $this->assertSame(['validity', 'resource', 'token'], \array_keys($lock));
         $this->assertSame('old', $lock['resource']);
         $this->assertGreaterThan(20000, $lock['validity']);
-        $this->assertFalse($redlock->lock('old', 1000));
+        $this->assertFalse($redlock->setRetryCount(1)->lock('old', 1000));
         $this->assertTrue($redlock->unlock($lock));
         $this->assertNothingIsLeft();
         $this->assertFalse($redlock->unlock($lock));
@@ -41,7 +40,7 @@ final class CompatibilityTest extends NodesTestCase
 
     public function testAnObjectWithoutSettingsUsesTheConfiguration(): void
     {
-        $lock = (new RedLock($this->locks))->lock('config', 2000);
+        $lock = (new RedLock($this->locks))->lock('config', 20000);
         $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['config']);
         $this->assertTrue((new RedLock($this->locks))->unlock($lock)); /* another object adopts the token */
         $this->assertNothingIsLeft();
@@ -64,7 +63,7 @@ final class CompatibilityTest extends NodesTestCase
             self::cluster()->nodes[$i]->kill();
         }
         $redlock = new RedLock($this->locks);
-        $this->assertFalse($redlock->lock('nobody', 5000));
+        $this->assertFalse($redlock->lock('nobody', 20000));
         $this->expectException(RedLockException::class);
         $redlock->lock('ttl', -5);
     }

@@ -20,8 +20,7 @@ final class LockedCallTest extends NodesTestCase
     {
         parent::setUp();
         $this->locks = new Locks(
-            ['default' => ['nodes' => \explode(',', self::cluster()->urls()), 'client_name' => $this->uniqueName()]],
-                []);
+            ['default' => ['nodes' => \explode(',', self::cluster()->urls())] + $this->config()], []);
     }
 
     private function call(array $specs, \Closure $body, array $arguments = ['id' => 7], ?object $instance = null): mixed
@@ -120,8 +119,8 @@ final class LockedCallTest extends NodesTestCase
             return $this->held();
         });
         $this->assertSame(['order:7'], $seen);
-        $this->assertSame([], self::cluster()->keys());
-        $this->assertSame(0, self::cluster()->connections($this->uniqueName()));
+        $this->assertNothingIsLeft();
+        $this->assertConnections(0);
     }
 
     public function testTheEndOfTheWorkerLeavesAHeldLockToItsTtl(): void

@@ -24,7 +24,7 @@ final class FpmServer
             pm = static
             pm.max_children = $workers
             pm.max_requests = $maxRequests
-            request_terminate_timeout = 20s
+            request_terminate_timeout = 60s
             INI);
         $extension = \getenv('REDLOCK_PHP_EXTENSION');
         $options = $extension === false ? [] : ['-d', "extension=$extension"];
@@ -46,7 +46,7 @@ final class FpmServer
         $script = "$this->folder/" . \md5($code) . '.php';
         \file_put_contents($script, '<?php require ' . \var_export(__DIR__ . '/bootstrap.php', true) . "; $code");
         $socket = \stream_socket_client("unix://$this->folder/socket");
-        \stream_set_timeout($socket, 20);
+        \stream_set_timeout($socket, 60);
         $parameters = '';
         foreach (['SCRIPT_FILENAME' => $script, 'REQUEST_METHOD' => 'GET',
             'GATEWAY_INTERFACE' => 'CGI/1.1'] as $name => $value) {

@@ -26,8 +26,7 @@ final class FpmTest extends NodesTestCase
 
     private function connect(): string
     {
-        return '$client = Redlock\Client::connect(' . \var_export(self::cluster()->urls(), true) . ', clientName: '
-            . \var_export($this->uniqueName(), true) . ');';
+        return self::connecting(\var_export(self::cluster()->urls(), true), clientName: $this->uniqueName());
     }
 
     public function testWorkersKeepTheirConnections(): void
@@ -36,12 +35,12 @@ final class FpmTest extends NodesTestCase
         $pids = [];
         for ($i = 0; $i < 40; $i++) {
             $pids[] = $server->request($this->connect()
-                . "\$client->lock('fpm:$i')->run(fn () => null); echo getmypid();");
+                . "\$client->lock('fpm:$i')->run(fn () => null); \$client->status('fpm:$i'); echo getmypid();");
         }
         $workers = \count(\array_unique($pids));
         $this->assertGreaterThan(0, $workers);
         $this->assertNotContains(null, $pids);
-        $this->assertSame($workers * 5, self::cluster()->connections($this->uniqueName()));
+        $this->assertConnections($workers * 5); /* status() waited for all nodes, not for a majority only */
         $this->assertNothingIsLeft();
     }
 
@@ -61,10 +60,10 @@ final class FpmTest extends NodesTestCase
     {
         $server = $this->serve(2);
         $killed = $this->connect()
-            . '$lock = $client->lock("killed", ttlMs: 1000); $lock->acquire(); posix_kill(getmypid(), 9);';
+            . '$lock = $client->lock("killed", ttlMs: 5000, nodeTimeoutMs: 1250); $lock->acquire(); posix_kill(getmypid(), 9);';
         $this->assertNull($server->request($killed));
         $this->assertSame(['killed'], \array_keys(self::cluster()->keys()));
-        $waited = $this->connect() . '$client->lock("killed")->acquire(8000); echo "mine";';
+        $waited = $this->connect() . '$client->lock("killed")->acquire(); echo "mine";';
         $this->assertSame('mine', $server->request($waited));
     }
 

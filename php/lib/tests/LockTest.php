@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
-use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
@@ -15,14 +14,17 @@ use Redlock\Lock;
 
 final class LockTest extends NodesTestCase
 {
+    /** A lease that a test can wait for. */
+    private const SHORT = ['ttlMs' => 400, 'nodeTimeoutMs' => 100];
+
     public function testAcquireHoldsAndReleaseFrees(): void
     {
-        $lock = $this->client()->lock('orders:42', ttlMs: 10000);
+        $lock = $this->client()->lock('orders:42');
         $lock->acquire();
         $this->assertTrue($lock->isHeld());
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $lock->token());
-        $this->assertGreaterThan(9000, $lock->remainingMs());
-        $this->assertLessThan(10000, $lock->remainingMs());
+        $this->assertGreaterThan(15000, $lock->remainingMs());
+        $this->assertLessThan(30000, $lock->remainingMs());
         $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['orders:42']);
         $this->assertCount(5, $lock->votes());
         $lock->release();
@@ -56,23 +58,23 @@ final class LockTest extends NodesTestCase
     public function testAWaiterGetsTheLockOnceItIsFree(): void
     {
         $client = $this->client();
-        $first = $client->lock('queue', ttlMs: 300, nodeTimeoutMs: 'auto');
+        $first = $client->lock('queue', ...self::SHORT);
         $first->acquire();
         $second = $client->lock('queue');
-        $second->acquire(waitMs: 5000);
+        $second->acquire(waitMs: 30000);
         $this->assertTrue($second->isHeld());
         $this->assertTrue($first->isLost());
     }
 
     public function testExtendProlongsAndNeverRevives(): void
     {
-        $lock = $this->client()->lock('extended', ttlMs: 500, nodeTimeoutMs: 'auto');
+        $lock = $this->client()->lock('extended', ttlMs: 8000);
         $lock->acquire();
-        $lock->extend(20000);
+        $lock->extend(30000);
         $this->assertGreaterThan(15000, $lock->remainingMs());
         $lock->release();
 
-        $short = $this->client()->lock('lapsed', ttlMs: 100, nodeTimeoutMs: 'auto');
+        $short = $this->client()->lock('lapsed', ...self::SHORT);
         $short->acquire();
         Wait::until(static fn (): bool => $short->isLost(), 'the lease to end');
         $this->expectException(LostException::class);
@@ -88,7 +90,7 @@ final class LockTest extends NodesTestCase
         } catch (NotHeldException $e) {
             $this->assertSame('never', $e->resource);
         }
-        $lock = $client->lock('lapsed', ttlMs: 100, nodeTimeoutMs: 'auto');
+        $lock = $client->lock('lapsed', ...self::SHORT);
         $lock->acquire();
         Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
         $this->expectException(LostException::class);
@@ -101,7 +103,7 @@ final class LockTest extends NodesTestCase
         $nodes[0]->kill();
         $nodes[1]->kill();
         $client = $this->client();
-        $lock = $client->lock('quorum', waitMs: 500);
+        $lock = $client->lock('quorum');
         $lock->acquire();
         $lock->release();
         $nodes[2]->kill();
@@ -141,16 +143,16 @@ final class LockTest extends NodesTestCase
 
     public function testRunRenewsBeyondTheTtl(): void
     {
-        $this->client()->lock('renewed', ttlMs: 300, nodeTimeoutMs: 'auto')->run(function (Lock $lock): void {
+        $this->client()->lock('renewed', ttlMs: 3000, nodeTimeoutMs: 750)->run(function (Lock $lock): void {
             $begun = \hrtime(true);
-            Wait::until(static fn (): bool => \hrtime(true) - $begun > 900e6, 'three times the TTL');
+            Wait::until(static fn (): bool => \hrtime(true) - $begun > 4.5e9, 'longer than the TTL');
             $this->assertTrue($lock->isHeld());
         });
     }
 
     public function testRunWithTheLockLostCarriesTheResult(): void
     {
-        $lock = $this->client()->lock('lost', ttlMs: 100, nodeTimeoutMs: 'auto', renew: false);
+        $lock = $this->client()->lock('lost', ...self::SHORT, renew: false);
         try {
             $lock->run(static function (Lock $lock): int {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
@@ -165,8 +167,7 @@ final class LockTest extends NodesTestCase
     public function testTheErrorOfABodyLeavesEvenIfTheLockIsLost(): void
     {
         $log = new MemoryLogger();
-        $client = Client::connect(self::cluster()->urls(), logger: $log, clientName: $this->uniqueName());
-        $lock = $client->lock('lost', ttlMs: 100, nodeTimeoutMs: 'auto', renew: false);
+        $lock = $this->client(logger: $log)->lock('lost', ...self::SHORT, renew: false);
         try {
             $lock->run(static function (Lock $lock): never {
                 Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
@@ -184,7 +185,7 @@ final class LockTest extends NodesTestCase
         $client = $this->client();
         $client->lock('early')->run(static fn (Lock $lock) => $lock->release());
         $token = $client->lock('handed')->run(static fn (Lock $lock): string => $lock->detach());
-        $this->assertSame(1, \count(self::cluster()->keys()));
+        Wait::until(static fn (): bool => \array_keys(self::cluster()->keys()) === ['handed'], 'the other key to go');
         $client->adopt('handed', $token)->release();
         $this->assertNothingIsLeft();
     }
@@ -199,7 +200,7 @@ final class LockTest extends NodesTestCase
         unset($lock);
         $this->assertSame(['handed'], \array_keys(self::cluster()->keys()));
 
-        $adopted = $client->adopt('handed', $token, ttlMs: 8000);
+        $adopted = $client->adopt('handed', $token, ttlMs: 20000);
         $this->assertSame(0, $adopted->remainingMs());
         $adopted->extend();
         $this->assertTrue($adopted->isHeld());
@@ -252,12 +253,17 @@ final class LockTest extends NodesTestCase
         for ($i = 0; $i < 200; $i++) {
             $cycle();
         }
-        $before = [\memory_get_usage(), self::residentKb()];
-        for ($i = 0; $i < 5000; $i++) {
-            $cycle();
+        $before = \memory_get_usage();
+        /* what nodes that lag behind are owed takes room up to a mark; a leak goes on */
+        for ($round = 0, $growthKb = \PHP_INT_MAX; $round < 8 && $growthKb >= 1024; $round++) {
+            $beforeKb = self::residentKb();
+            for ($i = 0; $i < 5000; $i++) {
+                $cycle();
+            }
+            $growthKb = self::residentKb() - $beforeKb;
         }
-        $this->assertLessThan(10_000, \memory_get_usage() - $before[0]);
-        $this->assertLessThan(1024, self::residentKb() - $before[1]);
+        $this->assertLessThan(10_000, \memory_get_usage() - $before);
+        $this->assertLessThan(1024, $growthKb);
     }
 
     public function testDrainReleasesWhatIsHeld(): void
@@ -265,7 +271,7 @@ final class LockTest extends NodesTestCase
         $client = $this->client();
         $lock = $client->lock('drained');
         $lock->acquire();
-        $this->assertTrue($client->drain(2000));
+        $this->assertTrue($client->drain(30000));
         $this->assertSame([], self::cluster()->keys());
         $this->client()->lock('drained')->acquire(0);
         $this->expectException(InvalidOptionException::class);
@@ -280,8 +286,7 @@ final class LockTest extends NodesTestCase
                 throw new \DomainException('the disk is full');
             }
         };
-        $client = Client::connect(self::cluster()->urls(), logger: $logger, clientName: $this->uniqueName());
-        $lock = $client->lock('logged');
+        $lock = $this->client(logger: $logger)->lock('logged');
         try { /* the nodes come up, which is an event */
             $lock->acquire();
             $this->fail('nothing was logged');

@@ -10,6 +10,11 @@ use Redlock\Client;
 /** Tests on five real nodes, which all classes share and each test finds empty. */
 abstract class NodesTestCase extends TestCase
 {
+    /** Patience with a busy machine; and a TTL longer than a test waits for keys to go: what is gone was deleted. */
+    protected const PATIENCE = ['ttlMs' => 30000, 'waitMs' => 30000, 'nodeTimeoutMs' => 2000,
+        'connectTimeoutMs' => 20000];
+    private const KEYS_LIMIT_S = 20.0;
+
     private static ?Cluster $cluster = null;
 
     protected static function cluster(): Cluster
@@ -25,9 +30,21 @@ abstract class NodesTestCase extends TestCase
     /** A client of its own for each test, so that one test's node state does not meet the next. */
     protected function client(mixed ...$options): Client
     {
-        /* a TTL longer than any test waits: what is gone was deleted; and patience with a busy machine */
-        $options += ['clientName' => $this->uniqueName(), 'ttlMs' => 30000, 'nodeTimeoutMs' => 2000];
+        $options += ['clientName' => $this->uniqueName()] + self::PATIENCE;
         return Client::connect(self::cluster()->urls(), ...$options);
+    }
+
+    /** Code of another process that connects as client() does; $nodes is code too. */
+    protected static function connecting(string $nodes, mixed ...$options): string
+    {
+        return "\$client = Redlock\Client::connect($nodes, ..." . \var_export($options + self::PATIENCE, true) . ');';
+    }
+
+    /** @return array<string, mixed> the same by the names of the table */
+    protected function config(): array
+    {
+        return ['nodes' => self::cluster()->urls(), 'client_name' => $this->uniqueName(), 'ttl_ms' => 30000,
+            'wait_ms' => 30000, 'node_timeout_ms' => 2000, 'connect_timeout_ms' => 20000];
     }
 
     protected function uniqueName(): string
@@ -38,7 +55,15 @@ abstract class NodesTestCase extends TestCase
 
     protected function assertNothingIsLeft(): void
     {
-        Wait::until(static fn (): bool => self::cluster()->keys() === [], 'the keys to go');
+        Wait::until(static fn (): bool => self::cluster()->keys() === [], 'the keys to go', self::KEYS_LIMIT_S);
+        $this->addToAssertionCount(1);
+    }
+
+    /** A node that lags behind hears of a connection, or of its end, later than the others. */
+    protected function assertConnections(int $count): void
+    {
+        Wait::until(fn (): bool => self::cluster()->connections($this->uniqueName()) === $count,
+            "$count connections");
         $this->addToAssertionCount(1);
     }
 

@@ -21,7 +21,7 @@ final class ProcessTest extends NodesTestCase
             $holder->release();
         });
         \pcntl_alarm(1);
-        $client->lock('signal')->acquire(waitMs: 8000);
+        $client->lock('signal')->acquire();
         $this->assertSame(1, $handled);
     }
 
@@ -32,13 +32,12 @@ final class ProcessTest extends NodesTestCase
         $holder->acquire();
         \pcntl_async_signals(true);
         \pcntl_signal(\SIGALRM, static fn () => throw new \DomainException('interrupted'));
-        \pcntl_alarm(1);
-        $begun = \hrtime(true);
         try {
+            \pcntl_alarm(1);
             $client->lock('signal')->acquire(waitMs: -1);
             $this->fail('nothing interrupted');
         } catch (\DomainException) {
-            $this->assertLessThan(6e9, \hrtime(true) - $begun);
+            $this->assertTrue($holder->isHeld());
         }
         $holder->release();
         $this->assertNothingIsLeft();
@@ -72,7 +71,7 @@ final class ProcessTest extends NodesTestCase
     /** @dataProvider endings */
     public function testWhatIsHeldAtTheEndOfAScriptIsReleased(string $ending): void
     {
-        $script = '$c = Redlock\Client::connect($argv[1]); $l = $c->lock("exit"); $l->acquire(); echo $l->token(); '
+        $script = self::connecting('$argv[1]') . '$l = $client->lock("exit"); $l->acquire(); echo $l->token(); '
             . $ending;
         $output = $this->php($script, self::cluster()->urls());
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}/', $output);
@@ -93,8 +92,8 @@ final class ProcessTest extends NodesTestCase
 
     public function testOpcacheWithJit(): void
     {
-        $script = '$c = Redlock\Client::connect($argv[1]);'
-            . 'for ($i = 0; $i < 300; $i++) { $c->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); }'
+        $script = self::connecting('$argv[1]')
+            . 'for ($i = 0; $i < 300; $i++) { $client->lock("jit:$i")->run(fn ($l) => $l->isHeld() || exit(1)); }'
             . 'echo "fine";';
         $jit = [];
         $settings = ['enable_cli=1', 'jit=tracing', 'jit_buffer_size=32M', 'jit_hot_func=2', 'jit_hot_loop=2'];

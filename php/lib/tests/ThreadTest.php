@@ -23,10 +23,9 @@ final class ThreadTest extends NodesTestCase
     }
 
     /** @return array<string, mixed> the same in all threads, so that they would share a client if they could */
-    private function config(): array
+    protected function config(): array
     {
-        return ['nodes' => self::cluster()->urls(), 'client_name' => $this->uniqueName(), 'ttl_ms' => 30000,
-            'node_timeout_ms' => 2000, 'retry_delay_ms' => 5];
+        return ['retry_delay_ms' => 5] + parent::config();
     }
 
     private static function thread(): Runtime
