@@ -7,13 +7,13 @@ redlock
 --FILE--
 <?php
 use Redlock\Native\{Client, Lock};
-$client = new Client(null, []);
-$lock = new Lock($client, "phpt\0cycle", ['ttl_ms' => 5000]);
-echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 4000 ? 'valid' : 'short', "\n";
+$client = new Client(null, ['ttl_ms' => 20000, 'node_timeout_ms' => 2000, 'connect_timeout_ms' => 20000]);
+$lock = new Lock($client, "phpt\0cycle", []);
+echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 10000 ? 'valid' : 'short', "\n";
 $other = new Lock($client, "phpt\0cycle", []);
 echo redlock_status_name($other->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $other->message() !== '' ? 'says why' : '', "\n";
 echo redlock_status_name($other->run(REDLOCK_INSPECT, 0, 5000)), "\n";
-echo redlock_status_name($lock->run(REDLOCK_EXTEND, 9000, 5000)), ' ', $lock->validityMs() > 8000 ? 'longer' : 'not', "\n";
+echo redlock_status_name($lock->run(REDLOCK_EXTEND, 30000, 5000)), ' ', $lock->validityMs() > 20000 ? 'longer' : 'not', "\n";
 $token = $lock->token();
 echo redlock_status_name($lock->detach()), ' ', $lock->state(), "\n";
 echo redlock_status_name($other->adopt($token)), ' ', $other->state(), "\n";
