@@ -2,7 +2,6 @@
 import inspect
 import itertools
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,41 +12,23 @@ sys.path[:0] = [str(HERE), str(HERE / "cases"), str(HERE.parents[1] / "python" /
 
 import faces  # noqa: E402
 import matrix  # noqa: E402
+import variants  # noqa: E402
 from driver import Party  # noqa: E402
 from testing.plugin import make_cluster, nodes, redlock_cluster  # noqa: E402, F401
 from testing.proxy import BlackHole, Proxy  # noqa: E402
 
 
-# What a client shows the nodes; with users the kit keeps the default user, and its password, to itself.
-ACCESS = {
-    "none": {},
-    "password": {"password": "p@ss,word/%"},
-    "acl": {"password": "the kit's own", "login": ("locker", "l@ck,er/%"),
-            "users": ["user locker on >l@ck,er/% ~* +@all -@dangerous +info"]},
-}
-
-
 def pytest_addoption(parser):
     parser.addoption("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
-    parser.addoption("--nodes", choices=["tcp", "unix"], default="tcp", help="ports or unix sockets (tcp)")
-    parser.addoption("--auth", choices=list(ACCESS), default="none", help="what the nodes want of a client (none)")
-    parser.addoption("--server", choices=["redis", "valkey", "mixed"],
-                     help="the nodes' servers ($REDLOCK_SERVER, else redis)")
-
-
-def servers(name):
-    """What the kit is told in $REDLOCK_SERVER, which the workers of -n inherit."""
-    if name == "redis":
-        return "redis-server"
-    got = subprocess.run([str(HERE / "get-valkey")], stdout=subprocess.PIPE, text=True)
-    if got.returncode != 0:
-        raise pytest.UsageError("--server %s: valkey-server can not be had" % name)
-    return got.stdout.strip() if name == "valkey" else "redis-server," + got.stdout.strip()
+    variants.add_options(parser.addoption)
 
 
 def pytest_configure(config):
     if config.getoption("--server") and not hasattr(config, "workerinput"):
-        os.environ["REDLOCK_SERVER"] = servers(config.getoption("--server"))
+        try:
+            os.environ["REDLOCK_SERVER"] = variants.servers(config.getoption("--server"))
+        except variants.NoServer as reason:
+            raise pytest.UsageError(str(reason)) from None
     config.addinivalue_line("markers", "needs(capability, ...): what a case needs of its faces")
     config.not_applicable = {}
     config.left_out = set()
@@ -128,7 +109,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def redlock_variant(pytestconfig):
-    return dict(ACCESS[pytestconfig.getoption("--auth")], unix=pytestconfig.getoption("--nodes") == "unix")
+    return variants.cluster_options(pytestconfig.getoption("--auth"), pytestconfig.getoption("--nodes"))
 
 
 def present(face):

@@ -2,10 +2,12 @@
 """Processes of all faces on shared resources under faults; every hold is logged, and a checker reads the log.
 
     soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--log FILE]
+            [--server NAME] [--nodes KIND] [--auth KIND]
 """
 import argparse
 import collections
 import json
+import os
 import random
 import signal
 import sys
@@ -18,6 +20,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python" / "libredlock")]
 
 import checker  # noqa: E402
 import faces  # noqa: E402
+import variants  # noqa: E402
 from driver import Overstated, Party, ProtocolError, now_ms  # noqa: E402
 from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
 
@@ -176,7 +179,7 @@ class Soak:
         self.log = Log(options.log)
         self.over = threading.Event()
         self.end_s = time.monotonic() + options.minutes * 60
-        self.cluster = Cluster(5, config=DURABLE)
+        self.cluster = Cluster(5, config=DURABLE, **variants.cluster_options(options.auth, options.nodes))
         self.proxies = [Proxy(node) for node in self.cluster]
         self.urls = [proxy.url for proxy in self.proxies]
         names = options.face or faces.FACES
@@ -291,6 +294,7 @@ def arguments(argv):
     parser.add_argument("--processes", type=int, help="how many (2 of each face)")
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
+    variants.add_options(parser.add_argument)
     options = parser.parse_args(argv)
     if options.minutes <= 0:
         parser.error("--minutes %g: allowed are numbers above 0" % options.minutes)
@@ -310,6 +314,11 @@ def main(argv=None):
     for face in options.face or faces.FACES:
         if faces.missing(face):
             sys.exit("soak: the face %s is required: %s" % (face, faces.missing(face)))
+    if options.server:
+        try:
+            os.environ["REDLOCK_SERVER"] = variants.servers(options.server)
+        except variants.NoServer as reason:
+            sys.exit("soak: %s" % reason)
     soak = Soak(options)
     print("soak: seed %d, %d processes, %g minutes" % (soak.seed, len(soak.workers), options.minutes), flush=True)
     try:
