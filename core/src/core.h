@@ -308,6 +308,8 @@ struct redlock_client {
   int renewing;      /* locks that the keeper looks after */
   int renewals_open; /* those with a round under way */
   int64_t expired_ns; /* when expired debts were last looked for */
+  int batches;              /* with answers to come */
+  int64_t batch_answers_ns; /* so long the keeper waits for those that no majority needs: for a NOSCRIPT */
   struct rl_batch *spare_batch;
   /* tokens and jitter */
   uint64_t token_seed, token_count, random_state;

@@ -167,7 +167,7 @@ static int64_t tend_one(redlock_client *c, int *look)
   c->tended = 0;
   next = rl_wheel_next(&c->wheel);
   connecting = connecting_ns(c, look);
-  *look = *look || c->renewals_open > 0;
+  *look = *look || c->renewals_open > 0 || (c->batches > 0 && rl_now(c) < c->batch_answers_ns);
   return connecting < next ? connecting : next;
 }
 

@@ -81,6 +81,7 @@ void rl_batch_drop(redlock_client *c, struct rl_batch *batch)
     batch->claim[i]->owed--;
     rl_claim_settle(c, batch->claim[i]);
   }
+  c->batches--;
   if (c->spare_batch)
     free(batch);
   else
@@ -93,6 +94,7 @@ static struct rl_batch *batch_new(redlock_client *c)
   c->spare_batch = NULL;
   if (!batch)
     return NULL;
+  c->batches++;
   batch->users = 1;
   batch->count = 0;
   return batch;
@@ -102,6 +104,7 @@ static void send_batch(redlock_client *c, struct rl_batch *batch, int64_t now)
 {
   if (!batch)
     return;
+  c->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < c->node_count && batch->count; i++)
     if (rl_node_can_ask(&c->nodes[i], batch->terms.node_timeout_ns, now) == RL_ASKED)
       rl_node_send_renewal(&c->nodes[i], batch, 0, now); /* without memory the node misses this round */

@@ -204,6 +204,21 @@ def test_script_cache_flushed_between_renewals(nodes, renewing):
     assert lock.state == HELD
 
 
+def test_slow_nodes_noscript_is_repaired_at_once(nodes, make_client, proxy):
+    """Its answer comes when the others have confirmed the renewal. The next one would be too late: its key lapses."""
+    slow = proxy(nodes[0])
+    client = make_client([slow.url, *nodes.urls[1:]], renew="true", **rl.short(16000))
+    lock = client.lock()
+    assert lock.acquire() == OK
+    eventually(lambda: all(node.get("r") for node in nodes))
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    slow.hold("down")
+    eventually(lambda: all(node.calls("pexpire") == 1 for node in nodes.nodes[1:]), 20)
+    slow.go()
+    eventually(lambda: nodes[0].calls("pexpire") == 1, 3, "the repair, before node_timeout_ms is over")
+
+
 @pytest.mark.parametrize("error", [b"-READONLY You can't write against a read only replica.\r\n",
                                    b"-BUSY Redis is busy running a script.\r\n", b"-NOPERM no\r\n", b"$3\r\nabc\r\n",
                                    b"*2\r\n:1\r\n:1\r\n"], ids=["READONLY", "BUSY", "NOPERM", "text", "two answers"])
