@@ -60,8 +60,12 @@ def test_busy_names_every_node_and_its_answer(nodes, make_client):
 def test_busy_tells_what_is_left(nodes, client):
     occupy(nodes, ttl_ms=20000)
     lock = client.lock()
-    assert lock.acquire(300) == BUSY
-    assert re.search(r"busy \(\d+(\.\d+)? m?s left\)", lock.message)
+
+    def told():
+        assert lock.acquire(300) == BUSY
+        return re.search(r"busy \(\d+(\.\d+)? m?s left\)", lock.message)
+
+    eventually(told)  # the TTL is asked for after the refusal
     assert any(0 < int(lock.answer(i, rl.TTL_MS) or 0) <= 20000 for i in range(5))
 
 
@@ -174,7 +178,7 @@ def test_lost_set_reply_of_a_majority(nodes, make_client, proxy):
     proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies], node_timeout_ms=300)
     lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.acquire(5000) == OK and lock.release() == OK
     for p in proxies[:3]:
         p.hold("down")
     assert lock.acquire() == NO_QUORUM
@@ -189,14 +193,15 @@ def test_lost_set_request(nodes, make_client, proxy):
     proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies], node_timeout_ms=300)
     lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.acquire(5000) == OK and lock.release() == OK
     nodes.no_keys()
     for p in proxies[:3]:
         p.hold("up")
+    before = sum(node.calls("set") for node in nodes)
     assert lock.acquire() == NO_QUORUM
     for p in proxies:
         p.go()
-    spin(client, lambda: sum(node.calls("set") for node in nodes) == 10)  # executed at last
+    spin(client, lambda: sum(node.calls("set") for node in nodes) == before + 5)  # executed at last
     nodes.no_keys()
 
 
@@ -205,12 +210,13 @@ def test_reply_after_the_ttl(nodes, make_client, proxy):
     proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies], **rl.short(600))
     lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.acquire(5000) == OK and lock.release() == OK
     nodes.no_keys()
+    before = sum(node.calls("set") for node in nodes)
     for p in proxies:
         p.hold("down")
     assert lock.start(rl.ACQUIRE, 0) == OK
-    spin(client, lambda: nodes.keys() != {})
+    spin(client, lambda: sum(node.calls("set") for node in nodes) >= before + 5)
     eventually(lambda: nodes.keys() == {})
     for p in proxies:
         p.go()
@@ -224,15 +230,16 @@ def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
     """The replies are in the socket, but the client reads them after the TTL."""
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.acquire(5000) == OK and lock.release() == OK
     nodes.no_keys()
+    before = sum(node.calls("set") for node in nodes)
     for node in nodes:
         node.stop()
     assert lock.start(rl.ACQUIRE, 0) == OK
     client.process()  # sends, and nothing more is done for longer than the TTL
     for node in nodes:
         node.cont()
-    eventually(lambda: nodes.keys() != {})
+    eventually(lambda: sum(node.calls("set") for node in nodes) >= before + 5)
     eventually(lambda: nodes.keys() == {})
     assert finish(lock) != OK and lock.state != HELD
 
@@ -256,7 +263,7 @@ def test_late_set_after_the_release(nodes, make_client, proxy):
 
 def test_late_set_of_a_dropped_connection_lives_no_longer_than_its_ttl(nodes, make_client, proxy):
     late = proxy(nodes[0])
-    client = make_client([late.url, *nodes.urls[1:]], **rl.short(2000))
+    client = make_client([late.url, *nodes.urls[1:]])
     lock = client.lock()
     assert lock.acquire() == OK and lock.release() == OK
     nodes.no_keys()
@@ -358,7 +365,7 @@ def test_one_node_dead(nodes, client):
         assert lock.release() == OK and lock.acquire() == OK
         return nodes[1].get("r") == lock.token.encode()
 
-    eventually(votes_again, what="the node votes again")
+    eventually(votes_again, 30, "the node votes again")
 
 
 def test_one_node_black_holed_from_the_start(nodes, make_client):
@@ -391,14 +398,14 @@ def test_one_hung_and_one_dead(nodes, client):
 
 
 def test_hung_majority_is_no_quorum(nodes, make_client):
-    lock = make_client(nodes.urls, node_timeout_ms=200).lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    lock = make_client(nodes.urls, node_timeout_ms=1000).lock()
+    assert lock.acquire(5000) == OK and lock.release() == OK
     for node in nodes.nodes[:3]:
         node.stop()
     assert lock.acquire() == NO_QUORUM
     assert lock.votes[:3] == [TIMED_OUT] * 3
     assert "2 of 5" in lock.message
-    assert lock.acquire(500) == NO_QUORUM  # a wait ends with the last verdict
+    assert lock.acquire(1500) == NO_QUORUM  # a wait ends with the last verdict
     for node in nodes.nodes[:3]:
         node.cont()
     spin(lock.client, lambda: not nodes.keys())
@@ -456,7 +463,7 @@ def test_too_little_validity_is_a_failure(nodes, make_client, proxy):
     proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies], ttl_ms=2000, node_timeout_ms=500, min_validity_ms=1400)
     lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.acquire(5000) == OK and lock.release() == OK
     for p in proxies:
         p.delay(down_ms=650)
     assert lock.acquire() in (NO_QUORUM, TIMED_OUT, BUSY)
@@ -511,11 +518,11 @@ def test_connect_time_out(nodes, make_client):
     with BlackHole() as hole:
         client = make_client([hole.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
         spin(client, lambda: "timed out" in client.describe()["nodes"][0]["why"])
-        assert client.lock().acquire() == OK
+        assert client.lock().acquire(5000) == OK
 
 
 def test_set_up_time_out(nodes, make_client, fake_server):
     fake = fake_server({"INFO": HOLD})
     client = make_client([fake.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
     spin(client, lambda: "set-up" in client.describe()["nodes"][0]["why"])
-    assert client.lock().acquire() == OK
+    assert client.lock().acquire(5000) == OK

@@ -103,7 +103,7 @@ print(lock.state.name, lock.token); lock.detach(); client.free()
 def test_adopt_after_a_loss(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     lapse(lock)
     assert lock.state == rl.State.LOST and lock.detach() == LOST
     assert lock.adopt("a" * 40) == OK and lock.state == ADOPTED

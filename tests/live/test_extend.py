@@ -50,19 +50,19 @@ def test_never_taken(client):
 def test_foreign_owner_at_extend(nodes, held):
     """Another token on a majority: lost, and the other's keys are not touched, neither now nor at the release."""
     for node in nodes.nodes[:3]:
-        node.set("r", FOREIGN, px=5000)
+        node.set("r", FOREIGN, px=20000)
     assert held.extend() == LOST
     assert held.state == rl.State.LOST and held.validity_ms == 0
     assert held.votes[:3] == [LOST] * 3
     assert held.extend() == LOST
     assert held.release() == LOST
     spin(held.client, lambda: nodes.keys() == {b"r": [0, 1, 2]})
-    assert all(node.get("r") == FOREIGN.encode() and 0 < node.pttl("r") <= 5000 for node in nodes.nodes[:3])
+    assert all(node.get("r") == FOREIGN.encode() and 0 < node.pttl("r") <= 20000 for node in nodes.nodes[:3])
 
 
 def test_foreign_owner_on_a_minority(nodes, held):
     for node in nodes.nodes[:2]:
-        node.set("r", FOREIGN, px=5000)
+        node.set("r", FOREIGN, px=20000)
     assert held.extend() == OK and held.state == HELD
     assert held.release() == OK
     spin(held.client, lambda: nodes.keys() == {b"r": [0, 1]})
@@ -86,9 +86,9 @@ def test_key_gone_on_a_minority(nodes, held):
 
 
 def test_partial_extension(nodes, make_client):
-    client = make_client(nodes.urls, node_timeout_ms=300)
+    client = make_client(nodes.urls, node_timeout_ms=2000)
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     held_everywhere(lock, nodes)
     for node in nodes.nodes[:2]:
         node.stop()
@@ -105,14 +105,14 @@ def test_partial_extension(nodes, make_client):
 
 def test_old_leases_count_beside_partial_extensions(nodes, make_client):
     """valid_until is the third largest end: two long extensions and one old lease hold the lock for the old lease."""
-    client = make_client(nodes.urls, ttl_ms=4000, node_timeout_ms=300)
+    client = make_client(nodes.urls, ttl_ms=8000, node_timeout_ms=1000)
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     held_everywhere(lock, nodes)
     for node in nodes.nodes[:3]:
         node.stop()
     assert lock.extend(20000) == NO_QUORUM
-    assert 0 < lock.validity_ms <= 4000
+    assert 0 < lock.validity_ms <= 8000
     for node in nodes.nodes[:3]:
         node.cont()
 
@@ -134,37 +134,39 @@ def test_no_extensions_at_all(nodes, make_client):
 
 
 def test_max_hold(nodes, make_client):
-    lock = make_client(nodes.urls, ttl_ms=1200, node_timeout_ms=300, max_hold_ms=1500).lock()
-    assert lock.acquire() == OK
-    eventually(lambda: lock.validity_ms < 700)
+    lock = make_client(nodes.urls, ttl_ms=4000, node_timeout_ms=1000, max_hold_ms=5000).lock()
+    assert lock.acquire(5000) == OK
+    eventually(lambda: lock.validity_ms < 2500)
     assert lock.extend() == LIMIT
-    assert "max_hold_ms" in lock.message and "1500" in lock.message
+    assert "max_hold_ms" in lock.message and "5000" in lock.message
     lapse(lock)
     assert lock.extend() == LOST
 
 
 def test_loss_is_sticky(nodes, make_client):
     """A lapsed lock stays lost although a majority still has its keys: another may have held it in between."""
-    client = make_client(nodes.urls, drift_factor=0.1, **rl.short(4000))
-    lock = client.lock(min_validity_ms=1)
-    assert lock.acquire() == OK
+    client = make_client(nodes.urls, **rl.short(2000))
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
     token = lock.token
     held_everywhere(lock, nodes)
+    assert [node.command("PEXPIRE", "r", 30000) for node in nodes] == [1] * 5  # as if these clocks were slow
     lapse(lock)
-    still = sum(node.get("r") == token.encode() for node in nodes)
+    assert {node.get("r") for node in nodes} == {token.encode()}
     assert lock.state == rl.State.LOST
     assert lock.extend() == LOST
     assert lock.state == rl.State.LOST and lock.validity_ms == 0
-    assert still >= 3, "the keys outlive the validity by the drift of 400 ms"
+    for node in nodes:
+        node.flush()
     assert lock.acquire(10000) == OK and lock.token != token
 
 
 def test_extension_that_succeeds_too_late_revives_nothing(nodes, make_client, proxy):
     """It was executed in time, its replies come after the lease has lapsed."""
     proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], **rl.short(1200))
+    client = make_client([p.url for p in proxies], **rl.short(4000))
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     held_everywhere(lock, nodes)
     for p in proxies:
         p.hold("down")
