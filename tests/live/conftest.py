@@ -20,7 +20,7 @@ def make_client():
         client = rl.Client(nodes, **dict(rl.CALM, **options))
         made.append(client)
         if settle:
-            eventually(client.settled, 10, "all nodes are connected or known to be unusable")
+            eventually(client.settled, 60, "all nodes are connected or known to be unusable")
         return client
 
     yield make

@@ -30,7 +30,7 @@ def spin(client, condition, within_s=10, what=""):
     return eventually(look, within_s, what)
 
 
-def finish(lock, within_s=10):
+def finish(lock, within_s=30):
     """Runs the operation in flight to its end: its status."""
     spin(lock.client, lambda: lock.status != rl.PENDING, within_s, "the operation ends")
     return lock.status
@@ -54,7 +54,7 @@ def acquire_until(lock, condition):
             return False
         return True
 
-    eventually(taken, 10, "the votes are as expected")
+    eventually(taken, 60, "the votes are as expected")
 
 
 class Call(threading.Thread):
@@ -71,7 +71,7 @@ class Call(threading.Thread):
         except BaseException as error:  # for the test's thread
             self.error = error
 
-    def join(self, within_s=30):
+    def join(self, within_s=60):
         super().join(within_s)
         assert not self.is_alive(), "the call does not return"
         if self.error:
@@ -86,7 +86,7 @@ def python(code, *args, **popen):
                             text=True, **popen)
 
 
-def run_python(code, *args, within_s=30):
+def run_python(code, *args, within_s=120):
     """Its output; it has to end with status 0."""
     process = python(code, *args)
     try:
@@ -98,7 +98,7 @@ def run_python(code, *args, within_s=30):
     return out
 
 
-def lapse(lock, within_s=10):
+def lapse(lock, within_s=40):
     """Waits, without running the client, until the lock is not held any more."""
     eventually(lambda: lock.state != rl.HELD, within_s, "the lease lapses")
 

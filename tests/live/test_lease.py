@@ -25,10 +25,10 @@ def drained(client):
 
 
 def test_lost_at_the_local_deadline_with_all_nodes_stopped(nodes, make_client):
-    client = make_client(nodes.urls, **rl.short(1000))
+    client = make_client(nodes.urls, **rl.short(3000))
     lock = client.lock()
     lock.set_tag(77)
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     drained(client)
     for node in nodes:
         node.stop()
@@ -45,8 +45,8 @@ def test_lost_at_the_local_deadline_with_all_nodes_stopped(nodes, make_client):
 
 
 def test_state_is_local_and_needs_no_process(nodes, make_client):
-    lock = make_client(nodes.urls, **rl.short(400)).lock()
-    assert lock.acquire() == OK and lock.state == HELD
+    lock = make_client(nodes.urls, **rl.short(2000)).lock()
+    assert lock.acquire(5000) == OK and lock.state == HELD
     lapse(lock)
     assert lock.state == rl.State.LOST
 
@@ -73,7 +73,7 @@ def test_holder_is_lost_before_the_nodes_let_others_in(nodes, make_client):
 def test_event_lines_are_json_and_consumed_once(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock("orders:42\n")
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     lapse(lock)
     spin(client, lambda: client.process() == OK and client.next() is not None)
     small = ffi.new("char[]", 4)

@@ -47,7 +47,7 @@ NASTY = {
     "closed": CLOSE,
     "reset": RESET,
 }
-HASTY = {"node_timeout_ms": 200, "connect_timeout_ms": 300, "settle": False}
+HASTY = {"connect_timeout_ms": 300, "settle": False}
 
 
 @pytest.mark.parametrize("place", ["CONNECT", "HELLO", "INFO", "SCRIPT", "SET"])
@@ -56,7 +56,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
     """One such server beside four real ones does no harm; two beside one real one are no lock."""
     fakes = [fake_server({place: bytes_}) for _ in range(2)]
     client = make_client([fakes[0].url, *nodes.urls[:4]], **HASTY)
-    spin(client, lambda: all(node["state"] == "ready" for node in client.describe()["nodes"][1:]))
+    spin(client, lambda: all(node["state"] == "ready" for node in client.describe()["nodes"][1:]), 30)
     lock = client.lock()
     for _ in range(2):
         assert lock.acquire(5000) == OK, lock.message
@@ -66,7 +66,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
     assert "\x1b" not in answer and "\n" not in lock.message and len(answer) < 1000
     spin(client, lambda: not nodes.keys())
     if place == "SET":
-        few = make_client([f.url for f in fakes] + nodes.urls[:1], **HASTY).lock()
+        few = make_client([f.url for f in fakes] + nodes.urls[:1], node_timeout_ms=200, **HASTY).lock()
         status = few.acquire(0)
         if not bytes_[:3] == b"+OK":  # what comes behind a proper grant takes nothing back
             assert status != OK and few.state == rl.FREE, few.message
@@ -80,7 +80,7 @@ def test_malformed_reply_to_a_script(make_client, fake_server, bytes_):
     """An extension that was answered with rubbish by a majority confirms nothing; the old lease runs on."""
     good = fake_server()
     fakes = [fake_server({"EVALSHA": bytes_, "EVAL": bytes_}) for _ in range(2)]
-    lock = make_client([good.url, *(f.url for f in fakes)], **HASTY).lock()
+    lock = make_client([good.url, *(f.url for f in fakes)], node_timeout_ms=200, **HASTY).lock()
     assert lock.acquire(5000) == OK, lock.message
     status = lock.extend(30000)
     assert status != OK, (status, lock.message)

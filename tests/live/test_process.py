@@ -31,19 +31,19 @@ def test_all_descriptors_are_close_on_exec(nodes, make_client):
 def test_no_descriptor_is_left(nodes):
     with rl.opened(nodes.urls, renew="true") as client:  # the keeper's own stay with the process
         assert client.lock().acquire() == OK
-    before = len(descriptors())
+    before = descriptors().items()
     for _ in range(20):
         with rl.opened([*nodes.urls, "redis://127.0.0.1:1", "redis://localhost:2"]) as client:
             assert client.fd >= 0
             assert client.lock().acquire() == OK
-    eventually(lambda: len(descriptors()) == before)  # a name may be looked up still
+    eventually(lambda: descriptors().items() <= before, 30)  # a name may be looked up still
 
 
 def test_no_thread_without_need(nodes, client):
-    before = len(os.listdir("/proc/self/task"))
+    before = set(os.listdir("/proc/self/task"))
     lock = client.lock()
     assert lock.acquire() == OK and lock.extend() == OK and lock.release() == OK
-    assert len(os.listdir("/proc/self/task")) == before
+    assert set(os.listdir("/proc/self/task")) <= before
 
 
 def test_no_sigpipe_and_no_output(nodes):

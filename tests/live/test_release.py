@@ -27,7 +27,7 @@ def test_release_twice(nodes, client):
 
 def test_release_of_a_lapsed_lock(nodes, make_client):
     lock = make_client(nodes.urls, **rl.short(400)).lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     lapse(lock)
     assert lock.release() == LOST and lock.message
     nodes.no_keys()
@@ -56,7 +56,7 @@ def test_node_stopped_at_the_release(nodes, client):
 def test_majority_stopped_at_the_release(nodes, make_client):
     client = make_client(nodes.urls, ttl_ms=30000, node_timeout_ms=200)
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     held_everywhere(lock, nodes)
     for node in nodes.nodes[:3]:
         node.stop()
@@ -117,14 +117,14 @@ def test_debts_of_many_locks(nodes, behind):
 def test_debt_is_dropped_with_its_ttl(nodes, make_client, proxy):
     """Nobody's later key is met by an old debt, and a debt that has lapsed is not even sent."""
     away = proxy(nodes[0])
-    client = make_client([away.url, *nodes.urls[1:]], **rl.short(400))
+    client = make_client([away.url, *nodes.urls[1:]], **rl.short(3000))
     lock = client.lock()
-    assert lock.acquire() == OK
+    assert lock.acquire(5000) == OK
     spin(client, lambda: nodes[0].get("r"))
     away.refuse()
     away.drop()
     assert lock.release() == OK
-    eventually(lambda: not nodes[0].keys())
+    eventually(lambda: not nodes[0].keys(), 30)
     nodes[0].command("CONFIG", "RESETSTAT")
     occupy([nodes[0]])
     away.go()
@@ -154,7 +154,7 @@ def test_strict_release_sends_it_all_the_same(nodes, make_client):
 
 
 def test_free_releases(nodes, client):
-    lock = client.lock()
+    lock = client.lock(ttl_ms=30000)
     assert lock.acquire() == OK
     lock.free()
     spin(client, lambda: not nodes.keys())

@@ -14,7 +14,7 @@ def others_grant(lock, nodes, odd=0):
         lock.client.process()
         return all(vote == OK for i, vote in enumerate(lock.votes) if i != odd)
 
-    eventually(settled, what="%s" % lock.votes)
+    eventually(settled, 20, "%s" % lock.votes)
 
 
 def refuses(lock, odd, *words):
@@ -25,7 +25,7 @@ def refuses(lock, odd, *words):
         lock.release()
         return lock.acquire(5000) != OK  # not yet connected at the last attempt
 
-    eventually(refused, what="node %d is refused" % odd)
+    eventually(refused, 30, "node %d is refused" % odd)
     answer = lock.answer(odd)
     for word in words:
         assert word in answer
@@ -108,7 +108,7 @@ def test_one_server_listed_twice(nodes, make_client, proxy):
         lock.client.process()
         return sorted([lock.vote(1), lock.vote(2)]) == [OK, REFUSED_CONFIG]
 
-    eventually(one_of_two_refused, what=lock.message)
+    eventually(one_of_two_refused, 30, lock.message)
     duplicate = 1 if lock.vote(1) == REFUSED_CONFIG else 2
     assert lock.client.node_name(3 - duplicate) in lock.answer(duplicate)
     assert lock.extend() == OK and lock.release() == OK
@@ -143,7 +143,7 @@ def test_host_name_and_number_are_one_server(nodes, make_client):
         client.process()
         return REFUSED_CONFIG in [n for n in lock.votes]
 
-    eventually(duplicate_known, what=lock.message)
+    eventually(duplicate_known, 30, lock.message)
 
 
 # ---- credentials -----------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_host_name_that_does_not_exist(nodes, one_odd):
         assert lock.acquire() == OK
         return "no-such-host.invalid" in lock.message or lock.vote(0) == UNREACHABLE
 
-    eventually(unknown)
+    eventually(unknown, 30)
 
 
 def test_key_prefix_and_client_name(nodes, make_client):
@@ -402,7 +402,7 @@ def test_first_lock_after_the_servers_idle_time_out(nodes, client):
     assert lock.acquire(0) == OK and lock.release() == OK
     for node in nodes:
         node.config_set("timeout", 1)
-    eventually(lambda: all(not node.clients() for node in nodes), 10, "idle connections are closed")
+    eventually(lambda: all(not node.clients() for node in nodes), 30, "idle connections are closed")
     assert lock.acquire(0) == OK, lock.message
 
 

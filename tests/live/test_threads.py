@@ -21,7 +21,7 @@ def test_100_threads_on_one_client(nodes, client):
                     failures.append((number, status, lock.message))
 
     for call in [Call(work, i) for i in range(100)]:
-        call.join(60)
+        call.join(120)
     assert failures == []
     nodes.no_keys()
     assert max(len(node.clients()) for node in nodes) == 1  # one connection whatever the number of threads
@@ -43,7 +43,7 @@ def test_threads_contend_for_one_resource(nodes, client):
                 failures.append("two holders")
 
     for call in [Call(work) for _ in range(30)]:
-        call.join(60)
+        call.join(120)
     assert failures == [] and entered[0] == 90
     nodes.no_keys()
 
@@ -73,7 +73,7 @@ def test_many_threads_misuse_one_handle(nodes, client):
             seen.add(lock.release())
 
     for call in [Call(work) for _ in range(8)]:
-        call.join(60)
+        call.join(120)
     assert seen <= {OK, IN_FLIGHT, rl.INVALID, rl.NOT_HELD, rl.LOST}
     if lock.state == HELD:
         assert lock.release() == OK
@@ -98,7 +98,7 @@ def test_process_from_an_event_loop_beside_blocking_threads(nodes, client):
             assert lock.release() == OK
 
     for call in [Call(work, i) for i in range(8)]:
-        call.join(60)
+        call.join(120)
     stop.set()
     looping.join()
     nodes.no_keys()
@@ -124,5 +124,5 @@ def test_clients_of_many_threads_come_and_go(nodes):
                 assert lock.acquire(10000) == OK, lock.message
 
     for call in [Call(work, i) for i in range(8)]:
-        call.join(60)
+        call.join(120)
     nodes.no_keys()

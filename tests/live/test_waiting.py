@@ -3,7 +3,7 @@ import threading
 
 import pytest
 import rl
-from helpers import FOREIGN, Call, occupy, spin
+from helpers import FOREIGN, Call, finish, occupy, spin
 from rl import BUSY, CANCELLED, HELD, NO_QUORUM, OK, PENDING
 from testing import eventually
 
@@ -34,7 +34,7 @@ def test_waiters_take_over_one_after_another(nodes, make_client):
         return None
 
     for call in [Call(work, client) for client in clients for _ in range(3)]:
-        call.join(60)
+        call.join(120)
     assert failures == [] and count[0] == 90
     nodes.no_keys()
 
@@ -42,15 +42,15 @@ def test_waiters_take_over_one_after_another(nodes, make_client):
 def test_no_wait_is_one_attempt(nodes, client):
     occupy(nodes)
     assert client.lock().acquire(0) == BUSY
-    assert [node.calls("set") for node in nodes] == [2] * 5  # ours and the occupant's
+    eventually(lambda: [node.calls("set") for node in nodes] == [2] * 5)  # ours and the occupant's
 
 
 def test_wait_of_the_option(nodes, make_client):
     occupy(nodes)
-    lock = make_client(nodes.urls, wait_ms=0).lock()
+    lock = make_client(nodes.urls, wait_ms=0, retry_delay_ms=20).lock()
     assert lock.acquire(-2) == BUSY
-    assert [node.calls("set") for node in nodes] == [2] * 5
-    assert lock.set("wait_ms", 300) == OK
+    eventually(lambda: [node.calls("set") for node in nodes] == [2] * 5)
+    assert lock.set("wait_ms", 1000) == OK
     assert lock.acquire(-2) == BUSY
     assert max(node.calls("set") for node in nodes) > 3
 
@@ -61,7 +61,7 @@ def test_retry_count(nodes, make_client, retries):
     lock = make_client(nodes.urls, retry_count=retries, retry_delay_ms=5).lock()
     assert lock.acquire(20000) == BUSY
     # a retry may ask the home node alone, so the busiest node has seen them all
-    assert max(node.calls("set") for node in nodes) == 1 + 1 + retries
+    eventually(lambda: max(node.calls("set") for node in nodes) == 1 + 1 + retries)
 
 
 def test_deadline_while_busy(nodes, client):
@@ -73,10 +73,10 @@ def test_deadline_while_busy(nodes, client):
 
 
 def test_deadline_without_a_quorum(nodes, make_client):
-    lock = make_client(nodes.urls, node_timeout_ms=100).lock()
+    lock = make_client(nodes.urls, node_timeout_ms=500).lock()
     for node in nodes.nodes[:3]:
         node.kill()
-    assert lock.acquire(300) == NO_QUORUM
+    assert lock.acquire(1000) == NO_QUORUM
 
 
 def test_waiter_survives_an_outage(nodes, make_client):
@@ -84,7 +84,7 @@ def test_waiter_survives_an_outage(nodes, make_client):
     for node in nodes.nodes[:3]:
         node.kill()
     waiting = Call(lock.acquire, 30000)
-    eventually(lambda: lock.vote(0) == rl.UNREACHABLE or not waiting.is_alive())
+    eventually(lambda: lock.vote(0) == rl.UNREACHABLE or not waiting.is_alive(), 30)
     for node in nodes.nodes[:3]:
         node.start()
     assert waiting.join() == OK
@@ -99,7 +99,7 @@ def test_sleeper_takes_over_when_the_holders_key_expires(nodes, make_client):
             occupy([nodes[i]], "m%d" % j, ttl_ms=ttl_ms)
     for lock in locks:
         assert lock.start(rl.ACQUIRE, 10000) == OK
-    assert [lock.wait() for lock in locks] == [OK] * 8, [lock.message for lock in locks]
+    assert [finish(lock, 30) for lock in locks] == [OK] * 8, [lock.message for lock in locks]
     assert max(node.calls("set") for node in nodes) < 400
     assert nodes[3].get("m0") == nodes[4].get("m7") == FOREIGN.encode()
 
@@ -107,7 +107,7 @@ def test_sleeper_takes_over_when_the_holders_key_expires(nodes, make_client):
 def test_holder_killed(nodes, make_client):
     from helpers import python
     code = """
-client = rl.Client(sys.argv[1], ttl_ms=1000, node_timeout_ms=250)
+client = rl.Client(sys.argv[1], ttl_ms=4000, node_timeout_ms=1000)
 lock = client.lock(); assert lock.acquire(5000) == OK
 print("held", flush=True); sys.stdin.read()
 """
@@ -157,7 +157,7 @@ def test_waiter_is_cancelled_from_another_thread(nodes, client):
 def test_home_node_down_while_waiting(nodes, make_client):
     """Whichever node a retry asks first: when it is down, the next one is asked."""
     lock = make_client(nodes.urls, retry_delay_ms=20, node_timeout_ms=200).lock()
-    occupy(nodes, ttl_ms=1500)
+    occupy(nodes, ttl_ms=3000)
     waiting = Call(lock.acquire, 30000)
     busiest = eventually(lambda: next((n for n in nodes if n.calls("set") >= 4), None))
     busiest.stop()
