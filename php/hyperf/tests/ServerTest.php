@@ -12,6 +12,8 @@ final class ServerTest extends NodesTestCase
 {
     private string $app;
     private int $port;
+    /** @var resource bound, not listening: nobody else is given the port */
+    private $reservation;
     /** @var resource */
     private $server;
 
@@ -22,9 +24,8 @@ final class ServerTest extends NodesTestCase
             $this->markTestSkipped('Hyperf is not installed');
         }
         parent::setUp();
-        $listener = \stream_socket_server('tcp://127.0.0.1:0');
-        $this->port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
-        \fclose($listener);
+        $this->reservation = \stream_socket_server('tcp://127.0.0.1:0', $number, $message, \STREAM_SERVER_BIND);
+        $this->port = (int) \substr(\strrchr(\stream_socket_get_name($this->reservation, false), ':'), 1);
         $environment = ['REDLOCK_NODES' => self::cluster()->urls(), 'PORT' => (string) $this->port, 'WORKERS' => '2']
             + \getenv();
         $command = [\PHP_BINARY, ...\preg_split('/\s+/', \getenv('REDLOCK_HYPERF_PHP') ?: '-d memory_limit=1G'),

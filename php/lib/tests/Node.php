@@ -6,9 +6,9 @@ namespace Redlock\Tests;
 
 final class Node
 {
-    private const START_TRIES = 5;
-
-    public int $port = 0;
+    public readonly int $port;
+    /** @var resource bound, not listening: nobody who asks for a free port gets this one, also while the node is down */
+    private $reservation;
     /** @var resource|null */
     private $process = null;
     /** @var resource|null */
@@ -19,40 +19,14 @@ final class Node
     public function __construct()
     {
         $this->owner = \getmypid();
-        $this->startOn(self::freePort(...));
-    }
-
-    /** A port of 127.0.0.1 that was free a moment ago. */
-    public static function freePort(): int
-    {
-        $listener = \stream_socket_server('tcp://127.0.0.1:0');
-        $port = (int) \substr(\strrchr(\stream_socket_get_name($listener, false), ':'), 1);
-        \fclose($listener);
-        return $port;
+        $this->reservation = \stream_socket_server('tcp://127.0.0.1:0', $number, $message, \STREAM_SERVER_BIND);
+        $this->port = (int) \substr(\strrchr(\stream_socket_get_name($this->reservation, false), ':'), 1);
+        $this->restart();
     }
 
     public function url(): string
     {
         return "redis://127.0.0.1:$this->port";
-    }
-
-    /**
-     * Another program may take a port before the server has it: the server ends, and is started again.
-     *
-     * @param \Closure(): int $port
-     */
-    private function startOn(\Closure $port): void
-    {
-        for ($try = 0; $try < self::START_TRIES; $try++) {
-            $this->port = $port();
-            $this->start();
-            Wait::until(fn (): bool => !$this->lives() || $this->answers(), 'redis-server to answer');
-            if ($this->lives()) {
-                return;
-            }
-            $this->close();
-        }
-        throw new \RuntimeException("redis-server does not start, at last on port $this->port");
     }
 
     private function start(): void
@@ -63,11 +37,6 @@ final class Node
         $null = ['file', '/dev/null', 'w'];
         $this->process = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes);
         $this->pid = \proc_get_status($this->process)['pid'];
-    }
-
-    private function lives(): bool
-    {
-        return \proc_get_status($this->process)['running'];
     }
 
     /** A server of somebody else on that port would have another pid. */
@@ -89,11 +58,6 @@ final class Node
     public function kill(): void
     {
         \proc_terminate($this->process, \SIGKILL);
-        $this->close();
-    }
-
-    private function close(): void
-    {
         \proc_close($this->process);
         $this->process = null;
         $this->disconnect();
@@ -101,7 +65,8 @@ final class Node
 
     public function restart(): void
     {
-        $this->startOn(fn (): int => $this->port);
+        $this->start();
+        Wait::until($this->answers(...), 'redis-server to answer');
     }
 
     public function stop(): void

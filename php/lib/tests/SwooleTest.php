@@ -207,10 +207,16 @@ final class SwooleTest extends NodesTestCase
         $client = $this->client();
         $this->assertSame('alive', $this->inChild(static function () use ($client): string {
             Coroutine\run(static function () use ($client): void {
+                $done = 0;
                 for ($i = 0; $i < 4; $i++) {
-                    Coroutine::create(static fn () => $client->lock("computes:$i")->run(static fn () => null));
+                    Coroutine::create(static function () use ($client, $i, &$done): void {
+                        $client->lock("computes:$i")->run(static fn () => null);
+                        $done++;
+                    });
                     self::compute(150);
-                    Coroutine::sleep(0.02);
+                    self::waitUntil(static function () use ($i, &$done): bool {
+                        return $done > $i;
+                    }, 'the lock to be released');
                 }
             });
             return 'alive';
