@@ -5,7 +5,7 @@ import signal
 import sys
 
 import pytest
-from command import LOST, end_process, pid_in, process_state
+from command import LIMIT_S, LOST, end_process, pid_in, process_state
 from testing import eventually
 
 # Says "ready", then answers each line; Ctrl-C makes it exit with 5.
@@ -98,7 +98,7 @@ def test_bg_and_fg(shell):
     shell.expect("Stopped")
     shell.expect(r"ready\$ ")
     shell.run("bg")
-    eventually(lambda: "Stopped" in shell.run("jobs"), what="a stop for terminal input")
+    eventually(lambda: "Stopped" in shell.run("jobs"), LIMIT_S, "a stop for terminal input")
     shell.type("fg\n")
     shell.expect("redlock")
     shell.type("three\n")
@@ -111,7 +111,7 @@ def test_bg_and_fg(shell):
 
 def test_started_in_the_background_and_brought_forward(shell):
     shell.run("redlock run --ttl 30s job -- sh -c 'read line; echo got $line' &")
-    eventually(lambda: "Stopped" in shell.run("jobs"), what="a stop for terminal input")
+    eventually(lambda: "Stopped" in shell.run("jobs"), LIMIT_S, "a stop for terminal input")
     shell.type("fg\n")
     shell.type("four\n")
     shell.expect("got four")
@@ -121,7 +121,7 @@ def test_started_in_the_background_and_brought_forward(shell):
 
 def test_lock_that_lapsed_during_a_stop(shell, redlock, nodes):
     script = "trap 'echo warned; exit 0' TERM; echo begun; read line; echo went on"
-    shell.type('redlock run --ttl 1s job -- sh -c "%s"\n' % script)
+    shell.type('redlock run --ttl 3s job -- sh -c "%s"\n' % script)
     shell.expect("begun")
     shell.type("\x1a")
     shell.expect("Stopped")
@@ -141,9 +141,9 @@ def test_grandchildren_stop_too(shell, tmp_path):
     shell.expect("Stopped")
     shell.expect(r"ready\$ ")
     pid = pid_in(pid_file)
-    eventually(lambda: process_state(pid) == "T", what="a stopped grandchild")
+    eventually(lambda: process_state(pid) == "T", LIMIT_S, "a stopped grandchild")
     shell.type("fg\n")
-    eventually(lambda: process_state(pid) == "S", what="a grandchild that goes on")
+    eventually(lambda: process_state(pid) == "S", LIMIT_S, "a grandchild that goes on")
     end_process(pid)
     shell.expect(r"ready\$ ")
     assert shell.status() == 0

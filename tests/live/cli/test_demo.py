@@ -46,7 +46,7 @@ def test_demo_finds_a_command_that_misbehaves(tmp_path, tmp_path_factory, nothin
     broken.write_text("#!/bin/sh\n" + script + "\n")
     broken.chmod(0o755)
     demo = start(tmp_path, REDLOCK_BIN=str(broken))
-    out = demo.communicate(timeout=60)[0]
+    out = demo.communicate(timeout=300)[0]
     assert demo.returncode == 1 and "NOT AS EXPECTED: " + words in out
 
 
@@ -54,7 +54,7 @@ def test_demo_finds_a_command_that_misbehaves(tmp_path, tmp_path_factory, nothin
 def test_demo_that_is_interrupted(tmp_path, nothing_left, number):
     demo = start(tmp_path)
     assert "Five nodes" in demo.stdout.readline()
-    eventually(lambda: len(servers_in(tmp_path)) == 5)
+    eventually(lambda: len(servers_in(tmp_path)) == 5, 60)
     demo.send_signal(number)
-    demo.communicate(timeout=60)
+    demo.communicate(timeout=300)
     assert demo.returncode != 0
