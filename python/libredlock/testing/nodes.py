@@ -179,9 +179,9 @@ class Node:
         self.stopped = False
 
     def stop(self) -> None:
-        """SIGSTOP: connections stay, nothing answers."""
+        """SIGSTOP: connections stay, nothing answers from the return on."""
         assert self.child
-        self.child.signal(signal.SIGSTOP)
+        self.child.stop()
         self.stopped = True
 
     def cont(self) -> None:

@@ -10,6 +10,8 @@ import sys
 import weakref
 from typing import Any, List, Optional
 
+from .wait import eventually
+
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _children: "weakref.WeakSet[Child]" = weakref.WeakSet()
@@ -38,6 +40,16 @@ class Child:
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """SIGSTOP, and waits until it does nothing any more: the signal alone may find it at work."""
+        self.signal(signal.SIGSTOP)
+        if sys.platform == "linux":
+            eventually(lambda: not self.alive or self._state() == "T", 30, "process %d stops" % self.pid)
+
+    def _state(self) -> str:
+        with open("/proc/%d/stat" % self.pid) as stat:
+            return stat.read().rpartition(")")[2].split()[0]
 
     def end(self) -> Optional[int]:
         """Kills and reaps it; a forked child of the test leaves its parent's processes alone."""

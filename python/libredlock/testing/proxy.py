@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import socket
 import threading
 from collections import deque
@@ -17,6 +18,7 @@ DOWN = "down"  # from the server to the client
 BOTH = "both"
 
 _DIAL_S = 5
+_FULL_S = 30
 _Result = TypeVar("_Result")
 _Self = TypeVar("_Self", bound="_Listener")
 
@@ -386,6 +388,7 @@ class BlackHole(_Listener):
         for filler in self._fillers:
             filler.setblocking(False)
             filler.connect_ex((self.host, self.port))
+        select.select([], self._fillers, [], _FULL_S)  # the one that is let in fills it
 
     def close(self) -> None:
         for sock in [self._listener, *self._fillers]:
