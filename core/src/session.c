@@ -275,6 +275,8 @@ static void ready(struct rl_node *n, int64_t now)
   }
   rl_operation_node_ready(n, now);
   rl_node_pay_debts(n, now);
+  if (n->client->state == RL_CLIENT_LEAVING)
+    rl_node_flush(n, now); /* closes its half although there may be nothing left to send */
 }
 
 static void fault(struct rl_node *n, int64_t now)

@@ -463,6 +463,25 @@ def test_drain_reads_unread_replies_to_the_end(nodes, client):
     assert nodes.keys() == {}
 
 
+def test_drain_ends_with_a_node_that_was_being_set_up(nodes, proxy, make_client):
+    """The delete went out behind the set-up: when that is answered there is nothing more to send, nor to wait for."""
+    slow = proxy(nodes[0])
+    client = make_client([slow.url] + nodes.urls[1:])
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    spin(client, client.settled)
+    slow.hold("down")
+    slow.drop()
+    assert lock.acquire() == OK  # its SET joins the set-up of the new connection
+    spin(client, lambda: nodes[0].get("r"))
+    assert lock.release() == OK
+    draining = Call(client.drain, 600000)
+    eventually(lambda: not any(node.clients() for node in nodes[1:]), 30, "the others are done")
+    slow.go()
+    assert draining.join() == OK
+    nodes.no_keys()
+
+
 def test_drain_with_a_hung_node(nodes, client):
     lock = client.lock()
     assert lock.acquire() == OK
