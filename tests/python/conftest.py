@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import libredlock
+from patience import CALM, connected
 
 pytest_plugins = ["libredlock.testing.plugin"]
 
@@ -20,15 +21,15 @@ def pytest_configure(config):
 
 @pytest.fixture
 def client(nodes):
-    with libredlock.Client(nodes.urls) as client:
-        yield client
+    with libredlock.Client(nodes.urls, **CALM) as client:
+        yield connected(client)
 
 
 @pytest.fixture
 def other(nodes):
     """A client of somebody else."""
-    with libredlock.Client(nodes.urls) as client:
-        yield client
+    with libredlock.Client(nodes.urls, **CALM) as client:
+        yield connected(client)
 
 
 def _loops():
@@ -48,7 +49,7 @@ def run(request):
     def run(coroutine):
         loop = request.param()
         try:
-            return loop.run_until_complete(asyncio.wait_for(coroutine, 60))
+            return loop.run_until_complete(asyncio.wait_for(coroutine, 300))
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
@@ -72,7 +73,7 @@ class Script:
     def interrupt(self):
         self.child.send_signal(signal.SIGINT)
 
-    def end(self, timeout=30):
+    def end(self, timeout=60):
         """The rest of what it says: status, standard output, standard error."""
         try:
             out, err = self.child.communicate(timeout=timeout)

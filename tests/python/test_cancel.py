@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from libredlock import aio
+from patience import CALM
 
 
 async def wind(coroutine, turns):
@@ -38,10 +39,10 @@ async def plain(lock):
 @pytest.mark.parametrize("body", [cycle, plain])
 def test_at_every_turn_of_the_loop(nodes, run, body):
     async def main():
-        async with aio.Client(nodes.urls) as client:
+        async with aio.Client(nodes.urls, **CALM) as client:
             async with client.lock("warm"):
                 pass
-            lock = client.lock("r", ttl=5)
+            lock = client.lock("r", ttl=8)
             turns, ended = 0, 0
             while ended < 20:
                 ended += await wind(body(lock), turns)
@@ -62,7 +63,7 @@ def test_at_every_turn_of_the_loop(nodes, run, body):
 
 def test_while_it_waits_for_others(nodes, run, other):
     async def main():
-        async with aio.Client(nodes.urls) as client:
+        async with aio.Client(nodes.urls, **CALM) as client:
             for turns in range(0, 60, 3):
                 await wind(client.lock("r").acquire(), turns)
             waiting = asyncio.ensure_future(client.lock("r").acquire())
@@ -80,7 +81,7 @@ def test_while_it_waits_for_others(nodes, run, other):
 
 def test_in_the_queue_of_a_shared_lock(nodes, run):
     async def main():
-        async with aio.Client(nodes.urls) as client:
+        async with aio.Client(nodes.urls, **CALM) as client:
             lock = client.lock("r")
             await lock.acquire()
             tasks = [asyncio.ensure_future(lock.acquire()) for _ in range(3)]
@@ -104,7 +105,7 @@ def test_when_the_grant_has_just_come(nodes, run):
     """The operation has ended well but the task has not run since: the grant is given back."""
 
     async def main():
-        async with aio.Client(nodes.urls) as client:
+        async with aio.Client(nodes.urls, **CALM) as client:
             async with client.lock("warm"):
                 pass
             hits = 0
@@ -130,13 +131,13 @@ def test_wait_for_leaves_no_key(nodes, run, proxy):
     proxies = [proxy(node) for node in nodes]
 
     async def main():
-        async with aio.Client([p.url for p in proxies]) as client:
+        async with aio.Client([p.url for p in proxies], **CALM) as client:
             async with client.lock("r"):
                 pass
             for p in proxies:
                 p.hold("down")
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(client.lock("r", node_timeout=2).acquire(), 0.05)
+                await asyncio.wait_for(client.lock("r").acquire(), 0.05)
             for p in proxies:
                 p.go()
             while (await client.status("r")).verdict != "free":

@@ -12,7 +12,7 @@ def held(client, resource):
 
 
 def test_a_function_runs_while_the_lock_is_held(client):
-    @client.guard("report:{user_id}", ttl=5)
+    @client.guard("report:{user_id}", ttl=8)
     def report(user_id, day="today"):
         """Says it."""
         assert held(client, f"report:{user_id}")

@@ -8,11 +8,14 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
+from patience import CALM, short
+
+LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
 
-def lapse(lock, nodes):
-    """Lets a held lock run out: the nodes hang, nobody can extend it."""
-    eventually(lambda: not lock.owned(), 5, "the lock lapses")
+def lapse(lock):
+    """Lets a held lock run out: nobody extends it."""
+    eventually(lambda: not lock.owned(), 30, "the lock lapses")
 
 
 def test_acquire_puts_the_token_on_a_majority_and_release_takes_it_away(client, nodes):
@@ -35,9 +38,9 @@ def test_remaining_counts_down_from_the_ttl_less_drift(client):
 
 
 def test_timedelta_is_a_duration(client, nodes):
-    with client.lock("r", ttl=timedelta(seconds=5)) as lock:
-        assert 4000 < max(node.pttl("r") for node in nodes) <= 5000
-        assert lock.remaining < 5
+    with client.lock("r", ttl=timedelta(seconds=25), renew=False) as lock:
+        assert 10000 < max(node.pttl("r") for node in nodes) <= 25000
+        assert 10 < lock.remaining < 25
 
 
 def test_bytes_and_str_name_the_same_resource(client, other):
@@ -54,9 +57,9 @@ def test_resources_of_any_bytes(client, nodes):
 
 def test_false_when_others_hold_it(client, other):
     with client.lock("r"):
-        lock = other.lock("r", wait=0.05)
+        lock = other.lock("r", wait=LAST_VERDICT_S)
         assert lock.acquire(blocking=False) is False
-        assert lock.acquire(timeout=0.05) is False
+        assert lock.acquire(timeout=LAST_VERDICT_S) is False
         assert lock.acquire() is False
         assert not lock.locked() and not lock.owned()
 
@@ -91,7 +94,7 @@ def test_a_waiter_gets_the_lock_when_it_is_released(client, other):
         assert not got.wait(0.1)
     finally:
         lock.release()
-        thread.join(10)
+        thread.join(30)
     assert got.is_set()
 
 
@@ -103,9 +106,9 @@ def test_no_quorum_raises_also_without_waiting(client, nodes):
         lock.acquire(blocking=False)
     assert nodes[0].name in str(caught.value)
     with pytest.raises(libredlock.NoQuorum):
-        lock.acquire(timeout=0.1)
+        lock.acquire(timeout=LAST_VERDICT_S)
     with pytest.raises(libredlock.NoQuorum):
-        with client.lock("r", wait=0.1):
+        with client.lock("r", wait=LAST_VERDICT_S):
             pytest.fail("entered")
 
 
@@ -138,12 +141,12 @@ def test_release_does_not_fail_because_of_nodes(client, nodes):
 
 
 def test_a_lapsed_lock_is_lost_though_no_node_answers(client, nodes):
-    lock = client.lock("r", ttl=0.2)
+    lock = client.lock("r", **short(1))
     lock.acquire()
     lock.check()
     for node in nodes:
         node.stop()
-    lapse(lock, nodes)
+    lapse(lock)
     assert lock.lost and lock.locked() and lock.remaining == 0
     with pytest.raises(libredlock.Lost):
         lock.check()
@@ -155,16 +158,16 @@ def test_a_lapsed_lock_is_lost_though_no_node_answers(client, nodes):
 
 
 def test_extend_prolongs_and_never_shortens(client, nodes):
-    lock = client.lock("r", ttl=1)
+    lock = client.lock("r", ttl=8)
     lock.acquire()
-    lock.extend(10)
-    assert lock.remaining > 9
-    lock.extend(1)
+    lock.extend(20)
+    assert lock.remaining > 8
+    lock.extend(8)
     assert lock.remaining > 8
     assert max(node.pttl("r") for node in nodes) > 8000
-    lock.extend(timedelta(seconds=12))
+    lock.extend(timedelta(seconds=30))
     lock.extend()
-    assert lock.remaining > 11
+    assert lock.remaining > 20
     lock.release()
 
 
@@ -209,34 +212,34 @@ def test_check_tells_what_is_the_matter(client):
 
 
 def test_with_renews_and_a_plain_acquire_does_not(client):
-    with client.lock("scoped", ttl=1) as lock:
-        time.sleep(1.5)
+    with client.lock("scoped", **short(5)) as lock:
+        time.sleep(5.5)
         assert lock.owned()
-    plain = client.lock("plain", ttl=0.3)
+    plain = client.lock("plain", **short(0.4))
     plain.acquire()
-    lapse(plain, None)
+    lapse(plain)
     with pytest.raises(libredlock.Lost):
         plain.release()
 
 
 def test_renew_false_holds_in_with_too(client):
     with pytest.raises(libredlock.Lost):
-        with client.lock("r", ttl=0.2, renew=False) as lock:
-            lapse(lock, None)
+        with client.lock("r", **short(0.4), renew=False) as lock:
+            lapse(lock)
 
 
 def test_renew_true_holds_for_acquire(client):
-    lock = client.lock("r", ttl=1, renew=True)
+    lock = client.lock("r", **short(5), renew=True)
     lock.acquire()
-    time.sleep(1.5)
+    time.sleep(5.5)
     assert lock.owned()
     lock.release()
 
 
 def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, caplog):
     with pytest.raises(KeyError) as caught:
-        with client.lock("r", ttl=0.2, renew=False) as lock:
-            lapse(lock, None)
+        with client.lock("r", **short(0.4), renew=False) as lock:
+            lapse(lock)
             raise KeyError("mine")
     assert caught.value.args == ("mine",)
     assert any(record.name == "libredlock" and "r" in record.getMessage() for record in caplog.records)
@@ -245,7 +248,7 @@ def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, cap
 
 
 def test_a_lock_can_be_used_again(client):
-    lock = client.lock("r", ttl=5)
+    lock = client.lock("r", ttl=8)
     tokens = set()
     for _ in range(3):
         with lock:
@@ -256,7 +259,7 @@ def test_a_lock_can_be_used_again(client):
 def test_votes_are_per_node(client, nodes):
     nodes[0].kill()
     with client.lock("r") as lock:
-        eventually(lambda: sum(v.status == libredlock.Status.OK for v in lock.votes.values()) == 4)
+        eventually(lambda: sum(v.status == libredlock.Status.OK for v in lock.votes.values()) == 4, 30)
         assert lock.votes[nodes[1].name].words == "granted"
         assert lock.votes[nodes[0].name].status != libredlock.Status.OK
 
@@ -293,9 +296,9 @@ def test_client_has_a_description_and_events(client, nodes):
 
 def test_events_are_kept_and_logged_once(client, caplog):
     caplog.set_level("DEBUG", "libredlock")
-    lock = client.lock("gone", ttl=0.1)
+    lock = client.lock("gone", **short(0.4))
     lock.acquire()
-    lapse(lock, None)
+    lapse(lock)
     with pytest.raises(libredlock.Lost):
         lock.release()
     losses = [event for event in eventually(client.events) if event["event"] == "lost"]
@@ -306,7 +309,7 @@ def test_events_are_kept_and_logged_once(client, caplog):
 
 
 def test_a_closed_client_says_so(nodes):
-    client = libredlock.Client(nodes.urls)
+    client = libredlock.Client(nodes.urls, **CALM)
     lock = client.lock("r")
     lock.acquire()
     client.close()

@@ -11,6 +11,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
+from patience import CALM
 
 
 def rss_kb():
@@ -44,7 +45,7 @@ def test_there_are_no_reference_cycles(nodes, run):
     gc.collect()
     gc.disable()
     try:
-        client = libredlock.Client(nodes.urls)
+        client = libredlock.Client(nodes.urls, **CALM)
         lock = client.lock("r")
         with lock:
             pass
@@ -58,7 +59,7 @@ def test_there_are_no_reference_cycles(nodes, run):
         del lock, client
 
         async def use():
-            async with aio.Client(nodes.urls) as client:
+            async with aio.Client(nodes.urls, **CALM) as client:
                 lock = client.lock("r", cancel_on_lost=True)
                 async with lock:
                     pass
@@ -71,11 +72,11 @@ def test_there_are_no_reference_cycles(nodes, run):
 
 
 def test_an_open_client_is_collected(nodes, run):
-    gone = weakref.ref(libredlock.Client(nodes.urls))
+    gone = weakref.ref(libredlock.Client(nodes.urls, **CALM))
     assert gone() is None
 
     async def use():
-        client = aio.Client(nodes.urls)
+        client = aio.Client(nodes.urls, **CALM)
         async with client.lock("r"):
             pass
         return weakref.ref(client)
@@ -85,7 +86,7 @@ def test_an_open_client_is_collected(nodes, run):
 
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_copies_and_pickles_are_refused_with_words(nodes, module):
-    client = module.Client(nodes.urls)
+    client = module.Client(nodes.urls, **CALM)
     for thing in (client, client.lock("r")):
         for make in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled or copied"):
@@ -115,12 +116,13 @@ def grown_kb(work, count):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_nothing_grows_over_a_hundred_thousand_cycles(client, other):
     busy = other.lock("busy", renew=True)
     busy.acquire()
 
     def work():
-        with client.lock("r", ttl=5):
+        with client.lock("r", ttl=8):
             pass
 
     def fail():
@@ -137,14 +139,15 @@ def test_nothing_grows_over_a_hundred_thousand_cycles(client, other):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_nothing_grows_over_asyncio_cycles(nodes, run):
     async def cycles(client, count):
         for _ in range(count):
-            async with client.lock("r", ttl=5):
+            async with client.lock("r", ttl=8):
                 pass
 
     async def use():
-        async with aio.Client(nodes.urls) as client:
+        async with aio.Client(nodes.urls, **CALM) as client:
             await cycles(client, 1_000)
             gc.collect()
             tracemalloc.start()

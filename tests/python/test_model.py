@@ -16,10 +16,12 @@ from hypothesis.stateful import (
 
 import libredlock
 from libredlock.testing import eventually
+from patience import CALM, connected
 
 CLIENTS, RESOURCES = ("one", "two"), ("a", "b", "c")
 whose, what = st.sampled_from(CLIENTS), st.sampled_from(RESOURCES)
 LONG, SHORT = 25, 0.15
+SOON_S = 20  # shorter than LONG: what is gone by then did not lapse
 
 
 class Model(RuleBasedStateMachine):
@@ -30,8 +32,7 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def open(self):
         self.nodes.reset()
-        # A busy machine answers late, which is no answer of the model's: its nodes get two seconds.
-        self.clients = {name: libredlock.Client(self.nodes.urls, ttl=LONG, node_timeout=2) for name in CLIENTS}
+        self.clients = {name: connected(libredlock.Client(self.nodes.urls, ttl=LONG, **CALM)) for name in CLIENTS}
         self.locks = {(c, r): self.clients[c].lock(r) for c in CLIENTS for r in RESOURCES}
         self.holder = {}
         self.dead = None
@@ -43,6 +44,7 @@ class Model(RuleBasedStateMachine):
         assert lock.acquire(blocking=False) is expected
         if expected:
             self.holder[resource] = client
+        self.settle(resource)
 
     @rule(client=whose, resource=what)
     def release(self, client, resource):
@@ -50,9 +52,17 @@ class Model(RuleBasedStateMachine):
         if self.holder.get(resource) == client:
             lock.release()
             del self.holder[resource]
+            self.settle(resource)
         else:
             with pytest.raises(libredlock.NotHeld):
                 lock.release()
+
+    def settle(self, resource):
+        """A majority decides; what the other nodes have still to do, a node's end would lay open."""
+        holder = self.holder.get(resource)
+        token = self.locks[holder, resource].token.encode() if holder else None
+        alive = [node for node in self.nodes if node.alive]
+        eventually(lambda: {node.get(resource) for node in alive} <= {token, None}, SOON_S, "only the holder has keys")
 
     @rule(client=whose, resource=what)
     def extend(self, client, resource):
@@ -70,12 +80,13 @@ class Model(RuleBasedStateMachine):
         if resource in self.holder:
             return
         lock = self.clients[client].lock(resource, ttl=SHORT, node_timeout="auto")
-        assert lock.acquire(timeout=20)
-        eventually(lambda: lock.lost)
+        assert lock.acquire(timeout=60)
+        eventually(lambda: lock.lost, 30)
         with pytest.raises(libredlock.Lost):
             lock.extend()
         with pytest.raises(libredlock.Lost):
             lock.release()
+        self.settle(resource)
 
     @rule(resource=what, client=whose)
     def hand_over(self, resource, client):
@@ -103,7 +114,7 @@ class Model(RuleBasedStateMachine):
         node, self.dead = self.nodes[self.dead], None
         node.start()
         for client in self.clients.values():
-            eventually(lambda client=client: client.status("ready").votes[node.name].words == "free")
+            eventually(lambda client=client: client.status("ready").votes[node.name].words == "free", 30)
 
     @rule(client=whose, resource=what)
     def ask(self, client, resource):
@@ -125,9 +136,10 @@ class Model(RuleBasedStateMachine):
         for client in getattr(self, "clients", {}).values():
             client.close()
         if getattr(self, "clients", None):
-            self.nodes.no_keys()
+            self.nodes.no_keys(SOON_S)
 
 
+@pytest.mark.timeout(1200)
 def test_model(nodes):
     Model.nodes = nodes
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]

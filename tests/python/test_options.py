@@ -177,7 +177,7 @@ def test_wrong_password_is_a_matter_of_configuration(nodes):
     urls = [url.replace("redis://", "redis://u:wrong@") for url in nodes.urls]
     with libredlock.Client(urls) as client:
         with pytest.raises(libredlock.RefusedConfig) as caught:
-            client.lock("r").acquire(timeout=5)
+            client.lock("r").acquire(timeout=30)
         assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
+from patience import CALM, short
 
 
 def in_threads(count, body):
@@ -23,7 +24,7 @@ def in_threads(count, body):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(90)
     assert not any(thread.is_alive() for thread in threads), "threads hang"
     if failures:
         raise failures[0]
@@ -62,19 +63,19 @@ def test_a_hundred_threads_share_a_lock(client, nodes):
     nodes.no_keys()
 
 
-def queue_up(lock, names, order, **arguments):
+def queue_up(lock, names, order):
     """Threads that wait for a lock one behind the other."""
     threads = []
     for position, name in enumerate(names, 1):
 
         def wait(name=name):
-            if lock.acquire(**arguments):
+            if lock.acquire():
                 order.append(name)
                 lock.release()
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        eventually(lambda: lock._gate.waiting == position, what="the thread queues")
+        eventually(lambda: lock._gate.waiting == position, 30, "the thread queues")
         threads.append(thread)
     return threads
 
@@ -86,18 +87,15 @@ def test_threads_of_one_lock_are_served_in_order(client):
     threads = queue_up(lock, range(8), order)
     lock.release()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert order == list(range(8))
 
 
 def test_the_timeout_covers_the_queue(client):
-    lock = client.lock("r")
+    lock, got = client.lock("r"), []
     lock.acquire()
-    order = []
-    for thread in queue_up(lock, "a", order, timeout=0.1):
-        thread.join(10)
-        assert not thread.is_alive()
-    assert order == [] and lock._gate.waiting == 0
+    in_threads(1, lambda _: got.append(lock.acquire(timeout=0.1)))
+    assert got == [False] and lock._gate.waiting == 0
     assert lock.acquire(blocking=False) is False
     lock.release()
     assert lock.acquire(blocking=False) is True
@@ -137,18 +135,18 @@ def test_only_one_of_many_releases_counts(client):
 
 
 def test_only_release_opens_the_gate_also_after_a_loss(client):
-    lock = client.lock("r", ttl=0.1)
+    lock = client.lock("r", **short(0.4))
     lock.acquire()
-    eventually(lambda: lock.lost)
+    eventually(lambda: lock.lost, 30)
     assert lock.acquire(timeout=0.05) is False
     with pytest.raises(libredlock.Lost):
         lock.release()
-    assert lock.acquire(timeout=5) is True
+    assert lock.acquire(timeout=30) is True
     lock.release()
 
 
 def test_extend_beside_release_is_no_misuse(client):
-    lock = client.lock("r")
+    lock = client.lock("r", max_extensions=-1)
     for _ in range(20):
         lock.acquire()
         stop = threading.Event()
@@ -164,12 +162,12 @@ def test_extend_beside_release_is_no_misuse(client):
         thread.start()
         lock.release()
         stop.set()
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()
 
 
 def test_close_cancels_whoever_waits(nodes, other):
-    client = libredlock.Client(nodes.urls)
+    client = libredlock.Client(nodes.urls, **CALM)
     taken, shared = other.lock("taken"), client.lock("shared")
     taken.acquire()
     shared.acquire()
@@ -184,10 +182,10 @@ def test_close_cancels_whoever_waits(nodes, other):
     threads = [threading.Thread(target=wait, args=(lock,), daemon=True) for lock in waiting]
     for thread in threads:
         thread.start()
-    eventually(lambda: shared._gate.waiting == 2)
+    eventually(lambda: shared._gate.waiting == 2, 30)
     client.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert len(cancelled) == 3
     taken.release()
     nodes.no_keys()

@@ -1,0 +1,14 @@
+"""Options for a machine that may be slow or busy, where time-outs are not the subject."""
+
+CALM = {"node_timeout": 2, "connect_timeout": 20, "exit_drain": 2}
+
+
+def short(ttl):
+    """For a lease whose lapse is the subject."""
+    return {"ttl": ttl, "node_timeout": ttl / 4, "min_validity": 0.001}
+
+
+def connected(client):
+    """The client when it has asked every node: what it sends from now on leaves at once, its deletes too."""
+    client.status("connected")
+    return client
