@@ -7,7 +7,7 @@ namespace Redlock\Tests;
 final class Node
 {
     public readonly int $port;
-    /** @var resource bound, not listening: nobody who asks for a free port gets this one, also while the node is down */
+    /** @var resource bound, not listening: nobody who asks for a free port gets this one, even if the node is down */
     private $reservation;
     /** @var resource|null */
     private $process = null;
