@@ -81,6 +81,14 @@ def read_until(stream, word):
     return seen.decode()
 
 
+def begun_to_wait(nodes, start, *args, **popen):
+    """Starts a command that finds the lock busy: what start gives, when a node has refused it."""
+    before = [node.calls("set") for node in nodes]
+    started = start(*args, **popen)
+    eventually(lambda: [node.calls("set") for node in nodes] != before, LIMIT_S, "the command asks the nodes")
+    return started
+
+
 def process_state(pid):
     """The letter of /proc: R, S, T, Z ...; None if there is no such process."""
     try:

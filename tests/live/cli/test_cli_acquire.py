@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 import pytest
-from command import BUSY, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, finish
+from command import BUSY, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, begun_to_wait, finish
 from testing import eventually
 
 
@@ -96,8 +96,7 @@ def test_refused_by_configuration(redlock, nodes):
 
 def test_waits_for_the_holder(redlock, nodes):
     token = redlock.acquire("orders:42")
-    waiting = redlock.start("acquire", "--wait", "20s", "orders:42")
-    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    waiting = begun_to_wait(nodes, redlock.start, "acquire", "--wait", "20s", "orders:42")
     assert waiting.poll() is None
     assert redlock.once("release", "orders:42", token).returncode == 0
     done = finish(waiting)
@@ -112,8 +111,7 @@ def test_waits_for_ever(redlock):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signal_ends_the_wait(redlock, nodes, number):
     token = redlock.acquire("orders:42", "--ttl", "30s")
-    waiting = redlock.start("acquire", "--wait", "forever", "orders:42")
-    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    waiting = begun_to_wait(nodes, redlock.start, "acquire", "--wait", "forever", "orders:42")
     waiting.send_signal(number)
     done = finish(waiting)
     assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
@@ -124,9 +122,8 @@ def test_signal_ends_the_wait(redlock, nodes, number):
 
 def test_signal_that_was_ignored_does_not_end_the_wait(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "30s")
-    waiting = redlock.start("acquire", "--wait", "forever", "orders:42",
+    waiting = begun_to_wait(nodes, redlock.start, "acquire", "--wait", "forever", "orders:42",
                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
     waiting.send_signal(signal.SIGHUP)
     redlock("release", "orders:42", token)
     assert finish(waiting).returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import (BUSY, CANNOT_RUN, LIMIT_S, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone,
-                     end_process, finish, is_gone, pid_in, process_state, read_until)
+                     begun_to_wait, end_process, finish, is_gone, pid_in, process_state, read_until)
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.
@@ -201,15 +201,15 @@ def test_ignored_sigchld_does_not_hide_the_status(redlock):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_while_waiting_leaves_no_key(redlock, nodes, tmp_path, number):
     token = redlock.acquire("job", "--ttl", "30s")
-    waiting = redlock.start("run", "--wait", "forever", "job", "--", "touch", str(tmp_path / "ran"))
-    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    ran = tmp_path / "ran"
+    waiting = begun_to_wait(nodes, redlock.start, "run", "--wait", "forever", "job", "--", "touch", str(ran))
     waiting.send_signal(number)
     done = finish(waiting)
     assert (done.returncode, done.stderr) == (-number, "")
     assert set(node.get("job") for node in nodes) <= {token.encode(), None}
     redlock("release", "job", token)
     nodes.no_keys()
-    assert not (tmp_path / "ran").exists()
+    assert not ran.exists()
 
 
 # A command whose child ignores SIGTERM: both pids go into files.

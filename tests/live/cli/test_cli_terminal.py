@@ -5,7 +5,7 @@ import signal
 import sys
 
 import pytest
-from command import LIMIT_S, LOST, end_process, pid_in, process_state
+from command import LIMIT_S, LOST, begun_to_wait, end_process, pid_in, process_state
 from testing import eventually
 
 # Says "ready", then answers each line; Ctrl-C makes it exit with 5.
@@ -61,8 +61,7 @@ def test_ctrl_c_that_ends_the_command(shell, nodes):
 
 def test_ctrl_c_while_waiting(shell, redlock, nodes):
     redlock.acquire("job", "--ttl", "30s")
-    shell.type("redlock run --wait forever job -- echo ran\n")
-    eventually(lambda: sum(len(node.clients()) for node in nodes) > nodes.quorum)
+    begun_to_wait(nodes, shell.type, "redlock run --wait forever job -- echo ran\n")
     shell.type("\x03")
     shell.expect(r"ready\$ ")
     assert shell.status() == 128 + signal.SIGINT
