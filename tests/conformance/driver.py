@@ -9,7 +9,7 @@ import time
 import faces
 from testing import ReplyError
 
-REPLY_S = 60
+REPLY_S = 150
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
                "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE".split())
 CALM = {"ttl_ms": "8000", "node_timeout_ms": "1000", "connect_timeout_ms": "5000", "exit_drain_ms": "500"}
@@ -127,14 +127,14 @@ class Driver:
         except OSError:
             pass
         try:
-            self.process.wait(10)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.reader.join(10)
+        self.reader.join(60)
         self.process.stdout.close()
 
-    def has_ended(self, within_s=5):
+    def has_ended(self, within_s=30):
         try:
             self.process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -235,7 +235,7 @@ class Party:
     def exit(self, mode):
         """The process leaves: its exit status."""
         self.driver.send("exit", mode=mode)
-        self.driver.process.wait(30)
+        self.driver.process.wait(60)
         return self.driver.process.returncode
 
     def close(self):

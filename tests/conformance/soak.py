@@ -28,6 +28,7 @@ RESOURCES = ["orders", "stock", "mail"]
 TTLS_MS = [800, 1200, 2000]
 MAX_TTL_MS = 2000
 WAIT_MS = 3000
+PATIENCE_S = 60  # a slow machine has started the last face so late after the end at most
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 TOKEN_AND_PTTL = "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}"  # of one moment
@@ -191,7 +192,7 @@ class Soak:
         for worker in self.workers:
             worker.start()
         try:
-            while time.monotonic() < self.end_s:
+            while time.monotonic() < self.end_s or self.idle_faces() and time.monotonic() < self.end_s + PATIENCE_S:
                 time.sleep(self.random.uniform(0.1, 0.8))
                 fault = self.random.choice(self.faults)
                 self.log.count("fault: " + fault.__name__.replace("_", " "))
@@ -206,6 +207,9 @@ class Soak:
                 worker.join()
         self.settle()
         return checker.check(self.log.records)
+
+    def idle_faces(self):
+        return too_little(self.log.counts, {worker.face for worker in self.workers})
 
     def settle(self):
         """When all is quiet and every TTL and debt has run out, nothing may be left."""

@@ -10,6 +10,7 @@ from testing import eventually
 
 BROKEN = faces.ROOT / "build/testbuild/tests/conformance/driver_c"  # has the switch that makes one vote enough
 QUORUM_OF_ONE = "1"
+LONG_MS = 30000  # the first hold lasts while nodes are changed or restarted
 
 
 def hold(party, took, end_ms):
@@ -45,7 +46,8 @@ def contenders(nodes):
 
     def make(rule):
         for broken in ("0", rule):
-            made.append(Party("c", nodes, argv=[str(BROKEN)], environment=broken_environment(broken), retry_count=0))
+            made.append(Party("c", nodes, argv=[str(BROKEN)], environment=broken_environment(broken), retry_count=0,
+                              ttl_ms=LONG_MS))
         return made
 
     yield make
@@ -58,7 +60,7 @@ def test_a_client_content_with_one_vote_is_found(contenders, nodes, rule, violat
     one, other = contenders(rule)
 
     def free_one_node():
-        eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 10, "all have granted")
+        eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20, "all have granted")
         nodes[4].command("DEL", "r")
 
     found = check(two_holds(one, other, free_one_node))
@@ -71,7 +73,7 @@ def test_restarts(make_cluster, lost, violations):
     """What README says of nodes that lose their data, which the soak's do with --lose-data only."""
     assert not soak.arguments(["--minutes", "1"]).lose_data
     cluster = make_cluster(5, config=soak.DURABLE)
-    one, other = Party("c", cluster), Party("c", cluster)
+    one, other = (Party("c", cluster, ttl_ms=LONG_MS) for _ in range(2))
 
     def restart():
         for node in cluster:

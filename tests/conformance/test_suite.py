@@ -50,7 +50,7 @@ def test_a_malformed_message_gets_line_and_reason(face, line):
     text = "\n".join(['{"id": 1, "do": "client", "client": "c", "options": {"nodes": "redis://127.0.0.1:1"}}',
                       '{"id": 2, "do": "lock", "client": "c", "lock": "known", "resource": "r", "options": {}}',
                       BAD_LINES[line], '{"id": 3, "do": "hello"}', ""])
-    ended = subprocess.run(faces.ARGV[face], input=text.encode(), capture_output=True, timeout=60, check=True,
+    ended = subprocess.run(faces.ARGV[face], input=text.encode(), capture_output=True, timeout=250, check=True,
                            env=faces.environment())
     replies = [json.loads(line) for line in ended.stdout.splitlines()]
     bad = [reply for reply in replies if "malformed" in reply]
@@ -98,7 +98,7 @@ def test_a_bad_case_gets_file_line_and_reason(tmp_path, text):
     (tmp_path / "conftest.py").write_text((faces.HERE / "conftest.py").read_text().replace(
         "Path(__file__).resolve().parent\n", "Path(%r)\n" % str(faces.HERE)))
     ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
-                            str(case)], capture_output=True, text=True, timeout=60)
+                            str(case)], capture_output=True, text=True, timeout=250)
     assert ended.returncode != 0
     assert "%s:%s" % (case, BAD_CASES[text]) in ended.stdout + ended.stderr
 
@@ -124,7 +124,7 @@ def test_replies_may_come_out_of_order(make, nodes):
 
 def test_valkey_can_be_had():
     """The cases of two parties run on it too; REDLOCK_WITHOUT_VALKEY=1 allows that they do not."""
-    got = subprocess.run([str(faces.HERE / "get-valkey")], capture_output=True, text=True, timeout=100)
+    got = subprocess.run([str(faces.HERE / "get-valkey")], capture_output=True, text=True, timeout=280)
     if got.returncode != 0 and os.environ.get("REDLOCK_WITHOUT_VALKEY") == "1":
         pytest.skip("valkey-server can not be had here")
     if got.returncode != 0:
@@ -148,7 +148,7 @@ def test_what_may_be_absent_and_what_may_not(tmp_path, variable, words):
                    if name not in [optional for optional, _ in faces.OPTIONAL.values()]}
     environment.update({variable: NOWHERE, "REDLOCK_MATRIX": str(tmp_path / "matrix.html")})
     ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k",
-                            "is_of_this_version"], capture_output=True, text=True, timeout=120, env=environment)
+                            "is_of_this_version"], capture_output=True, text=True, timeout=280, env=environment)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert all(line in ended.stdout for line in words), ended.stdout
     assert ">FAIL<" in (tmp_path / "matrix.html").read_text(encoding="utf-8")

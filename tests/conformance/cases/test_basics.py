@@ -6,6 +6,8 @@ from common import FOREIGN, LATE_S, occupy, values
 from driver import now_ms, short
 from testing import eventually
 
+LAST_VERDICT_MS = 2000  # a wait that ends before any node has answered is TIMED_OUT
+
 
 def test_take_and_give_back(make, nodes):
     lock = make().lock("orders:42")
@@ -40,7 +42,7 @@ def test_a_waiter_gets_the_lock_when_it_is_released(make, nodes):
     holder, other = make().lock(), make().lock()
     assert holder.acquire() == "OK"
     waiting = other.waiting()
-    eventually(lambda: sum(node.calls("set") for node in nodes) > 10, 10, "it has tried, and again")
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 10, 30, "it has tried, and again")
     assert waiting.pending
     assert holder.release() == "OK"
     assert waiting.result() == "OK"
@@ -49,12 +51,12 @@ def test_a_waiter_gets_the_lock_when_it_is_released(make, nodes):
 
 def test_a_wait_ends(make, nodes):
     occupy(nodes)
-    assert make().lock().acquire(wait_ms=300) == "BUSY"
+    assert make().lock().acquire(wait_ms=LAST_VERDICT_MS) == "BUSY"
 
 
 def test_a_wait_ends_by_its_option(make, nodes):
     occupy(nodes)
-    assert make(wait_ms=300).lock().acquire(wait_ms=-2) == "BUSY"
+    assert make(wait_ms=LAST_VERDICT_MS).lock().acquire(wait_ms=-2) == "BUSY"
 
 
 def test_a_wait_ends_with_its_attempts(make, nodes):
@@ -92,8 +94,8 @@ def test_validity_runs_down_to_a_loss(make):
     took = lock.acquire(wait_ms=20000)
     assert took == "OK"
     assert lock.state == "HELD" or now_ms() >= took.t0_ms + took.validity_ms
-    eventually(lambda: lock.validity_ms < took.validity_ms, 5, "it runs down")
-    eventually(lambda: lock.state == "LOST", 5, "it is lost at the end")
+    eventually(lambda: lock.validity_ms < took.validity_ms, 30, "it runs down")
+    eventually(lambda: lock.state == "LOST", 30, "it is lost at the end")
     assert lock.validity_ms == 0
 
 
@@ -118,11 +120,11 @@ def test_a_second_release_has_nothing_to_release(make):
 def test_a_lapsed_lock_is_lost_for_good(make, nodes):
     lock = make(**short(400)).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
-    eventually(lambda: lock.state == "LOST", 5)
+    eventually(lambda: lock.state == "LOST", 30)
     assert lock.extend() == "LOST"
     assert lock.state == "LOST"
     assert lock.release() == "LOST"
-    assert lock.acquire(wait_ms=5000) == "OK"
+    assert lock.acquire(wait_ms=20000) == "OK"
 
 
 @pytest.mark.needs("state")

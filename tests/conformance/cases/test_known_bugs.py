@@ -61,7 +61,7 @@ def test_cancel_in_mid_acquire(make, nodes, proxied):
 def test_cancel_of_a_waiter(make, nodes):
     occupy(nodes)
     waiting = make().lock().waiting()
-    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 10, "it waits")
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     waiting.cancel()
     assert waiting.result() == "CANCELLED"
     eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
@@ -182,7 +182,7 @@ def test_a_forked_child_contends_as_everybody(make, nodes):
 @pytest.mark.needs("exit")
 @pytest.mark.parametrize("mode", ["normal", "hard"])
 def test_exit_while_held(make, nodes, mode):
-    party = make()
+    party = make(exit_drain_ms=5000)
     assert party.lock().acquire() == "OK"
     party.exit(mode)
     if mode == "hard":
@@ -196,7 +196,7 @@ def test_exit_while_waiting(make, nodes):
     occupy(nodes)
     party = make()
     assert party.lock().start() == "OK"
-    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 10, "it waits")
+    eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     party.exit("normal")
     eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
 
@@ -215,7 +215,7 @@ def test_exit_in_mid_acquire(make, nodes, proxied):
 
 @pytest.mark.needs("exception")
 def test_error_while_held(make, nodes):
-    party = make()
+    party = make(exit_drain_ms=5000)
     assert party.lock().acquire() == "OK"
     assert party.exit("exception") != 0
     nodes.no_keys()
@@ -223,7 +223,7 @@ def test_error_while_held(make, nodes):
 
 @pytest.mark.needs("exception", "body")
 def test_exit_in_mid_body(make, nodes):
-    party = make()
+    party = make(exit_drain_ms=5000)
     lock = party.lock()
     assert lock.body() == "OK"
     assert party.exit("exception") != 0

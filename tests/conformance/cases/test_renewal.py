@@ -3,8 +3,10 @@ import pytest
 from driver import short
 from testing import eventually
 
+RENEWED_MS = 4000  # half of it is left when a renewal is due: as long may the machine be busy with others
 
-def beyond(nodes, ttl_ms, times=2):
+
+def beyond(nodes, ttl_ms, times=1.3):
     """Waits for so many TTLs, by a node's own clock."""
     seconds, micros = map(int, nodes[4].command("TIME"))
 
@@ -12,14 +14,14 @@ def beyond(nodes, ttl_ms, times=2):
         now, now_micros = map(int, nodes[4].command("TIME"))
         return (now - seconds) * 1000 + (now_micros - micros) / 1000
 
-    eventually(lambda: age_ms() > times * ttl_ms, 20)
+    eventually(lambda: age_ms() > times * ttl_ms, 60)
 
 
 @pytest.mark.needs("renew", "state")
 def test_a_renewed_lock_outlives_its_ttl(make, nodes):
-    lock = make(**short(2000), renew=True).lock()
+    lock = make(**short(RENEWED_MS), renew=True).lock()
     token = lock.acquire(wait_ms=20000).token
-    beyond(nodes, 2000)
+    beyond(nodes, RENEWED_MS)
     assert lock.state == "HELD"
     assert sum(node.get("r") == token.encode() for node in nodes) >= 3
     assert lock.release() == "OK"
@@ -70,7 +72,7 @@ def test_a_holder_that_was_stopped_learns_it(make, nodes):
     party.driver.process.send_signal(19)
     nodes.no_keys()
     other = make().lock()
-    assert other.acquire(wait_ms=5000) == "OK"
+    assert other.acquire(wait_ms=20000) == "OK"
     party.driver.process.send_signal(18)
     assert lock.state == "LOST"
     assert lock.release() == "LOST"
@@ -79,9 +81,9 @@ def test_a_holder_that_was_stopped_learns_it(make, nodes):
 
 @pytest.mark.needs("body")
 def test_a_body_is_renewed(make, nodes):
-    lock = make(**short(2000)).lock()
+    lock = make(**short(RENEWED_MS)).lock()
     assert lock.body() == "OK"
-    beyond(nodes, 2000)
+    beyond(nodes, RENEWED_MS)
     assert make().lock().acquire() == "BUSY"
     assert lock.leave() == "OK"
     nodes.no_keys()
@@ -95,7 +97,7 @@ def test_a_body_whose_lock_is_lost(make, nodes):
         node.flush()
     for node in nodes:
         node.set("r", "f" * 40)
-    beyond(nodes, 1200)
+    beyond(nodes, 1200, times=2)
     assert lock.leave() == "LOST"
 
 

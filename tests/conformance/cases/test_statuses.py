@@ -62,7 +62,7 @@ def test_in_flight(face, make, nodes):
 def test_lost(face, make):
     lock = make(**short(400)).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
-    eventually(lambda: lock.state == "LOST", 5)
+    eventually(lambda: lock.state == "LOST", 30)
     says(face, lock.extend(), "LOST")
     says(face, lock.release(), "LOST")
 
