@@ -9,15 +9,15 @@ redlock
 use Redlock\Native\{Client, Lock};
 $client = new Client(null, ['ttl_ms' => 20000, 'node_timeout_ms' => 2000, 'connect_timeout_ms' => 20000]);
 $lock = new Lock($client, "phpt\0cycle", []);
-echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 10000 ? 'valid' : 'short', "\n";
+echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 60000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 10000 ? 'valid' : 'short', "\n";
 $other = new Lock($client, "phpt\0cycle", []);
-echo redlock_status_name($other->run(REDLOCK_ACQUIRE, 0, 5000)), ' ', $other->message() !== '' ? 'says why' : '', "\n";
-echo redlock_status_name($other->run(REDLOCK_INSPECT, 0, 5000)), "\n";
-echo redlock_status_name($lock->run(REDLOCK_EXTEND, 30000, 5000)), ' ', $lock->validityMs() > 20000 ? 'longer' : 'not', "\n";
+echo redlock_status_name($other->run(REDLOCK_ACQUIRE, 0, 60000)), ' ', $other->message() !== '' ? 'says why' : '', "\n";
+echo redlock_status_name($other->run(REDLOCK_INSPECT, 0, 60000)), "\n";
+echo redlock_status_name($lock->run(REDLOCK_EXTEND, 30000, 60000)), ' ', $lock->validityMs() > 20000 ? 'longer' : 'not', "\n";
 $token = $lock->token();
 echo redlock_status_name($lock->detach()), ' ', $lock->state(), "\n";
 echo redlock_status_name($other->adopt($token)), ' ', $other->state(), "\n";
-echo redlock_status_name($other->run(REDLOCK_RELEASE, 0, 5000)), "\n";
+echo redlock_status_name($other->run(REDLOCK_RELEASE, 0, 60000)), "\n";
 $client->process();
 while ($client->next() !== null);
 echo redlock_status_name($other->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, 0, 7)), ' ', redlock_status_name($other->status()), "\n";
@@ -35,8 +35,8 @@ $cycles = getenv('USE_ZEND_ALLOC') === '0' ? 200 : 20000;
 $memory = memory_get_usage();
 for ($i = 0; $i < $cycles; $i++) {
     $x = new Lock($client, 'k', []);
-    $x->run(REDLOCK_ACQUIRE, 0, 5000);
-    $x->run(REDLOCK_RELEASE, 0, 5000);
+    $x->run(REDLOCK_ACQUIRE, 0, 60000);
+    $x->run(REDLOCK_RELEASE, 0, 60000);
     $x->message();
     $x->answers();
     try {

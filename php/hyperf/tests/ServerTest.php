@@ -106,7 +106,7 @@ final class ServerTest extends NodesTestCase
 
     public function testTermInMidRequestLeavesNothingForLong(): void
     {
-        $this->answers(\array_map(static fn (int $i): string => "/pay?id=term$i&ms=500", \range(1, 10)),
+        $this->answers(\array_map(static fn (int $i): string => "/pay?id=term$i&ms=3000", \range(1, 10)),
             function (): void {
             Wait::until(static fn (): bool => \count(self::cluster()->keys()) === 10, 'the locks');
             \posix_kill($this->masterPid(), \SIGTERM);

@@ -88,7 +88,7 @@ final class SwooleTest extends NodesTestCase
         $holder = $client->lock('busy');
         $holder->acquire();
         $this->expectException(BusyException::class);
-        $this->inCoroutine(static fn () => $client->lock('busy')->acquire(50));
+        $this->inCoroutine(static fn () => $client->lock('busy')->acquire(500));
     }
 
     /** @dataProvider cancels */

@@ -34,14 +34,14 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testALongTtlIsARenewedLease(): void
     {
-        $client = $this->client(nodeTimeoutMs: 500, maxTtlMs: 2000, ttlMs: 2000);
-        $lock = (new LockFactory(new RedlockStore($client, 5.0)))->createLock('renewed', 5.0);
+        $client = $this->client(nodeTimeoutMs: 1000, maxTtlMs: 4000, ttlMs: 4000);
+        $lock = (new LockFactory(new RedlockStore($client, 7.0)))->createLock('renewed', 7.0);
         $begun = \hrtime(true);
         $lock->acquire();
-        Wait::until(static fn (): bool => \hrtime(true) - $begun > 2.5e9, 'longer than a lease');
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 4.5e9, 'longer than a lease');
         $this->assertTrue($lock->isAcquired());
         Wait::until(static fn (): bool => !$lock->isAcquired(), 'the whole TTL');
-        $this->assertGreaterThan(3e9, \hrtime(true) - $begun);
+        $this->assertGreaterThan(5e9, \hrtime(true) - $begun);
     }
 
     public function testSaveOfTheSameKeyExtends(): void
