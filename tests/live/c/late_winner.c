@@ -70,7 +70,7 @@ static int is_too_late(int lapsed, int64_t min_validity_ms)
 int main(int argc, char **argv)
 {
   int lapsed = argc > 1 && strcmp(argv[1], "lapsed") == 0;
-  int64_t min_validity_ms = lapsed ? 1 : 29000;
+  int64_t min_validity_ms = lapsed ? 1 : 28000;
   redlock_client *client = check_client();
   redlock_lock *first, *second;
   pthread_t driver, taker;
@@ -81,9 +81,9 @@ int main(int argc, char **argv)
   second = lock_on(client, "second");
   driving = lock_on(client, "first");
   late = lock_on(client, "second");
-  CHECK_OK(late, redlock_lock_set(late, "node_timeout_ms", "500"));
-  CHECK_OK(late, lapsed ? redlock_lock_set(late, "ttl_ms", "2000")
-                        : redlock_lock_set(late, "min_validity_ms", "29000"));
+  CHECK_OK(late, redlock_lock_set(late, "node_timeout_ms", "1000"));
+  CHECK_OK(late, lapsed ? redlock_lock_set(late, "ttl_ms", "4000")
+                        : redlock_lock_set(late, "min_validity_ms", "28000"));
   CHECK_OK(first, redlock_lock_acquire(first, 10000));
   CHECK_OK(second, redlock_lock_acquire(second, 10000));
   driver = start_refused(drive, driving);
