@@ -5,7 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from patience import CALM
+
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+
+
+PATIENT = f"""
+from libredlock._base import ClientBase
+
+def patient(self, nodes=None, init=ClientBase.__init__, **options):
+    init(self, nodes, **{{**{CALM}, **options}})
+
+ClientBase.__init__ = patient
+"""
 
 
 def programs(page):
@@ -26,5 +38,5 @@ def test_the_page_has_ten_recipes():
 def test_python_md(script, nodes, source):
     for number, url in enumerate(nodes.urls[:3], 1):
         source = source.replace(f"redis://10.0.0.{number}", url)
-    status, out, err = script(source).end()
+    status, out, err = script(PATIENT + source).end()
     assert status == 0 and err == "", out + err

@@ -162,7 +162,7 @@ def runs(path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("version, interpreter", list(interpreters()))
 def test_the_wheel_passes_the_tests_on_other_interpreters(version, interpreter, wheel, tmp_path):
     if interpreter is None:

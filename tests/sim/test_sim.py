@@ -14,7 +14,7 @@ SEEDS_PER_MUTANT = {"quorum-of-one": 100, "blind-delete": 100, "clock-at-reply":
 
 
 def sim(*arguments):
-    return subprocess.run([SIM, *map(str, arguments)], capture_output=True, text=True, timeout=110)
+    return subprocess.run([SIM, *map(str, arguments)], capture_output=True, text=True, timeout=280)
 
 
 def trace_hash(run):
