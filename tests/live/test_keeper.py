@@ -224,7 +224,7 @@ def test_slow_nodes_noscript_is_repaired_at_once(nodes, make_client, proxy):
                                    b"*2\r\n:1\r\n:1\r\n"], ids=["READONLY", "BUSY", "NOPERM", "text", "two answers"])
 def test_errors_to_renewals_confirm_nothing(make_client, fake_server, error):
     fakes = [fake_server({"EVALSHA": error, "EVAL": error}) for _ in range(3)]
-    client = make_client([f.url for f in fakes], renew="true", **rl.short(800))
+    client = make_client([f.url for f in fakes], renew="true", **rl.short(2000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
     eventually(lambda: lock.state == rl.State.LOST, 30)
