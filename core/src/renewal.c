@@ -114,7 +114,6 @@ static void send_batch(redlock_client *c, struct rl_batch *batch, int64_t now)
 /* The terms of the next renewal, cut to max_hold_ms: 0 when no time is left for one. */
 static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
 {
-  struct rl_text nowhere = rl_text_in(NULL, 0);
   int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
   int64_t left_ms;
   *terms = lock->terms;
@@ -124,8 +123,12 @@ static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
   if (left_ms >= terms->ttl_ms)
     return 1;
   lock->renewal_last = 1;
-  if (left_ms < RL_TTL_MS_MIN || rl_terms_for(&lock->options, left_ms, terms, &nowhere) != REDLOCK_OK)
+  if (left_ms < RL_TTL_MS_MIN)
     return 0;
+  terms->ttl_ms = left_ms;
+  terms->lease_ns = left_ms * MS - rl_drift_ns(left_ms, RL_FLOAT(&lock->options, DRIFT_FACTOR));
+  if (terms->node_timeout_ns > left_ms * MS / 4)
+    terms->node_timeout_ns = left_ms * MS / 4; /* the user chose it for a whole TTL */
   return now + terms->lease_ns > lock->valid_until_ns;
 }
 

@@ -60,6 +60,13 @@ def test_renewal_is_bounded(nodes, renewing, limit):
     nodes.no_keys()
 
 
+def test_the_last_renewal_fits_into_what_is_left(nodes, renewing):
+    lock = renewing(ttl_ms=8000, node_timeout_ms=2000, max_hold_ms=10000)
+    eventually(lambda: extensions(nodes) >= 1, 30)  # at 4 s: of 6 s, a quarter of which is less than the time-out
+    assert lock.state == HELD
+    assert all(node.command("PTTL", "r") < 7000 for node in nodes)
+
+
 def test_renewal_in_spite_of_a_dead_and_a_hung_node(nodes, renewing):
     lock = renewing(**rl.short(2000))
     nodes[0].kill()
