@@ -168,8 +168,8 @@ def test_the_wheel_passes_the_tests_on_other_interpreters(version, interpreter, 
     if interpreter is None:
         pytest.skip(f"python{version} is not installed")
     python = environment(tmp_path / "e", interpreter)
-    pip(python, "install", wheel, "pytest", "pytest-timeout", "hypothesis")
+    pip(python, "install", wheel, "pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
     tests = Path(__file__).parent
     same_everywhere = [f"--ignore={tests / name}" for name in ("test_package.py", "test_docs.py", "test_types.py")]
-    said = run(python, "-m", "pytest", "-q", "-m", "not slow", *same_everywhere, tests, cwd="/")
+    said = run(python, "-m", "pytest", "-q", "-n", "3", "-m", "not slow", *same_everywhere, tests, cwd="/")
     assert re.search(r"\d+ passed", said) and "failed" not in said
