@@ -1,14 +1,13 @@
 """The synchronous Lock, one thread."""
 
 import threading
-import time
 from datetime import timedelta
 
 import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM, short
+from patience import CALM, outlived, short
 
 LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
@@ -211,9 +210,9 @@ def test_check_tells_what_is_the_matter(client):
         lock.check()
 
 
-def test_with_renews_and_a_plain_acquire_does_not(client):
+def test_with_renews_and_a_plain_acquire_does_not(client, nodes):
     with client.lock("scoped", **short(5)) as lock:
-        time.sleep(5.5)
+        eventually(lambda: outlived(nodes), 30)
         assert lock.owned()
     plain = client.lock("plain", **short(0.4))
     plain.acquire()
@@ -228,10 +227,10 @@ def test_renew_false_holds_in_with_too(client):
             lapse(lock)
 
 
-def test_renew_true_holds_for_acquire(client):
+def test_renew_true_holds_for_acquire(client, nodes):
     lock = client.lock("r", **short(5), renew=True)
     lock.acquire()
-    time.sleep(5.5)
+    eventually(lambda: outlived(nodes), 30)
     assert lock.owned()
     lock.release()
 
