@@ -28,7 +28,7 @@ int acquire_main(const struct args *args)
   struct session session;
   int code = session_open(&session, args);
   if (code == 0) {
-    int status = session_take(&session, REDLOCK_ACQUIRE, -2);
+    int status = session_confirm(&session, session_acquire(&session));
     code = status == REDLOCK_OK ? hand_over(&session) : report_failure(&session, status);
   }
   return session_close(&session, code);

@@ -26,31 +26,43 @@ static const char *flag_of(const struct parser *parser, int value)
 
 static void add_setting(struct args *args, const char *option, const char *flag, const char *given, char *value)
 {
-  size_t size = (args->setting_count + 1) * sizeof *args->settings;
-  args->settings = must(realloc(args->settings, size));
-  args->settings[args->setting_count++] =
-      (struct setting){.option = option, .flag = format("--%s%s%s", flag, *given ? " " : "", given), .value = value};
+  settings_add(&args->from_flags, option, format("%s%s%s", flag, *given ? " " : "", given), value);
+}
+
+static int read_duration(struct args *args, const char *option, const char *flag, const char *given)
+{
+  int64_t ms = duration_parse(given);
+  if (ms < -1)
+    return fail(EXIT_USAGE, "%s %s: not a duration; " DURATIONS, flag, given);
+  add_setting(args, option, flag, given, format("%" PRId64, ms));
+  return 0;
 }
 
 static int read_option(struct args *args, const struct parser *parser, int value, const char *given)
 {
-  int index = (value - FLAG_OPTION) / 2;
+  int index = (value - FLAG_OPTION) / 2, refused = 0;
   bool negated = (value - FLAG_OPTION) % 2 == 1;
   const char *option = redlock_option_at(index, REDLOCK_OPTION_NAME);
-  const char *flag = flag_of(parser, value);
-  if (given == NULL) {
+  char *flag = format("--%s", flag_of(parser, value));
+  if (given == NULL)
     add_setting(args, option, flag, "", format(negated ? "false" : "true"));
-    return 0;
-  }
-  bool as_given = !option_is(index, REDLOCK_OPTION_UNIT, "ms") || strcmp(given, "auto") == 0;
-  if (as_given) {
+  else if (!option_is(index, REDLOCK_OPTION_UNIT, "ms") || strcmp(given, "auto") == 0)
     add_setting(args, option, flag, given, format("%s", given));
-    return 0;
-  }
-  int64_t ms = duration_parse(given);
-  if (ms < -1)
-    return fail(EXIT_USAGE, "--%s %s: not a duration; " DURATIONS, flag, given);
-  add_setting(args, option, flag, given, format("%" PRId64, ms));
+  else
+    refused = read_duration(args, option, flag, given);
+  free(flag);
+  return refused;
+}
+
+/* As other programs have it: -w 10 is ten seconds. */
+static int read_wait_seconds(struct args *args, const char *given)
+{
+  char *seconds = format("%ss", given);
+  int64_t ms = duration_parse(seconds);
+  free(seconds);
+  if (ms < 0)
+    return read_duration(args, "wait_ms", "-w", given);
+  add_setting(args, "wait_ms", "-w", given, format("%" PRId64, ms));
   return 0;
 }
 
@@ -64,12 +76,10 @@ static int read_busy_exit(struct args *args, const char *given)
   return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
 }
 
-static int read_kill_after(struct args *args, const char *given)
+static int read_time(int64_t *time_ms, const char *flag, const char *given)
 {
-  args->kill_after_ms = duration_parse(given);
-  if (args->kill_after_ms >= 0)
-    return 0;
-  return fail(EXIT_USAGE, "--kill-after %s: not a duration; " DURATIONS, given);
+  *time_ms = duration_parse(given);
+  return *time_ms >= 0 ? 0 : fail(EXIT_USAGE, "%s %s: not a duration; " DURATIONS, flag, given);
 }
 
 static void add_nodes(struct args *args, const char *given)
@@ -79,12 +89,27 @@ static void add_nodes(struct args *args, const char *given)
   free(before);
 }
 
+static int set_config(struct args *args, const char *given)
+{
+  free(args->config);
+  args->config = format("%s", given);
+  return 0;
+}
+
 static int read_flag(struct args *args, const struct parser *parser, int value, const char *given)
 {
   switch (value) {
     case FLAG_JSON: args->json = true; return 0;
+    case FLAG_QUIET: args->quiet = true; return 0;
+    case FLAG_VERBOSE: args->verbose = true; return 0;
+    case FLAG_FORCE: args->force = true; return 0;
+    case FLAG_YES: args->yes = true; return 0;
+    case FLAG_CONFIG: return set_config(args, given);
     case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
-    case FLAG_KILL_AFTER: return read_kill_after(args, given);
+    case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
+    case FLAG_KEEP: return read_time(&args->keep_ms, "--keep", given);
+    case FLAG_NO_WAIT: return read_duration(args, "wait_ms", "-n", "0");
+    case FLAG_WAIT_SECONDS: return read_wait_seconds(args, given);
     case FLAG_NODES: add_nodes(args, given); return 0;
     default: return read_option(args, parser, value, given);
   }
@@ -155,7 +180,7 @@ static int read_job(struct args *args, const struct parser *parser)
 static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
-  bool wants_token = args->command->main == extend_main || args->command->main == release_main;
+  bool wants_token = !args->force && (args->command->main == extend_main || args->command->main == release_main);
   int count = count_of(operands), wanted = wants_token ? 2 : 1;
   bool lacks_dashes = args->command->main == run_main && args->job == NULL;
   if (count > wanted && !lacks_dashes)
@@ -198,10 +223,41 @@ static struct parser *parser_new(const struct command *command, int argc, char *
   return parser;
 }
 
+static void print_default_wait(const struct command *command)
+{
+  if (!option_is_for(command, "wait_ms"))
+    return;
+  char *wait = flag_default(command, option_named("wait_ms", strlen("wait_ms")));
+  printf("Waits up to %s for a busy lock; --wait changes that, -n does not wait.\n", wait);
+  free(wait);
+}
+
+/* What the command does stands before its options. */
 static void print_help(const struct args *args, const struct parser *parser)
 {
-  poptPrintHelp(parser->context, stdout, 0);
-  printf("\n%s\n", args->command->summary);
+  char *text = NULL;
+  size_t size;
+  FILE *memory = must(open_memstream(&text, &size));
+  poptPrintHelp(parser->context, memory, 0);
+  if (fclose(memory) != 0)
+    must(NULL);
+  const char *summary = args->command->summary;
+  size_t usage = strcspn(text, "\n"), first = strcspn(summary, "\n");
+  printf("%.*s\n\n%.*s\n", (int)usage, text, (int)first, summary);
+  print_default_wait(args->command);
+  printf("%s%s%s", summary + first + (summary[first] != '\0'), summary[first] != '\0' ? "\n" : "", text + usage);
+  free(text);
+}
+
+/* Who waits for longer than the lock is kept would run CMD again. With no wait at all hosts that ask in the same
+ * moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
+static void wait_less_than_it_is_kept(struct args *args)
+{
+  bool is_chosen = settings_find(&args->from_flags, "wait_ms") || settings_find(&args->from_file, "wait_ms");
+  int index = option_named("wait_ms", strlen("wait_ms"));
+  int64_t wait_ms = strtoll(redlock_option_at(index, REDLOCK_OPTION_DEFAULT), NULL, 10);
+  if (args->keep_ms > 0 && !is_chosen && wait_ms > args->keep_ms / 2)
+    add_setting(args, "wait_ms", "--keep", "", format("%" PRId64, args->keep_ms / 2));
 }
 
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)
@@ -217,17 +273,19 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
     print_help(args, parser);
   else if (!refused)
     refused = read_operands(args, parser);
+  if (!*done && !refused)
+    refused = config_read(args);
+  if (!refused)
+    wait_less_than_it_is_kept(args);
   return refused;
 }
 
 void args_free(struct args *args)
 {
   struct parser *parser = args->parser;
-  for (size_t i = 0; i < args->setting_count; i++) {
-    free(args->settings[i].flag);
-    free(args->settings[i].value);
-  }
-  free(args->settings);
+  settings_free(&args->from_file);
+  settings_free(&args->from_flags);
+  free(args->config);
   free(args->nodes);
   if (parser == NULL)
     return;

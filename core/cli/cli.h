@@ -27,6 +27,8 @@ enum exit_code {
   EXIT_NOT_FOUND = 127
 };
 
+#define CONFIG_DEFAULT "/etc/redlock.conf"
+
 struct args;
 
 /* The value that an option of the library has in this command unless a flag sets it. */
@@ -44,11 +46,16 @@ struct command {
   const struct option_default *defaults; /* NULL if it has none of its own; option NULL at the end */
 };
 
-/* One option of the library that was given as a flag. */
+/* One option of the library that the user has set. */
 struct setting {
   const char *option; /* "ttl_ms" */
-  char *flag;         /* "--ttl 90s": for messages */
+  char *where;        /* "--ttl 90s", "/etc/redlock.conf:3": for messages */
   char *value;        /* "90000" */
+};
+
+struct settings {
+  struct setting *list;
+  size_t count;
 };
 
 /* What a command line said. */
@@ -58,11 +65,17 @@ struct args {
   const char *token;
   char **job; /* CMD and its arguments, NULL at the end */
   char *nodes;
-  struct setting *settings;
-  size_t setting_count;
+  char *config;
+  struct settings from_file;
+  struct settings from_flags; /* they win */
   int64_t kill_after_ms;
+  int64_t keep_ms; /* 0: CMD's end is the lock's */
   int busy_exit;
   bool json;
+  bool quiet;
+  bool verbose;
+  bool force;
+  bool yes;
   void *parser; /* owns the texts */
 };
 
@@ -71,8 +84,11 @@ struct session {
   const struct args *args;
   redlock_client *client;
   redlock_lock *lock;
+  int client_fd;
   int signal_fd;
   int caught;            /* the signal that ended a wait, 0 if none */
+  int64_t waited_ms;     /* until the lock was taken or refused */
+  int64_t leave_by_ms;   /* what slower nodes have been given, 0 if they were not awaited */
   bool child_ignored;    /* SIGCHLD was ignored when redlock was started */
   sigset_t watched;
   sigset_t mask_before;
@@ -83,11 +99,46 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 void args_free(struct args *args);
 
 /* flags.c: the flags of a command; those of the library are made from its table of options. */
-enum flag { FLAG_HELP = 1, FLAG_JSON, FLAG_BUSY_EXIT, FLAG_KILL_AFTER, FLAG_NODES, FLAG_OPTION };
+enum flag {
+  FLAG_HELP = 1,
+  FLAG_JSON,
+  FLAG_CONFIG,
+  FLAG_BUSY_EXIT,
+  FLAG_KILL_AFTER,
+  FLAG_KEEP,
+  FLAG_NO_WAIT,
+  FLAG_WAIT_SECONDS,
+  FLAG_QUIET,
+  FLAG_VERBOSE,
+  FLAG_FORCE,
+  FLAG_YES,
+  FLAG_NODES, /* and all behind it own their texts */
+  FLAG_OPTION
+};
 struct poptOption *flags_new(const struct command *command);
 void flags_free(struct poptOption *flags);
 const char *flag_nearest(const struct poptOption *flags, const char *word);
+char *flag_name(int index, const char *prefix);                    /* "ttl", "no-renew"; free it */
+char *flag_default(const struct command *command, int index);      /* "10s"; free it */
+
+/* options.c: the library's table of options */
+int option_named(const char *name, size_t length);                 /* its index, -1 if there is none */
 bool option_is(int index, int field, const char *text);
+bool option_is_for(const struct command *command, const char *option);
+void settings_add(struct settings *settings, const char *option, char *where, char *value); /* takes the texts over */
+const struct setting *settings_find(const struct settings *settings, const char *option);   /* the last; or NULL */
+void settings_free(struct settings *settings);
+int options_set(redlock_client *client, const struct args *args); /* 0, or the exit code of a refusal, printed */
+int refuse_options(const struct args *args, char *message);       /* that contradict each other; frees the message */
+
+/* words.c: a refusal of the library with the options as the user writes them; `about` is the option that was refused,
+ * or NULL. Free it. */
+char *in_users_words(const struct args *args, const char *about, const char *message);
+
+/* config.c: reads the file with nodes and defaults into args->from_file, as args_parse */
+int config_read(struct args *args);
+
+enum { TOKEN_SHOWN = 8 };
 
 /* duration.c */
 int64_t duration_parse(const char *text); /* ms; -1 "forever"; -2 not a duration */
@@ -101,10 +152,12 @@ const char *nearest(const char *word, const char *const *words);
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
+int fail_errno(const char *what); /* EXIT_INTERNAL */
 char *client_message(redlock_client *client);
 char *client_description(redlock_client *client);
 char *lock_message(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
+char *lock_holder(redlock_lock *lock);
 char *node_name(redlock_client *client, int node);
 char *node_answer(redlock_lock *lock, int node, int field);
 
@@ -113,22 +166,44 @@ int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
 void session_poll(struct session *session, int limit_ms);                 /* until something happened; does it */
 int session_signal(struct session *session);                              /* the next that arrived, 0 if none */
-void session_settle(struct session *session);                             /* lets slower nodes catch up */
-int session_take(struct session *session, int operation, int64_t arg);    /* operate and settle; OK: the lock is held */
+void session_settle(struct session *session);       /* lets slower nodes catch up */
+void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
+int session_acquire(struct session *session);                             /* the same, told of with --verbose */
+int session_inspect(struct session *session, redlock_lock *lock);
+int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
+int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
+int64_t session_option_ms(const struct session *session, const char *option);
 int64_t now_ms(void);
 int session_close(struct session *session, int exit_code);
 void die_by(int signal_number);
 
 /* report.c */
 int exit_code_of(const struct args *args, int status);
+char *outcome(const struct session *session, int status); /* in one line; free it */
 json_t *report_json(const struct session *session, int status);
 int report_failure(const struct session *session, int status);
 int print_json(json_t *report);
 int flush_answer(bool failed); /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
-/* loss.c: in words, from the client's events; free it. */
-char *loss_reason(redlock_client *client);
+/* holder.c: who holds the lock, from the answers to an inspect */
+bool node_told(redlock_lock *lock, int node);    /* did it say whether it has the key? */
+bool node_has_key(redlock_lock *lock, int node);
+char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
+void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
+
+/* leave.c: how `redlock run` leaves a lock that it holds: LOST if it turns out not to be held any more. What could not
+ * be done is put into *left in words. */
+int leave_release(struct session *session, char **left);
+int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, and ends by itself */
+
+/* loss.c: why the lock was lost */
+char *loss_reason(const struct session *session); /* in words, from the client's events; free it */
+const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */
+
+/* force.c: deletes the lock of whoever holds it, when the user agrees; the exit code */
+int force_check(const struct args *args); /* before anything is asked: 0, or the exit code of a refusal, printed */
+int force_release(struct session *session);
 
 /* one file each */
 int run_main(const struct args *args);

@@ -18,7 +18,7 @@ static int extend(struct session *session)
 {
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status == REDLOCK_OK)
-    status = session_take(session, REDLOCK_EXTEND, 0);
+    status = session_confirm(session, session_operate(session, REDLOCK_EXTEND, 0));
   int code = status == REDLOCK_OK ? print_validity(session) : report_failure(session, status);
   redlock_lock_detach(session->lock);
   return code;

@@ -7,11 +7,32 @@
 
 static const struct poptOption help_flag = {"help", 'h', POPT_ARG_NONE, NULL, FLAG_HELP, "show this help", NULL};
 static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
+static const struct poptOption config_flag = {
+    "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
+    "nodes and defaults from this file (default: REDLOCK_CONFIG, then " CONFIG_DEFAULT " if there is one)", "FILE"};
+static const struct poptOption no_wait_flag = {"no-wait", 'n', POPT_ARG_NONE, NULL, FLAG_NO_WAIT,
+                                               "one attempt, as --wait 0", NULL};
+static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, NULL, FLAG_WAIT_SECONDS,
+                                                    "wait this long, as --wait in seconds", "SECONDS"};
+static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
+                                             "say nothing when others hold the lock", NULL};
+static const struct poptOption verbose_flag = {
+    "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
+    "say on standard error who holds the lock, for how much longer, and how long was waited", NULL};
+static const struct poptOption force_flag = {
+    "force", 0, POPT_ARG_NONE, NULL, FLAG_FORCE,
+    "delete the lock whoever holds it, without a TOKEN; it asks first, and says who holds it", NULL};
+static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
 static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
 static const struct poptOption kill_flag = {
     "kill-after", 'k', POPT_ARG_STRING, NULL, FLAG_KILL_AFTER,
     "time between SIGTERM and SIGKILL to CMD's process group when the lock is lost (default 5s)", "DURATION"};
+
+static const struct poptOption keep_flag = {
+    "keep", 0, POPT_ARG_STRING, NULL, FLAG_KEEP,
+    "keep the lock for at least this long since it was taken if CMD succeeds, so that nobody runs it again meanwhile; "
+    "--wait is then at most half of it by default", "DURATION"};
 
 static const char *option_default(const struct command *command, const char *option)
 {
@@ -21,22 +42,8 @@ static const char *option_default(const struct command *command, const char *opt
   return mine != NULL ? mine->value : NULL;
 }
 
-bool option_is(int index, int field, const char *text)
-{
-  const char *value = redlock_option_at(index, field);
-  return value != NULL && strcmp(value, text) == 0;
-}
-
-static bool means_nothing(const struct command *command, const char *option)
-{
-  for (const char *const *without = command->without; *without != NULL; without++)
-    if (strcmp(*without, option) == 0)
-      return true;
-  return false;
-}
-
 /* "retry_delay_ms" is --retry-delay, since its value says the unit itself. */
-static char *flag_name(int index, const char *prefix)
+char *flag_name(int index, const char *prefix)
 {
   char *name = format("%s%s", prefix, redlock_option_at(index, REDLOCK_OPTION_NAME));
   size_t length = strlen(name);
@@ -55,7 +62,7 @@ static const char *placeholder(int index)
   return option_is(index, REDLOCK_OPTION_TYPE, "string") ? "TEXT" : "N";
 }
 
-static char *default_text(const struct command *command, int index)
+char *flag_default(const struct command *command, int index)
 {
   const char *value = option_default(command, redlock_option_at(index, REDLOCK_OPTION_NAME));
   if (value == NULL)
@@ -68,7 +75,7 @@ static char *default_text(const struct command *command, int index)
 
 static char *help_text(const struct command *command, int index)
 {
-  char *value = default_text(command, index);
+  char *value = flag_default(command, index);
   const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
   bool is_plain = *value == '\0' || option_is(index, REDLOCK_OPTION_TYPE, "bool");
   char *text = is_plain ? format("%s", help) : format("%s (default %s)", help, value);
@@ -120,27 +127,53 @@ static int option_count(void)
   return count;
 }
 
+enum { OWN_FLAGS = 12 };
+
+static size_t add_own(struct poptOption *flags, const struct command *command)
+{
+  size_t count = 0;
+  bool may_be_busy = command->main == run_main || command->main == acquire_main;
+  if (command->main == run_main) {
+    flags[count++] = keep_flag;
+    flags[count++] = kill_flag;
+  }
+  if (may_be_busy) {
+    flags[count++] = no_wait_flag;
+    flags[count++] = wait_seconds_flag;
+    flags[count++] = busy_flag;
+    flags[count++] = quiet_flag;
+    flags[count++] = verbose_flag;
+  }
+  if (command->main == release_main) {
+    flags[count++] = force_flag;
+    flags[count++] = yes_flag;
+  }
+  flags[count++] = json_flag;
+  flags[count++] = help_flag;
+  flags[count++] = config_flag;
+  return count;
+}
+
 struct poptOption *flags_new(const struct command *command)
 {
   int options = option_count();
-  struct poptOption *flags = must(calloc(2 * (size_t)options + 5, sizeof *flags));
-  size_t count = 0;
+  struct poptOption *flags = must(calloc(2 * (size_t)options + OWN_FLAGS + 1, sizeof *flags));
+  size_t count = add_own(flags, command);
   for (int i = 0; i < options; i++)
-    if (!means_nothing(command, redlock_option_at(i, REDLOCK_OPTION_NAME)))
+    if (option_is_for(command, redlock_option_at(i, REDLOCK_OPTION_NAME)))
       count += add_option(flags + count, command, i);
-  bool may_be_busy = command->main == run_main || command->main == acquire_main;
-  if (may_be_busy)
-    flags[count++] = busy_flag;
-  if (command->main == run_main)
-    flags[count++] = kill_flag;
-  flags[count++] = json_flag;
-  flags[count] = help_flag;
   return flags;
+}
+
+/* popt's list ends with a row of zeros. */
+static bool is_flag(const struct poptOption *flag)
+{
+  return flag->longName != NULL || flag->shortName != '\0';
 }
 
 void flags_free(struct poptOption *flags)
 {
-  for (struct poptOption *flag = flags; flag->longName != NULL; flag++) {
+  for (struct poptOption *flag = flags; is_flag(flag); flag++) {
     if (flag->val < FLAG_NODES)
       continue;
     free((char *)flag->longName);
@@ -151,12 +184,13 @@ void flags_free(struct poptOption *flags)
 
 const char *flag_nearest(const struct poptOption *flags, const char *word)
 {
-  size_t count = 0;
-  while (flags[count].longName != NULL)
+  size_t count = 0, named = 0;
+  while (is_flag(&flags[count]))
     count++;
   const char **names = must(calloc(count + 1, sizeof *names));
   for (size_t i = 0; i < count; i++)
-    names[i] = flags[i].longName;
+    if (flags[i].longName != NULL)
+      names[named++] = flags[i].longName;
   const char *found = nearest(word, names);
   free(names);
   return found;

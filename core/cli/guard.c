@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,10 +32,10 @@ int guard_start(struct guard *guard)
 {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    return fail(EXIT_INTERNAL, "pipe: %s", strerror(errno));
+    return fail_errno("pipe");
   guard->pid = fork();
   if (guard->pid < 0)
-    return fail(EXIT_INTERNAL, "fork: %s", strerror(errno));
+    return fail_errno("fork");
   if (guard->pid == 0) {
     close(ends[1]);
     guard_main(ends[0]);

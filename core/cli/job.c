@@ -38,7 +38,7 @@ int job_start(struct job *job, const struct session *session)
 {
   int report[2], why = 0;
   if (pipe2(report, O_CLOEXEC) != 0)
-    return fail(EXIT_INTERNAL, "pipe: %s", strerror(errno));
+    return fail_errno("pipe");
   pid_t parent = getpid();
   job->pid = fork();
   if (job->pid == 0)
@@ -46,7 +46,7 @@ int job_start(struct job *job, const struct session *session)
   close(report[1]);
   if (job->pid < 0) {
     close(report[0]);
-    return fail(EXIT_INTERNAL, "fork: %s", strerror(errno));
+    return fail_errno("fork");
   }
   setpgid(job->pid, job->pid); /* here too, since nobody knows who is first */
   bool failed = read(report[0], &why, sizeof why) == sizeof why;

@@ -14,18 +14,23 @@ static json_t *next_event(redlock_client *client)
   return json_loadb(line, (size_t)length, 0, NULL);
 }
 
-/* Keeps the last word on each node and on each kind of trouble; a node that came back is no trouble. */
-static void note(json_t *known, const json_t *event)
+/* Keeps the last word on each node and on each kind of trouble. A node that came back is no trouble, unless it came
+ * back as another. */
+static void note(json_t *known, json_t *restarted, const json_t *event)
 {
   const char *kind = json_string_value(json_object_get(event, "event"));
   const char *node = json_string_value(json_object_get(event, "node"));
   json_t *detail = json_object_get(event, "detail");
   if (kind == NULL || detail == NULL || strcmp(kind, "warning") == 0)
     return;
-  if (strcmp(kind, "node_up") == 0)
-    json_object_del(known, node);
-  else
+  if (strcmp(kind, "node_restarted") == 0)
+    json_object_set(restarted, node, detail);
+  if (strcmp(kind, "node_up") != 0)
     json_object_set(known, node != NULL ? node : kind, detail);
+  else if (json_object_get(restarted, node) != NULL)
+    json_object_set(known, node, json_object_get(restarted, node));
+  else
+    json_object_del(known, node);
 }
 
 static char *append(char *text, const char *separator, const char *who, const char *detail)
@@ -44,24 +49,51 @@ static char *take(char *text, json_t *known, const char *kind)
   return text;
 }
 
-char *loss_reason(redlock_client *client)
+static json_t *known_of(redlock_client *client)
 {
-  json_t *known = must(json_object()), *event, *detail;
+  json_t *known = must(json_object()), *restarted = must(json_object()), *event;
   while ((event = next_event(client)) != NULL) {
-    note(known, event);
+    note(known, restarted, event);
     json_decref(event);
   }
-  char *text = take(format("%s", ""), known, "lost");
-  text = take(text, known, json_object_get(known, "limit") != NULL ? "limit" : "at_risk");
-  json_object_del(known, "at_risk");
-  const char *node;
-  const char *separator = ": ";
+  json_decref(restarted);
+  return known;
+}
+
+static char *append_nodes(char *text, json_t *known)
+{
+  const char *node, *separator = ": ";
+  json_t *detail;
   json_object_foreach (known, node, detail) {
     char *who = format("%s ", node);
     text = append(text, separator, who, json_string_value(detail));
     free(who);
     separator = ", ";
   }
-  json_decref(known);
   return text;
+}
+
+char *loss_reason(const struct session *session)
+{
+  json_t *known = known_of(session->client);
+  char *text = take(format("%s", ""), known, "lost");
+  if (redlock_lock_loss(session->lock) == REDLOCK_LOSS_EXPIRED) /* why it was not renewed */
+    text = take(text, known, "at_risk");
+  json_object_del(known, "at_risk");
+  json_object_del(known, "limit");
+  text = append_nodes(text, known);
+  json_decref(known);
+  char *words = in_users_words(session->args, NULL, text);
+  free(text);
+  return words;
+}
+
+const char *loss_name(redlock_lock *lock)
+{
+  static const char *const names[] = {
+      [REDLOCK_LOSS_EXPIRED] = "expired", [REDLOCK_LOSS_GONE] = "gone",   [REDLOCK_LOSS_RESTARTED] = "restarted",
+      [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
+  };
+  int loss = redlock_lock_loss(lock);
+  return loss >= 0 && loss < (int)(sizeof names / sizeof *names) ? names[loss] : NULL;
 }

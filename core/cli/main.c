@@ -8,15 +8,17 @@
 
 /* Renewals go on for as long as CMD does, unless --max-hold bounds them. */
 static const struct option_default defaults_of_run[] = {
-    {"renew", "true"}, {"max_extensions", "-1"}, {"max_hold_ms", "-1"}, {.option = NULL}};
+    {"renew", "true"}, {"max_hold_ms", "-1"}, {.option = NULL}};
 static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
     "retry_jitter", NULL};
+/* It waits for every node, so one that hangs costs no more than this. */
+static const struct option_default defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const char *const without_for_release[] = {
-    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
-    "retry_jitter", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "retry_delay_ms", "retry_jitter", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
 
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
@@ -29,10 +31,12 @@ static const struct command commands[] = {
      without_for_acquire, NULL},
     {"extend", "[OPTION...] RESOURCE TOKEN", "Prolongs the lock that has this token to --ttl from now.", extend_main,
      without_for_extend, NULL},
-    {"release", "[OPTION...] RESOURCE TOKEN", "Gives up the lock that has this token; 0 also when it was gone already.",
+    {"release", "[OPTION...] RESOURCE TOKEN",
+     "Gives up the lock that has this token; 0 also when it was gone already.\n"
+     "`redlock release --force RESOURCE` deletes it whoever holds it.",
      release_main, without_for_release, NULL},
     {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without touching it.", status_main,
-     without_for_release, NULL},
+     without_for_release, defaults_of_status},
     {.name = NULL}};
 
 static const struct command *command_named(const char *name)
@@ -59,7 +63,8 @@ static int print_overview(void)
   puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.\n");
   for (const struct command *command = commands; command->name != NULL; command++)
     printf("  redlock %-8s%s\n", command->name, command->operands);
-  puts("\nNodes are named by --node redis://host:port, once for each, or by REDLOCK_NODES=URL,URL,URL.\n"
+  puts("\nNodes are named by --node redis://host:port, once for each, by REDLOCK_NODES=URL,URL,URL, or by a line\n"
+       "nodes = URL,URL,URL in the file of --config, REDLOCK_CONFIG or " CONFIG_DEFAULT ".\n"
        "`redlock COMMAND --help` has the options, `redlock --version` the version.");
   return 0;
 }

@@ -7,7 +7,7 @@ static int print_release(const struct session *session, int status)
 {
   if (session->args->json)
     return print_json(report_json(session, status));
-  const char *words = status == REDLOCK_OK ? "released" : "it was gone already: no longer held under this token";
+  const char *words = status == REDLOCK_OK ? "released" : "it was gone already: nobody holds it with this token";
   return flush_answer(puts(words) < 0);
 }
 
@@ -25,8 +25,11 @@ static int release(struct session *session)
 int release_main(const struct args *args)
 {
   struct session session;
-  int code = session_open(&session, args);
+  int code = force_check(args);
+  if (code != 0)
+    return code;
+  code = session_open(&session, args);
   if (code == 0)
-    code = release(&session);
+    code = args->force ? force_release(&session) : release(&session);
   return session_close(&session, code);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 int exit_code_of(const struct args *args, int status)
 {
@@ -58,32 +59,49 @@ static json_t *nodes_json(const struct session *session)
   return nodes;
 }
 
-/* JSON has no bytes: a resource that is not UTF-8 is given in hexadecimal. */
-static void set_resource(json_t *report, const char *resource)
+/* JSON has no bytes: what is not UTF-8 is given in hexadecimal. */
+static void set_bytes(json_t *report, const char *key, const char *bytes)
 {
-  json_t *text = json_string(resource);
+  json_t *text = json_string(bytes);
   if (text != NULL) {
-    json_object_set_new(report, "resource", text);
+    json_object_set_new(report, key, text);
     return;
   }
-  char *hex = must(calloc(strlen(resource) + 1, 2));
-  for (size_t i = 0; resource[i] != '\0'; i++)
-    sprintf(hex + 2 * i, "%02x", (unsigned char)resource[i]);
-  set_text(report, "resource_hex", hex);
+  char *hex = must(calloc(strlen(bytes) + 1, 2));
+  for (size_t i = 0; bytes[i] != '\0'; i++)
+    sprintf(hex + 2 * i, "%02x", (unsigned char)bytes[i]);
+  char *key_of_hex = format("%s_hex", key);
+  set_text(report, key_of_hex, hex);
+  free(key_of_hex);
+}
+
+char *outcome(const struct session *session, int status)
+{
+  char *message = lock_message(session->lock), *words;
+  struct rlimit files = {.rlim_cur = 0};
+  getrlimit(RLIMIT_NOFILE, &files);
+  if (status == REDLOCK_INVALID)
+    words = in_users_words(session->args, NULL, message);
+  else if (status == REDLOCK_INTERNAL) /* mostly descriptors */
+    words = format("%s (ulimit -n is %ju)", message, (uintmax_t)files.rlim_cur);
+  else
+    words = format("%s", *message ? message : redlock_status_text(status));
+  free(message);
+  return words;
 }
 
 json_t *report_json(const struct session *session, int status)
 {
   json_t *report = must(json_object());
-  set_resource(report, session->args->resource);
+  set_bytes(report, "resource", session->args->resource);
   const char *token = session->args->token;
   if (token != NULL)
-    json_object_set_new(report, "token", json_string(token));
+    set_bytes(report, "token", token);
   else if (status == REDLOCK_OK || status == REDLOCK_LOST)
     set_text(report, "token", lock_token(session->lock));
   json_object_set_new(report, "status", json_string(redlock_status_name(status)));
   json_object_set_new(report, "validity_ms", json_integer(redlock_lock_validity_ms(session->lock)));
-  set_text(report, "message", lock_message(session->lock));
+  set_text(report, "message", outcome(session, status));
   json_object_set_new(report, "nodes", nodes_json(session));
   return report;
 }
@@ -106,10 +124,16 @@ int report_failure(const struct session *session, int status)
 {
   if (session->caught != 0)
     return 128 + session->caught;
-  char *message = lock_message(session->lock);
-  int code = fail(exit_code_of(session->args, status), "%s", *message ? message : redlock_status_text(status));
-  free(message);
-  if (session->args->json)
-    print_json(report_json(session, status));
+  char *words = outcome(session, status);
+  int code = exit_code_of(session->args, status);
+  if (status != REDLOCK_BUSY || !session->args->quiet)
+    fail(code, "%s", words);
+  if (session->args->json) {
+    json_t *report = report_json(session, status);
+    set_text(report, "message", words); /* the very same: what is left of a lease goes on */
+    print_json(report);
+  } else {
+    free(words);
+  }
   return code;
 }

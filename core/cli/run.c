@@ -16,6 +16,8 @@ struct run {
   char *reason; /* of the loss */
   bool killed;
   int64_t kill_at_ms;
+  int64_t taken_at_ms;
+  char *left; /* what could not be done about the lock at the end */
 };
 
 static void watch_job_signals(struct session *session)
@@ -40,7 +42,7 @@ static void export_lock(const struct session *session)
 
 static void say_lost(struct run *run)
 {
-  run->reason = loss_reason(run->session->client);
+  run->reason = loss_reason(run->session);
   if (!run->session->args->json)
     fail(EXIT_LOST, "the lock was lost while %s ran: %s", run->session->args->job[0], run->reason);
 }
@@ -171,13 +173,30 @@ static int job_exit_code(const struct run *run, bool had_terminal)
   return 128 + number;
 }
 
+/* For how much longer --keep wants the lock; a CMD that failed may be tried again at once. */
+static int64_t keep_left_ms(const struct run *run)
+{
+  int status = run->job.wait_status;
+  bool succeeded = !run->lost && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return succeeded ? run->taken_at_ms + run->session->args->keep_ms - now_ms() : 0;
+}
+
+static int leave(struct run *run, int64_t left_ms)
+{
+  struct session *session = run->session;
+  int status = left_ms > 0 ? leave_keep(session, left_ms, &run->left) : leave_release(session, &run->left);
+  if (run->left != NULL && !run->lost && !session->args->json)
+    fail(0, "%s", run->left);
+  return status;
+}
+
 static int finish(struct run *run)
 {
   bool had_terminal = terminal_take(&run->job);
-  bool lapsed = redlock_lock_release(run->session->lock) == REDLOCK_LOST;
-  if (lapsed && !run->lost)
+  int status = leave(run, keep_left_ms(run));
+  if (status == REDLOCK_LOST && !run->lost)
     say_lost(run);
-  run->lost = run->lost || lapsed;
+  run->lost = run->lost || status == REDLOCK_LOST;
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
 }
 
@@ -187,8 +206,10 @@ static int start_and_watch(struct run *run)
   if (run->lost)
     return fail(EXIT_LOST, "the lock was lost before %s began", run->session->args->job[0]);
   int code = job_start(&run->job, run->session);
-  if (code != 0)
+  if (code != 0) {
+    leave(run, 0);
     return code;
+  }
   watch_job(run);
   return finish(run);
 }
@@ -211,6 +232,11 @@ static void report(const struct run *run, int status, int code)
   json_t *object = report_json(run->session, status);
   if (run->reason != NULL)
     json_object_set_new(object, "message", json_string(run->reason));
+  if (loss_name(run->session->lock) != NULL)
+    json_object_set_new(object, "reason", json_string(loss_name(run->session->lock)));
+  if (run->left != NULL)
+    json_object_set_new(object, "warning", json_string(run->left));
+  json_object_set_new(object, "waited_ms", json_integer(run->session->waited_ms));
   json_object_set_new(object, "exit", json_integer(code));
   json_dumpf(object, stderr, JSON_COMPACT);
   fputc('\n', stderr);
@@ -220,8 +246,9 @@ static void report(const struct run *run, int status, int code)
 static int acquire_and_run(struct run *run)
 {
   struct session *session = run->session;
-  int status = session_operate(session, REDLOCK_ACQUIRE, -2);
+  int status = session_acquire(session);
   bool json = session->args->json;
+  run->taken_at_ms = now_ms();
   if (status != REDLOCK_OK && !json)
     return report_failure(session, status);
   int code = status == REDLOCK_OK ? run_job(run) : exit_code_of(session->args, status);
@@ -230,6 +257,24 @@ static int acquire_and_run(struct run *run)
   if (json)
     report(run, run->lost ? REDLOCK_LOST : status, code);
   return code;
+}
+
+/* What no extension could reach is refused before CMD runs, not told after it. */
+static int check_keep(const struct session *session)
+{
+  int64_t keep_ms = session->args->keep_ms;
+  static const char *const limits[] = {"max_ttl_ms", "max_hold_ms"};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    int64_t limit_ms = session_option_ms(session, limits[i]);
+    if (limit_ms < 0 || keep_ms <= limit_ms)
+      continue;
+    char *keep = duration_text(keep_ms), *limit = duration_text(limit_ms);
+    char *message = format("--keep %s: allowed: up to %s (%s)", keep, limits[i], limit);
+    free(keep);
+    free(limit);
+    return refuse_options(session->args, message);
+  }
+  return 0;
 }
 
 int run_main(const struct args *args)
@@ -241,8 +286,11 @@ int run_main(const struct args *args)
     return code;
   code = session_open(&session, args);
   if (code == 0)
+    code = check_keep(&session);
+  if (code == 0)
     code = acquire_and_run(&run);
   guard_end(&run.job.guard);
   free(run.reason);
+  free(run.left);
   return session_close(&session, code);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the kernel raises for a fault of this very process can not be waited for. */
-static const int faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGKILL};
+/* What the kernel raises for a fault of this very process can not be waited for. SIGABRT can: abort() unblocks it. */
+static const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGKILL};
 static const int harmless[] = {SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
 
 static bool is_among(int number, const int *list, size_t count)
@@ -45,53 +46,31 @@ static int watch_signals(struct session *session)
   sigprocmask(SIG_BLOCK, &session->watched, &session->mask_before);
   sigdelset(&session->watched, SIGPIPE); /* that nobody reads what is written is told by the write itself */
   session->signal_fd = signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
-  return session->signal_fd >= 0 ? 0 : fail(EXIT_INTERNAL, "signalfd: %s", strerror(errno));
+  return session->signal_fd >= 0 ? 0 : fail_errno("signalfd");
 }
 
-static int refuse(const char *flag, char *message)
+/* Now, since without it no answer and no deadline would ever be heard of. */
+static int open_descriptor(struct session *session)
 {
-  int code = *flag != '\0' ? fail(EXIT_USAGE, "%s: %s", flag, message) : fail(EXIT_USAGE, "%s", message);
-  free(message);
-  return code;
-}
-
-static int set_nodes(struct session *session)
-{
-  const char *from = session->args->nodes != NULL ? "--node" : "REDLOCK_NODES";
-  const char *nodes = session->args->nodes != NULL ? session->args->nodes : getenv("REDLOCK_NODES");
-  if (nodes == NULL || *nodes == '\0')
-    return fail(EXIT_USAGE, "no nodes are named; give --node redis://host:port once for each node, or set "
-                            "REDLOCK_NODES=redis://host:port,redis://host:port,redis://host:port");
-  if (redlock_client_set(session->client, "nodes", nodes) == REDLOCK_OK)
+  session->client_fd = redlock_client_fd(session->client);
+  if (session->client_fd >= 0)
     return 0;
-  return refuse(from, client_message(session->client));
-}
-
-static int set_options(struct session *session)
-{
-  const struct args *args = session->args;
-  const struct option_default *mine = args->command->defaults;
-  for (; mine != NULL && mine->option != NULL; mine++)
-    if (redlock_client_set(session->client, mine->option, mine->value) != REDLOCK_OK)
-      return refuse(mine->option, client_message(session->client));
-  for (size_t i = 0; i < args->setting_count; i++)
-    if (redlock_client_set(session->client, args->settings[i].option, args->settings[i].value) != REDLOCK_OK)
-      return refuse(args->settings[i].flag, client_message(session->client));
-  return 0;
+  errno = EMFILE; /* the library does not say what was refused; it is this but for want of kernel memory */
+  return fail_errno("the client's descriptor");
 }
 
 static int open_client(struct session *session)
 {
   session->client = must(redlock_client_new());
-  int refused = set_nodes(session);
-  if (!refused)
-    refused = set_options(session);
+  int refused = options_set(session->client, session->args);
   if (refused)
     return refused;
   int status = redlock_client_open(session->client);
   if (status == REDLOCK_OK)
-    return 0;
+    return open_descriptor(session);
   char *message = client_message(session->client);
+  if (status == REDLOCK_INVALID)
+    return refuse_options(session->args, message);
   int code = fail(exit_code_of(session->args, status), "%s", message);
   free(message);
   return code;
@@ -103,18 +82,35 @@ static int open_lock(struct session *session)
   session->lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
   if (redlock_lock_state(session->lock) != REDLOCK_STATE_INVALID)
     return 0;
-  return refuse("", lock_message(session->lock));
+  return refuse_options(session->args, lock_message(session->lock));
 }
 
 int session_open(struct session *session, const struct args *args)
 {
-  *session = (struct session){.args = args, .signal_fd = -1};
+  *session = (struct session){.args = args, .client_fd = -1, .signal_fd = -1};
   int refused = open_client(session);
   if (!refused)
     refused = open_lock(session);
   if (!refused)
     refused = watch_signals(session);
   return refused;
+}
+
+/* A signal ends the reading. */
+int session_read(struct session *session, char *text, size_t size)
+{
+  size_t length = 0;
+  struct pollfd wanted[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = session->signal_fd, .events = POLLIN}};
+  while (length + 1 < size && (length == 0 || text[length - 1] != '\n')) {
+    poll(wanted, 2, -1);
+    session->caught = session_signal(session);
+    ssize_t got = session->caught == 0 ? read(STDIN_FILENO, text + length, size - 1 - length) : 0;
+    if (got <= 0)
+      return EOF;
+    length += (size_t)got;
+  }
+  text[length] = '\0';
+  return 0;
 }
 
 /* The next signal that arrived, 0 if none. */
@@ -126,7 +122,7 @@ int session_signal(struct session *session)
 
 void session_poll(struct session *session, int limit_ms)
 {
-  struct pollfd wanted[] = {{.fd = redlock_client_fd(session->client), .events = POLLIN},
+  struct pollfd wanted[] = {{.fd = session->client_fd, .events = POLLIN},
                             {.fd = session->signal_fd, .events = POLLIN}};
   poll(wanted, 2, limit_ms);
   redlock_client_process(session->client);
@@ -135,32 +131,28 @@ void session_poll(struct session *session, int limit_ms)
     continue;
 }
 
+int64_t session_option_ms(const struct session *session, const char *option)
+{
+  char value[32];
+  redlock_client_get(session->client, option, value, sizeof value);
+  return strtoll(value, NULL, 10);
+}
+
+/* It counts while the machine sleeps, as leases do. */
 int64_t now_ms(void)
 {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_BOOTTIME, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static bool is_settled(json_t *node)
+static void settle_until(struct session *session, int64_t end_ms)
 {
-  const char *state = json_string_value(json_object_get(node, "state"));
-  bool rests = strcmp(state, "ready") == 0 || strcmp(state, "down") == 0 || strcmp(state, "refused") == 0;
-  return rests && json_integer_value(json_object_get(node, "owed")) == 0;
-}
-
-/* Does every node that can be reached have its connection, and has it answered everything? */
-static bool all_settled(const struct session *session)
-{
-  char *text = client_description(session->client);
-  json_t *client = must(json_loads(text, 0, NULL)), *node;
-  bool settled = true;
-  size_t i;
-  json_array_foreach (json_object_get(client, "nodes"), i, node)
-    settled = settled && is_settled(node);
-  json_decref(client);
-  free(text);
-  return settled;
+  for (int64_t now = now_ms(); now < end_ms; now = now_ms()) {
+    if (redlock_lock_settle(session->lock, 0) != REDLOCK_PENDING)
+      return;
+    session_poll(session, (int)(end_ms - now));
+  }
 }
 
 /* A majority is enough to go on, but who leaves at once leaves out the nodes that are a little slower: they would lack
@@ -168,32 +160,99 @@ static bool all_settled(const struct session *session)
  * awaited for as long as leaving may take. */
 void session_settle(struct session *session)
 {
-  char limit_ms[32];
-  redlock_client_get(session->client, "exit_drain_ms", limit_ms, sizeof limit_ms);
-  int64_t end_ms = now_ms() + strtoll(limit_ms, NULL, 10);
-  for (int64_t now = now_ms(); now < end_ms && !all_settled(session); now = now_ms())
-    session_poll(session, (int)(end_ms - now));
+  if (session->leave_by_ms == 0)
+    session->leave_by_ms = now_ms() + session_option_ms(session, "exit_drain_ms");
+  settle_until(session, session->leave_by_ms);
 }
 
-/* A signal that arrives first wins, so what was granted meanwhile is not handed to anybody. */
-int session_operate(struct session *session, int operation, int64_t arg)
+void session_settle_first(struct session *session)
 {
-  int status = redlock_lock_start(session->lock, operation, arg);
-  if (status != REDLOCK_OK)
-    return status;
+  int64_t limit_ms = session_option_ms(session, "exit_drain_ms"), now = now_ms();
+  session->leave_by_ms = now + limit_ms;
+  settle_until(session, now + limit_ms / 2);
+}
+
+/* Nodes that have not answered by now have had their time, unless the client still has to tell them that a
+ * lock is given up. */
+static int64_t drain_limit_ms(const struct session *session)
+{
+  int state = redlock_lock_state(session->lock);
+  if (session->leave_by_ms == 0 || state == REDLOCK_STATE_HELD || state == REDLOCK_STATE_LOST)
+    return -1;
+  int64_t left_ms = session->leave_by_ms - now_ms();
+  return left_ms > 0 ? left_ms : 0;
+}
+
+/* PENDING after limit_ms. A signal that arrives first wins, so what was granted meanwhile is not handed to anybody. */
+static int await(struct session *session, redlock_lock *lock, int64_t limit_ms)
+{
+  int64_t end_ms = now_ms() + limit_ms;
   while ((session->caught = session_signal(session)) == 0) {
-    status = redlock_lock_status(session->lock);
-    if (status != REDLOCK_PENDING)
+    int status = redlock_lock_status(lock);
+    int64_t left_ms = limit_ms < 0 ? -1 : end_ms - now_ms();
+    if (status != REDLOCK_PENDING || (limit_ms >= 0 && left_ms <= 0))
       return status;
-    session_poll(session, -1);
+    session_poll(session, (int)left_ms);
   }
-  redlock_lock_cancel(session->lock);
+  redlock_lock_cancel(lock);
   return REDLOCK_CANCELLED;
 }
 
-int session_take(struct session *session, int operation, int64_t arg)
+int session_operate(struct session *session, int operation, int64_t arg)
 {
-  int status = session_operate(session, operation, arg);
+  int status = redlock_lock_start(session->lock, operation, arg);
+  return status == REDLOCK_OK ? await(session, session->lock, -1) : status;
+}
+
+int session_inspect(struct session *session, redlock_lock *lock)
+{
+  int status = redlock_lock_start(lock, REDLOCK_INSPECT, 0);
+  return status == REDLOCK_OK ? await(session, lock, -1) : status;
+}
+
+static void say_waiting(struct session *session)
+{
+  int64_t wait_ms = session_option_ms(session, "wait_ms");
+  char *wait = duration_text(wait_ms);
+  char *more = wait_ms < 0 ? format("waiting without end") : format("waiting for up to %s", wait);
+  holder_say(session, more);
+  free(more);
+  free(wait);
+}
+
+static void say_waited(struct session *session, int status)
+{
+  char *waited = duration_words(session->waited_ms);
+  char *more = format("waited %s", waited);
+  if (status == REDLOCK_OK)
+    fail(0, "took the lock after %s", waited);
+  else if (status == REDLOCK_BUSY)
+    holder_say(session, more);
+  free(more);
+  free(waited);
+}
+
+/* A lock that is not had at once is told of as one that is waited for. */
+int session_acquire(struct session *session)
+{
+  enum { AT_ONCE_MS = 300 };
+  int64_t begun_ms = now_ms();
+  bool tells = session->args->verbose;
+  int status = redlock_lock_start(session->lock, REDLOCK_ACQUIRE, -2);
+  if (status == REDLOCK_OK)
+    status = await(session, session->lock, tells ? AT_ONCE_MS : -1);
+  if (status == REDLOCK_PENDING) {
+    say_waiting(session);
+    status = session->caught ? REDLOCK_CANCELLED : await(session, session->lock, -1);
+  }
+  session->waited_ms = now_ms() - begun_ms;
+  if (tells)
+    say_waited(session, status);
+  return status;
+}
+
+int session_confirm(struct session *session, int status)
+{
   if (status != REDLOCK_OK)
     return status;
   session_settle(session);
@@ -220,9 +279,10 @@ int session_close(struct session *session, int exit_code)
 {
   if (session->signal_fd >= 0)
     close(session->signal_fd);
+  int64_t limit_ms = drain_limit_ms(session);
   redlock_lock_free(session->lock);
   if (session->client != NULL)
-    (void)redlock_client_drain(session->client, -1);
+    (void)redlock_client_drain(session->client, limit_ms);
   redlock_client_free(session->client);
   if (session->caught == 0)
     return exit_code;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_SHOWN = 8 };
-
 static const char *state_of(int vote)
 {
   switch (vote) {
@@ -17,11 +15,6 @@ static const char *state_of(int vote)
     case REDLOCK_REFUSED_CONFIG: return "may not vote";
     default: return "no answer";
   }
-}
-
-static bool is_known(int vote)
-{
-  return vote == REDLOCK_OK || vote == REDLOCK_BUSY || vote == REDLOCK_NOT_HELD;
 }
 
 static char *ttl_words(int64_t ttl_ms)
@@ -47,7 +40,8 @@ static void print_node(const struct session *session, int node, int width)
   char *name = node_name(session->client, node);
   char *token = short_token(session->lock, node);
   char *ttl = ttl_words(answer_ttl_ms(session->lock, node));
-  char *why = is_known(vote) ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
+  bool told = node_told(session->lock, node);
+  char *why = told ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
   printf("%-*s  %-12s  %-*s  %8s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "", why);
   free(name);
   free(token);
@@ -74,31 +68,58 @@ static void print_table(const struct session *session)
     print_node(session, i, width);
 }
 
-static const char *verdict_of(int status)
+static const char *verdict_name(int verdict)
 {
-  if (status == REDLOCK_OK)
-    return "free";
-  return status == REDLOCK_BUSY ? "held" : "unknown";
+  static const char *const names[] = {[REDLOCK_VERDICT_UNKNOWN] = "unknown",
+                                      [REDLOCK_VERDICT_FREE] = "free",
+                                      [REDLOCK_VERDICT_HELD] = "held",
+                                      [REDLOCK_VERDICT_SPLIT] = "split"};
+  return verdict >= 0 && verdict < (int)(sizeof names / sizeof *names) ? names[verdict] : "unknown";
+}
+
+static char *verdict_words(const struct session *session, int verdict)
+{
+  int nodes = redlock_client_node_count(session->client), told = 0, keys = 0;
+  for (int i = 0; i < nodes; i++) {
+    told += node_told(session->lock, i);
+    keys += node_has_key(session->lock, i);
+  }
+  if (verdict == REDLOCK_VERDICT_HELD)
+    return holder_words(session->client, session->lock);
+  if (verdict == REDLOCK_VERDICT_SPLIT)
+    return format("%d of %d nodes answered, %d have a key, no majority the same", told, nodes, keys);
+  return format("%d of %d nodes answered, %d have no key", told, nodes, told - keys);
+}
+
+static int print_json_status(const struct session *session, int status, int verdict)
+{
+  json_t *report = report_json(session, status);
+  json_object_set_new(report, "verdict", json_string(verdict_name(verdict)));
+  if (verdict == REDLOCK_VERDICT_HELD) {
+    char *holder = lock_holder(session->lock);
+    json_object_set_new(report, "holder", json_string(holder));
+    json_object_set_new(report, "holder_ttl_ms", json_integer(redlock_lock_holder_ttl_ms(session->lock)));
+    free(holder);
+  }
+  return print_json(report);
 }
 
 static int print_status(const struct session *session, int status)
 {
-  if (session->args->json) {
-    json_t *report = report_json(session, status);
-    json_object_set_new(report, "verdict", json_string(verdict_of(status)));
-    return print_json(report);
-  }
+  int verdict = redlock_lock_verdict(session->lock);
+  if (session->args->json)
+    return print_json_status(session, status, verdict);
   print_table(session);
-  char *message = lock_message(session->lock);
-  bool failed = printf("%s: %s\n", verdict_of(status), message) < 0;
-  free(message);
+  char *words = verdict_words(session, verdict);
+  bool failed = printf("%s: %s\n", verdict_name(verdict), words) < 0;
+  free(words);
   return flush_answer(failed);
 }
 
 /* Held or free, the question was answered: both are 0. */
 static int inspect(struct session *session)
 {
-  int status = session_operate(session, REDLOCK_INSPECT, 0);
+  int status = session_inspect(session, session->lock);
   bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
                status == REDLOCK_REFUSED_CONFIG;
   if (!asked)

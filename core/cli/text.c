@@ -1,9 +1,12 @@
 /* text.c - texts that the library hands out, and errors. */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 
 void *must(void *allocated)
 {
@@ -38,6 +41,16 @@ int fail(int exit_code, const char *pattern, ...)
   if (length >= 0)
     free(text);
   return exit_code;
+}
+
+/* Too many open files is the one of these that a user can mend, with the limit at hand. */
+int fail_errno(const char *what)
+{
+  int why = errno;
+  struct rlimit files;
+  if (why != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
+    return fail(EXIT_INTERNAL, "%s: %s", what, strerror(why));
+  return fail(EXIT_INTERNAL, "%s: %s; the limit is %ju (ulimit -n)", what, strerror(why), (uintmax_t)files.rlim_cur);
 }
 
 static char *room_for(int64_t length)
@@ -77,6 +90,15 @@ char *lock_token(redlock_lock *lock)
   char *text = room_for(length);
   if (length > 0)
     redlock_lock_token(lock, text, (size_t)length + 1);
+  return text;
+}
+
+char *lock_holder(redlock_lock *lock)
+{
+  int64_t length = redlock_lock_holder(lock, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_lock_holder(lock, text, (size_t)length + 1);
   return text;
 }
 

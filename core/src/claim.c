@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "core.h"
+#include "mutant.h"
 
 #define SPARE_CLAIMS_MAX 1024
+#define FRESH_BITS_EVERY 64 /* tokens; asking the kernel each time would cost a system call per lock */
 
 /* ---- key ---- */
 
@@ -38,14 +40,24 @@ const char *rl_key_resource(const struct rl_key *key)
 
 /* ---- claim ---- */
 
+/* Random bits of the process, a count, the time of day in 40 bits and jitter: no two are equal in a process. Nor are
+ * they in two that go on from one snapshot, of a machine or a process: those differ in the time at once, and in the
+ * random bits a little later. */
 static void make_token(redlock_client *c, char *token)
 {
   static const char digits[] = "0123456789abcdef";
   unsigned char bytes[20];
   uint32_t more = (uint32_t)rl_random(c);
-  c->token_count++;
+  uint64_t count;
+  if (++c->token_count % FRESH_BITS_EVERY == 0)
+    rl_seed(c);
+  count = (c->token_count & 0xffffff) | (uint64_t)c->env.platform->wall_ns(c->env.context) << 24;
+  if (RL_MUTANT(TOKEN_REUSED))
+    more = count = c->token_count = 1;
+  else if (RL_MUTANT(CHILD_KEEPS_SEED))
+    count = c->token_count;
   memcpy(bytes, &c->token_seed, 8);
-  memcpy(bytes + 8, &c->token_count, 8);
+  memcpy(bytes + 8, &count, 8);
   memcpy(bytes + 16, &more, 4);
   for (int i = 0; i < 20; i++) {
     token[2 * i] = digits[bytes[i] >> 4];
@@ -74,6 +86,7 @@ struct rl_claim *rl_claim_new(redlock_lock *lock)
   claim->key = lock->key;
   claim->key->users++;
   make_token(c, claim->token);
+  claim->token_size = RL_TOKEN_SIZE;
   claim->previous = c->last_claim;
   if (c->last_claim)
     c->last_claim->next = claim;
@@ -81,6 +94,25 @@ struct rl_claim *rl_claim_new(redlock_lock *lock)
     c->claims = claim;
   c->last_claim = claim;
   return claim;
+}
+
+int rl_claim_take_token(struct rl_claim *claim, const char *token, size_t size)
+{
+  claim->token_size = size;
+  if (size == RL_TOKEN_SIZE) {
+    memcpy(claim->token, token, size);
+    return 0;
+  }
+  claim->foreign = malloc(size);
+  if (!claim->foreign)
+    return -1;
+  memcpy(claim->foreign, token, size);
+  return 0;
+}
+
+const char *rl_claim_token(const struct rl_claim *claim)
+{
+  return claim->foreign ? claim->foreign : claim->token;
 }
 
 /* Frees the claim if nothing can come of it any more. */
@@ -97,6 +129,7 @@ void rl_claim_settle(redlock_client *c, struct rl_claim *claim)
   else
     c->last_claim = claim->previous;
   rl_key_drop(claim->key);
+  free(claim->foreign);
   if (c->spare_count >= SPARE_CLAIMS_MAX) {
     free(claim);
     return;
@@ -138,7 +171,7 @@ void rl_claim_give_up(redlock_client *c, struct rl_claim *claim, int whole, uint
   claim->over = 1;
   for (int i = 0; i < c->node_count; i++) {
     struct rl_node *n = &c->nodes[i];
-    if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->out) > 0)
+    if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->line->out) > 0)
       rl_node_unsend(n, claim);
     int flags = claim->node[i].flags;
     int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
@@ -166,7 +199,7 @@ void rl_claims_expire(redlock_client *c, int64_t now)
   c->expired_ns = now;
   for (struct rl_claim *claim = c->claims; claim; claim = next) {
     next = claim->next;
-    if (!claim->over || !claim->holders || claim->until_ns > now)
+    if ((claim->lock && !claim->over) || !claim->holders || claim->until_ns > now)
       continue;
     rl_claim_forget(c, claim);
     rl_claim_settle(c, claim);

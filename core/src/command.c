@@ -24,6 +24,11 @@
   "return r"
 #define EXTEND_HASH "7f7404ce9b28ecb674dbcdfa8e87d12545ca8c9a"
 
+/* May shorten a lease. */
+#define EXPIRE_TEXT                                                                                                    \
+  "if redis.pcall('GET',KEYS[1])==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                     \
+  "return 0"
+
 #ifdef RL_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
@@ -85,13 +90,6 @@ static void bulk_number(struct rl_buffer *out, uint64_t n)
   rl_buffer_append(out, digits, size + 2);
 }
 
-static void token_bulk(struct rl_buffer *out, const char *token)
-{
-  LITERAL(out, "$40\r\n");
-  rl_buffer_append(out, token, RL_TOKEN_SIZE);
-  LITERAL(out, "\r\n");
-}
-
 char *rl_command_bulk(const char *prefix, const void *bytes, size_t size, size_t *bulk_size)
 {
   size_t prefix_size = strlen(prefix);
@@ -128,7 +126,8 @@ static char *put(char *at, const char *bytes, size_t size)
 
 #define PUT(at, text) put(at, text, sizeof(text) - 1)
 
-int rl_command_set(struct rl_buffer *out, const char *key, size_t key_size, const char *token, int64_t ttl_ms)
+int rl_command_set(struct rl_buffer *out, const char *key, size_t key_size, const char *token,
+                   const struct rl_number *ttl_ms)
 {
   char *at;
   if (rl_buffer_reserve(out, key_size + 160) != 0)
@@ -139,9 +138,24 @@ int rl_command_set(struct rl_buffer *out, const char *key, size_t key_size, cons
   at = PUT(at, "$40\r\n");
   at = put(at, token, RL_TOKEN_SIZE);
   at = PUT(at, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n");
+  at = put(at, ttl_ms->bulk, ttl_ms->size);
   out->end = (size_t)(at - out->data);
-  bulk_number(out, (uint64_t)ttl_ms);
   return 0;
+}
+
+void rl_command_number(struct rl_number *number, int64_t value)
+{
+  char digits[24];
+  size_t count;
+  if (number->size && number->value == value)
+    return;
+  count = decimal(digits, (uint64_t)value);
+  number->value = value;
+  number->bulk[0] = '$';
+  number->size = 1 + decimal(number->bulk + 1, count);
+  number->size = (size_t)(PUT(number->bulk + number->size, "\r\n") - number->bulk);
+  number->size = (size_t)(put(number->bulk + number->size, digits, count) - number->bulk);
+  number->size = (size_t)(PUT(number->bulk + number->size, "\r\n") - number->bulk);
 }
 
 int rl_command_pttl(struct rl_buffer *out, const char *key, size_t key_size)
@@ -179,7 +193,8 @@ static void script_head(struct rl_buffer *out, enum rl_script script, int whole,
   bulk_number(out, (uint64_t)keys);
 }
 
-int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t key_size, const char *token)
+int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t key_size, const char *token,
+                       size_t token_size)
 {
   char *at;
   if (rl_buffer_reserve(out, key_size + 512) != 0)
@@ -195,10 +210,37 @@ int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t
   if (!whole)
     at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RELEASE_HASH "\r\n$1\r\n1\r\n");
   at = put(at, key, key_size);
-  at = PUT(at, "$40\r\n");
-  at = put(at, token, RL_TOKEN_SIZE);
-  at = PUT(at, "\r\n");
+  if (token_size == RL_TOKEN_SIZE) {
+    at = PUT(at, "$40\r\n");
+    at = put(at, token, RL_TOKEN_SIZE);
+    at = PUT(at, "\r\n");
+  }
   out->end = (size_t)(at - out->data);
+  if (token_size != RL_TOKEN_SIZE)
+    bulk(out, token, token_size);
+  return 0;
+}
+
+int rl_command_expire(struct rl_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
+                      int64_t ttl_ms)
+{
+  if (rl_buffer_reserve(out, key_size + token_size + 512) != 0)
+    return -1;
+  LITERAL(out, "*6\r\n$4\r\nEVAL\r\n");
+  bulk(out, EXPIRE_TEXT, sizeof EXPIRE_TEXT - 1);
+  bulk_number(out, 1);
+  rl_buffer_append(out, key, key_size);
+  bulk(out, token, token_size);
+  bulk_number(out, (uint64_t)ttl_ms);
+  return 0;
+}
+
+int rl_command_remove(struct rl_buffer *out, const char *key, size_t key_size)
+{
+  if (rl_buffer_reserve(out, key_size + 64) != 0)
+    return -1;
+  LITERAL(out, "*2\r\n$3\r\nDEL\r\n");
+  rl_buffer_append(out, key, key_size);
   return 0;
 }
 
@@ -208,9 +250,9 @@ int rl_command_script_load(struct rl_buffer *out, enum rl_script script)
   return rl_command_argv(out, 3, words);
 }
 
-int rl_command_extend_begin(struct rl_buffer *out, int whole, int count, size_t keys_size)
+int rl_command_extend_begin(struct rl_buffer *out, int whole, int count, size_t size)
 {
-  if (rl_buffer_reserve(out, keys_size + (size_t)count * 56 + 640) != 0)
+  if (rl_buffer_reserve(out, size + (size_t)count * 16 + 640) != 0)
     return -1;
   script_head(out, RL_SCRIPT_EXTEND, whole || RL_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
   return 0;
@@ -226,7 +268,7 @@ void rl_command_extend_ttl(struct rl_buffer *out, int64_t ttl_ms)
   bulk_number(out, (uint64_t)ttl_ms);
 }
 
-void rl_command_extend_token(struct rl_buffer *out, const char *token)
+void rl_command_extend_token(struct rl_buffer *out, const char *token, size_t token_size)
 {
-  token_bulk(out, token);
+  bulk(out, token, token_size);
 }

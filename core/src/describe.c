@@ -11,7 +11,7 @@ static const char *state_name(const struct rl_node *n)
   case RL_NODE_RESOLVING: return "resolving";
   case RL_NODE_CONNECTING: return "connecting";
   case RL_NODE_SETUP: return "setup";
-  case RL_NODE_READY: return "ready";
+  case RL_NODE_READY: return n->silent_ns ? "silent" : "ready";
   default: return "down";
   }
 }
@@ -53,16 +53,17 @@ static void options(redlock_client *c, struct rl_text *out)
 
 static void node(struct rl_node *n, struct rl_text *out)
 {
+  int votes = n->state == RL_NODE_READY && !n->silent_ns;
   rl_text_add(out, "{");
   string(out, "node", n->url.name);
-  rl_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), n->state == RL_NODE_READY ? "true" : "false");
-  string(out, "why", n->state == RL_NODE_READY ? "" : n->why);
+  rl_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), votes ? "true" : "false");
+  string(out, "why", votes ? "" : n->why);
   rl_text_add(out, ",");
   string(out, "version", n->version);
   rl_text_add(out, ",");
   string(out, "run_id", n->run_id);
   rl_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(n->rtt_ns / 1000),
-                 n->owed_count, (unsigned long long)n->connects, (unsigned long long)n->drops);
+                 n->line->owed_count, (unsigned long long)n->connects, (unsigned long long)n->drops);
 }
 
 static int held(const redlock_client *c)
@@ -75,10 +76,10 @@ static int held(const redlock_client *c)
 
 static void counters(redlock_client *c, struct rl_text *out)
 {
-  rl_text_format(out, "\"held\":%d,\"renewing\":%d,\"debts\":%d,\"attempts\":%llu,\"acquired\":%llu,\"renewals\":%llu,"
-                      "\"lost\":%llu",
-                 held(c), c->renewing, c->debts, (unsigned long long)c->attempts, (unsigned long long)c->acquired,
-                 (unsigned long long)c->renewals, (unsigned long long)c->lost);
+  rl_text_format(out, "\"held\":%d,\"renewing\":%d,\"debts\":%d,\"commands\":%llu,\"attempts\":%llu,\"acquired\":%llu,"
+                      "\"renewals\":%llu,\"lost\":%llu",
+                 held(c), c->renewing, c->debts, (unsigned long long)c->commands, (unsigned long long)c->attempts,
+                 (unsigned long long)c->acquired, (unsigned long long)c->renewals, (unsigned long long)c->lost);
 }
 
 int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)

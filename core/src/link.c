@@ -46,15 +46,33 @@ static void sockets_close(struct rl_link *link)
   link->writing = 0;
 }
 
+static void set(int fd, int level, int name, int value)
+{
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+/* Probes keep an idle connection known to what stands between, and find out within half a minute when it is not. What
+ * is sent and not acknowledged ends the connection about as soon. */
+static void set_tcp(int fd)
+{
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+#ifdef TCP_KEEPIDLE
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+#endif
+#ifdef TCP_USER_TIMEOUT
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000); /* ms */
+#endif
+}
+
 static int begin(struct rl_link *link, const struct rl_address *address)
 {
   struct sockaddr_storage to;
   socklen_t size = to_sockaddr(address, &to);
-  int on = 1;
-  if (address->family != AF_UNIX) {
-    setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  }
+  if (address->family != AF_UNIX)
+    set_tcp(link->fd);
   /* also a connection that is there at once is reported by the poller, so that requests may join its set-up */
   if (connect(link->fd, (struct sockaddr *)&to, size) == 0 || errno == EINPROGRESS)
     return -EINPROGRESS;

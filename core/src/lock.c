@@ -1,84 +1,15 @@
-/* Life of a lock handle; what is known of the lease without asking anybody. */
+/* Lock handles: the functions of the public header, each around the client's mutex. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
+#include "mutant.h"
 
 #define RESOURCE_SIZE_MAX ((size_t)512 << 20)
 
-/* ---- the lease ---- */
-
-/* The lock takes a new token or ends: what the old one may have left behind is deleted. */
-void rl_lock_drop_claim(redlock_lock *lock, int64_t now)
-{
-  if (lock->claim && !lock->claim->over && !lock->detached)
-    rl_claim_give_up(lock->client, lock->claim, 0, 0, now);
-  rl_claim_let_go(lock->client, &lock->claim);
-  lock->detached = 0;
-}
-
-void rl_lock_lost(redlock_lock *lock, const char *reason)
-{
-  redlock_client *c = lock->client;
-  if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_ADOPTED)
-    return;
-  lock->state = REDLOCK_STATE_LOST;
-  lock->valid_until_ns = 0;
-  rl_timer_clear(&c->timers, &lock->lease_timer);
-  rl_renewal_end(lock);
-  c->lost++;
-  rl_event_add(c, RL_EVENT_LOST, -1, lock, reason);
-  rl_client_tell(c, lock);
-}
-
-int rl_lock_is_held(redlock_lock *lock, int64_t now)
-{
-  if (lock->state != REDLOCK_STATE_HELD)
-    return 0;
-  if (now < lock->valid_until_ns)
-    return 1;
-  rl_lock_lost(lock, "the lease ran out");
-  return 0;
-}
-
-void rl_lock_recount(redlock_lock *lock, int64_t now)
-{
-  redlock_client *c = lock->client;
-  int64_t e_ns[RL_NODES_MAX];
-  if (lock->state != REDLOCK_STATE_HELD)
-    return;
-  for (int i = 0; i < c->node_count; i++)
-    e_ns[i] = lock->claim->node[i].e_ns;
-  lock->valid_until_ns = rl_valid_until(e_ns, c->node_count, c->quorum);
-  if (rl_lock_is_held(lock, now))
-    rl_timer_set(&c->timers, &lock->lease_timer, lock->valid_until_ns);
-}
-
-void rl_lock_refuse(redlock_lock *lock, const char *text)
-{
-  free(lock->refusal);
-  lock->refusal = text ? strdup(text) : NULL; /* without memory the status alone tells it */
-}
-
-/* In a child: the parent's lock is not ours. */
-void rl_lock_forked(redlock_lock *lock)
-{
-  if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
-    lock->state = REDLOCK_STATE_FORKED;
-  if (rl_in_flight(lock)) {
-    lock->state = REDLOCK_STATE_FORKED;
-    lock->waiter = NULL;
-    rl_operation_end(lock, REDLOCK_FORKED);
-  }
-  lock->occupied = 0;
-  lock->valid_until_ns = 0;
-  rl_timer_clear(&lock->client->timers, &lock->lease_timer);
-  rl_renewal_end(lock);
-}
-
 /* ---- handles ---- */
 
-static redlock_client *enter(redlock_lock *lock)
+redlock_client *rl_lock_enter(redlock_lock *lock)
 {
   pthread_mutex_lock(&lock->client->mutex);
   rl_client_enter(lock->client);
@@ -146,21 +77,32 @@ redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, siz
 
 static void leave_ended(redlock_client *c, redlock_lock *lock)
 {
-  redlock_lock **at = &c->ended, *previous = NULL;
   if (!lock->is_ended)
     return;
-  while (*at != lock) {
-    previous = *at;
-    at = &(*at)->next_ended;
-  }
-  *at = lock->next_ended;
-  if (c->last_ended == lock)
-    c->last_ended = previous;
+  if (lock->previous_ended)
+    lock->previous_ended->next_ended = lock->next_ended;
+  else
+    c->ended = lock->next_ended;
+  if (lock->next_ended)
+    lock->next_ended->previous_ended = lock->previous_ended;
+  else
+    c->last_ended = lock->previous_ended;
+}
+
+static void leave_unwritten(redlock_client *c, redlock_lock *lock)
+{
+  redlock_lock **at = &c->unwritten;
+  if (!lock->unwritten)
+    return;
+  while (*at != lock)
+    at = &(*at)->next_unwritten;
+  *at = lock->next_unwritten;
 }
 
 static void unlink_lock(redlock_client *c, redlock_lock *lock)
 {
   leave_ended(c, lock);
+  leave_unwritten(c, lock);
   if (lock->previous)
     lock->previous->next = lock->next;
   else
@@ -176,12 +118,16 @@ void redlock_lock_free(redlock_lock *lock)
   int64_t now;
   if (!lock)
     return;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   now = rl_now(c);
   rl_operation_cancel(lock, now);
   rl_renewal_end(lock);
   rl_timer_clear(&c->timers, &lock->lease_timer);
-  rl_lock_drop_claim(lock, now);
+  if (lock->state == REDLOCK_STATE_ADOPTED) /* not confirmed: it is still whose it was */
+    rl_claim_forget(c, lock->claim);
+  else
+    rl_lock_drop_claim(lock, now);
+  rl_claim_let_go(c, &lock->claim);
   unlink_lock(c, lock);
   for (int i = 0; i < c->node_count; i++)
     free(lock->said[i].value);
@@ -201,7 +147,7 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
   redlock_client *c;
   if (!lock || !name || !value)
     return REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   option = rl_option_find(name, 1);
   if (rl_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
@@ -211,6 +157,26 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
     status = rl_option_parse(&lock->options, option, value, &text);
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rl_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_check(redlock_lock *lock)
+{
+  char why[512];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  struct rl_terms terms;
+  int status = REDLOCK_INVALID;
+  redlock_client *c;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = rl_lock_enter(lock);
+  if (rl_in_use(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (lock->state != REDLOCK_STATE_INVALID) {
+    status = rl_terms_for(&lock->options, 0, &terms, &text);
+    rl_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
+  }
   rl_client_leave(c);
   return status;
 }
@@ -227,7 +193,7 @@ int64_t redlock_lock_get(redlock_lock *lock, const char *name, char *buf, size_t
     return -REDLOCK_INVALID;
   if (rl_option_is_text(option))
     return redlock_client_get(lock->client, name, buf, size);
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   rl_option_format(&lock->options, option, &text);
   rl_client_leave(c);
   return (int64_t)text.length;
@@ -238,7 +204,7 @@ int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag)
   redlock_client *c;
   if (!lock)
     return REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   lock->tag = tag;
   rl_client_leave(c);
   return REDLOCK_OK;
@@ -246,10 +212,25 @@ int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag)
 
 /* ---- operations ---- */
 
-static int needs_keeper(redlock_lock *lock, int kind)
+static int confers_a_lease(int kind)
 {
-  return (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND) && RL_INT(&lock->options, RENEW) &&
-         !lock->client->env.stepped;
+  return kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE;
+}
+
+/* The thread that renews has to be there before the lock is taken. */
+static int get_keeper(redlock_lock *lock, int kind)
+{
+  redlock_client *c = lock->client;
+  int status;
+  if (!confers_a_lease(kind) || !RL_INT(&lock->options, RENEW) || c->env.stepped)
+    return REDLOCK_OK;
+  status = rl_keeper_ensure();
+  if (status == REDLOCK_OK)
+    return REDLOCK_OK;
+  rl_lock_enter(lock);
+  rl_lock_refuse(lock, "renew: the renewal thread could not be started");
+  rl_client_leave(c);
+  return status;
 }
 
 static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
@@ -264,28 +245,51 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
   return rl_operation_begin(lock, kind, arg, now);
 }
 
-/* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
-static int won_too_late(const redlock_lock *lock, int64_t now)
+/* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
+static int last_look(redlock_lock *lock, int64_t now)
 {
-  if (!lock->untold || lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE)
+  if (RL_MUTANT(NO_LAST_LOOK))
+    return lock->status;
+  rl_lock_is_held(lock, now);
+  if (lock->state == REDLOCK_STATE_INVALID)
+    return REDLOCK_INVALID;
+  if (lock->status != REDLOCK_OK || !confers_a_lease(lock->kind))
+    return lock->status;
+  if (lock->state == REDLOCK_STATE_LOST && lock->kind == REDLOCK_ACQUIRE && lock->client->state != RL_CLIENT_OPEN)
+    lock->status = REDLOCK_CANCELLED; /* nobody was told of the win, and it is too late for another attempt */
+  else if (lock->state == REDLOCK_STATE_LOST)
+    lock->status = REDLOCK_LOST;
+  else if (lock->state == REDLOCK_STATE_FORKED)
+    lock->status = REDLOCK_FORKED;
+  else if (lock->state == REDLOCK_STATE_FREE && !lock->detached)
+    lock->status = REDLOCK_CANCELLED; /* the client has left: it was released */
+  return lock->status;
+}
+
+/* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
+static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64_t now)
+{
+  if (lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE || c->state != RL_CLIENT_OPEN ||
+      RL_MUTANT(LATE_WINNER))
     return 0;
   return lock->state == REDLOCK_STATE_LOST ||
          (lock->state == REDLOCK_STATE_HELD && lock->valid_until_ns - now < lock->asked.min_validity_ns);
 }
 
-/* Waits for the operation's end and takes the result. The last look before the caller believes in its lock (rule A.1):
- * what was won too late counts as failed. */
+/* Waits for the end of the operation in flight and takes its result: what was won too late counts as failed. */
 static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
+  int64_t now;
   lock->occupied = 1;
   rl_client_drive(c, lock, until_ns, interruptible);
-  for (int64_t now = rl_now(c); won_too_late(lock, now); now = rl_now(c)) {
-    rl_operation_retry(lock, now);
+  now = rl_now(c);
+  while (won_too_late(c, lock, now)) {
+    rl_acquire_retry(lock, now);
     rl_client_drive(c, lock, until_ns, interruptible);
+    now = rl_now(c);
   }
   lock->occupied = 0;
-  lock->untold = rl_in_flight(lock);
-  return lock->status;
+  return last_look(lock, now);
 }
 
 static int blocking(redlock_lock *lock, int kind, int64_t arg)
@@ -294,12 +298,10 @@ static int blocking(redlock_lock *lock, int kind, int64_t arg)
   int status;
   if (!lock)
     return REDLOCK_INVALID;
-  if (needs_keeper(lock, kind)) {
-    status = rl_keeper_ensure(lock->client);
-    if (status != REDLOCK_OK)
-      return status;
-  }
-  c = enter(lock);
+  status = get_keeper(lock, kind);
+  if (status != REDLOCK_OK)
+    return status;
+  c = rl_lock_enter(lock);
   status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK)
     status = result(c, lock, RL_NEVER, 0);
@@ -326,18 +328,26 @@ int redlock_lock_release(redlock_lock *lock)
   return blocking(lock, REDLOCK_RELEASE, 0);
 }
 
+int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms)
+{
+  return blocking(lock, REDLOCK_EXPIRE, ttl_ms);
+}
+
+int redlock_lock_remove(redlock_lock *lock)
+{
+  return blocking(lock, REDLOCK_REMOVE, 0);
+}
+
 int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
 {
   redlock_client *c;
   int status, kind = operation > 0 ? operation & ~REDLOCK_AT_ONCE : operation;
   if (!lock)
     return REDLOCK_INVALID;
-  if (needs_keeper(lock, kind)) {
-    status = rl_keeper_ensure(lock->client);
-    if (status != REDLOCK_OK)
-      return status;
-  }
-  c = enter(lock);
+  status = get_keeper(lock, kind);
+  if (status != REDLOCK_OK)
+    return status;
+  c = rl_lock_enter(lock);
   status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK) {
     lock->started = 1;
@@ -359,9 +369,37 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
   int status;
   if (!lock || limit_ms < -1)
     return REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_now(c) + limit_ms * RL_NS_PER_MS;
-  status = lock->occupied ? REDLOCK_IN_FLIGHT : result(c, lock, until_ns, 1);
+  if (lock->occupied)
+    status = REDLOCK_IN_FLIGHT;
+  else if (rl_in_flight(lock))
+    status = result(c, lock, until_ns, 1);
+  else /* it had ended before: nobody waits for another try */
+    status = last_look(lock, rl_now(c));
+  rl_client_leave(c);
+  return status;
+}
+
+int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
+{
+  redlock_client *c;
+  int64_t until_ns;
+  int status = REDLOCK_OK;
+  if (!lock || limit_ms < -1)
+    return REDLOCK_INVALID;
+  c = rl_lock_enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_now(c) + limit_ms * RL_NS_PER_MS;
+  if (rl_in_use(lock)) {
+    status = REDLOCK_IN_FLIGHT;
+  } else if (lock->kind && c->state == RL_CLIENT_OPEN) {
+    lock->occupied = lock->settling = 1;
+    c->settling++;
+    rl_client_drive(c, lock, until_ns, 1);
+    status = rl_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
+    c->settling--;
+    lock->occupied = lock->settling = 0;
+  }
   rl_client_leave(c);
   return status;
 }
@@ -375,59 +413,71 @@ int redlock_lock_cancel(redlock_lock *lock)
   atomic_store(&lock->cancelled, 1);
   atomic_fetch_add(&c->cancels, 1);
   /* nothing else is safe in a signal handler: every entry looks at the mark before it does anything */
-  if (!c->env.stepped) {
+  if (!c->env.stepped && !rl_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */
     rl_poller_wake(&c->poller);
     rl_poller_notify(&c->poller);
+    atomic_store(&c->rung, 1); /* after the ring: who sees this can clear it */
   }
   return REDLOCK_OK;
 }
 
-static int is_token(redlock_lock *lock, const char *token)
+static int is_token(redlock_lock *lock, const void *token, size_t size)
 {
-  char why[320];
+  char why[80];
   struct rl_text text = rl_text_in(why, sizeof why);
-  if (token && strspn(token, "0123456789abcdef") == RL_TOKEN_SIZE && !token[RL_TOKEN_SIZE])
+  if (token && size > 0 && size <= RL_TOKEN_SIZE_MAX)
     return 1;
-  rl_text_add(&text, "token is \"");
-  rl_text_escaped(&text, token ? token : "", token ? strlen(token) : 0);
-  rl_text_add(&text, "\"; allowed: 40 lower-case hexadecimal digits");
+  rl_text_format(&text, "token has %zu bytes; allowed: 1 to %d", token ? size : 0, RL_TOKEN_SIZE_MAX);
   rl_lock_refuse(lock, why);
   return 0;
 }
 
-int redlock_lock_adopt(redlock_lock *lock, const char *token)
+/* The token may be on every node. */
+static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now)
+{
+  redlock_client *c = lock->client;
+  struct rl_claim *claim = rl_claim_new(lock);
+  if (!claim)
+    return REDLOCK_NO_MEMORY;
+  if (rl_claim_take_token(claim, token, size) != 0) {
+    rl_claim_let_go(c, &claim);
+    return REDLOCK_NO_MEMORY;
+  }
+  rl_lock_drop_claim(lock, now);
+  lock->claim = claim;
+  for (int i = 0; i < c->node_count; i++)
+    claim->node[i].flags = RL_MAY_HOLD;
+  claim->holders = c->node_count;
+  claim->until_ns = now + 2 * RL_INT(&c->options, MAX_TTL_MS) * RL_NS_PER_MS;
+  lock->state = REDLOCK_STATE_ADOPTED;
+  lock->loss = REDLOCK_LOSS_NONE;
+  rl_lock_refuse(lock, NULL);
+  return REDLOCK_OK;
+}
+
+int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
 {
   redlock_client *c;
   int status = REDLOCK_INVALID;
   int64_t now;
   if (!lock)
     return REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   now = rl_now(c);
   rl_lock_is_held(lock, now);
-  if (rl_in_use(lock)) {
+  if (rl_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
-  } else if (lock->state == REDLOCK_STATE_INVALID || !is_token(lock, token)) {
-    status = REDLOCK_INVALID;
-  } else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED) {
-    rl_lock_refuse(lock, "adopt: this handle holds a lock already; release or detach it first");
-  } else {
-    rl_lock_drop_claim(lock, now);
-    lock->claim = rl_claim_new(lock);
-    status = lock->claim ? REDLOCK_OK : REDLOCK_NO_MEMORY;
-  }
-  if (status == REDLOCK_OK) {
-    int64_t longest_ns = 2 * RL_INT(&c->options, MAX_TTL_MS) * RL_NS_PER_MS;
-    memcpy(lock->claim->token, token, RL_TOKEN_SIZE);
-    for (int i = 0; i < c->node_count; i++)
-      lock->claim->node[i].flags = RL_MAY_HOLD;
-    lock->claim->holders = c->node_count;
-    lock->claim->until_ns = now + longest_ns;
-    lock->state = REDLOCK_STATE_ADOPTED;
-    rl_lock_refuse(lock, NULL);
-  }
+  else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
+    rl_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
+  else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
+    status = adopt(lock, token, size, now);
   rl_client_leave(c);
   return status;
+}
+
+int redlock_lock_adopt(redlock_lock *lock, const char *token)
+{
+  return redlock_lock_adopt_bytes(lock, token, token ? strlen(token) : 0);
 }
 
 int redlock_lock_detach(redlock_lock *lock)
@@ -436,7 +486,7 @@ int redlock_lock_detach(redlock_lock *lock)
   int status = REDLOCK_OK;
   if (!lock)
     return REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   rl_lock_is_held(lock, rl_now(c));
   if (rl_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
@@ -470,10 +520,8 @@ int redlock_lock_status(redlock_lock *lock)
   int status;
   if (!lock)
     return REDLOCK_INVALID;
-  c = enter(lock);
-  status = lock->state == REDLOCK_STATE_INVALID ? REDLOCK_INVALID : lock->status;
-  if (!lock->occupied && !rl_in_flight(lock))
-    lock->untold = 0;
+  c = rl_lock_enter(lock);
+  status = last_look(lock, rl_now(c));
   rl_client_leave(c);
   return status;
 }
@@ -484,11 +532,24 @@ int redlock_lock_state(redlock_lock *lock)
   int state;
   if (!lock)
     return REDLOCK_STATE_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   rl_lock_is_held(lock, rl_now(c));
   state = lock->state;
   rl_client_leave(c);
   return state;
+}
+
+int redlock_lock_loss(redlock_lock *lock)
+{
+  redlock_client *c;
+  int loss;
+  if (!lock)
+    return REDLOCK_LOSS_NONE;
+  c = rl_lock_enter(lock);
+  rl_lock_is_held(lock, rl_now(c));
+  loss = lock->loss;
+  rl_client_leave(c);
+  return loss;
 }
 
 int64_t redlock_lock_validity_ms(redlock_lock *lock)
@@ -497,7 +558,7 @@ int64_t redlock_lock_validity_ms(redlock_lock *lock)
   int64_t now, validity_ms = 0;
   if (!lock)
     return -REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   now = rl_now(c);
   if (rl_lock_is_held(lock, now))
     validity_ms = (lock->valid_until_ns - now) / RL_NS_PER_MS;
@@ -511,9 +572,9 @@ int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
   redlock_client *c;
   if (!lock)
     return -REDLOCK_INVALID;
-  c = enter(lock);
+  c = rl_lock_enter(lock);
   if (lock->claim)
-    rl_text_bytes(&text, lock->claim->token, RL_TOKEN_SIZE);
+    rl_text_bytes(&text, rl_claim_token(lock->claim), lock->claim->token_size);
   rl_client_leave(c);
   return (int64_t)text.length;
 }

@@ -26,9 +26,16 @@ static void left_words(const struct rl_said *said, struct rl_text *out, int64_t 
     tenths_words((said->until_ns - now + 50000000) / 100000000, out);
 }
 
+static int deletes(const redlock_lock *lock)
+{
+  return lock->kind == REDLOCK_RELEASE || lock->kind == REDLOCK_REMOVE;
+}
+
 static const char *granted_words(int kind)
 {
-  return kind == REDLOCK_RELEASE ? "deleted" : kind == REDLOCK_EXTEND ? "extended" : "granted";
+  return kind == REDLOCK_RELEASE || kind == REDLOCK_REMOVE  ? "deleted"
+         : kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE ? "extended"
+                                                            : "granted";
 }
 
 void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t now)
@@ -38,19 +45,22 @@ void rl_answer_words(redlock_lock *lock, int node, struct rl_text *out, int64_t 
   switch (lock->answers[node]) {
   case RL_NOT_ASKED: rl_text_add(out, "not asked"); break;
   case RL_WAITING:
-  case RL_RETRYING: rl_text_add(out, "connecting"); break;
-  case RL_ASKED: rl_text_add(out, "no answer yet"); break;
+  case RL_RETRYING:
+    rl_text_add(out, n->silent_ns ? "silent, reconnecting" : "connecting");
+    rl_text_add(out, rl_in_flight(lock) ? "" : ", not waited for");
+    break;
+  case RL_ASKED: rl_text_add(out, rl_in_flight(lock) ? "no answer yet" : "not waited for"); break;
   case RL_GRANTED: rl_text_add(out, granted_words(lock->kind)); break;
   case RL_BUSY:
     rl_text_add(out, "busy");
     left_words(said, out, now);
     break;
-  case RL_GONE: rl_text_add(out, lock->kind == REDLOCK_RELEASE ? "nothing to delete" : "the token is gone"); break;
+  case RL_GONE: rl_text_add(out, deletes(lock) ? "nothing to delete" : "the token is gone"); break;
   case RL_FREE: rl_text_add(out, "free"); break;
   case RL_ERROR: rl_text_format(out, "error: %s", said->error[0] ? said->error : "BUSY, not asked for a moment"); break;
   case RL_LATE: rl_text_add(out, "no answer in time"); break;
   case RL_DROPPED: rl_text_add(out, "connection lost"); break;
-  case RL_OVERLOADED: rl_text_add(out, "owes too many answers"); break;
+  case RL_OVERLOADED: rl_text_add(out, "too many answers outstanding"); break;
   case RL_REFUSED:
     if (said->error[0] && !n->refused)
       rl_text_format(out, "error: %s", said->error);
@@ -69,7 +79,7 @@ static int vote(const redlock_lock *lock, int node)
   case RL_ASKED: return REDLOCK_PENDING;
   case RL_GRANTED: return REDLOCK_OK;
   case RL_BUSY: return REDLOCK_BUSY;
-  case RL_GONE: return lock->kind == REDLOCK_RELEASE ? REDLOCK_NOT_HELD : REDLOCK_LOST;
+  case RL_GONE: return deletes(lock) ? REDLOCK_NOT_HELD : REDLOCK_LOST;
   case RL_ERROR: return REDLOCK_NO_QUORUM;
   case RL_LATE: return REDLOCK_TIMED_OUT;
   case RL_DROPPED:
@@ -133,6 +143,8 @@ static const char *const verbs[] = {
     [REDLOCK_ACQUIRE] = "granted",
     [REDLOCK_EXTEND] = "extended",
     [REDLOCK_RELEASE] = "deleted",
+    [REDLOCK_EXPIRE] = "set the lease of",
+    [REDLOCK_REMOVE] = "deleted",
 };
 
 static void headline(redlock_lock *lock, struct rl_text *out)
@@ -143,8 +155,46 @@ static void headline(redlock_lock *lock, struct rl_text *out)
     rl_text_format(out, "%d of %d nodes %s ", tally.granted, c->node_count, verbs[lock->kind]);
   rl_text_escaped(out, rl_key_resource(lock->key), lock->key->resource_size);
   if (lock->kind == REDLOCK_INSPECT)
-    rl_text_format(out, " is free on %d of %d nodes", tally.free, c->node_count);
-  rl_text_format(out, ", %d needed", c->quorum);
+    rl_text_format(out, " is held on %d and free on %d of %d nodes", tally.busy, tally.free, c->node_count);
+  else
+    rl_text_format(out, ", %d needed", c->quorum);
+}
+
+void rl_loss_words(const redlock_lock *lock, struct rl_text *out)
+{
+  static const char *const words[] = {
+      [REDLOCK_LOSS_NONE] = "",
+      [REDLOCK_LOSS_EXPIRED] = "the lease expired",
+      [REDLOCK_LOSS_GONE] = "the token was gone on",
+      [REDLOCK_LOSS_RESTARTED] = "restarted since the lock was acquired:",
+      [REDLOCK_LOSS_REFUSED] = "ineligible to vote now:",
+      [REDLOCK_LOSS_LIMIT] = "the lease expired: max_hold_ms allowed no further renewal",
+  };
+  int count = 0, nodes = lock->client->node_count;
+  for (int i = 0; lock->claim && i < nodes; i++)
+    count += lock->claim->node[i].cut == lock->loss;
+  rl_text_add(out, words[lock->loss]);
+  if (lock->loss == REDLOCK_LOSS_GONE || lock->loss == REDLOCK_LOSS_RESTARTED || lock->loss == REDLOCK_LOSS_REFUSED)
+    rl_text_format(out, " %d of %d nodes", count, nodes);
+}
+
+/* What the operation came to, where the count of the nodes does not say it. */
+static void verdict(const redlock_lock *lock, struct rl_text *out)
+{
+  int asks_only = lock->kind == REDLOCK_INSPECT || lock->kind == REDLOCK_REMOVE;
+  int by_token = lock->kind != REDLOCK_ACQUIRE && lock->was_held == REDLOCK_STATE_ADOPTED;
+  if (lock->status == REDLOCK_LOST && by_token) {
+    rl_text_add(out, "nobody holds it with this token: ");
+  } else if (lock->loss && !asks_only) {
+    rl_text_add(out, "the lock was lost: ");
+    rl_loss_words(lock, out);
+    rl_text_add(out, ": ");
+  } else if (lock->status == REDLOCK_BUSY && !asks_only) {
+    rl_text_add(out, "held by others: ");
+  } else if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT ||
+             lock->status == REDLOCK_NO_MEMORY || lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST) {
+    rl_text_format(out, "%s: ", redlock_status_text(lock->status));
+  }
 }
 
 static void message(redlock_lock *lock, struct rl_text *out)
@@ -156,14 +206,10 @@ static void message(redlock_lock *lock, struct rl_text *out)
     return;
   }
   if (lock->status == REDLOCK_NOT_HELD && lock->kind == 0) {
-    rl_text_add(out, "nothing was asked yet");
+    rl_text_add(out, "no operation has been started yet");
     return;
   }
-  if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT || lock->status == REDLOCK_NO_MEMORY ||
-      lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST)
-    rl_text_format(out, "%s: ", redlock_status_text(lock->status));
-  else if (lock->state == REDLOCK_STATE_LOST)
-    rl_text_format(out, "%s: ", redlock_status_text(REDLOCK_LOST));
+  verdict(lock, out);
   headline(lock, out);
   for (int i = 0; i < c->node_count; i++) {
     rl_text_format(out, "%s%.200s ", i ? ", " : ": ", c->nodes[i].url.name);

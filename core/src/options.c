@@ -9,8 +9,22 @@
 #include "../include/redlock.h"
 #include "quorum.h"
 
+#define STALL_MS 1000 /* a stall of all nodes that an attempt outlasts */
+
 enum type { INT, AUTO_INT, FLOAT, BOOL, STRING, NODES };
 enum scope { CLIENT, BOTH };
+
+/* The range of an option in words, from its numbers. */
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#define RANGE_INT(min, max, also) TEXT(min) " to " TEXT(max) also
+#define RANGE_AUTO_INT(min, max, also) "auto, or " RANGE_INT(min, max, also)
+#define RANGE_FLOAT(min, max, also) RANGE_INT(min, max, also)
+#define RANGE_BOOL(min, max, also) "true or false" also
+#define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
+#define RANGE_NODES(min, max, also)                                                                                    \
+  "1 to " TEXT(RL_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                               \
+  "unix://[user:password@]/path[?db=n]" also
 
 static const struct row {
   const char *name;
@@ -18,36 +32,15 @@ static const struct row {
   const char *unit;
   const char *initial;
   double min, max;
+  const char *range;
   enum scope scope;
   const char *help;
 } rows[RL_OPTION_COUNT] = {
-#define ROW(symbol, name, type, unit, initial, min, max, scope, help)                                                  \
-  [RL_OPT_##symbol] = {name, type, unit, initial, (double)(min), (double)(max), scope, help},
+#define ROW(symbol, name, type, unit, initial, min, max, also, scope, help)                                            \
+  [RL_OPT_##symbol] = {name, type, unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also), scope,   \
+                       help},
     RL_OPTIONS(ROW)
 #undef ROW
-};
-
-/* The ranges in words, with what the numbers alone do not say; a unit test holds them against the numbers. */
-static const char *const ranges[RL_OPTION_COUNT] = {
-    [RL_OPT_NODES] = ("1 to 64 URLs: "
-                      "redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]"),
-    [RL_OPT_TTL_MS] = "20 to 86400000, not above max_ttl_ms",
-    [RL_OPT_MAX_TTL_MS] = "20 to 86400000",
-    [RL_OPT_WAIT_MS] = "-1 to 31536000000",
-    [RL_OPT_RETRY_COUNT] = "-1 to 1000000000",
-    [RL_OPT_RETRY_DELAY_MS] = "1 to 3600000",
-    [RL_OPT_RETRY_JITTER] = "0 to 1",
-    [RL_OPT_DRIFT_FACTOR] = "0 to 0.1",
-    [RL_OPT_NODE_TIMEOUT_MS] = "auto, or 1 to 60000, not above a quarter of the TTL",
-    [RL_OPT_CONNECT_TIMEOUT_MS] = "1 to 60000",
-    [RL_OPT_MIN_VALIDITY_MS] = "auto, or 1 to 86400000",
-    [RL_OPT_RENEW] = "true or false",
-    [RL_OPT_MAX_EXTENSIONS] = "-1 to 1000000000",
-    [RL_OPT_MAX_HOLD_MS] = "-1 to 31536000000",
-    [RL_OPT_KEY_PREFIX] = "at most 256 bytes",
-    [RL_OPT_STRICT_RELEASE] = "true or false",
-    [RL_OPT_CLIENT_NAME] = "at most 64 printable characters without spaces",
-    [RL_OPT_EXIT_DRAIN_MS] = "0 to 60000",
 };
 
 static const char *const type_names[] = {"int", "int", "float", "bool", "string", "nodes"};
@@ -61,7 +54,7 @@ const char *redlock_option_at(int index, int field)
   case REDLOCK_OPTION_TYPE: return type_names[rows[index].type];
   case REDLOCK_OPTION_UNIT: return rows[index].unit;
   case REDLOCK_OPTION_DEFAULT: return rows[index].initial;
-  case REDLOCK_OPTION_RANGE: return ranges[index];
+  case REDLOCK_OPTION_RANGE: return rows[index].range;
   case REDLOCK_OPTION_SCOPE: return rows[index].scope == BOTH ? "both" : "client";
   case REDLOCK_OPTION_HELP: return rows[index].help;
   default: return NULL;
@@ -152,7 +145,7 @@ int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, s
     return REDLOCK_OK;
   rl_text_format(why, "%s is \"", row->name);
   rl_text_escaped(why, value, strlen(value));
-  rl_text_format(why, "\"; allowed: %s", ranges[option]);
+  rl_text_format(why, "\"; allowed: %s", row->range);
   return REDLOCK_INVALID;
 }
 
@@ -223,37 +216,47 @@ void rl_option_unknown(const char *name, int scope_lock, struct rl_text *why)
     rl_text_format(why, "; did you mean %s?", rows[best].name);
 }
 
+/* auto: a majority may take as long as a stall of all nodes lasts; who is late beyond a majority has a few round trips
+ * only (rule A.2). */
+static void node_timeouts(int64_t ttl_ms, struct rl_terms *terms)
+{
+  int64_t least_ms = ttl_ms / 4 < 50 ? ttl_ms / 4 : 50;
+  int64_t most_ms = ttl_ms / 10 > least_ms ? ttl_ms / 10 : least_ms;
+  terms->patience_min_ns = least_ms * 1000000;
+  terms->patience_max_ns = most_ms * 1000000;
+  terms->node_timeout_ns = (most_ms < STALL_MS ? most_ms : STALL_MS) * 1000000;
+}
+
 int rl_terms_for(const struct rl_numbers *numbers, int64_t ttl_ms, struct rl_terms *terms, struct rl_text *why)
 {
   int64_t max_ttl_ms = RL_INT(numbers, MAX_TTL_MS);
   int64_t ttl = ttl_ms ? ttl_ms : RL_INT(numbers, TTL_MS);
   int64_t node_timeout_ms = RL_INT(numbers, NODE_TIMEOUT_MS);
   int64_t min_validity_ms = RL_INT(numbers, MIN_VALIDITY_MS);
-  int64_t left_ns;
   if (ttl < RL_TTL_MS_MIN || ttl > max_ttl_ms) {
     rl_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RL_TTL_MS_MIN,
                    (long long)max_ttl_ms);
     return REDLOCK_INVALID;
   }
-  if (node_timeout_ms == RL_AUTO) {
-    node_timeout_ms = ttl / 4 < 50 ? ttl / 4 : 50;
-  } else if (node_timeout_ms > ttl / 4) {
+  if (node_timeout_ms != RL_AUTO && node_timeout_ms > ttl / 4) {
     rl_text_format(why, "node_timeout_ms is %lld; allowed for ttl_ms %lld: at most a quarter of it (%lld)",
                    (long long)node_timeout_ms, (long long)ttl, (long long)(ttl / 4));
     return REDLOCK_INVALID;
   }
+  if (node_timeout_ms == RL_AUTO)
+    node_timeouts(ttl, terms);
+  else
+    terms->node_timeout_ns = terms->patience_min_ns = terms->patience_max_ns = node_timeout_ms * 1000000;
   if (min_validity_ms == RL_AUTO)
     min_validity_ms = ttl / 10 > 5 ? ttl / 10 : 5;
   terms->ttl_ms = ttl;
   terms->lease_ns = ttl * 1000000 - rl_drift_ns(ttl, RL_FLOAT(numbers, DRIFT_FACTOR));
-  terms->node_timeout_ns = node_timeout_ms * 1000000;
   terms->min_validity_ns = min_validity_ms * 1000000;
-  left_ns = terms->lease_ns - terms->min_validity_ns - terms->node_timeout_ns;
-  if (left_ns > 0)
+  if (terms->lease_ns - terms->min_validity_ns - terms->node_timeout_ns > 0)
     return REDLOCK_OK;
   rl_text_format(why,
                  "ttl_ms %lld is too short: less drift, min_validity_ms (%lld) must leave more than "
                  "node_timeout_ms (%lld)",
-                 (long long)ttl, (long long)min_validity_ms, (long long)node_timeout_ms);
+                 (long long)ttl, (long long)min_validity_ms, (long long)(terms->node_timeout_ns / 1000000));
   return REDLOCK_INVALID;
 }

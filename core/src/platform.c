@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,12 +39,20 @@ static uint64_t real_random(void *context)
 {
   uint64_t bits;
   (void)context;
-  if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+  if (syscall(SYS_getrandom, &bits, sizeof bits, 0) != (long)sizeof bits) /* glibc before 2.25 has no getrandom() */
     bits = poor_random();
   return bits;
 }
 
-const struct rl_platform rl_platform_real = {real_now_ns, real_random};
+static int64_t real_wall_ns(void *context)
+{
+  struct timespec t;
+  (void)context;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+const struct rl_platform rl_platform_real = {real_now_ns, real_random, real_wall_ns};
 
 int rl_thread_start(void *(*run)(void *argument), void *argument)
 {

@@ -11,6 +11,7 @@
 struct rl_platform {
   int64_t (*now_ns)(void *context);   /* a clock that never steps and counts suspend (rule A.1) */
   uint64_t (*random)(void *context);  /* 64 random bits; unpredictable enough that no two processes agree */
+  int64_t (*wall_ns)(void *context);  /* the time of day, which copies of a process do not share */
 };
 
 extern const struct rl_platform rl_platform_real;

@@ -18,6 +18,8 @@
 
 #define WAKE_MARK UINT64_MAX
 #define TIMER_MARK (UINT64_MAX - 1)
+#define FAILED_PAUSE_NS 10000000
+#define LONG_NS 100000000
 
 static int add(int epoll, int fd, uint64_t mark)
 {
@@ -129,17 +131,18 @@ void rl_poller_forget(struct rl_poller *p, int fd)
   epoll_ctl(p->inner, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* epoll_pwait2 has nanoseconds; where the kernel lacks it, milliseconds rounded up. */
+/* epoll_pwait2 has nanoseconds; where the kernel lacks it, or a filter of system calls forbids it with whatever error,
+ * milliseconds rounded up. They do for a long wait, too, where an older valgrind then has no unknown call to report. */
 static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
 {
   if (timeout_ns <= 0 || timeout_ns == RL_NEVER)
     return epoll_wait(epoll, events, RL_POLL_EVENTS, timeout_ns <= 0 ? 0 : -1);
 #ifdef SYS_epoll_pwait2
   static atomic_int missing; /* asked once per process */
-  if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
+  if (timeout_ns < LONG_NS && !atomic_load_explicit(&missing, memory_order_relaxed)) {
     struct timespec limit = {timeout_ns / 1000000000, timeout_ns % 1000000000};
     int n = (int)syscall(SYS_epoll_pwait2, epoll, events, RL_POLL_EVENTS, &limit, NULL, 0);
-    if (n >= 0 || errno != ENOSYS)
+    if (n >= 0 || errno == EINTR)
       return n;
     atomic_store_explicit(&missing, 1, memory_order_relaxed);
   }
@@ -156,13 +159,23 @@ static void swallow(int fd)
     ;
 }
 
+/* Where waiting itself fails, the caller's loop must not take a whole core. */
+static int failed(int64_t timeout_ns)
+{
+  struct timespec moment = {0, timeout_ns < FAILED_PAUSE_NS ? (long)timeout_ns : FAILED_PAUSE_NS};
+  int error = errno;
+  if (error != EINTR && timeout_ns > 0)
+    nanosleep(&moment, NULL);
+  return -error;
+}
+
 int rl_poller_wait(struct rl_poller *p, struct rl_poll_event *out, int64_t timeout_ns)
 {
   struct epoll_event events[RL_POLL_EVENTS];
   int count = 0;
   int n = wait_for(p->inner, events, timeout_ns);
   if (n < 0)
-    return -errno;
+    return failed(timeout_ns);
   for (int i = 0; i < n; i++) {
     uint64_t mark = events[i].data.u64;
     if (mark == WAKE_MARK) {

@@ -3,11 +3,6 @@
 #include "../include/redlock.h"
 #include "mutant.h"
 
-#ifdef RL_TEST_BUILD
-int rl_test_mutant;
-int rl_test_wait_all;
-#endif
-
 int rl_quorum(int nodes)
 {
   if (RL_MUTANT(QUORUM_OF_ONE))
@@ -19,6 +14,8 @@ int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor)
 {
   double drift_ms = (double)ttl_ms * drift_factor;
   int64_t whole_ms = (int64_t)drift_ms;
+  if (RL_MUTANT(NO_DRIFT))
+    return 0;
   if ((double)whole_ms < drift_ms)
     whole_ms++;
   return (whole_ms + 2) * 1000000;
@@ -54,6 +51,7 @@ struct rl_tally rl_count(const uint8_t *answers, int nodes)
   t.gone = count[RL_GONE];
   t.free = count[RL_FREE];
   t.refused = count[RL_REFUSED];
+  t.answered = t.granted + t.busy + t.gone + t.free;
   t.reached = t.asked + t.granted + t.busy + t.gone + count[RL_ERROR] + count[RL_LATE];
   return t;
 }
@@ -111,6 +109,28 @@ int rl_judge_release(const struct rl_tally *t, int adopted)
   if (t->granted > 0)
     return REDLOCK_OK;
   return open > 0 && adopted ? REDLOCK_PENDING : REDLOCK_LOST;
+}
+
+int rl_judge_remove(const struct rl_tally *t)
+{
+  if (t->waiting + t->retrying + t->asked > 0)
+    return REDLOCK_PENDING;
+  return t->granted + t->gone >= t->quorum ? REDLOCK_OK : no_verdict(t);
+}
+
+int rl_judge_promise(const uint8_t *answers, uint64_t counted, int nodes)
+{
+  int quorum = rl_quorum(nodes), had = 0, may_have_had = 0, contradicted = 0, open = 0;
+  for (int i = 0; i < nodes; i++) {
+    int is_counted = (int)(counted >> i & 1);
+    had += answers[i] == RL_GRANTED;
+    may_have_had += answers[i] == RL_GRANTED || (is_counted && answers[i] != RL_GONE);
+    contradicted |= is_counted && answers[i] == RL_GONE;
+    open += !is_counted && answers[i] == RL_ASKED; /* it may say yet that it had the token */
+  }
+  if (may_have_had + open < quorum)
+    return REDLOCK_LOST;
+  return contradicted && had < quorum ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
 int rl_judge_inspect(const struct rl_tally *t)

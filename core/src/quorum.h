@@ -30,7 +30,8 @@ enum rl_round_kind { RL_ROUND_ACQUIRE, RL_ROUND_EXTEND, RL_ROUND_RELEASE, RL_ROU
 struct rl_tally {
   int nodes, quorum;
   int waiting, retrying, asked, granted, busy, gone, free, refused;
-  int reached; /* asked, whatever came of it */
+  int answered; /* granted, busy, gone or free */
+  int reached;  /* asked, whatever came of it */
 };
 
 int rl_quorum(int nodes);
@@ -53,6 +54,14 @@ int rl_judge_extend(const struct rl_tally *tally);
 /* ... of releasing: OK (some key was deleted), LOST (none was there), PENDING, NO_QUORUM, REFUSED_CONFIG. With adopted
  * set it matters whether a key was there, so all are waited for until one was. */
 int rl_judge_release(const struct rl_tally *tally, int adopted);
+
+/* ... of removing, which waits for every node: OK (a majority has nothing now), PENDING, NO_QUORUM, REFUSED_CONFIG. */
+int rl_judge_remove(const struct rl_tally *tally);
+
+/* Whether the lock that is released was still held, by what the nodes say of its token: LOST if so many of those that
+ * counted (bits) no longer had it that fewer than a majority can have had it; OK if none says so or a majority had it;
+ * else PENDING. */
+int rl_judge_promise(const uint8_t *answers, uint64_t counted, int nodes);
 
 /* ... of inspecting, which waits for every node: OK (a majority is free), BUSY, PENDING, NO_QUORUM, REFUSED_CONFIG. */
 int rl_judge_inspect(const struct rl_tally *tally);

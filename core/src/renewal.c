@@ -16,7 +16,7 @@ static void schedule(redlock_lock *lock, int64_t at)
 {
   redlock_client *c = lock->client;
   rl_wheel_set(&c->wheel, &lock->renewal, at);
-  rl_keeper_schedule(c, at);
+  rl_client_renew_at(c, at);
 }
 
 static void close_round(redlock_lock *lock)
@@ -52,9 +52,10 @@ void rl_renewal_end(redlock_lock *lock)
   lock->client->renewing--;
 }
 
-static void limit_reached(redlock_lock *lock, const char *which)
+static void limit_reached(redlock_lock *lock)
 {
-  rl_event_add(lock->client, RL_EVENT_LIMIT, -1, lock, which);
+  rl_event_add(lock->client, RL_EVENT_LIMIT, -1, lock, "max_hold_ms has been reached: the lease will expire");
+  lock->is_limited = 1;
   rl_renewal_end(lock);
 }
 
@@ -65,10 +66,9 @@ void rl_renewal_confirmed(redlock_lock *lock, int64_t now)
     return;
   close_round(lock);
   lock->at_risk = 0;
-  lock->extensions++;
   lock->client->renewals++;
   if (lock->renewal_last)
-    limit_reached(lock, "max_hold_ms is used up: the lease runs out");
+    limit_reached(lock);
   else
     schedule_next(lock);
 }
@@ -100,13 +100,29 @@ static struct rl_batch *batch_new(redlock_client *c)
   return batch;
 }
 
+struct rl_batch *rl_batch_again(redlock_client *c, struct rl_batch *batch, int64_t now)
+{
+  struct rl_batch *again = batch_new(c);
+  if (!again)
+    return NULL;
+  again->terms = batch->terms;
+  for (int i = 0; i < batch->count; i++) {
+    struct rl_claim *claim = batch->claim[i];
+    if (!claim->lock || claim->lock->claim != claim || claim->over || !rl_lock_is_held(claim->lock, now))
+      continue;
+    claim->owed++;
+    again->claim[again->count++] = claim;
+  }
+  return again;
+}
+
 static void send_batch(redlock_client *c, struct rl_batch *batch, int64_t now)
 {
   if (!batch)
     return;
   c->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < c->node_count && batch->count; i++)
-    if (rl_node_can_ask(&c->nodes[i], batch->terms.node_timeout_ns, now) == RL_ASKED)
+    if (rl_node_can_ask(&c->nodes[i], rl_node_patience_ns(&c->nodes[i], &batch->terms), now) == RL_ASKED)
       rl_node_send_renewal(&c->nodes[i], batch, 0, now); /* without memory the node misses this round */
   rl_batch_drop(c, batch);
 }
@@ -135,15 +151,10 @@ static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
 /* Whether the lock takes part in this round; then terms says with what. */
 static int due(redlock_lock *lock, struct rl_terms *terms, int64_t now)
 {
-  int64_t extensions_max = RL_INT(&lock->options, MAX_EXTENSIONS);
   if (!rl_lock_is_held(lock, now))
     return 0;
-  if (extensions_max >= 0 && lock->extensions >= extensions_max) {
-    limit_reached(lock, "max_extensions is used up: the lease runs out");
-    return 0;
-  }
   if (!terms_of(lock, terms, now)) {
-    limit_reached(lock, "max_hold_ms is used up: the lease runs out");
+    limit_reached(lock);
     return 0;
   }
   if (lock->renewal_goal_ns && !lock->at_risk) {

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "core.h"
+#include "mutant.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
-enum step { HELLO, AUTH, NAME, SELECT, INFO, LOAD };
+enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD };
 
 /* ---- errors of the server ---- */
 
@@ -19,6 +20,7 @@ static const struct {
     {"LOADING", RL_FAULT_LOADING},
     {"ERR max number of clients", RL_FAULT_LOADING},
     {"DENIED", RL_FAULT_LOADING},
+    {"OOM", RL_FAULT_FULL},
     {"BUSY", RL_FAULT_PAUSE},
     {"UNKILLABLE", RL_FAULT_PAUSE},
     {"MISCONF", RL_FAULT_UNWRITABLE},
@@ -48,101 +50,108 @@ enum rl_fault rl_fault_of(const char *text)
 
 /* ---- sending ---- */
 
-static int send_words(struct rl_node *n, enum step step, int count, const char *const *words)
+static int send_words(struct rl_line *l, enum step step, int count, const char *const *words)
 {
-  size_t before = rl_buffer_size(&n->out);
-  if (rl_command_argv(&n->out, count, words) != 0)
+  size_t before = rl_buffer_size(&l->out);
+  if (rl_command_argv(&l->out, count, words) != 0)
     return -1;
-  n->setup_left++;
-  return rl_node_owe(n, RL_OWED_SETUP, before, &(struct rl_owed){.kind = RL_OWED_SETUP, .round = (uint32_t)step,
-                                                                 .sent_ns = rl_now(n->client)});
+  l->setup_left++;
+  return rl_line_owe(l, RL_OWED_SETUP, before, &(struct rl_owed){.kind = RL_OWED_SETUP, .round = (uint32_t)step,
+                                                                 .sent_ns = rl_now(l->node->client)});
 }
 
-static int send_hello(struct rl_node *n)
+static int send_hello(struct rl_line *l)
 {
   const char *words[7] = {"HELLO", "2"};
   int count = 2;
-  if (n->url.password) {
+  if (l->node->url.password) {
     words[count++] = "AUTH";
-    words[count++] = n->url.user ? n->url.user : "default";
-    words[count++] = n->url.password;
+    words[count++] = l->node->url.user ? l->node->url.user : "default";
+    words[count++] = l->node->url.password;
   }
-  if (n->client->client_name[0]) {
+  if (l->node->client->client_name[0]) {
     words[count++] = "SETNAME";
-    words[count++] = n->client->client_name;
+    words[count++] = l->node->client->client_name;
   }
-  return send_words(n, HELLO, count, words);
+  return send_words(l, HELLO, count, words);
 }
 
-static int send_name(struct rl_node *n)
+static int send_name(struct rl_line *l)
 {
-  const char *words[] = {"CLIENT", "SETNAME", n->client->client_name};
-  return n->client->client_name[0] ? send_words(n, NAME, 3, words) : 0;
+  const char *words[] = {"CLIENT", "SETNAME", l->node->client->client_name};
+  return l->node->client->client_name[0] ? send_words(l, NAME, 3, words) : 0;
+}
+
+static int send_id(struct rl_line *l)
+{
+  const char *words[] = {"CLIENT", "ID"};
+  return send_words(l, ID, 2, words);
 }
 
 /* For servers that do not know HELLO. */
-static int send_auth(struct rl_node *n)
+static int send_auth(struct rl_line *l)
 {
   const char *words[3] = {"AUTH"};
   int count = 1;
-  if (n->url.password) {
-    if (n->url.user)
-      words[count++] = n->url.user;
-    words[count++] = n->url.password;
-    if (send_words(n, AUTH, count, words) != 0)
+  if (l->node->url.password) {
+    if (l->node->url.user)
+      words[count++] = l->node->url.user;
+    words[count++] = l->node->url.password;
+    if (send_words(l, AUTH, count, words) != 0)
       return -1;
   }
-  return send_name(n);
+  return send_name(l) != 0 ? -1 : send_id(l);
 }
 
-static int send_select(struct rl_node *n)
+static int send_select(struct rl_line *l)
 {
   char number[16];
   const char *words[] = {"SELECT", number};
-  snprintf(number, sizeof number, "%d", n->url.database);
-  return n->url.database ? send_words(n, SELECT, 2, words) : 0;
+  snprintf(number, sizeof number, "%d", l->node->url.database);
+  return l->node->url.database ? send_words(l, SELECT, 2, words) : 0;
 }
 
-static int send_info(struct rl_node *n, const char *section)
+static int send_info(struct rl_line *l, const char *section)
 {
   const char *words[] = {"INFO", section};
-  return send_words(n, INFO, 2, words);
+  return send_words(l, INFO, 2, words);
 }
 
-static int send_load(struct rl_node *n, enum rl_script script)
+static int send_load(struct rl_line *l, enum rl_script script)
 {
   const char *words[] = {"SCRIPT", "LOAD", rl_script_text(script)};
-  return send_words(n, LOAD, 3, words);
+  return send_words(l, LOAD, 3, words);
 }
 
-static int send_setup(struct rl_node *n)
+static int send_setup(struct rl_line *l)
 {
-  n->setup_left = 0;
-  n->setup_fault = RL_FAULT_NONE;
-  n->setup_again = 0;
-  n->run_id_seen[0] = n->role[0] = n->mode[0] = n->policy[0] = 0;
-  n->maxmemory = 0;
-  if ((n->no_hello ? send_auth(n) : send_hello(n)) != 0 || send_select(n) != 0)
+  l->setup_left = 0;
+  l->setup_fault = RL_FAULT_NONE;
+  l->setup_again = 0;
+  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
+  l->maxmemory = l->client_id = 0;
+  l->shared = NULL;
+  if ((l->node->no_hello ? send_auth(l) : send_hello(l)) != 0 || send_select(l) != 0)
     return -1;
   /* several commands: servers before 7.0 take one section each */
-  if (send_info(n, "server") != 0 || send_info(n, "replication") != 0 || send_info(n, "memory") != 0)
+  if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0)
     return -1;
-  return send_load(n, RL_SCRIPT_RELEASE) != 0 || send_load(n, RL_SCRIPT_EXTEND) != 0 ? -1 : 0;
+  return send_load(l, RL_SCRIPT_RELEASE) != 0 || send_load(l, RL_SCRIPT_EXTEND) != 0 ? -1 : 0;
 }
 
 /* The first SET may join the set-up only if nothing in front of it can redirect it (rule C.3). */
-static int may_join(const struct rl_node *n)
+static int may_join(const struct rl_line *l)
 {
-  return n->session_proved || (n->url.database == 0 && !n->url.password);
+  return l->node->session_proved || (l->node->url.database == 0 && !l->node->url.password);
 }
 
-int rl_session_begin(struct rl_node *n, int64_t now)
+int rl_session_begin(struct rl_line *l, int64_t now)
 {
-  n->state = RL_NODE_SETUP;
-  if (send_setup(n) != 0)
+  rl_line_be(l, RL_NODE_SETUP);
+  if (send_setup(l) != 0)
     return -1;
-  if (may_join(n))
-    rl_operation_node_ready(n, now);
+  if (may_join(l) && l != l->node->second)
+    rl_operation_node_ready(l->node, now);
   return 0;
 }
 
@@ -166,112 +175,155 @@ static int info_field(const char *info, const char *name, char *out, size_t size
   return 0;
 }
 
-static void read_info(struct rl_node *n, const char *info)
+static void read_info(struct rl_line *l, const char *info)
 {
   char number[24];
-  info_field(info, "run_id", n->run_id_seen, sizeof n->run_id_seen);
-  info_field(info, "redis_mode", n->mode, sizeof n->mode);
-  info_field(info, "redis_version", n->version, sizeof n->version);
-  info_field(info, "role", n->role, sizeof n->role);
-  info_field(info, "maxmemory_policy", n->policy, sizeof n->policy);
+  info_field(info, "run_id", l->run_id, sizeof l->run_id);
+  info_field(info, "redis_mode", l->mode, sizeof l->mode);
+  info_field(info, "redis_version", l->version, sizeof l->version);
+  info_field(info, "role", l->role, sizeof l->role);
+  info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
-    n->maxmemory = strtoll(number, NULL, 10);
+    l->maxmemory = strtoll(number, NULL, 10);
 }
 
-static void note_fault(struct rl_node *n, enum step step, const char *text)
+static void note_fault(struct rl_line *l, enum step step, const char *text)
 {
   enum rl_fault fault = rl_fault_of(text);
   struct rl_text out;
-  if (step == NAME || n->setup_fault != RL_FAULT_NONE)
-    return; /* a name is a courtesy; only the first error tells the cause */
+  if (step == NAME || step == ID || l->setup_fault != RL_FAULT_NONE)
+    return; /* not needed to vote; and only the first error tells the cause */
   if (step == HELLO && fault == RL_FAULT_UNKNOWN) {
-    n->no_hello = 1;
-    n->setup_again = n->url.password != NULL; /* without a password the rest of the set-up stands */
+    l->node->no_hello = 1;
+    l->setup_again = l->node->url.password != NULL; /* without a password the rest of the set-up stands */
     return;
   }
-  if (n->setup_again)
+  if (l->setup_again)
     return; /* nobody is logged in yet */
-  n->setup_fault = (int)fault;
-  out = rl_text_in(n->setup_error, sizeof n->setup_error);
+  l->setup_fault = (int)fault;
+  out = rl_text_in(l->setup_error, sizeof l->setup_error);
   rl_text_clean(&out, text);
 }
 
 /* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
-static void forget_leases(struct rl_node *n, int64_t now)
+static void forget_leases(struct rl_node *n, int reason, int64_t now)
 {
   for (struct rl_claim *c = n->client->claims; c; c = c->next) {
     if (c->node[n->index].e_ns == 0)
       continue;
-    c->node[n->index].e_ns = 0;
     if (c->lock && c->lock->claim == c && !c->over)
-      rl_lock_recount(c->lock, now);
+      rl_lock_cut(c->lock, n->index, reason, now);
+    c->node[n->index].e_ns = 0;
   }
 }
 
-static void check_restart(struct rl_node *n, int64_t now)
+static void check_restart(struct rl_line *l, int64_t now)
 {
-  int restarted = n->run_id[0] && n->run_id_seen[0] && strcmp(n->run_id, n->run_id_seen) != 0;
-  if (restarted) {
-    rl_event_add(n->client, RL_EVENT_NODE_RESTARTED, n->index, NULL, "a new run_id: leases there count no more");
-    forget_leases(n, now);
+  struct rl_node *n = l->node;
+  int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
+  if (restarted && !RL_MUTANT(RESTART_IGNORED)) {
+    rl_event_add(n->client, RL_EVENT_NODE_RESTARTED, n->index, NULL, "a new run_id: leases there no longer count");
+    forget_leases(n, REDLOCK_LOSS_RESTARTED, now);
   }
-  if (n->run_id_seen[0])
-    memcpy(n->run_id, n->run_id_seen, sizeof n->run_id);
-  if (n->role[0] && strcmp(n->role, "master") != 0)
-    forget_leases(n, now);
+  if (l->run_id[0])
+    memcpy(n->run_id, l->run_id, sizeof n->run_id);
+  if (l->version[0])
+    memcpy(n->version, l->version, sizeof n->version);
+  if (l->role[0] && strcmp(l->role, "master") != 0 && !RL_MUTANT(DEMOTION_IGNORED))
+    forget_leases(n, REDLOCK_LOSS_REFUSED, now);
 }
 
-static const struct rl_node *same_server(const struct rl_node *n)
+/* Whether a lease on the node is counted on by anybody, though it may have no connection now. */
+static int is_counted_on(const struct rl_node *n, int64_t now)
 {
-  for (int i = 0; i < n->client->node_count; i++) {
-    const struct rl_node *other = &n->client->nodes[i];
-    if (other != n && other->state == RL_NODE_READY && strcmp(other->run_id, n->run_id_seen) == 0)
+  for (const struct rl_claim *c = n->client->claims; c; c = c->next)
+    if (!c->over && c->node[n->index].e_ns > now)
+      return 1;
+  return 0;
+}
+
+/* Another node that leads to the same server and votes, or did so for a lease that still counts: no server counts
+ * twice for one lock (rule A.8). */
+static struct rl_node *same_server(const struct rl_line *l, int64_t now)
+{
+  for (int i = 0; i < l->node->client->node_count; i++) {
+    struct rl_node *other = &l->node->client->nodes[i];
+    if (other != l->node && strcmp(other->run_id, l->run_id) == 0 &&
+        (other->state == RL_NODE_READY || is_counted_on(other, now)) && !RL_MUTANT(COUNTED_TWICE))
       return other;
   }
   return NULL;
 }
 
 /* Why the node may not vote, or NULL; size bytes of room are in why. */
-static const char *objection(struct rl_node *n, char *why, size_t size)
+static const char *objection(const struct rl_line *l, char *why, size_t size)
 {
-  const struct rl_node *other;
-  if (!n->run_id_seen[0] || !n->role[0])
+  if (!l->run_id[0] || !l->role[0])
     return "INFO names no run_id or no role";
-  if (strcmp(n->mode, "cluster") == 0)
+  if (strcmp(l->mode, "cluster") == 0)
     return "a cluster node; nodes must be independent masters";
-  if (n->mode[0] && strcmp(n->mode, "standalone") != 0) {
-    snprintf(why, size, "runs in mode %s; nodes must be independent masters", n->mode);
+  if (l->mode[0] && strcmp(l->mode, "standalone") != 0) {
+    snprintf(why, size, "runs in mode %s; nodes must be independent masters", l->mode);
     return why;
   }
-  if (strcmp(n->role, "master") != 0)
-    return "a replica; only a master may vote";
-  if (n->maxmemory > 0 && n->policy[0] && strcmp(n->policy, "noeviction") != 0) {
-    snprintf(why, size, "evicts keys (maxmemory-policy %s); set it to noeviction", n->policy);
+  if (strcmp(l->role, "master") != 0)
+    return "a replica; only masters are eligible to vote";
+  if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0) {
+    snprintf(why, size, "evicts keys (maxmemory-policy %s); set it to noeviction", l->policy);
     return why;
   }
-  other = same_server(n);
+  return NULL;
+}
+
+/* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
+ * may be the key of its own token. */
+static void share_sets(const struct rl_line *l, struct rl_node *other, int64_t now)
+{
+  for (uint32_t i = 0; i < l->owed_count; i++) {
+    const struct rl_owed *o = &l->owed[(l->owed_first + i) & (l->owed_size - 1)];
+    redlock_lock *lock = o->claim ? o->claim->lock : NULL;
+    if (o->kind != RL_OWED_SET || !lock || lock->claim != o->claim || o->claim->over || lock->round != o->round)
+      continue;
+    o->claim->node[other->index].flags |= RL_SET_LOST;
+    if (lock->answers[other->index] == RL_BUSY && other->state == RL_NODE_READY &&
+        rl_node_send_confirm(other, lock, 0, now) == 0)
+      lock->answers[other->index] = RL_ASKED;
+  }
+}
+
+static const char *second_address(struct rl_line *l, char *why, size_t size, int64_t now)
+{
+  struct rl_node *other = same_server(l, now);
   if (!other)
     return NULL;
-  snprintf(why, size, "the same server as %s", other->url.name);
+  l->shared = other;
+  share_sets(l, other, now);
+  snprintf(why, size, "the same server as %s%s", other->url.name,
+           other->state == RL_NODE_READY ? "" : ", which is not connected but whose leases still count");
   return why;
 }
 
-static void ready(struct rl_node *n, int64_t now)
+/* What HELLO would have done on a server that turned out not to know it. */
+static int send_rest(struct rl_line *l)
 {
+  if (!l->node->no_hello || l->node->url.password || l->client_id)
+    return 0;
+  return send_name(l) != 0 ? -1 : send_id(l);
+}
+
+static void ready(struct rl_line *l, int64_t now)
+{
+  struct rl_node *n = l->node;
   rl_event_add(n->client, RL_EVENT_NODE_UP, n->index, NULL, n->version);
-  n->state = RL_NODE_READY;
+  rl_line_be(l, RL_NODE_READY);
   n->refused = 0;
   n->session_proved = 1;
   n->why[0] = 0;
   n->busy_until_ns = 0;
   rl_timer_clear(&n->client->timers, &n->timer);
-  if (n->no_hello && !n->url.password && n->client->client_name[0]) {
-    const char *words[] = {"CLIENT", "SETNAME", n->client->client_name};
-    size_t before = rl_buffer_size(&n->out);
-    if (rl_command_argv(&n->out, 3, words) != 0 || rl_node_owe(n, RL_OWED_NOTHING, before, NULL) != 0) {
-      rl_node_drop(n, 0, "out of memory", now);
-      return;
-    }
+  if (send_rest(l) != 0) {
+    rl_line_drop(l, 0, "out of memory", now);
+    return;
   }
   rl_operation_node_ready(n, now);
   rl_node_pay_debts(n, now);
@@ -279,44 +331,56 @@ static void ready(struct rl_node *n, int64_t now)
     rl_node_flush(n, now); /* closes its half although there may be nothing left to send */
 }
 
-static void fault(struct rl_node *n, int64_t now)
+static void fault(struct rl_line *l, int64_t now)
 {
-  switch (n->setup_fault) {
+  struct rl_node *n = l->node;
+  switch (l->setup_fault) {
   case RL_FAULT_LOADING:
   case RL_FAULT_PAUSE:
-  case RL_FAULT_ROLE: rl_node_drop(n, 0, n->setup_error, now); break;
-  default: n->session_proved = 0; rl_node_refuse(n, n->setup_error, now);
+  case RL_FAULT_ROLE: rl_node_drop(n, 0, l->setup_error, now); break;
+  default: n->session_proved = 0; rl_node_refuse(n, l->setup_error, now);
   }
 }
 
-static void conclude(struct rl_node *n, int64_t now)
+static void conclude(struct rl_line *l, int64_t now)
 {
+  struct rl_node *n = l->node;
   char why[RL_WHY_SIZE];
   const char *no;
-  if (n->setup_again) {
-    if (send_setup(n) != 0)
-      rl_node_drop(n, 0, "out of memory", now);
+  if (l->setup_again) {
+    if (send_setup(l) != 0)
+      rl_line_drop(l, 0, "out of memory", now);
     return;
   }
-  check_restart(n, now);
-  if (n->setup_fault != RL_FAULT_NONE) {
-    fault(n, now);
+  if (l == n->second && !rl_silence_replace(l, now))
+    return;
+  check_restart(l, now);
+  if (l->setup_fault != RL_FAULT_NONE) {
+    fault(l, now);
     return;
   }
-  no = objection(n, why, sizeof why);
-  if (no)
-    rl_node_refuse(n, no, now);
-  else
-    ready(n, now);
+  no = objection(l, why, sizeof why);
+  if (!no)
+    no = second_address(l, why, sizeof why, now);
+  if (!no) {
+    ready(l, now);
+    return;
+  }
+  rl_node_pay_debts(n, now); /* it may not vote, but delete */
+  rl_node_refuse(n, no, now);
 }
 
-void rl_session_reply(struct rl_node *n, int step, const struct rl_reply *reply, int64_t now)
+void rl_session_reply(struct rl_line *l, int step, const struct rl_reply *reply, int64_t now)
 {
-  n->setup_left--;
+  l->setup_left--;
   if (reply->type == RL_REPLY_ERROR)
-    note_fault(n, (enum step)step, reply->text.data);
+    note_fault(l, (enum step)step, reply->text.data);
   else if (step == INFO && reply->type == RL_REPLY_STRING)
-    read_info(n, reply->text.data);
-  if (n->setup_left == 0 && n->state == RL_NODE_SETUP)
-    conclude(n, now);
+    read_info(l, reply->text.data);
+  else if (step == HELLO && reply->type == RL_REPLY_ARRAY)
+    l->client_id = reply->id;
+  else if (step == ID && reply->type == RL_REPLY_INTEGER)
+    l->client_id = reply->integer;
+  if (l->setup_left == 0 && l->state == RL_NODE_SETUP)
+    conclude(l, now);
 }

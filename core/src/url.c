@@ -269,7 +269,7 @@ static int parse(struct rl_url *url, struct part p, struct rl_text *why)
   else if (starts(p, "rediss://"))
     status = refuse(why, "rediss:// needs TLS, which this version does not have");
   else
-    status = refuse(why, "a URL starts neither with redis:// nor with unix://");
+    status = refuse(why, "a URL must start with redis:// or unix://");
   return status == REDLOCK_OK ? make_name(url) : status;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "mutant.h"
 
 #define PAUSE_MIN_NS 100000
 
@@ -76,8 +77,8 @@ int rl_waiting_home(redlock_lock *lock, int64_t now)
   for (int i = 0; i < c->node_count; i++) {
     struct rl_node *n = &c->nodes[i];
     uint64_t rank = mix(hash(resource, n->url.name, strlen(n->url.name)));
-    if (rl_node_can_ask(n, lock->asked.node_timeout_ns, now) != RL_ASKED ||
-        rl_node_is_late(n, lock->asked.node_timeout_ns, now))
+    int64_t patience_ns = rl_node_patience_ns(n, &lock->asked);
+    if (rl_node_can_ask(n, patience_ns, now) != RL_ASKED || rl_node_is_late(n, patience_ns, now))
       continue;
     able++;
     if (home < 0 || rank > best) {
@@ -111,5 +112,5 @@ int64_t rl_waiting_pause_ns(redlock_lock *lock)
   if (pause > top)
     pause = top;
   share = (double)(rl_random(lock->client) >> 11) / (double)(UINT64_C(1) << 53);
-  return (int64_t)((double)pause * (1 - jitter + jitter * share));
+  return RL_MUTANT(NO_BACKOFF) ? 1000 : (int64_t)((double)pause * (1 - jitter + jitter * share));
 }

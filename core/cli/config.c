@@ -1,0 +1,133 @@
+/* config.c - nodes and defaults from a file of lines `name = value`, with the names of the library's options. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct reader {
+  struct settings *settings;
+  const char *path;
+  int line;
+  redlock_client *client; /* it only looks at names and values */
+};
+
+static char *trimmed(char *text)
+{
+  text += strspn(text, " \t\r\n");
+  size_t length = strlen(text);
+  while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
+    length--;
+  text[length] = '\0';
+  return text;
+}
+
+/* The line is not shown, for there may be a password in it. */
+static int refuse_line(const struct reader *reader)
+{
+  return fail(EXIT_USAGE, "%s:%d: not a line such as ttl_ms = 30000", reader->path, reader->line);
+}
+
+static bool is_name(const char *text)
+{
+  return *text != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
+}
+
+static int read_setting(struct reader *reader, const char *name, const char *value)
+{
+  int index = option_named(name, strlen(name));
+  const struct setting *before = settings_find(reader->settings, name);
+  if (before != NULL)
+    return fail(EXIT_USAGE, "%s:%d: %s stands in %s already", reader->path, reader->line, name, before->where);
+  if (strcmp(name, "nodes") == 0 && *value == '\0')
+    return fail(EXIT_USAGE, "%s:%d: nodes is empty", reader->path, reader->line);
+  if (redlock_client_set(reader->client, name, value) != REDLOCK_OK || index < 0) {
+    char *message = client_message(reader->client);
+    int code = fail(EXIT_USAGE, "%s:%d: %s", reader->path, reader->line, message);
+    free(message);
+    return code;
+  }
+  settings_add(reader->settings, redlock_option_at(index, REDLOCK_OPTION_NAME),
+               format("%s:%d", reader->path, reader->line), format("%s", value));
+  return 0;
+}
+
+static int read_line(struct reader *reader, char *line, size_t length)
+{
+  reader->line++;
+  if (strlen(line) != length)
+    return refuse_line(reader);
+  line = trimmed(line);
+  if (*line == '\0' || *line == '#')
+    return 0;
+  char *equals = strchr(line, '=');
+  if (equals == NULL)
+    return refuse_line(reader);
+  *equals = '\0';
+  char *name = trimmed(line);
+  return is_name(name) ? read_setting(reader, name, trimmed(equals + 1)) : refuse_line(reader);
+}
+
+static int read_lines(struct reader *reader, FILE *file)
+{
+  char *line = NULL;
+  size_t size = 0;
+  ssize_t length;
+  int refused = 0;
+  while (!refused && (length = getline(&line, &size, file)) >= 0)
+    refused = read_line(reader, line, (size_t)length);
+  if (!refused && ferror(file))
+    refused = fail(EXIT_USAGE, "%s can not be read: %s", reader->path, strerror(errno));
+  free(line);
+  return refused;
+}
+
+/* The library shows a password as ***. */
+static bool has_password(redlock_client *client)
+{
+  size_t size = (size_t)redlock_client_get(client, "nodes", NULL, 0) + 1;
+  char *nodes = must(calloc(1, size));
+  redlock_client_get(client, "nodes", nodes, size);
+  bool found = strstr(nodes, ":***@") != NULL;
+  free(nodes);
+  return found;
+}
+
+static void warn_of_readers(const struct reader *reader, FILE *file)
+{
+  struct stat about;
+  if (fstat(fileno(file), &about) == 0 && (about.st_mode & S_IROTH) != 0 && has_password(reader->client))
+    fail(0, "warning: %s has a password in it and everybody may read it; chmod o-r %s", reader->path, reader->path);
+}
+
+static int read_file(struct args *args, const char *path, FILE *file)
+{
+  struct reader reader = {.settings = &args->from_file, .path = path, .client = must(redlock_client_new())};
+  int refused = read_lines(&reader, file);
+  if (!refused)
+    warn_of_readers(&reader, file);
+  redlock_client_free(reader.client);
+  return refused;
+}
+
+/* A file that is there but can not be read is no case for going on without it: with another key_prefix, say, two
+ * programs that should exclude each other would not. */
+int config_read(struct args *args)
+{
+  const char *path = args->config != NULL ? args->config : getenv("REDLOCK_CONFIG");
+  bool is_named = path != NULL;
+  if (!is_named)
+    path = CONFIG_DEFAULT;
+  if (*path == '\0')
+    return 0;
+  FILE *file = fopen(path, "re");
+  if (file == NULL && errno == ENOENT && !is_named)
+    return 0;
+  if (file == NULL)
+    return fail(EXIT_USAGE, "%s can not be read: %s", path, strerror(errno));
+  int refused = read_file(args, path, file);
+  fclose(file);
+  return refused;
+}

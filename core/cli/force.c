@@ -1,0 +1,80 @@
+/* force.c - redlock release --force RESOURCE: for an operator who knows that the holder is gone. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EXIT_DECLINED = 1 };
+
+int force_check(const struct args *args)
+{
+  if (args->yes && !args->force)
+    return fail(EXIT_USAGE, "--yes means something with --force only");
+  if (args->force && !args->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+    return fail(EXIT_USAGE, "--force asks before it deletes, and there is no terminal to ask on; --yes does not ask");
+  return 0;
+}
+
+/* No node has a key, and every one said so. */
+static bool is_free(const struct session *session)
+{
+  for (int i = 0; i < redlock_client_node_count(session->client); i++)
+    if (!node_told(session->lock, i) || node_has_key(session->lock, i))
+      return false;
+  return true;
+}
+
+static bool user_agrees(struct session *session)
+{
+  char *holder = holder_words(session->client, session->lock), answer[16];
+  int nodes = redlock_client_node_count(session->client), silent = 0;
+  for (int i = 0; i < nodes; i++)
+    silent += !node_told(session->lock, i);
+  fprintf(stderr, "The lock is held %s.\n", holder);
+  if (silent > 0)
+    fprintf(stderr, "%d of %d nodes did not tell.\n", silent, nodes);
+  fprintf(stderr, "Whoever works under it is not stopped. Delete it? [y/N] ");
+  fflush(stderr);
+  free(holder);
+  if (session_read(session, answer, sizeof answer) == EOF) {
+    fputc('\n', stderr);
+    return false;
+  }
+  return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+static int say(const struct session *session, int status, const char *words)
+{
+  if (session->args->json)
+    return print_json(report_json(session, status));
+  return flush_answer(puts(words) < 0);
+}
+
+static int delete_it(struct session *session)
+{
+  int status = session_operate(session, REDLOCK_REMOVE, 0), deleted = 0;
+  session_settle(session);
+  if (status != REDLOCK_OK)
+    return report_failure(session, status);
+  int nodes = redlock_client_node_count(session->client);
+  for (int i = 0; i < nodes; i++)
+    deleted += redlock_lock_vote(session->lock, i) == REDLOCK_OK;
+  char *words = format("deleted on %d of %d nodes", deleted, nodes);
+  int code = say(session, status, words);
+  free(words);
+  return code;
+}
+
+int force_release(struct session *session)
+{
+  int status = session_inspect(session, session->lock);
+  if (status == REDLOCK_OK && is_free(session))
+    return say(session, status, "nobody held it");
+  if (session->caught == 0 && (session->args->yes || user_agrees(session)))
+    return delete_it(session);
+  if (session->caught != 0)
+    return 128 + session->caught;
+  fprintf(stderr, "Nothing was deleted.\n");
+  return EXIT_DECLINED;
+}

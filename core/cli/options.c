@@ -1,0 +1,126 @@
+/* options.c - the library's options: what the user has set, and where. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int option_named(const char *name, size_t length)
+{
+  const char *known;
+  for (int i = 0; (known = redlock_option_at(i, REDLOCK_OPTION_NAME)) != NULL; i++)
+    if (strlen(known) == length && strncmp(known, name, length) == 0)
+      return i;
+  return -1;
+}
+
+bool option_is(int index, int field, const char *text)
+{
+  const char *value = redlock_option_at(index, field);
+  return value != NULL && strcmp(value, text) == 0;
+}
+
+bool option_is_for(const struct command *command, const char *option)
+{
+  for (const char *const *without = command->without; *without != NULL; without++)
+    if (strcmp(*without, option) == 0)
+      return false;
+  return true;
+}
+
+void settings_add(struct settings *settings, const char *option, char *where, char *value)
+{
+  settings->list = must(realloc(settings->list, (settings->count + 1) * sizeof *settings->list));
+  settings->list[settings->count++] = (struct setting){.option = option, .where = where, .value = value};
+}
+
+const struct setting *settings_find(const struct settings *settings, const char *option)
+{
+  for (size_t i = settings->count; i > 0; i--)
+    if (strcmp(settings->list[i - 1].option, option) == 0)
+      return &settings->list[i - 1];
+  return NULL;
+}
+
+void settings_free(struct settings *settings)
+{
+  for (size_t i = 0; i < settings->count; i++) {
+    free(settings->list[i].where);
+    free(settings->list[i].value);
+  }
+  free(settings->list);
+}
+
+static int refuse_nodes(redlock_client *client, const char *from)
+{
+  char *message = client_message(client);
+  int code = fail(EXIT_USAGE, "%s: %s", from, message);
+  free(message);
+  return code;
+}
+
+static int set_nodes(redlock_client *client, const struct args *args)
+{
+  const struct setting *in_file = settings_find(&args->from_file, "nodes");
+  const char *nodes = args->nodes, *from = "--node";
+  if (nodes == NULL) {
+    nodes = getenv("REDLOCK_NODES");
+    from = "REDLOCK_NODES";
+  }
+  if ((nodes == NULL || *nodes == '\0') && in_file != NULL) {
+    nodes = in_file->value;
+    from = in_file->where;
+  }
+  if (nodes == NULL || *nodes == '\0')
+    return fail(EXIT_USAGE, "no nodes are named; give --node redis://host:port once for each node, set "
+                            "REDLOCK_NODES=redis://host:port,redis://host:port,redis://host:port, or write "
+                            "nodes = URL,URL,URL into " CONFIG_DEFAULT);
+  return redlock_client_set(client, "nodes", nodes) == REDLOCK_OK ? 0 : refuse_nodes(client, from);
+}
+
+/* The place says option and value already. */
+static int refuse_setting(redlock_client *client, const struct args *args, const struct setting *setting)
+{
+  char *message = client_message(client);
+  char *said = format("%s is \"%s\"; ", setting->option, setting->value);
+  bool is_said = strncmp(message, said, strlen(said)) == 0;
+  char *words = in_users_words(args, setting->option, is_said ? message + strlen(said) : message);
+  int code = fail(EXIT_USAGE, "%s: %s", setting->where, words);
+  free(words);
+  free(said);
+  free(message);
+  return code;
+}
+
+static int set_all(redlock_client *client, const struct args *args, const struct settings *settings)
+{
+  for (size_t i = 0; i < settings->count; i++) {
+    const struct setting *setting = &settings->list[i];
+    bool is_set_elsewhere = strcmp(setting->option, "nodes") == 0;
+    if (is_set_elsewhere || !option_is_for(args->command, setting->option))
+      continue;
+    if (redlock_client_set(client, setting->option, setting->value) != REDLOCK_OK)
+      return refuse_setting(client, args, setting);
+  }
+  return 0;
+}
+
+int options_set(redlock_client *client, const struct args *args)
+{
+  int refused = set_nodes(client, args);
+  const struct option_default *mine = args->command->defaults;
+  for (; !refused && mine != NULL && mine->option != NULL; mine++)
+    if (redlock_client_set(client, mine->option, mine->value) != REDLOCK_OK)
+      refused = fail(EXIT_INTERNAL, "%s=%s was refused", mine->option, mine->value);
+  if (!refused)
+    refused = set_all(client, args, &args->from_file);
+  return refused ? refused : set_all(client, args, &args->from_flags);
+}
+
+int refuse_options(const struct args *args, char *message)
+{
+  char *words = in_users_words(args, NULL, message);
+  int code = fail(EXIT_USAGE, "%s", words);
+  free(words);
+  free(message);
+  return code;
+}
