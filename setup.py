@@ -4,6 +4,9 @@ from pathlib import Path
 
 from setuptools import setup
 
+if sys.platform != "linux":
+    sys.exit(f"libredlock is for Linux only: it needs epoll, eventfd and timerfd, and this is {sys.platform}")
+
 sys.path.insert(0, str(Path(__file__).resolve().parent / "bindings"))
 from cdef import version  # noqa: E402
 

@@ -1,7 +1,9 @@
 """The recipe of the Python extension libredlock._core: the core's sources and cffi's wrapper in one shared object."""
+import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from cffi import FFI
@@ -10,9 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bindings"))
 from cdef import declarations  # noqa: E402
 
+BUNDLED = "third_party/hiredis"  # in source distributions, not in the repository
 INSTALL_HINT = (
     "libredlock needs hiredis and pkg-config to build: apt-get install libhiredis-dev pkg-config"
-    " (Fedora: dnf install hiredis-devel pkgconf, macOS: brew install hiredis pkg-config)"
+    " (Fedora: dnf install hiredis-devel pkgconf)"
 )
 
 
@@ -24,24 +27,51 @@ def pkg_config(*flags):
     return shlex.split(found.stdout)
 
 
-def link_args():
-    if sys.platform == "darwin":
-        return ["-Wl,-exported_symbol,_PyInit__core"]
-    return ["-Wl,--version-script=python/exports.map", "-Wl,--exclude-libs,ALL", "-Wl,-z,nodelete"]
+def bundled_hiredis():
+    sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / BUNDLED).glob("*.c"))
+    if not sources:
+        sys.exit(f"REDLOCK_HIREDIS is \"bundled\", but there is no {BUNDLED} here; allowed: system")
+    return sources, [f"-I{BUNDLED}"], []
+
+
+def archive_of_hiredis():
+    """libhiredis.a where pkg-config or the compiler knows it, or None."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    asked = subprocess.run([*compiler, "-print-file-name=libhiredis.a"], capture_output=True, text=True)
+    places = [Path("".join(pkg_config("--variable=libdir")), "libhiredis.a"), Path(asked.stdout.strip())]
+    return next((str(path) for path in places if path.is_absolute() and path.is_file()), None)
+
+
+def system_hiredis():
+    """Linked in where there is an archive, so that a wheel needs no hiredis on the machine that it is moved to."""
+    cflags, libs = pkg_config("--cflags"), pkg_config("--libs")
+    archive = archive_of_hiredis()
+    return [], cflags, [archive, "-Wl,--exclude-libs,ALL"] if archive else libs
+
+
+def hiredis():
+    """Sources, compiler flags and linker flags: the copy in this tree if it has one, else the system's."""
+    kinds = {"bundled": bundled_hiredis, "system": system_hiredis}
+    default = "bundled" if (ROOT / BUNDLED).is_dir() else "system"
+    kind = os.environ.get("REDLOCK_HIREDIS") or default
+    if kind not in kinds:
+        sys.exit(f"REDLOCK_HIREDIS is \"{kind}\"; allowed: {', '.join(kinds)}")
+    return kinds[kind]()
 
 
 def builder():
+    sources, cflags, libs = hiredis()
     ffi = FFI()
     ffi.cdef(declarations(ROOT / "core/include/redlock.h"))
     ffi.set_source(
         "libredlock._core",
         '#include "redlock.h"',
-        sources=(ROOT / "core/sources.txt").read_text().split(),
+        sources=(ROOT / "core/sources.txt").read_text().split() + sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
         include_dirs=["core/include"],
         define_macros=[("_GNU_SOURCE", "")],
-        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *pkg_config("--cflags")],
-        extra_link_args=[*link_args(), "-pthread", *pkg_config("--libs")],
+        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *cflags],
+        extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", *libs],
         py_limited_api=True,
     )
     return ffi

@@ -2,8 +2,8 @@
 
 SWIG calls every argument $arg1, knows no PHP namespaces and registers helper classes in the global one. So this puts
 the names of redlock.i into the argument descriptions, the classes into Redlock\\Native, the version of redlock.h into
-the module entry, and drops the helpers. What it expects to find and does not is an error, so that a SWIG that writes
-something else is noticed here.
+the module entry, and drops the helpers and what SWIG puts into the global namespace. What it expects to find and does
+not is an error, so that a SWIG that writes something else is noticed here.
 
     python3 bindings/php_generate.py                   php/redlock_wrap.c, for phpize in php/
     python3 bindings/php_generate.py --tree DIR        a source tree in DIR that builds without SWIG and repository
@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES = {"RedlockNativeClient": r"Redlock\\Native\\Client", "RedlockNativeLock": r"Redlock\\Native\\Lock"}
 TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*.[ch]", "core/sources.txt",
-        "php/config.m4", "php/redlock.map", "php/redlock.stub.php",
-        "php/redlock_native.[ch]", "php/redlock_exceptions.c", "php/tests/*.phpt")
+        "php/config.m4", "php/redlock.map", "php/sources.txt", "php/lib/stubs/*.php",
+        "php/redlock_[!w]*.[ch]", "php/tests/*.phpt")
 
 
 class GenerationError(Exception):
@@ -114,6 +114,7 @@ def finish(code: str, names: dict[str, list[str]]) -> str:
         entry = rf'(INIT_CLASS_ENTRY\(internal_ce, "){symbol}"'
         code = substitute(entry, rf'\g<1>{re.escape(full)}"', code, f"class {symbol}")
         code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", rf"\g<1>{re.escape(full)},", code)
+    code = code.replace("MAY_BE_MIXED", "MAY_BE_ANY")  # SWIG makes the macro's name of the type's
     code = drop(r"^ PHP_ME\(\w+,__(?:set|get|isset),[^\n]*\n", code, "magic methods")
     code = drop(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", code, "magic methods")
     code = drop(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,[^\n]*\n", code, "constants")
@@ -122,6 +123,11 @@ def finish(code: str, names: dict[str, list[str]]) -> str:
     code = drop(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", code, "module class")
     code = drop(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", code, "module class")
     pointers = "pointer classes"
+    types = "table of types that SWIG extensions share by a constant in the global namespace"
+    code = substitute(r"^(#define SWIG_GetModule\(clientdata\)).*$", r"\1 NULL", code, types, re.M)
+    code = substitute(r"^(#define SWIG_SetModule\(.*?\)) .*$", r"\1 ((void)(clientdata))", code, types, re.M)
+    code = drop(r"^static const char const_name\[\] = [^\n]*\n", code, types)
+    code = drop(r"^static (?:swig_module_info \*|void )SWIG_Php_[GS]etModule\(.*?^\}\n", code, types)
     code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\[^\n]*\n(?:[^\n]*SWIG_Php_ce__[^\n]*\n)+", code, pointers)
     code = drop(r"^(?:/\* class entry for pointer [^\n]*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", code,
                 pointers)

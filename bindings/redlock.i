@@ -80,10 +80,8 @@
   if ($1) RETVAL_STRING($1);
   else RETVAL_NULL();
 %}
-%typemap(out, phptype="?int") optional_tag %{
-  if ($1 >= 0) RETVAL_LONG((zend_long)$1);
-  else RETVAL_NULL();
-%}
+%typemap(in, phptype="mixed") zval *waiter %{ $1 = ARGUMENT($input); %}
+%typemap(out, phptype="mixed") waiter %{ RETVAL_COPY_VALUE(&$1); %}
 %typemap(out, phptype="array") HashTable * %{ RETVAL_ARR($1); %}
 
 /* The C side throws PHP exceptions. */
@@ -134,10 +132,13 @@ typedef struct native_client {
     ~native_client();
     int64_t id();
     int64_t fd();
+    int64_t generation();
     void process();
-    optional_tag next();
-    optional_tag advance();
+    waiter next();
+    waiter advance();
     bool drain(int64_t limit_ms);
+    void begin_drain(int64_t limit_ms);
+    bool end_drain();
     optional_string *event();
     zend_string *describe();
     zend_string *get(const char *name);
@@ -151,8 +152,9 @@ typedef struct native_lock {
     zend_string *get(const char *name);
     void set(const char *name, const char *value);
     int64_t run(int64_t operation, int64_t arg, int64_t slice_ms);
-    int64_t start(int64_t operation, int64_t arg, int64_t tag);
+    int64_t start(int64_t operation, int64_t arg, zval *waiter);
     int64_t status();
+    int64_t ended();
     int64_t wait(int64_t limit_ms);
     void cancel();
     void abandon();
