@@ -15,6 +15,7 @@ from ._core import lib as _lib
 from ._errors import (
     Busy,
     Cancelled,
+    Closed,
     Forked,
     InFlight,
     Internal,
@@ -39,6 +40,7 @@ __all__ = [
     "Busy",
     "Cancelled",
     "Client",
+    "Closed",
     "Forked",
     "InFlight",
     "Internal",
@@ -57,3 +59,17 @@ __all__ = [
     "Unreachable",
     "Vote",
 ]
+
+
+def _publish() -> None:
+    """Tracebacks, logs and pickles name things where users import them from."""
+    from typing import get_type_hints
+
+    for name in __all__:
+        member = globals()[name]
+        if "__annotations__" in vars(member):
+            member.__annotations__ = get_type_hints(member)  # while the module of their names is still known
+        member.__module__ = __name__
+
+
+_publish()

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Union
+from typing import Any, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Union
 
 from ._core import ffi, lib
-from ._errors import InvalidOption, NoMemory, NotHeld, RedlockError, Resource, Status, Vote, error
+from ._errors import Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Status, Vote, error
 from ._native import node_names, text, votes
-from ._options import CLIENT_KEYWORDS, LOCK_KEYWORDS, raise_for_client, set_client, set_lock, set_nodes, unknown
+from ._options import (
+    CLIENT_KEYWORDS,
+    LOCK_KEYWORDS,
+    contradiction,
+    raise_for_client,
+    set_client,
+    set_lock,
+    set_nodes,
+    unknown,
+)
 from ._process import here
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._options import ClientOptions
+from .types import ClientOptions, Resource, Unpack
 
 EVENTS_KEPT = 1000
 HELD = lib.REDLOCK_STATE_HELD
@@ -127,7 +132,7 @@ class ClientBase:
 
     def _opened(self) -> Any:
         if not self._is_open:
-            raise InvalidOption("the client is closed")
+            raise Closed("the client is closed")
         return self._handle
 
     def _new_handle(self, resource: Resource) -> Any:
@@ -186,8 +191,18 @@ class LockBase:
         self._handle = client._new_handle(resource)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
             raise self._error(lib.REDLOCK_INVALID)
+        if options:
+            self._set(options, function)
+
+    def _set(self, options: Mapping[str, Any], function: str) -> None:
         for keyword, value in options.items():
-            set_lock(self._handle, resource, keyword, value)
+            set_lock(self._handle, self._resource, keyword, value)
+        if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
+            given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
+            raise InvalidOption(f"{function}({given}): {self._why_invalid()}", resource=self._resource)
+
+    def _why_invalid(self) -> str:
+        return contradiction(text(lib.redlock_lock_message, self._handle))
 
     @property
     def resource(self) -> Resource:
@@ -237,8 +252,15 @@ class LockBase:
         return NotHeld(f"the lock on {name!r} is not held", resource=name)
 
     def _error(self, status: int, message: str = "") -> RedlockError:
+        if status == lib.REDLOCK_INVALID and not message:
+            return self._invalid()
         words = message or text(lib.redlock_lock_message, self._handle)
         return error(status, words, self._resource, self.votes)
+
+    def _invalid(self) -> RedlockError:
+        if self._client.closed:
+            return Closed("the client is closed", resource=self._resource)
+        return InvalidOption(self._why_invalid(), resource=self._resource)
 
     def _judge_release(self, status: int) -> None:
         if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
@@ -263,8 +285,12 @@ class LockBase:
 
     def _adopt(self, token: str) -> None:
         if not isinstance(token, str):
-            raise TypeError(f"token={token!r}: takes a str of 40 hexadecimal digits, as detach() gives it")
-        status = lib.redlock_lock_adopt(self._handle, token.encode("ascii", "replace"))
+            raise TypeError(f"token={token!r}: takes a str, as detach() gives it")
+        try:
+            value = token.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"token={token!r}: cannot be written as UTF-8: {error.reason}") from None
+        status = lib.redlock_lock_adopt_bytes(self._handle, value, len(value))
         if status:
             raise self._error(status)
 

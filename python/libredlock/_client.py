@@ -5,25 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, TypeVar, Union
+from types import TracebackType
+from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Type, TypeVar, Union, overload
 
 from ._base import ADOPTED, HELD, ClientBase, LockBase, Report, note_loss, report
 from ._core import lib
-from ._errors import Cancelled, RedlockError, Resource, error
+from ._errors import Cancelled, RedlockError, error
 from ._gate import Gate, Room, Visit
 from ._native import text, votes
 from ._options import milliseconds, ttl_ms
 from ._process import here
+from .types import ClientOptions, Guard, GuardOr, LockOptions, Resource, Seconds, Unpack
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Type
-
-    from typing_extensions import Unpack
-
-    from ._options import ClientOptions, LockOptions, Seconds
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
+T = TypeVar("T")
+Named = Union[Resource, Callable[..., Resource]]
+AnyLock = TypeVar("AnyLock", bound="Lock")
+AnyClient = TypeVar("AnyClient", bound="Client")
 
 # Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
 SLICE_MS = 25
@@ -164,7 +161,7 @@ class Lock(LockBase):
             gate.leave(visit)
         return token
 
-    def __enter__(self) -> Lock:
+    def __enter__(self: AnyLock) -> AnyLock:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
@@ -187,6 +184,7 @@ class Lock(LockBase):
     def __exit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
+        """Releases the lock. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         if failure is None:
             self.release()
             return
@@ -289,17 +287,34 @@ class Client(ClientBase):
         """
         return Lock(self, resource, options, "adopt")._adopted(token)
 
-    def guard(self, template: Resource, **options: Unpack[LockOptions]) -> Callable[[Function], Function]:
+    @overload
+    def guard(
+        self, resource: Named, *, on_busy: Literal["raise"] = "raise", **options: Unpack[LockOptions]
+    ) -> Guard: ...
+
+    @overload
+    def guard(self, resource: Named, *, on_busy: Literal["skip"], **options: Unpack[LockOptions]) -> GuardOr[None]: ...
+
+    @overload
+    def guard(self, resource: Named, *, on_busy: T, **options: Unpack[LockOptions]) -> GuardOr[T]: ...
+
+    def guard(self, resource: Named, *, on_busy: Any = "raise", **options: Unpack[LockOptions]) -> Any:
         """Decorates a function, method or generator: it runs while the lock is held and renewed.
 
-        template: the resource, with names of the arguments in braces: "report:{user_id}". They are checked when the
-        function is decorated; None or '' as a value is a ValueError at the call. A generator holds the lock from its
-        first next() to its close. Raises what `with client.lock(...)` raises.
+        resource: a text with names of the arguments in braces, "report:{user_id}", or a function of the same
+            arguments that returns the resource. Names are checked when the function is decorated; None or '' as a
+            value is a ValueError at the call.
+        on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
+            function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+        A generator holds the lock from its first next() to its close. Raises what `with client.lock(...)` raises.
         """
-        from ._guard import guard
+        from ._guard import OnBusy, guard
 
+        busy = OnBusy(on_busy)
+        if not busy.raises:
+            options.setdefault("wait", 0)
         Lock(self, b"guard", options, "guard")  # refuses wrong options now
-        return guard(lambda resource: Lock(self, resource, options, "guard"), template)
+        return guard(lambda name: Lock(self, name, options, "guard"), resource, busy)
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
@@ -317,12 +332,14 @@ class Client(ClientBase):
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
         self._leave()
 
-    def __enter__(self) -> Client:
+    def __enter__(self: AnyClient) -> AnyClient:
+        """The client itself."""
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
+        """Closes the client."""
         self.close()
 
     def _leave(self) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Mapping, NamedTuple, Optional, Union
+from typing import Mapping, NamedTuple, Optional
 
 from ._core import lib
-
-Resource = Union[str, bytes]
+from .types import Resource
 
 
 class Status(IntEnum):
@@ -122,8 +121,14 @@ class InvalidOption(RedlockError, ValueError):
     status = Status.INVALID
 
 
+class Closed(RedlockError, ValueError):
+    """The client was closed before the call."""
+
+    status = Status.INVALID
+
+
 class RefusedConfig(RedlockError):
-    """Too many nodes may not vote: credentials, replica, cluster mode, eviction, or one server listed twice."""
+    """Too many nodes are ineligible to vote: credentials, replica, cluster mode, eviction, one server twice."""
 
     status = Status.REFUSED_CONFIG
 
@@ -146,7 +151,7 @@ class Unreachable(RedlockError):
     status = Status.UNREACHABLE
 
 
-_BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__()}
+_BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__() if kind is not Closed}
 
 
 def error(

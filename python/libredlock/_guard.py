@@ -1,38 +1,52 @@
-"""The decorators: a resource from a template and the arguments of the call."""
+"""The decorators: a resource from the arguments of a call, and what the call does if others hold it."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import string
-from typing import Any, Callable, Generator, List, Tuple
+from typing import Any, Callable, Generator, List, Tuple, Union
 
-from ._errors import InvalidOption, Resource
+from ._errors import Busy, InvalidOption
+from .types import Resource
+
+Named = Union[Resource, Callable[..., Resource]]
 
 
-class Template:
-    """"report:{user_id}" for one function."""
+class Name:
+    """The resource of one function: from a template "report:{user_id}", a function of the same arguments, or fixed."""
 
-    def __init__(self, template: Resource, function: Callable[..., Any]) -> None:
-        if not isinstance(template, (str, bytes)):
-            raise TypeError(f"guard({template!r}): takes a str with names of arguments in braces, or bytes as they are")
-        self._template = template
+    def __init__(self, resource: Named, function: Callable[..., Any]) -> None:
+        if not isinstance(resource, (str, bytes)) and not callable(resource):
+            raise TypeError(
+                f"guard({resource!r}): takes a str with names of arguments in braces, bytes as they are,"
+                " or a function of the arguments that returns one of the two"
+            )
+        self._resource = resource
         self._signature = inspect.signature(function)
-        self._fields = self._parse(template) if isinstance(template, str) else []
+        self._fields = self._parse(resource) if isinstance(resource, str) else []
         name = getattr(function, "__qualname__", repr(function))
         for field, _ in self._fields:
             self._check(field, name)
 
-    def resource(self, arguments: Tuple[Any, ...], keywords: Any) -> Resource:
-        if isinstance(self._template, bytes):
-            return self._template
+    def __call__(self, arguments: Tuple[Any, ...], keywords: Any) -> Resource:
+        if isinstance(self._resource, bytes):
+            return self._resource
+        if isinstance(self._resource, str):
+            return self._formatted(self._resource, arguments, keywords)
+        made = self._resource(*arguments, **keywords)
+        if not isinstance(made, (str, bytes)) or not made:
+            raise InvalidOption(f"guard({self._resource!r}): it returned {made!r}; allowed: str or bytes, not empty")
+        return made
+
+    def _formatted(self, template: str, arguments: Tuple[Any, ...], keywords: Any) -> str:
         bound = self._signature.bind(*arguments, **keywords)
         bound.apply_defaults()
-        for field, path in self._fields:
+        for _, path in self._fields:
             value, _ = _FORMATTER.get_field(path, (), bound.arguments)
             if value is None or value == "":
-                raise InvalidOption(f"guard({self._template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
-        return _FORMATTER.vformat(self._template, (), bound.arguments)
+                raise InvalidOption(f"guard({template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
+        return _FORMATTER.vformat(template, (), bound.arguments)
 
     @staticmethod
     def _parse(template: str) -> List[Tuple[str, str]]:
@@ -48,70 +62,119 @@ class Template:
         if field in parameters and parameters[field].kind is not inspect.Parameter.VAR_KEYWORD:
             return
         known = ", ".join(parameters) or "none"
-        raise ValueError(f"guard({self._template!r}): {function}() has no argument {field!r}; it has: {known}")
+        raise ValueError(
+            f"guard({self._resource!r}): {function}() has no argument {field!r}; it has: {known}."
+            " A function instead of the text can make the resource from anything: guard(lambda ...: ...)"
+        )
 
 
 _FORMATTER = string.Formatter()
 
 
-def guard(lock: Callable[[Resource], Any], template: Resource) -> Callable[[Any], Any]:
+class OnBusy:
+    """What a call does if others hold the lock: it raises Busy, or returns `value`."""
+
+    def __init__(self, on_busy: Any) -> None:
+        self.words = f"on_busy={on_busy!r}"
+        self.raises = isinstance(on_busy, str) and on_busy == "raise"
+        self.skips = isinstance(on_busy, str) and on_busy == "skip"
+        self.value = None if self.skips else on_busy
+
+    def check_generator(self, function: Any) -> None:
+        if not self.raises and not self.skips:
+            raise TypeError(f"guard({self.words}): {function.__qualname__} is a generator; allowed: 'raise' or 'skip'")
+
+
+def guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> Callable[[Any], Any]:
     """The decorator of the synchronous surface."""
 
     def decorate(function: Any) -> Any:
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(f"guard({template!r}): {function.__qualname__} is async; use libredlock.aio.Client.guard")
-        named = Template(template, function)
+            raise TypeError(f"guard({resource!r}): {function.__qualname__} is async; use libredlock.aio.Client.guard")
+        name = Name(resource, function)
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
-            with lock(named.resource(arguments, keywords)):
-                return (yield from function(*arguments, **keywords))
+            is_in = False
+            try:
+                with lock(name(arguments, keywords)):
+                    is_in = True
+                    return (yield from function(*arguments, **keywords))
+            except Busy:
+                if is_in or on_busy.raises:
+                    raise
 
         @functools.wraps(function)
         def call(*arguments: Any, **keywords: Any) -> Any:
-            with lock(named.resource(arguments, keywords)):
-                return function(*arguments, **keywords)
+            is_in = False
+            try:
+                with lock(name(arguments, keywords)):
+                    is_in = True
+                    return function(*arguments, **keywords)
+            except Busy:
+                if is_in or on_busy.raises:
+                    raise
+                return on_busy.value
 
-        return generator if inspect.isgeneratorfunction(function) else call
+        if not inspect.isgeneratorfunction(function):
+            return call
+        on_busy.check_generator(function)
+        return generator
 
     return decorate
 
 
-def async_guard(lock: Callable[[Resource], Any], template: Resource) -> Callable[[Any], Any]:
+def async_guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> Callable[[Any], Any]:
     """The decorator of the asyncio surface."""
 
     def decorate(function: Any) -> Any:
         is_generator = inspect.isasyncgenfunction(function)
         if not is_generator and not inspect.iscoroutinefunction(function):
-            name = getattr(function, "__qualname__", repr(function))
-            raise TypeError(f"guard({template!r}): {name} is not async; use libredlock.Client.guard")
-        named = Template(template, function)
+            words = getattr(function, "__qualname__", repr(function))
+            raise TypeError(f"guard({resource!r}): {words} is not async; use libredlock.Client.guard")
+        name = Name(resource, function)
 
         @functools.wraps(function)
         async def generator(*arguments: Any, **keywords: Any) -> Any:
-            async with lock(named.resource(arguments, keywords)):
-                inner = function(*arguments, **keywords)
-                try:
-                    value = await inner.__anext__()
-                    while True:
-                        try:
-                            sent = yield value
-                        except GeneratorExit:
-                            raise
-                        except BaseException as failure:
-                            value = await inner.athrow(failure)
-                        else:
-                            value = await inner.asend(sent)
-                except StopAsyncIteration:
-                    return
-                finally:
-                    await inner.aclose()
+            is_in = False
+            try:
+                async with lock(name(arguments, keywords)):
+                    is_in = True
+                    inner = function(*arguments, **keywords)
+                    try:
+                        value = await inner.__anext__()
+                        while True:
+                            try:
+                                sent = yield value
+                            except GeneratorExit:
+                                raise
+                            except BaseException as failure:
+                                value = await inner.athrow(failure)
+                            else:
+                                value = await inner.asend(sent)
+                    except StopAsyncIteration:
+                        return
+                    finally:
+                        await inner.aclose()
+            except Busy:
+                if is_in or on_busy.raises:
+                    raise
 
         @functools.wraps(function)
         async def call(*arguments: Any, **keywords: Any) -> Any:
-            async with lock(named.resource(arguments, keywords)):
-                return await function(*arguments, **keywords)
+            is_in = False
+            try:
+                async with lock(name(arguments, keywords)):
+                    is_in = True
+                    return await function(*arguments, **keywords)
+            except Busy:
+                if is_in or on_busy.raises:
+                    raise
+                return on_busy.value
 
-        return generator if is_generator else call
+        if not is_generator:
+            return call
+        on_busy.check_generator(function)
+        return generator
 
     return decorate

@@ -4,43 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ._core import ffi, lib
-from ._errors import InvalidOption, RedlockError, Resource, error
+from ._errors import InvalidOption, RedlockError, error
 from ._native import string, text
-
-if TYPE_CHECKING:
-    from typing import Literal, TypedDict
-
-    Seconds = Union[int, float, timedelta]
-
-    class LockOptions(TypedDict, total=False):
-        """What client.lock() and client.guard() take; docs/options.md says what each is for."""
-
-        ttl: Seconds
-        wait: Optional[Seconds]
-        retry_count: Optional[int]
-        retry_delay: Seconds
-        retry_jitter: float
-        drift_factor: float
-        node_timeout: Union[Seconds, Literal["auto"]]
-        min_validity: Union[Seconds, Literal["auto"]]
-        renew: bool
-        max_extensions: Optional[int]
-        max_hold: Optional[Seconds]
-        strict_release: bool
-
-    class ClientOptions(LockOptions, total=False):
-        """What Client() takes beside the nodes: the defaults of its locks, and its own."""
-
-        max_ttl: Seconds
-        connect_timeout: Seconds
-        key_prefix: str
-        client_name: str
-        exit_drain: Seconds
-
+from .types import Resource
 
 NODES_HINT = (
     "no nodes: give them as Client(['redis://host:port', ...]) or in the environment variable REDLOCK_NODES,"
@@ -60,7 +31,10 @@ class Option(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        return f"{self.range} ms, given in seconds" if self.is_ms else self.range
+        words = in_seconds(self.range) if self.is_ms else self.range
+        if not self.may_be_endless:
+            return words
+        return words.replace("-1 to", "0 to" if self.is_ms else "-1 to") + ", None: without limit"
 
     @property
     def may_be_endless(self) -> bool:
@@ -94,22 +68,93 @@ CLIENT_KEYWORDS = frozenset(OPTIONS) - {"nodes"}
 TTL = OPTIONS["ttl"]
 
 
-def refused(keyword: str, value: object, why: str) -> InvalidOption:
-    return InvalidOption(f"{keyword}={value!r}: {why}")
+def refused(keyword: str, value: object, why: str, resource: Optional[Resource] = None) -> InvalidOption:
+    return InvalidOption(f"{keyword}={value!r}: {why}", resource=resource)
+
+
+def in_seconds(words: str) -> str:
+    """The core's words about options in milliseconds, with our names and in seconds."""
+    named = re.sub(r"\b(\w+)_ms\b", r"\1", words)
+    return re.sub(r"(?<![\w.-])\d+(?![\w.])", lambda number: f"{int(number.group()) / 1000:.12g} s", named)
+
+
+def contradiction(words: str) -> str:
+    """Why options that are each allowed do not go together, with the way out where it is another option."""
+    if "_ms" not in words:
+        return words
+    said = in_seconds(words)
+    way_out = "; Client(max_ttl=...) may raise that limit" if "max_ttl" in said else ""
+    return f"{said}{way_out}"
+
+
+_USE_TTL = "use ttl=, how long the lease lives without an extension"
+_USE_WAIT = "use wait=, how long to wait for a busy lock"
+_USE_RETRY_DELAY = "use retry_delay=, the longest pause between two attempts"
+_USE_NODES = "the nodes are the first argument of Client(), as URLs: redis://user:password@host:port/database"
+_USE_ADOPT = "a token is made for each hold; client.adopt(resource, token) takes over one that detach() gave"
+
+# What other libraries call it: redis-py, python-redis-lock, sherlock, pottery, redlock-py, redlock-ng, aioredlock.
+FOREIGN = {
+    "timeout": f"{_USE_TTL}, or wait=, how long to wait for a busy lock",
+    "auto_release_time": _USE_TTL,
+    "expire": _USE_TTL,
+    "expiry": _USE_TTL,
+    "lock_timeout": _USE_TTL,
+    "internal_lock_timeout": _USE_TTL,
+    "blocking": "use wait=0 for one attempt, wait=None to wait for ever",
+    "blocking_timeout": _USE_WAIT,
+    "acquire_timeout": _USE_WAIT,
+    "context_manager_blocking": "use wait=0 for one attempt, wait=None to wait for ever",
+    "context_manager_timeout": _USE_WAIT,
+    "sleep": _USE_RETRY_DELAY,
+    "retry_interval": _USE_RETRY_DELAY,
+    "retry_delay_min": _USE_RETRY_DELAY,
+    "retry_delay_max": _USE_RETRY_DELAY,
+    "retries": "use retry_count=, attempts after the first one",
+    "retry_times": "use retry_count=, attempts after the first one",
+    "num_extensions": "use max_extensions=",
+    "auto_renewal": "use renew=; `with` and guard() renew by themselves",
+    "watchdog": "use renew=; `with` and guard() renew by themselves",
+    "raise_on_release_error": "release() raises Lost when the lock was lost; contextlib.suppress(Lost) ignores it",
+    "raise_on_redis_errors": "NoQuorum is raised when too few nodes answer; a single node's error never is",
+    "thread_local": "a Lock may be shared by threads: they queue, and any of them may release it",
+    "id": _USE_ADOPT,
+    "token": _USE_ADOPT,
+    "name": "the resource is the first argument of lock()",
+    "key": "the resource is the first argument of lock()",
+    "lock_name": "the resource is the first argument of lock()",
+    "namespace": "use Client(key_prefix=...)",
+    "lock_prefix": "use Client(key_prefix=...)",
+    "masters": _USE_NODES,
+    "redis": _USE_NODES,
+    "redis_client": _USE_NODES,
+    "redis_connections": _USE_NODES,
+    "connection_list": _USE_NODES,
+    "servers": _USE_NODES,
+    "host": _USE_NODES,
+    "port": _USE_NODES,
+    "db": _USE_NODES,
+    "password": _USE_NODES,
+}
 
 
 def unknown(function: str, keyword: str, known: Iterable[str]) -> TypeError:
-    """The error for a keyword that there is none of, with the nearest one that there is."""
+    """TypeError for an unknown keyword, with what to use instead."""
+    return TypeError(f"{function}() takes no {keyword}={_instead_of(keyword, known)}")
+
+
+def _instead_of(keyword: str, known: Iterable[str]) -> str:
     import difflib
 
     for option in OPTIONS.values():
         if option.is_ms and keyword == option.name:
-            return TypeError(f"{function}() takes no {keyword}=: use {option.keyword}= in seconds")
+            return f": use {option.keyword}= in seconds"
     if keyword in OPTIONS:
-        return TypeError(f"{function}() takes no {keyword}=: it is an option of the client, not of a lock")
-    near = difflib.get_close_matches(keyword, sorted(known), 1, 0.5)
-    hint = f"; did you mean {near[0]}=?" if near else ""
-    return TypeError(f"{function}() takes no {keyword}={hint}")
+        return ": it is an option of the client, not of a lock"
+    if keyword in FOREIGN:
+        return f": {FOREIGN[keyword]}"
+    near = difflib.get_close_matches(keyword, sorted(known), 1, 0.6)
+    return f"; did you mean {near[0]}=?" if near else ""
 
 
 def seconds(keyword: str, value: Any, allowed: str) -> float:
@@ -151,10 +196,9 @@ def as_text(option: Option, value: Any) -> str:
     if option.may_be_auto and isinstance(value, str) and value == "auto":
         return value
     if option.is_ms:
-        endless = ", None: without limit" if option.may_be_endless else ""
-        return str(milliseconds(option.keyword, value, option.allowed + endless))
+        return str(milliseconds(option.keyword, value, option.allowed))
     if not isinstance(value, _PYTHON_TYPES[option.type]) or isinstance(value, bool) != (option.type == "bool"):
-        raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.range}")
+        raise TypeError(f"{option.keyword}={value!r}: takes {_TYPE_WORDS[option.type]}; allowed: {option.allowed}")
     return str(value).lower() if option.type == "bool" else str(value)
 
 
@@ -203,8 +247,11 @@ def pair(keyword: str, value: Any) -> Tuple[bytes, bytes]:
 
 
 def set_client(client: Any, keyword: str, value: Any) -> None:
-    if lib.redlock_client_set(client, *pair(keyword, value)):
-        raise refused(keyword, value, text(lib.redlock_client_message, client))
+    status = lib.redlock_client_set(client, *pair(keyword, value))
+    if status == lib.REDLOCK_INVALID:
+        raise refused(keyword, value, f"allowed: {OPTIONS[keyword].allowed}")
+    if status:
+        raise_for_client(client, status)
 
 
 def set_nodes(client: Any, nodes: Union[None, str, Iterable[str]]) -> None:
@@ -215,11 +262,11 @@ def set_nodes(client: Any, nodes: Union[None, str, Iterable[str]]) -> None:
 def set_lock(handle: Any, resource: Resource, keyword: str, value: Any) -> None:
     status = lib.redlock_lock_set(handle, *pair(keyword, value))
     if status == lib.REDLOCK_INVALID:
-        raise InvalidOption(f"{keyword}={value!r}: {text(lib.redlock_lock_message, handle)}", resource=resource)
+        raise refused(keyword, value, f"allowed: {OPTIONS[keyword].allowed}", resource)
     if status:
         raise error(status, text(lib.redlock_lock_message, handle), resource)
 
 
 def raise_for_client(client: Any, status: int) -> None:
-    failure: RedlockError = error(status, text(lib.redlock_client_message, client))
+    failure: RedlockError = error(status, contradiction(text(lib.redlock_client_message, client)))
     raise failure

@@ -14,26 +14,37 @@ import asyncio
 import itertools
 import sys
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Mapping, Optional, Set, Tuple, TypeVar, Union
+from types import TracebackType
+from typing import (
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    Literal,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    overload,
+)
 from weakref import ref
 
 from ._base import ADOPTED, HELD, ClientBase, LockBase, Report, note_loss, report
-from ._client import BUSY, BY_OPTION, OK, PENDING, wait_ms_of
+from ._client import BUSY, BY_OPTION, OK, PENDING, Named, wait_ms_of
 from ._core import ffi, lib
-from ._errors import Cancelled, RedlockError, Resource, error
+from ._errors import Cancelled, RedlockError, error
 from ._native import text, votes
 from ._options import LOCK_KEYWORDS, ttl_ms
 from ._process import here
+from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Resource, Seconds, Unpack
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Type
-
-    from typing_extensions import Unpack
-
-    from ._options import ClientOptions, LockOptions, Seconds
-
-    Function = TypeVar("Function", bound=Callable[..., Any])
+T = TypeVar("T")
+AnyLock = TypeVar("AnyLock", bound="Lock")
+AnyClient = TypeVar("AnyClient", bound="Client")
 
 __all__ = ["Client", "Lock"]
 
@@ -199,7 +210,7 @@ class Lock(LockBase):
             gate.leave(visit)
         return token
 
-    async def __aenter__(self) -> Lock:
+    async def __aenter__(self: AnyLock) -> AnyLock:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
@@ -224,6 +235,7 @@ class Lock(LockBase):
     async def __aexit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
+        """Releases the lock. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
         is_ours = self._unwatch_body(failure)
         try:
             await self.release()
@@ -368,19 +380,56 @@ class Client(ClientBase):
         """
         return Lock(self, resource, options, "adopt", cancel_on_lost)._adopted(token)
 
+    @overload
     def guard(
-        self, template: Resource, *, cancel_on_lost: bool = False, **options: Unpack[LockOptions]
-    ) -> Callable[[Function], Function]:
+        self,
+        resource: Named,
+        *,
+        on_busy: Literal["raise"] = "raise",
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
+    ) -> AsyncGuard: ...
+
+    @overload
+    def guard(
+        self,
+        resource: Named,
+        *,
+        on_busy: Literal["skip"],
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
+    ) -> AsyncGuardOr[None]: ...
+
+    @overload
+    def guard(
+        self, resource: Named, *, on_busy: T, cancel_on_lost: bool = False, **options: Unpack[LockOptions]
+    ) -> AsyncGuardOr[T]: ...
+
+    def guard(
+        self,
+        resource: Named,
+        *,
+        on_busy: Any = "raise",
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
+    ) -> Any:
         """Decorates an async function, method or generator: it runs while the lock is held and renewed.
 
-        template: the resource, with names of the arguments in braces: "report:{user_id}". They are checked when the
-        function is decorated; None or '' as a value is a ValueError at the call. A generator holds the lock from its
-        first anext() to its aclose(). Raises what `async with client.lock(...)` raises.
+        resource: a text with names of the arguments in braces, "report:{user_id}", or a function of the same
+            arguments that returns the resource. Names are checked when the function is decorated; None or '' as a
+            value is a ValueError at the call.
+        on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
+            function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+        A generator holds the lock from its first anext() to its aclose(). Raises what `async with client.lock(...)`
+        raises.
         """
-        from ._guard import async_guard
+        from ._guard import OnBusy, async_guard
 
+        busy = OnBusy(on_busy)
+        if not busy.raises:
+            options.setdefault("wait", 0)
         Lock(self, b"guard", options, "guard", cancel_on_lost)  # refuses wrong options now
-        return async_guard(lambda resource: Lock(self, resource, options, "guard", cancel_on_lost), template)
+        return async_guard(lambda name: Lock(self, name, options, "guard", cancel_on_lost), resource, busy)
 
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
@@ -403,12 +452,14 @@ class Client(ClientBase):
         if handle:
             await asyncio.get_running_loop().run_in_executor(None, lib.redlock_client_free, handle)
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self: AnyClient) -> AnyClient:
+        """The client itself."""
         return self
 
     async def __aexit__(
         self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
+        """Closes the client."""
         await self.close()
 
     async def _run(self, handle: Any, tag: int, operation: int, argument: int) -> int:

@@ -346,6 +346,35 @@ def test_guard(on_client):
     on_client(body)
 
 
+def test_guard_on_busy(on_client, client):
+    async def body(mine):
+        @mine.guard(lambda n: f"r:{n}", on_busy="skip")
+        async def skips(n):
+            return n
+
+        @mine.guard("r:{n}", on_busy=-1)
+        async def differs(n):
+            return n
+
+        @mine.guard("r:{n}", on_busy="skip")
+        async def numbers(n):
+            yield n
+
+        @mine.guard("r:{n}", on_busy="skip")
+        async def fails(n):
+            raise libredlock.Busy("mine")
+
+        assert (await skips(1), await differs(1), [n async for n in numbers(1)]) == (1, 1, [1])
+        with pytest.raises(libredlock.Busy, match="mine"):
+            await fails(1)
+        with client.lock("r:1"):
+            assert (await skips(1), await differs(1), [n async for n in numbers(1)]) == (None, -1, [])
+        with pytest.raises(TypeError, match="generator"):
+            mine.guard("r", on_busy=5)(numbers.__wrapped__)
+
+    on_client(body)
+
+
 def test_two_loops_at_once_are_refused_by_name(nodes):
     client = aio.Client(nodes.urls, **CALM)
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()

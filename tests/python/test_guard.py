@@ -1,6 +1,7 @@
 """client.guard on functions, methods and generators."""
 
 import inspect
+import threading
 
 import pytest
 
@@ -126,6 +127,65 @@ def test_errors_of_the_function_leave_unchanged(client):
     with pytest.raises(KeyError):
         fail()
     assert not held(client, "r")
+
+
+def test_the_resource_may_be_made_by_a_function_of_the_arguments(client):
+    @client.guard(lambda order, **more: f"{more['region']}:{order}".encode())
+    def handle(order, **more):
+        return held(client, f"{more['region']}:{order}")
+
+    assert handle(7, region="eu")
+    for made in (None, "", b"", 5):
+        with pytest.raises(ValueError, match=f"returned {made!r}"):
+            client.guard(lambda order, made=made: made)(lambda order: pytest.fail("entered"))(1)
+
+
+def test_on_busy_skips_returns_something_else_or_raises(client, other):
+    calls = []
+
+    def function(n):
+        calls.append(n)
+        return n
+
+    raises, skips = client.guard("r:{n}", wait=0)(function), client.guard("r:{n}", on_busy="skip")(function)
+    differs = client.guard("r:{n}", on_busy={"busy": True})(function)
+    assert (raises(1), skips(2), differs(3)) == (1, 2, 3)
+    calls.clear()
+    with other.lock("r:1"):
+        with pytest.raises(libredlock.Busy):
+            raises(1)
+        assert skips(1) is None  # it does not wait, though the client's wait has no end
+        assert differs(1) == {"busy": True}
+    assert calls == []
+
+
+def test_on_busy_waits_if_it_is_told_to(client, other):
+    held_by_other = other.lock("r", renew=True)
+    held_by_other.acquire()
+    threading.Timer(0.2, held_by_other.release).start()
+    assert client.guard("r", on_busy="skip", wait=30)(lambda: "ran")() == "ran"
+
+
+def test_busy_of_the_function_itself_leaves(client):
+    def function():
+        raise libredlock.Busy("mine")
+
+    with pytest.raises(libredlock.Busy, match="mine"):
+        client.guard("r", on_busy="skip")(function)()
+    assert not held(client, "r")
+
+
+def test_on_busy_of_a_generator(client, other):
+    def numbers():
+        yield 1
+
+    assert list(client.guard("r", on_busy="skip")(numbers)()) == [1]
+    with other.lock("r"):
+        assert list(client.guard("r", on_busy="skip")(numbers)()) == []
+        with pytest.raises(libredlock.Busy):
+            list(client.guard("r", wait=0)(numbers)())
+    with pytest.raises(TypeError, match="generator; allowed: 'raise' or 'skip'"):
+        client.guard("r", on_busy=5)(numbers)
 
 
 def test_async_functions_are_refused(client):

@@ -1,27 +1,21 @@
 """Keywords: derived from the core's table, judged before anything is sent."""
 
 import math
-import re
 from datetime import timedelta
+from typing import get_type_hints
 
 import pytest
 
 import libredlock
-from libredlock import _options
+from libredlock import _options, aio, types
+from patience import CALM
 
 URL = "redis://127.0.0.1:1"
 
 
-def source_keywords(name):
-    """The keywords of a TypedDict that exists for type checkers only."""
-    source = open(_options.__file__).read()
-    body = re.search(rf"class {name}\(.*?\):\n(.*?)(?=\n    class |\n\n\n)", source, re.S).group(1)
-    return set(re.findall(r"^        (\w+): ", body, re.M))
-
-
 def test_the_hints_name_exactly_the_options_of_the_table():
-    assert source_keywords("LockOptions") == _options.LOCK_KEYWORDS
-    assert source_keywords("LockOptions") | source_keywords("ClientOptions") == _options.CLIENT_KEYWORDS
+    assert set(get_type_hints(types.LockOptions)) == _options.LOCK_KEYWORDS
+    assert set(get_type_hints(types.ClientOptions)) == _options.CLIENT_KEYWORDS
 
 
 def test_keywords_drop_the_unit_and_take_seconds():
@@ -49,24 +43,24 @@ def test_wait_is_for_ever_by_default():
 
 
 REFUSED = [
-    ({"ttl": 0}, ValueError, ["ttl=0", "20 to"]),
-    ({"ttl": -1}, ValueError, ["ttl=-1", "20 to"]),
-    ({"ttl": 1e9}, ValueError, ["ttl=1000000000.0", "20 to"]),
-    ({"ttl": math.nan}, ValueError, ["ttl=nan", "20 to"]),
-    ({"ttl": math.inf}, ValueError, ["ttl=inf", "20 to"]),
-    ({"ttl": "10"}, TypeError, ["ttl='10'", "20 to"]),
+    ({"ttl": 0}, ValueError, ["ttl=0", "0.02 s to 86400 s"]),
+    ({"ttl": -1}, ValueError, ["ttl=-1", "0.02 s to 86400 s"]),
+    ({"ttl": 1e9}, ValueError, ["ttl=1000000000.0", "0.02 s to 86400 s"]),
+    ({"ttl": math.nan}, ValueError, ["ttl=nan", "0.02 s to 86400 s"]),
+    ({"ttl": math.inf}, ValueError, ["ttl=inf", "0.02 s to 86400 s"]),
+    ({"ttl": "10"}, TypeError, ["ttl='10'", "0.02 s to 86400 s"]),
     ({"ttl": True}, TypeError, ["ttl=True"]),
     ({"ttl": None}, TypeError, ["ttl=None"]),
-    ({"ttl": timedelta(seconds=-1)}, ValueError, ["ttl=", "20 to"]),
-    ({"ttl": 31}, ValueError, ["31000", "max_ttl_ms"]),
-    ({"wait": -1}, ValueError, ["wait=-1", "None"]),
+    ({"ttl": timedelta(seconds=-1)}, ValueError, ["ttl=", "0.02 s to 86400 s"]),
+    ({"ttl": 31, "max_ttl": 30}, ValueError, ["ttl is 31 s", "max_ttl (30 s)", "Client(max_ttl="]),
+    ({"node_timeout": 9, "ttl": 10}, ValueError, ["node_timeout is 9 s", "ttl 10 s"]),
+    ({"wait": -1}, ValueError, ["wait=-1", "0 to 31536000 s", "None"]),
     ({"retry_count": -2}, ValueError, ["retry_count=-2", "-1 to"]),
     ({"retry_count": 1.5}, TypeError, ["retry_count=1.5", "an int"]),
     ({"retry_count": True}, TypeError, ["retry_count=True"]),
     ({"retry_jitter": 2}, ValueError, ["retry_jitter=2", "0 to 1"]),
     ({"renew": 1}, TypeError, ["renew=1", "True or False"]),
     ({"renew": "true"}, TypeError, ["renew='true'"]),
-    ({"node_timeout": 9, "ttl": 10}, ValueError, ["node_timeout"]),
     ({"client_name": "a b"}, ValueError, ["client_name='a b'"]),
     ({"client_name": b"x"}, TypeError, ["client_name=b'x'", "a str"]),
     ({"key_prefix": "a\0b"}, ValueError, ["key_prefix", "NUL"]),
@@ -90,13 +84,77 @@ def test_refused_options_of_a_lock():
     with libredlock.Client(URL) as client:
         for options, error, words in REFUSED:
             if set(options) <= _options.LOCK_KEYWORDS:
-                with pytest.raises(error) as caught:
-                    client.lock("r", **options).acquire(blocking=False)
-                assert all(word in str(caught.value) for word in words), (options, str(caught.value))
+                for make in (lambda: client.lock("r", **options), lambda: client.guard("r", **options)):
+                    with pytest.raises(error) as caught:
+                        make()
+                    assert all(word in str(caught.value) for word in words), (options, str(caught.value))
         with pytest.raises(TypeError, match="option of the client"):
             client.lock("r", key_prefix="x")
         with pytest.raises(TypeError, match="did you mean retry_delay="):
             client.lock("r", retry_dely=1)
+
+
+def test_options_that_contradict_the_client_s_are_refused_where_they_are_given():
+    with libredlock.Client(URL, max_ttl=30, node_timeout=2) as client:
+        for make in (client.lock, client.guard):
+            name = make.__name__
+            with pytest.raises(ValueError) as caught:
+                make("r", ttl=60)
+            said = str(caught.value)
+            assert f"{name}(ttl=60): ttl is 60 s" in said and "max_ttl (30 s)" in said and "Client(max_ttl=" in said
+            with pytest.raises(ValueError, match=rf"{name}\(ttl=1, renew=True\): node_timeout is 2 s; allowed for"):
+                make("r", ttl=1, renew=True)
+        with pytest.raises(ValueError, match="ttl is 60 s"):
+            client.adopt("r", "0" * 40, ttl=60)
+
+
+def test_an_extension_above_the_limit_is_refused_in_seconds(nodes):
+    with libredlock.Client(nodes.urls, **{**CALM, "max_ttl": 30}) as client:
+        with client.lock("r") as lock:
+            with pytest.raises(ValueError, match=r"ttl is 60 s; allowed: 0.02 s to max_ttl \(30 s\)"):
+                lock.extend(60)
+
+
+def test_refusals_speak_of_seconds():
+    for option in _options.OPTIONS.values():
+        if option.is_ms:
+            assert "_ms" not in option.allowed and " s" in option.allowed, option
+
+
+FOREIGN = [
+    ("timeout", ["ttl=", "wait="]),
+    ("blocking_timeout", ["wait="]),
+    ("blocking", ["wait=0"]),
+    ("sleep", ["retry_delay="]),
+    ("auto_release_time", ["ttl="]),
+    ("expire", ["ttl="]),
+    ("lock_timeout", ["ttl="]),
+    ("auto_renewal", ["renew="]),
+    ("id", ["adopt("]),
+    ("token", ["adopt("]),
+    ("retries", ["retry_count="]),
+    ("raise_on_release_error", ["Lost"]),
+    ("thread_local", ["threads"]),
+    ("num_extensions", ["max_extensions="]),
+    ("namespace", ["key_prefix="]),
+    ("masters", ["redis://"]),
+]
+
+
+@pytest.mark.parametrize("keyword, words", FOREIGN, ids=[row[0] for row in FOREIGN])
+@pytest.mark.parametrize("module", [libredlock, aio])
+def test_names_of_other_libraries_get_the_way_here(module, keyword, words):
+    client = module.Client(URL)
+    for make in (client.lock, client.guard):
+        with pytest.raises(TypeError) as caught:
+            make("r", **{keyword: 5})
+        said = str(caught.value)
+        assert f"{make.__name__}() takes no {keyword}=" in said and "did you mean" not in said
+        assert all(word in said for word in words), said
+
+
+def test_no_foreign_name_is_one_of_ours():
+    assert not set(_options.FOREIGN) & set(_options.OPTIONS)
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1e12, math.nan, "1", True])
@@ -117,10 +175,22 @@ def test_refused_resources(client, resource, error):
         client.status(resource)
 
 
-@pytest.mark.parametrize("token", ["", "x" * 40, "A" * 40, "0" * 39, "0" * 41, "\u00e9" * 40])
+@pytest.mark.parametrize("token", ["", "0" * 129, "\u00e9" * 65, "\ud800"])
 def test_refused_tokens(client, token):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="token"):
         client.adopt("r", token)
+
+
+def test_a_token_of_another_library_can_be_adopted(client, nodes):
+    for token in ("x", "0" * 41, "\u00e9" * 40, "a1" * 64):
+        resource = "foreign"
+        for node in nodes:
+            node.set(resource, token.encode(), px=30_000)
+        lock = client.adopt(resource, token)
+        assert lock.token == token
+        lock.extend()
+        lock.release()
+        assert nodes.keys() == {}
 
 
 def test_a_token_is_a_str(client):

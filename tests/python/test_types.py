@@ -1,14 +1,21 @@
 """Hints: complete, and right for those who use them."""
 
+import inspect
 import os
+import pickle
+import re
 import subprocess
 import sys
+import traceback
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 import libredlock
+import libredlock.testing
+from libredlock import aio, types
 
 PACKAGE = Path(libredlock.__file__).parent
 HERE = Path(__file__).parent
@@ -24,18 +31,85 @@ def check(*command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def mypy(cache):
+    return ["mypy", "--strict", "--python-version", "3.10", "--cache-dir", str(cache), "--no-warn-unused-ignores"]
+
+
 @needs("mypy")
 @pytest.mark.slow
 def test_mypy(tmp_path):
-    options = ["--strict", "--python-version", "3.10", "--cache-dir", str(tmp_path), "--no-warn-unused-ignores"]
-    check("mypy", *options, "-p", "libredlock")
-    check("mypy", *options, str(HERE / "examples.py"))
+    check(*mypy(tmp_path), "-p", "libredlock")
+    check(*mypy(tmp_path), str(HERE / "examples.py"))
 
 
 @needs("pyright")
 @pytest.mark.slow
 def test_pyright(tmp_path):
     check("pyright", "--pythonpath", sys.executable, str(HERE / "examples.py"), str(PACKAGE))
+
+
+def lines_found(*command):
+    """The lines of mistakes.py that a type checker refuses."""
+    found = subprocess.run([sys.executable, "-m", *command], cwd="/", capture_output=True, text=True).stdout
+    return {int(line) for line in re.findall(r"mistakes\.py:(\d+)(?::\d+)?(?: -)?:? error", found)}
+
+
+def lines_marked():
+    text = (HERE / "mistakes.py").read_text().splitlines()
+    return {number for number, line in enumerate(text, 1) if "# mistake" in line}
+
+
+@needs("mypy")
+@pytest.mark.slow
+def test_mypy_finds_the_mistakes(tmp_path):
+    assert lines_found(*mypy(tmp_path), str(HERE / "mistakes.py")) == lines_marked()
+
+
+@needs("pyright")
+@pytest.mark.slow
+def test_pyright_finds_the_mistakes():
+    assert lines_found("pyright", "--pythonpath", sys.executable, str(HERE / "mistakes.py")) == lines_marked()
+
+
+def callables():
+    """Every function of a public class, and everything else that is public."""
+    for module in (libredlock, aio, types, libredlock.testing):
+        for name in module.__all__:
+            member = getattr(module, name)
+            if inspect.isroutine(member) or inspect.isclass(member):
+                yield pytest.param(member, id=f"{module.__name__}.{name}")
+            for inner, method in vars(member).items() if inspect.isclass(member) else ():
+                method = method.fget if isinstance(method, property) else getattr(method, "__func__", method)
+                if inspect.isfunction(method) and method.__module__.startswith("libredlock"):
+                    yield pytest.param(method, id=f"{module.__name__}.{name}.{inner}")
+
+
+@pytest.mark.parametrize("member", list(callables()))
+def test_hints_can_be_read_at_run_time(member):
+    get_type_hints(member)
+
+
+def test_options_can_be_annotated():
+    assert get_type_hints(libredlock.Lock.acquire)["timeout"] == types.Seconds
+    patient: types.LockOptions = {"ttl": 3.0, "wait": None}
+    with libredlock.Client("redis://127.0.0.1:1") as client:
+        client.lock("r", **patient)
+
+
+@pytest.mark.parametrize("name", libredlock.__all__)
+def test_names_are_those_that_programs_import(name):
+    member = getattr(libredlock, name)
+    assert f"{member.__module__}.{member.__qualname__}" == f"libredlock.{name}"
+    assert pickle.loads(pickle.dumps(member)) is member
+
+
+def test_tracebacks_and_representations_show_public_names():
+    with libredlock.Client("redis://127.0.0.1:1", connect_timeout=30) as client:
+        lock = client.lock("r")
+        assert repr(lock) == "<libredlock.Lock 'r' free>" and repr(client).startswith("<libredlock.Client 127.0.0.1:1")
+        with pytest.raises(libredlock.NotHeld) as caught:
+            lock.release()
+    assert traceback.format_exception_only(caught.type, caught.value)[0].startswith("libredlock.NotHeld: ")
 
 
 def test_the_marker_is_installed():

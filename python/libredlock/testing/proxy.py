@@ -75,6 +75,7 @@ class _End(asyncio.Protocol):
         self.finished = False  # and the other end was told so
         self.lost = False      # is closed in both directions
         self.late: Optional[bool] = None  # dropped with late=True: whether it waits for deliver()
+        self.silent = False    # what comes is kept back, until speak()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -151,7 +152,7 @@ class _End(asyncio.Protocol):
 
     def flush(self) -> None:
         """Passes on what is due, and then the end."""
-        if self.faults.held[self.direction] if self.late is None else self.late:
+        if self.silent or (self.faults.held[self.direction] if self.late is None else self.late):
             return
         sink, now_s = self.other, self.loop.time()
         while self.chunks and self.chunks[0][0] <= now_s and not sink.full:
@@ -182,9 +183,14 @@ class _Client(_End):
 
     def go(self) -> None:
         for end in (self, self.other):
+            end.silent = False
             end.owed = deque([] for _ in end.owed)
             end.pass_rest()
             end.flush()
+
+    def silence(self, direction: str) -> None:
+        for end in (self, self.other):
+            end.silent = end.silent or direction in (BOTH, end.direction)
 
     def drop(self, late: bool) -> None:
         if self.late is not None:
@@ -261,6 +267,10 @@ class Proxy(_Listener):
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
+    def lead_to(self, target: Any) -> None:
+        """New connections go to another server: an address that was moved."""
+        self._change(lambda: setattr(self, "_target", getattr(target, "address", target)))
+
     @property
     def connections(self) -> int:
         """How many connections pass through it now."""
@@ -278,13 +288,18 @@ class Proxy(_Listener):
         self._change(lambda: self._faults.held.update({one: True for one in held}))
 
     def go(self) -> None:
-        """Ends all that was set: hold, delay, black_hole, refuse, when, at; what was held moves on."""
+        """Ends all that was set: hold, silence, delay, black_hole, refuse, when, at; what was held moves on."""
 
         def lift() -> None:
             self._faults.lift()
             self._each(_Client.go)
 
         self._change(lift)
+
+    def silence(self, direction: str = BOTH) -> None:
+        """Keeps back what comes on the connections of now, until go(): a network has forgotten them, new ones work.
+        What the client has sent on one of them reaches the server with go(), also if the client has closed it since."""
+        self._change(lambda: self._each(lambda client: client.silence(direction)))
 
     def delay(self, up_ms: float = 0, down_ms: float = 0) -> None:
         """Every byte takes that much longer from now on."""

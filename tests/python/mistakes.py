@@ -1,0 +1,92 @@
+"""Programs that type checkers have to refuse, each in the line that says so. Never run."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+import libredlock
+from libredlock import aio
+from libredlock.types import LockOptions
+
+client = libredlock.Client()
+aclient = aio.Client()
+
+fine: LockOptions = {"ttl": 3.0, "wait": None, "renew": True}
+wrong: LockOptions = {"tll": 3.0}  # mistake
+client.lock("r", **fine)
+client.lock("r", ttl="10")  # mistake
+client.lock("r", ttl_ms=10)  # mistake
+
+
+class Mine(libredlock.Client):
+    mark = 1
+
+
+with Mine() as mine:
+    print(mine.mark)
+
+
+@client.guard("a")
+def plain(n: int, dry: bool = False) -> str:
+    return str(n)
+
+
+@client.guard("a", on_busy="skip")
+def skipped(n: int) -> str:
+    return str(n)
+
+
+@client.guard(lambda n: f"r:{n}", on_busy=404)
+def answered(n: int) -> str:
+    return str(n)
+
+
+said: str = plain(1, dry=True)
+perhaps: Optional[str] = skipped(1)
+sure: str = skipped(1)  # mistake
+either: "str | int" = answered(1)
+plain("1")  # mistake
+skipped("1")  # mistake
+
+
+@client.guard("a")
+async def wrong_colour(n: int) -> None:
+    pass
+
+
+@client.guard("a", on_busy="skip")
+async def wrong_colour_too(n: int) -> None:
+    pass
+
+
+@aclient.guard("a")
+async def awaited(n: int) -> str:
+    return str(n)
+
+
+@aclient.guard("a", on_busy="skip")
+async def perhaps_awaited(n: int) -> str:
+    return str(n)
+
+
+async def use() -> Tuple[str, Optional[str]]:
+    await wrong_colour(1)  # mistake
+    await wrong_colour_too(1)  # mistake
+    await awaited("1")  # mistake
+    short: str = await perhaps_awaited(1)  # mistake
+    print(short)
+    return await awaited(1), await perhaps_awaited(1)
+
+
+@aclient.guard("a")  # mistake
+def not_async(n: int) -> None:
+    pass
+
+
+@aclient.guard("a", on_busy=5)  # mistake
+def not_async_too(n: int) -> None:
+    pass
+
+
+aclient.lock("r").release()  # mistake
+aclient.guard("a", on_bussy="skip")  # mistake
