@@ -1,5 +1,5 @@
 /* Exceptions, built from the list of statuses: NO_QUORUM becomes Redlock\Exception\NoQuorumException. */
-#include "redlock_native.h"
+#include "redlock_internal.h"
 
 #include "ext/spl/spl_exceptions.h"
 #include "zend_exceptions.h"
@@ -28,6 +28,8 @@ static void declare_facts(zend_class_entry *ce, int status)
   declare(ce, "resource", &initial, MAY_BE_STRING);
   ZVAL_EMPTY_ARRAY(&initial);
   declare(ce, "votes", &initial, MAY_BE_ARRAY);
+  ZVAL_NULL(&initial);
+  declare(ce, "result", &initial, MAY_BE_ANY); /* of the body of run(), if it had ended */
 }
 
 /* "NO_QUORUM" -> "Redlock\Exception\NoQuorumException" */
@@ -65,7 +67,7 @@ static void register_invalid_option(void)
 int redlock_php_register_exceptions(void)
 {
   zend_class_entry ce;
-  zval null;
+  zval initial;
   INIT_CLASS_ENTRY(ce, NAMESPACE "RedlockThrowable", NULL);
   throwable_ce = zend_register_internal_interface(&ce);
   zend_class_implements(throwable_ce, 1, zend_ce_throwable);
@@ -84,13 +86,26 @@ int redlock_php_register_exceptions(void)
     }
     class_name(name, sizeof name, redlock_status_name(status));
     status_ces[status] = register_class(name, base_ce);
-    zval initial;
     ZVAL_LONG(&initial, status);
     declare(status_ces[status], "status", &initial, MAY_BE_LONG);
   }
-  ZVAL_NULL(&null);
-  declare(status_ces[REDLOCK_LOST], "result", &null, MAY_BE_ANY);
+  ZVAL_EMPTY_STRING(&initial);
+  declare(status_ces[REDLOCK_LOST], "reason", &initial, MAY_BE_STRING);
   return SUCCESS;
+}
+
+void redlock_php_give_reason(int loss)
+{
+  static const char *const reasons[] = {
+      [REDLOCK_LOSS_NONE] = "",
+      [REDLOCK_LOSS_EXPIRED] = "expired",
+      [REDLOCK_LOSS_GONE] = "gone",
+      [REDLOCK_LOSS_RESTARTED] = "restarted",
+      [REDLOCK_LOSS_REFUSED] = "refused",
+      [REDLOCK_LOSS_LIMIT] = "limit",
+  };
+  if (EG(exception) && loss >= 0 && loss < (int)(sizeof reasons / sizeof *reasons))
+    zend_update_property_string(status_ces[REDLOCK_LOST], EG(exception), ZEND_STRL("reason"), reasons[loss]);
 }
 
 void redlock_php_throw(int status, zend_string *message, zend_string *resource, HashTable *votes)
@@ -109,4 +124,15 @@ void redlock_php_throw(int status, zend_string *message, zend_string *resource, 
     zend_update_property(ce, thrown, ZEND_STRL("votes"), &value);
     zval_ptr_dtor(&value);
   }
+}
+
+void redlock_php_throw_status(int status, zend_string *message)
+{
+  redlock_php_throw(status, message, NULL, NULL);
+  zend_string_release(message);
+}
+
+void redlock_php_throw_text(int status, const char *text)
+{
+  redlock_php_throw_status(status, zend_string_init(text, strlen(text), 0));
 }

@@ -11,9 +11,9 @@ typedef struct native_client native_client;
 /* One lock handle with the client it belongs to. */
 typedef struct native_lock native_lock;
 
-/* The same types with another meaning for the caller: NULL and -1 become null. */
+/* The same types with another meaning for the caller: NULL becomes null; a value that start() was given, or null. */
 typedef zend_string optional_string;
-typedef int64_t optional_tag;
+typedef zval waiter;
 
 /* Module start and end, and phpinfo. */
 int redlock_php_startup(int type, int module_number);
@@ -29,10 +29,13 @@ native_client *new_native_client(zend_string *nodes, HashTable *options);
 void delete_native_client(native_client *client);
 int64_t native_client_id(native_client *client);
 int64_t native_client_fd(native_client *client);
+int64_t native_client_generation(native_client *client);
 void native_client_process(native_client *client);
-optional_tag native_client_next(native_client *client);
-optional_tag native_client_advance(native_client *client);
+waiter native_client_next(native_client *client);
+waiter native_client_advance(native_client *client);
 bool native_client_drain(native_client *client, int64_t limit_ms);
+void native_client_begin_drain(native_client *client, int64_t limit_ms);
+bool native_client_end_drain(native_client *client);
 optional_string *native_client_event(native_client *client);
 zend_string *native_client_describe(native_client *client);
 zend_string *native_client_get(native_client *client, const char *name);
@@ -42,8 +45,9 @@ void delete_native_lock(native_lock *lock);
 zend_string *native_lock_get(native_lock *lock, const char *name);
 void native_lock_set(native_lock *lock, const char *name, const char *value);
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms);
-int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, int64_t tag);
+int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zval *waiter);
 int64_t native_lock_status(native_lock *lock);
+int64_t native_lock_ended(native_lock *lock);
 int64_t native_lock_wait(native_lock *lock, int64_t limit_ms);
 void native_lock_cancel(native_lock *lock);
 void native_lock_abandon(native_lock *lock);

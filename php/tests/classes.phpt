@@ -26,6 +26,8 @@ foreach ([$client, $lock] as $handle) {
 attempt(fn () => $client->__construct('redis://127.0.0.1:1', []));
 attempt(fn () => $lock->__construct($client, 'y', []));
 var_dump(class_exists('redlock', false));
+$constants = array_keys(get_defined_constants(true)['redlock']);
+var_dump(array_filter($constants, fn ($name) => !str_starts_with($name, 'REDLOCK_')));
 ?>
 --EXPECTF--
 bool(true)
@@ -47,3 +49,5 @@ Error: Cannot create dynamic property Redlock\Native\Lock::$nothing
 Error: the constructor was called already
 Error: the constructor was called already
 bool(false)
+array(0) {
+}

@@ -25,7 +25,7 @@ try {
 } catch (ValueError $e) {
     var_dump(get_class($e), $e->status);
 }
-var_dump((new Redlock\Exception\LostException)->result);
+var_dump((new Redlock\Exception\LostException)->result, (new Redlock\Exception\InvalidOptionException)->result);
 ?>
 --EXPECT--
 OK: none
@@ -54,4 +54,5 @@ array(1) {
 bool(true)
 string(40) "Redlock\Exception\InvalidOptionException"
 int(11)
+NULL
 NULL

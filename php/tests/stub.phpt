@@ -4,7 +4,7 @@ The typed stub for editors says what the extension is
 redlock
 --FILE--
 <?php
-$code = file_get_contents(__DIR__ . '/../redlock.stub.php');
+$code = file_get_contents(__DIR__ . '/../lib/stubs/redlock.stub.php');
 $code = str_replace(['<?php', "namespace {", 'namespace Redlock'], ['', "namespace Stub {", 'namespace Stub\Redlock'], $code);
 eval($code);
 

@@ -12,14 +12,15 @@ use Redlock\Exception\TimedOutException;
 use Redlock\Hyperf\Attempts;
 use Redlock\Hyperf\Compatibility;
 use Redlock\Hyperf\CoroutineSettings;
-use Redlock\Hyperf\LockSpec;
+use Redlock\Hyperf\KeptLocks;
 use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\LockSpec;
 use Redlock\Lock;
 use RedlockHyperf\Exception\RedLockException;
 
 /**
  * The object of redlock-hyperf, without its faults. Settings belong to the coroutine that makes them; one that made
- * none uses the first that were made in the process.
+ * none uses the first that were made in the object.
  *
  * @deprecated use Redlock\Hyperf\Locks: $locks->lock($resource, ttlMs: $ttl)->run(...)
  */
@@ -34,12 +35,19 @@ class RedLock
 
     /**
      * @deprecated name a cluster in config/autoload/redlock.php
-     * @param list<string> $poolName
+     * @param array<string> $poolName
+     * @throws RedLockException config/autoload/redis.php has no such pool
      */
     public function setRedisPoolName(array $poolName = ['default']): static
     {
         if ($poolName !== []) {
-            $this->settings->set('pools', \array_values($poolName));
+            $pools = Compatibility::pools($poolName);
+            try {
+                $this->locks->checkPools($pools);
+            } catch (InvalidOptionException $unknown) {
+                throw Compatibility::exception($unknown);
+            }
+            $this->settings->set('pools', $pools);
         }
         return $this;
     }
@@ -67,49 +75,56 @@ class RedLock
 
     /**
      * @deprecated use Redlock\Lock::acquire()
-     * @return array{validity: int, resource: string, token: string}|false false: not granted
+     * @return array{validity: float, resource: string, token: string}|false validity in ms; false: not granted
      */
     public function lock(string $resource, int $ttl): array|false
     {
-        $options = ['ttl_ms' => $ttl, 'drift_factor' => $this->settings->get('drift', 0.01)];
-        $spec = new LockSpec($resource, $options, pools: $this->settings->get('pools', null));
         $attempts = new Attempts($this->settings->get('attempts', 2), $this->settings->get('delay', 200));
         try {
-            $client = $spec->client($this->locks);
-            $lock = $this->locks->lockOf($client, $resource, $spec->optionsFor($client));
+            $lock = $this->handle($resource,
+                ['ttl_ms' => $ttl, 'drift_factor' => $this->settings->get('drift', 0.01)]);
             $attempts->make(static fn () => $lock->acquire(0));
         } catch (BusyException | NoQuorumException | TimedOutException) {
             return false;
         } catch (RedlockThrowable $failure) {
             throw Compatibility::exception($failure);
         }
-        $this->locks->keep($lock);
-        return ['validity' => $lock->remainingMs(), 'resource' => $resource, 'token' => $lock->token()];
+        $this->locks->kept->add($lock);
+        return ['validity' => (float) $lock->remainingMs(), 'resource' => $resource, 'token' => $lock->token()];
     }
 
     /**
      * @deprecated use Redlock\Lock::release()
-     * @param array{resource: string, token: string} $lock as lock() returned it
+     * @param array{resource: string, token: string} $lock as lock() returned it, also in another process
      * @return bool it was still held
      */
     public function unlock(array $lock): bool
     {
+        if (!\is_string($lock['resource'] ?? null) || !\is_string($lock['token'] ?? null)) {
+            throw new RedLockException('unlock() takes what lock() returned, an array with "resource" and "token": '
+                . \json_encode($lock, \JSON_PARTIAL_OUTPUT_ON_ERROR));
+        }
         try {
-            ($this->locks->take($lock['token']) ?? $this->adopt($lock))->release();
+            ($this->locks->kept->take($lock['token']) ?? $this->adopt($lock['resource'], $lock['token']))->release();
             return true;
         } catch (InvalidOptionException $wrong) {
             throw Compatibility::exception($wrong);
         } catch (RedlockThrowable) {
             return false;
-        } finally {
-            $this->locks->closeIfIdle();
         }
     }
 
-    /** @param array{resource: string, token: string} $lock */
-    private function adopt(array $lock): Lock
+    private function adopt(string $resource, string $token): Lock
     {
-        $spec = new LockSpec($lock['resource'], pools: $this->settings->get('pools', null));
-        return $spec->client($this->locks)->adopt($lock['resource'], $lock['token']);
+        $lock = $this->handle($resource, []);
+        $lock->takeUp($token);
+        return $lock;
+    }
+
+    /** @param array<string, bool|int|float> $options by the names of the table */
+    private function handle(string $resource, array $options): Lock
+    {
+        return $this->locks->lockFor(new LockSpec($resource, $options, pools: $this->settings->get('pools', null)),
+            $resource);
     }
 }

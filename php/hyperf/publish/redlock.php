@@ -11,6 +11,7 @@ return [
         'nodes' => \array_filter(\explode(',', env('REDLOCK_NODES', ''))),
         /* Any option of docs/options.md. */
         'ttl_ms' => 10000,
-        'wait_ms' => 3000,
+        'wait_ms' => 3000, /* for a lock that others hold */
+        'outage_wait_ms' => 1000, /* for nodes, when too few of them answer */
     ],
 ];

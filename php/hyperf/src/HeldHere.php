@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Redlock\Lock;
 use Swoole\Coroutine;
 
-/** @internal The resources that attributes hold in this coroutine. */
+/** @internal The locks that attributes hold in this coroutine. */
 final class HeldHere
 {
-    /** @var array<string, true> outside of coroutines */
+    /** @var array<string, Lock> outside of coroutines */
     private static array $outside = [];
 
     public static function has(string $place, string $resource): bool
@@ -17,9 +18,9 @@ final class HeldHere
         return isset(self::all()["$place\n$resource"]);
     }
 
-    public static function add(string $place, string $resource): void
+    public static function add(string $place, string $resource, Lock $lock): void
     {
-        self::all()["$place\n$resource"] = true;
+        self::all()["$place\n$resource"] = $lock;
     }
 
     public static function remove(string $place, string $resource): void
@@ -27,7 +28,13 @@ final class HeldHere
         unset(self::all()["$place\n$resource"]);
     }
 
-    /** @return array<string, true> */
+    public static function innermost(): ?Lock
+    {
+        $held = self::all();
+        return $held === [] ? null : \end($held);
+    }
+
+    /** @return array<string, Lock> in the order in which they were taken */
     private static function &all(): array
     {
         if (!\extension_loaded('swoole') || Coroutine::getCid() <= 0) {

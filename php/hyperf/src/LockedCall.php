@@ -6,7 +6,9 @@ namespace Redlock\Hyperf;
 
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Lock;
 
 /** @internal A method call under the locks of its attributes: taken in order, released in reverse. */
 final class LockedCall
@@ -14,8 +16,8 @@ final class LockedCall
     /**
      * @param string $method as messages show it: Class::method
      * @param array<string, mixed> $arguments by name
-     * @param list<mixed> $positional the same in order, as onBusy is called
-     * @param ?object $instance has the methods that onBusy names
+     * @param list<mixed> $positional the same in order, as onBusy and onNoQuorum are called
+     * @param ?object $instance has the methods that they name
      * @param \Closure(): mixed $body
      */
     public function __construct(
@@ -47,16 +49,10 @@ final class LockedCall
     {
         $entered = false;
         try {
-            $client = $spec->client($this->locks);
-            $lock = $this->locks->lockOf($client, $resource, $spec->optionsFor($client));
-            $body = function () use ($spec, $resource, $rest, &$entered): mixed {
+            $lock = $this->locks->lockFor($spec, $resource);
+            $body = function () use ($spec, $lock, $rest, &$entered): mixed {
                 $entered = true;
-                HeldHere::add($spec->place(), $resource);
-                try {
-                    return $this->run($rest);
-                } finally {
-                    HeldHere::remove($spec->place(), $resource);
-                }
+                return $this->holding($spec, $lock, $rest);
             };
             $mayRepeat = static function () use (&$entered): bool {
                 return !$entered;
@@ -66,21 +62,37 @@ final class LockedCall
             if ($entered) {
                 throw $refused; /* the body's own, or the loss of the lock */
             }
-            if ($spec->onBusy !== null && $refused instanceof BusyException) {
-                return $this->callInstead($spec->onBusy);
+            $instead = $this->instead($spec, $refused);
+            if ($instead === null) {
+                throw $spec->translate === null ? $refused : ($spec->translate)($refused);
             }
-            throw $spec->translate === null ? $refused : ($spec->translate)($refused);
+        }
+        return $instead(...$this->positional);
+    }
+
+    /** @param list<LockSpec> $rest */
+    private function holding(LockSpec $spec, Lock $lock, array $rest): mixed
+    {
+        HeldHere::add($spec->place(), $lock->resource, $lock);
+        try {
+            return $spec->onLost === null ? $this->run($rest) : CancelOnLoss::around($lock, fn () => $this->run($rest));
         } finally {
-            $this->locks->closeIfIdle();
+            HeldHere::remove($spec->place(), $lock->resource);
         }
     }
 
-    private function callInstead(string $onBusy): mixed
+    /** What is called when the lock was refused, if the attribute names it. */
+    private function instead(LockSpec $spec, RedlockThrowable $refused): ?callable
     {
-        if ($this->instance === null || !\is_callable([$this->instance, $onBusy])) {
+        [$option, $method] = match (true) {
+            $refused instanceof BusyException => ['onBusy', $spec->onBusy],
+            $refused instanceof NoQuorumException => ['onNoQuorum', $spec->onNoQuorum],
+            default => ['', null],
+        };
+        if ($method !== null && !\is_callable([$this->instance, $method])) {
             throw new InvalidOptionException(
-                "$this->method: onBusy is '$onBusy', which is no public method of the object");
+                "$this->method: $option is '$method', which is no public method of the object");
         }
-        return $this->instance->{$onBusy}(...$this->positional);
+        return $method === null ? null : [$this->instance, $method];
     }
 }

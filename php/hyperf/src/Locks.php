@@ -7,22 +7,25 @@ namespace Redlock\Hyperf;
 use Psr\Log\LoggerInterface;
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\NoQuorumException;
 use Redlock\Lock;
 use Redlock\Options;
 
 /** The clusters of config/autoload/redlock.php, and locks on them. One object serves all coroutines of a worker. */
 final class Locks
 {
+    /** Where no server can be: connecting is refused by the system at once. */
+    private const NOWHERE = 'unix:///dev/null/redlock';
+
     /** @var array<string, Client> */
     private array $clients = [];
     private int $pid = 0;
-    private bool $leaving = false;
-
-    /** @var array<string, Lock> by token */
-    private array $kept = [];
 
     /** @var \WeakMap<Lock, true> */
     private \WeakMap $locks;
+
+    /** @internal */
+    public readonly KeptLocks $kept;
 
     /**
      * @param array<string, array<string, mixed>> $clusters as config/autoload/redlock.php
@@ -34,19 +37,40 @@ final class Locks
         private readonly ?LoggerInterface $logger = null,
     ) {
         $this->locks = new \WeakMap();
+        $this->kept = new KeptLocks();
     }
 
-    /** A lock on a resource, not taken yet; options by name, as in ttlMs: 10000. */
-    public function lock(string $resource, string $cluster = 'default', mixed ...$options): Lock
+    /**
+     * The lock of the innermost attribute under which this coroutine runs, so that a method can ask isLost() or
+     * remainingMs(); null outside of such methods, and in coroutines that they start.
+     */
+    public static function current(): ?Lock
     {
-        return $this->lockOf($this->client($cluster), $resource, Options::fromNamed($options));
+        return HeldHere::innermost();
+    }
+
+    /**
+     * A lock on a resource, not taken yet. What is not given is the cluster's; options grow, so pass them by name.
+     *
+     * @param never ...$unknown
+     */
+    public function lock(
+        string $resource,
+        string $cluster = 'default',
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): Lock {
+        return $this->lockOf($this->client($cluster), $resource, Options::given(\get_defined_vars(), $unknown));
     }
 
     public function client(string $cluster = 'default'): Client
     {
-        $config = $this->clusters[$cluster] ?? throw new InvalidOptionException("there is no cluster \"$cluster\" in "
-            . 'config/autoload/redlock.php; there are: ' . (\implode(', ', \array_keys($this->clusters)) ?: 'none'));
-        return $this->connect("cluster $cluster", $config);
+        return $this->connect("cluster $cluster", $this->config($cluster));
     }
 
     /**
@@ -59,11 +83,54 @@ final class Locks
         return $this->connect('pools ' . \implode(',', $pools), ['nodes' => $pools]);
     }
 
+    /** @internal The lock of an attribute. */
+    public function lockFor(LockSpec $spec, string $resource): Lock
+    {
+        $client = $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
+        return $this->lockOf($client, $resource, $spec->options);
+    }
+
     /**
-     * @internal
-     * @param array<string, mixed> $options by the names of the table; in attributes and calls they were camelCase
+     * @internal Refuses names of pools that are not there, or can not be nodes.
+     *
+     * @param list<string> $pools
      */
-    public function lockOf(Client $client, string $resource, array $options): Lock
+    public function checkPools(array $pools): void
+    {
+        PoolNodes::resolve(['nodes' => $pools], $this->pools);
+    }
+
+    /** @internal Refuses, without asking a node, what can never be locked: options out of range, unknown names. */
+    public function check(LockSpec $spec): void
+    {
+        $config = $spec->pools === null ? $this->config($spec->cluster) : ['nodes' => $spec->pools];
+        $config = ['nodes' => self::NOWHERE] + PoolNodes::resolve($config, $this->pools);
+        $client = Client::fromArray($config);
+        try {
+            $this->lockOf($client, 'check', $spec->options)->acquire(0);
+        } catch (NoQuorumException) {
+            /* the options were good */
+        } finally {
+            $client->drain(0);
+        }
+    }
+
+    /**
+     * The worker is at its very end: nothing runs any more. What is still held is left to its TTL, never released under
+     * work that a body has begun.
+     */
+    public function close(): void
+    {
+        foreach ($this->locks as $lock => $_) {
+            $lock->isHeld() && $lock->detach();
+        }
+        $clients = $this->pid === \getmypid() ? $this->clients : [];
+        $this->clients = [];
+        Client::drainAll($clients);
+    }
+
+    /** @param array<string, bool|int|float|string> $options by the names of the table */
+    private function lockOf(Client $client, string $resource, array $options): Lock
     {
         try {
             $lock = $client->lockFromArray($resource, $options);
@@ -74,62 +141,11 @@ final class Locks
         return $lock;
     }
 
-    /** @internal Keeps a lock that is known by its token alone, until take() or its end. */
-    public function keep(Lock $lock): void
+    /** @return array<string, mixed> */
+    private function config(string $cluster): array
     {
-        $this->kept = \array_filter($this->kept, static fn (Lock $other): bool => $other->isHeld());
-        $this->kept[$lock->token()] = $lock;
-    }
-
-    /** @internal */
-    public function take(string $token): ?Lock
-    {
-        $lock = $this->kept[$token] ?? null;
-        unset($this->kept[$token]);
-        return $lock;
-    }
-
-    /** The worker wants to exit: closes as soon as no lock is held. What is held belongs to bodies that still run. */
-    public function leave(): void
-    {
-        $this->leaving = true;
-        $this->closeIfIdle();
-    }
-
-    /** Called when a lock was released, so that a worker that wants to exit is not kept. */
-    public function closeIfIdle(): void
-    {
-        if ($this->leaving && !$this->anyHeld()) {
-            $this->close();
-        }
-    }
-
-    /** The worker ends: what is still held is left to its TTL, never released under a body that may still run. */
-    public function close(): void
-    {
-        foreach ($this->held() as $lock) {
-            $lock->detach();
-        }
-        $clients = $this->pid === \getmypid() ? $this->clients : [];
-        $this->clients = [];
-        foreach ($clients as $client) {
-            $client->drain();
-        }
-    }
-
-    private function anyHeld(): bool
-    {
-        return $this->held() !== [];
-    }
-
-    /** @return list<Lock> */
-    private function held(): array
-    {
-        $held = [];
-        foreach ($this->locks as $lock => $_) {
-            $lock->isHeld() && $held[] = $lock;
-        }
-        return $held;
+        return $this->clusters[$cluster] ?? throw new InvalidOptionException("there is no cluster \"$cluster\" in "
+            . 'config/autoload/redlock.php; there are: ' . (\implode(', ', \array_keys($this->clusters)) ?: 'none'));
     }
 
     /** @param array<string, mixed> $config */
@@ -138,7 +154,6 @@ final class Locks
         if ($this->pid !== \getmypid()) { /* made before the fork of the workers */
             $this->pid = \getmypid();
             $this->clients = [];
-            $this->leaving = false;
         }
         return $this->clients[$name] ??= Client::fromArray(PoolNodes::resolve($config, $this->pools), $this->logger);
     }

@@ -6,8 +6,11 @@ namespace Redlock\Hyperf\Tests;
 
 use Redlock\Hyperf\Locks;
 use Redlock\Tests\NodesTestCase;
+use RedlockHyperf\Annotation\RedLockAnnotation;
 use RedlockHyperf\Exception\RedLockException;
 use RedlockHyperf\RedLock;
+
+require_once __DIR__ . '/hyperf.php';
 
 /** The object of redlock-hyperf: the same methods and shapes. */
 final class CompatibilityTest extends NodesTestCase
@@ -31,7 +34,9 @@ final class CompatibilityTest extends NodesTestCase
             100)->setClockDriftFactor(0.01)->lock('old', 60000);
         $this->assertSame(['validity', 'resource', 'token'], \array_keys($lock));
         $this->assertSame('old', $lock['resource']);
-        $this->assertGreaterThan(20000, $lock['validity']);
+        $this->assertIsFloat($lock['validity']);
+        $this->assertGreaterThan(50000.0, $lock['validity']); /* one lease, as long as asked for */
+        $this->assertLessThan(59400.0, $lock['validity']);
         $this->assertFalse($redlock->setRetryCount(1)->lock('old', 1000));
         $this->assertTrue($redlock->unlock($lock));
         $this->assertNothingIsLeft();
@@ -72,6 +77,51 @@ final class CompatibilityTest extends NodesTestCase
     {
         $this->expectException(RedLockException::class);
         $this->expectExceptionMessage('no redis pool "nothing"');
-        (new RedLock($this->locks))->setRedisPoolName(['nothing'])->lock('x', 1000);
+        (new RedLock($this->locks))->setRedisPoolName(['nothing']);
+    }
+
+    public function testAPoolNamedTwiceIsOneNode(): void
+    {
+        $redlock = (new RedLock($this->locks))->setRedisPoolName(['r0', 'r0']);
+        $lock = $redlock->lock('twice', 20000);
+        $this->assertSame(['twice' => 1], self::cluster()->keys());
+        $this->assertTrue($redlock->unlock($lock));
+        $this->assertSame(['r0', 'r1'], (new RedLockAnnotation('x', ['r0', 'r1', 'r0']))->spec()->pools);
+    }
+
+    /** As the old class made them: host name, uniqid, time. */
+    public function testATokenOfTheOldClassIsUnlocked(): void
+    {
+        $token = 'shop-1_655f0c1d7a3b12.34567890';
+        foreach (self::cluster()->nodes as $node) {
+            $node->command('SET', 'old', $token, 'PX', '30000');
+        }
+        $redlock = new RedLock($this->locks);
+        $this->assertFalse($redlock->unlock(['resource' => 'old', 'token' => 'another']));
+        $this->assertSame(['old' => 5], self::cluster()->keys());
+        $this->assertTrue($redlock->unlock(['resource' => 'old', 'token' => $token, 'validity' => 29000.5]));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testWhatUnlockCanNotUse(): void
+    {
+        $this->expectException(RedLockException::class);
+        $this->expectExceptionMessage('unlock() takes what lock() returned');
+        (new RedLock($this->locks))->unlock([]);
+    }
+
+    public function testValuesAreRefusedInTheNamesOfTheOldClass(): void
+    {
+        $wrong = ['ttl is "5"; allowed: 20 to' => ['x', 0.01, 5],
+            'ttl is "172800000"; allowed: 20 to 86400000' => ['x', 0.01, 172_800_000],
+            'clockDriftFactor is "0.5"; allowed' => ['x', 0.5, 20000], 'resource has 0 bytes' => ['', 0.01, 20000]];
+        foreach ($wrong as $words => [$resource, $drift, $ttl]) {
+            try {
+                (new RedLock($this->locks))->setClockDriftFactor($drift)->lock($resource, $ttl);
+                $this->fail("not refused: $words");
+            } catch (RedLockException $refused) {
+                $this->assertStringContainsString($words, $refused->getMessage());
+            }
+        }
     }
 }

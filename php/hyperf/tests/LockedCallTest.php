@@ -4,12 +4,19 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Tests;
 
+use Hyperf\Framework\Event\OnWorkerExit;
+use Hyperf\Framework\Event\OnWorkerStop;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\NoQuorumException;
+use Redlock\Hyperf\Listener\WorkerListener;
 use Redlock\Hyperf\LockedCall;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
+use Redlock\Tests\Node;
 use Redlock\Tests\NodesTestCase;
+
+require_once __DIR__ . '/hyperf.php';
 
 /** What the aspect does, without the framework. */
 final class LockedCallTest extends NodesTestCase
@@ -88,14 +95,45 @@ final class LockedCallTest extends NodesTestCase
         $this->call([$spec], static fn () => throw new BusyException('of the body'), instance: new \stdClass());
     }
 
-    public function testATtlTooLongForOneLeaseIsRenewed(): void
+    public function testATtlIsTakenAsGiven(): void
     {
-        $client = $this->locks->client();
-        $options = (new LockSpec('x', ['ttl_ms' => 60000, 'wait_ms' => null]))->optionsFor($client);
-        $this->assertSame(['ttl_ms' => 30000, 'renew' => true, 'max_hold_ms' => 60000, 'max_extensions' => -1],
-            $options);
-        $this->assertSame('x',
-            $this->call([new LockSpec('x', ['ttl_ms' => 60000])], fn (): string => $this->held()[0]));
+        $this->call([new LockSpec('x', ['ttl_ms' => 50_000_000])], function (): void {
+            $left = \array_map(static fn (Node $node): int => $node->command('PTTL', 'x'), self::cluster()->nodes);
+            $this->assertGreaterThanOrEqual(3,
+                \count(\array_filter($left, static fn (int $ms): bool => $ms > 49_000_000)));
+            $this->assertLessThanOrEqual(50_000_000, \max($left));
+        });
+    }
+
+    public function testTheBodyReachesItsLocks(): void
+    {
+        $this->assertNull(Locks::current());
+        $names = $this->call([new LockSpec('outer'), new LockSpec('order:#{id}')], function (): array {
+            $inner = Locks::current();
+            $this->assertTrue($inner->isHeld());
+            $this->assertGreaterThan(0, $inner->remainingMs());
+            $between = $this->call([new LockSpec('stock')], static fn (): string => Locks::current()->resource);
+            return [$inner->resource, $between, Locks::current()->resource];
+        });
+        $this->assertSame(['order:7', 'stock', 'order:7'], $names);
+        $this->assertNull(Locks::current());
+    }
+
+    public function testWantOfNodesCallsOnNoQuorum(): void
+    {
+        foreach ([0, 1, 2] as $i) {
+            self::cluster()->nodes[$i]->kill();
+        }
+        $instance = new class {
+            public function closed(int $id): string
+            {
+                return "closed $id";
+            }
+        };
+        $spec = new LockSpec('order:#{id}', ['outage_wait_ms' => 0], onBusy: 'nothing', onNoQuorum: 'closed');
+        $this->assertSame('closed 7', $this->call([$spec], static fn () => 'now', instance: $instance));
+        $this->expectException(NoQuorumException::class);
+        $this->call([new LockSpec('order:#{id}', ['outage_wait_ms' => 0])], static fn () => 'now');
     }
 
     public function testAnOptionIsRefusedByTheNameInTheAttribute(): void
@@ -112,14 +150,23 @@ final class LockedCallTest extends NodesTestCase
         $this->call([new LockSpec('x', cluster: 'other')], static fn () => null);
     }
 
-    public function testLeavingWaitsForTheBodyAndNeverReleasesUnderIt(): void
+    /** As at a reload, max_request and SIGTERM: OnWorkerExit comes at any time and often, OnWorkerStop last. */
+    public function testAWorkerThatWantsToExitCutsNothingShort(): void
     {
-        $seen = $this->call([new LockSpec('order:#{id}')], function (): array {
-            $this->locks->leave();
+        $listener = new WorkerListener($this->locks);
+        $dispatch = static function (object $event) use ($listener): void {
+            \in_array($event::class, $listener->listen(), true) && $listener->process($event);
+        };
+        $second = $this->locks->lock('receipt');
+        $seen = $this->call([new LockSpec('order:#{id}')], function () use ($dispatch): array {
+            $dispatch(new OnWorkerExit());
             return $this->held();
         });
         $this->assertSame(['order:7'], $seen);
+        $dispatch(new OnWorkerExit());
+        $this->assertSame(['receipt'], $second->run(fn (): array => $this->held()));
         $this->assertNothingIsLeft();
+        $dispatch(new OnWorkerStop());
         $this->assertConnections(0);
     }
 
@@ -131,5 +178,36 @@ final class LockedCallTest extends NodesTestCase
         });
         $this->assertSame(['order:7'], $seen);
         $this->assertSame(['order:7'], $this->held());
+    }
+
+    /** Each client waits for the node that is stopped: one after the other they take 12 s. */
+    public function testClientsLeaveTogether(): void
+    {
+        $config = ['nodes' => \explode(',', self::cluster()->urls()), 'exit_drain_ms' => 3000] + $this->config();
+        $locks = new Locks(['a' => $config + ['retry_count' => 1], 'b' => $config + ['retry_count' => 2],
+            'c' => $config + ['retry_count' => 3], 'd' => $config + ['retry_count' => 4]], []);
+        foreach (['a', 'b', 'c', 'd'] as $cluster) {
+            $locks->client($cluster)->status('x'); /* waits for all nodes */
+        }
+        self::cluster()->nodes[0]->stop();
+        $begun = \hrtime(true);
+        $locks->close();
+        $this->assertGreaterThan(2.5e9, \hrtime(true) - $begun);
+        $this->assertLessThan(8e9, \hrtime(true) - $begun);
+    }
+
+    public function testALockHasTypedOptions(): void
+    {
+        $lock = $this->locks->lock('typed', ttlMs: 50000, renew: true);
+        $lock->acquire();
+        $this->assertGreaterThan(40000, $lock->remainingMs());
+        $this->assertTrue($lock->isRenewed());
+        $lock->release();
+        $named = \array_map(static fn (\ReflectionParameter $parameter): string => $parameter->getName(),
+            (new \ReflectionMethod(Locks::class, 'lock'))->getParameters());
+        $this->assertContains('outageWaitMs', $named);
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('there is no option "ttl"');
+        $this->locks->lock('typed', ttl: 5);
     }
 }

@@ -26,92 +26,240 @@ final class ServerTest extends NodesTestCase
         parent::setUp();
         $this->reservation = \stream_socket_server('tcp://127.0.0.1:0', $number, $message, \STREAM_SERVER_BIND);
         $this->port = (int) \substr(\strrchr(\stream_socket_get_name($this->reservation, false), ':'), 1);
-        $environment = ['REDLOCK_NODES' => self::cluster()->urls(), 'PORT' => (string) $this->port, 'WORKERS' => '2']
+    }
+
+    /** @param array<string, string> $environment */
+    private function start(array $environment = []): void
+    {
+        $this->launch($environment);
+        Wait::until(fn (): bool => $this->answers(['/numbers'])[0] !== 'none', 'the server to answer', 60);
+    }
+
+    /** @param array<string, string> $environment */
+    private function launch(array $environment): void
+    {
+        $environment += ['REDLOCK_NODES' => self::cluster()->urls(), 'PORT' => (string) $this->port, 'WORKERS' => '2']
             + \getenv();
         $command = [\PHP_BINARY, ...\preg_split('/\s+/', \getenv('REDLOCK_HYPERF_PHP') ?: '-d memory_limit=1G'),
             'bin/hyperf.php', 'start'];
-        $null = ['file', '/dev/null', 'w'];
-        $this->server = \proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes, $this->app,
+        @\mkdir("$this->app/runtime");
+        $output = ['file', $this->log(), 'w'];
+        $this->server = \proc_open($command, [['file', '/dev/null', 'r'], $output, $output], $pipes, $this->app,
             $environment);
-        Wait::until(fn (): bool => $this->answers(['/numbers']) === ['200' => 1], 'the server to answer', 60);
     }
 
     protected function tearDown(): void
     {
         if (isset($this->server)) {
-            \proc_get_status($this->server)['running'] && \proc_terminate($this->server, \SIGTERM);
-            Wait::until(fn (): bool => !\proc_get_status($this->server)['running'], 'the server to end', 30);
+            $this->isRunning() && \proc_terminate($this->server, \SIGTERM);
+            Wait::until(fn (): bool => !$this->isRunning(), 'the server to end', 60);
             \proc_close($this->server);
         }
+    }
+
+    private function isRunning(): bool
+    {
+        return \proc_get_status($this->server)['running'];
+    }
+
+    private function log(): string
+    {
+        return "$this->app/runtime/server.log";
     }
 
     /**
      * Asks all paths at once.
      *
      * @param list<string> $paths
-     * @return array<string, int> status => how often
+     * @return list<string> "STATUS BODY", or "none", in their order
      */
     private function answers(array $paths, ?\Closure $meanwhile = null): array
     {
-        $sockets = [];
-        foreach ($paths as $path) {
-            $socket = @\stream_socket_client("tcp://127.0.0.1:$this->port", $number, $message, 5);
-            if ($socket !== false) {
-                \fwrite($socket, "GET $path HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
-                \stream_set_timeout($socket, 40);
-                $sockets[] = $socket;
-            }
-        }
+        $sockets = \array_map($this->ask(...), $paths);
         $meanwhile === null || $meanwhile();
-        $counts = ['none' => \count($paths) - \count($sockets)];
-        foreach ($sockets as $socket) {
-            $status = \explode(' ', (string) @\stream_get_contents($socket))[1] ?? 'none';
-            $counts[$status] = ($counts[$status] ?? 0) + 1;
-        }
-        return \array_filter($counts);
+        return \array_map(static function ($socket): string {
+            $answer = $socket === false ? '' : (string) @\stream_get_contents($socket);
+            [$head, $body] = \explode("\r\n\r\n", $answer, 2) + ['', ''];
+            return \preg_match('#^HTTP/1.1 (\d+)#', $head, $match) ? "$match[1] $body" : 'none';
+        }, $sockets);
     }
 
-    private function masterPid(): int
+    /** @return resource|false */
+    private function ask(string $path): mixed
     {
-        return (int) \file_get_contents("$this->app/runtime/hyperf.pid");
+        $socket = @\stream_socket_client("tcp://127.0.0.1:$this->port", $number, $message, 5);
+        if ($socket !== false) {
+            \fwrite($socket, "GET $path HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+            \stream_set_timeout($socket, 90);
+        }
+        return $socket;
+    }
+
+    /**
+     * Pays all orders at once.
+     *
+     * @param list<string> $ids
+     * @return list<string> as answers()
+     */
+    private function pay(array $ids, int $ms, ?\Closure $meanwhile = null): array
+    {
+        return $this->answers(\array_map(static fn (string $id): string => "/pay?id=$id&ms=$ms", $ids), $meanwhile);
+    }
+
+    /**
+     * @param list<string> $ids
+     * @return list<string>
+     */
+    private static function paid(array $ids): array
+    {
+        return \array_map(static fn (string $id): string => "200 paid $id", $ids);
+    }
+
+    /**
+     * Whoever paid is told so, and nothing else.
+     *
+     * @param list<string> $ids
+     */
+    private function assertPaid(array $ids, int $ms, ?\Closure $meanwhile = null): void
+    {
+        $this->assertSame(self::paid($ids), $this->pay($ids, $ms, $meanwhile));
+    }
+
+    /** @return list<string> */
+    private static function ids(int $count, int $different): array
+    {
+        return \array_map(static fn (int $i): string => 'n' . $i % $different, \range(1, $count));
+    }
+
+    private function reload(): void
+    {
+        \posix_kill((int) \file_get_contents("$this->app/runtime/hyperf.pid"), \SIGUSR1);
+    }
+
+    /** @return array<string, int> */
+    private function numbers(): array
+    {
+        return \json_decode(\substr($this->answers(['/numbers'])[0], 4), true);
     }
 
     public function test200RequestsOnOneKeyAndOnMany(): void
     {
-        $this->assertSame(['200' => 200], $this->answers(\array_fill(0, 200, '/pay?id=one&ms=2')));
-        $this->assertSame(['200' => 200],
-            $this->answers(\array_map(static fn (int $i): string => "/pay?id=$i&ms=2", \range(1, 200))));
-        $numbers = \json_decode(\file_get_contents("http://127.0.0.1:$this->port/numbers"), true);
-        $this->assertSame(1, $numbers['most at once']);
+        $this->start();
+        $this->assertPaid(self::ids(200, 1), 2);
+        $this->assertPaid(self::ids(200, 200), 2);
+        $this->assertSame(1, $this->numbers()['most at once']);
         $this->assertNothingIsLeft();
     }
 
     public function testANodeKilledAndAnotherStoppedUnderLoad(): void
     {
+        $this->start();
         $nodes = self::cluster()->nodes;
-        $paths = \array_map(static fn (int $i): string => '/pay?id=' . $i % 20 . '&ms=10', \range(1, 200));
-        $this->assertSame(['200' => 200], $this->answers($paths, static function () use ($nodes): void {
+        $this->assertPaid(self::ids(200, 20), 10, static function () use ($nodes): void {
             $nodes[0]->kill();
             $nodes[1]->stop();
-        }));
-    }
-
-    public function testAReloadInMidRequest(): void
-    {
-        $paths = \array_map(static fn (int $i): string => '/pay?id=' . $i % 10 . '&ms=50', \range(1, 40));
-        $this->assertSame(['200' => 40], $this->answers($paths, fn () => \posix_kill($this->masterPid(), \SIGUSR1)));
-        $this->assertNothingIsLeft();
-        Wait::until(fn (): bool => $this->answers(['/pay?id=after&ms=1']) === ['200' => 1], 'the new workers');
-    }
-
-    public function testTermInMidRequestLeavesNothingForLong(): void
-    {
-        $this->answers(\array_map(static fn (int $i): string => "/pay?id=term$i&ms=3000", \range(1, 10)),
-            function (): void {
-            Wait::until(static fn (): bool => \count(self::cluster()->keys()) === 10, 'the locks');
-            \posix_kill($this->masterPid(), \SIGTERM);
         });
-        Wait::until(fn (): bool => !\proc_get_status($this->server)['running'], 'the server to end', 30);
+    }
+
+    /** @return array<string, array{string, int}> */
+    public static function reloads(): array
+    {
+        return ['many keys' => ['process', 40], 'one key' => ['process', 1], 'many keys, mode base' => ['base', 40],
+            'one key, mode base' => ['base', 1]];
+    }
+
+    /** @dataProvider reloads */
+    public function testAReloadInMidRequest(string $mode, int $keys): void
+    {
+        $this->start(['MODE' => $mode]);
+        $before = $this->numbers()['pid'];
+        for ($i = 1; $i <= 3; $i++) {
+            $this->assertPaid(self::ids(40, $keys), $keys === 1 ? 50 : 1000, function () use ($i): void {
+                $this->waitUntilAllAreAsked($i * 40);
+                $this->reload();
+            });
+        }
         $this->assertNothingIsLeft();
+        Wait::until(fn (): bool => $this->numbers()['pid'] !== $before, 'the new workers', 60);
+        $this->assertNoWarnings();
+    }
+
+    /** @return array<string, array{int}> */
+    public static function keys(): array
+    {
+        return ['many keys' => [50], 'one key' => [1]];
+    }
+
+    /** @dataProvider keys */
+    public function testWorkersThatAreReplacedAfterSoManyRequests(int $keys): void
+    {
+        $this->start(['MAX_REQUEST' => '40']);
+        for ($i = 0; $i < 20; $i++) {
+            $this->assertPaid(self::ids(50, $keys), 2);
+        }
+        $this->assertNothingIsLeft();
+        $this->assertNoWarnings();
+    }
+
+    /** @dataProvider reloads */
+    public function testTermInMidRequest(string $mode, int $keys): void
+    {
+        $this->start(['MODE' => $mode]);
+        $ids = self::ids(20, $keys);
+        $answers = $this->pay($ids, 200, function (): void {
+            $this->waitUntilAllAreAsked(20);
+            \proc_terminate($this->server, \SIGTERM);
+        });
+        Wait::until(fn (): bool => !$this->isRunning(), 'the server to end', 60);
+        $this->assertNothingIsLeft();
+        $this->assertNoWarnings();
+        $this->assertSame(20, $this->logged('[NOTICE] paid n'));
+        if ($mode === 'base') { /* else Swoole closes all connections at once */
+            $this->assertSame(self::paid($ids), $answers);
+        }
+    }
+
+    /** @return array<string, array{string, string, string}> */
+    public static function mistakes(): array
+    {
+        return ['a generator' => ["#[RedLock('x')]", 'yield 1;', '::lines is a generator'],
+            'a TTL' => ["#[RedLock('x', ttlMs: 5)]", 'return 1;', '::lines: ttlMs is "5"; allowed: 20 to'],
+            'a cluster' => ["#[RedLock('x', cluster: 'nope')]", 'return 1;', '::lines: there is no cluster "nope"'],
+            'a pool' => ["#[RedLockAnnotation('x', ['nope'])]", 'return 1;', '::lines: there is no redis pool "nope"'],
+        ];
+    }
+
+    /** @dataProvider mistakes */
+    public function testWhatCanNeverWorkStopsTheBoot(string $attribute, string $body, string $words): void
+    {
+        $class = 'Mistake' . \bin2hex(\random_bytes(4)); /* Hyperf caches what it found by class and second */
+        $file = "$this->app/app/Service/$class.php";
+        \file_put_contents($file, "<?php\nnamespace App\Service;\nuse Redlock\Hyperf\Annotation\RedLock;\n"
+            . "use RedlockHyperf\Annotation\RedLockAnnotation;\n"
+            . "class $class { $attribute public function lines(): mixed { $body } }\n");
+        try {
+            $this->launch([]);
+            Wait::until(fn (): bool => !$this->isRunning(), 'the boot to stop', 60);
+        } finally {
+            \unlink($file);
+        }
+        $this->assertStringContainsString("App\\Service\\$class$words", \file_get_contents($this->log()));
+    }
+
+    /** What Swoole has not handed to a coroutine yet, a worker that ends may drop. */
+    private function waitUntilAllAreAsked(int $requests): void
+    {
+        Wait::until(fn (): bool => $this->logged('[NOTICE] asked to pay n') === $requests, 'the requests to arrive');
+    }
+
+    private function logged(string $words): int
+    {
+        return \substr_count(\file_get_contents($this->log()), $words);
+    }
+
+    /** Workers come and go without a word. */
+    private function assertNoWarnings(): void
+    {
+        $this->assertSame([0, 0], [$this->logged('redlock:'), $this->logged('Exception')]);
     }
 }

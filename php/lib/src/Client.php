@@ -6,52 +6,59 @@ namespace Redlock;
 
 use Psr\Log\LoggerInterface;
 use Redlock\Driver\BlockingDriver;
-use Redlock\Driver\Driver;
 use Redlock\Driver\FiberDriver;
 use Redlock\Driver\SwooleDriver;
+use Redlock\Driver\SwowDriver;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Loop\Loop;
-use Swoole\Coroutine;
 
 /**
  * A set of nodes with the default options of its locks. Clients of one process (of one thread, in a PHP with threads)
  * with the same nodes and options share their connections, also from one FPM request to the next.
  */
-final class Client
+final class Client implements ClientInterface
 {
-    private readonly ?EventLog $events;
-    private readonly BlockingDriver $blockingDriver;
-    private readonly ?FiberDriver $fiberDriver;
-    private readonly ?SwooleDriver $swooleDriver;
-    private readonly ?Driver $onlyDriver;
+    private readonly BlockingDriver $driver;
+    private readonly string $renew;
 
     private function __construct(
         private readonly Native\Client $native,
-        ?LoggerInterface $logger,
+        private readonly ?EventLog $events,
         ?Loop $loop,
     ) {
-        $this->events = $logger === null ? null : new EventLog($native, $logger);
-        $this->blockingDriver = new BlockingDriver();
-        $this->fiberDriver = $loop === null ? null : new FiberDriver($native, $loop);
-        $this->swooleDriver = \extension_loaded('swoole') ? SwooleDriver::instance() : null;
-        $this->onlyDriver = $loop === null && $this->swooleDriver === null ? $this->blockingDriver : null;
+        $fibers = $loop === null ? null : FiberDriver::for($native, $events, $loop);
+        $this->driver = match (true) {
+            \extension_loaded('swoole') => new SwooleDriver($native, $events, $fibers),
+            \extension_loaded('swow') => new SwowDriver($native, $events),
+            default => $fibers ?? new BlockingDriver($native, $events),
+        };
+        $this->renew = $native->get('renew');
     }
 
     /**
+     * The options are those of docs/options.md, by name: ttlMs: 10000, retryDelayMs: 200; null is the default.
+     *
      * @param string|list<string>|null $nodes URLs, redis://[user:password@]host[:port][/database] or unix://...; null:
      *     redlock.nodes of php.ini, else REDLOCK_NODES of the environment
-     * @param ?Loop $loop the event loop for calls made in a Fiber
-     * @param mixed ...$options by name, as in ttlMs: 10000, retryDelayMs: 200
+     * @param ?Loop $loop the event loop for calls made in a Fiber; Revolt's is found without
+     * @param never ...$unknown
      */
     public static function connect(
         #[\SensitiveParameter] string|array|null $nodes = null,
         ?LoggerInterface $logger = null,
         ?Loop $loop = null,
-        mixed ...$options,
+        /* options: made by ./dev docs */
+        ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
+        ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null,
+        ?bool $strictRelease = null, ?string $clientName = null, ?int $exitDrainMs = null,
+        /* end of options */
+        mixed ...$unknown,
     ): self {
-        $options = Options::fromNamed($options);
+        $options = Options::given(\get_defined_vars(), $unknown);
         try {
-            return new self(new Native\Client(self::join($nodes), $options), $logger, $loop);
+            return self::open($nodes, $options, $logger, $loop);
         } catch (InvalidOptionException | \TypeError $refused) {
             throw Options::inNames($refused);
         }
@@ -69,31 +76,53 @@ final class Client
     ): self {
         $nodes = $config['nodes'] ?? null;
         unset($config['nodes']);
-        return new self(new Native\Client(self::join($nodes), $config), $logger, $loop);
+        return self::open($nodes, $config, $logger, $loop);
     }
 
-    /** A lock on a resource (any bytes). It is not taken yet; options by name override the client's. */
-    public function lock(string $resource, mixed ...$options): Lock
+    /**
+     * Several clients leave at the same time, each as by drain(). False if a node of one of them did not answer.
+     *
+     * @param iterable<self> $clients
+     */
+    public static function drainAll(iterable $clients, ?int $limitMs = null): bool
     {
-        $options = Options::fromNamed($options);
+        $leaving = [];
+        foreach ($clients as $client) {
+            $client->logEvents();
+            $client->native->beginDrain($limitMs ?? -1);
+            $leaving[] = $client->native;
+        }
+        return !\in_array(false, \array_map(static fn (Native\Client $native): bool => $native->endDrain(), $leaving));
+    }
+
+    /** @param never ...$unknown */
+    public function lock(
+        string $resource,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): Lock {
+        if ($unknown === [] && \func_num_args() === 1) {
+            $native = new Native\Lock($this->native, $resource, []);
+            return new Lock($this->driver, $native, $resource, false, $this->renew);
+        }
         try {
-            return $this->lockFromArray($resource, $options);
+            return $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
         } catch (InvalidOptionException | \TypeError $refused) {
             throw Options::inNames($refused);
         }
     }
 
-    /** @param array<string, mixed> $options by the names of the table */
     public function lockFromArray(string $resource, array $options): Lock
     {
-        return new Lock($this, new Native\Lock($this->native, $resource, $options), $resource,
-            isset($options['renew']));
+        return new Lock($this->driver, new Native\Lock($this->native, $resource, $options), $resource,
+            isset($options['renew']), $this->renew);
     }
 
-    /**
-     * Takes over a token that another process detached: extend() makes it held, release() deletes it. That nobody else
-     * held the lock in between is not promised.
-     */
     public function adopt(string $resource, string $token, ?int $ttlMs = null): Lock
     {
         $lock = $this->lock($resource, ...($ttlMs === null ? [] : ['ttlMs' => $ttlMs]));
@@ -101,80 +130,62 @@ final class Client
         return $lock;
     }
 
-    /** Asks every node who holds the resource, without touching it. */
     public function status(string $resource): ResourceStatus
     {
         $native = new Native\Lock($this->native, $resource, []);
-        $status = $this->operate($native, \REDLOCK_INSPECT, 0);
+        $status = $this->driver->run($native, \REDLOCK_INSPECT, 0);
         if (\redlock_status_is($status, \REDLOCK_IS_USAGE) && $status !== \REDLOCK_REFUSED_CONFIG) {
             $native->fail($status);
         }
         return new ResourceStatus($resource, $status, $native->message(), $native->answers());
     }
 
-    /** @return array<string, mixed> options, nodes, what each may vote on, counters */
+    public function remove(string $resource): void
+    {
+        $native = new Native\Lock($this->native, $resource, []);
+        $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
+        if ($status !== \REDLOCK_OK) {
+            $native->fail($status);
+        }
+    }
+
     public function describe(): array
     {
         return \json_decode($this->native->describe(), true,
             flags: \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
-    /** The value of an option by the name of the table, as text. */
     public function option(string $name): string
     {
         return $this->native->get($name);
     }
 
-    /** Writes what happened since the last call to the logger; every operation does so too. */
+    public function inFlight(): int
+    {
+        return $this->driver->inFlight();
+    }
+
     public function logEvents(): void
     {
         $this->events?->write();
     }
 
-    /**
-     * Leaves cleanly: releases what is held and waits for the nodes, up to $limitMs (null: exitDrainMs). False if a
-     * node did not answer. The next connect() makes a new client.
-     */
+    /** The next connect() makes a new client. */
     public function drain(?int $limitMs = null): bool
     {
-        $this->events?->write();
+        $this->logEvents();
         return $this->native->drain($limitMs ?? -1);
     }
 
-    /** @internal Runs one operation to its end; if anything ends it before, nothing stays behind at the nodes. */
-    public function operate(Native\Lock $lock, int $operation, int $arg): int
-    {
-        $done = false;
-        try {
-            $status = ($this->onlyDriver ?? $this->driver())->run($this->native, $lock, $operation, $arg);
-            $this->events?->write();
-            $done = true;
-            return $status;
-        } finally {
-            if (!$done) {
-                $operation === \REDLOCK_ACQUIRE ? $lock->abandon() : $lock->cancel();
-            }
-        }
-    }
-
-    /** @internal The error of a body leaves as it is, so what its release came to is only logged. */
-    public function warnUnlessReleased(int $status, Native\Lock $lock): void
-    {
-        if ($status !== \REDLOCK_OK) {
-            $this->events?->warn('redlock: {message}',
-                ['message' => $lock->message(), 'status' => \redlock_status_name($status)]);
-        }
-    }
-
-    private function driver(): Driver
-    {
-        if ($this->swooleDriver !== null && Coroutine::getCid() > 0) {
-            return $this->swooleDriver;
-        }
-        if ($this->fiberDriver !== null && \Fiber::getCurrent() !== null) {
-            return $this->fiberDriver;
-        }
-        return $this->blockingDriver;
+    /** @param array<string, mixed> $options by the names of the table */
+    private static function open(
+        #[\SensitiveParameter] mixed $nodes,
+        array $options,
+        ?LoggerInterface $logger,
+        ?Loop $loop,
+    ): self {
+        $native = new Native\Client(self::join($nodes), $options);
+        return new self($native, $logger === null ? null : new EventLog($native, $logger), $loop);
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string
@@ -194,6 +205,12 @@ final class Client
 
     private function __clone()
     {
+    }
+
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['nodes' => \array_column($this->describe()['nodes'], 'state', 'node'), 'inFlight' => $this->inFlight()];
     }
 
     public function __serialize(): array

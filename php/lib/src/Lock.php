@@ -4,105 +4,114 @@ declare(strict_types=1);
 
 namespace Redlock;
 
+use Redlock\Driver\BlockingDriver;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
+use Redlock\Exception\RedlockException;
+use Redlock\Exception\RedlockThrowable;
 
-/**
- * One holder's handle on one resource. One Fiber, coroutine or function uses it at a time. When the object goes, a lock
- * that is still held is released, without waiting.
- */
-final class Lock
+/** A lock on the nodes of a Client, which makes it. */
+final class Lock implements LockInterface
 {
+    private const STATES = ['free', 'held', 'lost', 'adopted', 'forked', 'invalid'];
+
+    /** The native lock renews because run() wants it. */
+    private bool $renewsForRun = false;
+
+    /** By release() or detach(), since run() began. */
+    private bool $isGivenUp = false;
+
     /** @internal Client::lock() makes locks. */
     public function __construct(
-        private readonly Client $client,
+        private readonly BlockingDriver $driver,
         private readonly Native\Lock $native,
         public readonly string $resource,
-        private readonly bool $renewIsChosen,
+        private bool $renewIsChosen,
+        private readonly string $usualRenew,
     ) {
     }
 
-    /**
-     * Takes the lock, waiting up to $waitMs: 0 one attempt, -1 without limit, null the option waitMs.
-     *
-     * @throws Exception\BusyException others held it to the end
-     * @throws Exception\NoQuorumException too few nodes answered
-     */
+    public function resource(): string
+    {
+        return $this->resource;
+    }
+
     public function acquire(?int $waitMs = null): void
     {
         if ($waitMs !== null && $waitMs < -1) {
-            throw new \ValueError(__METHOD__
-                . "(): Argument #1 (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+            throw self::wrongWait(__METHOD__, 1, $waitMs);
         }
-        $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
+        if ($this->renewsForRun) {
+            $this->renewAsUsual();
+        }
+        $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
     }
 
-    /** One attempt; false only if others hold the lock. */
     public function tryAcquire(): bool
     {
-        $status = $this->client->operate($this->native, \REDLOCK_ACQUIRE, 0);
+        if ($this->renewsForRun) {
+            $this->renewAsUsual();
+        }
+        $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, 0);
         if ($status !== \REDLOCK_OK && $status !== \REDLOCK_BUSY) {
             $this->fail($status);
         }
         return $status === \REDLOCK_OK;
     }
 
-    /**
-     * Prolongs the lease to $ttlMs from now (null: the option ttlMs); it is never shortened.
-     *
-     * @throws LostException it is gone for good
-     * @throws Exception\NoQuorumException it stays held for remainingMs()
-     */
     public function extend(?int $ttlMs = null): void
     {
-        if ($ttlMs !== null && $ttlMs < 1) {
-            throw new \ValueError(__METHOD__ . "(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
-        }
-        $status = $this->client->operate($this->native, \REDLOCK_EXTEND, $ttlMs ?? 0);
-        if ($status !== \REDLOCK_OK) {
-            $this->fail($status);
-        }
+        $this->setLease(__METHOD__, \REDLOCK_EXTEND, $ttlMs);
     }
 
-    /**
-     * Gives the lock up: it is not held from the first moment of the call.
-     *
-     * @throws LostException it had lapsed before
-     * @throws Exception\NotHeldException it was never taken
-     */
+    public function expire(?int $ttlMs = null): void
+    {
+        $this->setLease(__METHOD__, \REDLOCK_EXPIRE, $ttlMs);
+    }
+
     public function release(): void
     {
-        $status = $this->client->operate($this->native, \REDLOCK_RELEASE, 0);
+        $state = $this->native->state();
+        $this->isGivenUp = true;
+        $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
+        if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+            $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
+        }
+    }
+
+    public function run(callable $body, ?int $waitMs = null): mixed
+    {
+        if ($waitMs !== null && $waitMs < -1) {
+            throw self::wrongWait(__METHOD__, 2, $waitMs);
+        }
+        if (!$this->renewIsChosen && !$this->renewsForRun) {
+            $this->native->set('renew', 'true');
+            $this->renewsForRun = true;
+        }
+        $this->driver->bodies++;
+        $this->isGivenUp = false;
+        $result = null;
+        $hasFailed = true;
+        try {
+            $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
+            if ($status === \REDLOCK_OK) {
+                $result = $body($this);
+            }
+            $hasFailed = false;
+        } finally {
+            $this->driver->bodies--;
+            $hasFailed && $this->releaseAfterFailure();
+        }
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
+        $this->releaseAfterSuccess($result);
+        return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
     }
 
-    /**
-     * Takes the lock, calls $body with it, and releases it whatever happens. The lease is renewed meanwhile, unless the
-     * option renew was given. If the body fails its own error leaves; if it succeeds although the lock was lost,
-     * LostException has what it returned in $result.
-     *
-     * @template T
-     * @param callable(self): T $body
-     * @return T
-     */
-    public function run(callable $body, ?int $waitMs = null): mixed
-    {
-        $usual = $this->native->get('renew');
-        $this->native->set('renew', $this->renewIsChosen ? $usual : 'true');
-        try {
-            $this->acquire($waitMs);
-            return $this->runHeld($body);
-        } finally {
-            $this->native->set('renew', $usual);
-        }
-    }
-
-    /** How much longer the lock is held without an extension; 0 if it is not held. */
     public function remainingMs(): int
     {
         return $this->native->validityMs();
@@ -113,46 +122,43 @@ final class Lock
         return $this->native->state() === \REDLOCK_STATE_HELD;
     }
 
-    /** It was held and has lapsed. */
     public function isLost(): bool
     {
         return $this->native->state() === \REDLOCK_STATE_LOST;
     }
 
-    /** The lease is extended in the background while it is held. */
     public function isRenewed(): bool
     {
-        return $this->native->get('renew') === 'true';
+        return $this->isHeld() && $this->native->get('renew') === 'true';
     }
 
-    /** Sets an option by the name of the table, as text; it counts from the next operation. */
     public function set(string $option, string $value): void
     {
         $this->native->set($option, $value);
+        if ($option === 'renew') {
+            [$this->renewIsChosen, $this->renewsForRun] = [true, false];
+        }
     }
 
-    /** The token of the lease, or of the last one; "" before the first. */
     public function token(): string
     {
         return $this->native->token();
     }
 
-    /** @return array<string, string> what every node answered to the last operation, by its name */
     public function votes(): array
     {
         return \array_map(static fn (array $answer): string => $answer['words'], $this->native->answers());
     }
 
-    /** The last operation in one line. */
     public function message(): string
     {
         return $this->native->message();
     }
 
-    /** Hands the lock over: this object forgets it, and Client::adopt() takes the token up elsewhere. */
     public function detach(): string
     {
         $token = $this->native->token();
+        $this->isGivenUp = true;
         $status = $this->native->detach();
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
@@ -178,44 +184,108 @@ final class Lock
         }
     }
 
-    private function runHeld(callable $body): mixed
+    private function setLease(string $method, int $operation, ?int $ttlMs): void
     {
-        $returned = false;
-        try {
-            $result = $body($this);
-            $returned = true;
-        } finally {
-            if (!$returned) {
-                $this->releaseAfterFailure();
-            }
+        if ($ttlMs !== null && $ttlMs < 1) {
+            throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
         }
-        $this->releaseAfterSuccess($result);
-        return $result;
+        $status = $this->driver->run($this->native, $operation, $ttlMs ?? 0);
+        if ($status !== \REDLOCK_OK) {
+            $this->fail($status);
+        }
+    }
+
+    private static function wrongWait(string $method, int $argument, int $waitMs): \ValueError
+    {
+        return new \ValueError(
+            "$method(): Argument #$argument (\$waitMs) must be null, -1 (no limit) or at least 0, $waitMs given");
+    }
+
+    private function renewAsUsual(): void
+    {
+        $this->native->set('renew', $this->usualRenew);
+        $this->renewsForRun = false;
     }
 
     private function releaseAfterSuccess(mixed $result): void
     {
-        if ($this->native->state() === \REDLOCK_STATE_FREE) {
+        $state = $this->native->state();
+        if ($state === \REDLOCK_STATE_FREE) {
+            $this->isGivenUp || throw $this->drained($result);
             return; /* the body released or detached it */
         }
         try {
-            $this->release();
-        } catch (LostException $lost) {
-            $lost->result = $result;
-            throw $lost;
+            $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
+            if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+                $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
+            }
+        } catch (\Throwable $failure) {
+            throw self::carrying($result, $failure);
         }
     }
 
+    /** The error of the body leaves as it is, so what the release came to is only logged. */
     private function releaseAfterFailure(): void
     {
-        if ($this->native->state() !== \REDLOCK_STATE_FREE) {
-            $status = $this->client->operate($this->native, \REDLOCK_RELEASE, 0);
-            $this->client->warnUnlessReleased($status, $this->native);
+        $state = $this->native->state();
+        if ($state === \REDLOCK_STATE_FREE) {
+            return;
         }
+        $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
+        if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+            $this->driver->events?->warn('redlock: {message}',
+                ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
+        }
+    }
+
+    /** A release that is cut short goes on inside the client: what was held has been released. */
+    private static function isReleased(int $status, int $stateBefore): bool
+    {
+        return $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
+    }
+
+    /** Whoever repeats what the body has done must be able to see that it was done. */
+    private static function carrying(mixed $result, \Throwable $failure): \Throwable
+    {
+        $own = $failure;
+        if (!$failure instanceof RedlockThrowable) {
+            for ($last = $failure; $last->getPrevious() !== null;) {
+                $last = $last->getPrevious();
+            }
+            $own = new RedlockException('the body of run() had ended: what it returned is in $result');
+            $class = $last instanceof \Error ? \Error::class : \Exception::class;
+            (new \ReflectionProperty($class, 'previous'))->setValue($last, $own);
+        }
+        $own->result = $result;
+        return $failure;
+    }
+
+    private function drained(mixed $result): LostException
+    {
+        $lost = new LostException("$this->resource: its client was drained while the body of run() ran");
+        [$lost->resource, $lost->result] = [$this->resource, $result];
+        return $lost;
+    }
+
+    private function refuseGenerator(\Generator $result): never
+    {
+        $refused = new InvalidOptionException("$this->resource: the body of run() returned a generator, whose code "
+            . 'would run after the release: run through it inside the body, or take the lock inside the generator');
+        $refused->resource = $this->resource;
+        $refused->result = $result;
+        throw $refused;
     }
 
     private function __clone()
     {
+    }
+
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['resource' => $this->resource, 'state' => self::STATES[$this->native->state()],
+            'remainingMs' => $this->remainingMs(), 'renewed' => $this->isRenewed(), 'token' => $this->token(),
+            'message' => $this->message()];
     }
 
     public function __serialize(): array

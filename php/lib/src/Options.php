@@ -37,6 +37,24 @@ final class Options
     }
 
     /**
+     * The options among the parameters of a call.
+     *
+     * @param array<string, mixed> $parameters by name; null is not given
+     * @param array<int|string, mixed> $unknown what the call has besides
+     * @return array<string, mixed> by the names of the table
+     */
+    public static function given(#[\SensitiveParameter] array $parameters, #[\SensitiveParameter] array $unknown): array
+    {
+        $options = self::fromNamed($unknown);
+        foreach (self::names() as $name => $inTable) {
+            if (isset($parameters[$name]) && $inTable !== 'nodes') {
+                $options[$inTable] = $parameters[$name];
+            }
+        }
+        return $options;
+    }
+
+    /**
      * The same refusal with the names of named arguments, outside of quoted values.
      *
      * @template E of \Error
@@ -69,7 +87,7 @@ final class Options
         $distances = \array_map(static fn (string $known): int => \levenshtein($camel, $known),
             \array_keys(self::names()));
         $nearest = \array_keys(self::names())[\array_search(\min($distances), $distances, true)];
-        $hint = \min($distances) <= 4 ? "; did you mean $nearest?" : '';
+        $hint = \min($distances) <= \intdiv(\strlen($camel), 3) ? "; did you mean $nearest?" : '';
         return new InvalidOptionException("there is no option \"$name\"$hint");
     }
 }

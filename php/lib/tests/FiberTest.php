@@ -162,7 +162,57 @@ final class FiberTest extends NodesTestCase
     {
         $lock = $this->fiberClient()->lock('shared object');
         $this->expectException(InFlightException::class);
+        $this->expectExceptionMessage('shared object: another Fiber, coroutine or signal handler is using this Lock');
         $this->loop->run([static fn () => $lock->acquire(), static fn () => $lock->acquire()]);
+    }
+
+    public function testADrainWhileALockIsReleasedIsNoFailure(): void
+    {
+        $client = $this->fiberClient();
+        $nodes = self::cluster()->nodes;
+        $paid = false;
+        $results = $this->loop->run([
+            static function () use ($client, $nodes, &$paid): string {
+                return $client->lock('paid')->run(static function () use ($nodes, &$paid): string {
+                    \array_map(static fn (Node $node) => $node->stop(), $nodes);
+                    $paid = true;
+                    return 'receipt';
+                });
+            },
+            function () use ($client, $nodes, &$paid): void {
+                $this->delayUntil(static function () use (&$paid): bool {
+                    return $paid;
+                });
+                $this->assertGreaterThan(0, $client->inFlight());
+                $client->drain(0);
+                \array_map(static fn (Node $node) => $node->cont(), $nodes);
+            },
+        ]);
+        $this->assertSame('receipt', $results[0]);
+        $this->assertSame(0, $client->inFlight());
+        $this->assertNothingIsLeft();
+    }
+
+    public function testWhatIsInFlightIsCounted(): void
+    {
+        $client = $this->fiberClient();
+        $holder = $client->lock('counted');
+        $holder->acquire();
+        $this->assertSame(0, $client->inFlight());
+        $this->loop->run([
+            static fn () => $client->lock('counted')->acquire(),
+            function () use ($client, $holder): void {
+                $this->assertSame(1, $client->inFlight());
+                $holder->release();
+            },
+        ]);
+        $this->assertSame(0, $client->inFlight());
+        $client->lock('counted:body', ...LockTest::SHORT, renew: false)->run(function (Lock $lock) use ($client): void {
+            Wait::until($lock->isLost(...), 'the lease to end');
+            $this->assertSame(1, $client->inFlight());
+            $lock->acquire(0);
+        });
+        $this->assertSame(0, $client->inFlight());
     }
 
     public function testAHundredThousandCyclesDoNotGrow(): void
@@ -173,7 +223,7 @@ final class FiberTest extends NodesTestCase
                 \array_map(static fn (int $number): \Closure => static function () use ($client, $number,
                     $count): void {
                 for ($i = 0; $i < $count; $i++) {
-                    $client->lock("cycle:$number", ttlMs: 20000)->run(static fn () => null);
+                    $client->lock("cycle:$number", ttlMs: 20000, outageWaitMs: 30000)->run(static fn () => null);
                 }
             }, \range(1, 64)));
         };

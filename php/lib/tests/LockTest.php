@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
@@ -11,11 +12,12 @@ use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Lock;
+use Redlock\Native;
 
 final class LockTest extends NodesTestCase
 {
     /** A lease that a test can wait for. */
-    private const SHORT = ['ttlMs' => 400, 'nodeTimeoutMs' => 100];
+    public const SHORT = ['ttlMs' => 400, 'nodeTimeoutMs' => 100];
 
     public function testAcquireHoldsAndReleaseFrees(): void
     {
@@ -160,7 +162,71 @@ final class LockTest extends NodesTestCase
             });
             $this->fail('the loss was not told');
         } catch (LostException $lost) {
-            $this->assertSame(42, $lost->result);
+            $this->assertSame([42, 'expired'], [$lost->result, $lost->reason]);
+        }
+    }
+
+    /** Nothing of it would run under the lock. */
+    public function testAGeneratorAsBodyIsRefused(): void
+    {
+        $client = $this->client();
+        $ran = false;
+        $body = static function () use (&$ran): \Generator {
+            $ran = true;
+            yield 1;
+        };
+        foreach ([$body, static fn (): \Generator => $body()] as $refused) {
+            try {
+                $client->lock('generator')->run($refused);
+                $this->fail('a generator without its lock');
+            } catch (InvalidOptionException $e) {
+                $this->assertStringContainsString('run after the release', $e->getMessage());
+                $this->assertInstanceOf(\Generator::class, $e->result);
+            }
+        }
+        $this->assertFalse($ran);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testDumpsAreShort(): void
+    {
+        $lock = $this->client()->lock('dumped');
+        $lock->acquire();
+        $this->assertMatchesRegularExpression('/Lock Object\n\(\n    \[resource\] => dumped\n    \[state\] => held\n/',
+            \print_r($lock, true));
+        $this->assertLessThan(12, \substr_count(\print_r($lock, true), "\n"));
+        $dump = \print_r($this->client(), true);
+        $this->assertMatchesRegularExpression('/\[127\.0\.0\.1:\d+\] => ready/', $dump);
+        $this->assertLessThan(16, \substr_count($dump, "\n"));
+    }
+
+    public function testALossSaysItsReason(): void
+    {
+        $lock = $this->client()->lock('gone');
+        $lock->acquire();
+        foreach (self::cluster()->nodes as $node) {
+            $node->command('DEL', 'gone');
+        }
+        try {
+            $lock->extend();
+            $this->fail('the loss was not told');
+        } catch (LostException $lost) {
+            $this->assertSame('gone', $lost->reason);
+        }
+    }
+
+    public function testADrainUnderABodyIsALoss(): void
+    {
+        $client = $this->client();
+        try {
+            $client->lock('drained')->run(static function () use ($client): int {
+                $client->drain();
+                return 42;
+            });
+            $this->fail('the loss was not told');
+        } catch (LostException $lost) {
+            $this->assertSame(['drained', 42], [$lost->resource, $lost->result]);
+            $this->assertStringContainsString('drained while', $lost->getMessage());
         }
     }
 
@@ -207,7 +273,7 @@ final class LockTest extends NodesTestCase
         $adopted->release();
         $this->assertNothingIsLeft();
         $this->expectException(InvalidOptionException::class);
-        $client->adopt('handed', 'not a token');
+        $client->adopt('handed', \str_repeat('x', 129));
     }
 
     public function testAForgottenLockIsReleased(): void
@@ -229,6 +295,18 @@ final class LockTest extends NodesTestCase
         $tokens = \array_unique(\array_filter(\array_column($status->nodes, 'token')));
         $this->assertSame([$lock->token()], \array_values($tokens));
         $this->assertTrue($lock->isHeld());
+    }
+
+    public function testALockIsRemovedByForce(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('removed');
+        $lock->acquire();
+        $client->remove('removed');
+        $this->assertNothingIsLeft();
+        $this->assertTrue($client->lock('removed')->tryAcquire());
+        $this->expectException(LostException::class);
+        $lock->release();
     }
 
     public function testResourcesAreBytes(): void
@@ -272,7 +350,7 @@ final class LockTest extends NodesTestCase
         $lock = $client->lock('drained');
         $lock->acquire();
         $this->assertTrue($client->drain(30000));
-        $this->assertSame([], self::cluster()->keys());
+        $this->assertArrayNotHasKey('drained', self::cluster()->keys()); /* a node may lag with the test before */
         $this->client()->lock('drained')->acquire(0);
         $this->expectException(InvalidOptionException::class);
         $lock->acquire(0);
@@ -294,6 +372,68 @@ final class LockTest extends NodesTestCase
         }
         $this->assertFalse($lock->isHeld());
         $this->assertNothingIsLeft();
+    }
+
+    public function testWhatFailsAfterTheBodyHasItsResult(): void
+    {
+        $failing = new class extends \Psr\Log\AbstractLogger {
+            public ?\Throwable $failure = null;
+
+            public function log($level, $message, array $context = []): void
+            {
+                $this->failure === null || throw $this->failure;
+            }
+        };
+        $client = $this->client(logger: $failing);
+        try {
+            $client->lock('logged')->run(static function () use ($client, $failing): int {
+                $failing->failure = new \DomainException('the disk is full', 0, new \LogicException('deeper'));
+                self::cluster()->nodes[0]->kill(); /* which is an event */
+                self::waitUntilItIsSeen($client);
+                return 42;
+            });
+            $this->fail('nothing was logged');
+        } catch (\DomainException $e) {
+            $this->assertSame($failing->failure, $e);
+            $this->assertSame('deeper', $e->getPrevious()->getMessage());
+            $this->assertSame(42, $e->getPrevious()->getPrevious()->result);
+        }
+        $this->assertNothingIsLeft();
+    }
+
+    /** What comes from the nodes is read, but not the events. */
+    private static function waitUntilItIsSeen(Client $client): void
+    {
+        $native = (static fn (Client $client): Native\Client => $client->native)->bindTo(null, Client::class)($client);
+        Wait::until(static function () use ($client, $native): bool {
+            $native->process();
+            return $client->describe()['nodes'][0]['state'] !== 'ready';
+        }, 'the client to see that the node is down');
+    }
+
+    public function testAHungNodeIsTold(): void
+    {
+        $client = $this->client(logger: $logger = new MemoryLogger());
+        $client->status('asked'); /* every node has been reached */
+        $node = self::cluster()->nodes[0];
+        $name = "127.0.0.1:$node->port";
+        $events = static fn (): array => \array_map(static fn (array $record): string => $record[0] . ' '
+            . $record[2]['event'], \array_filter($logger->records,
+            static fn (array $record): bool => ($record[2]['node'] ?? '') === $name));
+        $node->stop();
+        Wait::until(static function () use ($client, $events): bool {
+            $client->lock('hung')->run(static fn () => null);
+            return \in_array('warning node_silent', $events(), true);
+        }, 'the node to be told silent');
+        $told = \array_column($client->describe()['nodes'], null, 'node')[$name];
+        $this->assertSame(['silent', false], [$told['state'], $told['votes']]);
+        $logger->records = [];
+        $node->cont();
+        Wait::until(static function () use ($client, $events): bool {
+            $client->lock('hung')->run(static fn () => null);
+            return \in_array('info node_up', $events(), true);
+        }, 'the node to speak again');
+        $this->addToAssertionCount(1);
     }
 
     public function testClientAndLockAreNeitherClonedNorSerialised(): void

@@ -50,6 +50,11 @@ final class Node
         }
     }
 
+    public function pid(): int
+    {
+        return $this->pid;
+    }
+
     public function isRunning(): bool
     {
         return $this->process !== null;
@@ -72,6 +77,12 @@ final class Node
     public function stop(): void
     {
         \posix_kill($this->pid, \SIGSTOP);
+        Wait::until($this->isStopped(...), 'the node to stop');
+    }
+
+    private function isStopped(): bool
+    {
+        return \str_contains(\file_get_contents("/proc/$this->pid/stat"), ') T ');
     }
 
     public function cont(): void

@@ -20,6 +20,8 @@ final class PackagesTest extends TestCase
     {
         $minor = \implode('.', \array_slice(\explode('.', \redlock_version()), 0, 2));
         $this->assertSame($minor, \Redlock\EXTENSION_MINOR);
+        $this->assertSame(\redlock_version(), self::composer('lib')['version']);
+        $this->assertSame(\redlock_version(), self::composer('hyperf')['version']);
         $this->assertSame("~$minor.0", self::composer('lib')['require']['ext-redlock']);
         $this->assertSame("~$minor.0", self::composer('hyperf')['require']['libredlock/redlock']);
         $this->assertSame("~$minor.0", self::composer('hyperf/example')['require']['libredlock/hyperf']);
@@ -33,6 +35,29 @@ final class PackagesTest extends TestCase
         $this->assertFileExists(self::PHP . '/../' . $extension['php-ext']['build-path'] . '/config.m4');
     }
 
+    public function testThePackageHasWhatAReaderLooksFor(): void
+    {
+        $this->assertFileEquals(self::PHP . '/../LICENSE', self::PHP . '/lib/LICENSE');
+        $this->assertStringContainsString('# libredlock/redlock', \file_get_contents(self::PHP . '/lib/README.md'));
+        foreach (self::composer('lib')['extra']['phpstan']['includes'] as $file) {
+            $this->assertFileExists(self::PHP . "/lib/$file");
+        }
+        $this->assertFileExists(self::PHP . '/lib/stubs/redlock.stub.php');
+    }
+
+    /** One require and nothing else, as in a script that does not use Composer. */
+    public function testTheLibraryLoadsWithoutComposer(): void
+    {
+        $extension = \getenv('REDLOCK_PHP_EXTENSION');
+        $command = [\PHP_BINARY, ...($extension === false ? [] : ['-d', "extension=$extension"]), '-r',
+            'require $argv[1]; echo Redlock\Client::connect("redis://127.0.0.1:1", ttlMs: 500)->option("ttl_ms");'
+            . ' var_dump(class_exists("Redlock\Nothing"));', self::PHP . '/lib/autoload.php'];
+        $process = \proc_open($command, [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
+        $output = \stream_get_contents($pipes[1]) . \stream_get_contents($pipes[2]);
+        \proc_close($process);
+        $this->assertSame("500bool(false)\n", $output);
+    }
+
     /** Both packages from path repositories, without a network; Hyperf itself is said to be there. */
     public function testTheyInstallOffline(): void
     {
@@ -42,16 +67,13 @@ final class PackagesTest extends TestCase
         }
         $folder = \sys_get_temp_dir() . '/redlock-composer-' . \bin2hex(\random_bytes(6));
         \mkdir($folder);
-        $version = \redlock_version();
-        $path = static fn (string $name, string $folder): array => ['type' => 'path',
-            'url' => \realpath(self::PHP . "/$folder"),
-            'options' => ['versions' => [$name => $version]]];
+        $path = static fn (string $folder): array => ['type' => 'path', 'url' => \realpath(self::PHP . "/$folder")];
         $hyperf = \array_filter(\array_keys(self::composer('hyperf')['require']),
             static fn (string $name): bool => \str_starts_with($name, 'hyperf/'));
         \file_put_contents("$folder/composer.json", \json_encode([
-            'repositories' => [$path('libredlock/redlock', 'lib'), $path('libredlock/hyperf', 'hyperf'),
+            'repositories' => [$path('lib'), $path('hyperf'),
                 ['packagist.org' => false]],
-            'require' => ['libredlock/hyperf' => '*'],
+            'require' => ['libredlock/redlock' => '~' . \Redlock\EXTENSION_MINOR . '.0', 'libredlock/hyperf' => '*'],
             'replace' => \array_fill_keys($hyperf, '3.1.71'),
         ]));
         $extension = \getenv('REDLOCK_PHP_EXTENSION');

@@ -90,6 +90,25 @@ final class ProcessTest extends NodesTestCase
         ];
     }
 
+    /** Each of them waits for the node that is stopped: one after the other they take 16 s. */
+    public function testClientsLeaveTogetherAtTheEndOfAProcess(): void
+    {
+        $node = self::cluster()->nodes[0];
+        $script = '';
+        foreach (\range(1, 4) as $i) {
+            $script .= self::connecting('$argv[1]', clientName: "leaver$i", exitDrainMs: 4000)
+                . "\$client->status('x'); \$lock = \$client->lock('left:$i'); \$lock->acquire();"
+                . "\$all[] = [\$client, \$lock]; ";
+        }
+        $begun = \hrtime(true);
+        $this->assertSame('held', $this->php("$script posix_kill({$node->pid()}, SIGSTOP); echo 'held';",
+            self::cluster()->urls()));
+        $this->assertGreaterThan(3.5e9, \hrtime(true) - $begun);
+        $this->assertLessThan(10e9, \hrtime(true) - $begun);
+        $node->cont();
+        $this->assertNothingIsLeft();
+    }
+
     public function testOpcacheWithJit(): void
     {
         $script = self::connecting('$argv[1]')

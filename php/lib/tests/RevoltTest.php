@@ -34,6 +34,28 @@ final class RevoltTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testTheRunningLoopIsFound(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('found');
+        $events = [];
+        EventLoop::queue(static function () use ($client, $holder, &$events): void {
+            $holder->acquire();
+            EventLoop::queue(static function () use ($client, &$events): void {
+                $events[] = 'waits';
+                $client->lock('found')->run(static function () use (&$events): void {
+                    $events[] = 'holds';
+                });
+            });
+            EventLoop::delay(0.05, static function () use ($holder, &$events): void {
+                $events[] = 'released';
+                $holder->release();
+            });
+        });
+        EventLoop::run();
+        $this->assertSame(['waits', 'released', 'holds'], $events);
+    }
+
     public function testOneAtATime(): void
     {
         $client = $this->client(loop: new RevoltLoop(), retryDelayMs: 5);

@@ -58,6 +58,17 @@ final class SwooleTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    /** As Hyperf's processes do at their end. */
+    public function testTimersMayBeCleared(): void
+    {
+        $client = $this->client();
+        $this->inCoroutine(static function () use ($client): void {
+            $client->lock('timers')->run(static fn () => null);
+            \Swoole\Timer::clearAll();
+        });
+        $this->assertNothingIsLeft();
+    }
+
     public function testOneAtATimeAndTheWorkerGoesOn(): void
     {
         $client = $this->client(retryDelayMs: 5);
@@ -113,6 +124,8 @@ final class SwooleTest extends NodesTestCase
         });
         $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class,
             $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
+        $throw || $this->assertMatchesRegularExpression(
+            '/^cancelled on request: \d of 5 nodes granted cancelled, 3 needed: /', $seen->getMessage());
         $holder->release();
         $this->assertNothingIsLeft();
     }

@@ -5,91 +5,302 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Symfony\RedlockStore;
+use Redlock\Testing\MemoryClient;
+use Symfony\Component\Lock\Exception\ExceptionInterface;
+use Symfony\Component\Lock\Exception\InvalidArgumentException;
+use Symfony\Component\Lock\Exception\InvalidTtlException;
 use Symfony\Component\Lock\Exception\LockAcquiringException;
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Exception\LockExpiredException;
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\LockFactory;
+use Symfony\Component\Lock\Store\CombinedStore;
+use Symfony\Component\Lock\Strategy\UnanimousStrategy;
 
 final class SymfonyStoreTest extends NodesTestCase
 {
-    private function store(float $ttl = 10.0): RedlockStore
+    private function store(float $ttl = 60.0, mixed ...$options): RedlockStore
     {
-        return new RedlockStore($this->client(nodeTimeoutMs: (int) \min(2000, $ttl * 250)), $ttl);
+        return new RedlockStore($this->client(...$options + ['nodeTimeoutMs' => 'auto']), $ttl);
     }
 
-    public function testTheFactoryWithItsDefaultTtl(): void
+    private function factory(mixed ...$options): LockFactory
     {
-        $factory = new LockFactory(new RedlockStore($this->client()));
-        $lock = $factory->createLock('invoice');
-        $this->assertTrue($lock->acquire());
+        return new LockFactory($this->store(300.0, ...$options));
+    }
+
+    /** @return array<int, int> what is left of the key on each node that has it */
+    private static function leftMs(string $resource): array
+    {
+        $left = \array_map(static fn (Node $node): int => $node->command('PTTL', $resource), self::cluster()->nodes);
+        return \array_filter($left, static fn (int $ms): bool => $ms >= 0);
+    }
+
+    private static function assertLeftMs(int $least, int $most, string $resource): void
+    {
+        $left = self::leftMs($resource);
+        self::assertGreaterThanOrEqual(3, \count($left));
+        self::assertGreaterThanOrEqual($least, \min($left));
+        self::assertLessThanOrEqual($most, \max($left));
+    }
+
+    // ---- the TTL of the caller
+
+    public function testTheNodesHoldTheTtlOfTheCallerAndTheKeySaysNoMore(): void
+    {
+        foreach ([5.0, 60.0, 300.0, 4000.0] as $ttl) {
+            $lock = $this->factory()->createLock("ttl:$ttl", $ttl, false);
+            $this->assertTrue($lock->acquire());
+            self::assertLeftMs((int) ($lock->getRemainingLifetime() * 1000), (int) ($ttl * 1000), "ttl:$ttl");
+            $this->assertGreaterThan($ttl * 0.97 - 2.5, $lock->getRemainingLifetime());
+            $this->assertLessThan($ttl, $lock->getRemainingLifetime());
+        }
+    }
+
+    public function testRefreshSetsWhatIsLeftLongerAndShorter(): void
+    {
+        $lock = $this->factory()->createLock('refreshed', 30, false);
+        $lock->acquire();
+        $lock->refresh(100);
+        self::assertLeftMs(90_000, 100_000, 'refreshed');
+        $lock->refresh(8);
+        $this->assertLessThan(8.0, $lock->getRemainingLifetime());
+        Wait::until(static fn (): bool => \max(self::leftMs('refreshed')) <= 8000, 'every node to be told');
+        self::assertLeftMs(1, 8000, 'refreshed');
         $this->assertTrue($lock->isAcquired());
-        $this->assertFalse($factory->createLock('invoice')->acquire());
-        $this->assertGreaterThan(200, $lock->getRemainingLifetime());
-        $lock->refresh();
+    }
+
+    public function testItEndsWhenTheTtlHasPassed(): void
+    {
+        $lock = $this->factory()->createLock('ends', 1.0, false);
+        $lock->acquire();
+        $this->assertTrue($lock->isAcquired());
+        Wait::until(static fn (): bool => !$lock->isAcquired(), 'the TTL to pass');
+        $this->assertTrue($lock->isExpired());
+        $this->assertTrue($this->factory()->createLock('ends', 30)->acquire(true));
+    }
+
+    public function testTheFactorysDefaultTtl(): void
+    {
+        $lock = $this->factory()->createLock('default');
+        $this->assertTrue($lock->acquire());
+        self::assertLeftMs(290_000, 300_000, 'default');
         $lock->release();
         $this->assertFalse($lock->isAcquired());
         $this->assertNothingIsLeft();
     }
 
-    public function testALongTtlIsARenewedLease(): void
+    public function testWithoutATtlTheStoresCounts(): void
     {
-        $client = $this->client(nodeTimeoutMs: 500, maxTtlMs: 4000, ttlMs: 4000);
-        $lock = (new LockFactory(new RedlockStore($client, 7.0)))->createLock('renewed', 7.0);
+        $lock = (new LockFactory($this->store(40.0)))->createLock('none', null, false);
+        $this->assertTrue($lock->acquire());
+        self::assertLeftMs(30_000, 40_000, 'none');
+    }
+
+    public function testATtlAboveTheLongestLeaseIsRenewed(): void
+    {
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 4000, ttlMs: 4000);
+        $lock = (new LockFactory(new RedlockStore($client)))->createLock('renewed', 8.0, false);
         $begun = \hrtime(true);
         $lock->acquire();
-        Wait::until(static fn (): bool => \hrtime(true) - $begun > 4.5e9, 'longer than a lease');
+        $this->assertLessThan(4.0, $lock->getRemainingLifetime(), 'the nodes hold no more');
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 5e9, 'longer than a lease');
         $this->assertTrue($lock->isAcquired());
         Wait::until(static fn (): bool => !$lock->isAcquired(), 'the whole TTL');
-        $this->assertGreaterThan(5e9, \hrtime(true) - $begun);
+        $this->assertGreaterThan(5.5e9, \hrtime(true) - $begun);
     }
 
-    public function testSaveOfTheSameKeyExtends(): void
+    public function testARenewedLockThatIsRefreshedToLessEnds(): void
+    {
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
+        $lock = (new LockFactory(new RedlockStore($client)))->createLock('shortened', 600.0, false);
+        $lock->acquire();
+        $lock->refresh(5.0);
+        Wait::until(static fn (): bool => !$lock->isAcquired(), 'the shorter TTL to pass', 20);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testALeaseThatIsRefreshedToMoreThanTheLongestIsRenewed(): void
+    {
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
+        $lock = (new LockFactory(new RedlockStore($client, 5.0)))->createLock('prolonged', null, false);
+        $lock->acquire();
+        $lock->refresh(600.0);
+        $begun = \hrtime(true);
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 7e9, 'longer than a lease');
+        $this->assertTrue($lock->isAcquired());
+        $lock->release();
+    }
+
+    // ---- what a store promises
+
+    public function testKeysOfOneResourceExcludeEachOther(): void
     {
         $store = $this->store();
-        $key = new Key('again');
-        $store->save($key);
-        $store->save($key);
-        $this->assertTrue($store->exists($key));
-        $this->expectException(LockConflictedException::class);
-        $store->save(new Key('again'));
+        [$first, $second] = [new Key('shared'), new Key('shared')];
+        $this->assertFalse($store->exists($first));
+        $store->save($first);
+        $this->assertTrue($store->exists($first));
+        $this->assertFalse($store->exists($second));
+        try {
+            $store->save($second);
+            $this->fail('two holders');
+        } catch (LockConflictedException) {
+        }
+        $store->delete($second);
+        $this->assertTrue($store->exists($first));
+        $store->delete($first);
+        $store->save($second);
+        $this->assertFalse($store->exists($first));
+        $this->assertTrue($store->exists($second));
     }
 
-    public function testTheLifetimeIsTheRealValidity(): void
+    public function testOtherResourcesAreIndependent(): void
     {
-        $store = $this->store(5.0);
-        $key = new Key('validity');
-        $store->save($key);
-        $this->assertLessThan(4.96, $key->getRemainingLifetime()); /* less the drift */
-        $store->putOffExpiration($key, 20.0);
-        $key->resetLifetime();
-        $store->putOffExpiration($key, 20.0);
-        $this->assertGreaterThan(15, $key->getRemainingLifetime());
+        $store = $this->store();
+        $store->save($first = new Key('first'));
+        $store->save($second = new Key('second'));
+        $store->delete($first);
+        $this->assertFalse($store->exists($first));
+        $this->assertTrue($store->exists($second));
     }
+
+    public function testSaveOfTheSameKeyIsFine(): void
+    {
+        $store = $this->store();
+        $store->save($key = new Key('again'));
+        $store->save($key);
+        $this->assertTrue($store->exists($key));
+        $store->delete($key);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAKeyWhoseLeaseHasEndedIsTakenAnew(): void
+    {
+        $store = $this->store();
+        $store->save($key = new Key('anew'));
+        $store->putOffExpiration($key, 0.4);
+        Wait::until(static fn (): bool => !$store->exists($key), 'the lease to end');
+        $key->resetLifetime();
+        $store->save($key);
+        $this->assertTrue($store->exists($key));
+    }
+
+    public function testAnExpiredKeyIsNotSaved(): void
+    {
+        $store = $this->store();
+        $expired = new Key('expired');
+        $expired->reduceLifetime(0);
+        try {
+            $store->save($expired);
+            $this->fail('its lifetime is over');
+        } catch (LockExpiredException) {
+        }
+        $this->assertFalse($store->exists($expired));
+        $this->assertNothingIsLeft();
+        $store->save($key = new Key('expired'));
+        $this->assertTrue($store->exists($key));
+    }
+
+    public function testATtlThatIsOverBeforeItBegins(): void
+    {
+        foreach ([1e-6, 0.001, 0.01] as $ttl) {
+            $store = $this->store();
+            $store->save($key = new Key('short'));
+            try {
+                $store->putOffExpiration($key, $ttl);
+                $this->fail("a lease of $ttl s");
+            } catch (LockExpiredException) {
+            }
+            $this->assertFalse($store->exists($key));
+            $this->assertNothingIsLeft();
+        }
+    }
+
+    public function testWaitAndSave(): void
+    {
+        $store = $this->store();
+        $store->save($first = new Key('wait'));
+        $store->putOffExpiration($first, 0.5);
+        $store->waitAndSave($second = new Key('wait'));
+        $this->assertTrue($store->exists($second));
+        $this->assertFalse($store->exists($first));
+    }
+
+    public function testAWaitEndsWhenAnotherProcessReleases(): void
+    {
+        [$ours, $theirs] = \stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        $pid = \pcntl_fork();
+        if ($pid === 0) {
+            $store = $this->store(60.0, clientName: 'child');
+            $store->save($key = new Key('blocked'));
+            \fwrite($theirs, 'held ');
+            \fread($theirs, 1);
+            $store->delete($key);
+            \posix_kill(\posix_getpid(), \SIGKILL);
+        }
+        $this->assertSame('held ', \fread($ours, 5));
+        $store = $this->store();
+        try {
+            $store->save($key = new Key('blocked'));
+            $this->fail('the child holds it');
+        } catch (LockConflictedException) {
+            \fwrite($ours, 'x');
+        }
+        $store->waitAndSave($key);
+        $this->assertTrue($store->exists($key));
+        \pcntl_waitpid($pid, $status);
+    }
+
+    public function testDeleteOfWhatIsNotHeldIsFine(): void
+    {
+        $store = $this->store();
+        $store->delete(new Key('never'));
+        $store->save($key = new Key('lapsed'));
+        $store->putOffExpiration($key, 0.3);
+        Wait::until(static fn (): bool => !$store->exists($key), 'the lease to end');
+        $store->delete($key);
+        $this->assertFalse($store->exists($key));
+    }
+
+    // ---- keys that go elsewhere
 
     public function testASerialisedKeyGoesOnElsewhere(): void
     {
         $key = new Key('elsewhere');
-        $this->store()->save($key);
+        $this->factory()->createLockFromKey($key, 300, false)->acquire();
         $text = \serialize($key);
         unset($key);
         \gc_collect_cycles();
-        $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['elsewhere']);
-
-        $other = new RedlockStore($this->client(clientName: 'elsewhere'), 10.0);
+        $other = $this->store(60.0, clientName: 'elsewhere');
         $continued = \unserialize($text);
+        self::assertLeftMs((int) ($continued->getRemainingLifetime() * 1000), 300_000, 'elsewhere');
         $this->assertTrue($other->exists($continued));
+        self::assertLeftMs(280_000, 300_000, 'elsewhere');
         $other->putOffExpiration($continued, 10.0);
+        $this->assertLessThanOrEqual(10_000, \min(self::leftMs('elsewhere')));
         $other->delete($continued);
         $this->assertFalse($other->exists($continued));
         $this->assertNothingIsLeft();
     }
 
+    public function testAnotherProcessMayEndWhatThisOneBegan(): void
+    {
+        $store = $this->store();
+        $store->save($key = new Key('handed'));
+        $this->assertTrue($store->exists($key));
+        $worker = $this->store(60.0, clientName: 'worker');
+        $worker->delete(\unserialize(\serialize($key)));
+        $worker->save(new Key('handed'));
+        $this->assertFalse($store->exists($key));
+        $this->expectException(LockConflictedException::class);
+        $store->putOffExpiration($key, 5.0);
+    }
+
     public function testATokenThatIsGoneDoesNotExist(): void
     {
         $store = $this->store();
-        $key = new Key('gone');
-        $store->save($key);
+        $store->save($key = new Key('gone'));
         $text = \serialize($key);
         $store->delete($key);
         $continued = \unserialize($text);
@@ -98,47 +309,118 @@ final class SymfonyStoreTest extends NodesTestCase
         $store->putOffExpiration($continued, 5.0);
     }
 
-    public function testWaitAndSave(): void
+    public function testAKeyInTwoStores(): void
     {
-        $short = $this->store(1.0);
-        $short->save($first = new Key('wait'));
-        $store = $this->store();
-        $store->waitAndSave($second = new Key('wait'));
-        $this->assertTrue($store->exists($second));
-        $this->assertFalse($short->exists($first));
-    }
-
-    public function testAWantOfNodesIsNotWaitedFor(): void
-    {
-        foreach ([0, 1, 2] as $i) {
-            self::cluster()->nodes[$i]->kill();
-        }
-        $store = $this->store();
-        $this->expectException(LockAcquiringException::class);
-        $store->waitAndSave(new Key('nobody'));
-    }
-
-    public function testATtlTooShortForTheCoreExpiresAndDeletes(): void
-    {
-        $store = $this->store();
-        $key = new Key('short');
-        $store->save($key);
-        try {
-            $store->putOffExpiration($key, 0.001);
-            $this->fail('a lease of 1 ms');
-        } catch (LockExpiredException) {
-        }
-        $this->assertFalse($store->exists($key));
+        $memory = new RedlockStore(new MemoryClient());
+        $combined = new CombinedStore([$this->store(), $memory], new UnanimousStrategy());
+        $lock = (new LockFactory($combined))->createLock('combined', 20.0, false);
+        $this->assertTrue($lock->acquire());
+        $this->assertTrue($lock->isAcquired());
+        self::assertLeftMs(15_000, 20_000, 'combined');
+        $this->assertFalse((new LockFactory($combined))->createLock('combined')->acquire());
+        $lock->refresh();
+        $lock->release();
+        $this->assertFalse($lock->isAcquired());
         $this->assertNothingIsLeft();
     }
 
-    public function testDeleteOfWhatIsNotHeldIsFine(): void
+    public function testTwoStoresOnTheSameNodesHoldAKeyTogether(): void
     {
-        $store = $this->store(1.0);
-        $store->delete(new Key('never'));
-        $store->save($key = new Key('lapsed'));
-        Wait::until(static fn (): bool => !$store->exists($key), 'the lease to end');
-        $store->delete($key);
-        $this->assertFalse($store->exists($key));
+        $first = $this->store();
+        $second = $this->store(60.0, clientName: 'second');
+        $first->save($key = new Key('both'));
+        $second->save($key);
+        $this->assertTrue($first->exists($key) && $second->exists($key));
+        $second->delete($key);
+        $this->assertFalse($first->exists($key));
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAStoreThatGoesLeavesItsLocks(): void
+    {
+        $store = $this->store();
+        $store->save($key = new Key('kept'));
+        unset($store);
+        \gc_collect_cycles();
+        self::assertLeftMs(50_000, 60_000, 'kept');
+        $other = $this->store(60.0, clientName: 'other');
+        $this->assertTrue($other->exists($key));
+        $other->delete($key);
+        $this->assertNothingIsLeft();
+    }
+
+    public function testAKeyThatGoesLeavesItsLock(): void
+    {
+        $lock = $this->factory()->createLock('left', 60, false);
+        $lock->acquire();
+        unset($lock);
+        \gc_collect_cycles();
+        self::assertLeftMs(50_000, 60_000, 'left');
+        $released = $this->factory()->createLock('released', 60);
+        $released->acquire();
+        unset($released);
+        Wait::until(static fn (): bool => !isset(self::cluster()->keys()['released']), 'the other to be released');
+        $this->addToAssertionCount(1);
+    }
+
+    // ---- failures are Symfony's
+
+    public function testAWantOfNodesIsNotWaitedForLong(): void
+    {
+        $store = $this->store(60.0, outageWaitMs: 200);
+        $store->save($held = new Key('held'));
+        foreach ([0, 1, 2] as $i) {
+            self::cluster()->nodes[$i]->kill();
+        }
+        try {
+            $store->waitAndSave(new Key('nobody'));
+            $this->fail('two of five nodes');
+        } catch (LockAcquiringException) {
+        }
+        $this->assertTrue($store->exists($held), 'as far as this process knows');
+        $this->expectException(LockAcquiringException::class);
+        $store->putOffExpiration($held, 30.0);
+    }
+
+    public function testRefusalsAreSymfonys(): void
+    {
+        $store = $this->store();
+        $store->save($held = new Key('held'));
+        $strict = $this->store(60.0, clientName: 'strict', nodeTimeoutMs: 2000);
+        $strict->save($slow = new Key('slow'));
+        $foreign = new Key('foreign');
+        $this->factory()->createLockFromKey($foreign, 60, false)->acquire();
+        $refused = [
+            [InvalidTtlException::class, static fn () => $store->putOffExpiration($held, 0.0)],
+            [InvalidTtlException::class, static fn () => $store->putOffExpiration($held, -1.0)],
+            [InvalidTtlException::class, static fn () => $store->putOffExpiration($held, \NAN)],
+            [InvalidTtlException::class, static fn () => $store->putOffExpiration($held, \INF)],
+            [InvalidTtlException::class, static fn () => $strict->putOffExpiration($slow, 0.5)],
+            [InvalidTtlException::class, fn () => new RedlockStore($this->client(), 0.0)],
+            [InvalidArgumentException::class, static fn () => $store->save(new Key(''))],
+            [LockConflictedException::class, static fn () => $store->putOffExpiration(new Key('held'), 5.0)],
+            [LockConflictedException::class, static fn () => $store->save(new Key('foreign'))],
+        ];
+        foreach ($refused as $number => [$class, $call]) {
+            try {
+                $call();
+                $this->fail("nothing was refused in case $number");
+            } catch (ExceptionInterface $e) {
+                $this->assertInstanceOf($class, $e, "case $number: {$e->getMessage()}");
+            }
+        }
+        $this->assertTrue($store->exists($held));
+    }
+
+    public function testReadLocksAreWriteLocks(): void
+    {
+        $lock = $this->factory()->createLock('read', 30);
+        if (!\method_exists($lock, 'acquireRead')) {
+            $this->markTestSkipped('symfony/lock is too old for acquireRead()');
+        }
+        $this->assertTrue($lock->acquireRead());
+        $this->assertFalse($this->factory()->createLock('read', 30)->acquire());
+        $lock->release();
+        $this->assertNothingIsLeft();
     }
 }

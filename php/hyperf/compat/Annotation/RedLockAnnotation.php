@@ -34,7 +34,7 @@ class RedLockAnnotation extends AbstractAnnotation
         return new LockSpec(
             $this->resource,
             ['ttl_ms' => $this->ttl, 'drift_factor' => $this->clockDriftFactor, 'wait_ms' => 0],
-            pools: $this->poolName,
+            pools: Compatibility::pools($this->poolName),
             translate: Compatibility::exception(...),
             attempts: new Attempts($this->retryCount, $this->retryDelay),
         );

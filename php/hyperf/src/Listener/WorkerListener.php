@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Redlock\Hyperf\Listener;
 
 use Hyperf\Event\Contract\ListenerInterface;
-use Hyperf\Framework\Event\OnWorkerExit;
 use Hyperf\Framework\Event\OnWorkerStop;
 use Redlock\Hyperf\Locks;
 
-/** OnWorkerExit comes again and again while coroutines run, and not at all when none does; OnWorkerStop comes last. */
+/**
+ * Clients close at OnWorkerStop, which comes last. At OnWorkerExit (a reload, max_request, SIGTERM) coroutines still
+ * wait for locks, hold some, release others and are about to take the next.
+ */
 final class WorkerListener implements ListenerInterface
 {
     public function __construct(private readonly Locks $locks)
@@ -18,11 +20,11 @@ final class WorkerListener implements ListenerInterface
 
     public function listen(): array
     {
-        return [OnWorkerExit::class, OnWorkerStop::class];
+        return [OnWorkerStop::class];
     }
 
     public function process(object $event): void
     {
-        $event instanceof OnWorkerStop ? $this->locks->close() : $this->locks->leave();
+        $this->locks->close();
     }
 }

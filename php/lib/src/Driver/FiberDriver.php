@@ -4,51 +4,78 @@ declare(strict_types=1);
 
 namespace Redlock\Driver;
 
+use Redlock\EventLog;
 use Redlock\Loop\Loop;
+use Redlock\Loop\StreamSelectLoop;
 use Redlock\Native;
 
-/** Suspends the Fiber; the loop watches one descriptor per client, only while something is pending. */
-final class FiberDriver implements Driver
+/** @internal Suspends the Fiber; the loop watches one descriptor per client, only while something is pending. */
+final class FiberDriver extends BlockingDriver
 {
-    private LoopWatch $watch;
-    private int $pid = 0;
+    /** @var resource */
+    private $stream;
+    private readonly \Closure $wake;
+    private mixed $watch = null;
+    private int $pending = 0;
+    private int $generation = 0;
 
-    public function __construct(private readonly Native\Client $client, private readonly Loop $loop)
+    public static function for(Native\Client $client, ?EventLog $events, Loop $loop): BlockingDriver
     {
+        return $loop instanceof StreamSelectLoop
+            ? new SelectDriver($client, $events, $loop)
+            : new self($client, $events, $loop);
     }
 
-    public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
+    public function __construct(Native\Client $client, ?EventLog $events, private readonly Loop $loop)
     {
-        if ($this->pid !== \getmypid()) { /* a child's client has another epoll behind the same number */
-            $this->watch = new LoopWatch($this->client, $this->loop);
-            $this->pid = \getmypid();
+        parent::__construct($client, $events);
+        $this->wake = Waiters::waker($client);
+    }
+
+    public function run(Native\Lock $lock, int $operation, int $arg): int
+    {
+        if (\Fiber::getCurrent() === null) {
+            return parent::run($lock, $operation, $arg);
         }
-        $watch = $this->watch;
         $suspension = $this->loop->suspension();
-        $tag = Tags::add($suspension);
-        $atOnce = $watch->begin();
-        $releases = $operation === \REDLOCK_RELEASE;
+        if ($this->generation !== $this->client->generation()) {
+            /* at the first operation of a process: a child's client has another epoll behind the same number */
+            [$this->stream, $this->pending] = [Waiters::open($this->client), 0];
+            $this->generation = $this->client->generation();
+        }
+        $flag = $this->pending === 0 ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
+        $status = $lock->start($operation | $flag, $arg, $suspension);
+        if ($status !== \REDLOCK_OK) {
+            return $status;
+        }
+        $status = \REDLOCK_PENDING;
+        $this->pending++;
         try {
-            $held = $releases ? $lock->state() : 0;
-            $status = $lock->start($operation | $atOnce, $arg, $tag);
-            if ($status !== \REDLOCK_OK) {
-                return $status;
+            if ($this->pending === 1) {
+                $this->watch = null;
+                $this->watch = $this->loop->watch($this->stream, $this->wake);
             }
             do {
                 $suspension->suspend();
-            } while (($status = $lock->status()) === \REDLOCK_PENDING);
-            return $status;
+            } while (($status = $lock->ended()) === \REDLOCK_PENDING);
         } catch (\FiberError $closing) {
-            /* the Fiber is being destroyed, so it can not wait; what a release sends goes on without it */
-            if (!$releases) {
-                throw $closing;
-            }
-            $client->process();
-            $lock->cancel();
-            return $held === \REDLOCK_STATE_LOST ? \REDLOCK_LOST : \REDLOCK_OK;
+            $status = Leave::fiber($this->client, $lock, $operation, $closing);
         } finally {
-            Tags::remove($tag);
-            $watch->end();
+            if (--$this->pending === 0 && $this->watch !== null) {
+                $this->loop->unwatch($this->watch);
+            }
+            if ($status === \REDLOCK_PENDING) {
+                Leave::cancelled($lock, $operation);
+            }
         }
+        if ($this->events !== null) {
+            $this->writeEvents($lock, $operation);
+        }
+        return $status;
+    }
+
+    public function inFlight(): int
+    {
+        return $this->pending + $this->bodies;
     }
 }

@@ -22,6 +22,16 @@ final class Leave
         };
     }
 
+    /** The Fiber is being destroyed, so it can not wait; what a release sends goes on without it. */
+    public static function fiber(Native\Client $client, Native\Lock $lock, int $operation, \FiberError $closing): int
+    {
+        if ($operation !== \REDLOCK_RELEASE) {
+            throw $closing;
+        }
+        $client->process();
+        return self::cancelled($lock, $operation);
+    }
+
     /** The waiter was cancelled: a grant that came meanwhile is given back. */
     public static function cancelled(Native\Lock $lock, int $operation): int
     {

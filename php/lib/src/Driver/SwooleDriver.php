@@ -4,58 +4,63 @@ declare(strict_types=1);
 
 namespace Redlock\Driver;
 
+use Redlock\EventLog;
 use Redlock\Native;
 use Swoole\Coroutine;
 
-/** Suspends the coroutine and never the worker. */
-final class SwooleDriver implements Driver
+/** @internal Suspends the coroutine and never the worker. */
+final class SwooleDriver extends BlockingDriver
 {
-    private static ?self $instance = null;
+    private readonly SwooleWatch $watch;
+    private int $pending = 0;
 
-    /** @var array<int, SwooleDispatcher> by the id of the native client */
-    private array $dispatchers = [];
-    private int $pid = 0;
-
-    public static function instance(): self
+    public function __construct(Native\Client $client, ?EventLog $events, ?BlockingDriver $fibers)
     {
-        return self::$instance ??= new self();
+        parent::__construct($client, $events, $fibers);
+        $this->watch = SwooleWatch::of($client);
     }
 
-    public function run(Native\Client $client, Native\Lock $lock, int $operation, int $arg): int
+    public function run(Native\Lock $lock, int $operation, int $arg): int
     {
+        $coroutine = Coroutine::getCid();
+        if ($coroutine <= 0) {
+            return parent::run($lock, $operation, $arg);
+        }
         if ($operation === \REDLOCK_RELEASE && Coroutine::isCanceled()) {
             return Leave::release($lock); /* a cancelled coroutine is to end, not to wait */
         }
-        $state = $operation === \REDLOCK_RELEASE ? $lock->state() : 0;
-        $waiter = new ChannelWaiter($lock);
-        $tag = Tags::add($waiter);
-        $dispatcher = $this->dispatcher($client);
-        $atOnce = $dispatcher->begin();
-        try {
-            $status = $lock->start($operation | $atOnce, $arg, $tag);
-            if ($status !== \REDLOCK_OK) {
-                return $status;
-            }
-            if ($waiter->channel->pop() === true) {
-                return $lock->status();
-            }
-        } finally {
-            Tags::remove($tag);
-            $dispatcher->end();
+        $watch = $this->watch;
+        $flag = $watch->pending === 0 ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
+        $status = $lock->start($operation | $flag, $arg, $coroutine);
+        if ($status !== \REDLOCK_OK) {
+            return $status;
         }
-        $status = Leave::cancelled($lock, $operation);
-        if ($operation === \REDLOCK_RELEASE) { /* it goes on inside the client */
-            return $state === \REDLOCK_STATE_LOST ? \REDLOCK_LOST : \REDLOCK_OK;
+        if ($watch->generation !== $this->client->generation()) {
+            $watch->begin($this->client->generation());
+        }
+        $status = \REDLOCK_PENDING;
+        $this->pending++;
+        $watch->pending++;
+        $watch->begun++;
+        try {
+            do {
+                $goesOn = Coroutine::suspend();
+            } while ($goesOn && ($status = $lock->ended()) === \REDLOCK_PENDING);
+        } finally {
+            $this->pending--;
+            $watch->pending--;
+            if ($status === \REDLOCK_PENDING) {
+                $status = Leave::cancelled($lock, $operation);
+            }
+        }
+        if ($this->events !== null) {
+            $this->writeEvents($lock, $operation);
         }
         return $status;
     }
 
-    private function dispatcher(Native\Client $client): SwooleDispatcher
+    public function inFlight(): int
     {
-        if ($this->pid !== \getmypid()) {
-            $this->pid = \getmypid();
-            $this->dispatchers = []; /* coroutines do not survive a fork */
-        }
-        return $this->dispatchers[$client->id()] ??= new SwooleDispatcher($client);
+        return $this->pending + parent::inFlight();
     }
 }

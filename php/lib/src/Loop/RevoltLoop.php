@@ -11,7 +11,7 @@ final class RevoltLoop implements Loop
 {
     public function watch($stream, \Closure $ready): mixed
     {
-        return EventLoop::onReadable($stream, static fn () => $ready());
+        return EventLoop::onReadable($stream, $ready);
     }
 
     public function unwatch(mixed $watch): void

@@ -4,19 +4,29 @@ declare(strict_types=1);
 
 namespace Redlock\Loop;
 
+use Redlock\Driver\Waiters;
+use Redlock\Native;
+
 /** A small loop for Fibers on stream_select: runs tasks until all of them have ended. */
 final class StreamSelectLoop implements Loop
 {
+    private const LOOK_AFTER_S = 1;
+
     /** @var array<int, resource> */
     private array $streams = [];
     /** @var array<int, \Closure(): void> */
     private array $callbacks = [];
+    /** @var array<int, Native\Client> whose descriptors some of the streams are */
+    private array $clients = [];
+    /** @var array<int, \Closure(): bool> whether nobody waits for one of them */
+    private array $idle = [];
     /** @var \WeakMap<\Fiber, FiberSuspension> */
     private readonly \WeakMap $suspensions;
     /** @var array<int, true> streams that stream_select can wait for, by their number */
     private array $fit = [];
     /** @var \SplPriorityQueue<int, FiberSuspension> */
     private \SplPriorityQueue $sleeping;
+    private int $sleepers = 0;
     private int $lastWatch = 0;
 
     public function __construct()
@@ -34,12 +44,46 @@ final class StreamSelectLoop implements Loop
      */
     public function run(array $tasks): array
     {
-        $fibers = \array_map(static fn (\Closure $task): \Fiber => new \Fiber($task), $tasks);
-        foreach ($fibers as $fiber) {
-            $fiber->start();
+        $running = \count($tasks);
+        $body = static function (\Closure $task) use (&$running): mixed {
+            try {
+                return $task();
+            } finally {
+                $running--;
+            }
+        };
+        $fibers = \array_map(static fn (\Closure $task): \Fiber => new \Fiber($body), $tasks);
+        foreach ($fibers as $name => $fiber) {
+            $fiber->start($tasks[$name]);
         }
-        while ($this->anyUnfinished($fibers)) {
-            $this->waitForStreams(!$this->sleeping->isEmpty() && $this->wakeSleepers());
+        while ($running > 0) {
+            $seconds = self::LOOK_AFTER_S;
+            $microseconds = 0;
+            if ($this->sleepers > 0) {
+                [$seconds, $microseconds] = $this->wakeSleepers() ? [0, 0] : $this->nextSleeper();
+            }
+            $read = $this->streams;
+            $write = $except = null;
+            /* false: a signal came */
+            $count = $read ? @\stream_select($read, $write, $except, $seconds, $microseconds) : 0;
+            if (!$count) {
+                $count === 0 && $this->nothingCame($seconds, $microseconds);
+                continue;
+            }
+            foreach ($read as $watch => $_) {
+                $client = $this->clients[$watch] ?? null;
+                if ($client === null) {
+                    isset($this->callbacks[$watch]) && ($this->callbacks[$watch])();
+                    continue;
+                }
+                for ($waiter = $client->advance(); $waiter !== null; $waiter = $client->next()) {
+                    if ($waiter instanceof \WeakReference) {
+                        $waiter->get()?->resume();
+                    } else {
+                        Waiters::wake($waiter);
+                    }
+                }
+            }
         }
         return \array_map(static fn (\Fiber $fiber): mixed => $fiber->getReturn(), $fibers);
     }
@@ -49,21 +93,40 @@ final class StreamSelectLoop implements Loop
     {
         $suspension = $this->suspension();
         $this->sleeping->insert($suspension, -(\hrtime(true) + $ms * 1_000_000));
+        $this->sleepers++;
         $suspension->suspend();
     }
 
     public function watch($stream, \Closure $ready): mixed
     {
-        $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
-        $watch = ++$this->lastWatch;
-        $this->streams[$watch] = $stream;
+        $watch = $this->add($stream);
         $this->callbacks[$watch] = $ready;
         return $watch;
     }
 
     public function unwatch(mixed $watch): void
     {
-        unset($this->streams[$watch], $this->callbacks[$watch]);
+        unset($this->streams[$watch], $this->callbacks[$watch], $this->clients[$watch], $this->idle[$watch]);
+    }
+
+    /**
+     * @internal Wakes those whose operations on the client ended; nobody waits for one while $isIdle() says so.
+     * @param resource $stream the client's descriptor
+     * @return int for unwatch()
+     */
+    public function keep($stream, Native\Client $client, \Closure $isIdle): int
+    {
+        $watch = $this->add($stream);
+        [$this->clients[$watch], $this->idle[$watch]] = [$client, $isIdle];
+        return $watch;
+    }
+
+    /** @param resource $stream */
+    private function add($stream): int
+    {
+        $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
+        $this->streams[++$this->lastWatch] = $stream;
+        return $this->lastWatch;
     }
 
     public function suspension(): Suspension
@@ -72,15 +135,18 @@ final class StreamSelectLoop implements Loop
         return $this->suspensions[$fiber] ??= new FiberSuspension($fiber);
     }
 
-    /** @param array<int|string, \Fiber> $fibers */
-    private function anyUnfinished(array $fibers): bool
+    private function nothingCame(int $seconds, int $microseconds): void
     {
-        foreach ($fibers as $fiber) {
-            if (!$fiber->isTerminated()) {
-                return true;
+        if ($seconds < self::LOOK_AFTER_S || $this->sleepers > 0) {
+            $this->streams || \usleep($seconds * 1_000_000 + $microseconds);
+            return;
+        }
+        foreach ($this->streams as $watch => $_) {
+            if (!isset($this->idle[$watch]) || !($this->idle[$watch])()) {
+                return;
             }
         }
-        return false;
+        throw new \LogicException('all Fibers wait for something that this loop does not know');
     }
 
     private function wakeSleepers(): bool
@@ -88,35 +154,18 @@ final class StreamSelectLoop implements Loop
         $now = \hrtime(true); /* who sleeps again meanwhile waits for the next turn */
         $woken = false;
         while (!$this->sleeping->isEmpty() && -$this->sleeping->top()['priority'] <= $now) {
+            $this->sleepers--;
             $this->sleeping->extract()['data']->resume();
             $woken = true;
         }
         return $woken;
     }
 
-    private function waitForStreams(bool $onlyLook): void
+    /** @return array{int, int} seconds and microseconds until the next one wakes */
+    private function nextSleeper(): array
     {
-        $seconds = $onlyLook ? 0 : null;
-        $microseconds = 0;
-        if (!$onlyLook && !$this->sleeping->isEmpty()) {
-            $us = (int) \max(0, \ceil((-$this->sleeping->top()['priority'] - \hrtime(true)) / 1000));
-            [$seconds, $microseconds] = [\intdiv($us, 1_000_000), $us % 1_000_000];
-        }
-        if ($this->streams === []) {
-            if ($seconds === null) {
-                throw new \LogicException('all Fibers wait for something that this loop does not know');
-            }
-            \usleep($seconds * 1_000_000 + $microseconds);
-            return;
-        }
-        $read = $this->streams;
-        $write = $except = null;
-        $count = @\stream_select($read, $write, $except, $seconds, $microseconds); /* false: a signal came */
-        foreach ($count > 0 ? $read : [] as $watch => $_) {
-            if (isset($this->callbacks[$watch])) {
-                ($this->callbacks[$watch])();
-            }
-        }
+        $us = (int) \max(0, \ceil((-$this->sleeping->top()['priority'] - \hrtime(true)) / 1000));
+        return [\intdiv($us, 1_000_000), $us % 1_000_000];
     }
 
     /** stream_select knows descriptors below 1024 only, and says so no earlier than when it waits. */

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Redlock\Symfony;
 
-use Redlock\Lease;
-use Redlock\Lock;
+use Redlock\ClientInterface;
+use Redlock\LockInterface;
 
 /**
  * @internal What a Key holds. symfony/lock releases when its own Lock object goes, unless autoRelease is off; a Key
@@ -13,11 +13,24 @@ use Redlock\Lock;
  */
 final class Hold
 {
+    /** No lock can be held for less. */
+    private const SHORTEST_MS = 20;
+
     private float $takenMs;
 
-    public function __construct(public readonly Lock $lock, public bool $adopted = false)
+    private function __construct(public readonly LockInterface $lock, public bool $isAdopted)
     {
         $this->taken();
+    }
+
+    public static function new(ClientInterface $client, string $resource, float $ttl): self
+    {
+        return new self($client->lockFromArray($resource, self::options($client, $ttl, 0)), false);
+    }
+
+    public static function adopted(ClientInterface $client, string $resource, string $token): self
+    {
+        return new self($client->adopt($resource, $token), true);
     }
 
     public function taken(): void
@@ -25,21 +38,39 @@ final class Hold
         $this->takenMs = self::nowMs();
     }
 
-    public function extend(Lease $lease): void
+    public function expire(ClientInterface $client, float $ttl): void
     {
-        $untilMs = (int) (self::nowMs() - $this->takenMs) + $lease->holdMs;
-        $this->lock->set('max_hold_ms', $lease->isRenewed() ? (string) $untilMs : '-1');
-        $this->lock->set('max_extensions', '-1');
-        $this->lock->set('renew', $lease->isRenewed() ? 'true' : 'false');
-        $this->lock->extend($lease->ttlMs);
-        $this->adopted = false;
+        $options = self::options($client, $ttl, (int) \ceil(self::nowMs() - $this->takenMs));
+        $this->lock->set('renew', $options['renew'] ? 'true' : 'false');
+        $this->lock->set('max_hold_ms', (string) $options['max_hold_ms']);
+        $this->lock->expire($options['ttl_ms']);
+        $this->isAdopted = false;
     }
 
-    /** Seconds: of the lease, or of the whole time for which it is renewed. */
-    public function remaining(float $ttl): float
+    public function isTooShort(float $ttl): bool
     {
-        $lease = $this->lock->remainingMs() / 1000;
-        return $this->lock->isRenewed() ? \max($lease, $ttl) : $lease;
+        return $ttl * 1000 < self::SHORTEST_MS;
+    }
+
+    public function token(): string
+    {
+        return $this->lock->token();
+    }
+
+    /** Seconds that the nodes hold it without anybody's doing. */
+    public function remaining(): float
+    {
+        return $this->lock->remainingMs() / 1000;
+    }
+
+    /** @return array{ttl_ms: int, renew: bool, max_hold_ms: int} of a lease, $afterMs after the lock was taken */
+    private static function options(ClientInterface $client, float $ttl, int $afterMs): array
+    {
+        $wantedMs = (int) \min(\ceil($ttl * 1000), \PHP_INT_MAX >> 1);
+        $longestMs = (int) $client->option('max_ttl_ms');
+        return $wantedMs > $longestMs
+            ? ['ttl_ms' => $longestMs, 'renew' => true, 'max_hold_ms' => $afterMs + $wantedMs]
+            : ['ttl_ms' => $wantedMs, 'renew' => false, 'max_hold_ms' => -1];
     }
 
     private static function nowMs(): float
@@ -49,7 +80,7 @@ final class Hold
 
     public function __destruct()
     {
-        if ($this->lock->isHeld() || ($this->adopted && !$this->lock->isLost())) {
+        if ($this->lock->isHeld()) {
             $this->lock->detach();
         }
     }

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Redlock\Symfony;
 
-use Redlock\Client;
+use Redlock\ClientInterface;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
-use Redlock\Lease;
 use Symfony\Component\Lock\BlockingStoreInterface;
+use Symfony\Component\Lock\Exception\InvalidArgumentException;
 use Symfony\Component\Lock\Exception\InvalidTtlException;
 use Symfony\Component\Lock\Exception\LockAcquiringException;
 use Symfony\Component\Lock\Exception\LockConflictedException;
@@ -22,56 +22,53 @@ use Symfony\Component\Lock\Key;
 /**
  * Redlock under symfony/lock: new LockFactory(new RedlockStore($client)).
  *
- * A Key carries the token alone, so it can be serialised and continued elsewhere. A TTL above maxTtlMs becomes a lease
- * of maxTtlMs that is renewed until the TTL has passed.
+ * A Key carries the token alone, so it can be serialised and continued elsewhere; it never states a lifetime that the
+ * nodes do not hold. A TTL above the client's maxTtlMs becomes a lease of maxTtlMs that is renewed until the TTL has
+ * passed.
  */
 final class RedlockStore implements BlockingStoreInterface
 {
-    /** A wait is cut into pieces: after each of them a want of nodes is reported instead of waited for. */
-    private const WAIT_SLICE_MS = 1000;
-
     /** @var \WeakMap<Key, Hold> */
     private \WeakMap $holds;
 
+    /** The state of a Key here: stores on other nodes have another. */
+    private readonly string $stateKey;
+
     /** @param float $initialTtl seconds, as in LockFactory; save() has no TTL of its own */
-    public function __construct(private readonly Client $client, private readonly float $initialTtl = 300.0)
+    public function __construct(private readonly ClientInterface $client, private readonly float $initialTtl = 300.0)
     {
-        if ($initialTtl <= 0) {
-            throw new InvalidTtlException(
-                \sprintf('%s() expects a strictly positive TTL, %s given.', __METHOD__, $initialTtl));
-        }
+        self::checkTtl($initialTtl, __METHOD__);
         $this->holds = new \WeakMap();
+        $nodes = \explode(',', $client->option('nodes'));
+        \sort($nodes);
+        $this->stateKey = self::class . '@' . \substr(\sha1(\implode(',', $nodes)), 0, 12);
     }
 
     public function save(Key $key): void
     {
-        $this->acquire($key, static fn (Hold $hold) => $hold->lock->acquire(0));
+        $this->acquire($key, 0);
     }
 
     public function waitAndSave(Key $key): void
     {
-        $this->acquire($key, static function (Hold $hold): void {
-            for ($waitMs = 0;; $waitMs = self::WAIT_SLICE_MS) {
-                try {
-                    $hold->lock->acquire($waitMs);
-                    return;
-                } catch (BusyException) {
-                }
-            }
-        });
+        $this->acquire($key, -1);
     }
 
     public function putOffExpiration(Key $key, float $ttl): void
     {
+        self::checkTtl($ttl, __METHOD__);
         $hold = $this->find($key) ?? throw new LockConflictedException("\"$key\" is not held by this key.");
-        $this->extend($key, $hold, $ttl);
+        try {
+            $this->expire($key, $hold, $ttl);
+        } catch (LostException | NotHeldException $lost) {
+            throw new LockConflictedException($lost->getMessage(), 0, $lost);
+        }
     }
 
     public function delete(Key $key): void
     {
         $hold = $this->find($key);
-        unset($this->holds[$key]);
-        $key->removeState(self::class);
+        $this->forget($key);
         try {
             $hold?->lock->release();
         } catch (LostException | NotHeldException) {
@@ -81,73 +78,123 @@ final class RedlockStore implements BlockingStoreInterface
         }
     }
 
+    /**
+     * Asks the nodes, as another process may have continued and ended what this Key began; where they do not answer, by
+     * what this process knows.
+     */
     public function exists(Key $key): bool
     {
         $hold = $this->find($key);
-        if ($hold === null) {
+        if ($hold === null || (!$hold->isAdopted && !$hold->lock->isHeld())) {
             return false;
         }
-        return $hold->lock->isHeld() || ($hold->adopted && $this->confirm($key, $hold));
+        try {
+            $nodes = $this->client->status((string) $key)->nodes;
+        } catch (RedlockThrowable) {
+            return $hold->lock->isHeld();
+        }
+        $quorum = \intdiv(\count($nodes), 2) + 1;
+        $ours = \count(\array_filter($nodes, static fn (array $node): bool => $node['token'] === $hold->token()));
+        $silent = \count(\array_filter($nodes, self::isSilent(...)));
+        return $ours >= $quorum || ($ours + $silent >= $quorum && $hold->lock->isHeld());
     }
 
-    /** @param \Closure(Hold): void $take */
-    private function acquire(Key $key, \Closure $take): void
+    private function acquire(Key $key, int $waitMs): void
     {
+        $this->refuseExpired($key);
         $hold = $this->find($key);
-        if ($hold !== null && ($hold->adopted || $hold->lock->isHeld())) {
-            $this->extend($key, $hold, $this->initialTtl);
-            return;
+        if ($hold !== null) {
+            try {
+                $this->expire($key, $hold, $this->initialTtl);
+                return;
+            } catch (LostException | NotHeldException) {
+                $this->discard($key); /* what is left of it would be in the way */
+            }
         }
         try {
-            $hold = new Hold(
-                $this->client->lockFromArray((string) $key, Lease::of($this->client, $this->initialTtl)->options()));
-            $take($hold);
+            $hold = Hold::new($this->client, (string) $key, $this->initialTtl);
+            $hold->lock->acquire($waitMs);
         } catch (BusyException $busy) {
+            $this->forget($key);
             throw new LockConflictedException($busy->getMessage(), 0, $busy);
         } catch (InvalidOptionException $refused) {
-            throw new LockExpiredException($refused->getMessage(), 0, $refused);
+            throw new InvalidArgumentException($refused->getMessage(), 0, $refused);
         } catch (RedlockThrowable $failure) {
             throw new LockAcquiringException($failure->getMessage(), 0, $failure);
         }
         $hold->taken();
         $this->holds[$key] = $hold;
-        $key->setState(self::class, $hold->lock->token());
-        $key->reduceLifetime($hold->remaining($this->initialTtl));
+        $key->setState($this->stateKey, $hold->token());
+        $key->reduceLifetime($hold->remaining());
+        $this->refuseExpired($key);
     }
 
-    private function extend(Key $key, Hold $hold, float $ttl): void
+    /** Sets what is left of the lease to exactly $ttl. */
+    private function expire(Key $key, Hold $hold, float $ttl): void
     {
         try {
-            $lease = Lease::of($this->client, $ttl);
-            $hold->extend($lease);
-            $key->reduceLifetime($hold->remaining($ttl));
+            $hold->expire($this->client, $ttl);
+            $key->reduceLifetime($hold->remaining());
         } catch (LostException | NotHeldException $lost) {
-            throw new LockConflictedException($lost->getMessage(), 0, $lost);
+            throw $lost;
         } catch (InvalidOptionException $refused) {
-            $this->delete($key);
-            throw new LockExpiredException($refused->getMessage(), 0, $refused);
+            $isTooShort = $hold->isTooShort($ttl);
+            $isTooShort && $this->discard($key);
+            throw $isTooShort
+                ? new LockExpiredException("Failed to put off the expiration of the \"$key\" lock within $ttl s.", 0,
+                    $refused)
+                : new InvalidTtlException($refused->getMessage(), 0, $refused);
         } catch (RedlockThrowable $failure) {
             throw new LockAcquiringException($failure->getMessage(), 0, $failure);
         }
+        $this->refuseExpired($key);
     }
 
-    /** A token from elsewhere counts once the nodes have confirmed it; its lifetime is the Key's, not more. */
-    private function confirm(Key $key, Hold $hold): bool
+    private function refuseExpired(Key $key): void
     {
-        $left = $key->getRemainingLifetime();
-        try {
-            $hold->extend(Lease::of($this->client, $left ?? $this->initialTtl));
-        } catch (RedlockThrowable) {
-            return false;
+        if ($key->isExpired()) {
+            $this->discard($key);
+            throw new LockExpiredException("Failed to store the \"$key\" lock: its lifetime is over.");
         }
-        return $hold->lock->isHeld();
+    }
+
+    private function discard(Key $key): void
+    {
+        try {
+            $this->delete($key);
+        } catch (LockReleasingException) {
+            /* the keys end with their TTL */
+        }
     }
 
     private function find(Key $key): ?Hold
     {
-        if (!isset($this->holds[$key]) && $key->hasState(self::class)) {
-            $this->holds[$key] = new Hold($this->client->adopt((string) $key, $key->getState(self::class)), true);
+        if (!isset($this->holds[$key]) && $key->hasState($this->stateKey)) {
+            try {
+                $this->holds[$key] = Hold::adopted($this->client, (string) $key, $key->getState($this->stateKey));
+            } catch (RedlockThrowable $refused) {
+                throw new InvalidArgumentException($refused->getMessage(), 0, $refused);
+            }
         }
         return $this->holds[$key] ?? null;
+    }
+
+    private function forget(Key $key): void
+    {
+        unset($this->holds[$key]);
+        $key->removeState($this->stateKey);
+    }
+
+    /** @param array{status: int, words: string, ttl_ms: string, token: string} $answer */
+    private static function isSilent(array $answer): bool
+    {
+        return $answer['token'] === '' && !\in_array($answer['status'], [\REDLOCK_OK, \REDLOCK_NOT_HELD], true);
+    }
+
+    private static function checkTtl(float $ttl, string $method): void
+    {
+        if (!($ttl > 0) || !\is_finite($ttl)) {
+            throw new InvalidTtlException("$method() expects a strictly positive TTL, $ttl given.");
+        }
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace App\Service;
 
+use Hyperf\Contract\StdoutLoggerInterface;
 use Hyperf\Coroutine\Coroutine;
 use Redlock\Hyperf\Annotation\RedLock;
 
@@ -15,6 +16,10 @@ class Orders
     public int $most = 0;
     public int $done = 0;
 
+    public function __construct(private readonly StdoutLoggerInterface $logger)
+    {
+    }
+
     /** One call at a time for each order, over all workers and machines. */
     #[RedLock(resource: 'order:#{id}')]
     public function pay(string $id, int $ms): string
@@ -24,9 +29,12 @@ class Orders
         try {
             Coroutine::sleep($ms / 1000);
             $this->done++;
+            $this->logger->notice("paid $id");
             return "paid $id";
         } finally {
-            $this->inside[$id]--;
+            if (--$this->inside[$id] === 0) {
+                unset($this->inside[$id]);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use Hyperf\Server\Event;
 use Hyperf\Server\Server;
 
 return [
-    'mode' => \SWOOLE_PROCESS,
+    'mode' => \getenv('MODE') === 'base' ? \SWOOLE_BASE : \SWOOLE_PROCESS,
     'servers' => [[
         'name' => 'http',
         'type' => Server::SERVER_HTTP,
@@ -25,7 +25,8 @@ return [
         'worker_num' => (int) (\getenv('WORKERS') ?: 2),
         'pid_file' => BASE_PATH . '/runtime/hyperf.pid',
         'max_coroutine' => 100000,
-        'max_wait_time' => 5,
+        'max_request' => (int) (\getenv('MAX_REQUEST') ?: 100000),
+        'max_wait_time' => 60, /* longer than any request: what still waits or works at its end gets no answer */
     ],
     'callbacks' => [
         Event::ON_WORKER_START => [WorkerStartCallback::class, 'onWorkerStart'],

@@ -38,17 +38,26 @@ namespace Redlock\Native {
         /** Readable when process() has something to do. */
         public function fd(): int {}
 
+        /** Another number in a child after a fork, where another file is behind fd(). */
+        public function generation(): int {}
+
         /** Does what is due, without blocking. */
         public function process(): void {}
 
-        /** The tag of the next lock whose operation ended or that was lost. */
-        public function next(): ?int {}
+        /** The waiter of the next lock whose started operation has ended; null if there is none. */
+        public function next(): mixed {}
 
-        /** process() and the first next() in one call; after a tag, call next() until there is none. */
-        public function advance(): ?int {}
+        /** process() and the first next() in one call; after a waiter, call next() until there is none. */
+        public function advance(): mixed {}
 
         /** Leaves cleanly within $limitMs (-1: exit_drain_ms), releasing all. False if a node did not answer. */
         public function drain(int $limitMs): bool {}
+
+        /** Begins to leave without waiting, so that several clients leave at the same time. */
+        public function beginDrain(int $limitMs): void {}
+
+        /** Waits for what beginDrain() began. False if a node did not answer. */
+        public function endDrain(): bool {}
 
         /** The next event as JSON. */
         public function event(): ?string {}
@@ -76,18 +85,22 @@ namespace Redlock\Native {
         public function run(int $operation, int $arg, int $sliceMs): int {}
 
         /**
-         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE or _INSPECT, with | REDLOCK_AT_ONCE to send in this call;
-         * Client::next() gives $tag when it has ended. REDLOCK_OK or why not.
+         * Starts REDLOCK_ACQUIRE, _EXTEND, _RELEASE, _INSPECT, _EXPIRE or _REMOVE, with | REDLOCK_AT_ONCE to send in
+         * this call;
+         * Client::next() gives $waiter (not null) when it has ended. REDLOCK_OK or why not.
          */
-        public function start(int $operation, int $arg, int $tag): int {}
+        public function start(int $operation, int $arg, mixed $waiter): int {}
 
         /** The result of the last operation, REDLOCK_PENDING while it runs. */
         public function status(): int {}
 
+        /** As status(); once the operation has ended nobody waits for it any more. */
+        public function ended(): int {}
+
         /** Waits for the operation; REDLOCK_PENDING when $limitMs (-1: none) has passed or a signal came. */
         public function wait(int $limitMs): int {}
 
-        /** Gives up the operation in flight. */
+        /** Gives up the operation in flight; nobody waits for it any more. */
         public function cancel(): void {}
 
         /** Gives up the operation in flight and what is held, without waiting for answers. */
@@ -129,6 +142,8 @@ namespace Redlock\Exception {
         public string $resource = '';
         /** @var array<string, string> what every node answered, by its name */
         public array $votes = [];
+        /** What the body of run() returned, if it had ended. */
+        public mixed $result = null;
     }
 
     class BusyException extends RedlockException
@@ -154,8 +169,8 @@ namespace Redlock\Exception {
     class LostException extends RedlockException
     {
         public int $status = REDLOCK_LOST;
-        /** What the body of run() returned. */
-        public mixed $result = null;
+        /** "expired", "gone", "restarted", "refused" or "limit"; "" if it is not known. */
+        public string $reason = '';
     }
 
     class NotHeldException extends RedlockException
@@ -200,5 +215,7 @@ namespace Redlock\Exception {
         public string $resource = '';
         /** @var array<string, string> */
         public array $votes = [];
+        /** What the body of run() returned, if it had ended. */
+        public mixed $result = null;
     }
 }

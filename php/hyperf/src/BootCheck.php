@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf;
+
+use Redlock\Exception\InvalidOptionException;
+
+/** @internal Refuses methods whose attributes would lock nothing, or the wrong thing, later. */
+final class BootCheck
+{
+    public function __construct(private readonly Locks $locks)
+    {
+    }
+
+    /** @param list<LockSpec> $specs of the method */
+    public function method(string $class, \ReflectionMethod $method, array $specs): void
+    {
+        $name = "$class::{$method->getName()}";
+        if ($specs !== [] && ProxiedBody::isGenerator($method)) {
+            throw new InvalidOptionException("$name is a generator: its body runs when it is iterated, after the lock "
+                . 'was released; return the values, or lock inside of it');
+        }
+        $parameters = \array_map(static fn (\ReflectionParameter $parameter): string => $parameter->getName(),
+            $method->getParameters());
+        foreach ($specs as $spec) {
+            (new Template($spec->resource, $name))->check($parameters);
+            self::isMethod('onBusy', $spec->onBusy, $class, $name);
+            self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);
+            self::onLost($spec->onLost, $name);
+            $this->options($spec, $name);
+        }
+    }
+
+    private static function isMethod(string $option, ?string $value, string $class, string $name): void
+    {
+        if ($value !== null
+            && (!\method_exists($class, $value) || !(new \ReflectionMethod($class, $value))->isPublic())) {
+            throw new InvalidOptionException("$name: $option is '$value', which is no public method of $class");
+        }
+    }
+
+    private static function onLost(?string $value, string $name): void
+    {
+        if ($value !== null && $value !== LockSpec::CANCEL) {
+            throw new InvalidOptionException("$name: onLost is '$value'; allowed: 'cancel'");
+        }
+        if ($value !== null && !CancelOnLoss::isPossible()) {
+            throw new InvalidOptionException("$name: onLost is 'cancel', which needs Swoole 6.1 or newer: "
+                . 'older versions can not throw into a coroutine; ask Locks::current()->isLost() in the method');
+        }
+    }
+
+    private function options(LockSpec $spec, string $name): void
+    {
+        try {
+            $this->locks->check($spec);
+        } catch (InvalidOptionException $wrong) {
+            $named = $spec->translate === null ? $wrong : ($spec->translate)($wrong);
+            throw new InvalidOptionException("$name: {$named->getMessage()}");
+        }
+    }
+}

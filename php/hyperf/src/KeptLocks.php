@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf;
+
+use Redlock\LockInterface;
+
+/** @internal Locks that are known by their tokens alone, until take() or their end. */
+final class KeptLocks
+{
+    private const FIRST_SWEEP = 64;
+
+    /** @var array<string, LockInterface> by token */
+    private array $locks = [];
+    private int $sweepAt = self::FIRST_SWEEP;
+
+    public function add(LockInterface $lock): void
+    {
+        $this->locks[$lock->token()] = $lock;
+        if (\count($this->locks) >= $this->sweepAt) {
+            $this->locks = \array_filter($this->locks, static fn (LockInterface $other): bool => $other->isHeld());
+            $this->sweepAt = \max(self::FIRST_SWEEP, 2 * \count($this->locks)); /* few sweeps, however many there are */
+        }
+    }
+
+    public function take(string $token): ?LockInterface
+    {
+        $lock = $this->locks[$token] ?? null;
+        unset($this->locks[$token]);
+        return $lock;
+    }
+
+    public function count(): int
+    {
+        return \count($this->locks);
+    }
+}

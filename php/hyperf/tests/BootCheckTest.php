@@ -1,0 +1,150 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Hyperf\BootCheck;
+use Redlock\Hyperf\CancelOnLoss;
+use Redlock\Hyperf\Compatibility;
+use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\LockSpec;
+
+/** What stops the boot. No node is there, and none is asked. */
+final class BootCheckTest extends TestCase
+{
+    private Locks $locks;
+
+    protected function setUp(): void
+    {
+        $this->locks = new Locks([
+            'default' => ['nodes' => []], /* of the environment, which need not be there yet */
+            'short' => ['nodes' => ['r1'], 'max_ttl_ms' => 20000],
+            'wrong' => ['nodes' => ['r1'], 'wait' => 5],
+            'away' => ['nodes' => ['nowhere']],
+        ], ['r1' => ['host' => 'redis-1.invalid'], 'set' => ['host' => 'r', 'sentinel' => ['enable' => true]]]);
+    }
+
+    private function check(LockSpec $spec, string $method = 'pay'): void
+    {
+        (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, $method), [$spec]);
+    }
+
+    public function testWhatCanWorkIsPassed(): void
+    {
+        $begun = \hrtime(true);
+        $this->check(new LockSpec('order:#{id}'));
+        $this->check(new LockSpec('order:#{id}', ['ttl_ms' => 60000, 'wait_ms' => -1, 'retry_delay_ms' => 50,
+            'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'later'));
+        $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
+        $this->check(new LockSpec('order', pools: ['r1']));
+        (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, 'lines'), []);
+        $this->assertLessThan(10.0, (\hrtime(true) - $begun) / 1e9, 'nothing may be waited for');
+    }
+
+    /** @dataProvider refused */
+    public function testWhatCanNeverWorkIsRefused(string $words, LockSpec $spec, string $method = 'pay'): void
+    {
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessageMatches('/^' . \preg_quote(Shop::class . "::$method", '/') . '.*'
+            . \preg_quote($words, '/') . '/');
+        $this->check($spec, $method);
+    }
+
+    public static function refused(): array
+    {
+        return [
+            'a generator' => ['is a generator', new LockSpec('lines'), 'lines'],
+            'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
+            'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
+            'onNoQuorum' => ["onNoQuorum is 'secret', which is no", new LockSpec('x', onNoQuorum: 'secret')],
+            'onLost' => ["onLost is 'later'; allowed: 'cancel'", new LockSpec('x', onLost: 'later')],
+            'a TTL too short' => ['ttlMs is "5"; allowed: 20 to 86400000', new LockSpec('x', ['ttl_ms' => 5])],
+            'a TTL too long' => ['ttlMs is 60000; allowed: 20 to maxTtlMs (20000)',
+                new LockSpec('x', ['ttl_ms' => 60000], 'short')],
+            'a pause' => ['retryDelayMs is "0"', new LockSpec('x', ['retry_delay_ms' => 0])],
+            'a cluster' => ['there is no cluster "nope" in config/autoload/redlock.php; there are: default, short',
+                new LockSpec('x', cluster: 'nope')],
+            'options of the cluster' => ['no option "wait"', new LockSpec('x', cluster: 'wrong')],
+            'a pool' => ['there is no redis pool "nope"', new LockSpec('x', pools: ['nope'])],
+            'a pool of the cluster' => ['there is no redis pool "nowhere"', new LockSpec('x', cluster: 'away')],
+            'a sentinel set' => ['"set" is a sentinel set', new LockSpec('x', pools: ['set'])],
+            'a TTL of the old annotation' => ['ttl is "5"; allowed',
+                new LockSpec('x', ['ttl_ms' => 5], pools: ['r1'], translate: Compatibility::exception(...))],
+            'a drift of the old annotation' => ['clockDriftFactor is "0.5"; allowed',
+                new LockSpec('x', ['drift_factor' => 0.5], pools: ['r1'], translate: Compatibility::exception(...))],
+        ];
+    }
+
+    /** As Hyperf's proxy classes have it. */
+    public function testAGeneratorIsSeenBehindItsProxy(): void
+    {
+        $this->check(new LockSpec('x'), 'proxied');
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('Shop::proxiedLines is a generator');
+        $this->check(new LockSpec('x'), 'proxiedLines');
+    }
+
+    public function testOnLostNeedsASwooleThatCanThrowIntoACoroutine(): void
+    {
+        if (!CancelOnLoss::isPossible()) {
+            $this->expectException(InvalidOptionException::class);
+            $this->expectExceptionMessage("pay: onLost is 'cancel', which needs Swoole 6.1 or newer");
+        }
+        $this->check(new LockSpec('x', onLost: 'cancel'));
+        $this->addToAssertionCount(1);
+    }
+}
+
+class Shop
+{
+    public function pay(int $id): string
+    {
+        return "paid $id";
+    }
+
+    public function later(int $id): string
+    {
+        return "later $id";
+    }
+
+    public function lines(): \Generator
+    {
+        yield 1;
+    }
+
+    public function proxied(int $id): mixed
+    {
+        return self::__proxyCall(__CLASS__, __FUNCTION__, ['keys' => \compact(['id'])], function (int $id) {
+            $lines = (function () use ($id) {
+                yield $id;
+            })();
+            return [new class {
+                public function all(): \Generator
+                {
+                    yield 1;
+                }
+            }, $lines, fn () => yield 2];
+        });
+    }
+
+    public function proxiedLines(int $id): mixed
+    {
+        return self::__proxyCall(__CLASS__, __FUNCTION__, ['keys' => \compact(['id'])], function (int $id) {
+            if ($id > 0) {
+                $got = [1, yield from [$id]];
+            }
+        });
+    }
+
+    private static function __proxyCall(mixed ...$arguments): mixed
+    {
+        return null;
+    }
+
+    private function secret(): void
+    {
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock;
+
+/**
+ * What a program needs of a client: Client has it on real nodes, Testing\MemoryClient in memory. For type declarations,
+ * mocks and decorators; lock() grows with the options, so pass it named arguments only.
+ */
+interface ClientInterface
+{
+    /** A lock on a resource (any bytes). It is not taken yet; options by name override the client's. */
+    public function lock(
+        string $resource,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): LockInterface;
+
+    /** @param array<string, mixed> $options by the names of the table: 'ttl_ms', 'retry_delay_ms' */
+    public function lockFromArray(string $resource, array $options): LockInterface;
+
+    /**
+     * Takes over a token that another process detached: extend() makes it held, release() deletes it. That nobody else
+     * held the lock in between is not promised.
+     */
+    public function adopt(string $resource, string $token, ?int $ttlMs = null): LockInterface;
+
+    /** Asks every node who holds the resource, without touching it. */
+    public function status(string $resource): ResourceStatus;
+
+    /**
+     * Deletes the resource's key on every node, whoever holds it: for operators, to free a lock whose holder is known
+     * to be gone.
+     *
+     * @throws Exception\NoQuorumException too few nodes answered
+     */
+    public function remove(string $resource): void;
+
+    /** @return array<string, mixed> options, nodes, what each may vote on, counters */
+    public function describe(): array;
+
+    /** The value of an option by the name of the table, as text. */
+    public function option(string $name): string;
+
+    /**
+     * How many calls of this client's locks are under way in Fibers and coroutines: acquisitions that wait, releases
+     * that are not confirmed, run() from its beginning to its end. Only at 0 a drain() cuts nothing short.
+     */
+    public function inFlight(): int;
+
+    /** Writes what happened since the last call to the logger; every operation does so too. */
+    public function logEvents(): void;
+
+    /**
+     * Leaves cleanly: releases what is held and waits for the nodes, up to $limitMs (null: exitDrainMs). False if a
+     * node did not answer.
+     */
+    public function drain(?int $limitMs = null): bool;
+}

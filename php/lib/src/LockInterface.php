@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock;
+
+/**
+ * One holder's handle on one resource. One Fiber, coroutine or function uses it at a time. When the object goes, a lock
+ * that is still held is released, without waiting.
+ */
+interface LockInterface
+{
+    public function resource(): string;
+
+    /**
+     * Takes the lock, waiting up to $waitMs: 0 one attempt, -1 without limit, null the option waitMs.
+     *
+     * @throws Exception\BusyException others held it to the end
+     * @throws Exception\NoQuorumException too few nodes answered
+     */
+    public function acquire(?int $waitMs = null): void;
+
+    /** One attempt; false only if others hold the lock. */
+    public function tryAcquire(): bool;
+
+    /**
+     * Prolongs the lease to $ttlMs from now (null: the option ttlMs); it is never shortened.
+     *
+     * @throws Exception\LostException it is gone for good
+     * @throws Exception\NoQuorumException it stays held for remainingMs()
+     */
+    public function extend(?int $ttlMs = null): void;
+
+    /**
+     * Sets what is left of the lease to $ttlMs from now (null: the option ttlMs), longer or shorter.
+     *
+     * @throws Exception\LostException it is gone for good
+     * @throws Exception\NoQuorumException it stays held for remainingMs()
+     */
+    public function expire(?int $ttlMs = null): void;
+
+    /**
+     * Gives the lock up: it is not held from the first moment of the call.
+     *
+     * @throws Exception\LostException it had lapsed before
+     * @throws Exception\NotHeldException it was never taken
+     */
+    public function release(): void;
+
+    /**
+     * Takes the lock, calls $body with it, and releases it whatever happens. The lease is renewed meanwhile, unless the
+     * option renew was given. If the body fails its own error leaves. What fails after the body has what it returned:
+     * LostException, if the lock was lost meanwhile, and every other exception of this package in $result; one of
+     * somebody else (a logger's, for example) has such an exception as the last of its getPrevious().
+     *
+     * @template T
+     * @param callable(static): T $body no generator: its code would run after the release
+     * @return T
+     */
+    public function run(callable $body, ?int $waitMs = null): mixed;
+
+    /** How much longer the lock is held without an extension; 0 if it is not held. */
+    public function remainingMs(): int;
+
+    public function isHeld(): bool;
+
+    /** It was held and has lapsed. */
+    public function isLost(): bool;
+
+    /** The lease is extended in the background while it is held. */
+    public function isRenewed(): bool;
+
+    /** Sets an option by the name of the table, as text; it counts from the next operation. */
+    public function set(string $option, string $value): void;
+
+    /** The token of the lease, or of the last one; "" before the first. */
+    public function token(): string;
+
+    /** @return array<string, string> what every node answered to the last operation, by its name */
+    public function votes(): array;
+
+    /** The last operation in one line. */
+    public function message(): string;
+
+    /** Hands the lock over: this object forgets it, and ClientInterface::adopt() takes the token up elsewhere. */
+    public function detach(): string;
+}

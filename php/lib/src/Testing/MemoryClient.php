@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Testing;
+
+use Redlock\ClientInterface;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Options;
+use Redlock\ResourceStatus;
+
+/**
+ * A client without nodes, for unit tests of programs that take locks: its locks are in this object, and time passes
+ * only by pass() and by waiting for a busy lock. All clients that share a $store exclude each other.
+ */
+final class MemoryClient implements ClientInterface
+{
+    public readonly Store $store;
+    /** @var array<string, mixed> by the names of the table */
+    private readonly array $options;
+
+    /** @param array<string, mixed> $options defaults of its locks, by the names of the table */
+    public function __construct(array $options = [], ?Store $store = null)
+    {
+        $this->store = $store ?? new Store();
+        $this->options = self::checked($options) + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false];
+    }
+
+    /** Time passes: leases end, renewed ones are extended. */
+    public function pass(int $ms): void
+    {
+        $this->store->pass($ms);
+    }
+
+    /** The nodes lose the resource, as by a restart without data; a holder's lock is lost. */
+    public function lose(string $resource): void
+    {
+        $this->store->lose($resource);
+    }
+
+    /** From now on too few nodes answer, or enough of them again. */
+    public function setReachable(bool $reachable): void
+    {
+        $this->store->reachable = $reachable;
+    }
+
+    /** @param never ...$unknown */
+    public function lock(
+        string $resource,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): MemoryLock {
+        return $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
+    }
+
+    public function lockFromArray(string $resource, array $options): MemoryLock
+    {
+        if ($resource === '') {
+            throw new InvalidOptionException('resource has 0 bytes; allowed: 1 to 536870912');
+        }
+        return new MemoryLock($this->store, $resource, self::checked($options) + $this->options,
+            isset($options['renew']));
+    }
+
+    public function adopt(string $resource, string $token, ?int $ttlMs = null): MemoryLock
+    {
+        $lock = $this->lock($resource, ttlMs: $ttlMs);
+        $lock->takeUp($token);
+        return $lock;
+    }
+
+    public function status(string $resource): ResourceStatus
+    {
+        $token = $this->store->tokenOf($resource);
+        $status = match (true) {
+            !$this->store->reachable => \REDLOCK_NO_QUORUM,
+            $token === null => \REDLOCK_OK,
+            default => \REDLOCK_BUSY,
+        };
+        $words = $token === null ? 'free' : 'busy';
+        return new ResourceStatus($resource, $status, "memory: $words", ['memory' => ['status' => $status,
+            'words' => $words, 'ttl_ms' => (string) $this->store->leftMs($resource), 'token' => (string) $token]]);
+    }
+
+    public function remove(string $resource): void
+    {
+        $this->store->lose($resource);
+    }
+
+    public function describe(): array
+    {
+        return ['options' => $this->options, 'nodes' => [['node' => 'memory',
+            'state' => $this->store->reachable ? 'ready' : 'off', 'votes' => $this->store->reachable]]];
+    }
+
+    public function option(string $name): string
+    {
+        $value = $this->options[$name] ?? self::defaults()[$name]
+            ?? throw new InvalidOptionException("there is no option $name");
+        return \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value;
+    }
+
+    public function inFlight(): int
+    {
+        return 0;
+    }
+
+    public function logEvents(): void
+    {
+    }
+
+    public function drain(?int $limitMs = null): bool
+    {
+        $this->store->releaseAll();
+        return $this->store->reachable;
+    }
+
+    /**
+     * @param array<string, mixed> $options
+     * @return array<string, mixed>
+     */
+    private static function checked(array $options): array
+    {
+        foreach (\array_keys(\array_diff_key($options, self::defaults())) as $unknown) {
+            throw new InvalidOptionException("there is no option \"$unknown\"");
+        }
+        return $options;
+    }
+
+    /** @return array<string, string> */
+    private static function defaults(): array
+    {
+        static $defaults = [];
+        for ($i = \count($defaults); ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {
+            $defaults[$name] = (string) \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT);
+        }
+        return $defaults;
+    }
+}

@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Redlock\ClientInterface;
+use Redlock\Exception\BusyException;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
+use Redlock\Exception\NoQuorumException;
+use Redlock\Exception\NotHeldException;
+use Redlock\LockInterface;
+use Redlock\Testing\MemoryClient;
+
+/** The client for users' unit tests, and that mocks can be made of the interfaces. */
+final class MemoryClientTest extends TestCase
+{
+    private MemoryClient $client;
+
+    protected function setUp(): void
+    {
+        $this->client = new MemoryClient(['ttl_ms' => 1000]);
+    }
+
+    public function testOneHolderAtATime(): void
+    {
+        $first = $this->client->lock('orders:42');
+        $first->acquire();
+        $second = $this->client->lock('orders:42');
+        $this->assertFalse($second->tryAcquire());
+        try {
+            $second->acquire(0);
+            $this->fail('two holders');
+        } catch (BusyException $busy) {
+            $this->assertSame(['orders:42', \REDLOCK_BUSY], [$busy->resource, $busy->status]);
+        }
+        $this->assertTrue($this->client->status('orders:42')->isHeld());
+        $first->release();
+        $this->assertTrue($second->tryAcquire());
+        $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $second->token());
+    }
+
+    public function testTimeIsTheTestsOwn(): void
+    {
+        $lock = $this->client->lock('report', ttlMs: 5000);
+        $lock->acquire();
+        $this->client->pass(4000);
+        $this->assertSame(1000, $lock->remainingMs());
+        $lock->extend();
+        $this->assertSame(5000, $lock->remainingMs());
+        $lock->extend(2000); /* never shortened */
+        $this->assertSame(5000, $lock->remainingMs());
+        $lock->expire(100);
+        $this->assertSame(100, $lock->remainingMs());
+        $this->client->pass(100);
+        $this->assertTrue($lock->isLost());
+        $this->expectException(LostException::class);
+        $lock->release();
+    }
+
+    public function testAWaitLetsTimePass(): void
+    {
+        $this->client->lock('queue')->acquire();
+        $holder = $this->client->lock('queue');
+        $holder->acquire(); /* the first object is gone, and its lock with it */
+        $waiter = $this->client->lock('queue');
+        try {
+            $waiter->acquire(999);
+            $this->fail('the lease of the holder has a ms left');
+        } catch (BusyException) {
+        }
+        $this->assertSame(1, $holder->remainingMs());
+        $waiter->acquire(1);
+        $this->assertTrue($holder->isLost());
+        $this->assertTrue($waiter->isHeld());
+    }
+
+    public function testRunRenewsAndReleases(): void
+    {
+        $result = $this->client->lock('job')->run(function (LockInterface $lock): string {
+            $this->client->pass(60000);
+            $this->assertTrue($lock->isHeld() && $lock->isRenewed());
+            return 'done';
+        });
+        $this->assertSame('done', $result);
+        $this->assertTrue($this->client->status('job')->isFree());
+        try {
+            $this->client->lock('job')->run(static fn () => throw new \DomainException('mine'));
+        } catch (\DomainException) {
+            $this->assertTrue($this->client->status('job')->isFree());
+        }
+    }
+
+    public function testALossCanBeMade(): void
+    {
+        try {
+            $this->client->lock('job')->run(function (LockInterface $lock): int {
+                $this->client->lose('job');
+                $this->assertTrue($lock->isLost());
+                return 42;
+            });
+            $this->fail('the loss was not told');
+        } catch (LostException $lost) {
+            $this->assertSame(42, $lost->result);
+        }
+    }
+
+    public function testAnOutageCanBeMade(): void
+    {
+        $held = $this->client->lock('held', renew: true);
+        $held->acquire();
+        $this->client->setReachable(false);
+        try {
+            $this->client->lock('other')->acquire(0);
+            $this->fail('a lock from nowhere');
+        } catch (NoQuorumException) {
+        }
+        $this->client->pass(1000);
+        $this->assertTrue($held->isLost());
+        $this->client->setReachable(true);
+        $this->client->lock('held')->acquire(0);
+        $this->addToAssertionCount(1);
+    }
+
+    public function testATokenIsHandedOver(): void
+    {
+        $lock = $this->client->lock('handed');
+        $lock->acquire();
+        $token = $lock->detach();
+        unset($lock);
+        $other = (new MemoryClient([], $this->client->store))->adopt('handed', $token);
+        $other->extend();
+        $this->assertTrue($other->isHeld());
+        $other->release();
+        $this->expectException(NotHeldException::class);
+        $other->release();
+    }
+
+    public function testAForgottenLockIsReleased(): void
+    {
+        $lock = $this->client->lock('forgotten');
+        $lock->acquire();
+        unset($lock);
+        $this->assertTrue($this->client->status('forgotten')->isFree());
+    }
+
+    public function testOptionsAreChecked(): void
+    {
+        $this->assertSame(['1000', '15000', 'false', '200'],
+            \array_map($this->client->option(...), ['ttl_ms', 'wait_ms', 'renew', 'retry_delay_ms']));
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('ttlMz');
+        $this->client->lock('x', ttlMz: 1);
+    }
+
+    public function testTheInterfacesCanBeMocked(): void
+    {
+        $lock = $this->createMock(LockInterface::class);
+        $lock->expects($this->once())->method('run')->willReturnCallback(static fn (callable $body) => $body($lock));
+        $client = $this->createMock(ClientInterface::class);
+        $client->method('lock')->with('orders:42')->willReturn($lock);
+        $this->assertSame(7, $client->lock('orders:42')->run(static fn (): int => 7));
+    }
+}

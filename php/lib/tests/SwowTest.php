@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Exception\BusyException;
+use Redlock\Lock;
+use Swow\Coroutine;
+
+final class SwowTest extends NodesTestCase
+{
+    protected function setUp(): void
+    {
+        if (!\extension_loaded('swow')) {
+            $this->markTestSkipped('the extension swow is not installed');
+        }
+        parent::setUp();
+    }
+
+    /** As Wait::until: usleep() lets other coroutines go on. */
+    public function testManyCoroutinesShareOneConnectionPerNode(): void
+    {
+        $client = $this->client();
+        $held = 0;
+        for ($i = 0; $i < 50; $i++) {
+            Coroutine::run(static function () use ($client, $i, &$held): void {
+                $held += $client->lock("resource:$i")->run(static fn (Lock $lock): int => (int) $lock->isHeld());
+            });
+        }
+        Wait::until(static function () use (&$held): bool {
+            return $held === 50;
+        }, 'all locks');
+        $client->status('resource:0');
+        $this->assertConnections(5);
+        $this->assertNothingIsLeft();
+        $this->assertSame(0, $client->inFlight());
+    }
+
+    public function testOthersRunWhileOneWaits(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('busy');
+        $holder->acquire();
+        $seen = null;
+        $ticks = 0;
+        Coroutine::run(static function () use ($client, &$seen): void {
+            try {
+                $client->lock('busy')->acquire(500);
+            } catch (\Throwable $seen) {
+            }
+        });
+        while ($seen === null && $ticks < 10000) {
+            \usleep(1000);
+            $ticks++;
+        }
+        $this->assertInstanceOf(BusyException::class, $seen);
+        $this->assertGreaterThan(20, $ticks);
+    }
+
+    public function testAKilledWaiterLeavesNoKey(): void
+    {
+        $client = $this->client(retryDelayMs: 5);
+        $holder = $client->lock('killed');
+        $holder->acquire();
+        $waiter = Coroutine::run(static fn () => $client->lock('killed')->acquire(-1));
+        Wait::until(static fn (): bool => $client->describe()['attempts'] >= 3, 'the waiter to try again');
+        $waiter->kill();
+        Wait::until(static fn (): bool => $client->inFlight() === 0, 'the waiter to end');
+        $holder->release();
+        $this->assertNothingIsLeft();
+        $this->assertTrue($client->lock('killed')->tryAcquire());
+    }
+}

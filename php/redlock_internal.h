@@ -1,0 +1,80 @@
+/* What the files of the extension know of each other. */
+#ifndef REDLOCK_INTERNAL_H
+#define REDLOCK_INTERNAL_H
+
+#include "redlock_native.h"
+
+#include <pthread.h>
+
+struct native_client {
+  redlock_client *handle;
+  zend_string *key; /* NULL once it has left the table */
+  uint64_t users;   /* PHP objects and locks */
+  int64_t id;
+  int64_t drain_limit_ms;
+  pthread_t drainer;
+  bool drains;  /* in the thread drainer */
+  bool drained; /* and every node answered */
+};
+
+/* Threads of PHP share nothing, and a native client has one list of ended operations, one of events and one drain: so
+ * each thread has clients of its own. Without threads there is one table for the process. */
+ZEND_BEGIN_MODULE_GLOBALS(redlock)
+  HashTable clients;
+  int64_t last_id;
+ZEND_END_MODULE_GLOBALS(redlock)
+
+ZEND_EXTERN_MODULE_GLOBALS(redlock)
+#define GLOBAL(name) ZEND_MODULE_GLOBALS_ACCESSOR(redlock, name)
+
+/* Reads a text of any length: CALL copies into (buf, size) and returns the full length. */
+#define READ_TEXT(result, CALL)                                                                                        \
+  do {                                                                                                                 \
+    char small[512], *buf = small;                                                                                     \
+    size_t size = sizeof small;                                                                                        \
+    int64_t length = (CALL);                                                                                           \
+    if (length >= (int64_t)size) {                                                                                     \
+      size = (size_t)length + 1;                                                                                       \
+      buf = emalloc(size);                                                                                             \
+      length = (CALL);                                                                                                 \
+      length = length >= (int64_t)size ? (int64_t)size - 1 : length;                                                   \
+    }                                                                                                                  \
+    (result) = length < 0 ? NULL : zend_string_init(buf, (size_t)length, 0);                                           \
+    if (buf != small)                                                                                                  \
+      efree(buf);                                                                                                      \
+  } while (0)
+
+/* redlock_options.c: values of PHP as the core wants them; false and NULL come with an exception thrown */
+bool redlock_php_check_options(HashTable *options);
+bool redlock_php_set_client_options(redlock_client *handle, HashTable *options);
+bool redlock_php_set_lock_options(redlock_lock *handle, HashTable *options);
+zend_string *redlock_php_option_text(zend_string *name, zval *value);
+
+/* redlock_native.c */
+zend_string *redlock_php_client_message(redlock_client *handle);
+zend_string *redlock_php_lock_message(redlock_lock *handle);
+
+/* redlock_clients.c: the table of the clients */
+native_client *redlock_php_use_client(zend_string *nodes, HashTable *options);
+void redlock_php_leave_table(native_client *client);
+void redlock_php_drop_client(native_client *client);
+void redlock_php_begin_drain(native_client *client, int64_t limit_ms);
+bool redlock_php_end_drain(native_client *client);
+void redlock_php_begin_thread(zend_redlock_globals *globals);
+void redlock_php_end_thread(zend_redlock_globals *globals);
+
+/* How many forks lie between the first process and this one, from 1. */
+int64_t redlock_php_generation(void);
+bool redlock_php_watch_forks(void);
+
+/* redlock_module.c: redlock.nodes of php.ini, which is shown without passwords */
+zend_string *redlock_php_ini_nodes(void);
+
+/* redlock_exceptions.c */
+void redlock_php_give_reason(int loss); /* to the LostException that was thrown: enum redlock_loss */
+
+/* These consume the message. */
+void redlock_php_throw_status(int status, zend_string *message);
+void redlock_php_throw_text(int status, const char *text);
+
+#endif

@@ -1,0 +1,125 @@
+/* Options as PHP values, checked here by type and by the core for the rest. */
+#include "redlock_internal.h"
+
+#include "zend_smart_str.h"
+
+static const char *option_type(const char *name)
+{
+  for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++)
+    if (strcmp(redlock_option_at(i, REDLOCK_OPTION_NAME), name) == 0)
+      return redlock_option_at(i, REDLOCK_OPTION_TYPE);
+  return NULL;
+}
+
+static const char *php_type(const char *type)
+{
+  return strcmp(type, "nodes") == 0 ? "string" : type;
+}
+
+static int is_type(zval *value, const char *type)
+{
+  switch (Z_TYPE_P(value)) {
+  case IS_FALSE:
+  case IS_TRUE: return strcmp(type, "bool") == 0;
+  case IS_LONG: return strcmp(type, "int") == 0 || strcmp(type, "float") == 0;
+  case IS_DOUBLE: return strcmp(type, "float") == 0;
+  case IS_STRING: return 1; /* configuration files have texts: the core reads and checks them */
+  default: return 0;
+  }
+}
+
+/* The value as the core wants it, or NULL with an exception thrown. */
+zend_string *redlock_php_option_text(zend_string *name, zval *value)
+{
+  const char *type = option_type(ZSTR_VAL(name));
+  if (type && !is_type(value, type)) {
+    zend_type_error("option %s must be of type %s, %s given", ZSTR_VAL(name), php_type(type),
+                    zend_zval_type_name(value));
+    return NULL;
+  }
+  if (Z_TYPE_P(value) == IS_TRUE || Z_TYPE_P(value) == IS_FALSE)
+    return Z_TYPE_P(value) == IS_TRUE ? zend_string_init("true", 4, 0) : zend_string_init("false", 5, 0);
+  if (Z_TYPE_P(value) == IS_DOUBLE) {
+    smart_str text = {0};
+    smart_str_append_double(&text, Z_DVAL_P(value), -1, false); /* the shortest that means it */
+    return smart_str_extract(&text);
+  }
+  if (Z_TYPE_P(value) == IS_ARRAY || Z_TYPE_P(value) == IS_OBJECT || Z_TYPE_P(value) == IS_RESOURCE)
+    return ZSTR_EMPTY_ALLOC(); /* an unknown name: the core refuses it with the nearest known one */
+  zend_string *text = zval_get_string(value);
+  if (strlen(ZSTR_VAL(text)) != ZSTR_LEN(text)) {
+    redlock_php_throw_status(REDLOCK_INVALID, zend_strpprintf(0, "%s must not contain any null bytes", ZSTR_VAL(name)));
+    zend_string_release(text);
+    return NULL;
+  }
+  return text;
+}
+
+typedef int (*option_setter)(void *handle, const char *name, const char *value);
+typedef zend_string *(*option_message)(void *handle);
+
+/* Sets each option; false with an exception thrown. */
+static bool set_options(void *handle, HashTable *options, option_setter set, option_message message)
+{
+  zend_string *name, *text;
+  zval *value;
+  ZEND_HASH_FOREACH_STR_KEY_VAL(options, name, value) {
+    int status;
+    if (!name) {
+      zend_value_error("options must have names as keys, as in ['ttl_ms' => 10000]");
+      return false;
+    }
+    ZVAL_DEREF(value);
+    text = redlock_php_option_text(name, value);
+    if (!text)
+      return false;
+    status = set(handle, ZSTR_VAL(name), ZSTR_VAL(text));
+    zend_string_release(text);
+    if (status != REDLOCK_OK) {
+      redlock_php_throw_status(status, message(handle));
+      return false;
+    }
+  } ZEND_HASH_FOREACH_END();
+  return true;
+}
+
+static int set_client_option(void *handle, const char *name, const char *value)
+{
+  return redlock_client_set(handle, name, value);
+}
+
+static zend_string *client_message(void *handle)
+{
+  return redlock_php_client_message(handle);
+}
+
+static int set_lock_option(void *handle, const char *name, const char *value)
+{
+  return redlock_lock_set(handle, name, value);
+}
+
+static zend_string *lock_message(void *handle)
+{
+  return redlock_php_lock_message(handle);
+}
+
+bool redlock_php_set_client_options(redlock_client *handle, HashTable *options)
+{
+  return set_options(handle, options, set_client_option, client_message);
+}
+
+bool redlock_php_set_lock_options(redlock_lock *handle, HashTable *options)
+{
+  return set_options(handle, options, set_lock_option, lock_message);
+}
+
+/* Refuses wrong options in the words of the core, before the table of clients is asked: its key is made of them. */
+bool redlock_php_check_options(HashTable *options)
+{
+  redlock_client *probe = redlock_client_new();
+  bool good = probe && redlock_php_set_client_options(probe, options);
+  if (!probe)
+    redlock_php_throw_text(REDLOCK_NO_MEMORY, "out of memory");
+  redlock_client_free(probe);
+  return good;
+}
