@@ -1,0 +1,201 @@
+"""Makes what a release consists of; ./dev package prepares its tools.
+
+    php         redlock-VERSION: the extension's source archive for PIE and phpize, with the generated C and the parser
+                of hiredis in it: php_redlock-VERSION-src.tgz
+    composer    the trees of the two Composer packages, and an archive of each
+    sdist       the source distribution for Python, with the parser of hiredis in it
+    wheels      wheels for glibc from 2.17 on and for musl, for x86_64 and aarch64; nothing but the libc is needed
+
+All of it is made from the files that git tracks, as they are in the work tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+from source_package import FetchError, fetch, version as source_version
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bindings"))
+from cdef import version  # noqa: E402
+
+PARSER = ("read.c", "read.h", "sds.c", "sds.h", "alloc.c", "alloc.h", "fmacros.h", "sdsalloc.h", "win32.h",
+          "hiredis.h", "COPYING")
+TARGETS = {  # what zig compiles for: the platform tag that the wheel then may have
+    "x86_64-linux-gnu.2.17": "manylinux_2_17_x86_64", "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64",
+    "x86_64-linux-musl": "musllinux_1_2_x86_64", "aarch64-linux-musl": "musllinux_1_2_aarch64",
+}
+COMPOSER = {"php/lib": "redlock", "php/hyperf": "hyperf"}
+
+
+class PackageError(Exception):
+    pass
+
+
+def run(*command, cwd: Path = ROOT, **environment: str) -> str:
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env={**os.environ, **environment},
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise PackageError(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def tracked(folder: str = ".") -> list[str]:
+    return [name for name in run("git", "ls-files", "-z", "--", folder).split("\0") if name and (ROOT / name).is_file()]
+
+
+def moment() -> int:
+    """The time that all files in archives have, so that the same commit makes the same bytes."""
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "log", "-1", "--format=%ct"))
+
+
+def new_folder(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def copy(names: list[str], target: Path, below: str = ".") -> None:
+    for name in names:
+        place = target / os.path.relpath(name, below)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, place)
+
+
+class Release:
+    def __init__(self, out: Path, hiredis: Path | None):
+        self.out, self.work, self.hiredis = out, out / "work", hiredis
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def add_parser(self, tree: Path) -> None:
+        """hiredis' parser and its licence, from the distribution's source package or from a tree that was named."""
+        self.hiredis = self.hiredis or fetch("hiredis", self.work / "sources")
+        if not (self.hiredis / "read.c").is_file() or not (self.hiredis / "COPYING").is_file():
+            raise PackageError(f"{self.hiredis} is no source tree of hiredis: it has no read.c or no COPYING")
+        folder = new_folder(tree / "third_party/hiredis")
+        for name in PARSER:
+            if (self.hiredis / name).exists():
+                shutil.copyfile(self.hiredis / name, folder / name)
+        (folder / "README").write_text(
+            f"The reply parser of hiredis {source_version(self.hiredis)}; its licence is COPYING.\n")
+
+    def php(self) -> None:
+        tree = new_folder(self.work / f"redlock-{version()}")
+        run(sys.executable, "bindings/php_generate.py", "--tree", tree)
+        shutil.copyfile(ROOT / "php/README.md", tree / "README.md")
+        self.add_parser(tree)
+        target = self.out / f"php_redlock-{version()}-src.tgz"
+        with open(target, "wb") as raw, gzip.GzipFile("", "wb", mtime=moment(), fileobj=raw) as packed, \
+                tarfile.open(fileobj=packed, mode="w") as tar:
+            tar.add(tree, tree.name, filter=anonymous)
+        print(target)
+
+    def composer(self) -> None:
+        for folder, name in COMPOSER.items():
+            tree = new_folder(self.out / "composer" / name)
+            files = tracked(folder)
+            copy(files, tree, folder)
+            target = self.out / f"libredlock-{name}-{version()}.zip"
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in exported(files):
+                    entry = zipfile.ZipInfo(os.path.relpath(path, folder))
+                    entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+                    archive.writestr(entry, (ROOT / path).read_bytes())
+            print(tree, target, sep="\n")
+
+    def sdist(self) -> Path:
+        tree = new_folder(self.work / "python")
+        copy(tracked(), tree)
+        self.add_parser(tree)
+        run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", self.out, tree,
+            SOURCE_DATE_EPOCH=str(moment()))
+        path = self.out / f"libredlock-{version()}.tar.gz"
+        print(path)
+        return path
+
+    def wheels(self) -> None:
+        """From the source distribution, as everybody else would build them."""
+        sdist = self.out / f"libredlock-{version()}.tar.gz"
+        if not sdist.exists():
+            self.sdist()
+        for target, tag in TARGETS.items():
+            print(self.wheel(sdist, target, tag))
+
+    def multiarch_headers(self) -> Path:
+        """Debian's Python.h includes a header below /usr/include/ARCHITECTURE, the rest of which is not for zig."""
+        folder = new_folder(self.work / "include")
+        architecture = sysconfig.get_config_var("MULTIARCH") or ""
+        for headers in Path("/usr/include", architecture).glob("python3*") if architecture else ():
+            (folder / architecture).mkdir(exist_ok=True)
+            (folder / architecture / headers.name).symlink_to(headers)
+        return folder
+
+    def wheel(self, sdist: Path, target: str, tag: str) -> Path:
+        plain = new_folder(self.work / target)
+        compiler = f"{sys.executable} {Path(__file__).with_name('zig_cc.py')} {target}"
+        platform = tag if "musl" in tag else f"linux_{target.split('-')[0]}"
+        run(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation",
+            "--wheel-dir", plain, sdist, cwd=plain, CC=compiler, LDSHARED=f"{compiler} -shared",
+            CFLAGS=f"-I{self.multiarch_headers()}", _PYTHON_HOST_PLATFORM=platform, SOURCE_DATE_EPOCH=str(moment()))
+        (wheel,) = plain.glob("*.whl")
+        if platform != tag:
+            wheel = self.repaired(wheel, tag)
+        return Path(shutil.move(wheel, self.out / wheel.name))
+
+    def repaired(self, wheel: Path, tag: str) -> Path:
+        """auditwheel says which glibc the wheel really needs. (It does not know musl on a machine with glibc.)"""
+        checked = new_folder(self.work / "checked")
+        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", checked, wheel, PATH=tools)
+        (wheel,) = checked.glob("*.whl")
+        if tag not in wheel.stem.rsplit("-", 1)[1].split("."):
+            raise PackageError(f"{wheel.name} needs more than {tag} has")
+        return wheel
+
+
+def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime, entry.mode = moment(), 0o755 if entry.isdir() else 0o644
+    return entry
+
+
+def exported(files: list[str]) -> list[str]:
+    """Those that .gitattributes does not keep out of archives."""
+    answers = run("git", "check-attr", "-z", "export-ignore", "--", *files).split("\0")
+    ignored = set(answers[i] for i in range(0, len(answers) - 2, 3) if answers[i + 2] == "set")
+    return [name for name in files if name not in ignored]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "build/packages", help="the folder to fill")
+    parser.add_argument("--hiredis", type=Path, metavar="DIR",
+                        help="a source tree of hiredis (default: the distribution's source package)")
+    parser.add_argument("products", nargs="*", metavar="PRODUCT", help="php, composer, sdist, wheels (default: all)")
+    options = parser.parse_args()
+    release = Release(options.out.resolve(), options.hiredis and options.hiredis.resolve())
+    makers = {"php": release.php, "composer": release.composer, "sdist": release.sdist, "wheels": release.wheels}
+    unknown = [name for name in options.products if name not in makers]
+    if unknown:
+        parser.error(f"no product {unknown[0]!r}; there are: {', '.join(makers)}")
+    try:
+        for name in options.products or makers:
+            makers[name]()
+    except (PackageError, FetchError) as error:
+        print(f"packages/make.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

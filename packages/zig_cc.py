@@ -1,0 +1,29 @@
+"""A C compiler for setuptools: zig_cc.py TARGET ARGUMENT... compiles and links with zig for TARGET.
+
+Only what the recipe of the extension asks for reaches zig. The flags with which the running Python was built are for
+this machine, and setuptools adds them to every command.
+"""
+
+import subprocess
+import sys
+
+KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-std=", "-fvisibility=", "-I", "-D", "-U", "-Wl,--version-script",
+        "-Wl,-z,")
+OWN = ["-O2", "-s"]
+
+
+def kept(arguments):
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-o":
+            yield from (argument, next(rest))
+        elif not argument.startswith("-") or argument.startswith(KEPT):
+            yield argument
+
+
+def main(target, *arguments):
+    return subprocess.call([sys.executable, "-m", "ziglang", "cc", "-target", target, *OWN, *kept(arguments)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

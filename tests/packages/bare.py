@@ -1,0 +1,93 @@
+"""Bare containers: a minimal Debian in a folder, and a copy-on-write layer on it for each test."""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+SUITE = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.M)
+SETTINGS = """\
+APT::Get::Assume-Yes "true";
+APT::Install-Recommends "false";
+APT::Keep-Downloaded-Packages "true";
+Acquire::Retries "3";
+"""
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CERTIFICATES = "/run/host-certificates.crt"
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    assert done.returncode == 0, f"{shlex.join(map(str, command))[:2000]}\nended with {done.returncode}\n" \
+                                 f"{done.stdout[-6000:]}"
+    return done.stdout
+
+
+def impossible():
+    """Why there can be no container here, or None."""
+    probe = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "mount", "-t", "tmpfs", "none", "/mnt"]
+    if os.geteuid() != 0 or subprocess.run(probe, capture_output=True).returncode != 0:
+        return "no chroot can be made here"
+    return None
+
+
+def mirror():
+    """Where this machine gets its own packages from, for the suite itself."""
+    for path in [*Path("/etc/apt/sources.list.d").glob("*.sources"), Path("/etc/apt/sources.list")]:
+        text = path.read_text() if path.exists() else ""
+        for uri, suites in re.findall(r"^URIs: (\S+)\nSuites: (.*)$", text, re.M):
+            if SUITE.group(1) in suites.split():
+                return uri
+        found = re.search(rf"^deb (?:\[.*?\] )?(\S+) {SUITE.group(1)} ", text, re.M)
+        if found:
+            return found.group(1)
+    raise LookupError(f"no entry for {SUITE.group(1)} in /etc/apt")
+
+
+def make_base(folder, packages):
+    """Debian with nothing but apt; PACKAGES are downloaded, once for all containers, but not installed."""
+    run("debootstrap", "--variant=minbase", SUITE.group(1), folder, mirror())
+    (folder / "etc/apt/apt.conf.d/90bare").write_text(SETTINGS)
+    (folder / "etc/dpkg/dpkg.cfg.d/90fast").write_text("force-unsafe-io\n")
+    shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")
+    base = Container(folder)
+    base.run("apt-get update && apt-get --download-only install " + " ".join(sorted(packages)))
+
+
+class Container:
+    """A root to run scripts in. What a script starts ends with it."""
+
+    def __init__(self, root, above=None):
+        self.root = Path(root)
+        self.layers = above and {name: Path(above, name) for name in ("upper", "work", "merged")}
+        for layer in (self.layers or {}).values():
+            layer.mkdir(parents=True)
+
+    def path(self, inside):
+        """A file of the container, to be read or written while nothing runs in it."""
+        return Path(self.layers["upper"] if self.layers else self.root, inside.lstrip("/"))
+
+    def mounts(self):
+        root = shlex.quote(str(self.layers["merged"] if self.layers else self.root))
+        if self.layers:
+            layers = f"lowerdir={self.root},upperdir={self.layers['upper']},workdir={self.layers['work']}"
+            yield f"mount -t overlay overlay -o {shlex.quote(layers)} {root}"
+        yield f"mount -t proc proc {root}/proc"
+        yield f"mount --rbind /dev {root}/dev"
+        yield f"cd / && exec chroot {root} \"$@\""
+
+    def run(self, script, folder="/", **environment):
+        """Runs it with bash -e, as somebody would who types its lines; returns what it said."""
+        environment = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive",
+                       "TERM": "dumb", **environment}
+        if os.environ.get("PIP_CERT"):
+            environment["PIP_CERT"] = CERTIFICATES
+            if self.layers:
+                self.path(CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(os.environ["PIP_CERT"], self.path(CERTIFICATES))
+        inside = ["env", "-i", *(f"{name}={value}" for name, value in environment.items()),
+                  "bash", "-ec", f"cd {shlex.quote(folder)}\n{script}"]
+        alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+        return run(*alone, "sh", "-ec", "\n".join(self.mounts()), "sh", *inside)

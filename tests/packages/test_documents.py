@@ -1,0 +1,144 @@
+"""What README and docs tell people to type works as it stands there, in a bare Debian: nothing is installed but what
+the lines install, and of that only what is needed."""
+import re
+
+import pytest
+
+from conftest import REPOSITORY, ROOT
+from pages import PAGES, blocks, headings, packages, typed
+
+ELSEWHERE = {
+    ("php/README.md", "The PHP extension redlock"),  # part of the archive's lines in docs/php.md
+    ("docs/redlock.md", "Nodes and options"),  # the contents of a file
+}
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def at_nodes(text, nodes):
+    """The pages' nodes are made up; these take their place."""
+    return re.sub(r"redis://10\.0\.0\.(\d)", lambda found: nodes.urls[int(found.group(1)) - 1], text)
+
+
+PHP_BODIES = """
+function chargeOrder(int $id): int { echo "charged $id\\n"; return 1; }
+function buildReport(): void { echo "built\\n"; }
+function sendReport(): void { echo "sent\\n"; }
+"""
+
+
+def test_readme_c_and_shell(clone, nodes):
+    clone.run(typed("README.md", "From C"), REPOSITORY)
+    code = typed("README.md", "From C", "c")
+    compile_it = re.search(r"/\* (cc job\.c [^,]*),", code).group(1)
+    includes, statements = code.split("\n", 1)
+    clone.path("/srv").mkdir(exist_ok=True)
+    clone.path("/srv/job.c").write_text(
+        f"#include <stdio.h>\n{includes}\nstatic void work(void) {{ puts(\"worked\"); }}\n"
+        f"static void complain(void) {{ puts(\"lost\"); }}\n"
+        f"int main(void) {{\n{at_nodes(statements, nodes)}\nreturn 0; }}\n")
+    assert clone.run(f"{compile_it} && ./a.out", "/srv") == "worked\n"
+
+    for name in "report.sh", "import.sh", "step-one", "step-two", "steps.sh":
+        clone.path(f"/srv/{name}").write_text("#!/bin/sh\necho ran $0 under $REDLOCK_RESOURCE\n")
+        clone.path(f"/srv/{name}").chmod(0o755)
+    assert "ran ./report.sh under nightly-report\n" in clone.run(at_nodes(typed("README.md", "From the shell"), nodes),
+                                                                 "/srv")
+    for heading in [heading for heading, text in headings("docs/redlock.md") if has_shell(text)]:
+        if ("docs/redlock.md", heading) not in ELSEWHERE:
+            nodes.reset()
+            script = at_nodes(re.sub(r"^0 3 \* \* \* ", "", typed("docs/redlock.md", heading), flags=re.M), nodes)
+            clone.path("/srv/typed").write_text(script)
+            terminal = "script -qec 'bash -e typed' /dev/null <<<y"  # a question is answered with yes
+            start = terminal if "--force" in script else "bash -e typed"
+            said = clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env)
+            assert all(f"ran ./{name} " in said for name in re.findall(r"\./([\w.-]+)", script)), said
+
+
+def test_readme_and_python_md(clone, nodes):
+    """Both install the same packages, so what the second one lacks would show in the first."""
+    readme, page = typed("README.md", "From Python"), typed("docs/python.md", "Python")
+    assert packages(readme) == packages(page)
+    said = clone.run(f"{readme}\npython - <<'END'\n{typed('README.md', 'From Python', 'python')}END\n", REPOSITORY,
+                     REDLOCK_NODES=nodes.nodes_env)
+    assert re.search(r"held for \d+\.\d s more", said)
+    code = at_nodes(typed("docs/python.md", "Python", "python"), nodes)
+    said = clone.run(f"{page}\npython - <<'END'\n{code}END\n", REPOSITORY)
+    assert "renewed until the block ends" in said
+    nodes.no_keys()
+
+
+def test_python_readme_from_a_wheel(container, made, nodes):
+    """What people install once it is published: without a compiler, and without hiredis."""
+    for wheel in made.glob("*.whl"):
+        target = container.path(f"/srv/{wheel.name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(wheel.read_bytes())
+    container.run("apt-get install python3-venv && python3 -m venv /venv")
+    code = at_nodes(typed("python/README.md", "libredlock", "python"), nodes)
+    install = typed("python/README.md", "libredlock")
+    said = container.run(f". /venv/bin/activate\n{install}\npython - <<'END'\n{code}END\n", PIP_FIND_LINKS="/srv")
+    assert re.search(r"held for \d+\.\d s more", said)
+    assert container.run("command -v gcc cc pkg-config || find / -xdev -name 'libhiredis*.so*'") == ""
+    nodes.no_keys()
+
+
+def php_script(nodes, require):
+    return f"<?php\n{require}\n{at_nodes(typed('docs/php.md', 'A script', 'php'), nodes)}{PHP_BODIES}"
+
+
+def test_readme_php_and_php_md_with_composer(clone, nodes):
+    readme, page = typed("README.md", "From PHP"), typed("docs/php.md", "From this repository")
+    assert packages(readme) == packages(page)
+    code = at_nodes(typed("README.md", "From PHP", "php"), nodes)
+    clone.path(f"{REPOSITORY}/job.php").write_text(code + PHP_BODIES)
+    assert "charged 42\n" in clone.run(readme, REPOSITORY)
+
+    clone.run(page, REPOSITORY)
+    application(clone)
+    clone.run("apt-get install composer")
+    clone.run(typed("docs/php.md", "Then the library"), "/srv/app", COMPOSER_ALLOW_SUPERUSER="1")
+    clone.path("/srv/app/job.php").write_text(php_script(nodes, "require 'vendor/autoload.php';"))
+    assert clone.run("php job.php", "/srv/app") == "charged 42\nbuilt\nsent\n"
+    nodes.no_keys()
+
+
+def application(clone):
+    """A project of a user of Composer who has Hyperf already, and no way to packagist.org."""
+    clone.path("/root/.config/composer").mkdir(parents=True)
+    clone.path("/root/.config/composer/config.json").write_text('{"repositories": {"packagist.org": false}}')
+    clone.path("/srv/app").mkdir(parents=True)
+    hyperf = re.findall(r'"(hyperf/\w+)"', (ROOT / "php/hyperf/composer.json").read_text())
+    replaced = ", ".join(f'"{name}": "3.1.71"' for name in hyperf)
+    clone.path("/srv/app/composer.json").write_text(f'{{"replace": {{{replaced}}}}}')
+
+
+def test_php_md_from_the_archive_without_composer(clone, made, nodes):
+    (archive,) = made.glob("php_redlock-*-src.tgz")
+    clone.path(f"/srv/{archive.name}").parent.mkdir(exist_ok=True)
+    clone.path(f"/srv/{archive.name}").write_bytes(archive.read_bytes())
+    clone.run(typed("docs/php.md", "From a source archive"), "/srv")
+    assert clone.run("command -v swig python3 || find / -xdev -name 'libhiredis*.so*'") == ""
+    assert "hiredis" not in clone.run("ldd $(php-config --extension-dir)/redlock.so")
+    require = typed("docs/php.md", "Then the library", "php")
+    clone.path("/srv/job.php").write_text(php_script(nodes, require))
+    assert clone.run("php job.php", "/srv") == "charged 42\nbuilt\nsent\n"
+    nodes.no_keys()
+
+
+def test_dev_demo(clone):
+    begin, *_ = typed("README.md", "libredlock").splitlines()
+    said = clone.run(begin, REPOSITORY)
+    assert "PHP" in said and "Python" in said
+
+
+def has_shell(text):
+    return any(block.language == "sh" for block in blocks(text))
+
+
+def test_every_block_is_run_or_listed():
+    """A block of sh that nobody runs is a promise that nobody keeps."""
+    source = (ROOT / "tests/packages/test_documents.py").read_text()
+    missing = [(page, heading) for page in PAGES if page != "docs/redlock.md" for heading, text in headings(page)
+               if has_shell(text) and (page, heading) not in ELSEWHERE and f'"{page}", "{heading}"' not in source]
+    assert missing == []

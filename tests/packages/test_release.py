@@ -1,0 +1,257 @@
+"""What ./dev package made: complete, free of what it must not need, and usable by those whom it is for."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+
+from bare import run
+from conftest import ROOT
+
+HOST = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "REDLOCK_", "PYTHON"))}
+LOCK = """
+import libredlock
+with libredlock.Client() as client, client.lock("installed") as lock:
+    lock.check()
+print(libredlock.__version__, [line.split()[-1] for line in open("/proc/self/maps") if "hiredis" in line])
+"""
+WHEELS = {"manylinux_2_17_x86_64": "X86-64", "manylinux_2_17_aarch64": "AArch64",
+          "musllinux_1_2_x86_64": "X86-64", "musllinux_1_2_aarch64": "AArch64"}
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def wheel_of(made, tag):
+    (wheel,) = made.glob(f"libredlock-*-cp39-abi3-*{tag}.whl")
+    return wheel
+
+
+def python_of(folder):
+    run(sys.executable, "-m", "venv", folder)
+    return folder / "bin/python"
+
+
+def pip_install(python, *what, **environment):
+    run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *what, cwd="/",
+        env={**HOST, **environment})
+
+
+def test_all_products_are_there_and_have_the_version(made, version):
+    names = {path.name for path in made.iterdir() if path.is_file()}
+    wheels = {f"libredlock-{version}-cp39-abi3-musllinux_1_2_{machine}.whl" for machine in ("x86_64", "aarch64")}
+    wheels |= {f"libredlock-{version}-cp39-abi3-manylinux2014_{machine}.manylinux_2_17_{machine}.whl"
+               for machine in ("x86_64", "aarch64")}
+    assert names == wheels | {f"libredlock-{version}.tar.gz", f"php_redlock-{version}-src.tgz",
+                              f"libredlock-redlock-{version}.zip", f"libredlock-hyperf-{version}.zip"}
+    for path in "composer.json", "php/lib/composer.json", "php/hyperf/composer.json":
+        assert json.loads((ROOT / path).read_text())["version"] == version, path
+
+
+def test_the_same_sources_make_the_same_archives(made, tmp_path):
+    hiredis = made / "work/sources/hiredis/tree"
+    run(sys.executable, ROOT / "packages/make.py", "--out", tmp_path, "--hiredis", hiredis, "php", "composer")
+    for path in tmp_path.glob("*.*"):
+        assert path.read_bytes() == (made / path.name).read_bytes(), path.name
+
+
+def test_unknown_products_and_a_wrong_hiredis_are_refused(tmp_path):
+    for words, message in ((["nonsense"], "no product 'nonsense'; there are: php, composer, sdist, wheels"),
+                           (["--hiredis", tmp_path, "php"], f"{tmp_path} is no source tree of hiredis")):
+        command = [sys.executable, ROOT / "packages/make.py", "--out", tmp_path, *words]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode != 0 and message in done.stderr
+
+
+# ---- PHP ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def archive(made, tmp_path_factory):
+    """The source archive, unpacked and made ready by phpize."""
+    folder = tmp_path_factory.mktemp("archive")
+    (path,) = made.glob("php_redlock-*-src.tgz")
+    with tarfile.open(path) as tar:
+        tar.extractall(folder, filter="data")
+    (tree,) = folder.iterdir()
+    run("phpize", cwd=tree / "php")
+    return tree
+
+
+def test_pie_finds_its_way_in_the_archive(archive, version):
+    """PIE takes the one folder of an archive for its root, and there the build-path of composer.json."""
+    assert archive.name == f"redlock-{version}"
+    package = json.loads((archive / "composer.json").read_text())
+    assert package["type"] == "php-ext" and package["php-ext"]["extension-name"] == "redlock"
+    assert package["php-ext"]["download-url-method"] == "pre-packaged-source"
+    build = archive / package["php-ext"]["build-path"]
+    assert (build / "config.m4").is_file() and (build / "redlock_wrap.c").is_file()
+    assert all((archive / name).is_file() for name in ("LICENSE", "README.md", "third_party/hiredis/COPYING"))
+    said = run(build / "configure", "--help")
+    assert all(f"--{option['name']}=" in said for option in package["php-ext"]["configure-options"])
+
+
+def test_the_archive_builds_with_the_system_s_hiredis_too(archive, tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(archive, tree, symlinks=True)
+    run("./configure", "--with-redlock-hiredis=system", cwd=tree / "php")
+    run("make", "-j2", cwd=tree / "php")
+    assert "libhiredis" in run("readelf", "-d", tree / "php/modules/redlock.so")
+
+
+@pytest.mark.parametrize("kind, words", [("own", "=own: allowed are bundled and system"),
+                                         ("bundled", "=bundled: only source archives have a copy of hiredis")])
+def test_a_hiredis_that_is_not_there_is_refused(archive, tmp_path, kind, words):
+    tree = tmp_path / "tree"
+    shutil.copytree(archive, tree, symlinks=True, ignore=shutil.ignore_patterns("third_party"))
+    done = subprocess.run(["./configure", f"--with-redlock-hiredis={kind}"], cwd=tree / "php", capture_output=True,
+                          text=True)
+    assert done.returncode != 0 and f"--with-redlock-hiredis{words}" in done.stderr
+
+
+@pytest.mark.parametrize("folder, name", [("php/lib", "redlock"), ("php/hyperf", "hyperf")])
+def test_composer_packages(made, version, folder, name):
+    tree = made / "composer" / name
+    for path in "README.md", "LICENSE", "composer.json":
+        assert (tree / path).read_bytes() == (ROOT / folder / path).read_bytes()
+    assert (tree / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert (tree / "tests").is_dir()
+    with zipfile.ZipFile(made / f"libredlock-{name}-{version}.zip") as archive:
+        names = archive.namelist()
+    assert {"README.md", "LICENSE", "composer.json"} <= set(names)
+    assert [path for path in names if path.startswith(("tests", "example", ".git", "phpunit"))] == []
+    run("composer", "validate", "--strict", "--no-check-version", "--no-check-all", cwd=tree,
+        env={**HOST, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_DISABLE_NETWORK": "1"})
+
+
+def test_composer_installs_the_archives(made, version, tmp_path):
+    hyperf = [name for name in json.loads((ROOT / "php/hyperf/composer.json").read_text())["require"]
+              if name.startswith("hyperf/")]
+    (tmp_path / "composer.json").write_text(json.dumps({
+        "repositories": [{"type": "artifact", "url": str(made)}, {"packagist.org": False}],
+        "require": {"libredlock/hyperf": "*"},
+        "replace": dict.fromkeys(hyperf, "3.1.71"), "config": {"platform": {"ext-redlock": version}},
+    }))
+    run("composer", "install", "--no-interaction", "--no-progress", cwd=tmp_path, env={
+        **HOST, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_HOME": str(tmp_path)})
+    assert (tmp_path / "vendor/libredlock/redlock/src/Client.php").is_file()
+    assert (tmp_path / "vendor/libredlock/hyperf/src/ConfigProvider.php").is_file()
+
+
+# ---- Python ---------------------------------------------------------------------------------------------------
+
+
+def test_the_sdist_installs_without_hiredis_and_repository(made, nodes, version, tmp_path):
+    (sdist,) = made.glob("*.tar.gz")
+    with tarfile.open(sdist) as tar:
+        names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
+    wanted = {"core/include/redlock.h", "core/sources.txt", "bindings/cdef.py", "LICENSE", "python/README.md",
+              "third_party/hiredis/read.c", "third_party/hiredis/COPYING"}
+    wanted |= set((ROOT / "core/sources.txt").read_text().split())
+    assert wanted <= names
+    assert [name for name in names if name.startswith(("tests", "php", "bench", "core/cli"))] == []
+    (tmp_path / "pkg-config").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "pkg-config").chmod(0o755)
+    python = python_of(tmp_path / "e")
+    pip_install(python, sdist, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    said = run(python, "-c", LOCK, cwd="/", env={**HOST, "REDLOCK_NODES": nodes.nodes_env})
+    assert said == f"{version} []\n"
+
+
+def test_the_wheel_for_this_machine_takes_a_lock(made, nodes, version, tmp_path):
+    python = python_of(tmp_path / "e")
+    pip_install(python, wheel_of(made, f"manylinux_2_17_{os.uname().machine}"))
+    said = run(python, "-c", LOCK, cwd="/", env={**HOST, "REDLOCK_NODES": nodes.nodes_env})
+    assert said == f"{version} []\n"
+
+
+@pytest.mark.parametrize("tag", WHEELS)
+def test_a_wheel_needs_the_libc_and_python_and_nothing_else(made, tmp_path, tag):
+    with zipfile.ZipFile(wheel_of(made, tag)) as archive:
+        archive.extractall(tmp_path)
+    assert not list(tmp_path.glob("*.libs"))
+    extension = tmp_path / "libredlock/_core.abi3.so"
+    assert WHEELS[tag] in run("readelf", "-h", extension)
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", extension)))
+    assert needed <= ({"libc.so"} if "musl" in tag else {"libc.so.6", "libpthread.so.0", "ld-linux-aarch64.so.1"})
+    symbols = run("readelf", "--dyn-syms", "--wide", extension)
+    defined = [line.split()[-1] for line in symbols.splitlines() if re.search(r"GLOBAL +DEFAULT +\d+", line)]
+    assert defined == ["PyInit__core"]
+    newest = max(map(int, re.findall(r"@GLIBC_2\.(\d+)", symbols)), default=0)
+    assert newest <= 17 and (newest == 0) == ("musl" in tag)
+
+
+def test_the_musl_wheel_asks_for_what_musl_has(made, tmp_path):
+    """No Python for musl is at hand to load it."""
+    with zipfile.ZipFile(wheel_of(made, "musllinux_1_2_x86_64")) as archive:
+        archive.extractall(tmp_path)
+    listed = run("nm", "-D", "--undefined-only", tmp_path / "libredlock/_core.abi3.so").splitlines()
+    wanted = {line.split()[-1] for line in listed if line.split()[0] == "U"}
+    libc = {line.split()[-1] for line in run("nm", "-D", "--defined-only", "/lib/ld-musl-x86_64.so.1").splitlines()}
+    assert [name for name in sorted(wanted - libc) if not name.startswith(("Py", "_Py"))] == []
+
+
+def test_metadata(made, version):
+    for wheel in made.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            files = [path for path in archive.namelist() if not path.endswith("/")]
+            metadata = Metadata.from_email(archive.read(name), validate=True)
+        assert str(metadata.version) == version and metadata.license_expression == "Apache-2.0"
+        licenses = {path.split("/licenses/")[1] for path in files if "/licenses/" in path}
+        assert licenses == {"LICENSE", "third_party/hiredis/COPYING"}
+        assert {"Homepage", "Documentation", "Changelog", "Issues"} <= set(metadata.project_urls)
+        assert metadata.author and "redlock" in metadata.keywords and str(metadata.requires_python) == ">=3.9"
+        assert metadata.description.strip() == (ROOT / "python/README.md").read_text().strip()
+        kinds = {classifier.split(" :: ")[0] for classifier in metadata.classifiers}
+        assert {"Development Status", "Operating System", "Topic", "Framework", "Typing"} <= kinds
+        assert "Programming Language :: Python :: 3.9" in metadata.classifiers
+
+
+def test_links_of_the_python_readme_are_whole():
+    """PyPI shows the page without its repository."""
+    targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "python/README.md").read_text())
+    assert targets and all(target.startswith("https://") for target in targets)
+
+
+def test_other_systems_are_refused_in_words():
+    code = "import runpy, setuptools, sys; sys.platform = 'darwin'; runpy.run_path('setup.py', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "libredlock is for Linux only: it needs epoll, eventfd and timerfd, and this is darwin\n"
+
+
+def test_an_unknown_hiredis_is_refused_in_words(tmp_path):
+    for kind, words in (("own", '"own"; allowed: bundled, system'),
+                        ("bundled", '"bundled", but there is no third_party/hiredis here; allowed: system')):
+        done = subprocess.run([sys.executable, "bindings/cffi_build.py"], cwd=ROOT, capture_output=True, text=True,
+                              env={**HOST, "REDLOCK_HIREDIS": kind})
+        assert done.returncode == 1 and done.stderr == f"REDLOCK_HIREDIS is {words}\n"
+
+
+# ---- the work tree --------------------------------------------------------------------------------------------
+
+
+def test_installing_in_place_leaves_nothing_untracked(tracked, nodes, tmp_path):
+    """pip install -e ., and what the extension's build leaves in php/."""
+    clone = tmp_path / "clone"
+    for name in tracked:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, clone / name, follow_symlinks=False)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in ["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]:
+        run(*git, *words, cwd=clone)
+    python = python_of(tmp_path / "e")
+    pip_install(python, "-e", clone)
+    said = run(python, "-c", LOCK, cwd="/", env={**HOST, "REDLOCK_NODES": nodes.nodes_env})
+    assert said.endswith(" []\n"), "hiredis is linked in"
+    run(sys.executable, "bindings/php_generate.py", cwd=clone)
+    run("sh", "-ec", "phpize && ./configure && make -j2", cwd=clone / "php")
+    assert Path(clone, "php/modules/redlock.so").is_file()
+    assert run("git", "status", "--porcelain", "--untracked-files=all", cwd=clone) == ""
