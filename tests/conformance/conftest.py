@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "cases"), str(HERE.parents[1] / "python" / "libredlock")]
+sys.path[:0] = [str(HERE), str(HERE / "cases"), str(HERE.parent), str(HERE.parents[1] / "python" / "libredlock")]
 
 import faces  # noqa: E402
 import matrix  # noqa: E402

@@ -4,15 +4,16 @@ import json
 import signal
 import subprocess
 import threading
-import time
 
+import common
 import faces
+from common import now_ms, short  # noqa: F401
 from testing import ReplyError
 
 REPLY_S = 150
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
                "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE".split())
-CALM = {"ttl_ms": "8000", "node_timeout_ms": "1000", "connect_timeout_ms": "5000", "exit_drain_ms": "500"}
+CALM = dict(common.CALM, node_timeout_ms=1000)  # a node that hangs is waited for in many cases
 
 
 class ProtocolError(Exception):
@@ -25,15 +26,6 @@ class Overstated(AssertionError):
     def __init__(self, reply, by_ms):
         super().__init__("validity is over-stated by %.3f ms: %r" % (by_ms, dict(reply)))
         self.reply, self.by_ms = reply, by_ms
-
-
-def now_ms():
-    return time.monotonic() * 1000
-
-
-def short(ttl_ms):
-    """Options for a lease whose lapse is the subject."""
-    return {"ttl_ms": ttl_ms, "node_timeout_ms": ttl_ms // 4, "min_validity_ms": 1}
 
 
 def as_field(value):
@@ -185,9 +177,9 @@ class Party:
 
     _names = itertools.count(1)
 
-    def __init__(self, face, cluster, nodes=None, environment=None, argv=None, **options):
+    def __init__(self, face, cluster, nodes=None, environment=None, **options):
         self.face, self.cluster = face, cluster
-        self.driver = Driver(face, argv, environment)
+        self.driver = Driver(face, environment=environment)
         self.hello = self.driver.call("hello")
         self.can = set(self.hello.can)
         self.options = as_options(dict(CALM, nodes=",".join(cluster.urls if nodes is None else nodes), **options))

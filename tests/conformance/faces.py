@@ -52,7 +52,7 @@ _WITH_SWOOLE = [] if _php_says(_HAS_SWOOLE) else ["-d", "extension=" + SWOOLE]  
 _DRIVER = ["-d", "extension=" + EXTENSION, str(DRIVERS / "driver.php")]
 
 ARGV = {
-    "c": [str(BUILD / "tests/conformance/driver_c")],
+    "c": [sys.executable, str(DRIVERS / "driver_c.py")],
     "cli": [sys.executable, str(DRIVERS / "driver_cli.py")],
     "python": [PYTHON, str(DRIVERS / "driver_python.py")],
     "aio": [PYTHON, str(DRIVERS / "driver_aio.py")],
@@ -61,7 +61,7 @@ ARGV = {
     "revolt": [PHP, *_DRIVER, "revolt", AUTOLOAD],
     "swoole": [PHP, *_WITH_SWOOLE, *_DRIVER, "swoole"],
 }
-SOURCES = {"c": "driver.c", "cli": "driver_cli.py", "python": "driver_python.py", "aio": "driver_aio.py",
+SOURCES = {"c": "driver_c.py", "cli": "driver_cli.py", "python": "driver_python.py", "aio": "driver_aio.py",
            "php": "driver.php", "fiber": "driver.php", "revolt": "driver.php", "swoole": "driver.php"}
 
 # What a face lacks, and why: reviewed by people, compared with what its driver says. Anything else that is missing
@@ -105,8 +105,9 @@ ALL = list(ARGV)
 FACES = [face for face in ALL if face not in ABSENT]
 
 
-def environment():
-    return dict(os.environ, REDLOCK_BIN=str(BUILD / "redlock"), PYTHONUNBUFFERED="1")
+def environment(build=BUILD, **more):
+    return dict(os.environ, REDLOCK_BIN=str(build / "redlock"), REDLOCK_LIBRARY=str(build / "libredlock.so"),
+                PYTHONUNBUFFERED="1", **more)
 
 
 def missing(face):

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python" / "libredlock")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "python" / "libredlock")]
 
 import checker  # noqa: E402
 import faces  # noqa: E402

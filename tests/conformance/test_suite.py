@@ -64,7 +64,7 @@ def test_a_malformed_message_gets_line_and_reason(face, line):
 def test_a_malformed_reply_names_the_driver_and_the_line(reply, words):
     driver = Driver("c", [sys.executable, "-c", PRINT % reply])
     try:
-        with pytest.raises(ProtocolError, match="drivers/driver.c.*" + words):
+        with pytest.raises(ProtocolError, match="drivers/driver_c.py.*" + words):
             driver.call("state", lock="x")
     finally:
         driver.close()
@@ -80,7 +80,7 @@ def test_a_driver_that_ends_is_told():
 def test_a_malformed_message_names_its_place(nodes):
     party = Party("c", nodes)
     try:
-        with pytest.raises(ProtocolError, match='driver.c, line 3 of its input: there is no lock "none"'):
+        with pytest.raises(ProtocolError, match='driver_c.py, line 3 of its input: there is no lock "none"'):
             party.driver.call("release", lock="none")
     finally:
         party.close()

@@ -4,20 +4,13 @@ import select
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import rl
+from common import FOREIGN, now_ms, occupy  # noqa: F401
 from testing import eventually
 
 HERE = Path(__file__).parent
-FOREIGN = "f" * 40
-
-
-def occupy(nodes, resource="r", ttl_ms=30000, token=FOREIGN):
-    """Somebody else's key on these nodes."""
-    for node in nodes:
-        node.set(resource, token, px=ttl_ms)
 
 
 def spin(client, condition, within_s=10, what=""):
@@ -101,7 +94,3 @@ def run_python(code, *args, within_s=120):
 def lapse(lock, within_s=40):
     """Waits, without running the client, until the lock is not held any more."""
     eventually(lambda: lock.state != rl.HELD, within_s, "the lease lapses")
-
-
-def now_ms():
-    return time.clock_gettime(time.CLOCK_BOOTTIME) * 1000

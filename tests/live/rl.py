@@ -11,8 +11,9 @@ import cffi
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = os.environ.get("REDLOCK_LIBRARY") or str(ROOT / "build/dev/libredlock.so")
 
-sys.path.insert(0, str(ROOT / "bindings"))
+sys.path[:0] = [str(ROOT / "bindings"), str(ROOT / "tests")]
 import cdef  # noqa: E402
+from common import CALM, short  # noqa: E402, F401
 
 ffi = cffi.FFI()
 ffi.cdef(cdef.declarations())
@@ -27,6 +28,10 @@ def _enum(title, tag):
 Status = _enum("Status", "redlock_status")
 State = enum.IntEnum("State", {name.replace("STATE_", ""): value for name, value in
                                _enum("State", "redlock_state").__members__.items()})
+Loss = enum.IntEnum("Loss", {name.replace("LOSS_", ""): value for name, value in
+                             _enum("Loss", "redlock_loss").__members__.items()})
+Verdict = enum.IntEnum("Verdict", {name.replace("VERDICT_", ""): value for name, value in
+                                   _enum("Verdict", "redlock_verdict").__members__.items()})
 Operation = _enum("Operation", "redlock_operation")
 OK, PENDING, BUSY, NO_QUORUM, TIMED_OUT = (Status.OK, Status.PENDING, Status.BUSY, Status.NO_QUORUM, Status.TIMED_OUT)
 CANCELLED, LOST, NOT_HELD, LIMIT, FORKED = (Status.CANCELLED, Status.LOST, Status.NOT_HELD, Status.LIMIT, Status.FORKED)
@@ -34,18 +39,11 @@ IN_FLIGHT, INVALID, REFUSED_CONFIG = Status.IN_FLIGHT, Status.INVALID, Status.RE
 UNREACHABLE, INTERNAL = Status.UNREACHABLE, Status.INTERNAL
 HELD, FREE, ADOPTED = State.HELD, State.FREE, State.ADOPTED
 ACQUIRE, EXTEND, RELEASE, INSPECT = Operation.ACQUIRE, Operation.EXTEND, Operation.RELEASE, Operation.INSPECT
+EXPIRE, REMOVE = Operation.EXPIRE, Operation.REMOVE
 
 AT_ONCE = lib.REDLOCK_AT_ONCE
 
 WORDS, TTL_MS, TOKEN = lib.REDLOCK_ANSWER_WORDS, lib.REDLOCK_ANSWER_TTL_MS, lib.REDLOCK_ANSWER_TOKEN
-
-# Generous where the time-out is not the subject: the machine may be busy.
-CALM = {"ttl_ms": 8000, "node_timeout_ms": 2000, "connect_timeout_ms": 5000}
-
-
-def short(ttl_ms):
-    """Options for a lease whose lapse is the subject."""
-    return {"ttl_ms": ttl_ms, "node_timeout_ms": ttl_ms // 4, "min_validity_ms": 1}
 
 
 def text(call, *args):
@@ -184,6 +182,15 @@ class Lock:
     def release(self):
         return Status(lib.redlock_lock_release(self.handle))
 
+    def expire(self, ttl_ms=0):
+        return Status(lib.redlock_lock_expire(self.handle, ttl_ms))
+
+    def remove(self):
+        return Status(lib.redlock_lock_remove(self.handle))
+
+    def settle(self, limit_ms=30000):
+        return Status(lib.redlock_lock_settle(self.handle, limit_ms))
+
     def start(self, operation, arg=0):
         return Status(lib.redlock_lock_start(self.handle, operation, arg))
 
@@ -202,6 +209,10 @@ class Lock:
         return State(lib.redlock_lock_state(self.handle))
 
     @property
+    def loss(self):
+        return Loss(lib.redlock_lock_loss(self.handle))
+
+    @property
     def validity_ms(self):
         return lib.redlock_lock_validity_ms(self.handle)
 
@@ -211,6 +222,9 @@ class Lock:
 
     def adopt(self, token):
         return Status(lib.redlock_lock_adopt(self.handle, _bytes(token)))
+
+    def adopt_bytes(self, token):
+        return Status(lib.redlock_lock_adopt_bytes(self.handle, token, len(token)))
 
     def detach(self):
         return Status(lib.redlock_lock_detach(self.handle))
@@ -224,6 +238,18 @@ class Lock:
 
     def answer(self, node, field=WORDS):
         return text(lib.redlock_lock_answer, self.handle, node, field)
+
+    @property
+    def verdict(self):
+        return Verdict(lib.redlock_lock_verdict(self.handle))
+
+    @property
+    def holder(self):
+        return text(lib.redlock_lock_holder, self.handle)
+
+    @property
+    def holder_ttl_ms(self):
+        return lib.redlock_lock_holder_ttl_ms(self.handle)
 
     @property
     def message(self):

@@ -1,47 +1,10 @@
 """Taking a lock: verdicts, messages, mutual exclusion, and what is left behind."""
-import random
 import re
-import threading
 
-import pytest
 import rl
-from helpers import FOREIGN, Call, finish, held_everywhere, now_ms, occupy, spin
-from rl import BUSY, HELD, INVALID, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
-from testing import HOLD, BlackHole, Proxy, eventually
-
-
-def test_acquire_and_release(nodes, client):
-    lock = client.lock("orders:42")
-    assert lock.acquire() == OK
-    assert lock.state == HELD and lock.status == OK
-    assert 0 < lock.validity_ms <= 8000 - 80 - 2
-    spin(client, lambda: nodes.keys() == {b"orders:42": [0, 1, 2, 3, 4]})
-    assert {node.get("orders:42") for node in nodes} == {lock.token.encode()}
-    assert all(0 < node.pttl("orders:42") <= 8000 for node in nodes)
-    assert lock.release() == OK
-    assert lock.state == rl.FREE and lock.validity_ms == 0
-    nodes.no_keys()
-
-
-def test_validity_is_never_over_stated(nodes, client):
-    lock = client.lock()
-    for _ in range(20):
-        before_ms = now_ms()
-        assert lock.acquire() == OK
-        validity_ms = lock.validity_ms
-        after = sorted((node.pttl("r") + now_ms() + 1 for node in nodes if node.get("r")), reverse=True)
-        assert len(after) >= 3 and before_ms + validity_ms <= after[2]
-        assert lock.release() == OK
-
-
-def test_every_attempt_has_a_fresh_token(nodes, client):
-    lock = client.lock()
-    tokens = set()
-    for _ in range(20):
-        assert lock.acquire() == OK
-        tokens.add(lock.token)
-        assert lock.release() == OK
-    assert len(tokens) == 20
+from helpers import FOREIGN, finish, held_everywhere, occupy, spin
+from rl import BUSY, HELD, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
+from testing import HOLD, BlackHole, eventually
 
 
 def test_busy_names_every_node_and_its_answer(nodes, make_client):
@@ -50,7 +13,7 @@ def test_busy_names_every_node_and_its_answer(nodes, make_client):
     nodes[4].kill()
     lock = make_client(nodes.urls).lock("orders:42")
     assert lock.acquire() == BUSY
-    assert lock.message.startswith("0 of 5 nodes granted orders:42, 3 needed: ")
+    assert lock.message.startswith("held by others: 0 of 5 nodes granted orders:42, 3 needed: ")
     assert all(node.name + " busy" in lock.message for node in nodes.nodes[:3])
     assert all(node.name + " connection refused" in lock.message.lower() for node in nodes.nodes[3:])
     assert lock.votes == [BUSY, BUSY, BUSY, UNREACHABLE, UNREACHABLE]
@@ -77,153 +40,13 @@ def test_resource_in_a_message_is_escaped_and_cut(nodes, client):
     assert "x" * 65 not in lock.message and "a\\x00b" in lock.message
 
 
-@pytest.mark.parametrize("resource", [b"r", b"\x00", b"a\x00b\r\n$5", "größe/✓".encode(), b"m" * (1 << 20)],
-                         ids=["1 byte", "NUL", "NUL and protocol bytes", "UTF-8", "1 MB"])
-def test_resource_of_any_bytes(nodes, client, resource):
-    lock = client.lock(resource)
-    assert lock.acquire(5000) == OK, lock.message[:300]
-    spin(client, lambda: all(node.get(resource) == lock.token.encode() for node in nodes))
-    assert client.lock(resource).acquire() == BUSY
-    assert lock.extend() == OK
-    assert lock.release() == OK
-    nodes.no_keys()
-
-
-def test_acquire_on_a_held_lock_is_refused(client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    token = lock.token
-    assert lock.acquire() == INVALID and lock.message
-    assert lock.state == HELD and lock.token == token
-    assert lock.release() == OK and lock.acquire() == OK and lock.token != token
-
-
 # ---- known from other libraries ----------------------------------------------------------------------------------
-
-
-def test_zero_nodes():
-    """A majority of nothing must not be a lock."""
-    for nodes in (None, ""):
-        client = rl.Client(open=False)
-        if nodes is not None:
-            client.set("nodes", nodes)
-        assert client.open() == INVALID and "nodes" in client.message
-        lock = client.lock()
-        assert lock.acquire() == INVALID and lock.state == rl.State.INVALID
-        client.free()
-
-
-def test_even_split(nodes, make_client):
-    """Two of four nodes are no majority: a float or rounded-down quorum would let both in."""
-    four = nodes.nodes[:4]
-    occupy(four[:2])
-    lock = make_client([node.url for node in four]).lock()
-    assert lock.acquire() == BUSY
-    assert " of 4 nodes granted" in lock.message and "3 needed" in lock.message
-    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, what="only the other's keys are left")
-    assert lock.acquire(400) == BUSY
 
 
 def test_n_contenders_on_n_nodes_each_with_one(nodes, client):
     for i, node in enumerate(nodes):
         occupy([node], token="%040d" % i)
     assert client.lock().acquire() == BUSY
-
-
-def test_n_contenders_on_n_nodes(nodes, make_client):
-    """They split the votes again and again, and still each gets the lock, one at a time."""
-    inside, failures = threading.Lock(), []
-    barrier = threading.Barrier(5)
-
-    def contend(client):
-        for _ in range(4):
-            lock = client.lock()
-            barrier.wait(30)
-            if lock.acquire(20000) != OK:
-                failures.append(lock.message)
-                continue
-            if not inside.acquire(blocking=False):
-                failures.append("two holders")
-            else:
-                inside.release() if lock.validity_ms == 0 else spin_inside(lock)
-            if lock.release() != OK:
-                failures.append("lost: " + lock.message)
-
-    def spin_inside(lock):
-        for _ in range(random.randrange(50)):
-            assert lock.state == HELD
-        inside.release()
-
-    calls = [Call(contend, make_client(nodes.urls)) for _ in range(5)]
-    for call in calls:
-        call.join(120)
-    assert failures == []
-    nodes.no_keys()
-
-
-def test_lost_set_reply_of_a_minority(nodes, make_client, proxy):
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies])
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    for p in proxies[:2]:
-        p.hold("down")
-    assert lock.acquire() == OK
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2, 3, 4]})  # they did grant it
-    assert lock.release() == OK
-    nodes.no_keys()  # and their keys are deleted although nobody heard of them
-
-
-def test_lost_set_reply_of_a_majority(nodes, make_client, proxy):
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], node_timeout_ms=300)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK and lock.release() == OK
-    for p in proxies[:3]:
-        p.hold("down")
-    assert lock.acquire() == NO_QUORUM
-    assert lock.state == rl.FREE
-    nodes.no_keys()  # deleted on the same connections, behind the SETs
-    for p in proxies:
-        p.go()
-    assert lock.acquire(5000) == OK  # late replies belong to the attempt of old
-
-
-def test_lost_set_request(nodes, make_client, proxy):
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], node_timeout_ms=300)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK and lock.release() == OK
-    nodes.no_keys()
-    for p in proxies[:3]:
-        p.hold("up")
-    before = sum(node.calls("set") for node in nodes)
-    assert lock.acquire() == NO_QUORUM
-    for p in proxies:
-        p.go()
-    spin(client, lambda: sum(node.calls("set") for node in nodes) == before + 5)  # executed at last
-    nodes.no_keys()
-
-
-def test_reply_after_the_ttl(nodes, make_client, proxy):
-    """Grants that are heard of when the keys have gone do not count."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], **rl.short(600))
-    lock = client.lock()
-    assert lock.acquire(5000) == OK and lock.release() == OK
-    nodes.no_keys()
-    before = sum(node.calls("set") for node in nodes)
-    for p in proxies:
-        p.hold("down")
-    assert lock.start(rl.ACQUIRE, 0) == OK
-    spin(client, lambda: sum(node.calls("set") for node in nodes) >= before + 5)
-    eventually(lambda: nodes.keys() == {})
-    for p in proxies:
-        p.go()
-    assert finish(lock) in (NO_QUORUM, TIMED_OUT)
-    assert lock.state == rl.FREE and lock.validity_ms == 0
-    other = make_client(nodes.urls).lock()
-    assert other.acquire(5000) == OK
 
 
 def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
@@ -242,23 +65,6 @@ def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
     eventually(lambda: sum(node.calls("set") for node in nodes) >= before + 5)
     eventually(lambda: nodes.keys() == {})
     assert finish(lock) != OK and lock.state != HELD
-
-
-def test_late_set_after_the_release(nodes, make_client, proxy):
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies])
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    nodes.no_keys()
-    for p in proxies[:2]:
-        p.hold("up")
-    assert lock.acquire() == OK
-    assert lock.release() == OK
-    eventually(lambda: all(b"SET" in p.held_bytes("up") for p in proxies[:2]))
-    for p in proxies:
-        p.go()
-    spin(client, lambda: nodes[0].calls("set") >= 2 and nodes[1].calls("set") >= 2)
-    nodes.no_keys()  # the deletes came behind the SETs
 
 
 def test_late_set_of_a_dropped_connection_lives_no_longer_than_its_ttl(nodes, make_client, proxy):
@@ -289,21 +95,6 @@ def test_set_of_a_finished_attempt_is_never_sent(nodes, make_client, proxy):
     away.go()
     spin(client, lambda: away.connections == 1)
     assert nodes[0].calls("set") == 0 and nodes[0].keys() == []
-
-
-def test_another_type_under_the_key(nodes, client):
-    lock = client.lock()
-    for node in nodes.nodes[:2]:
-        node.command("HSET", "r", "field", "1")
-    assert lock.acquire() == OK
-    assert lock.extend() == OK
-    assert lock.release() == OK
-    eventually(lambda: nodes.keys() == {b"r": [0, 1]})
-    nodes[2].command("LPUSH", "r", "x")
-    assert lock.acquire() == BUSY
-    assert lock.start(rl.INSPECT) == OK and finish(lock) == BUSY
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]})
-    assert nodes[0].command("HGET", "r", "field") == b"1"
 
 
 def test_another_type_under_the_key_at_extend(nodes, client):
@@ -338,26 +129,10 @@ def test_64_nodes(make_cluster, make_client):
 # ---- nodes that are down, hung or slow ----------------------------------------------------------------------------
 
 
-def test_one_node_hung(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    nodes[1].stop()
-    for _ in range(50):
-        assert lock.acquire() == OK, lock.message
-        assert lock.extend() == OK
-        assert lock.release() == OK
-    nodes[1].cont()
-    spin(client, lambda: not nodes.keys())
-
-
-def test_one_node_dead(nodes, client):
+def test_a_node_that_was_dead_votes_again(nodes, client):
     lock = client.lock()
     assert lock.acquire() == OK and lock.release() == OK
     nodes[1].kill()
-    for _ in range(50):
-        assert lock.acquire() == OK, lock.message
-        assert lock.extend() == OK
-        assert lock.release() == OK
     assert lock.acquire() == OK
     nodes[1].start()
 
@@ -366,35 +141,6 @@ def test_one_node_dead(nodes, client):
         return nodes[1].get("r") == lock.token.encode()
 
     eventually(votes_again, 30, "the node votes again")
-
-
-def test_one_node_black_holed_from_the_start(nodes, make_client):
-    with BlackHole() as hole:
-        lock = make_client([hole.url, *nodes.urls[1:]], settle=False).lock()
-        for _ in range(50):
-            assert lock.acquire() == OK, lock.message
-            assert lock.release() == OK
-
-
-def test_one_node_black_holed_later(nodes, make_client, proxy):
-    holed = proxy(nodes[0])
-    client = make_client([holed.url, *nodes.urls[1:]])
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    holed.black_hole()
-    for _ in range(50):
-        assert lock.acquire() == OK, lock.message
-        assert lock.release() == OK
-
-
-def test_one_hung_and_one_dead(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    nodes[0].stop()
-    nodes[1].kill()
-    for _ in range(20):
-        assert lock.acquire() == OK, lock.message
-        assert lock.release() == OK
 
 
 def test_hung_majority_is_no_quorum(nodes, make_client):
@@ -439,13 +185,6 @@ def test_a_hung_node_gets_no_endless_queue(nodes, make_client):
     assert executed > 2000 and nodes[0].calls("set") < 1500
 
 
-def test_wait_ends_before_any_verdict(make_client):
-    with BlackHole() as one, BlackHole() as two, BlackHole() as three:
-        lock = make_client([one.url, two.url, three.url], settle=False).lock()
-        assert lock.acquire(50) == TIMED_OUT
-        assert all(hole.name in lock.message for hole in (one, two, three))
-
-
 def test_verdicts_are_told_apart(nodes, make_client, make_cluster):
     """BUSY only if a majority answered; nodes that may never vote make it REFUSED_CONFIG."""
     busy_and_dead = make_client([*nodes.urls[:2], "redis://127.0.0.1:1"]).lock()
@@ -473,17 +212,6 @@ def test_too_little_validity_is_a_failure(nodes, make_client, proxy):
     nodes.no_keys()
 
 
-def test_proxy_in_front_changes_nothing(nodes, make_client):
-    with Proxy(nodes[0]) as p:
-        client = make_client([p.url, *nodes.urls[1:]])
-        lock = client.lock()
-        assert lock.acquire() == OK
-        p.drop()
-        assert lock.extend() == OK
-        assert lock.release() == OK
-        spin(client, lambda: not nodes.keys())
-
-
 def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     """A connection that has not answered for 5 s is closed; the node is connected anew when it runs again."""
     client = make_client(nodes.urls, **rl.short(1000))
@@ -491,7 +219,7 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     nodes[0].stop()
     assert lock.acquire(5000) == OK
     assert lock.release() == OK
-    spin(client, lambda: client.describe()["nodes"][0]["state"] != "ready", 20)
+    spin(client, lambda: client.describe()["nodes"][0]["state"] not in ("ready", "silent"), 20)
     assert "no answer for too long" in client.describe()["nodes"][0]["why"]
     assert lock.acquire(5000) == OK
     nodes[0].cont()
@@ -500,18 +228,26 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_more_than_a_socket_takes(nodes, client):
+def test_more_than_a_socket_takes(nodes, make_client):
     """16 MB for a hung node stay in the client until they can be written; the others are not held up."""
+    three = nodes.nodes[:3]
+    client = make_client([node.url for node in three], ttl_ms=120000, max_ttl_ms=120000, node_timeout_ms=30000)
     resource = b"m" * (16 << 20)
-    lock = client.lock(resource, ttl_ms=30000, node_timeout_ms=7000)
-    nodes[0].stop()
-    assert lock.acquire(5000) == OK
-    nodes[0].cont()
-    spin(client, lambda: nodes[0].get(resource) == lock.token.encode())
-    nodes[0].stop()
+    lock = client.lock(resource)
+
+    def keys(node):
+        return node.command("DBSIZE")  # the key itself is too long to be asked for again and again
+
+    three[0].stop()
+    assert lock.acquire(60000) == OK, lock.message[-500:]
+    assert lock.vote(0) == rl.PENDING
+    three[0].cont()
+    spin(client, lambda: keys(three[0]) == 1, 60, "the node that hung has read all of it")
+    assert three[0].get(resource) == lock.token.encode()
+    three[0].stop()
     assert lock.extend() == OK and lock.release() == OK
-    nodes[0].cont()
-    spin(client, lambda: not nodes.keys())
+    three[0].cont()
+    spin(client, lambda: not any(map(keys, three)), 60, "all keys are deleted")
 
 
 def test_connect_time_out(nodes, make_client):

@@ -1,7 +1,8 @@
 """Handing a lock over: detach here, adopt there."""
 import rl
-from helpers import FOREIGN, held_everywhere, lapse, occupy, run_python, spin
-from rl import ADOPTED, BUSY, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
+from helpers import FOREIGN, held_everywhere, lapse, occupy, spin
+from rl import ADOPTED, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
+from testing import eventually
 import pytest
 
 
@@ -34,19 +35,6 @@ def test_release_of_an_adopted_token(nodes, handed):
     assert handed.release() == OK
     nodes.no_keys()
     assert handed.state == FREE
-
-
-def test_adopted_but_gone(nodes, handed):
-    for node in nodes:
-        node.flush()
-    assert handed.extend() == LOST
-    assert handed.state != HELD
-
-
-def test_release_of_an_adopted_token_that_is_gone(nodes, handed):
-    for node in nodes:
-        node.flush()
-    assert handed.release() == LOST
 
 
 def test_release_of_an_adopted_token_without_answers(nodes, handed):
@@ -82,24 +70,6 @@ def test_detached_lock_is_never_deleted(nodes, client):
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
 
 
-def test_handed_to_another_process(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    token = lock.token
-    assert lock.detach() == OK
-    out = run_python("""
-client = rl.Client(sys.argv[1], **rl.CALM)
-lock = client.lock(); assert lock.adopt(sys.argv[2]) == OK
-assert lock.extend(20000) == OK, lock.message
-print(lock.state.name, lock.token); lock.detach(); client.free()
-""", nodes.nodes_env, token)
-    assert out.split() == ["HELD", token]
-    assert client.lock().acquire() == BUSY
-    assert lock.adopt(token) == OK and lock.extend() == OK
-    assert lock.release() == OK
-    nodes.no_keys()
-
-
 def test_adopt_after_a_loss(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
@@ -108,3 +78,56 @@ def test_adopt_after_a_loss(nodes, make_client):
     assert lock.state == rl.State.LOST and lock.detach() == LOST
     assert lock.adopt("a" * 40) == OK and lock.state == ADOPTED
     spin(client, lambda: not nodes.keys())
+
+
+@pytest.mark.parametrize("token", [b"bGlicmVkbG9jaw+/0123456=", b"0123456789abcdef" * 2, b"aVeryShortTokenOf22let",
+                                   b"x", b"\x00raw\xff\r\nbytes\x00of20b", b"-" * 128])
+def test_tokens_of_other_libraries(nodes, client, token):
+    for node in nodes:
+        node.set("r", token, px=20000)
+    lock = client.lock(renew=True)
+    assert lock.adopt_bytes(token) == OK and lock.token.encode("utf-8", "surrogateescape") == token
+    assert lock.extend(30000) == OK, lock.message
+    assert lock.settle() == OK and min(node.pttl("r") for node in nodes) > 20000
+    assert lock.release() == OK
+    nodes.no_keys()
+
+
+def test_anothers_token_of_the_same_size_is_left_alone(nodes, client):
+    occupy(nodes, token="b" * 32)
+    lock = client.lock()
+    assert lock.adopt("a" * 32) == OK
+    assert lock.extend() == LOST
+    assert {node.get("r") for node in nodes} == {b"b" * 32}
+
+
+def test_an_adopted_token_of_another_library_is_renewed(nodes, make_client):
+    for node in nodes:
+        node.set("r", "short", px=20000)
+    client = make_client(nodes.urls, **dict(rl.short(2000), renew=True))
+    lock = client.lock()
+    assert lock.adopt("short") == OK and lock.extend(2000) == OK
+    for node in nodes:
+        node.command("PEXPIRE", "r", 2000)
+    eventually(lambda: client.describe()["renewals"] >= 2, 30, "two renewals")
+    assert lock.state == HELD and lock.release() == OK
+    nodes.no_keys()
+
+
+def test_an_unconfirmed_token_is_left_alone_by_free(nodes, make_client):
+    """Whoever works under it may still need it."""
+    first = make_client(nodes.urls).lock()
+    assert first.acquire() == OK
+    held_everywhere(first, nodes)
+    supervisor = make_client(nodes.urls, outage_wait_ms=300)
+    second = supervisor.lock()
+    assert second.adopt(first.token) == OK
+    for node in nodes.nodes[:3]:
+        node.stop()
+    assert second.extend() == NO_QUORUM and second.state == ADOPTED
+    second.free()
+    for node in nodes.nodes[:3]:
+        node.cont()
+    assert supervisor.drain(5000) == OK
+    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+    assert first.release() == OK

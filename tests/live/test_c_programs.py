@@ -1,6 +1,7 @@
-"""C programs against five nodes: 100 threads, forks, a late winner, and every allocation failing once.
+"""C programs against five nodes: 100 threads, forks, a late winner, forbidden calls, and every allocation failing once.
 
 A sanitizer's build folder is chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of it."""
+import errno
 import os
 import re
 import shutil
@@ -29,9 +30,18 @@ def test_threads100(nodes):
 
 
 @pytest.mark.skipif(SANITIZER == "tsan", reason="TSan holds a signal back while its thread sleeps; other builds run it")
-@pytest.mark.parametrize("how", ["lapsed", "short"])
+@pytest.mark.parametrize("how", ["lapsed", "short", "drained", "left"])
 def test_late_winner(nodes, how):
     assert run(nodes, "late_winner", how).endswith("ok\n")
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS, errno.EINVAL, errno.EFAULT])
+def test_kernel_or_filter_without_epoll_pwait2(nodes, error):
+    assert run(nodes, "forbidden_waits", "pwait2", str(error)).endswith("ok\n")
+
+
+def test_waiting_that_fails_does_not_spin(nodes):
+    assert run(nodes, "forbidden_waits", "all", str(errno.EPERM)).endswith("ok\n")
 
 
 def test_forks(nodes):

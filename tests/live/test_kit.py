@@ -11,7 +11,7 @@ import pytest
 from testing import (CLOSE, HOLD, BlackHole, Cluster, FakeServer, Node, Proxy, ReplyError, RespConnection, encode,
                      eventually)
 
-KIT = Path(__file__).resolve().parents[2] / "python" / "libredlock"
+KIT = Path(__file__).resolve().parents[1] / "kit"
 
 
 def test_reset_brings_everything_back(nodes):

@@ -4,7 +4,7 @@ import select
 
 import rl
 from helpers import lapse, spin
-from rl import BUSY, HELD, LOST, OK, ffi, lib
+from rl import BUSY, LOST, OK, ffi, lib
 from testing import eventually
 
 
@@ -42,21 +42,6 @@ def test_lost_at_the_local_deadline_with_all_nodes_stopped(nodes, make_client):
     assert lock.release() == LOST
     for node in nodes:
         node.cont()
-
-
-def test_state_is_local_and_needs_no_process(nodes, make_client):
-    lock = make_client(nodes.urls, **rl.short(2000)).lock()
-    assert lock.acquire(5000) == OK and lock.state == HELD
-    lapse(lock)
-    assert lock.state == rl.State.LOST
-
-
-def test_validity_counts_down(client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    first = lock.validity_ms
-    eventually(lambda: lock.validity_ms < first)
-    assert lock.state == HELD
 
 
 def test_holder_is_lost_before_the_nodes_let_others_in(nodes, make_client):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from testing import BOTH, DOWN, UP, Proxy, RespConnection, encode, eventually
 
-KIT = Path(__file__).resolve().parents[2] / "python" / "libredlock"
+KIT = Path(__file__).resolve().parents[1] / "kit"
 SET = encode("SET", "k", "v" * 50)
 GET = encode("GET", "k")
 

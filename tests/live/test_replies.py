@@ -208,6 +208,54 @@ def test_server_that_refuses_with_a_word_and_closes(nodes, make_client, fake_ser
         assert lock.release() == OK
 
 
+@pytest.mark.parametrize("reply", [b"+QUEUED\r\n", b"+ok\r\n", b"+OK \r\n", b"+\r\n", b"$2\r\nOK\r\n", b":1\r\n",
+                                   b"*1\r\n+OK\r\n"])
+def test_only_ok_is_a_vote(make_client, fake_server, reply):
+    """Such a server may have made the key all the same: it is deleted, and the words tell what came."""
+    fakes = [fake_server({"SET": reply}) for _ in range(3)]
+    lock = make_client([f.url for f in fakes]).lock()
+    assert lock.acquire() == NO_QUORUM and lock.state == rl.FREE
+    assert lock.message.count("an unexpected reply to SET") >= 2
+    token = lock.token.encode()
+    spin(lock.client, lambda: all(any(args[0] == b"EVALSHA" and token in args for args in f.seen) for f in fakes))
+
+
+ANSWERS = [b"*0\r\n", b"*2\r\n:1\r\n:1\r\n", b"*3\r\n$3\r\nabc\r\n:1\r\n$-1\r\n", b"*1\r\n$1\r\n1\r\n",
+           b"*1\r\n*1\r\n:1\r\n", b"*2\r\n:1\r\n$-1\r\n", b"*1\r\n:2\r\n", b"*1\r\n:-1\r\n", b"*-1\r\n", b":1\r\n"]
+
+
+@pytest.mark.parametrize("reply", ANSWERS)
+@pytest.mark.parametrize("renew", [False, True], ids=["extend", "renew"])
+def test_only_an_array_of_answers_confirms(make_client, fake_server, reply, renew):
+    fakes = [fake_server({"EVALSHA": lambda args: reply if len(args) == 6 else None}) for _ in range(3)]
+    client = make_client([f.url for f in fakes], outage_wait_ms=100)
+    lock = client.lock(renew="yes", ttl_ms=4000, node_timeout_ms=1000) if renew else client.lock()
+    assert lock.acquire() == OK
+    if renew:
+        eventually(lambda: lock.state == rl.State.LOST, 20)
+        assert client.describe()["renewals"] == 0
+    else:
+        assert lock.extend(60000) != OK
+        assert lock.validity_ms <= 8000
+
+
+def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, proxy, fake_server):
+    """A proxy that has passed the SET on and then lost its server: the key is deleted."""
+    def pass_on_and_fail(args):
+        nodes[0].connect().command(*args)
+        return b"-ERR upstream failure\r\n"
+
+    def pass_on(args):
+        return b":%d\r\n" % nodes[0].connect().command(*args)
+
+    fake = fake_server({"SET": pass_on_and_fail, "EVAL": pass_on, "EVALSHA": b"-NOSCRIPT no\r\n"})
+    lock = make_client([fake.url, *nodes.urls[1:3]]).lock()
+    acquire_until(lock, lambda: "upstream failure" in lock.answer(0))
+    assert nodes[0].get("r") == lock.token.encode()
+    assert lock.release() == OK
+    spin(lock.client, lambda: not nodes.keys())
+
+
 def test_noscript_again_and_again(make_client, fake_server):
     """A server that never has the script gets its text."""
     fakes = [fake_server({"EVALSHA": b"-NOSCRIPT No matching script. Please use EVAL.\r\n"}) for _ in range(3)]

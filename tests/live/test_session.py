@@ -5,7 +5,7 @@ import pytest
 import rl
 from helpers import finish, spin
 from rl import OK, REFUSED_CONFIG, UNREACHABLE
-from testing import eventually
+from testing import HOLD, bulk, eventually
 
 
 def others_grant(lock, nodes, odd=0):
@@ -15,6 +15,11 @@ def others_grant(lock, nodes, odd=0):
         return all(vote == OK for i, vote in enumerate(lock.votes) if i != odd)
 
     eventually(settled, 20, "%s" % lock.votes)
+
+
+def by_name(node):
+    """A node's URL with a host name: looking it up takes long enough for a lock to be started meanwhile."""
+    return "redis://localhost:%d" % node.port
 
 
 def refuses(lock, odd, *words):
@@ -127,6 +132,16 @@ def test_two_names_of_one_server_never_delete_a_counted_vote(nodes, make_client,
         assert lock.release() == OK
 
 
+def test_own_key_under_the_other_name_is_no_other_lock(nodes, make_client):
+    """The SET over the name that is refused comes first, half of the time. One attempt has to do."""
+    for i in range(40):
+        two_names = [by_name(nodes[0]), nodes[0].url] if i % 2 else [nodes[0].url, by_name(nodes[0])]
+        lock = make_client([*two_names, nodes[1].url], settle=False).lock()
+        assert lock.acquire(0) == OK, lock.message
+        assert lock.release() == OK, lock.message
+        nodes.no_keys()
+
+
 def test_one_server_listed_three_times_is_no_majority(nodes, make_client, proxy):
     names = [nodes[0].url, proxy(nodes[0]).url, proxy(nodes[0]).url]
     lock = make_client(names).lock()
@@ -144,6 +159,39 @@ def test_host_name_and_number_are_one_server(nodes, make_client):
         return REFUSED_CONFIG in [n for n in lock.votes]
 
     eventually(duplicate_known, 30, lock.message)
+
+
+def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, proxy):
+    """An extension reaches one server alone; then the address of another node leads to that same server, which confirms
+    the token again. The first address is not connected at that time, but its lease counts."""
+    first, moved, third = proxies = [proxy(node) for node in nodes.nodes[:3]]
+    client = make_client([p.url for p in proxies], ttl_ms=20000, outage_wait_ms=100)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    spin(client, lambda: all(node.get("r") for node in nodes.nodes[:3]))
+    for p in (moved, third):
+        p.refuse()
+        p.drop()
+    assert lock.extend(60000) == rl.NO_QUORUM
+    eventually(lambda: nodes[0].pttl("r") > 20000)
+    first.refuse()
+    first.drop()
+    client.events()
+    moved.lead_to(nodes[0])
+    moved.go()
+    spin(client, lambda: client.describe()["nodes"][1]["state"] in ("ready", "refused"))
+    assert lock.extend(60000) != OK, lock.message
+    assert 0 < lock.validity_ms <= 20000
+    told = client.describe()["nodes"][1]
+    assert told["state"] == "refused" and not told["votes"]
+    assert told["why"] == "the same server as %s, which is not connected but whose leases still count" % first.name
+    assert any(event["event"] == "node_refused" and event["detail"] == told["why"] for event in client.events())
+    lock.release()
+    moved.lead_to(nodes[1])
+    for p in proxies:
+        p.go()
+    spin(client, lambda: [node["state"] for node in client.describe()["nodes"]] == ["ready"] * 3)
+    spin(client, lambda: not nodes.keys())
 
 
 # ---- credentials -----------------------------------------------------------------------------------------------
@@ -295,7 +343,6 @@ def test_error_in_set_up_voids_the_vote(nodes, one_odd, fake_server, command, re
 
 
 def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
-    from testing import bulk
     for field, value, words in (("role", "slave", "replica"), ("redis_mode", "cluster", "cluster"),
                                 ("redis_mode", "sentinel", "sentinel")):
         server = fake_server({"HELLO": UNKNOWN % b"HELLO"})
@@ -307,11 +354,6 @@ def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
 
 
 # ---- the set-up's write ---------------------------------------------------------------------------------------------
-
-
-def by_name(node):
-    """A node's URL with a host name: looking it up takes long enough for a lock to be started meanwhile."""
-    return "redis://localhost:%d" % node.port
 
 
 def test_first_set_rides_with_the_set_up(nodes, make_client, proxy):
@@ -335,18 +377,42 @@ def test_first_set_rides_with_the_set_up(nodes, make_client, proxy):
 
 
 def test_key_on_a_node_that_may_not_vote_is_taken_back(nodes, make_client):
-    """Its SET rode with the set-up that showed that it evicts."""
+    """Its SET rode with the set-up that showed that it evicts. Nothing is deleted as long as the lock is held: a delete
+    that comes late must never find a token that counts."""
     nodes[0].config_set("maxmemory-policy", "volatile-lru")
     nodes[0].config_set("maxmemory", "100mb")
     for _ in range(20):
         lock = make_client([by_name(node) for node in nodes], settle=False).lock()
         assert lock.acquire() == OK
         refuses(lock, 0, "evict")
-        spin(lock.client, lambda: nodes[0].keys() == [])
+        rode, deleted = nodes[0].get("r") == lock.token.encode(), nodes[0].calls("del")
+        connects = lock.client.describe()["nodes"][0]["connects"]
+        spin(lock.client, lambda: lock.client.describe()["nodes"][0]["connects"] > connects + 1)
+        assert nodes[0].calls("del") == deleted
         assert lock.release() == OK
-        if nodes[0].calls("set"):
+        spin(lock.client, lambda: nodes[0].keys() == [])
+        if rode:
             return
     raise AssertionError("no SET rode with the set-up")
+
+
+def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(nodes, make_client, fake_server):
+    """Its SET rode with the set-up and is answered after the hand-over."""
+    for _ in range(20):
+        fake = fake_server({"SET": (HOLD, b"+OK\r\n")})
+        fake.replies["INFO"] = bulk(fake.info(maxmemory=1 << 20, maxmemory_policy="allkeys-lru"))
+        client = make_client([by_name(fake), *nodes.urls[:2]], settle=False)
+        lock = client.lock()
+        assert lock.start(rl.ACQUIRE, 0) == OK
+        spin(client, lambda: client.describe()["nodes"][0]["state"] == "refused")
+        assert finish(lock) == OK and lock.detach() == OK
+        if fake.count("SET"):
+            break
+        nodes.nodes[0].flush(), nodes.nodes[1].flush()
+    assert fake.count("SET") == 1, "the SET never rode with the set-up"
+    fake.let_go()
+    spin(client, lambda: fake.accepted > 1)  # all has been answered on the first connection
+    assert not [args for args in fake.seen if args[0] == b"EVALSHA" and lock.token.encode() in args]
 
 
 @pytest.mark.parametrize("parts", [{"db": 3}, {"password": "any"}], ids=["database", "password"])

@@ -154,17 +154,6 @@ def test_deadlines_are_in_the_descriptor(nodes, make_client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_waiting_in_the_started_shape(nodes, client):
-    holder, waiter = client.lock(), client.lock()
-    assert holder.acquire() == OK
-    waiter.set_tag(9)
-    assert waiter.start(rl.ACQUIRE, 20000) == OK
-    spin(client, lambda: max(node.calls("set") for node in nodes) >= 3)
-    assert waiter.status == PENDING and holder.state == HELD
-    assert holder.start(rl.RELEASE) == OK
-    assert 9 in [tag for tag in run_loop(client, 2)] and waiter.state == HELD
-
-
 def test_refused_at_once(client):
     lock = client.lock()
     assert lock.start(rl.EXTEND) == NOT_HELD
@@ -296,29 +285,6 @@ def test_cancel_before_anything_was_sent(nodes, client):
     assert lock.start(rl.ACQUIRE) == OK and finish(lock) == OK
 
 
-@pytest.mark.parametrize("direction", ["up", "down"])
-def test_cancel_in_mid_acquire(nodes, make_client, proxy, direction):
-    """The SETs are on their way, or executed already: no key stays, and the handle is free at once."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], ttl_ms=30000)
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    nodes.no_keys()
-    for p in proxies:
-        p.hold(direction)
-    assert lock.start(rl.ACQUIRE, -1) == OK
-    spin(client, lambda: all(p.held_bytes() for p in proxies))
-    assert lock.cancel() == OK
-    assert lock.status == CANCELLED and lock.state == rl.FREE
-    assert lock.start(rl.ACQUIRE, -1) == OK
-    assert lock.cancel() == OK
-    for p in proxies:
-        p.go()
-    spin(client, lambda: nodes[0].calls("set") >= 2)
-    spin(client, lambda: not nodes.keys())
-    assert lock.acquire(5000) == OK
-
-
 def test_cancel_at_every_step(nodes, client):
     """Cancelled after 0, 1, 2, ... steps of the client: never a key, and a lock that was granted stays held."""
     granted = 0
@@ -334,7 +300,8 @@ def test_cancel_at_every_step(nodes, client):
                 granted += 1
                 assert lock.status == OK and lock.release() == OK
             else:
-                assert lock.status == CANCELLED
+                assert lock.status == CANCELLED and lock.state == rl.FREE
+                assert lock.start(rl.ACQUIRE, -1) == OK and lock.cancel() == OK  # the handle is free at once
             lock.free()
             spin(client, lambda: not nodes.keys())
     assert granted > 0
@@ -491,3 +458,130 @@ def test_drain_with_a_hung_node(nodes, client):
     nodes.no_keys()  # on those that run
     nodes[0].cont()
     nodes.no_keys()  # the delete had been written before the end
+
+
+# ---- the last look, and descriptors that stay readable
+
+
+def turns(client, during_s=0.5):
+    """How often a loop would be woken in that time."""
+    poll = select.poll()
+    poll.register(client.fd, select.POLLIN)
+    count, end = 0, time.monotonic() + during_s
+    while time.monotonic() < end:
+        if poll.poll(int(during_s * 1000)):
+            count += 1
+        client.process()
+    return count
+
+
+def test_a_cancel_after_the_end_does_not_keep_a_loop_awake(nodes, client):
+    lock = client.lock()
+    assert client.fd >= 0
+    assert lock.acquire() == OK and lock.release() == OK
+    assert lock.cancel() == OK
+    assert lock.state == rl.FREE  # a getter sees the cancel before the loop does
+    assert turns(client) < 100
+
+
+def test_a_cancelled_wait_of_a_thread_does_not_keep_a_loop_awake(nodes, client):
+    occupy(nodes)
+    lock = client.lock()
+    assert client.fd >= 0
+    waiting = Call(lock.acquire, -1)
+    eventually(lambda: lock.votes.count(BUSY) >= 3, 10)
+    assert lock.cancel() == OK
+    assert waiting.join() == CANCELLED
+    assert turns(client) < 100
+
+
+def test_no_win_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
+    """A loop that is busy for longer than the lease."""
+    client = make_client(nodes.urls, **rl.short(400))
+
+    def lapsed():
+        lock = client.lock()
+        assert lock.start(rl.ACQUIRE) == OK
+        spin(client, lambda: lock.status != PENDING or lock.state == HELD)
+        if lock.state != HELD:
+            return None
+        eventually(lambda: lock.state != HELD, 20)
+        return lock
+
+    lock = eventually(lapsed, 30)
+    assert lock.state == rl.State.LOST
+    assert lock.status == rl.LOST and lock.wait() == rl.LOST
+    assert "the lease expired" in lock.message
+
+
+def test_no_extension_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
+    client = make_client(nodes.urls, **rl.short(1000))
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    assert lock.start(rl.EXTEND) == OK
+    spin(client, lambda: rl.lib.redlock_lock_vote(lock.handle, 0) != PENDING)
+    eventually(lambda: lock.state != HELD, 20)
+    assert lock.status == rl.LOST
+
+
+def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
+    """Who learned of the win by the state alone and waits later is told of the loss: only an acquire acquires."""
+    client = make_client(nodes.urls, **rl.short(400))
+    lock = client.lock()
+
+    def won():
+        assert lock.start(rl.ACQUIRE) == OK
+        spin(client, lambda: lock.state == HELD or lock.status != PENDING)
+        return lock.state == HELD
+
+    eventually(won, 30)
+    token = lock.token
+    eventually(lambda: lock.state == rl.State.LOST, 20)
+    assert lock.wait() == rl.LOST
+    assert lock.state == rl.State.LOST and lock.token == token
+    assert not nodes.keys() or all(node.get("r") in (None, token.encode()) for node in nodes)
+
+
+def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, proxy):
+    """An extension that a majority has confirmed goes on to the others, and detach can wait for that."""
+    first = make_client(nodes.urls, ttl_ms=20000).lock()
+    assert first.acquire() == OK
+    held_everywhere(first, nodes)
+    assert first.detach() == OK
+    proxies = [proxy(node) for node in nodes]
+    for p in proxies[3:]:
+        p.delay(100, 100)
+    client = make_client([p.url for p in proxies], settle=False, ttl_ms=60000)
+    lock = client.lock()
+    assert lock.adopt(first.token) == OK
+    assert lock.extend() == OK
+    assert lock.settle() == OK
+    assert min(node.pttl("r") for node in nodes) > 40000
+    assert lock.detach() == OK
+
+
+def test_settle_has_a_limit(nodes, client):
+    lock = client.lock()
+    nodes[0].stop()
+    assert lock.acquire(5000) == OK
+    assert lock.settle(50) == PENDING
+    nodes[0].cont()
+    assert lock.settle() == OK
+    assert lock.votes == [OK] * 5
+    assert lock.release() == OK
+
+
+def test_settle_beside_a_thread_that_drives(nodes, client):
+    occupy(nodes, "busy")
+    other = client.lock("busy")
+    waiting = Call(other.acquire, -1)
+    lock = client.lock()
+    eventually(lambda: other.votes.count(BUSY) >= 3, 10)
+    nodes[0].stop()
+    assert lock.acquire(5000) == OK
+    settling = Call(lock.settle, -1)
+    eventually(lambda: lock.set("strict_release", "false") == IN_FLIGHT, 10, "it waits")
+    nodes[0].cont()
+    assert settling.join() == OK and lock.votes == [OK] * 5
+    other.cancel()
+    assert waiting.join() == CANCELLED and lock.release() == OK

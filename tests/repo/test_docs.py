@@ -18,6 +18,10 @@ def test_options_page_is_current():
     assert (ROOT / "docs/options.md").read_text() == made, "run ./dev docs"
 
 
+def test_options_in_php_signatures_are_current():
+    subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
@@ -45,14 +49,17 @@ def test_readme_commands_work(nodes, tmp_path):
     lines = [line.strip() for line in chapter.splitlines() if line.startswith("    ")]
     commands = [line for line in lines if not line.startswith("export")]
     assert len(lines) == len(commands) + 1 and len(commands) >= 5
-    (tmp_path / "report.sh").write_text("#!/bin/sh\necho $REDLOCK_RESOURCE >done\n")
-    (tmp_path / "report.sh").chmod(0o755)
+    for job in (tmp_path / "report.sh", tmp_path / "import.sh"):
+        job.write_text("#!/bin/sh\necho $REDLOCK_RESOURCE >>done\n")
+        job.chmod(0o755)
     environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=environment, capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "done").read_text() == "nightly-report\n"
-    nodes.no_keys()
+    assert (tmp_path / "done").read_text() == "nightly-report\nimport\n"
+    assert set(nodes.keys()) == {b"nightly-report"}, "that one is kept for a while"
+    for node in nodes:
+        node.flush()
 
 
 def test_every_task_in_the_help_exists_and_the_other_way_round():

@@ -3,10 +3,10 @@
  * Within a connection nothing is reordered. A connection may break: then what was on its way arrives later, in part or
  * never, as a kernel and a network may do it; a request that arrives after all is executed and its reply is lost. */
 #include "sim.h"
+#include "../../core/src/poller.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SOCKET_BUFFER = 256 * 1024 };
@@ -19,9 +19,7 @@ void stream_append(struct stream *stream, const char *bytes, size_t size)
     stream->head = stream->arrived = stream->end = 0;
   if (stream->end + size > stream->capacity) {
     stream->capacity = (stream->end + size) * 2;
-    stream->bytes = realloc(stream->bytes, stream->capacity);
-    if (!stream->bytes)
-      abort();
+    stream->bytes = heap_realloc(stream->bytes, stream->capacity);
   }
   memcpy(stream->bytes + stream->end, bytes, size);
   stream->end += size;
@@ -123,6 +121,8 @@ static void report(struct connection *connection, int what)
     return;
   if (connection->process->asleep)
     connection->report |= what;
+  else if (connection->process->running)
+    threads_poke(connection->process);
   else
     process_told(connection->process, connection, what);
 }
@@ -138,6 +138,31 @@ void network_report_all(struct process *process)
     connection->report = 0;
     report(connection, what);
   }
+}
+
+static int ready_for(const struct connection *connection)
+{
+  int what = 0;
+  if (connection->state == CONNECTION_CONNECTING || !connection->client_open)
+    return 0;
+  if (connection->want_write && !connection->stalled)
+    what |= RL_WRITABLE;
+  if (connection->down.head < connection->down.arrived || connection->ended)
+    what |= RL_READABLE;
+  return what;
+}
+
+/* What a poller finds, level-triggered. */
+int network_gather(struct process *process, struct rl_poll_event *events, int most)
+{
+  int count = 0;
+  for (int i = 0; i < process->open_count && count < most; i++) {
+    const struct connection *connection = &process->world->connections[process->open[i]];
+    int what = ready_for(connection);
+    if (what)
+      events[count++] = (struct rl_poll_event){connection->link_node, connection->generation, what};
+  }
+  return count;
 }
 
 /* ---- breaking ---- */
@@ -179,6 +204,18 @@ static void drop(struct world *world, struct connection *connection)
   end_for_client(world, connection, silence);
 }
 
+/* The connections that were made while the address led elsewhere. */
+void network_drop_address(struct world *world, int link_node)
+{
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    struct connection *connection = &world->connections[i];
+    if (connection->state == CONNECTION_OPEN && connection->client_open && !connection->dropped &&
+        connection->link_node == link_node &&
+        connection->node != world->leads_to[connection->process->index][link_node])
+      drop(world, connection);
+  }
+}
+
 void network_nemesis_drop(struct world *world)
 {
   int start = (int)random_in(&world->random, 0, CONNECTIONS_MAX - 1);
@@ -191,20 +228,39 @@ void network_nemesis_drop(struct world *world)
   }
 }
 
+/* The server has done with it: what it had not executed is lost. */
+static void close_by_server(struct world *world, struct connection *connection)
+{
+  connection->server_open = 0;
+  connection->dropped = connection->cut_up = 1;
+  connection->reset = 1;
+  if (connection->client_open)
+    end_for_client(world, connection, usual_delay(world));
+  give_back(world, connection);
+}
+
 /* The server process is gone, and with it whatever it had not executed. */
 void network_node_down(struct world *world, int node)
 {
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
     struct connection *connection = &world->connections[i];
-    if (connection->state == CONNECTION_FREE || connection->node != node || !connection->server_open)
-      continue;
-    connection->server_open = 0;
-    connection->dropped = connection->cut_up = 1;
-    connection->reset = 1;
-    if (connection->client_open)
-      end_for_client(world, connection, usual_delay(world));
-    give_back(world, connection);
+    if (connection->state != CONNECTION_FREE && connection->node == node && connection->server_open)
+      close_by_server(world, connection);
   }
+}
+
+int network_kill(struct world *world, int node, uint32_t client_id)
+{
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    struct connection *connection = &world->connections[i];
+    if (connection->state == CONNECTION_FREE || connection->node != node || !connection->server_open ||
+        connection->client_id != client_id)
+      continue;
+    TRACE(world, "network   #%u is killed by node %d", connection->serial, node);
+    close_by_server(world, connection);
+    return 1;
+  }
+  return 0;
 }
 
 /* ---- the server's side ---- */
@@ -339,7 +395,10 @@ int network_is_quiet(const struct world *world)
 static struct connection *of_link(const struct rl_link *link)
 {
   struct process *process = link->context;
-  return &process->world->connections[link->fd];
+  struct connection *connection = &process->world->connections[link->fd];
+  if (connection->process != process || connection->life != process->life || connection->state == CONNECTION_FREE)
+    world_violation(process->world, "process %d uses a connection that is not its own", process->index);
+  return connection;
 }
 
 static int sim_open(struct rl_link *link, const struct rl_address *address)
@@ -352,12 +411,17 @@ static int sim_open(struct rl_link *link, const struct rl_address *address)
   if (!connection)
     return -EMFILE;
   connection->process = process;
-  connection->node = link->node == world->twin ? 0 : link->node;
+  connection->life = process->life;
+  connection->node = world->leads_to[process->index][link->node];
   connection->link_node = link->node;
   if (process->muted || (world->nodes[connection->node].down && random_in(&world->random, 0, 3) == 0))
     return -ECONNREFUSED;
   connection->generation = link->generation;
   connection->client_open = 1;
+  if (process->open_count == OPEN_MAX)
+    world_violation(world, "process %d has more connections than the model can hold", process->index);
+  else
+    process->open[process->open_count++] = connection->index;
   connection->state = CONNECTION_CONNECTING;
   connection->want_write = link->writing = 1;
   link->fd = (int)connection->index;
@@ -426,6 +490,7 @@ static void note_read(struct connection *connection)
     if (key->serial == connection->serial && !key->read_at && connection->read_total >= key->reply_end)
       key->read_at = world->now;
   }
+  backing_read(connection);
 }
 
 static ssize_t sim_read(struct rl_link *link, char *data, size_t size)
@@ -467,6 +532,16 @@ static void sim_half_close(struct rl_link *link)
     arrive(world, connection, EVENT_UP_END, 0, connection->process->lag);
 }
 
+static void forget_open(const struct connection *connection)
+{
+  struct process *process = connection->process;
+  for (int i = 0; i < process->open_count; i++)
+    if (process->open[i] == connection->index) {
+      process->open[i] = process->open[--process->open_count];
+      return;
+    }
+}
+
 static void sim_close(struct rl_link *link)
 {
   if (link->fd < 0)
@@ -477,11 +552,20 @@ static void sim_close(struct rl_link *link)
   link->fd = -1;
   link->writing = 0;
   connection->client_open = 0;
+  forget_open(connection);
+  backing_close(connection);
   if (!connection->dropped && !world->calm && random_in(&world->random, 0, 1))
     orphan_requests(world, connection);
   connection->dropped = 1;
   give_back(world, connection);
 }
 
+/* In the child of a fork: the descriptor is closed, the connection is the parent's. */
+static void sim_abandon(struct rl_link *link)
+{
+  link->fd = -1;
+  link->writing = 0;
+}
+
 const struct rl_link_ops sim_link_ops = {sim_open,       sim_finish,     sim_write, sim_read,
-                                         sim_want_write, sim_half_close, sim_close, sim_close};
+                                         sim_want_write, sim_half_close, sim_close, sim_abandon};

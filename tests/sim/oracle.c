@@ -13,6 +13,11 @@
 /* redlock_lock_validity_ms is cut to whole milliseconds of the process's clock. */
 static const int64_t rounding = 3 * MS / 2;
 
+static int64_t later(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
 static struct holding *holding_of(const struct slot *slot)
 {
   struct world *world = slot->process->world;
@@ -40,6 +45,7 @@ static struct holding *begin_holding(struct slot *slot, const char *token)
   holding->open = 1;
   holding->since = world->now;
   memcpy(holding->token, token, TOKEN_SIZE);
+  holding->robbed = backing_was_lost(resource, token);
   world->wins++;
   return holding;
 }
@@ -49,14 +55,36 @@ static void check_alone(struct world *world, const struct resource *resource, co
   uint32_t count = resource->holdings < HOLDINGS_MAX ? resource->holdings : HOLDINGS_MAX;
   for (uint32_t i = 0; i < count; i++) {
     const struct holding *other = &resource->ring[i];
-    if (other == mine || other->until <= mine->since || other->since >= mine->until)
+    if (other == mine || other->until <= mine->since || other->since >= mine->until || other->robbed || mine->robbed)
       continue;
-    world->two_holders |= !world->violation[0];
     world_violation(world, "%s: %s is held by lock %d from %.3f to %.3f ms and by lock %d from %.3f to %.3f ms",
                     other->until > world->now ? "overlap" : "interleaving", resource->name, mine->slot,
                     (double)mine->since / MS, (double)mine->until / MS, other->slot, (double)other->since / MS,
                     (double)other->until / MS);
   }
+}
+
+/* Where keys were lost two may hold (README); then this says whether the holder believes more than it may. */
+static void check_backed(const struct slot *slot, struct holding *holding, int64_t until)
+{
+  struct world *world = slot->process->world;
+  int64_t backed_until;
+  if (until <= holding->backed_until && holding->backed_changes == world->changes)
+    return;
+  holding->backed_until = until;
+  holding->backed_changes = world->changes;
+  backed_until = backing_until(slot->process, slot->resource, holding->token);
+  if (backed_until < until)
+    world_violation(world, "unbacked: lock %d is held until %.3f ms, a majority of the keys of %s until %.3f ms",
+                    slot->index, (double)until / MS, world->resources[slot->resource].name,
+                    (double)backed_until / MS);
+}
+
+void oracle_rob(struct world *world, int resource, const char *token)
+{
+  struct holding *ring = world->resources[resource].ring;
+  for (int i = 0; i < HOLDINGS_MAX; i++) /* a token that was handed over has several */
+    ring[i].robbed |= !memcmp(ring[i].token, token, TOKEN_SIZE);
 }
 
 /* A lease may be cut short only where a node was restarted after it had granted a vote, which may have been before the
@@ -80,7 +108,7 @@ static void check_limit(const struct slot *slot, const struct holding *holding, 
 static void see_held(struct slot *slot, struct holding *holding, int64_t until)
 {
   struct world *world = slot->process->world;
-  if (until < holding->until - rounding && !node_restarted_since(world, holding->since))
+  if (until < holding->until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
     world_violation(world, "lock %d lost %.3f ms of its validity without a reason", slot->index,
                     (double)(holding->until - until) / MS);
   if (until < holding->until - rounding || until > holding->until)
@@ -88,16 +116,17 @@ static void see_held(struct slot *slot, struct holding *holding, int64_t until)
   if (!holding->first_until)
     holding->first_until = until;
   check_limit(slot, holding, until);
+  check_backed(slot, holding, until);
   check_alone(world, &world->resources[slot->resource], holding);
 }
 
 static void see_not_held(struct slot *slot, struct holding *holding)
 {
   struct world *world = slot->process->world;
-  if (world->now < holding->until - rounding && !node_restarted_since(world, holding->since))
+  if (world->now < holding->until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
     world_violation(world, "lock %d ended %.3f ms early without a reason", slot->index,
                     (double)(holding->until - world->now) / MS);
-  if (world->faultless && slot->temper == TEMPER_RENEW)
+  if (world->faultless && slot->temper == TEMPER_RENEW && !slot->shortens)
     world_violation(world, "lock %d was renewed and lapsed although nothing broke", slot->index);
   TRACE(world, "process %d lock %d: lapsed", slot->process->index, slot->index);
   if (holding->until > world->now)
@@ -110,21 +139,26 @@ void oracle_observe(struct slot *slot)
 {
   struct process *process = slot->process;
   struct world *world = process->world;
-  struct holding *holding = holding_of(slot);
+  struct holding *holding;
   char token[TOKEN_SIZE + 1] = "";
   int held = redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD;
   int64_t validity_ms = held ? redlock_lock_validity_ms(slot->lock) : 0;
+  if (held && slot->holding < 0)
+    redlock_lock_token(slot->lock, token, sizeof token);
+  if (process->leaving)
+    return; /* another thread has begun to give it back meanwhile */
+  holding = holding_of(slot);
   if (!held) {
     if (holding)
       see_not_held(slot, holding);
     return;
   }
   if (!holding) {
-    redlock_lock_token(slot->lock, token, sizeof token);
     holding = holding_with(&world->resources[slot->resource], token);
     if (holding && !holding->detached)
       world_violation(world, "lock %d came back after it had ended", slot->index);
     holding = begin_holding(slot, token);
+    slot->shortens = 0;
     holding->until = holding->since;
     TRACE(world, "process %d lock %d: holds %s for %d ms", process->index, slot->index,
           world->resources[slot->resource].name, (int)validity_ms);
@@ -145,6 +179,17 @@ void oracle_give_up(struct slot *slot)
   slot->holding = -1;
 }
 
+/* Whoever held at the call is told otherwise only where a server has lost the key. */
+void oracle_released(struct slot *slot, int status)
+{
+  struct world *world = slot->process->world;
+  const struct resource *resource = &world->resources[slot->resource];
+  int astray = world->faults.astray || world->twin >= 0; /* a delete may go to another server, or to one twice */
+  if (status == REDLOCK_LOST && slot->released[0] && !astray && !backing_was_lost(resource, slot->released))
+    world_violation(world, "lock %d was held when its release began, which says that it was lost", slot->index);
+  slot->released[0] = 0;
+}
+
 void oracle_detach(struct slot *slot)
 {
   struct holding *holding = holding_of(slot);
@@ -155,18 +200,45 @@ void oracle_detach(struct slot *slot)
   holding->given_up_at = 0;
 }
 
+/* ---- waiting ---- */
+
+/* Since when nobody's key has been on a majority of the servers; RL_NEVER if it is. */
+static int64_t free_since(const struct world *world, int resource)
+{
+  int64_t since[NODES_MAX];
+  for (int i = 0; i < world->node_count; i++) {
+    const struct key *key = &world->nodes[i].keys[resource];
+    int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RL_NEVER;
+    int at = i;
+    for (; at > 0 && since[at - 1] > moment; at--)
+      since[at] = since[at - 1];
+    since[at] = moment;
+  }
+  return since[world->node_count / 2];
+}
+
+/* Where nothing breaks a waiter sees a free majority soon, whatever was left behind on the other nodes. */
+void oracle_waits(const struct slot *slot)
+{
+  const int64_t soon = 1100 * MS;
+  struct world *world = slot->process->world;
+  int64_t since;
+  if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon)
+    return;
+  since = later(free_since(world, slot->resource), slot->started_at);
+  if (since <= world->now - soon)
+    world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",
+                    (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
+}
+
 /* ---- residue ---- */
 
 static int flows_freely(const struct world *world, const struct connection *connection)
 {
   return connection && connection->client_open && !connection->dropped && !connection->stalled &&
          connection->up.head == connection->up.end && connection->process->client && !connection->process->asleep &&
+         (!connection->process->running || connection->process->calls) &&
          !world->nodes[connection->node].asleep;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
 }
 
 /* The moment from which nothing excuses that the key is still there, RL_NEVER while something does. */
@@ -182,7 +254,7 @@ static int64_t due_at(struct world *world, const struct node *node, int resource
   if (holding && !holding->given_up_at)
     return RL_NEVER;
   due = later(due, connection->trouble_at);
-  due = later(due, connection->process->woke_at);
+  due = later(due, later(connection->process->woke_at, connection->process->stolen_until));
   if (holding)
     due = later(due, holding->given_up_at);
   if (node->trouble_at >= key->set_at)
@@ -235,29 +307,30 @@ static uint64_t mark_of(const char *token)
   return mark | 1;
 }
 
-/* 1 if it was not there. */
-static int insert(struct tokens *tokens, uint64_t mark)
+/* Where it is, or would be. */
+static uint64_t place_of(const struct tokens *tokens, uint64_t mark)
 {
   uint64_t at = mark & tokens->mask;
   while (tokens->marks[at] && tokens->marks[at] != mark)
     at = (at + 1) & tokens->mask;
-  if (tokens->marks[at])
-    return 0;
-  tokens->marks[at] = mark;
-  return 1;
+  return at;
 }
 
 static void resize(struct tokens *tokens, uint64_t size)
 {
   struct tokens old = *tokens;
   tokens->mask = size - 1;
-  tokens->marks = calloc(size, sizeof *tokens->marks);
-  if (!tokens->marks)
-    abort();
-  for (uint64_t i = 0; old.marks && i <= old.mask; i++)
-    if (old.marks[i])
-      insert(tokens, old.marks[i]);
+  tokens->marks = memset(heap_realloc(NULL, size * sizeof *tokens->marks), 0, size * sizeof *tokens->marks);
+  tokens->owners = heap_realloc(NULL, size * sizeof *tokens->owners);
+  for (uint64_t i = 0; old.marks && i <= old.mask; i++) {
+    uint64_t at = old.marks[i] ? place_of(tokens, old.marks[i]) : 0;
+    if (!old.marks[i])
+      continue;
+    tokens->marks[at] = old.marks[i];
+    tokens->owners[at] = old.owners[i];
+  }
   free(old.marks);
+  free(old.owners);
 }
 
 void oracle_start(struct world *world)
@@ -279,11 +352,32 @@ static void check_pace(struct world *world)
                     (double)world->now / MS);
 }
 
-void oracle_token(struct world *world, const char *token)
+void oracle_token(struct world *world, const char *token, uint32_t life)
 {
-  if (!insert(&world->tokens, mark_of(token)))
+  struct tokens *tokens = &world->tokens;
+  uint64_t mark = mark_of(token), at = place_of(tokens, mark);
+  if (tokens->marks[at] && tokens->owners[at] && tokens->owners[at] != life)
+    world_violation(world, "two processes take token %.*s for their own", TOKEN_SIZE, token);
+  if (tokens->marks[at])
     return;
-  if (++world->attempts > world->tokens.mask / 2)
-    resize(&world->tokens, 2 * (world->tokens.mask + 1));
+  tokens->marks[at] = mark;
+  tokens->owners[at] = life;
+  if (++world->attempts > tokens->mask / 2)
+    resize(tokens, 2 * (tokens->mask + 1));
   check_pace(world);
+}
+
+/* A process extends and deletes what it has made itself, and what was handed over to it. */
+void oracle_speaks(struct world *world, const char *token, uint32_t life)
+{
+  uint64_t at = place_of(&world->tokens, mark_of(token));
+  if (world->tokens.marks[at] && world->tokens.owners[at] && world->tokens.owners[at] != life)
+    world_violation(world, "a process speaks for token %.*s, which another one has made", TOKEN_SIZE, token);
+}
+
+void oracle_share(struct world *world, const char *token)
+{
+  uint64_t at = place_of(&world->tokens, mark_of(token));
+  if (world->tokens.marks[at])
+    world->tokens.owners[at] = 0;
 }

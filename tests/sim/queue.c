@@ -1,7 +1,5 @@
 #include "sim.h"
 
-#include <stdlib.h>
-
 static int before(const struct event *a, const struct event *b)
 {
   return a->at != b->at ? a->at < b->at : a->order < b->order;
@@ -11,9 +9,7 @@ void queue_push(struct queue *queue, struct event event)
 {
   if (queue->count == queue->capacity) {
     queue->capacity = queue->capacity ? queue->capacity * 2 : 1024;
-    queue->heap = realloc(queue->heap, queue->capacity * sizeof *queue->heap);
-    if (!queue->heap)
-      abort();
+    queue->heap = heap_realloc(queue->heap, queue->capacity * sizeof *queue->heap);
   }
   event.order = queue->order++;
   size_t at = queue->count++;

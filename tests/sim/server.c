@@ -31,6 +31,7 @@ struct script {
   size_t size;
   char sha[41];
   int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
+  int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -43,18 +44,31 @@ static void reply(struct request *request, const char *text)
   stream_append(request->reply, text, strlen(text));
 }
 
-static void reply_integer(struct request *request, int64_t value)
+/* printf takes a tenth of the simulator's time. */
+static void reply_number(struct request *request, char type, int64_t value)
 {
   char text[32];
-  int size = snprintf(text, sizeof text, ":%" PRId64 "\r\n", value);
-  stream_append(request->reply, text, (size_t)size);
+  size_t at = sizeof text;
+  uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  text[--at] = '\n';
+  text[--at] = '\r';
+  do
+    text[--at] = (char)('0' + rest % 10);
+  while (rest /= 10);
+  if (value < 0)
+    text[--at] = '-';
+  text[--at] = type;
+  stream_append(request->reply, text + at, sizeof text - at);
+}
+
+static void reply_integer(struct request *request, int64_t value)
+{
+  reply_number(request, ':', value);
 }
 
 static void reply_bulk(struct request *request, const char *bytes, size_t size)
 {
-  char head[32];
-  int length = snprintf(head, sizeof head, "$%zu\r\n", size);
-  stream_append(request->reply, head, (size_t)length);
+  reply_number(request, '$', (int64_t)size);
   stream_append(request->reply, bytes, size);
   stream_append(request->reply, "\r\n", 2);
 }
@@ -70,11 +84,16 @@ static int is(const struct request *request, int index, const char *word)
 
 static int64_t number(const struct request *request, int index)
 {
-  char text[24] = "";
-  if (index >= request->count || request->arguments[index].size >= sizeof text)
+  const struct argument *argument = &request->arguments[index];
+  int64_t value = 0;
+  if (index >= request->count || argument->size == 0 || argument->size > 18)
     return -1;
-  memcpy(text, request->arguments[index].bytes, request->arguments[index].size);
-  return strtoll(text, NULL, 10);
+  for (size_t i = 0; i < argument->size; i++) {
+    if (argument->bytes[i] < '0' || argument->bytes[i] > '9')
+      return -1;
+    value = value * 10 + (argument->bytes[i] - '0');
+  }
+  return value;
 }
 
 static int same(const struct argument *argument, const char *text, size_t size)
@@ -125,6 +144,21 @@ int64_t server_clock_ms(const struct world *world, const struct node *node)
   return (node->clock_offset + world->now + world->now * node->clock_ppm / 1000000) / MS;
 }
 
+static int64_t true_time(const struct node *node, int64_t clock_ms)
+{
+  int64_t elapsed = clock_ms * MS - node->clock_offset;
+  int64_t now = elapsed - elapsed * node->clock_ppm / (1000000 + node->clock_ppm);
+  while (now + now * node->clock_ppm / 1000000 < elapsed)
+    now++;
+  return now;
+}
+
+static void end_key_at(struct node *node, struct key *key, int64_t clock_ms)
+{
+  key->expire_ms = clock_ms;
+  key->expires_at = true_time(node, clock_ms);
+}
+
 /* A key ends up to 1 ms early: both clock readings are cut to milliseconds, against the holder. */
 void server_expire(struct world *world, struct node *node, int resource)
 {
@@ -132,7 +166,30 @@ void server_expire(struct world *world, struct node *node, int resource)
   if (key->live && server_clock_ms(world, node) >= key->expire_ms) {
     oracle_expired(world, node, resource);
     key->live = 0;
+    key->freed_at = key->expires_at;
   }
+}
+
+void server_free(struct world *world, struct key *key)
+{
+  key->live = 0;
+  key->freed_at = world->now;
+  world->changes++;
+}
+
+/* What a client that is gone has left behind. */
+void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms)
+{
+  struct key *key = &node->keys[resource];
+  server_expire(world, node, resource);
+  if (key->live)
+    return;
+  memset(key, 0, sizeof *key);
+  memset(key->token, 'f', TOKEN_SIZE);
+  key->live = 1;
+  key->set_at = world->now;
+  end_key_at(node, key, server_clock_ms(world, node) + ttl_ms);
+  TRACE(world, "node %d    has a key of %s that nobody will delete", node->index, world->resources[resource].name);
 }
 
 static struct key *stray_key(struct request *request, int resource)
@@ -172,7 +229,8 @@ static void set_key(struct request *request, struct key *key, const struct argum
   memset(key, 0, sizeof *key);
   memcpy(key->token, token->bytes, TOKEN_SIZE);
   key->live = 1;
-  key->expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
+  key->link = connection->link_node;
+  end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
   key->set_at = request->world->now;
   key->connection = connection->index;
   key->serial = connection->serial;
@@ -221,7 +279,7 @@ static void command_set(struct request *request)
     return;
   }
   memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
-  oracle_token(request->world, token);
+  oracle_token(request->world, token, request->connection->life);
   note_set(request);
   if (key->live) {
     reply(request, "$-1\r\n");
@@ -253,7 +311,10 @@ static void command_del(struct request *request)
   if (!key)
     return;
   reply_integer(request, key->live);
-  key->live = 0;
+  if (request->connection->process->removes && key >= request->node->keys && key < request->node->keys + RESOURCES_MAX)
+    backing_lose(request->world, request->node, (int)(key - request->node->keys));
+  else
+    server_free(request->world, key);
 }
 
 /* ---- scripts ---- */
@@ -269,7 +330,7 @@ static int script_by_text(struct request *request, const struct argument *text)
     if (same(text, scripts[i].text, scripts[i].size))
       return i;
   struct script *script = &scripts[script_count];
-  if (script_count == SCRIPTS_MAX || !(script->text = malloc(text->size + 1))) {
+  if (script_count == SCRIPTS_MAX || !(script->text = heap_realloc(NULL, text->size + 1))) {
     world_violation(request->world, "more scripts than the model can hold");
     return -1;
   }
@@ -279,6 +340,7 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
   script->compares = find_text(text->bytes, text->size, "'GET'");
   script->guards = find_text(text->bytes, text->size, "'PTTL'");
+  script->is_exact = script->extends && !find_text(text->bytes, text->size, "for ");
   if (script->deletes == script->extends || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
     return -1;
@@ -294,6 +356,12 @@ static int script_by_sha(const struct request *request, const struct argument *s
   return -1;
 }
 
+static void check_speaker(const struct request *request, const struct argument *token)
+{
+  if (token->size == TOKEN_SIZE)
+    oracle_speaks(request->world, token->bytes, request->connection->life);
+}
+
 static void run_release(struct request *request, const struct script *script)
 {
   struct key *key = number(request, 2) == 1 && request->count == 5 ? key_of(request, 3) : NULL;
@@ -302,30 +370,66 @@ static void run_release(struct request *request, const struct script *script)
     return;
   }
   check_release(request, &request->arguments[4]);
+  check_speaker(request, &request->arguments[4]);
   int deletes = key->live && (!script->compares || holds(key, &request->arguments[4]));
   if (deletes)
-    key->live = 0;
+    server_free(request->world, key);
   reply_integer(request, deletes);
+}
+
+/* The client knows that a token is gone once it has read all of the reply. */
+static void note_gone(struct request *request, int count)
+{
+  uint64_t reply_end = request->connection->replies_total + request->reply->end;
+  for (int i = 0; i < count; i++) {
+    const struct argument *token = &request->arguments[4 + count + i];
+    const struct key *key = key_of(request, 3 + i);
+    int resource = key ? (int)(key - request->node->keys) : -1;
+    if (resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE && !holds(key, token))
+      backing_gone(request->connection, resource, token->bytes, reply_end);
+  }
 }
 
 static void run_extend(struct request *request, const struct script *script)
 {
   int64_t count = number(request, 2), ttl_ms = number(request, 3 + (int)count);
-  char head[16];
   if (count < 1 || request->count != 4 + 2 * count || ttl_ms <= 0) {
     world_violation(request->world, "an extension that is not: script n key.. ttl token..");
     return;
   }
-  snprintf(head, sizeof head, "*%d\r\n", (int)count);
-  reply(request, head);
+  reply_number(request, '*', count);
   for (int i = 0; i < count; i++) {
+    const struct argument *token = &request->arguments[4 + count + i];
     struct key *key = key_of(request, 3 + i);
-    int confirms = key && holds(key, &request->arguments[4 + count + i]);
+    int confirms = key && holds(key, token);
+    check_speaker(request, token);
     int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
     if (confirms && (!script->guards || key->expire_ms < expire_ms))
-      key->expire_ms = expire_ms;
+      end_key_at(request->node, key, expire_ms);
     reply_integer(request, confirms);
   }
+  note_gone(request, (int)count);
+}
+
+static void run_expire(struct request *request)
+{
+  struct key *key = number(request, 2) == 1 && request->count == 6 ? key_of(request, 3) : NULL;
+  int64_t ttl_ms = number(request, 5);
+  int confirms;
+  if (!key || ttl_ms <= 0) {
+    world_violation(request->world, "a shortening that is not: script 1 key token ttl");
+    return;
+  }
+  check_speaker(request, &request->arguments[4]);
+  confirms = holds(key, &request->arguments[4]);
+  if (confirms) {
+    end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
+    request->world->changes++;
+  }
+  reply_integer(request, confirms);
+  if (!confirms)
+    backing_gone(request->connection, (int)(key - request->node->keys), request->arguments[4].bytes,
+                 request->connection->replies_total + request->reply->end);
 }
 
 static void command_eval(struct request *request)
@@ -340,6 +444,8 @@ static void command_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (scripts[index].deletes)
     run_release(request, &scripts[index]);
+  else if (scripts[index].is_exact)
+    run_expire(request);
   else
     run_extend(request, &scripts[index]);
 }
@@ -362,6 +468,14 @@ static void authenticate(struct request *request, int index)
   request->connection->authenticated = index < request->count && is(request, index, PASSWORD);
 }
 
+static uint32_t client_id(struct request *request)
+{
+  struct connection *connection = request->connection;
+  if (!connection->client_id)
+    connection->client_id = ++request->node->next_client_id;
+  return connection->client_id;
+}
+
 static void command_hello(struct request *request)
 {
   char text[256];
@@ -377,8 +491,23 @@ static void command_hello(struct request *request)
            "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n"
            "$2\r\nid\r\n:%u\r\n"
            "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
-           ++request->node->next_client_id);
+           client_id(request));
   reply(request, text);
+}
+
+static void command_client(struct request *request)
+{
+  if (is(request, 1, "ID")) {
+    reply_integer(request, client_id(request));
+  } else if (!is(request, 1, "KILL")) {
+    reply(request, "+OK\r\n");
+  } else if (request->node->kills_nobody) {
+    reply(request, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
+  } else if (is(request, 2, "ID") && number(request, 3) > 0 && (uint32_t)number(request, 3) != client_id(request)) {
+    reply_integer(request, network_kill(request->world, request->node->index, (uint32_t)number(request, 3)));
+  } else {
+    world_violation(request->world, "a CLIENT KILL that is not: ID of another connection");
+  }
 }
 
 static int is_replica(const struct request *request)
@@ -401,11 +530,6 @@ static void command_info(struct request *request)
                       (unsigned)request->connection->to_replica, 0u, request->world->now / (1000 * MS),
                       is_replica(request) ? "slave" : "master");
   reply_bulk(request, text, (size_t)size);
-}
-
-static void command_ok(struct request *request)
-{
-  reply(request, "+OK\r\n");
 }
 
 static void command_auth(struct request *request)
@@ -447,13 +571,14 @@ static const struct command {
   const char *name;
   int arguments_min;
   int writes; /* refused by a server that can not write; scripts of ours write too */
+  int is_setup;
   void (*run)(struct request *request);
 } commands[] = {
-  {"SET", 3, 1, command_set},       {"EVALSHA", 3, 1, command_eval},      {"EVAL", 3, 1, command_eval},
-  {"PTTL", 2, 0, command_pttl},     {"GET", 2, 0, command_plain_get},     {"GETRANGE", 4, 0, command_getrange},
-  {"DEL", 2, 1, command_del},       {"HELLO", 1, 0, command_hello},       {"INFO", 1, 0, command_info},
-  {"SCRIPT", 2, 0, command_script}, {"CLIENT", 2, 0, command_ok},         {"AUTH", 2, 0, command_auth},
-  {"SELECT", 2, 0, command_select},     {"PING", 1, 0, command_ping},         {"TIME", 1, 0, command_time},
+  {"SET", 3, 1, 0, command_set},       {"EVALSHA", 3, 1, 0, command_eval},      {"EVAL", 3, 1, 0, command_eval},
+  {"PTTL", 2, 0, 0, command_pttl},     {"GET", 2, 0, 0, command_plain_get},     {"GETRANGE", 4, 0, 0, command_getrange},
+  {"DEL", 2, 1, 0, command_del},       {"HELLO", 1, 0, 1, command_hello},       {"INFO", 1, 0, 1, command_info},
+  {"SCRIPT", 2, 0, 1, command_script}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
+  {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, command_time},
 };
 
 static const struct command *command_of(const struct request *request)
@@ -511,7 +636,7 @@ static void execute(struct request *request)
 {
   const struct command *command = command_of(request);
   size_t before = request->reply->end;
-  const char *error;
+  const char *error = NULL;
   if (!command)
     world_violation(request->world, "a command that the model does not know: %.*s",
                     (int)request->arguments[0].size, request->arguments[0].bytes);
@@ -519,6 +644,11 @@ static void execute(struct request *request)
     reply(request, error);
   else
     command->run(request);
+  if (command && command->is_setup)
+    backing_setup(request->world, request->connection, request->connection->replies_total + request->reply->end,
+                  command->run == command_info && !error, is_replica(request));
+  else
+    backing_other(request->connection, request->connection->replies_total + request->reply->end);
   if (request->world->tracing)
     show(request, request->reply->bytes + before, request->reply->end - before);
 }
@@ -557,4 +687,5 @@ void server_start(struct world *world, int index)
   node->index = index;
   node->clock_offset = random_in(&world->random, 0, 1000000) * 1000 * MS;
   node->old = random_in(&world->random, 0, 9) == 0;
+  node->kills_nobody = random_in(&world->random, 0, 2) == 0;
 }

@@ -20,14 +20,22 @@ enum {
   SLOTS_MAX = 3,
   RESOURCES_MAX = 2,
   CONNECTIONS_MAX = 512,
+  OPEN_MAX = 4 * NODES_MAX,
   HOLDINGS_MAX = 64,
   TOKEN_SIZE = 40,
   TOKENS_AT_FIRST = 4096,
   WRITES_KEPT = 16,
-  SETS_KEPT = 8
+  SETS_KEPT = 8,
+  GONE_KEPT = 16,
+  LOSSES_MAX = 128,
+  MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
+  KEEPER,
+  THREADS_PER_PROCESS,
+  REPLICA_INCARNATION = 1 << 16 /* a replica has a run_id of its own */
 };
 
 struct world;
+struct rl_poll_event;
 
 /* ---- random numbers ---- */
 
@@ -65,6 +73,10 @@ enum event_kind {
   EVENT_ACTION,         /* the program around a lock does something */
   EVENT_NEMESIS,        /* something breaks */
   EVENT_NODE_AWAKE,
+  EVENT_CHILD,          /* the parent of a fork ends, its child goes on */
+  EVENT_THREAD,         /* a thread may run */
+  EVENT_OVERDUE,        /* a blocking call should have returned */
+  EVENT_ADDRESS,        /* an address that led elsewhere leads to its own server again */
   EVENT_NODE_UP
 };
 
@@ -101,8 +113,16 @@ struct written_set {
   uint64_t start;          /* its place in the client's bytes */
 };
 
+struct gone {              /* the answer of an extension that the token is not there */
+  int resource;
+  char token[TOKEN_SIZE];
+  uint64_t reply_end;      /* its place in the server's bytes, 0 once it was read, */
+  uint32_t read;           /* with which read */
+};
+
 struct connection {
   struct process *process;
+  uint32_t life;           /* of the process that opened it */
   int node;                /* the server at the other end */
   int link_node;           /* the core's number for the address: two addresses may lead to one server */
   uint32_t index, serial;  /* the serial is unique in its world */
@@ -124,18 +144,30 @@ struct connection {
   struct written_set sets[SETS_KEPT]; /* the last SETs that were executed */
   uint32_t set_count;
   int authenticated, database;
+  uint32_t client_id;      /* the server's number for it */
   int to_replica;
+  uint64_t setup_end;      /* of the replies to the set-up so far, */
+  uint64_t other_end;      /* and to the first other request after one that tells; 0: there was none */
+  int setup_tells;         /* they name a run_id and role, and have not been read to the end yet */
+  int setup_replica;
+  uint32_t setup_incarnation, setup_epoch;
+  struct gone gone[GONE_KEPT];
+  uint32_t gone_count;
+  uint32_t reads;
   struct stream up, down;
 };
 
 struct connection *connection_of(struct world *world, uint32_t index, uint32_t serial);
 void network_event(struct world *world, const struct event *event);
 void network_nemesis_drop(struct world *world);
+void network_drop_address(struct world *world, int link_node);
 void network_node_down(struct world *world, int node);
+int network_kill(struct world *world, int node, uint32_t client_id);
 void network_node_awake(struct world *world, int node);
 void network_report_all(struct process *process);
 void network_start(struct world *world);
 int network_is_quiet(const struct world *world);
+int network_gather(struct process *process, struct rl_poll_event *events, int most);
 void stream_append(struct stream *stream, const char *bytes, size_t size);
 extern const struct rl_link_ops sim_link_ops;
 
@@ -145,6 +177,9 @@ struct key {
   int live;
   char token[TOKEN_SIZE + 1];
   int64_t expire_ms;       /* on the node's clock */
+  int64_t expires_at;      /* the same in true time */
+  int64_t freed_at;        /* true time of its end, if that was not its expiry */
+  int link;                /* the client's number of the address over which it was set */
   int64_t set_at, read_at; /* true time of the SET, and of its reply being read by the client (0: not yet) */
   uint32_t connection, serial;
   uint64_t reply_end;      /* position in that connection's replies */
@@ -167,11 +202,13 @@ struct node {
   int64_t clock_ppm;
   int asleep, down;
   int old;                 /* knows no HELLO */
+  int kills_nobody;        /* CLIENT KILL is not allowed */
   enum node_error error;
   int64_t error_until;
   int64_t trouble_at;      /* last time it did not answer as it should */
   int64_t restarted_at;    /* also when it stopped being a master: leases there do not count any more */
-  uint32_t incarnation;
+  uint32_t incarnation;    /* its run_id */
+  uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
   uint32_t next_client_id;
   struct key keys[RESOURCES_MAX];
@@ -183,6 +220,8 @@ struct node {
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_expire(struct world *world, struct node *node, int resource);
+void server_free(struct world *world, struct key *key);
+void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms);
 int64_t server_clock_ms(const struct world *world, const struct node *node);
 
 /* ---- process.c: a simulated client process: the core and the program around it ---- */
@@ -195,14 +234,27 @@ struct slot {
   int index;               /* in the world, for tags and events */
   int resource;
   enum temper temper;
-  int64_t ttl_ms, max_hold_ms;
+  int64_t ttl_ms, max_hold_ms, outage_wait_ms;
   int operation;           /* what was started last, 0 when its end was seen */
+  int64_t started_at;
   int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
   int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
   uint32_t action_serial;
   int action_due;          /* it came while the process slept */
+  char released[TOKEN_SIZE + 1]; /* held when its release was started; "" if it was not */
+  int shortens;            /* its holder has asked for an earlier end of the lease */
+  const char *call;        /* the blocking call that its thread is in */
+  uint32_t call_serial;
+  int64_t overdue_at;      /* it should have returned by then, */
+  int64_t stolen_before;   /* if no more was stolen from the process than this */
   int holding;             /* index in the resource's ring, -1 if none */
+};
+
+struct informed {          /* what the last set-up on an address has told */
+  int server;              /* -1: there was none */
+  uint32_t incarnation;
+  uint32_t epoch;          /* losses of earlier ones are known */
 };
 
 struct process {
@@ -219,9 +271,24 @@ struct process {
   int64_t wake_at;         /* planned EVENT_WAKE */
   int64_t lag;             /* time that has passed inside the running call */
   int looking;             /* the program reads its locks: no lag here */
+  int forks;               /* it may: then all its memory is in an arena */
+  int has_child;           /* which waits for its end */
+  uint32_t life;           /* unique in its world; a child has one of its own */
   int muted;               /* killed: what it still writes goes nowhere */
+  int blocking;            /* its threads use the blocking calls */
+  int running;             /* threads that have not ended */
+  int removes;             /* it deletes keys whatever is under them, now and then */
+  int in_client;           /* threads within a call on the client itself: none may be when it is freed */
+  int calls;               /* threads within a blocking call: without one nobody sends or reads */
+  int mutex_taken;         /* the client's */
+  int has_to_leave, leaving, drained, ending;
+  int64_t stolen;          /* time for which threads of it were kept from running, in all, */
+  int64_t stolen_until;    /* and the end of the last one of these times */
   int steps_now;           /* steps without time passing */
   int64_t steps_at;
+  struct informed informed[NODES_MAX];
+  uint32_t open[OPEN_MAX]; /* its connections */
+  int open_count;
   int slot_count;
   struct slot slots[SLOTS_MAX];
 };
@@ -238,6 +305,62 @@ int process_is_idle(const struct process *process);
 int64_t process_clock(const struct process *process);
 int64_t process_true_time(const struct process *process, int64_t clock);
 void process_prove_alive(struct process *process, int operation);
+void process_threads_ended(struct process *process);
+
+/* ---- program.c: what a process does with a lock ---- */
+
+#define ALLOW(status) (UINT32_C(1) << REDLOCK_##status)
+
+void slot_make_lock(struct slot *slot);
+void slot_set_number(struct slot *slot, const char *name, int64_t value);
+void slot_plan(struct slot *slot, int64_t delay);
+void slot_act(struct slot *slot);
+/* allowed: the statuses that starting may have, by ALLOW. limit_ms: the caller's own, 0 if only the time-outs of nodes
+ * and connections bound the operation, -1 if nothing does. */
+void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limit_ms, uint32_t allowed);
+void slot_release(struct slot *slot);
+void slot_cancel(struct slot *slot);
+void slot_replace_lock(struct slot *slot);
+int64_t slot_pause(struct slot *slot);
+int64_t slot_think_time(struct slot *slot);
+int64_t slot_extension_limit_ms(const struct slot *slot);
+
+/* ---- threads.c ---- */
+
+void threads_forget(void);
+void threads_open(struct process *process);
+void threads_awake(struct process *process);
+void threads_poke(struct process *process);
+void thread_start(struct process *process, int number, void (*run)(struct process *process, int number));
+void thread_event(struct world *world, const struct event *event);
+void thread_wake(struct process *process, int number);
+/* These are about the running thread. */
+int thread_is_running(void);
+uint32_t thread_switches(void);
+void thread_look(int on);
+void thread_nap(int64_t duration);
+void thread_preempt(int64_t duration);
+
+/* ---- arena.c ---- */
+
+void *heap_realloc(void *memory, size_t size);
+void *arena_use(const struct process *process);
+void arena_return(void *before);
+void arena_start(int index);
+void arena_copy(int index);
+void arena_put_back(int index);
+
+/* ---- fork.c ---- */
+
+void fork_process(struct process *process);
+void fork_child(struct process *process);
+
+/* ---- blocking.c ---- */
+
+void blocking_start(struct process *process);
+void blocking_cancel(struct process *process);
+void blocking_leave(struct process *process);
+void blocking_overdue(struct world *world, const struct event *event);
 
 /* ---- oracle.c ---- */
 
@@ -249,6 +372,16 @@ struct holding {
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
+  int robbed;              /* a server has lost its key: others may be let in (README) */
+  int64_t backed_until;    /* what was checked last, */
+  uint64_t backed_changes; /* and when */
+};
+
+struct loss {              /* a key that a server has lost */
+  char token[TOKEN_SIZE];
+  int node, link;
+  uint32_t epoch;
+  uint32_t told;           /* processes that have read that it is gone */
 };
 
 struct resource {
@@ -256,10 +389,13 @@ struct resource {
   char detached[TOKEN_SIZE + 1]; /* a token that waits to be adopted; "" if there is none */
   struct holding ring[HOLDINGS_MAX];
   uint32_t holdings;
+  struct loss losses[LOSSES_MAX];
+  uint32_t loss_count;
 };
 
 struct tokens {            /* a hash set */
   uint64_t *marks;
+  uint32_t *owners;        /* the process that made it, 0 once it was handed over */
   uint64_t mask;
 };
 
@@ -267,9 +403,27 @@ void oracle_start(struct world *world);
 void oracle_observe(struct slot *slot);
 void oracle_give_up(struct slot *slot);
 void oracle_detach(struct slot *slot);
+void oracle_released(struct slot *slot, int status);
+void oracle_rob(struct world *world, int resource, const char *token);
+void oracle_waits(const struct slot *slot);
 void oracle_expired(struct world *world, struct node *node, int resource);
 void oracle_quiet(struct world *world);
-void oracle_token(struct world *world, const char *token);
+void oracle_token(struct world *world, const char *token, uint32_t life);
+void oracle_speaks(struct world *world, const char *token, uint32_t life);
+void oracle_share(struct world *world, const char *token);
+
+/* ---- backing.c ---- */
+
+void backing_start(struct process *process);
+void backing_lose(struct world *world, struct node *node, int resource);
+int backing_was_lost(const struct resource *resource, const char *token);
+void backing_lose_all(struct world *world, struct node *node);
+void backing_setup(struct world *world, struct connection *connection, uint64_t reply_end, int tells, int is_replica);
+void backing_other(struct connection *connection, uint64_t reply_end);
+void backing_gone(struct connection *connection, int resource, const char *token, uint64_t reply_end);
+void backing_read(struct connection *connection);
+void backing_close(struct connection *connection);
+int64_t backing_until(struct process *process, int resource, const char *token);
 
 /* ---- world.c ---- */
 
@@ -282,6 +436,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
   int64_t refuse;          /* of one connect */
   /* how often the nemesis does this or that, in proportion */
   uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
+  uint32_t loss, leftover, astray, fork;
   int64_t nemesis_every;
   int64_t timer_late;
 };
@@ -290,12 +445,14 @@ struct world {
   uint64_t seed, random;
   int64_t now;
   int64_t end_of_work;
+  int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
   int tracing;
   uint64_t hash;
   char violation[512];
-  int two_holders;         /* the violation is the one that counts most */
+  const char *hunted;      /* only a violation with these words counts, NULL: each */
+  uint64_t changes;        /* of what holders may count on */
   struct queue queue;
   struct faults faults;
   int64_t ttl_ms, node_timeout_ms, connect_timeout_ms;
@@ -303,13 +460,14 @@ struct world {
   int drift_percent;
   int database;            /* of all nodes; with one other than 0 there is a password too */
   int twin;                /* address that leads to the server of node 0, -1 if none */
+  int leads_to[PROCESSES_MAX][NODES_MAX]; /* the server behind each address, for each process */
   int64_t last_ttl_ms;     /* the longest lease that was asked for */
   int node_count, process_count, resource_count, slot_count;
   struct node nodes[NODES_MAX];
   struct process processes[PROCESSES_MAX];
   struct resource resources[RESOURCES_MAX];
   struct connection connections[CONNECTIONS_MAX];
-  uint32_t connection_serial;
+  uint32_t connection_serial, lives;
   struct tokens tokens;
   uint64_t attempts, wins, events;
 };

@@ -10,7 +10,33 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = os.environ.get("REDLOCK_SIM", ROOT / "build/testbuild/tests/sim/sim")
 SECONDS = 30
-SEEDS_PER_MUTANT = {"quorum-of-one": 100, "blind-delete": 100, "clock-at-reply": 2000, "extend-shortens": 1000}
+SEEDS_PER_MUTANT = {  # several times what it takes
+    "quorum-of-one": 100,
+    "blind-delete": 100,
+    "clock-at-reply": 2000,
+    "extend-shortens": 1000,
+    "extension-at-reply": 2000,
+    "no-drift": 500,
+    "token-reused": 100,
+    "loss-not-sticky": 100,
+    "restart-ignored": 200,
+    "gone-ignored": 200,
+    "demotion-ignored": 200,
+    "refused-votes": 3000,
+    "release-hesitates": 100,
+    "debt-of-held": 200,
+    "sleeps-for-hint": 1000,
+    "home-only": 8000,
+    "no-backoff": 300,
+    "no-heir": 100,
+    "no-last-look": 4000,
+    "late-winner": 1500,
+    "shortening-forgotten": 3000,
+    "counted-twice": 200,
+    "child-keeps-locks": 200,
+    "child-keeps-claims": 200,
+    "child-keeps-seed": 200,
+}
 
 
 def sim(*arguments):
@@ -34,6 +60,11 @@ def test_broken_rule_is_found(mutant, seeds):
     run = sim("--mutant", mutant, "--seeds", seeds)
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_mutant_is_hunted():
+    header = (ROOT / "core/src/mutant.h").read_text()
+    assert re.findall(r'X\([A-Z_]+, "([a-z-]+)"', header) == list(SEEDS_PER_MUTANT)
 
 
 def test_intact_core_is_no_mutant():

@@ -38,11 +38,15 @@ void world_note_bytes(struct world *world, const char *bytes, size_t size)
 void world_violation(struct world *world, const char *format, ...)
 {
   va_list arguments;
+  char text[sizeof world->violation];
   if (world->violation[0])
     return;
   va_start(arguments, format);
-  vsnprintf(world->violation, sizeof world->violation, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  if (world->hunted && !strstr(text, world->hunted))
+    return;
+  memcpy(world->violation, text, sizeof text);
   TRACE(world, "VIOLATION %s", world->violation);
 }
 
@@ -100,6 +104,11 @@ static void choose_faults(struct world *world)
   world->faultless = random_in(&world->random, 0, 9) == 0;
   if (world->faultless)
     return;
+  if (world->patient) {
+    faults->leftover = 1;
+    faults->nemesis_every = PICK(world, 300, 1000, 3000) * MS;
+    return;
+  }
   faults->edge = PICK(world, 0, 2000, 10000, 30000);
   faults->tail = PICK(world, 0, 10000, 100000);
   faults->split = PICK(world, 0, 0, 50000);
@@ -114,6 +123,16 @@ static void choose_faults(struct world *world)
   faults->node_error = PICK(world, 0, 0, 1);
   faults->process_end = PICK(world, 0, 0, 1);
   faults->replica = PICK(world, 0, 0, 2);
+  faults->loss = PICK(world, 0, 0, 2);
+  faults->fork = PICK(world, 0, 0, 0, 0, 2);
+  faults->astray = world->twin < 0 ? PICK(world, 0, 0, 0, 2) : 0;
+  if (faults->astray)
+    faults->restart = 0; /* no run_id tells that a server which kept its keys is the one behind another address, too */
+}
+
+static int own_server(const struct world *world, int address)
+{
+  return address == world->twin ? 0 : address;
 }
 
 static void choose_sizes(struct world *world)
@@ -121,15 +140,19 @@ static void choose_sizes(struct world *world)
   world->node_count = (int)PICK(world, 1, 2, 3, 3, 3, 3, 4, 5, 5, 7);
   world->process_count = (int)PICK(world, 1, 2, 2, 3, 3, 4, 5);
   world->resource_count = (int)PICK(world, 1, 1, 2);
-  world->ttl_ms = PICK(world, 60, 100, 150, 250, 400);
+  world->patient = random_in(&world->random, 0, 14) == 0;
+  world->ttl_ms = world->patient ? PICK(world, 2000, 5000, 10000) : PICK(world, 60, 100, 150, 250, 400);
   world->explicit_timeout = random_in(&world->random, 0, 3) == 0;
-  world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : 50;
+  world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : world->ttl_ms > 250 ? world->ttl_ms / 5 : 50;
   world->connect_timeout_ms = world->ttl_ms / 2;
   world->last_ttl_ms = 2 * world->ttl_ms;
   world->drift_percent = (int)PICK(world, 1, 1, 1, 10);
   world->database = (int)PICK(world, 0, 0, 3);
   world->twin = world->node_count >= 3 && random_in(&world->random, 0, 4) == 0 ? world->node_count - 1 : -1;
-  world->end_of_work = world->ttl_ms * random_in(&world->random, 20, 60) * MS;
+  world->end_of_work = (world->patient ? 200 : world->ttl_ms) * random_in(&world->random, 20, 60) * MS;
+  for (int i = 0; i < NODES_MAX; i++)
+    for (int process = 0; process < PROCESSES_MAX; process++)
+      world->leads_to[process][i] = own_server(world, i);
   for (int i = 0; i < world->resource_count; i++)
     snprintf(world->resources[i].name, sizeof world->resources[i].name, "orders:%d", i);
   world->slot_count = 0;
@@ -166,8 +189,11 @@ static void start_processes(struct world *world)
     process->slot_count = slot_count;
     process->clock_offset = random_in(&world->random, 1, 100000) * 1000 * MS;
     process->clock_ppm = choose_ppm(world);
+    process->blocking = !world->patient && random_in(&world->random, 0, 4) == 0;
+    process->forks = world->faults.fork && !process->blocking;
     start_slots(world, process);
     process_start(world, i);
+    arena_use(NULL);
   }
 }
 
@@ -193,22 +219,22 @@ static void wake_node(struct world *world, struct node *node)
   network_node_awake(world, node->index);
 }
 
-/* With its data when it is back soon; without it when every lease that it had granted is over. */
-static void restart_node(struct world *world, struct node *node)
+/* With its data when it is back soon; without it when every lease that it had granted is over, unless it forgets. */
+static void restart_node(struct world *world, struct node *node, int forgets)
 {
   int64_t memory = world->last_ttl_ms * MS * 3 / 2;
-  int keeps = (int)random_in(&world->random, 0, 1);
-  int64_t duration = keeps ? random_in(&world->random, 1, 100) * MS : 2 * memory;
+  int keeps = !forgets && random_in(&world->random, 0, 1);
+  int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
   if (node->asleep || node->down || node->replaced)
     return;
   TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
         keeps ? "with its data" : "empty");
   node->down = 1;
   node->scripts = 0;
-  node->incarnation++;
   node->restarted_at = world->now;
   if (!keeps)
-    memset(node->keys, 0, sizeof node->keys);
+    backing_lose_all(world, node);
+  node->incarnation++;
   network_node_down(world, node->index);
   world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
 }
@@ -224,6 +250,29 @@ static void replace_node(struct world *world, struct node *node)
   memset(node->strays, 0, sizeof node->strays);
   network_node_down(world, node->index);
   world_plan(world, world_edge(world), EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+/* The address leads to another of the servers for a while, for one process or for all: two addresses, one server. */
+static void lead_astray(struct world *world, int address)
+{
+  int server = (int)random_in(&world->random, 0, world->node_count - 1);
+  int process = (int)random_in(&world->random, -1, world->process_count - 1);
+  TRACE(world, "network   address %d leads to node %d", address, server);
+  for (int i = 0; i < world->process_count; i++)
+    if (process < 0 || process == i)
+      world->leads_to[i][address] = server;
+  if (random_in(&world->random, 0, 1))
+    network_drop_address(world, address);
+  world_plan(world, 2 * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
+}
+
+static void lead_back(struct world *world, int address)
+{
+  TRACE(world, "network   address %d leads to its own node", address);
+  for (int i = 0; i < PROCESSES_MAX; i++)
+    world->leads_to[i][address] = own_server(world, address);
+  if (world->calm || random_in(&world->random, 0, 1))
+    network_drop_address(world, address);
 }
 
 static void node_up(struct world *world, struct node *node)
@@ -252,11 +301,39 @@ static void flush_scripts(struct world *world, struct node *node)
   node->scripts = 0;
 }
 
+/* Leases end where nobody has ended them: new ones may be granted at once. */
+static void lose_keys(struct world *world, struct node *node)
+{
+  if (node->asleep || node->down || node->replaced)
+    return;
+  switch (random_in(&world->random, 0, 3)) {
+  case 0:
+    restart_node(world, node, 1);
+    break;
+  case 1:
+    TRACE(world, "node %d    FLUSHALL", node->index);
+    backing_lose_all(world, node);
+    break;
+  case 2:
+    TRACE(world, "node %d    a key is deleted by hand", node->index);
+    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
+    break;
+  default:
+    TRACE(world, "node %d    becomes the replica of an empty master", node->index);
+    backing_lose_all(world, node);
+    node->error = NODE_ERROR_READONLY;
+    node->error_until = world->now + random_in(&world->random, 1, 2 * world->ttl_ms) * MS;
+    node->trouble_at = node->error_until;
+  }
+}
+
 static void strike(struct world *world)
 {
   const struct faults *faults = &world->faults;
-  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause, faults->restart,
-                              faults->script_flush, faults->node_error, faults->replica, faults->process_end};
+  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
+                              faults->restart,      faults->script_flush, faults->node_error,
+                              faults->replica,      faults->loss,       faults->leftover,     faults->astray,
+                              faults->fork,         faults->process_end};
   struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
   struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
   int64_t total = 0, kind = 0;
@@ -277,7 +354,7 @@ static void strike(struct world *world)
     process_sleep(process, world_edge(world));
     break;
   case 3:
-    restart_node(world, node);
+    restart_node(world, node, 0);
     break;
   case 4:
     flush_scripts(world, node);
@@ -287,6 +364,19 @@ static void strike(struct world *world)
     break;
   case 6:
     replace_node(world, node);
+    break;
+  case 7:
+    lose_keys(world, node);
+    break;
+  case 8:
+    server_leave_key(world, node, (int)random_in(&world->random, 0, world->resource_count - 1),
+                     random_in(&world->random, 1, world->last_ttl_ms));
+    break;
+  case 9:
+    lead_astray(world, node->index);
+    break;
+  case 10:
+    fork_process(process);
     break;
   default:
     process_replace(process, (int)random_in(&world->random, 0, 1));
@@ -311,13 +401,23 @@ static void handle(struct world *world, const struct event *event)
   case EVENT_WAKE:
   case EVENT_AWAKE:
   case EVENT_ACTION:
+  case EVENT_CHILD:
     process_event(world, event);
+    break;
+  case EVENT_THREAD:
+    thread_event(world, event);
+    break;
+  case EVENT_OVERDUE:
+    blocking_overdue(world, event);
     break;
   case EVENT_NEMESIS:
     nemesis(world);
     break;
   case EVENT_NODE_AWAKE:
     wake_node(world, &world->nodes[event->index]);
+    break;
+  case EVENT_ADDRESS:
+    lead_back(world, (int)event->index);
     break;
   case EVENT_NODE_UP:
     node_up(world, &world->nodes[event->index]);
@@ -365,6 +465,7 @@ static void calm_down(struct world *world)
   TRACE(world, "world     faults and work end");
   world->calm = 1;
   for (int i = 0; i < world->node_count; i++) {
+    lead_back(world, i);
     world->nodes[i].error_until = 0;
     wake_node(world, &world->nodes[i]);
   }
@@ -416,15 +517,16 @@ static void reset(struct world *world, uint64_t seed)
     memset(&world->resources[i], 0, sizeof world->resources[i]);
   oracle_start(world);
   world->queue.count = world->queue.order = 0;
+  world->lives = 0;
   world->seed = seed;
   world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
   world->now = MS;
   world->calm = 0;
   world->hash = seed;
   world->violation[0] = 0;
-  world->two_holders = 0;
   world->events = 0;
   network_start(world);
+  threads_forget();
 }
 
 void world_run(struct world *world, uint64_t seed)

@@ -107,14 +107,18 @@ static void options_are_checked_against_each_other(void **state)
   (void)state;
   rl_options_defaults(&n);
   assert_int_equal(terms(&n, 0, &t), REDLOCK_OK);
-  assert_int_equal(t.node_timeout_ns, 50 * 1000000);
+  assert_int_equal(t.node_timeout_ns, 1000 * 1000000);
+  assert_int_equal(t.patience_min_ns, 50 * 1000000);
+  assert_int_equal(t.patience_max_ns, 1000 * 1000000);
   assert_int_equal(t.min_validity_ns, 1000 * 1000000);
   assert_int_equal(t.lease_ns, (10000 - 102) * INT64_C(1000000));
   assert_int_equal(terms(&n, 20, &t), REDLOCK_OK);
   assert_int_equal(t.node_timeout_ns, 5 * 1000000);
+  assert_int_equal(terms(&n, 3600000, &t), REDLOCK_OK);
+  assert_int_equal(t.node_timeout_ns, 1000 * 1000000); /* a long TTL is no reason to wait long for a hung node */
   assert_int_equal(terms(&n, 19, &t), REDLOCK_INVALID);
-  assert_int_equal(terms(&n, 30001, &t), REDLOCK_INVALID);
-  assert_non_null(strstr(why, "max_ttl_ms (30000)"));
+  assert_int_equal(terms(&n, 86400001, &t), REDLOCK_INVALID);
+  assert_non_null(strstr(why, "max_ttl_ms (86400000)"));
   assert_int_equal(parse(&n, "node_timeout_ms", "60"), REDLOCK_OK);
   assert_int_equal(terms(&n, 200, &t), REDLOCK_INVALID);
   assert_non_null(strstr(why, "node_timeout_ms is 60"));
@@ -206,12 +210,15 @@ static void commands_are_well_formed(void **state)
 {
   static const char token[] = "0123456789012345678901234567890123456789";
   struct rl_buffer out = {0};
+  struct rl_number ttl = {0};
   size_t size;
   char *key = rl_command_bulk("p:", "a\0b", 3, &size);
   (void)state;
   assert_int_equal(size, 11);
   assert_memory_equal(key, "$5\r\np:a\0b\r\n", 11);
-  assert_int_equal(rl_command_set(&out, key, size, token, 10000), 0);
+  rl_command_number(&ttl, 9999);
+  rl_command_number(&ttl, 10000);
+  assert_int_equal(rl_command_set(&out, key, size, token, &ttl), 0);
   assert_memory_equal(out.data, "*6\r\n$3\r\nSET\r\n$5\r\np:a\0b\r\n$40\r\n0123", 33);
   assert_memory_equal(out.data + out.end - 11, "$5\r\n10000\r\n", 11);
   rl_buffer_cut(&out, 4, 9);

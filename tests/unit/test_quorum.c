@@ -208,6 +208,39 @@ static void releases_are_judged(void **state)
   assert_int_equal(judge_release("00---", 1), REDLOCK_NO_QUORUM);
 }
 
+/* Nodes as letters: d deleted, g gone, ? no answer; D, G and ! those that counted. */
+static int judge_promise(const char *nodes)
+{
+  uint8_t answers[RL_NODES_MAX];
+  uint64_t counted = 0;
+  int n = (int)strlen(nodes);
+  for (int i = 0; i < n; i++) {
+    answers[i] = strchr("Dd", nodes[i]) ? RL_GRANTED : strchr("Gg", nodes[i]) ? RL_GONE : RL_ASKED;
+    counted |= (uint64_t)(nodes[i] == 'D' || nodes[i] == 'G' || nodes[i] == '!') << i;
+  }
+  return rl_judge_promise(answers, counted, n);
+}
+
+static void a_release_tells_whether_the_lock_was_held(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_promise("DDD"), REDLOCK_OK);
+  assert_int_equal(judge_promise("DD?"), REDLOCK_OK);
+  assert_int_equal(judge_promise("!!!"), REDLOCK_OK);      /* nobody contradicts */
+  assert_int_equal(judge_promise("DDg"), REDLOCK_OK);      /* it never granted: that it holds nothing is no news */
+  assert_int_equal(judge_promise("G!!"), REDLOCK_PENDING); /* the others decide */
+  assert_int_equal(judge_promise("GD!"), REDLOCK_PENDING);
+  assert_int_equal(judge_promise("GDD"), REDLOCK_OK);
+  assert_int_equal(judge_promise("GG!"), REDLOCK_LOST);    /* certain before the third has answered */
+  assert_int_equal(judge_promise("GDg"), REDLOCK_LOST);
+  assert_int_equal(judge_promise("GDd"), REDLOCK_OK);      /* a late grant held it, too */
+  assert_int_equal(judge_promise("GD?"), REDLOCK_PENDING); /* ... and may be told last */
+  assert_int_equal(judge_promise("GGDD!"), REDLOCK_PENDING);
+  assert_int_equal(judge_promise("GGDDD"), REDLOCK_OK);
+  assert_int_equal(judge_promise("GGGDD"), REDLOCK_LOST);
+  assert_int_equal(judge_promise("G"), REDLOCK_LOST);
+}
+
 static void quorum_is_a_majority(void **state)
 {
   (void)state;
@@ -256,6 +289,7 @@ int main(void)
       cmocka_unit_test(nobody_waits_for_failing_connections_once_a_quorum_is_asked),
       cmocka_unit_test(extensions_are_judged),
       cmocka_unit_test(releases_are_judged),
+      cmocka_unit_test(a_release_tells_whether_the_lock_was_held),
       cmocka_unit_test(quorum_is_a_majority),
       cmocka_unit_test(drift_is_rounded_up_and_has_two_ms_more),
       cmocka_unit_test(valid_until_is_the_qth_largest),

@@ -2,8 +2,8 @@
 import re
 
 import pytest
-from common import FOREIGN, LATE_S, occupy, values
 from driver import now_ms, short
+from steps import FOREIGN, LATE_S, occupy, values
 from testing import eventually
 
 LAST_VERDICT_MS = 2000  # a wait that ends before any node has answered is TIMED_OUT
@@ -14,9 +14,12 @@ def test_take_and_give_back(make, nodes):
     took = lock.acquire()
     assert took == "OK", took
     assert re.fullmatch("[0-9a-f]{40}", took.token)
-    assert 0 < took.validity_ms <= 8000
+    assert 0 < took.validity_ms <= 8000 - 80 - 2, "1 % and 2 ms are for drifting clocks"
     assert values(nodes, "orders:42") == {took.token.encode()}
+    assert all(0 < node.pttl("orders:42") <= 8000 for node in nodes if node.get("orders:42"))
     assert lock.release() == "OK"
+    if "state" in lock.party.can:
+        assert (lock.state, lock.validity_ms) == ("FREE", 0)
     nodes.no_keys()
 
 
@@ -52,6 +55,7 @@ def test_a_waiter_gets_the_lock_when_it_is_released(make, nodes):
 def test_a_wait_ends(make, nodes):
     occupy(nodes)
     assert make().lock().acquire(wait_ms=LAST_VERDICT_MS) == "BUSY"
+    assert [node.get("r") for node in nodes] == [FOREIGN.encode()] * 5
 
 
 def test_a_wait_ends_by_its_option(make, nodes):
@@ -66,7 +70,7 @@ def test_a_wait_ends_with_its_attempts(make, nodes):
 
 
 def test_a_waiter_gets_the_lock_when_its_holder_lapses(make, nodes):
-    occupy(nodes, px=600)
+    occupy(nodes, ttl_ms=600)
     assert make().lock().acquire(wait_ms=20000) == "OK"
 
 
@@ -74,17 +78,19 @@ def test_a_waiter_gets_the_lock_when_its_holder_lapses(make, nodes):
 def test_an_extension_prolongs_the_lease(make, nodes):
     lock = make(max_ttl_ms=60000).lock()
     assert lock.acquire() == "OK"
+    assert lock.extend() == "OK", "by its own TTL"
+    assert all(node.pttl("r") <= 8000 for node in nodes)
     extended = lock.extend(40000)
-    assert extended == "OK" and extended.validity_ms > 8000
+    assert extended == "OK" and 8000 < extended.validity_ms <= 40000 - 400 - 2
     eventually(lambda: sum(node.pttl("r") > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
 
 
 @pytest.mark.needs("extend", "validity")
 def test_an_extension_never_shortens_a_lease(make, nodes):
     lock = make(max_ttl_ms=60000).lock(ttl_ms=40000)
-    assert lock.acquire() == "OK"
+    took = lock.acquire()
     assert lock.extend(5000) == "OK"
-    assert lock.validity_ms > 8000
+    assert 8000 < lock.validity_ms <= took.validity_ms
     assert all(node.pttl("r") > 8000 for node in nodes if node.get("r"))
 
 
@@ -100,38 +106,22 @@ def test_validity_runs_down_to_a_loss(make):
 
 
 @pytest.mark.needs("state")
-def test_what_was_never_taken(make):
-    lock = make().lock()
-    assert lock.state == "FREE"
-    assert lock.release() == "NOT_HELD"
-    assert lock.extend() == "NOT_HELD"
-
-
-@pytest.mark.needs("state")
 def test_a_second_release_has_nothing_to_release(make):
     lock = make().lock()
     assert lock.acquire() == "OK"
     assert lock.release() == "OK"
     assert lock.state == "FREE"
     assert lock.release() == "NOT_HELD"
+    assert lock.acquire() == "OK"
 
 
 @pytest.mark.needs("state")
-def test_a_lapsed_lock_is_lost_for_good(make, nodes):
-    lock = make(**short(400)).lock()
-    assert lock.acquire(wait_ms=20000) == "OK"
-    eventually(lambda: lock.state == "LOST", 30)
-    assert lock.extend() == "LOST"
-    assert lock.state == "LOST"
-    assert lock.release() == "LOST"
-    assert lock.acquire(wait_ms=20000) == "OK"
-
-
-@pytest.mark.needs("state")
-def test_a_lock_that_is_held_is_not_taken_again(make, nodes):
+def test_a_lock_that_is_held_is_not_taken_again(face, make, nodes):
+    """Python's behaves as threading.Lock."""
     lock = make().lock()
     token = lock.acquire().token
-    assert lock.acquire(wait_ms=0).status in ("INVALID", "BUSY")
+    refused = lock.acquire(wait_ms=0)
+    assert refused == ("BUSY" if face in ("python", "aio") else "INVALID") and refused.message
     assert lock.state == "HELD"
     assert values(nodes, "r") == {token.encode()}
 
@@ -175,13 +165,15 @@ def test_locks_on_different_resources_are_independent(make):
 @pytest.mark.needs("adopt")
 def test_a_token_that_is_none_is_refused(make):
     party = make()
-    lock = party.adopt("r", "no token")
+    lock = party.adopt("r", "x" * 129)
     answer = lock.made if lock.made != "OK" else lock.extend()
-    assert answer == "INVALID" and "no token" in answer.message
+    assert answer == "INVALID" and "129 bytes" in answer.message
 
 
 @pytest.mark.needs("adopt")
 def test_a_token_whose_lock_is_gone(make):
     party = make()
-    assert party.adopt("r", FOREIGN).extend() == "LOST"
+    lock = party.adopt("r", FOREIGN)
+    assert lock.extend() == "LOST"
+    assert "state" not in party.can or lock.state != "HELD"
     assert party.adopt("r", FOREIGN).release() == "LOST"

@@ -1,6 +1,6 @@
 """A resource is bytes, and the key is those bytes."""
 import pytest
-from common import values
+from steps import values
 
 NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help",
          "utf8": "заказ:日本:🔒", "newline": "a\r\nb", "no utf8": b"\xff\xfe\x80", "resp": "*1\r\n$4\r\nPING\r\n",
@@ -15,16 +15,20 @@ def test_the_key_is_the_resource(make, nodes, name):
     assert took == "OK", took
     assert values(nodes, resource) == {took.token.encode()}
     assert make().lock(resource).acquire() == "BUSY"
+    assert lock.extend() == "OK"
     assert lock.release() == "OK"
     nodes.no_keys(12)
 
 
 @pytest.mark.needs("nul")
-def test_a_resource_with_nul_bytes(make, nodes):
-    lock = make().lock(b"a\x00b\x00")
+@pytest.mark.parametrize("resource", [b"\x00", b"a\x00b\x00", b"a\x00b\r\n$5"])
+def test_a_resource_with_nul_bytes(make, nodes, resource):
+    lock = make().lock(resource)
     assert lock.acquire() == "OK"
-    assert list(nodes.keys()) == [b"a\x00b\x00"]
-    assert make().lock(b"a\x00c\x00").acquire() == "OK"
+    assert list(nodes.keys()) == [resource]
+    assert make().lock(resource + b"\x00").acquire() == "OK"
+    assert lock.extend() == "OK"
+    assert lock.release() == "OK"
 
 
 def test_a_key_prefix(make, nodes):

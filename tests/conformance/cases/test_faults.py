@@ -1,6 +1,6 @@
 """A node is killed, hung, restarted or turned into a replica at each step of an operation."""
 import pytest
-from common import COMMANDS, assert_others_suffice, operate
+from steps import COMMANDS, assert_others_suffice, operate
 from testing import DOWN, UP
 
 PLACES = {"before it": (UP, 0), "within it": (UP, 12), "after it": (UP, None), "before its reply": (DOWN, 0)}

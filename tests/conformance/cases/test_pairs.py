@@ -1,7 +1,7 @@
 """A lock is one lock, whichever two faces meet at it."""
 import pytest
-from common import LATE_S
 from driver import short
+from steps import LATE_S
 from testing import eventually
 
 

@@ -22,18 +22,10 @@ def test_a_renewed_lock_outlives_its_ttl(make, nodes):
     lock = make(**short(RENEWED_MS), renew=True).lock()
     token = lock.acquire(wait_ms=20000).token
     beyond(nodes, RENEWED_MS)
-    assert lock.state == "HELD"
+    assert lock.state == "HELD" and lock.validity_ms > 0
     assert sum(node.get("r") == token.encode() for node in nodes) >= 3
     assert lock.release() == "OK"
     nodes.no_keys()
-
-
-@pytest.mark.needs("renew", "state")
-def test_renewals_end_at_their_limit(make, nodes):
-    lock = make(**short(600), renew=True, max_extensions=2).lock()
-    assert lock.acquire(wait_ms=20000) == "OK"
-    eventually(lambda: lock.state == "LOST", 20, "the lock lapses")
-    assert lock.release() == "LOST"
 
 
 @pytest.mark.needs("renew", "state")

@@ -1,7 +1,7 @@
 """Every status as the face says it."""
 import pytest
-from common import error_name, occupy
 from driver import short
+from steps import FOREIGN, acquire_everywhere, error_name, occupy
 from testing import eventually
 
 CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "TIMED_OUT": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
@@ -43,7 +43,9 @@ def test_timed_out(face, make, nodes):
     party = make(connect_timeout_ms=20000)
     for node in nodes:
         node.stop()
-    says(face, party.lock().acquire(wait_ms=200), "TIMED_OUT")
+    reply = party.lock().acquire(wait_ms=200)
+    says(face, reply, "TIMED_OUT")
+    assert all(node.name in reply.message for node in nodes)
 
 
 @pytest.mark.needs("start", "state")
@@ -60,42 +62,59 @@ def test_in_flight(face, make, nodes):
 
 @pytest.mark.needs("state")
 def test_lost(face, make):
+    """For good: no extension brings it back."""
     lock = make(**short(400)).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     eventually(lambda: lock.state == "LOST", 30)
     says(face, lock.extend(), "LOST")
+    assert lock.state == "LOST"
     says(face, lock.release(), "LOST")
+    assert lock.acquire(wait_ms=20000) == "OK"
 
 
 @pytest.mark.needs("extend")
 def test_lost_at_the_nodes(face, make, nodes):
-    lock = make().lock()
-    assert lock.acquire() == "OK"
-    occupy(nodes)
-    says(face, lock.extend(), "LOST")
+    """Another has it on a majority: its keys are left alone, and the lock's own are deleted."""
+    lock = make(max_ttl_ms=60000).lock()
+    acquire_everywhere(lock, nodes)
+    occupy(nodes[:3])
+    says(face, lock.extend(60000), "LOST")
+    if "state" in lock.party.can:
+        assert (lock.state, lock.validity_ms) == ("LOST", 0)
+    says(face, lock.extend(60000), "LOST")
+    assert lock.release() == "LOST"
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, 5)
+    assert all(node.get("r") == FOREIGN.encode() and node.pttl("r") <= 30000 for node in nodes[:3])
 
 
 @pytest.mark.needs("state")
 def test_not_held(face, make):
     lock = make().lock()
+    assert lock.state == "FREE"
     says(face, lock.release(), "NOT_HELD")
     says(face, lock.extend(), "NOT_HELD")
 
 
 @pytest.mark.needs("renew")
 def test_limit(face, make):
+    """It is counted for each hold."""
     lock = make(max_extensions=1).lock()
-    assert lock.acquire() == "OK"
-    assert lock.extend() == "OK"
-    says(face, lock.extend(), "LIMIT")
-    assert lock.state == "HELD"
+    for _ in range(2):
+        assert lock.acquire() == "OK"
+        assert lock.extend() == "OK"
+        refused = lock.extend()
+        says(face, refused, "LIMIT")
+        assert refused.message == "no further extension: max_extensions is 1"
+        assert lock.state == "HELD"
+        assert lock.release() == "OK"
 
 
 def test_invalid(face, make):
-    lock = make().lock(ttl_ms=30000)
+    party = make(max_ttl_ms=30000)
+    lock = party.lock(ttl_ms=30000)
     reply = lock.made if lock.made != "OK" else lock.acquire()
     assert reply == "OK"
-    lock = make().lock(ttl_ms=30001)
+    lock = party.lock(ttl_ms=30001)
     reply = lock.made if lock.made != "OK" else lock.acquire()
     says(face, reply, "INVALID")
 

@@ -19,10 +19,12 @@ class BodyFailed(Exception):
     """The body of an `async with` block fails with it."""
 
 
-class Driver:
+class Driver(lines.Driver):
+    FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
+
     def __init__(self):
-        self.clients, self.locks, self.started, self.leaving = {}, {}, {}, {}
-        self.number = 0
+        super().__init__()
+        self.leaving = {}
         self.tasks = set()
         self.end = None
 
@@ -127,9 +129,6 @@ class Driver:
 
     # -- the machinery
 
-    def known(self, kind, message):
-        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
-
     async def operate(self, message, what, arg):
         lock, t0_ms, status = self.known("lock", message), now_ms(), "OK"
         try:
@@ -153,14 +152,9 @@ class Driver:
 
     async def answer(self, message):
         try:
-            run = getattr(self, message["do"], None)
-            if run is None:
-                raise Malformed('there is no command "%s"' % message["do"])
-            return await run(message)
-        except Malformed as error:
-            return {"line": message.line, "malformed": str(error)}
-        except (libredlock.RedlockError, TypeError, ValueError, OverflowError) as error:
-            return failure(error)
+            return await self.command(message)(message)
+        except (Malformed, *self.FAILURES) as error:
+            return self.problem(message, error)
 
     async def reply(self, message):
         reply = await self.answer(message)

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import lines
-from lines import Malformed, now_ms, send
+from lines import now_ms, send
 
 COMMAND = os.environ.get("REDLOCK_BIN", "redlock")
 CAN = "lock acquire start wait extend release detach adopt cancel status body".split()
@@ -72,10 +72,7 @@ ONLY = {"extend": CONNECTING | {"ttl_ms", "max_ttl_ms", "drift_factor", "min_val
         "release": CONNECTING, "status": CONNECTING}
 
 
-class Driver:
-    def __init__(self):
-        self.clients, self.locks, self.started, self.number = {}, {}, {}, 0
-
+class Driver(lines.Driver):
     def hello(self, message):
         version = subprocess.run([COMMAND, "--version"], capture_output=True, text=True).stdout.split()
         return {"face": "cli", "version": version[-1] if version else "", "pid": os.getpid(), "can": CAN,
@@ -150,17 +147,8 @@ class Driver:
 
     # -- the machinery
 
-    def known(self, kind, message):
-        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
-
-    def answer(self, message, number):
-        try:
-            run = getattr(self, message["do"], None)
-            if run is None:
-                raise Malformed('there is no command "%s"' % message["do"])
-            send(run(message), message.get("id"))
-        except Malformed as error:
-            send({"line": number, "malformed": str(error)}, message.get("id"))
+    def reply(self, message):
+        send(self.answer(message), message.get("id"))
 
     def loop(self):
         for number, line in enumerate(sys.stdin, 1):
@@ -168,9 +156,9 @@ class Driver:
             if message is None:
                 continue
             if message.get("do") in ("hello", "client", "lock", "adopt"):
-                self.answer(message, number)
+                self.reply(message)
             else:
-                threading.Thread(target=self.answer, args=(message, number)).start()
+                threading.Thread(target=self.reply, args=(message,)).start()
 
 
 if __name__ == "__main__":

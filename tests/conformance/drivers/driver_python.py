@@ -6,7 +6,7 @@ import threading
 
 import libredlock
 import lines
-from lines import Fields, Malformed, facts, failure, now_ms, send
+from lines import Fields, facts, failure, now_ms, send
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
        "renew body nul").split()
@@ -19,10 +19,8 @@ class BodyFailed(Exception):
     """The body of a `with` block fails with it."""
 
 
-class Driver:
-    def __init__(self):
-        self.clients, self.locks, self.started = {}, {}, {}
-        self.number = 0
+class Driver(lines.Driver):
+    FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
 
     # -- commands
 
@@ -122,9 +120,6 @@ class Driver:
 
     # -- the machinery
 
-    def known(self, kind, message):
-        return lines.known(kind, self.clients if kind == "client" else self.locks, message)
-
     def operate(self, lock, what, arg):
         t0_ms, status = now_ms(), "OK"
         try:
@@ -146,17 +141,6 @@ class Driver:
         if wait_ms == 0:
             return lock.acquire(blocking=False)
         return lock.acquire(timeout=FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000)
-
-    def answer(self, message):
-        try:
-            run = getattr(self, message["do"], None)
-            if run is None:
-                raise Malformed('there is no command "%s"' % message["do"])
-            return run(message)
-        except Malformed as error:
-            return {"line": message.line, "malformed": str(error)}
-        except (libredlock.RedlockError, TypeError, ValueError, OverflowError) as error:
-            return failure(error)
 
     def loop(self, until=None):
         while True:

@@ -157,3 +157,33 @@ def forked(child):
     if not raw:
         raise Malformed("the child ended with %d and gave no replies" % how)
     return {"status": "OK", "replies": json.loads(raw)}
+
+
+class Driver:
+    """What a driver is besides its commands, which are methods."""
+
+    FAILURES = ()  # exceptions that are replies
+
+    def __init__(self):
+        self.clients, self.locks, self.started = {}, {}, {}
+        self.number = 0
+
+    def known(self, kind, message):
+        return known(kind, self.clients if kind == "client" else self.locks, message)
+
+    def command(self, message):
+        run = getattr(self, message["do"], None)
+        if run is None:
+            raise Malformed('there is no command "%s"' % message["do"])
+        return run
+
+    def answer(self, message):
+        try:
+            return self.command(message)(message)
+        except (Malformed, *self.FAILURES) as error:
+            return self.problem(message, error)
+
+    def problem(self, message, error):
+        if isinstance(error, Malformed):
+            return {"line": message.line, "malformed": str(error)}
+        return failure(error)

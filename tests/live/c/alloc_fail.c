@@ -98,6 +98,22 @@ static void use(redlock_client *client, redlock_lock *lock)
   redlock_lock_token(lock, text, sizeof text);
 }
 
+/* A handle whose lease has lapsed takes over a token, and works whether it could or not. */
+static void lose_and_adopt(redlock_client *client)
+{
+  redlock_lock *lock = redlock_lock_new(client, "lost", 4);
+  if (!lock)
+    return;
+  TRY(redlock_lock_set(lock, "node_timeout_ms", "25"));
+  TRY(redlock_lock_set(lock, "ttl_ms", "100"));
+  TRY(redlock_lock_acquire(lock, 200));
+  while (redlock_lock_state(lock) == REDLOCK_STATE_HELD)
+    poll(NULL, 0, 1);
+  TRY(redlock_lock_adopt(lock, "a token of another library"));
+  TRY(redlock_lock_release(lock));
+  redlock_lock_free(lock);
+}
+
 static void scenario(const char *nodes)
 {
   redlock_client *client = redlock_client_new();
@@ -115,6 +131,7 @@ static void scenario(const char *nodes)
     use(client, lock);
     TRY(redlock_lock_acquire(other, 0));
     TRY(redlock_lock_adopt(other, "0123456789012345678901234567890123456789"));
+    lose_and_adopt(client);
   }
   redlock_lock_free(other);
   redlock_client_drain(client, 1000);

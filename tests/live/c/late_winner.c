@@ -1,15 +1,18 @@
 /* A thread that waits for a lock is kept from running while another thread wins it for that one. By the time it runs
- * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. */
+ * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. Nor
+ * may it where the client has been drained meanwhile, while the lease still ran ("drained") or after it ("left"): then
+ * it must neither return OK nor begin anew. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 
 static redlock_lock *driving, *late;
-static atomic_int kept, go;
+static atomic_int kept, go, taken;
 
 static void pause_ms(int ms)
 {
@@ -33,7 +36,7 @@ static void *drive(void *argument)
 
 static void *take(void *argument)
 {
-  CHECK_OK(late, redlock_lock_acquire(late, -1));
+  atomic_store(&taken, redlock_lock_acquire(late, -1));
   return argument;
 }
 
@@ -67,14 +70,34 @@ static int is_too_late(int lapsed, int64_t min_validity_ms)
   return lapsed ? redlock_lock_state(late) == REDLOCK_STATE_LOST : redlock_lock_validity_ms(late) < min_validity_ms;
 }
 
+static void must_be_won_anew(const char *token)
+{
+  char fresh[64];
+  CHECK(atomic_load(&taken) == REDLOCK_OK);
+  CHECK(redlock_lock_state(late) == REDLOCK_STATE_HELD && redlock_lock_validity_ms(late) >= 1);
+  redlock_lock_token(late, fresh, sizeof fresh);
+  CHECK(strcmp(fresh, token) != 0); /* an attempt of its own won it, not the one that came too late */
+  CHECK_OK(late, redlock_lock_release(late));
+}
+
+static void must_be_given_up(void)
+{
+  int status = atomic_load(&taken);
+  CHECK(status == REDLOCK_CANCELLED || status == REDLOCK_LOST);
+  CHECK(redlock_lock_state(late) != REDLOCK_STATE_HELD && redlock_lock_validity_ms(late) == 0);
+}
+
 int main(int argc, char **argv)
 {
-  int lapsed = argc > 1 && strcmp(argv[1], "lapsed") == 0;
-  int64_t min_validity_ms = lapsed ? 1 : 28000;
+  const char *how = argc > 1 ? argv[1] : "short";
+  int lapsed = strcmp(how, "lapsed") == 0 || strcmp(how, "left") == 0, drained = strcmp(how, "drained") == 0;
+  int leaves = drained || strcmp(how, "left") == 0;
+  int64_t min_validity_ms = lapsed || drained ? 1 : 28000;
   redlock_client *client = check_client();
   redlock_lock *first, *second;
   pthread_t driver, taker;
-  char token[64];
+  char token[64], minimum[24];
+  alarm(120); /* a call that does not return is a failure */
   check_set(client, "retry_delay_ms", "50");
   CHECK(redlock_client_open(client) == REDLOCK_OK);
   first = lock_on(client, "first");
@@ -82,8 +105,9 @@ int main(int argc, char **argv)
   driving = lock_on(client, "first");
   late = lock_on(client, "second");
   CHECK_OK(late, redlock_lock_set(late, "node_timeout_ms", "1000"));
-  CHECK_OK(late, lapsed ? redlock_lock_set(late, "ttl_ms", "4000")
-                        : redlock_lock_set(late, "min_validity_ms", "28000"));
+  CHECK_OK(late, redlock_lock_set(late, "ttl_ms", lapsed ? "4000" : "30000"));
+  snprintf(minimum, sizeof minimum, "%d", (int)min_validity_ms);
+  CHECK_OK(late, redlock_lock_set(late, "min_validity_ms", minimum));
   CHECK_OK(first, redlock_lock_acquire(first, 10000));
   CHECK_OK(second, redlock_lock_acquire(second, 10000));
   driver = start_refused(drive, driving);
@@ -97,18 +121,16 @@ int main(int argc, char **argv)
   while (redlock_lock_state(late) != REDLOCK_STATE_HELD)
     pause_ms(1);
   redlock_lock_token(late, token, sizeof token);
-  while (!is_too_late(lapsed, min_validity_ms))
+  while (!drained && !is_too_late(lapsed, min_validity_ms))
     pause_ms(1);
+  if (leaves)
+    CHECK(redlock_client_drain(client, 10000) == REDLOCK_OK);
   atomic_store(&go, 1);
   pthread_join(taker, NULL);
-
-  CHECK(redlock_lock_state(late) == REDLOCK_STATE_HELD && redlock_lock_validity_ms(late) >= 1);
-  {
-    char fresh[64];
-    redlock_lock_token(late, fresh, sizeof fresh);
-    CHECK(strcmp(fresh, token) != 0); /* an attempt of its own won it, not the one that came too late */
-  }
-  CHECK_OK(late, redlock_lock_release(late));
+  if (leaves)
+    must_be_given_up();
+  else
+    must_be_won_anew(token);
   redlock_lock_cancel(driving);
   pthread_join(driver, NULL);
   redlock_client_free(client);

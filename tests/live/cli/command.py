@@ -25,7 +25,7 @@ class Command:
     """redlock with REDLOCK_NODES set; what it starts is ended by end()."""
 
     def __init__(self, nodes_env):
-        self.env = dict(os.environ, REDLOCK_NODES=nodes_env)
+        self.env = dict(os.environ, REDLOCK_NODES=nodes_env, REDLOCK_CONFIG="")
         self.started = []
 
     def start(self, *args, stdin=subprocess.DEVNULL, **popen):
@@ -155,15 +155,19 @@ class Terminal:
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._read_rest(0 if pid else 0.05)
             if pid:
                 self.pid = 0
                 return os.waitstatus_to_exitcode(status)
-            if select.select([self.fd], [], [], 0.05)[0]:
-                try:
-                    self.seen += os.read(self.fd, 4096).decode(errors="replace")
-                except OSError:
-                    time.sleep(0.01)
         raise AssertionError("still running after %r" % self.seen)
+
+    def _read_rest(self, patience_s):
+        """What there is, and what comes within the time."""
+        try:
+            while select.select([self.fd], [], [], patience_s)[0]:
+                self.seen += os.read(self.fd, 4096).decode(errors="replace")
+        except OSError:
+            time.sleep(0.01)
 
     def close(self):
         os.close(self.fd)

@@ -1,10 +1,11 @@
 """redlock acquire"""
 import json
+import re
 import signal
 import subprocess
 
 import pytest
-from command import BUSY, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, begun_to_wait, finish
+from command import BUSY, CALM, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
 from testing import eventually
 
 
@@ -43,6 +44,61 @@ def test_busy_names_every_node(redlock, nodes):
     assert done.stderr.startswith("redlock: ") and "orders:42" in done.stderr
     assert all(node.name in done.stderr for node in nodes)
     assert done.stderr.count("busy") >= nodes.quorum
+
+
+def test_busy_says_that_others_hold_it(redlock):
+    redlock.acquire("orders:42")
+    assert redlock.once("acquire", "orders:42").stderr.count("held by others") == 1
+
+
+@pytest.mark.parametrize("wait", [("-n",), ("--no-wait",), ("-w", "0")])
+def test_short_forms_of_one_attempt(redlock, wait):
+    redlock.acquire("orders:42", "--ttl", "10m")
+    assert redlock("acquire", *CALM, "--ttl", "20s", *wait, "orders:42").returncode == BUSY
+
+
+@pytest.mark.parametrize("seconds", ["0.5", "1", "500ms", "1s"])
+def test_short_form_of_wait_ends(redlock, seconds):
+    """Long before the ten minutes of the lock are over."""
+    redlock.acquire("orders:42", "--ttl", "10m")
+    assert redlock("acquire", *CALM, "--ttl", "20s", "-w", seconds, "orders:42").returncode in (BUSY, UNAVAILABLE)
+
+
+def test_short_form_of_wait_waits(redlock):
+    redlock.acquire("orders:42", "--ttl", "1s")
+    assert redlock("acquire", *CALM, "-w", "60", "orders:42").returncode == 0
+
+
+@pytest.mark.parametrize("flag", ["-q", "--quiet"])
+def test_quiet_says_nothing_of_a_busy_lock(redlock, flag):
+    redlock.acquire("orders:42")
+    done = redlock.once("acquire", flag, "orders:42")
+    assert (done.returncode, done.stdout, done.stderr) == (BUSY, "", "")
+
+
+def test_quiet_says_what_else_is_wrong(redlock, nodes):
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("acquire", "-q", "orders:42")
+    assert (done.returncode, done.stderr.count("\n")) == (UNAVAILABLE, 1)
+
+
+def test_verbose_says_who_holds_it(redlock):
+    token = redlock.acquire("orders:42", "--ttl", "30s")
+    done = redlock.once("acquire", "-v", "orders:42")
+    assert done.returncode == BUSY and "held by others" in done.stderr
+    assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % token[:8], done.stderr), done.stderr
+    assert token not in done.stderr
+
+
+def test_verbose_says_what_it_waits_for(redlock):
+    token = redlock.acquire("orders:42", "--ttl", "20s")
+    waiting = redlock.start("acquire", *CALM, "--verbose", "--wait", "60s", "orders:42")
+    line = read_until(waiting.stderr, "\n")
+    assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % token[:8], line)
+    assert redlock("release", "orders:42", token).returncode == 0
+    done = finish(waiting)
+    assert done.returncode == 0 and re.fullmatch(r"redlock: took the lock after \d.*\n", done.stderr)
 
 
 def test_busy_in_json(redlock, nodes):

@@ -7,6 +7,23 @@ from command import USAGE
 RUN = ("orders:42", "--", "true")
 
 
+def options_of_the_library():
+    """(name, flag) of every option, from the table."""
+    import rl
+    index = 0
+    while True:
+        name, unit = (rl.lib.redlock_option_at(index, field) for field in
+                      (rl.lib.REDLOCK_OPTION_NAME, rl.lib.REDLOCK_OPTION_UNIT))
+        if name == rl.ffi.NULL:
+            return
+        name, unit = rl.ffi.string(name).decode(), rl.ffi.string(unit).decode()
+        yield name, "--" + (name[:-3] if unit == "ms" else name).replace("_", "-")
+        index += 1
+
+
+OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
+
+
 @pytest.mark.parametrize("args, words", [
     ((), ["which command", "acquire"]),
     (("aquire", "x"), ["'aquire'", "did you mean acquire?"]),
@@ -34,16 +51,26 @@ RUN = ("orders:42", "--", "true")
     (("acquire", "--ttl", "99999999999999999999h", "x"), ["--ttl 9999"]),
     (("acquire", "--ttl", "", "x"), ["--ttl"]),
     (("acquire", "--ttl", "-5s", "x"), ["--ttl -5s"]),
-    (("acquire", "--ttl", "0", "x"), ["--ttl 0", "ttl_ms", "20"]),
-    (("acquire", "--ttl", "-1", "x"), ["--ttl -1", "ttl_ms", "20"]),
-    (("acquire", "--ttl", "31s", "x"), ["31000", "max_ttl_ms", "30000"]),
-    (("acquire", "--ttl", "30s", "--node-timeout", "8s", "x"), ["node_timeout_ms", "8000", "7500"]),
+    (("acquire", "--ttl", "0", "x"), ["--ttl 0: allowed: 20ms to 24h"]),
+    (("acquire", "--ttl", "-1", "x"), ["--ttl -1: allowed: 20ms to 24h"]),
+    (("acquire", "--ttl", "31s", "--max-ttl", "30s", "x"), ["--ttl is 31s", "20ms to --max-ttl (30s)"]),
+    (("acquire", "--ttl", "30s", "--node-timeout", "8s", "x"), ["--node-timeout is 8s", "--ttl 30s", "(7500ms)"]),
     (("acquire", "--wait", "-2", "x"), ["--wait -2"]),
-    (("acquire", "--retry-count", "many", "x"), ["--retry-count many", "retry_count"]),
+    (("acquire", "--wait", "9999h", "x"), ["--wait 9999h: allowed: forever, or 0 to 8760h"]),
+    (("acquire", "-w", "soon", "x"), ["-w soon", "30s"]),
+    (("acquire", "-w", "", "x"), ["-w"]),
+    (("acquire", "-w", "9999999999", "x"), ["-w 9999999999: allowed: forever, or 0 to 8760h"]),
+    (("status", "-n", "x"), ["no option -n"]),
+    (("release", "--keep", "1s", "x", "y"), ["no option --keep"]),
+    (("acquire", "--retry-count", "many", "x"), ["--retry-count many: allowed: -1 to 1000000000"]),
     (("acquire", "--retry-jitter", "2", "x"), ["--retry-jitter 2", "0 to 1"]),
     (("acquire", "-E", "256", "x"), ["256", "0 to 255"]),
     (("acquire", "-E", "x", "x"), ["--busy-exit x", "0 to 255"]),
     (("run", "--kill-after", "soon", *RUN), ["--kill-after soon", "30s"]),
+    (("run", "--kill-after", "forever", *RUN), ["--kill-after forever", "30s"]),
+    (("run", "--keep", "soon", *RUN), ["--keep soon", "30s"]),
+    (("run", "--keep", "31s", "--max-ttl", "30s", *RUN), ["--keep 31s: allowed: up to --max-ttl (30s)"]),
+    (("run", "--keep", "2h", "--max-ttl", "24h", "--max-hold", "1h", *RUN), ["--keep 2h", "up to --max-hold (1h)"]),
     (("acquire", "--node", "http://127.0.0.1:1", "x"), ["--node", "http://127.0.0.1:1", "redis://"]),
     (("acquire", "--node", "rediss://127.0.0.1:1", "x"), ["--node", "rediss", "TLS"]),
     (("acquire", "--node", "redis://127.0.0.1:1", "--node", "redis://127.0.0.1:1", "x"), ["127.0.0.1:1"]),
@@ -53,6 +80,7 @@ def test_refused_in_one_line(redlock, nodes, args, words):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1), done.stderr
     assert done.stderr.startswith("redlock: ")
     assert [word for word in words if word not in done.stderr] == [], done.stderr
+    assert [name for name in OPTIONS if re.search(r"\b%s\b" % name, done.stderr)] == [], "options by their flags"
     nodes.no_keys()
 
 
@@ -85,22 +113,8 @@ def test_hours(redlock, nodes):
     assert max(node.pttl("x") for node in nodes) in range(3590000, 3600001)
 
 
-def flags_of_the_library():
-    """What the flags have to be called, from the table of options."""
-    import rl
-    index = 0
-    while True:
-        name, unit = (rl.lib.redlock_option_at(index, field) for field in
-                      (rl.lib.REDLOCK_OPTION_NAME, rl.lib.REDLOCK_OPTION_UNIT))
-        if name == rl.ffi.NULL:
-            return
-        name, unit = rl.ffi.string(name).decode(), rl.ffi.string(unit).decode()
-        yield "--" + (name[:-3] if unit == "ms" else name).replace("_", "-")
-        index += 1
-
-
 def test_every_option_is_a_flag(redlock):
-    flags = list(flags_of_the_library())
+    flags = [flag for _, flag in options_of_the_library()]
     helps = [redlock(command, "--help").stdout for command in ("run", "acquire", "extend", "release", "status")]
     assert {"--nodes", "--ttl", "--retry-count", "--strict-release"} <= set(flags)
     missing = [flag for flag in flags if not any(re.search(flag + r"\b", text) for text in helps)]
@@ -119,6 +133,12 @@ def test_help_of_a_command(redlock, name):
     done = redlock(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: redlock " + name) and "--node" in done.stdout and "--json" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["run", "acquire"])
+def test_default_wait_is_in_the_first_lines_of_help(redlock, name):
+    first = "\n".join(redlock(name, "--help").stdout.splitlines()[:4])
+    assert re.search(r"Waits up to \d+s for a busy lock", first), first
 
 
 def test_unlimited_hold_is_in_the_help_of_run(redlock):

@@ -1,6 +1,8 @@
 """redlock extend, release, status"""
 import re
+import time
 
+import pytest
 from command import LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE
 from testing import eventually
 
@@ -12,7 +14,7 @@ def pttls(nodes, key):
 
 
 def acquired(redlock, nodes, resource="orders:42", ttl="10s"):
-    token = redlock.acquire(resource, "--ttl", ttl)
+    token = redlock.acquire(resource, "--ttl", ttl, "--max-ttl", "1h")
     eventually(lambda: all(node.get(resource) for node in nodes))
     return token
 
@@ -35,9 +37,21 @@ def test_extend_in_json(redlock, nodes):
     assert 10000 < answer["validity_ms"] < 20000 and len(answer["nodes"]) == len(nodes)
 
 
+def test_extend_does_not_say_that_a_token_held_the_lock_once(redlock):
+    done = redlock.once("extend", "orders:42", OTHER)
+    assert "nobody holds it with this token" in done.stderr and "held once" not in done.stderr
+
+
+def test_release_does_not_say_that_a_token_held_the_lock_once(redlock):
+    done, answer = redlock.json("release", "orders:42", OTHER)
+    assert "nobody holds it with this token" in answer["message"] and "held once" not in answer["message"]
+    assert "nobody holds it with this token" in redlock.once("release", "orders:42", OTHER).stdout
+
+
 def test_extend_of_what_is_gone(redlock, nodes):
     done = redlock.once("extend", "orders:42", OTHER)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (LOST, "", 1)
+    assert done.stderr.count("the token is gone") >= nodes.quorum and "no answer" not in done.stderr
     nodes.no_keys()
 
 
@@ -74,9 +88,21 @@ def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
     options = ("--exit-drain", "10s", "--node-timeout", "2s")
     token = redlock("acquire", *options, "--ttl", "20s", "orders:42", env=env).stdout.strip()
     assert [node.get("orders:42") for node in nodes] == [token.encode()] * 5
-    assert redlock("extend", *options, "--ttl", "25s", "orders:42", token, env=env).returncode == 0
+    assert redlock("extend", *options, "--ttl", "60s", "orders:42", token, env=env).returncode == 0
+    assert pttls(nodes, "orders:42")[0] > 40000
     assert redlock("release", *options[:2], "orders:42", token, env=env).returncode == 0
     assert [node.get("orders:42") for node in nodes] == [None] * 5
+
+
+def test_slower_nodes_are_awaited_once(redlock, nodes):
+    """A node that hangs costs no more than --exit-drain."""
+    token = acquired(redlock, nodes, ttl="1m")
+    nodes[4].stop()
+    begun = time.monotonic()
+    done = redlock("release", "--exit-drain", "6s", "--connect-timeout", "1m", "orders:42", token)
+    took_s = time.monotonic() - begun
+    nodes[4].cont()
+    assert (done.returncode, done.stdout) == (0, "released\n") and took_s < 11
 
 
 def test_release_twice_is_no_error(redlock, nodes):
@@ -103,11 +129,28 @@ def test_release_without_quorum(redlock, nodes):
     assert (done.returncode, done.stdout) in ((UNAVAILABLE, ""), (0, "released\n"))
 
 
-def test_bad_token(redlock):
+@pytest.mark.parametrize("token", ["", "x" * 129])
+def test_bad_token(redlock, token):
     for command in ("extend", "release"):
-        done = redlock(command, "orders:42", "abc")
+        done = redlock(command, "orders:42", token)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1)
-        assert "abc" in done.stderr and "40" in done.stderr
+        assert "token has %d bytes" % len(token) in done.stderr and "1 to 128" in done.stderr
+
+
+FOREIGN = [b"qXyZ+/09qXyZ+/09qXyZ+w==", b"0123456789abcdef0123456789abcdef", b"AbCdEfGhIjKlMnOpQrStUv",
+           b"f81d4fae-7dec-11d0-a765-00a0c91e6bf6", b"\xff\x01 raw \x80 bytes", b"-begins-with-a-dash", b"x" * 128]
+
+
+@pytest.mark.parametrize("token", FOREIGN)
+def test_token_of_another_library(redlock, nodes, token):
+    for node in nodes:
+        node.set("orders:42", token, px=10000)
+    done, answer = redlock.json("extend", "--exit-drain", "10s", "--ttl", "60s", "--", "orders:42", token)
+    assert (done.returncode, answer["status"]) == (0, "OK") and pttls(nodes, "orders:42")[0] > 40000
+    assert answer.get("token", "").encode() == token or answer["token_hex"] == token.hex()
+    done = redlock.once("release", "--", "orders:42", token)
+    assert (done.returncode, done.stdout) == (0, "released\n")
+    nodes.no_keys()
 
 
 def table(done):
@@ -121,7 +164,7 @@ def test_status_of_a_free_resource(redlock, nodes):
     rows, verdict = table(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert [row[:4] for row in rows] == [[node.name, "free", "-", "-"] for node in nodes]
-    assert verdict.startswith("free: ")
+    assert verdict == "free: 5 of 5 nodes answered, 5 have no key"
     nodes.no_keys()
 
 
@@ -129,7 +172,8 @@ def test_status_of_a_held_resource(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
-    assert done.returncode == 0 and verdict.startswith("held: ")
+    assert done.returncode == 0
+    assert re.fullmatch(r"held: by %s on 5 of 5 nodes, \d+\.\d s left" % token[:8], verdict) and "free" not in verdict
     assert [row[:3] for row in rows] == [[node.name, "held", token[:8]] for node in nodes]
     assert all(0 < float(row[3]) <= 10 and row[4] == "s" for row in rows)
     assert token not in done.stdout
@@ -151,7 +195,8 @@ def test_status_without_quorum(redlock, nodes):
         nodes[i].kill()
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
-    assert done.returncode == UNAVAILABLE and verdict.startswith("unknown: ") and len(rows) == 5
+    assert done.returncode == UNAVAILABLE and len(rows) == 5
+    assert verdict == "unknown: 2 of 5 nodes answered, 2 have no key"
 
 
 def test_status_in_json(redlock, nodes):
@@ -159,6 +204,7 @@ def test_status_in_json(redlock, nodes):
     nodes[2].kill()
     done, answer = redlock.json("status", "orders:42")
     assert (done.returncode, answer["resource"], answer["verdict"]) == (0, "orders:42", "held")
+    assert answer["holder"] == token and 0 < answer["holder_ttl_ms"] <= 10000
     for i, node in enumerate(answer["nodes"]):
         held = (node["vote"], node.get("token")) == ("BUSY", token) and 0 < node["ttl_ms"] <= 10000
         assert held if i != 2 else (node["vote"], node["ttl_ms"]) == ("UNREACHABLE", None)
@@ -169,7 +215,32 @@ def test_status_shows_a_key_that_never_ends(redlock, nodes):
         node.set("orders:42", "by hand")
     done, answer = redlock.json("status", "orders:42")
     assert (answer["verdict"], {node["ttl_ms"] for node in answer["nodes"]}) == ("held", {-1})
-    assert "no end" in redlock.once("status", "orders:42").stdout
+    rows, verdict = table(redlock.once("status", "orders:42"))
+    assert "no end" in " ".join(rows[0]) and verdict == "held: by by hand on 5 of 5 nodes, without end"
+
+
+def test_status_of_keys_that_no_majority_has(redlock, nodes):
+    for i, node in enumerate(nodes):
+        node.set("orders:42", "by hand %d" % (i // 2), px=60000)
+    _, verdict = table(redlock.once("status", "orders:42"))
+    assert verdict == "split: 5 of 5 nodes answered, 5 have a key, no majority the same"
+    done, answer = redlock.json("status", "orders:42")
+    assert (done.returncode, answer["verdict"]) == (0, "split") and "holder" not in answer
+
+
+def test_status_of_keys_that_are_no_lock(redlock, nodes):
+    for node in nodes:
+        node.command("RPUSH", "orders:42", "list")
+    _, verdict = table(redlock.once("status", "orders:42"))
+    assert verdict == "held: by no text on 5 of 5 nodes, without end"
+
+
+def test_status_tells_when_a_majority_lets_go(redlock, nodes):
+    for i, node in enumerate(nodes):
+        node.set("orders:42", "by hand", px=1000000 * (i + 1))
+    _, verdict = table(redlock.once("status", "orders:42"))
+    left_s = float(re.fullmatch(r"held: by by hand on 5 of 5 nodes, (\d+\.\d) s left", verdict).group(1))
+    assert 2900 < left_s <= 3000, "with the third longest of five"
 
 
 def test_replicas_can_not_tell(redlock, nodes, make_cluster):

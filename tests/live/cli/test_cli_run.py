@@ -1,6 +1,7 @@
 """redlock run"""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,16 @@ def test_command_inherits_no_descriptor_and_no_blocked_signal(redlock):
     assert redlock("run", "job", "--", sys.executable, "-c", script).stdout == "[0, 1, 2] set()\n"
 
 
+def test_command_inherits_what_redlock_was_started_with(redlock, tmp_path):
+    """As with flock(1): a log, a lock file, the socket of a service manager."""
+    (tmp_path / "log").write_text("inherited")
+    with open(tmp_path / "log") as log:
+        fd = log.fileno()
+        script = "import os; print(os.read(%d, 100).decode())" % fd
+        done = finish(redlock.start("run", "job", "--", sys.executable, "-c", script, pass_fds=[fd]))
+    assert (done.returncode, done.stdout) == (0, "inherited\n")
+
+
 def test_busy(redlock, nodes, tmp_path):
     redlock.acquire("job")
     done = redlock.once("run", "job", "--", "touch", str(tmp_path / "ran"))
@@ -155,12 +166,13 @@ def test_renews_beyond_the_ttl(redlock, nodes):
 
 def test_max_hold_ends_the_command(redlock, nodes):
     done = redlock("run", *SHORT, "--max-hold", "5s", "job", "--", "sleep", "60")
-    assert done.returncode == LOST and done.stderr.startswith("redlock: ") and "max_hold_ms" in done.stderr
+    assert done.returncode == LOST and done.stderr.startswith("redlock: ")
+    assert done.stderr.endswith(": the lease expired: --max-hold allowed no further renewal\n")
     nodes.no_keys()
 
 
 FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-             signal.SIGALRM, signal.SIGXCPU, signal.SIGRTMIN + 3]
+             signal.SIGALRM, signal.SIGXCPU, signal.SIGABRT, signal.SIGRTMIN + 3]
 
 
 @pytest.mark.parametrize("number", FORWARDED)
@@ -275,7 +287,34 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
     read_until(running.stdout, "ready")
     for node in nodes:
         node.flush()
-    assert finish(running).returncode == LOST
+    done = finish(running)
+    assert (done.returncode, done.stderr.count("\n")) == (LOST, 1) and "expired" not in done.stderr
+    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes\n", done.stderr), done.stderr
+
+
+def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
+    """Others may have worked at the same time, though no renewal was due that could have told."""
+    running = redlock.start("run", "--ttl", "1m", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
+    read_until(running.stdout, "ready")
+    for node in nodes:
+        node.flush()
+    done = finish(running, b"go\n")
+    assert (done.returncode, done.stderr.count("\n")) == (LOST, 1), done.stderr
+    assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes\n", done.stderr), done.stderr
+
+
+def test_restarted_nodes_are_named(redlock, nodes):
+    running = redlock.start("run", *SHORT, "--ttl", "20s", "job", "--", *sh("echo ready; exec sleep 60"))
+    read_until(running.stdout, "ready")
+    eventually(lambda: all(node.get("job") for node in nodes), LIMIT_S, "a vote of every node")
+    for i in (1, 2, 4):
+        nodes[i].kill()
+    for i in (1, 2, 4):
+        nodes[i].restart()
+    done = finish(running)
+    assert (done.returncode, done.stderr.count("\n")) == (LOST, 1) and "expired" not in done.stderr
+    assert "restarted since the lock was acquired: 3 of 5 nodes" in done.stderr
+    assert [node.name in done.stderr for node in nodes] == [False, True, True, False, True], done.stderr
 
 
 def test_stopped_redlock_finds_the_lock_lost(redlock, nodes, family):
@@ -349,6 +388,15 @@ def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_
     end_process(pid)
 
 
+def test_server_under_two_names_is_not_held_by_others(redlock, nodes):
+    """It votes once; the own token on it, set over the connection that is refused, is nobody else's lock."""
+    urls = [nodes[0].url, nodes[0].url_with(host="localhost"), nodes[1].url]
+    env = dict(redlock.env, REDLOCK_NODES=",".join(urls))
+    done = [redlock("run", *SHORT, "-n", "job%d" % i, "--", "true", env=env) for i in range(30)]
+    assert [one.returncode for one in done] == [0] * 30, [one.stderr for one in done if one.returncode]
+    nodes.no_keys()
+
+
 def test_no_process_stays(redlock):
     running = redlock.start("run", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
     read_until(running.stdout, "ready")
@@ -385,4 +433,24 @@ def test_json_when_lost(redlock, nodes):
     done = finish(running)
     report = json.loads(done.stderr)
     assert (done.returncode, report["status"], report["exit"]) == (LOST, "LOST", LOST)
-    assert TOKEN.match(report["token"]) and "lease" in report["message"]
+    assert TOKEN.match(report["token"]) and "lease" in report["message"] and report["reason"] == "expired"
+
+
+@pytest.mark.parametrize("options, spoil, reason", [
+    ((), lambda nodes: [node.flush() for node in nodes], "gone"),
+    (("--max-hold", "5s"), lambda nodes: None, "limit"),
+])
+def test_reason_of_a_loss_in_json(redlock, nodes, options, spoil, reason):
+    running = redlock.start("run", "--json", *SHORT, *options, "job", "--", *sh("echo ready; exec sleep 60"))
+    read_until(running.stdout, "ready")
+    spoil(nodes)
+    assert json.loads(finish(running).stderr)["reason"] == reason
+
+
+def test_server_under_two_names_is_not_held_by_others(redlock, nodes):
+    """It votes once; the own token on it, set over the connection that is refused, is nobody else's lock."""
+    urls = [nodes[0].url, nodes[0].url_with(host="localhost"), nodes[1].url]
+    env = dict(redlock.env, REDLOCK_NODES=",".join(urls))
+    done = [redlock("run", "-n", "job%d" % i, "--", "true", env=env) for i in range(30)]
+    assert [one.returncode for one in done] == [0] * 30, [one.stderr for one in done if one.returncode]
+    nodes.no_keys()

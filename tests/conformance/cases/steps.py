@@ -3,17 +3,12 @@ import os
 import re
 
 import faces
+from common import FOREIGN, occupy  # noqa: F401
+from testing import eventually
 from testing.resp import url_of
 
-FOREIGN = "f" * 40
 COMMANDS = {"acquire": "SET", "extend": "EVALSHA", "release": "EVALSHA"}
 LATE_S = 12  # the last SET of an early win may arrive after a delete by another connection: then its TTL ends it
-
-
-def occupy(nodes, resource="r", px=30000):
-    """Somebody else's keys."""
-    for node in nodes:
-        node.set(resource, FOREIGN, px=px)
 
 
 def other_name(node):
@@ -31,6 +26,15 @@ def values(nodes, key):
     found = [node.get(key) for node in nodes]
     assert len(found) - found.count(None) >= nodes.quorum, found
     return set(found) - {None}
+
+
+def acquire_everywhere(lock, nodes):
+    """Until all nodes have granted: from now on the party is connected to all of them, and no vote is on its way."""
+    def granted():
+        assert lock.acquire(wait_ms=20000) == "OK"
+        return all(node.get(lock.key) == lock.token.encode() for node in nodes) or lock.release() != "OK"
+
+    eventually(granted, 60)
 
 
 def is_php(face):

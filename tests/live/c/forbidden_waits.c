@@ -1,0 +1,77 @@
+/* A filter of system calls, as containers and services have them, that does not know epoll_pwait2 ("pwait2 ERRNO"):
+ * the lock is taken all the same. Where no way of waiting is allowed ("all ERRNO") the call ends by its deadline and
+ * burns no processor meanwhile. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "check.h"
+
+#define REFUSE(number, error)                                                                                          \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),                                                                   \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((error) & SECCOMP_RET_DATA))
+
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait SYS_epoll_pwait
+#endif
+
+static void forbid(int all, unsigned error)
+{
+  unsigned others = all ? error : 0;
+  struct sock_filter pwait2[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      REFUSE(SYS_epoll_pwait2, error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_filter every[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      REFUSE(SYS_epoll_pwait2, others),
+      REFUSE(SYS_epoll_pwait, others),
+      REFUSE(SYS_epoll_wait, others),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {all ? sizeof every / sizeof *every : sizeof pwait2 / sizeof *pwait2,
+                               all ? every : pwait2};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static double seconds(clockid_t clock)
+{
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int count, char **words)
+{
+  redlock_client *client = check_client();
+  redlock_lock *lock;
+  double wall = seconds(CLOCK_MONOTONIC), cpu;
+  int all;
+  CHECK(count == 3);
+  all = strcmp(words[1], "all") == 0;
+  forbid(all, (unsigned)atoi(words[2]));
+  CHECK(redlock_client_open(client) == REDLOCK_OK);
+  lock = redlock_lock_new(client, "forbidden", 9);
+  CHECK(lock);
+  if (all) {
+    CHECK(redlock_lock_acquire(lock, 2000) != REDLOCK_OK);
+    cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    wall = seconds(CLOCK_MONOTONIC) - wall;
+    CHECK(wall > 1.9);
+    CHECK(cpu < wall / 4);
+  } else {
+    CHECK_OK(lock, redlock_lock_acquire(lock, 0));
+    CHECK_OK(lock, redlock_lock_release(lock));
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  puts("ok");
+  return 0;
+}

@@ -1,0 +1,140 @@
+"""Nodes and defaults in a file."""
+import subprocess
+
+import pytest
+from command import CALM, USAGE
+
+
+def without_nodes(redlock, **more):
+    env = {name: value for name, value in redlock.env.items() if name not in ("REDLOCK_NODES", "REDLOCK_CONFIG")}
+    return dict(env, **more)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "redlock.conf"
+
+
+def nodes_line(nodes):
+    return "nodes = %s\n" % ",".join(nodes.urls)
+
+
+@pytest.mark.parametrize("command", [("acquire", "x"), ("status", "x"), ("run", "x", "--", "true"),
+                                     ("release", "x", "0" * 40)])
+def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
+    file.write_text("# the fleet\n\n  " + nodes_line(nodes) +
+                    "ttl_ms=25000\nwait_ms = 60000 \r\nrenew = true\nkey_prefix = lock:")
+    name, *rest = command
+    done = redlock(name, *CALM, "--config", str(file), *rest, env=without_nodes(redlock))
+    assert (done.returncode, done.stderr) == (0, "")
+    if name == "acquire":
+        assert 20000 < max(node.pttl("lock:x") for node in nodes) <= 25000
+
+
+def test_file_named_in_the_environment(redlock, nodes, file):
+    file.write_text(nodes_line(nodes))
+    assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG=str(file))).returncode == 0
+
+
+def test_config_goes_before_the_environments_file(redlock, nodes, file):
+    file.write_text(nodes_line(nodes))
+    env = without_nodes(redlock, REDLOCK_CONFIG="/nowhere")
+    assert redlock("acquire", *CALM, "--config", str(file), "x", env=env).returncode == 0
+
+
+SHIM = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+FILE *fopen(const char *path, const char *mode)
+{
+  FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+  return real(strcmp(path, "/etc/redlock.conf") == 0 ? getenv("INSTEAD") : path, mode);
+}
+"""
+
+
+@pytest.fixture
+def instead(tmp_path, file):
+    """The environment in which the file stands for the machine's."""
+    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
+    source.write_text(SHIM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(shim), "INSTEAD": str(file)}
+
+
+def test_file_of_the_machine(redlock, nodes, file, instead):
+    file.write_text(nodes_line(nodes))
+    assert redlock("acquire", *CALM, "x", env=without_nodes(redlock, **instead)).returncode == 0
+    done = redlock("acquire", *CALM, "x", env=without_nodes(redlock, REDLOCK_CONFIG="", **instead))
+    assert done.returncode == USAGE and "no nodes are named" in done.stderr, "an empty name is no file"
+
+
+def test_machine_without_a_file(redlock, nodes, instead):
+    env = without_nodes(redlock, REDLOCK_NODES=redlock.env["REDLOCK_NODES"], **instead)
+    assert redlock("acquire", *CALM, "x", env=env).returncode == 0
+
+
+def test_environment_and_flags_win(redlock, nodes, file):
+    file.write_text("nodes = redis://127.0.0.1:1\nttl_ms = 15000\nwait_ms = 0\n")
+    done = redlock("acquire", *CALM, "--config", str(file), "--ttl", "28s", "x")
+    assert done.returncode == 0 and 20000 < max(node.pttl("x") for node in nodes) <= 28000
+    flags = [word for node in nodes for word in ("--node", node.url)]
+    assert redlock("acquire", *CALM, "--config", str(file), *flags, "y", env=without_nodes(redlock)).returncode == 0
+
+
+@pytest.mark.parametrize("text, words", [
+    ("ttl_ms = 30000\nttl = 30s\n", [":2: ", '"ttl"', "did you mean ttl_ms?"]),
+    ("ttl_ms = 30s\n", [":1: ", 'ttl_ms is "30s"', "20 to 86400000"]),
+    ("\n# x\nttl_ms = 5\n", [":3: ", 'ttl_ms is "5"']),
+    ("retry_jitter\n", [":1: ", "not a line such as ttl_ms = 30000"]),
+    ("redis://user:s3cret@10.0.0.1\n", [":1: ", "not a line such as"]),
+    ("redis://user:s3=cret@10.0.0.1\n", [":1: ", "not a line such as"]),
+    ("= 5\n", [":1: ", "not a line such as"]),
+    ("ttl_ms = 30000\n\nttl_ms = 20000\n", [":3: ", "ttl_ms stands in ", ":1 already"]),
+    ("nodes = redis://u:s3cret@10.0.0.1,http://u:s3cret@10.0.0.2\n", [":1: ", "redis://"]),
+    ("\nnodes =\n", [":2: nodes is empty"]),
+    ("ttl_ms = 30000\0\n", [":1: "]),
+    ("node_timeout_ms = 20000\nttl_ms = 30000\n", ["node_timeout_ms (", ":1) is 20000", "ttl_ms (", ":2) 30000"]),
+])
+def test_bad_file_is_refused_with_file_and_line(redlock, nodes, file, text, words):
+    file.write_text(text)
+    done = redlock("acquire", "--config", str(file), "x")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1), done.stderr
+    assert [word for word in [str(file), *words] if word not in done.stderr] == [], done.stderr
+    assert "s3cret" not in done.stderr and "cret@" not in done.stderr
+    nodes.no_keys()
+
+
+def test_value_that_means_nothing_to_the_command_is_checked_all_the_same(redlock, file):
+    file.write_text("max_hold_ms = soon\n")
+    assert redlock("status", "--config", str(file), "x").returncode == USAGE
+
+
+@pytest.mark.parametrize("how", ["flag", "environment"])
+def test_file_that_is_not_there(redlock, tmp_path, how):
+    path = str(tmp_path / "missing")
+    flag, env = (("--config", path), redlock.env) if how == "flag" else ((), dict(redlock.env, REDLOCK_CONFIG=path))
+    done = redlock("acquire", *flag, "x", env=env)
+    assert (done.returncode, done.stderr) == (USAGE, "redlock: %s can not be read: No such file or directory\n" % path)
+
+
+def test_file_that_can_not_be_read(redlock, tmp_path):
+    done = redlock("acquire", "--config", str(tmp_path), "x")
+    assert (done.returncode, done.stderr) == (USAGE, "redlock: %s can not be read: Is a directory\n" % tmp_path)
+
+
+@pytest.mark.parametrize("mode, warned", [(0o644, True), (0o640, False), (0o600, False)])
+def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mode, warned):
+    file.write_text("nodes = redis://user:s3cret@127.0.0.1:1\n")
+    file.chmod(mode)
+    done = redlock("status", *CALM, "--config", str(file), "x")
+    assert done.returncode == 0 and ("everybody may read it; chmod o-r %s" % file in done.stderr) == warned
+    assert "s3cret" not in done.stderr
+
+
+def test_no_warning_without_a_password(redlock, nodes, file):
+    file.write_text(nodes_line(nodes))
+    file.chmod(0o644)
+    assert redlock("status", *CALM, "--config", str(file), "x", env=without_nodes(redlock)).stderr == ""

@@ -1,0 +1,112 @@
+"""redlock release --force: for an operator who knows that the holder is gone."""
+import json
+import signal
+
+import pytest
+from command import UNAVAILABLE, USAGE
+
+DECLINED = 1
+
+
+@pytest.fixture
+def held(redlock, nodes):
+    """The token of orders:42, held on all nodes."""
+    return redlock.acquire("orders:42", "--ttl", "5m")
+
+
+def still_held(nodes, token):
+    return [node.get("orders:42") for node in nodes] == [token.encode()] * 5
+
+
+def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
+    program = terminal("release", "--force", "orders:42")
+    program.expect(r"The lock is held by %s on 5 of 5 nodes, [\d.]+ s left\.\s+Whoever .* \[y/N\] " % held[:8])
+    assert still_held(nodes, held)
+    program.type("y\n")
+    assert program.wait() == 0 and "deleted on 5 of 5 nodes" in program.seen
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "why?\n", "\x04", "a very long answer, yes\n"])
+def test_deletes_nothing_when_the_user_does_not(terminal, nodes, held, answer):
+    program = terminal("release", "--force", "orders:42")
+    program.expect(r"\[y/N\] ")
+    program.type(answer)
+    assert program.wait() == DECLINED and "Nothing was deleted." in program.seen
+    assert still_held(nodes, held)
+
+
+def test_interrupted_at_the_question(terminal, nodes, held):
+    program = terminal("release", "--force", "orders:42")
+    program.expect(r"\[y/N\] ")
+    program.type("\x03")
+    assert program.wait() == -signal.SIGINT and still_held(nodes, held)
+
+
+def test_nobody_to_ask(redlock, nodes, held):
+    done = redlock("release", "--force", "orders:42")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and "--yes" in done.stderr
+    assert still_held(nodes, held)
+
+
+@pytest.mark.parametrize("flag", ["--yes", "-y"])
+def test_without_a_question(redlock, nodes, held, flag):
+    done = redlock.once("release", "--force", flag, "orders:42")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("deleted on ")
+    nodes.no_keys()
+
+
+def test_in_json(redlock, nodes, held):
+    done = redlock.once("release", "--force", "--yes", "--json", "orders:42")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], len(answer["nodes"])) == (0, "OK", 5) and "token" not in answer
+    nodes.no_keys()
+
+
+def test_keys_of_any_kind(redlock, nodes):
+    for i, node in enumerate(nodes):
+        node.command(*[("SET", "orders:42", b"\0raw"), ("RPUSH", "orders:42", "list")][i % 2])
+    done = redlock("release", "--exit-drain", "10s", "--force", "--yes", "orders:42")
+    assert (done.returncode, done.stdout) == (0, "deleted on 5 of 5 nodes\n")
+    nodes.no_keys()
+
+
+def test_other_keys_stay(redlock, nodes, held):
+    other = redlock.acquire("orders:43", "--ttl", "5m")
+    assert redlock.once("release", "--force", "--yes", "orders:42").returncode == 0
+    assert [node.get("orders:43") for node in nodes] == [other.encode()] * 5
+
+
+def test_what_nobody_holds(redlock, terminal, nodes):
+    done = redlock.once("release", "--force", "--yes", "orders:42")
+    assert (done.returncode, done.stdout) == (0, "nobody held it\n")
+    program = terminal("release", "--force", "orders:42")
+    assert program.wait() == 0 and "nobody held it" in program.seen, "there is nothing to ask"
+
+
+def test_node_that_is_away_is_mentioned(terminal, nodes, held):
+    nodes[3].kill()
+    program = terminal("release", "--force", "orders:42")
+    program.expect(r"on 4 of 5 nodes, [\d.]+ s left\.\s+1 of 5 nodes did not tell\.")
+    program.type("y\n")
+    assert program.wait() == 0 and "deleted on 4 of 5 nodes" in program.seen
+
+
+def test_too_few_nodes(redlock, nodes, held):
+    for i in range(3):
+        nodes[i].kill()
+    done = redlock.once("release", "--force", "--yes", "orders:42")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (UNAVAILABLE, "", 1)
+    assert all(nodes[i].name in done.stderr for i in range(3))
+
+
+@pytest.mark.parametrize("args, words", [
+    (("release", "--force", "--yes", "orders:42", "0" * 40), "too many"),
+    (("release", "--yes", "orders:42", "0" * 40), "--force"),
+    (("release", "orders:42"), "TOKEN is missing"),
+    (("extend", "--force", "orders:42", "0" * 40), "no option --force"),
+])
+def test_refused_in_one_line(redlock, nodes, held, args, words):
+    done = redlock(*args)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and words in done.stderr
+    assert still_held(nodes, held)

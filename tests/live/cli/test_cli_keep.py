@@ -1,0 +1,159 @@
+"""redlock run at its end: the lock is given back, or kept for a while."""
+import json
+import re
+import subprocess
+
+import pytest
+from command import BUSY, CALM, LIMIT_S, LOST, finish, read_until
+from testing import eventually
+
+PATIENT = (*CALM, "--ttl", "30s")
+GATED = ("sh", "-c", "echo begun; read go")
+
+
+def job(log, status=0):
+    return "sh", "-c", "echo ran >>%s; exit %d" % (log, status)
+
+
+def runs(log):
+    return log.read_text().split().count("ran") if log.exists() else 0
+
+
+def pttls(nodes, key="job"):
+    return sorted(node.pttl(key) for node in nodes)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log"
+
+
+def begun_everywhere(running, nodes):
+    """The job runs, and all nodes have the lock."""
+    read_until(running.stdout, "begun")
+    eventually(lambda: all(node.get("job") for node in nodes), LIMIT_S, "a vote of every node")
+
+
+def test_hosts_that_start_at_once_run_the_job_once(redlock, nodes, log):
+    hosts = [redlock.start("run", *PATIENT, "--wait", "5s", "--keep", "5m", "--max-ttl", "1h", "job", "--", *job(log))
+             for _ in range(4)]
+    assert sorted(finish(host).returncode for host in hosts) == [0, BUSY, BUSY, BUSY]
+    assert runs(log) == 1
+
+
+def test_host_that_starts_later_than_the_job_ends_does_not_run_it_again(redlock, nodes, log):
+    keep = ("--keep", "5m", "--max-ttl", "1h")
+    assert redlock("run", *PATIENT, *keep, "job", "--", *job(log)).returncode == 0
+    assert [redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log)).returncode for _ in range(2)] == [BUSY] * 2
+    assert runs(log) == 1
+
+
+def test_kept_for_what_is_missing_and_on_all_nodes(redlock, nodes):
+    done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", "--max-ttl", "1h", "job", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
+
+
+def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
+    """Two nodes have no connection yet when the others are a majority and the job is done."""
+    slow = [proxy(nodes[i]) for i in (3, 4)]
+    for way in slow:
+        way.delay(up_ms=50, down_ms=50)
+    env = dict(redlock.env, REDLOCK_NODES=",".join(nodes.urls[:3] + [way.url for way in slow]))
+    done = redlock("run", *PATIENT, "--exit-drain", "20s", "--keep", "5m", "job", "--", "true", env=env)
+    assert (done.returncode, done.stderr) == (0, "") and 200000 < pttls(nodes)[0]
+
+
+def test_kept_for_less_than_the_lease(redlock, nodes):
+    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", "--max-ttl", "1h", "--keep", "1m", "job", "--",
+                   "true")
+    assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
+
+
+def test_kept_up_to_the_longest_hold(redlock, nodes):
+    """The time-out is too long for what is missing, and the hold as long as it may be."""
+    done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", "--max-hold", "1m",
+                   "--keep", "1m", "job", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
+
+
+def test_host_takes_over_from_a_job_that_fails(redlock, nodes, log):
+    keep = ("--keep", "5m", "--max-ttl", "1h")
+    assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 3)).returncode == 3
+    assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 0)).returncode == 0
+    assert runs(log) == 2
+
+
+def test_job_that_outlasts_the_time_gives_the_lock_back(redlock, nodes):
+    assert redlock("run", *PATIENT, "--keep", "1ms", "job", "--", "sleep", "0.1").returncode == 0
+    nodes.no_keys()
+
+
+def test_who_waits_gives_up_before_the_lock_is_free_again(redlock, nodes, log):
+    """Also without --wait, whatever its default is."""
+    keep = ("--keep", "6s")
+    hosts = [redlock.start("run", *CALM, "--ttl", "10s", *keep, "job", "--", *job(log)) for _ in range(2)]
+    assert sorted(finish(host).returncode for host in hosts) == [0, BUSY]
+
+
+def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
+    running = redlock.start("run", *PATIENT, "--keep", "5m", "--max-ttl", "1h", "job", "--", *GATED,
+                            stdin=subprocess.PIPE)
+    begun_everywhere(running, nodes)
+    for i in range(3):
+        nodes[i].stop()
+    done = finish(running, b"go\n")
+    for i in range(3):
+        nodes[i].cont()
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "could not be kept for as long as --keep says, it ends in " in done.stderr
+    assert all(nodes[i].name in done.stderr for i in range(3)) and min(pttls(nodes)) > 0
+
+
+def test_lock_that_was_lost_is_not_kept(redlock, nodes):
+    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", "--max-ttl", "1h", "job", "--", *GATED,
+                            stdin=subprocess.PIPE)
+    begun_everywhere(running, nodes)
+    for node in nodes:
+        node.flush()
+    done = finish(running, b"go\n")
+    assert done.returncode == LOST and "lost" in done.stderr
+    nodes.no_keys()
+
+
+def end_while_stopped(redlock, nodes, stopped, *options, script="read go; exit 4"):
+    """A job that ends while these nodes hang."""
+    running = redlock.start("run", *PATIENT, *options, "job", "--", "sh", "-c", "echo begun; " + script,
+                            stdin=subprocess.PIPE)
+    begun_everywhere(running, nodes)
+    for i in stopped:
+        nodes[i].stop()
+    done = finish(running, b"go\n")
+    for i in stopped:
+        nodes[i].cont()
+    return done
+
+
+def test_lock_that_could_not_be_given_back_is_told(redlock, nodes):
+    done = end_while_stopped(redlock, nodes, [0, 2, 3])
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1), done.stderr
+    assert done.stderr.startswith("redlock: the lock was not given back on " + nodes[0].name)
+    assert [node.name in done.stderr for node in nodes] == [True, False, True, True, False]
+    assert re.search(r"; it ends there within 30s, at \d\d:\d\d:\d\d\n", done.stderr)
+
+
+def test_lock_that_others_can_have_is_not_worth_a_word(redlock, nodes):
+    done = end_while_stopped(redlock, nodes, [0, 2])
+    assert (done.returncode, done.stderr) == (4, "")
+
+
+def test_verbose_tells_of_every_node_that_could_not_be_told(redlock, nodes):
+    done = end_while_stopped(redlock, nodes, [2], "-v")
+    assert done.returncode == 4 and "not given back on %s (" % nodes[2].name in done.stderr
+
+
+def test_lock_that_could_not_be_given_back_in_json(redlock, nodes):
+    done = end_while_stopped(redlock, nodes, [0, 2, 3], "--json")
+    report = json.loads(done.stderr)
+    assert (done.returncode, report["exit"]) == (4, 4)
+    assert report["warning"].startswith("the lock was not given back on")

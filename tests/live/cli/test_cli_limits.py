@@ -1,0 +1,24 @@
+"""The command where the system gives it too little."""
+import resource
+
+import pytest
+from command import INTERNAL, finish
+
+
+def limited(files):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+
+@pytest.mark.parametrize("args", [("acquire", "--wait", "1s", "x"), ("status", "x"),
+                                  ("run", "--wait", "1s", "x", "--", "true"), ("release", "x", "0" * 40)])
+def test_too_few_descriptors_are_told(redlock, nodes, args):
+    """With a limit from hardly anything to enough: it works or says what is missing, and never waits for ever."""
+    running = [redlock.start(*args, preexec_fn=limited(files)) for files in range(5, 24)]
+    done = [finish(process) for process in running]
+    for files, one in enumerate(done, 5):
+        if one.returncode == INTERNAL:
+            assert "Too many open files" in one.stderr or "(ulimit -n is %d)" % files in one.stderr
+            assert one.stdout == "" and one.stderr.count("\n") == 1
+    assert INTERNAL in [one.returncode for one in done], "a limit that is too low"
+    assert done[-1].returncode in (0, 75), "a limit that is enough"
+    assert {one.returncode for one in done} <= {0, 75, 69, INTERNAL}

@@ -1,0 +1,121 @@
+"""Setting what is left of a lease, also to less; and removing a lock by force."""
+import rl
+from helpers import FOREIGN, finish, held_everywhere, lapse, occupy, spin
+from rl import HELD, LOST, NO_QUORUM, NOT_HELD, OK
+from testing import eventually
+
+
+def pttls(nodes):
+    return [node.pttl("r") for node in nodes]
+
+
+def test_shorter_on_every_node(nodes, make_client):
+    lock = make_client(nodes.urls, ttl_ms=60000).lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    assert lock.expire(20000) == OK, lock.message
+    assert 10000 < lock.validity_ms <= 20000
+    assert lock.settle() == OK
+    assert all(0 < pttl <= 20000 for pttl in pttls(nodes)), pttls(nodes)
+    assert lock.release() == OK
+
+
+def test_longer_on_every_node(nodes, make_client):
+    lock = make_client(nodes.urls, ttl_ms=20000).lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    assert lock.expire(60000) == OK and lock.validity_ms > 40000
+    assert lock.settle() == OK and min(pttls(nodes)) > 40000
+    assert lock.release() == OK
+
+
+def test_an_adopted_token(nodes, make_client):
+    first, second = (make_client(nodes.urls, ttl_ms=60000).lock() for _ in range(2))
+    assert first.acquire() == OK
+    held_everywhere(first, nodes)
+    assert first.detach() == OK
+    assert second.adopt(first.token) == OK and second.expire(20000) == OK
+    assert second.state == HELD and second.validity_ms <= 20000
+    assert second.settle() == OK and max(pttls(nodes)) <= 20000
+    assert second.release() == OK
+
+
+def test_what_is_not_held(nodes, make_client):
+    lock = make_client(nodes.urls, **rl.short(400)).lock()
+    assert lock.expire(5000) == NOT_HELD
+    assert lock.acquire(5000) == OK
+    lapse(lock)
+    assert lock.expire(5000) == LOST
+
+
+def test_an_extension_afterwards_counts_in_full(nodes, make_client):
+    lock = make_client(nodes.urls, ttl_ms=60000).lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    assert lock.expire(20000) == OK and lock.settle() == OK
+    assert lock.extend(60000) == OK and lock.validity_ms > 40000
+    assert lock.release() == OK
+
+
+def test_a_shorter_lease_counts_from_the_call(nodes, make_client, proxy):
+    """Two of three requests are on their way and may be executed at any time."""
+    proxies = [proxy(node) for node in nodes.nodes[:3]]
+    client = make_client([p.url for p in proxies], ttl_ms=60000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes.nodes[:3])
+    for p in proxies[1:]:
+        p.hold()
+    assert lock.start(rl.EXPIRE, 20000) == OK
+    assert lock.validity_ms <= 20000
+    assert lock.cancel() == OK and lock.validity_ms <= 20000
+    for p in proxies[1:]:
+        p.go()
+    assert lock.release() == OK
+
+
+def test_a_lost_shortening_limits_every_later_extension(nodes, make_client, proxy):
+    """Its connection broke: the server may execute it after any extension that follows on the next one."""
+    proxies = [proxy(node) for node in nodes.nodes[:3]]
+    client = make_client([p.url for p in proxies], ttl_ms=60000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes.nodes[:3])
+    for p in proxies[1:]:
+        p.hold()
+    assert lock.start(rl.EXPIRE, 20000) == OK
+    spin(client, lambda: all(b"PEXPIRE" in p.held_bytes() for p in proxies[1:]), what="two requests are held")
+    assert lock.cancel() == OK
+    for p in proxies[1:]:
+        p.drop(late=True)
+        p.go()
+    assert lock.extend(60000) == OK, lock.message
+    assert min(node.pttl("r") for node in nodes.nodes[:3]) > 40000
+    assert lock.validity_ms <= 20000
+    for p in proxies[1:]:
+        p.deliver()
+    eventually(lambda: all(node.pttl("r") <= 20000 for node in nodes.nodes[1:3]), 10, "they are executed late")
+    assert lock.release() == OK
+
+
+def test_remove_deletes_whatever_is_there(nodes, client):
+    occupy(nodes.nodes[:2])
+    nodes[2].command("HSET", "r", "owner", "1")
+    nodes[3].set("r", "x" * 1000)
+    lock = client.lock()
+    assert lock.remove() == OK
+    assert not nodes.keys()
+    assert [lock.answer(node) for node in range(5)] == ["deleted"] * 4 + ["nothing to delete"]
+    assert lock.acquire() == OK and lock.release() == OK
+
+
+def test_remove_without_a_majority(nodes, make_client):
+    occupy(nodes)
+    client = make_client(nodes.urls)
+    for node in nodes.nodes[:3]:
+        node.kill()
+    lock = client.lock()
+    assert lock.start(rl.REMOVE) == OK
+    assert finish(lock) == NO_QUORUM
+    assert not any(node.get("r") for node in nodes.nodes[3:])
+    assert FOREIGN not in lock.message

@@ -1,0 +1,169 @@
+"""Why a lock was lost: told apart in the function, the message and the event."""
+import rl
+import pytest
+from helpers import Call, held_everywhere, lapse, occupy, spin
+from rl import FREE, HELD, LOST, OK, Loss, State
+from testing import eventually
+
+
+def lost_event(client):
+    """The event of the loss, as soon as it is there."""
+    found = []
+
+    def look():
+        found.extend(event for event in client.events() if event["event"] == "lost")
+        return found
+
+    spin(client, look, what="the loss is told")
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture
+def held(nodes, make_client):
+    lock = make_client(nodes.urls, ttl_ms=60000).lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    assert lock.loss == Loss.NONE
+    return lock
+
+
+def test_expired(nodes, make_client):
+    client = make_client(nodes.urls, **rl.short(400))
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    lapse(lock)
+    assert lock.loss == Loss.EXPIRED and "the lease expired" in lock.message
+    assert lost_event(client)["reason"] == "expired"
+    assert lock.acquire(5000) == OK and lock.loss == Loss.NONE
+    lock.release()
+
+
+def test_limit(nodes, make_client):
+    client = make_client(nodes.urls, renew=True, **dict(rl.short(600), max_hold_ms=900))
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    lapse(lock)
+    assert lock.loss == Loss.LIMIT and "max_hold_ms" in lock.message
+    assert lock.extend() == LOST
+    assert lost_event(client)["reason"] == "limit"
+
+
+def test_gone_at_an_extension(nodes, held):
+    for node in nodes.nodes[:3]:
+        node.flush()
+    assert held.extend() == LOST
+    assert held.loss == Loss.GONE
+    assert "the token was gone on 3 of 5 nodes" in held.message and "expired" not in held.message
+    event = lost_event(held.client)
+    assert event["reason"] == "gone" and "expired" not in event["detail"]
+
+
+def test_gone_at_a_renewal(nodes, make_client):
+    client = make_client(nodes.urls, renew=True, ttl_ms=8000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    for node in nodes.nodes[:4]:
+        node.set("r", "somebody else", px=60000)
+    lapse(lock)
+    assert lock.loss == Loss.GONE and "of 5 nodes" in lock.message
+    assert {node.get("r") for node in nodes.nodes[:4]} == {b"somebody else"}
+    assert lost_event(client)["reason"] == "gone"
+
+
+def test_restarted(nodes, held):
+    for node in nodes.nodes[:3]:
+        node.restart(empty=True)
+    spin(held.client, lambda: held.state == State.LOST, 30, "the new run_ids are seen")
+    assert held.loss == Loss.RESTARTED
+    assert "3 of 5 nodes" in held.message and "restarted" in held.message and "expired" not in held.message
+    assert lost_event(held.client)["reason"] == "restarted"
+
+
+def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, make_client, proxy):
+    """An extension that reached only two of three nodes; one of these loses the key: the older lease of the third
+    decides now, earlier than the holder could expect."""
+    proxies = [proxy(node) for node in nodes.nodes[:3]]
+    client = make_client([p.url for p in proxies], ttl_ms=4000, node_timeout_ms=1000)
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    held_everywhere(lock, nodes.nodes[:3])
+    proxies[2].hold()
+    assert lock.extend(60000) == OK and lock.validity_ms > 30000
+    nodes[0].flush()
+    assert lock.start(rl.EXTEND) == OK
+    spin(client, lambda: lock.vote(0) == LOST, what="the first node has lost it")
+    lapse(lock)
+    assert lock.loss == Loss.GONE and "expired" not in lock.message
+    proxies[2].go()
+
+
+# ---- the verdict of a release
+
+
+@pytest.mark.parametrize("lost", [3, 4, 5])
+def test_a_release_tells_that_a_majority_had_lost_the_token(nodes, make_client, held, lost):
+    for node in nodes.nodes[:lost]:
+        node.flush()
+    other = make_client(nodes.urls).lock()
+    assert other.acquire(5000) == OK  # the second holder that the first one is told of
+    assert held.state == HELD
+    assert held.release() == LOST
+    assert held.loss == Loss.GONE and held.state == FREE
+    assert "the token was gone on" in held.message and "nothing to delete" in held.message
+    assert lost_event(held.client)["reason"] == "gone"
+    assert other.state == HELD and other.release() in (OK, LOST)
+
+
+def test_a_minority_that_had_lost_it_breaks_no_promise(nodes, held):
+    for node in nodes.nodes[:2]:
+        node.flush()
+    assert held.release() == OK and held.loss == Loss.NONE
+    nodes.no_keys()
+
+
+def test_a_node_that_never_granted_contradicts_nothing(nodes, make_client):
+    occupy(nodes.nodes[:2])
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire(5000) == OK
+    for node in nodes.nodes[:2]:
+        node.flush()
+    assert lock.release() == OK and lock.loss == Loss.NONE
+
+
+def test_the_order_of_the_answers_does_not_matter(nodes, make_client, proxy):
+    """The two nodes that still have it answer first; the verdict waits for the other three, of which one is silent for
+    good: that is certain when two of them have said that it is gone."""
+    proxies = [proxy(node) for node in nodes]
+    client = make_client([p.url for p in proxies], ttl_ms=60000)
+    lock = client.lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    for node in nodes.nodes[2:]:
+        node.flush()
+    for p in proxies[2:]:
+        p.hold()
+    assert lock.start(rl.RELEASE) == OK
+    spin(client, lambda: lock.votes[:2] == [OK, OK], what="two have deleted it")
+    proxies[2].go()
+    spin(client, lambda: lock.vote(2) != rl.PENDING, what="one says that it is gone")
+    assert lock.status == rl.PENDING
+    for p in proxies[3:]:
+        p.go()
+    spin(client, lambda: lock.status != rl.PENDING)
+    assert lock.status == LOST and lock.loss == Loss.GONE
+    assert "the token was gone on 3 of 5 nodes" in lock.message
+
+
+def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, make_client):
+    """One node has lost it, the others hang: nothing is proved."""
+    lock = make_client(nodes.urls, ttl_ms=60000, node_timeout_ms=500).lock()
+    assert lock.acquire(5000) == OK
+    nodes[0].flush()
+    for node in nodes.nodes[1:]:
+        node.stop()
+    assert Call(lock.release).join() == OK
+    for node in nodes.nodes[1:]:
+        node.cont()
+    eventually(lambda: not nodes.keys(), 30, "the deletes that were on their way")

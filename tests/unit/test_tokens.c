@@ -1,0 +1,91 @@
+/* Tokens: no two are equal, also not in copies of a process that go on from one snapshot. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core.h"
+
+enum { TOKENS = 300 };
+
+struct party {
+  redlock_client *client;
+  redlock_lock *lock;
+};
+
+static struct party join(void)
+{
+  struct party party = {redlock_client_new(), NULL};
+  assert_int_equal(redlock_client_set(party.client, "nodes", "redis://127.0.0.1:1"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(party.client), REDLOCK_OK);
+  party.lock = redlock_lock_new(party.client, "r", 1);
+  assert_non_null(party.lock);
+  return party;
+}
+
+static void leave(struct party *party)
+{
+  redlock_lock_free(party->lock);
+  redlock_client_free(party->client);
+}
+
+static void take(struct party *party, char *token)
+{
+  struct rl_claim *claim = rl_claim_new(party->lock);
+  assert_non_null(claim);
+  memcpy(token, rl_claim_token(claim), RL_TOKEN_SIZE);
+  rl_claim_let_go(party->client, &claim);
+}
+
+static int compare(const void *a, const void *b)
+{
+  return memcmp(a, b, RL_TOKEN_SIZE);
+}
+
+static void copies_of_a_process_have_tokens_of_their_own(void **state)
+{
+  static char tokens[2 * TOKENS][RL_TOKEN_SIZE];
+  struct party one = join(), other = join();
+  (void)state;
+  take(&one, tokens[0]);
+  other.client->token_seed = one.client->token_seed; /* as if it were the same memory */
+  other.client->token_count = one.client->token_count;
+  other.client->random_state = one.client->random_state;
+  for (int i = 0; i < TOKENS; i++) {
+    take(&one, tokens[2 * i]);
+    take(&other, tokens[2 * i + 1]);
+  }
+  qsort(tokens, 2 * TOKENS, RL_TOKEN_SIZE, compare);
+  for (int i = 1; i < 2 * TOKENS; i++)
+    assert_memory_not_equal(tokens[i - 1], tokens[i], RL_TOKEN_SIZE);
+  leave(&one);
+  leave(&other);
+}
+
+static void copies_part_for_good(void **state)
+{
+  struct party one = join(), other = join();
+  char token[RL_TOKEN_SIZE];
+  (void)state;
+  other.client->token_seed = one.client->token_seed;
+  for (int i = 0; i < TOKENS; i++) {
+    take(&one, token);
+    take(&other, token);
+  }
+  assert_true(one.client->token_seed != other.client->token_seed);
+  leave(&one);
+  leave(&other);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(copies_of_a_process_have_tokens_of_their_own),
+      cmocka_unit_test(copies_part_for_good),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
