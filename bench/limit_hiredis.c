@@ -2,7 +2,7 @@
 #include "limit.h"
 
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
+#include <hiredis.h>
 #include <poll.h>
 #include <string.h>
 
