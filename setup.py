@@ -1,4 +1,5 @@
 """Builds the extension libredlock._core; everything else stands in pyproject.toml."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 """What the tests of all parts share: other people's keys, the clock, and patience with a machine that is busy."""
+
 import time
 
 FOREIGN = "f" * 40

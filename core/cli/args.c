@@ -99,19 +99,19 @@ static int set_config(struct args *args, const char *given)
 static int read_flag(struct args *args, const struct parser *parser, int value, const char *given)
 {
   switch (value) {
-    case FLAG_JSON: args->json = true; return 0;
-    case FLAG_QUIET: args->quiet = true; return 0;
-    case FLAG_VERBOSE: args->verbose = true; return 0;
-    case FLAG_FORCE: args->force = true; return 0;
-    case FLAG_YES: args->yes = true; return 0;
-    case FLAG_CONFIG: return set_config(args, given);
-    case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
-    case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
-    case FLAG_KEEP: return read_time(&args->keep_ms, "--keep", given);
-    case FLAG_NO_WAIT: return read_duration(args, "wait_ms", "-n", "0");
-    case FLAG_WAIT_SECONDS: return read_wait_seconds(args, given);
-    case FLAG_NODES: add_nodes(args, given); return 0;
-    default: return read_option(args, parser, value, given);
+  case FLAG_JSON: args->json = true; return 0;
+  case FLAG_QUIET: args->quiet = true; return 0;
+  case FLAG_VERBOSE: args->verbose = true; return 0;
+  case FLAG_FORCE: args->force = true; return 0;
+  case FLAG_YES: args->yes = true; return 0;
+  case FLAG_CONFIG: return set_config(args, given);
+  case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
+  case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
+  case FLAG_KEEP: return read_time(&args->keep_ms, "--keep", given);
+  case FLAG_NO_WAIT: return read_duration(args, "wait_ms", "-n", "0");
+  case FLAG_WAIT_SECONDS: return read_wait_seconds(args, given);
+  case FLAG_NODES: add_nodes(args, given); return 0;
+  default: return read_option(args, parser, value, given);
   }
 }
 

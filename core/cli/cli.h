@@ -86,10 +86,10 @@ struct session {
   redlock_lock *lock;
   int client_fd;
   int signal_fd;
-  int caught;            /* the signal that ended a wait, 0 if none */
-  int64_t waited_ms;     /* until the lock was taken or refused */
-  int64_t leave_by_ms;   /* what slower nodes have been given, 0 if they were not awaited */
-  bool child_ignored;    /* SIGCHLD was ignored when redlock was started */
+  int caught;          /* the signal that ended a wait, 0 if none */
+  int64_t waited_ms;   /* until the lock was taken or refused */
+  int64_t leave_by_ms; /* what slower nodes have been given, 0 if they were not awaited */
+  bool child_ignored;  /* SIGCHLD was ignored when redlock was started */
   sigset_t watched;
   sigset_t mask_before;
 };
@@ -118,11 +118,11 @@ enum flag {
 struct poptOption *flags_new(const struct command *command);
 void flags_free(struct poptOption *flags);
 const char *flag_nearest(const struct poptOption *flags, const char *word);
-char *flag_name(int index, const char *prefix);                    /* "ttl", "no-renew"; free it */
-char *flag_default(const struct command *command, int index);      /* "10s"; free it */
+char *flag_name(int index, const char *prefix);               /* "ttl", "no-renew"; free it */
+char *flag_default(const struct command *command, int index); /* "10s"; free it */
 
 /* options.c: the library's table of options */
-int option_named(const char *name, size_t length);                 /* its index, -1 if there is none */
+int option_named(const char *name, size_t length); /* its index, -1 if there is none */
 bool option_is(int index, int field, const char *text);
 bool option_is_for(const struct command *command, const char *option);
 void settings_add(struct settings *settings, const char *option, char *where, char *value); /* takes the texts over */
@@ -166,9 +166,9 @@ int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
 void session_poll(struct session *session, int limit_ms);                 /* until something happened; does it */
 int session_signal(struct session *session);                              /* the next that arrived, 0 if none */
-void session_settle(struct session *session);       /* lets slower nodes catch up */
+void session_settle(struct session *session);                             /* lets slower nodes catch up */
 void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
-int session_acquire(struct session *session);                             /* the same, told of with --verbose */
+int session_acquire(struct session *session);       /* the same, told of with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
@@ -183,11 +183,11 @@ char *outcome(const struct session *session, int status); /* in one line; free i
 json_t *report_json(const struct session *session, int status);
 int report_failure(const struct session *session, int status);
 int print_json(json_t *report);
-int flush_answer(bool failed); /* 0, or the exit code after the error was printed */
+int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
 /* holder.c: who holds the lock, from the answers to an inspect */
-bool node_told(redlock_lock *lock, int node);    /* did it say whether it has the key? */
+bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */

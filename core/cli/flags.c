@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct poptOption help_flag = {"help", 'h', POPT_ARG_NONE, NULL, FLAG_HELP, "show this help", NULL};
 static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
 static const struct poptOption config_flag = {
@@ -33,6 +34,7 @@ static const struct poptOption keep_flag = {
     "keep", 0, POPT_ARG_STRING, NULL, FLAG_KEEP,
     "keep the lock for at least this long since it was taken if CMD succeeds, so that nobody runs it again meanwhile; "
     "--wait is then at most half of it by default", "DURATION"};
+/* clang-format on */
 
 static const char *option_default(const struct command *command, const char *option)
 {
@@ -87,12 +89,12 @@ static struct poptOption option_flag(const struct command *command, int index, c
 {
   bool is_bool = option_is(index, REDLOCK_OPTION_TYPE, "bool");
   bool negated = *prefix != '\0';
-  return (struct poptOption){
-      .longName = flag_name(index, prefix),
-      .argInfo = (is_bool ? POPT_ARG_NONE : POPT_ARG_STRING) | (negated ? POPT_ARGFLAG_DOC_HIDDEN : 0),
-      .val = FLAG_OPTION + 2 * index + negated,
-      .descrip = help_text(command, index),
-      .argDescrip = is_bool ? NULL : placeholder(index)};
+  return (struct poptOption){.longName = flag_name(index, prefix),
+                             .argInfo =
+                                 (is_bool ? POPT_ARG_NONE : POPT_ARG_STRING) | (negated ? POPT_ARGFLAG_DOC_HIDDEN : 0),
+                             .val = FLAG_OPTION + 2 * index + negated,
+                             .descrip = help_text(command, index),
+                             .argDescrip = is_bool ? NULL : placeholder(index)};
 }
 
 static struct poptOption nodes_flag(const char *name, int hidden)

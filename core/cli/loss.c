@@ -64,7 +64,7 @@ static char *append_nodes(char *text, json_t *known)
 {
   const char *node, *separator = ": ";
   json_t *detail;
-  json_object_foreach (known, node, detail) {
+  json_object_foreach(known, node, detail) {
     char *who = format("%s ", node);
     text = append(text, separator, who, json_string_value(detail));
     free(who);

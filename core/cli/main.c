@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* clang-format off */
 /* Renewals go on for as long as CMD does, unless --max-hold bounds them. */
 static const struct option_default defaults_of_run[] = {
     {"renew", "true"}, {"max_hold_ms", "-1"}, {.option = NULL}};
@@ -19,6 +20,7 @@ static const struct option_default defaults_of_status[] = {{"connect_timeout_ms"
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+/* clang-format on */
 
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",

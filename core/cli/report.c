@@ -10,16 +10,16 @@
 int exit_code_of(const struct args *args, int status)
 {
   switch (status) {
-    case REDLOCK_OK: return 0;
-    case REDLOCK_BUSY: return args->busy_exit;
-    case REDLOCK_NO_QUORUM:
-    case REDLOCK_TIMED_OUT: return EXIT_UNAVAILABLE;
-    case REDLOCK_LOST: return EXIT_LOST;
-    case REDLOCK_REFUSED_CONFIG: return EXIT_REFUSED_CONFIG;
-    case REDLOCK_INVALID:
-    case REDLOCK_NOT_HELD:
-    case REDLOCK_LIMIT: return EXIT_USAGE;
-    default: return EXIT_INTERNAL;
+  case REDLOCK_OK: return 0;
+  case REDLOCK_BUSY: return args->busy_exit;
+  case REDLOCK_NO_QUORUM:
+  case REDLOCK_TIMED_OUT: return EXIT_UNAVAILABLE;
+  case REDLOCK_LOST: return EXIT_LOST;
+  case REDLOCK_REFUSED_CONFIG: return EXIT_REFUSED_CONFIG;
+  case REDLOCK_INVALID:
+  case REDLOCK_NOT_HELD:
+  case REDLOCK_LIMIT: return EXIT_USAGE;
+  default: return EXIT_INTERNAL;
   }
 }
 

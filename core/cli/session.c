@@ -122,8 +122,7 @@ int session_signal(struct session *session)
 
 void session_poll(struct session *session, int limit_ms)
 {
-  struct pollfd wanted[] = {{.fd = session->client_fd, .events = POLLIN},
-                            {.fd = session->signal_fd, .events = POLLIN}};
+  struct pollfd wanted[] = {{.fd = session->client_fd, .events = POLLIN}, {.fd = session->signal_fd, .events = POLLIN}};
   poll(wanted, 2, limit_ms);
   redlock_client_process(session->client);
   uint64_t tag;

@@ -8,12 +8,12 @@
 static const char *state_of(int vote)
 {
   switch (vote) {
-    case REDLOCK_OK:
-    case REDLOCK_BUSY: return "held";
-    case REDLOCK_NOT_HELD: return "free";
-    case REDLOCK_UNREACHABLE: return "unreachable";
-    case REDLOCK_REFUSED_CONFIG: return "may not vote";
-    default: return "no answer";
+  case REDLOCK_OK:
+  case REDLOCK_BUSY: return "held";
+  case REDLOCK_NOT_HELD: return "free";
+  case REDLOCK_UNREACHABLE: return "unreachable";
+  case REDLOCK_REFUSED_CONFIG: return "may not vote";
+  default: return "no answer";
   }
 }
 

@@ -1,4 +1,5 @@
 """Pages that are made by a tool are current, and what the pages point at exists."""
+
 import os
 import re
 import subprocess
@@ -13,8 +14,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def test_options_page_is_current():
-    made = subprocess.run([sys.executable, ROOT / "bindings/options.py", BUILD / "libredlock.so"], check=True,
-                          capture_output=True, text=True).stdout
+    made = subprocess.run(
+        [sys.executable, ROOT / "bindings/options.py", BUILD / "libredlock.so"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     assert (ROOT / "docs/options.md").read_text() == made, "run ./dev docs"
 
 
@@ -53,8 +58,9 @@ def test_readme_commands_work(nodes, tmp_path):
         job.write_text("#!/bin/sh\necho $REDLOCK_RESOURCE >>done\n")
         job.chmod(0o755)
     environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PATH": f"{BUILD}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "done").read_text() == "nightly-report\nimport\n"
     assert set(nodes.keys()) == {b"nightly-report"}, "that one is kept for a while"
@@ -73,3 +79,15 @@ def test_unknown_tasks_and_parts_are_refused():
     for words, message in (["nonsense"], "no task 'nonsense'"), (["test", "nonsense"], "no part 'nonsense'"):
         done = subprocess.run([ROOT / "dev", *words], capture_output=True, text=True)
         assert done.returncode == 2 and message in done.stderr
+
+
+def test_a_part_of_the_tests_installs_only_what_it_needs():
+    def packages(*parts):
+        words = [ROOT / "dev", "test", "--packages", *parts]
+        return set(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+
+    listed = subprocess.run([ROOT / "dev", "test", "--list"], check=True, capture_output=True, text=True).stdout
+    parts = [line.split()[0] for line in listed.splitlines()]
+    assert packages("unit") < packages("live") < packages(*parts) == packages()
+    assert not packages("unit") & {"redis-server", "php-cli", "clang", "valgrind", "python3-venv", "composer"}
+    assert {"gcc", "cmake", "libcmocka-dev", "libhiredis-dev"} < packages("unit")

@@ -1,4 +1,5 @@
 """The tools that count tests and check forms: each must be able to fail."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -80,5 +81,12 @@ def test_case_reports_the_status_of_its_command(tmp_path):
 
 
 def test_lint_finds_what_it_looks_for():
-    lines = ("x = '/ho" "me/somebody/file'", "blank ", "x" * 121, "a\tb", "TO" "DO later", "https://example.org/work/x")
+    lines = (
+        f"x = '/{'home'}/somebody/file'",
+        "blank ",
+        "x" * 121,
+        "a\tb",
+        f"{'TO'}DO later",
+        "https://example.org/work/x",
+    )
     assert [len(list(lint.problems_of_line(line, True))) for line in lines] == [1, 1, 1, 1, 1, 0]

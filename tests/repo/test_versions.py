@@ -1,4 +1,5 @@
 """The version stands once, in redlock.h; every other place reads it or is found here when it does not."""
+
 import ctypes
 import os
 import re

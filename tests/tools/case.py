@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs a command and writes its outcome as a JUnit file with one case.
 
-    case.py NAME FILE -- COMMAND...
+case.py NAME FILE -- COMMAND...
 """
+
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree

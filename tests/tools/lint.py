@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Forms that every file of the repository keeps; prints what does not, one a line."""
+
 import re
 import subprocess
 import sys
@@ -13,8 +14,13 @@ UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
 
 def tracked_files():
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                            check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
@@ -45,8 +51,11 @@ def problems_of_file(path):
 
 
 def main():
-    found = [f"{path.relative_to(ROOT)}:{number}: {problem}"
-             for path in tracked_files() for number, problem in problems_of_file(path)]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {problem}"
+        for path in tracked_files()
+        for number, problem in problems_of_file(path)
+    ]
     print("\n".join(found) if found else "lint: nothing found")
     return 1 if found else 0
 

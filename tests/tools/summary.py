@@ -7,6 +7,7 @@ RESULTS holds a folder per part: JUnit files (*.xml) and `status`, the part's ex
 ended badly without a failed case, or well without any case, counts as one failure; so does one of the PARTs of which
 nothing is there, and a skip whose reason is not in tests/allowed-skips.txt.
 """
+
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ class Part:
     seconds: int = 0
     passed: int = 0
     failures: list = field(default_factory=list)  # (case, words)
-    skips: list = field(default_factory=list)     # (case, reason)
+    skips: list = field(default_factory=list)  # (case, reason)
 
 
 def allowed_reasons(path=ALLOWED_SKIPS):
@@ -91,8 +92,10 @@ def main(results, *wanted):
     absent = set(wanted) - {part.name for part in parts}
     parts += [Part(name, failures=[(name, "left no results")]) for name in sorted(absent)]
     report(parts)
-    passed, failed, skipped = (sum(counts) for counts in zip(
-        (0, 0, 0), *((part.passed, len(part.failures), len(part.skips)) for part in parts)))
+    passed, failed, skipped = (
+        sum(counts)
+        for counts in zip((0, 0, 0), *((part.passed, len(part.failures), len(part.skips)) for part in parts))
+    )
     print(f"\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 0 if passed and not failed else 1
 

@@ -231,7 +231,7 @@ static void a_release_tells_whether_the_lock_was_held(void **state)
   assert_int_equal(judge_promise("G!!"), REDLOCK_PENDING); /* the others decide */
   assert_int_equal(judge_promise("GD!"), REDLOCK_PENDING);
   assert_int_equal(judge_promise("GDD"), REDLOCK_OK);
-  assert_int_equal(judge_promise("GG!"), REDLOCK_LOST);    /* certain before the third has answered */
+  assert_int_equal(judge_promise("GG!"), REDLOCK_LOST); /* certain before the third has answered */
   assert_int_equal(judge_promise("GDg"), REDLOCK_LOST);
   assert_int_equal(judge_promise("GDd"), REDLOCK_OK);      /* a late grant held it, too */
   assert_int_equal(judge_promise("GD?"), REDLOCK_PENDING); /* ... and may be told last */

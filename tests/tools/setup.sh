@@ -1,0 +1,121 @@
+# What `dev` and `tests/run` share: system packages, Python environments, builds. To be sourced at the top of the tree.
+
+python=$PWD/build/venv/bin/python
+
+fail() { echo "dev: $*" >&2; exit 2; }
+
+# quietly NAME COMMAND...: its output goes to build/NAME.log; the end of that is shown if the command fails.
+quietly() {
+  local log=build/$1.log
+  shift
+  mkdir -p build
+  if ! "$@" >>"$log" 2>&1 </dev/null; then
+    tail -n 60 "$log" >&2
+    fail "failed: $* (all of it: $log)"
+  fi
+}
+
+# ---- system packages: this is the only list -------------------------------------------------------------------
+
+packages_of() {
+  local group
+  for group in "$@"; do
+    case $group in
+      build) echo cmake ninja-build gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev libcmocka-dev \
+        python3 ;;
+      pytest) echo python3 python3-venv ;;
+      nodes) echo python3 redis-server ;;
+      python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev ;;
+      php) echo swig make php-cli php-dev ;;
+      phpunit) echo php-fpm phpunit php-symfony-lock ;;
+      languages) echo g++ clang ;;
+      lint) echo clang git php-codesniffer ;;
+      processes) echo procps ;;
+      valgrind | strace) echo "$group" ;;
+      package) echo swig dpkg-dev git python3-dev ;;
+      bare) echo debootstrap musl-tools composer php-dev php-zip ;;
+      *) fail "no group of packages '$group'" ;;
+    esac
+  done
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed$' || echo "$package"
+  done
+}
+
+# need_packages GROUP...
+need_packages() {
+  local wanted missing as_root=()
+  wanted=$(packages_of "$@" | xargs -n 1 | sort -u)
+  if ! command -v apt-get >/dev/null; then
+    echo "dev: no apt-get here; these have to be installed already:" $wanted >&2
+    return
+  fi
+  mapfile -t missing < <(missing_packages $wanted)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  echo "== installing with apt-get: ${missing[*]}"
+  quietly apt "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update
+  quietly apt "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}"
+}
+
+# ---- Python environments --------------------------------------------------------------------------------------
+
+# need_venv NAME REQUIREMENTS: made again when its pinned list changes.
+need_venv() {
+  local venv=$1 requirements=$2
+  cmp -s "$requirements" "build/$venv/requirements.txt" && return
+  echo "== making the Python environment build/$venv"
+  rm -rf "build/$venv"
+  quietly "$venv" "${PYTHON:-python3}" -m venv "build/$venv"
+  quietly "$venv" "build/$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+  cp "$requirements" "build/$venv/requirements.txt"
+}
+
+need_pytest() { need_venv venv tests/requirements.txt; }
+
+# need_package VENV REQUIREMENTS: the Python package as it is now, installed into an environment of its own.
+need_package() {
+  local venv=$1
+  need_packages python pytest
+  need_venv "$venv" "$2"
+  local stamp=build/$venv/installed
+  if [ -f "$stamp" ] && [ -z "$(find core bindings python setup.py pyproject.toml \
+    -type f -not -name '*.pyc' -newer "$stamp" -print -quit)" ]; then return; fi
+  echo "== installing the Python package into build/$venv"
+  quietly "$venv" "build/$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall .
+  touch "$stamp"
+}
+
+need_tested_package() { need_package venv-python tests/python/requirements.txt; }
+
+# ---- builds ---------------------------------------------------------------------------------------------------
+
+# build PRESET [CMAKE-ARGUMENT...]
+build() {
+  local preset=$1
+  shift
+  echo "== building build/$preset"
+  mkdir -p build
+  : >"build/$preset.log"
+  quietly "$preset" cmake --preset "$preset" "$@"
+  quietly "$preset" cmake --build --preset "$preset"
+}
+
+use_build() {
+  export REDLOCK_BUILD_DIR=$PWD/build/$1
+  export REDLOCK_LIBRARY=$REDLOCK_BUILD_DIR/libredlock.so
+}
+
+# The library, and both bindings as they are now.
+need_faces() {
+  need_packages build pytest nodes php
+  need_tested_package
+  build testbuild
+  build dev -DREDLOCK_PHP=ON
+  use_build dev
+}
