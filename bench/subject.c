@@ -8,7 +8,7 @@
 #include "figures.h"
 
 #ifdef RL_TEST_BUILD
-#include "../core/src/mutant.h"
+#include "../core/src/base/mutant.h"
 #endif
 
 static void refuse(struct argp_state *state, redlock_client *client) {

@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES = {"RedlockNativeClient": r"Redlock\\Native\\Client", "RedlockNativeLock": r"Redlock\\Native\\Lock"}
-TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*.[ch]", "core/sources.txt",
+TREE = ("composer.json", "LICENSE", "core/include/*.h", "core/src/*/*.[ch]", "core/sources.txt",
         "php/config.m4", "php/redlock.map", "php/sources.txt", "php/lib/stubs/*.php",
         "php/redlock_[!w]*.[ch]", "php/tests/*.phpt")
 

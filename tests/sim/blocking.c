@@ -1,7 +1,7 @@
 /* A simulated process whose threads use the blocking calls: one thread per lock, one that cancels, looks and leaves,
  * and one in the place of the keeper. */
 #include "sim.h"
-#include "../../core/src/core.h"
+#include "../../core/src/client/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -314,7 +314,7 @@ static void look_after(struct process *process, int number)
 static int64_t next_renewal(const struct process *process)
 {
   const redlock_client *client = process->client;
-  return client && client->wheel.count ? rl_wheel_next(&client->wheel) : RL_NEVER;
+  return client && client->engine.wheel.count ? rl_wheel_next(&client->engine.wheel) : RL_NEVER;
 }
 
 /* As long as there are others whose leases may be due. */

@@ -1,6 +1,6 @@
 /* sim - runs the simulator: seeds one after the other, one seed with its trace, or the hunt for a mutant. */
 #include "sim.h"
-#include "../../core/src/mutant.h"
+#include "../../core/src/base/mutant.h"
 
 #include <inttypes.h>
 #include <popt.h>
@@ -194,8 +194,8 @@ static int parse(int argc, const char **argv, struct request *request)
     {"seconds", 0, POPT_ARG_DOUBLE, &request->seconds, 0, "run worlds for T seconds", "T"},
     {"seed", 0, POPT_ARG_LONGLONG, &request->seed, 0, "run world S alone", "S"},
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
-    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/mutant.h); to be found is\n"
-     "success", "NAME"},
+    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
+     "found is success", "NAME"},
     POPT_AUTOHELP POPT_TABLEEND};
   poptContext context = poptGetContext("sim", argc, argv, options, 0);
   int status = poptGetNextOpt(context), refused = 0;

@@ -1,5 +1,5 @@
 /* Only in the test build: which rule is broken. */
-#include "../../core/src/mutant.h"
+#include "../../core/src/base/mutant.h"
 
 #ifdef RL_TEST_BUILD
 

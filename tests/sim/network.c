@@ -3,7 +3,7 @@
  * Within a connection nothing is reordered. A connection may break: then what was on its way arrives later, in part or
  * never, as a kernel and a network may do it; a request that arrives after all is executed and its reply is lost. */
 #include "sim.h"
-#include "../../core/src/poller.h"
+#include "../../core/src/node/poller.h"
 
 #include <errno.h>
 #include <stdio.h>

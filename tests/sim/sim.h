@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../core/src/env.h"
+#include "../../core/src/client/stepped.h"
 
 #define MS RL_NS_PER_MS
 #define PASSWORD "secret"

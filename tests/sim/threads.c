@@ -4,8 +4,8 @@
  * up where it waits: for a mutex, the bell, the poller, a nap. These functions are put in the place of the system's by
  * the linker (--wrap in CMakeLists.txt); outside of a simulated thread they are the system's own. */
 #include "sim.h"
-#include "../../core/src/bell.h"
-#include "../../core/src/poller.h"
+#include "../../core/src/base/bell.h"
+#include "../../core/src/node/poller.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "../../core/include/redlock.h"
-#include "command.h"
-#include "options.h"
-#include "url.h"
+#include "node/command.h"
+#include "rules/options.h"
+#include "rules/url.h"
 
 static char why[512];
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "../../core/include/redlock.h"
-#include "quorum.h"
+#include "rules/quorum.h"
 
 static const uint8_t kinds[] = {RL_GRANTED, RL_BUSY, RL_ERROR, RL_LATE};
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "platform.h"
-#include "timer.h"
-#include "wheel.h"
+#include "base/platform.h"
+#include "base/timer.h"
+#include "base/wheel.h"
 
 #define COUNT 200
 #define MS RL_NS_PER_MS

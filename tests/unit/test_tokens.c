@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core.h"
+#include "client/client.h"
 
 enum { TOKENS = 300 };
 
@@ -38,7 +38,7 @@ static void take(struct party *party, char *token)
   struct rl_claim *claim = rl_claim_new(party->lock);
   assert_non_null(claim);
   memcpy(token, rl_claim_token(claim), RL_TOKEN_SIZE);
-  rl_claim_let_go(party->client, &claim);
+  rl_claim_let_go(&party->client->engine, &claim);
 }
 
 static int compare(const void *a, const void *b)
@@ -52,9 +52,9 @@ static void copies_of_a_process_have_tokens_of_their_own(void **state)
   struct party one = join(), other = join();
   (void)state;
   take(&one, tokens[0]);
-  other.client->token_seed = one.client->token_seed; /* as if it were the same memory */
-  other.client->token_count = one.client->token_count;
-  other.client->random_state = one.client->random_state;
+  other.client->engine.token_seed = one.client->engine.token_seed; /* as if it were the same memory */
+  other.client->engine.token_count = one.client->engine.token_count;
+  other.client->engine.net.random_state = one.client->engine.net.random_state;
   for (int i = 0; i < TOKENS; i++) {
     take(&one, tokens[2 * i]);
     take(&other, tokens[2 * i + 1]);
@@ -71,12 +71,12 @@ static void copies_part_for_good(void **state)
   struct party one = join(), other = join();
   char token[RL_TOKEN_SIZE];
   (void)state;
-  other.client->token_seed = one.client->token_seed;
+  other.client->engine.token_seed = one.client->engine.token_seed;
   for (int i = 0; i < TOKENS; i++) {
     take(&one, token);
     take(&other, token);
   }
-  assert_true(one.client->token_seed != other.client->token_seed);
+  assert_true(one.client->engine.token_seed != other.client->engine.token_seed);
   leave(&one);
   leave(&other);
 }

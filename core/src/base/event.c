@@ -1,0 +1,128 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "event.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "buffer.h"
+
+int rl_events_init(struct rl_events *e)
+{
+  if (!e->ring)
+    e->ring = calloc(RL_EVENTS_MAX, sizeof *e->ring);
+  return e->ring ? 0 : -1;
+}
+
+void rl_events_free(struct rl_events *e)
+{
+  free(e->ring);
+  if (e->fd >= 0)
+    close(e->fd);
+}
+
+static int64_t wall_clock_ms(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int is_queued(const struct rl_events *e)
+{
+  return e->count > 0 || e->dropped > 0;
+}
+
+/* Makes the descriptor readable, or clears it, when what is queued has become so. */
+static void signal_queued(struct rl_events *e, int was_queued)
+{
+  eventfd_t count;
+  if (e->fd < 0 || was_queued == is_queued(e))
+    return;
+  if (was_queued)
+    eventfd_read(e->fd, &count);
+  else
+    eventfd_write(e->fd, 1);
+}
+
+struct rl_event *rl_event_add(struct rl_events *e, enum rl_event_kind kind, int node, const char *detail)
+{
+  struct rl_event *event;
+  struct rl_text text;
+  int was_queued = is_queued(e);
+  if (!e->ring)
+    return NULL;
+  if (e->count == RL_EVENTS_MAX) {
+    e->first = (e->first + 1) % RL_EVENTS_MAX;
+    e->count--;
+    e->dropped++;
+  }
+  event = &e->ring[(e->first + e->count++) % RL_EVENTS_MAX];
+  event->kind = kind;
+  event->node = node;
+  event->at_ms = wall_clock_ms();
+  event->reason = 0;
+  event->resource_size = 0;
+  text = rl_text_in(event->detail, sizeof event->detail);
+  rl_text_add(&text, detail);
+  signal_queued(e, was_queued);
+  return event;
+}
+
+void rl_event_about(struct rl_event *event, const char *resource, size_t size, int reason)
+{
+  if (!event)
+    return;
+  if (size > sizeof event->resource) /* one byte more than is shown tells that it was cut */
+    size = sizeof event->resource;
+  memcpy(event->resource, resource, size);
+  event->resource_size = (uint16_t)size;
+  event->reason = reason;
+}
+
+const struct rl_event *rl_event_first(const struct rl_events *e)
+{
+  return e->count ? &e->ring[e->first] : NULL;
+}
+
+void rl_event_pop(struct rl_events *e)
+{
+  e->first = (e->first + 1) % RL_EVENTS_MAX;
+  e->count--;
+  signal_queued(e, 1);
+}
+
+void rl_events_reset_dropped(struct rl_events *e)
+{
+  e->dropped = 0;
+  signal_queued(e, 1);
+}
+
+int rl_events_fd(struct rl_events *e)
+{
+  if (e->fd < 0)
+    e->fd = eventfd(is_queued(e), EFD_CLOEXEC | EFD_NONBLOCK);
+  return e->fd;
+}
+
+/* In a child: the parent's events are not ours, nor is what its descriptor stands for. */
+void rl_events_forked(struct rl_events *e)
+{
+  int fresh;
+  e->first = e->count = 0;
+  e->dropped = 0;
+  if (e->fd < 0)
+    return;
+  fresh = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fresh < 0 || dup3(fresh, e->fd, O_CLOEXEC) < 0) {
+    close(e->fd);
+    e->fd = -1;
+  }
+  if (fresh >= 0)
+    close(fresh);
+}

@@ -1,0 +1,118 @@
+/* The thread that does the I/O for everybody while others wait, and how it hands that on. */
+#include <errno.h>
+#include <sched.h>
+
+#include "../base/mutant.h"
+#include "../lock/operation.h"
+#include "driver.h"
+#include "step.h"
+#include "stepped.h"
+
+static void add_waiter(redlock_client *c, struct rl_waiter *w)
+{
+  w->waits = 1;
+  w->bit = UINT32_C(1) << (c->waiter_count++ % 32);
+  w->previous = c->engine.last_waiter;
+  if (c->engine.last_waiter)
+    c->engine.last_waiter->next = w;
+  else
+    c->engine.waiters = w;
+  c->engine.last_waiter = w;
+}
+
+void rl_client_hand_over(redlock_client *c)
+{
+  struct rl_waiter *heir = RL_MUTANT(NO_HEIR) ? NULL : c->engine.waiters;
+  c->driven = heir != NULL;
+  if (!heir)
+    return;
+  heir->drives = 1;
+  rl_mark_woken(&c->engine, heir);
+}
+
+/* Waits for input without holding the mutex, then handles it. 0, or -EINTR. */
+int rl_client_drive_once(redlock_client *c, int64_t until_ns)
+{
+  struct rl_poll_event events[RL_POLL_EVENTS];
+  int64_t next = rl_client_next_deadline(c);
+  int64_t timeout_ns = next < until_ns ? next : until_ns;
+  int count;
+  c->sleeps_until_ns = timeout_ns;
+  if (timeout_ns != RL_NEVER) {
+    timeout_ns -= rl_client_now(c);
+    timeout_ns = timeout_ns > 0 ? timeout_ns : 0;
+  }
+  c->sleeping = 1;
+  rl_client_unlock(c);
+  count = rl_poller_wait(&c->engine.net.poller, events, timeout_ns);
+  pthread_mutex_lock(&c->mutex);
+  c->sleeping = c->kicked = 0;
+  rl_client_look_for_cancels(c);
+  if (count > 0)
+    rl_client_handle(c, events, count);
+  c->polled_ns = rl_client_now(c);
+  rl_client_step(c, c->polled_ns);
+  return count == -EINTR ? -EINTR : 0;
+}
+
+static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  for (;;) {
+    if (c->engine.woken) { /* those who wake now have their next request leave with the same write */
+      rl_client_unlock(c);
+      sched_yield();
+      pthread_mutex_lock(&c->mutex);
+    }
+    rl_client_flush(c);
+    if (!rl_is_awaited(lock) || (until_ns != RL_NEVER && rl_client_now(c) >= until_ns))
+      return;
+    if (rl_client_drive_once(c, until_ns) == -EINTR && interruptible) {
+      rl_client_flush(c);
+      return;
+    }
+  }
+}
+
+static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
+{
+  uint32_t rings;
+  if (c->engine.woken) { /* others are to be woken first; that may change everything */
+    rl_client_unlock(c);
+  } else {
+    rings = rl_bell_rings(&c->bell);
+    pthread_mutex_unlock(&c->mutex);
+    rl_bell_wait(&c->bell, rings, w->bit, until_ns == RL_NEVER ? RL_NEVER : until_ns - rl_client_now(c));
+  }
+  pthread_mutex_lock(&c->mutex);
+}
+
+/* Waits while another thread drives. 1: the role was handed to this one. */
+static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
+{
+  struct rl_waiter w = {0};
+  rl_client_kick(c);
+  add_waiter(c, &w);
+  lock->waiter = &w;
+  while (rl_is_awaited(lock) && !w.drives && (until_ns == RL_NEVER || rl_client_now(c) < until_ns))
+    wait_on(c, &w, until_ns);
+  lock->waiter = NULL;
+  rl_unwait(&c->engine, &w);
+  return w.drives;
+}
+
+/* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */
+int rl_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  if (c->engine.net.env.stepped || !rl_is_awaited(lock))
+    rl_client_send(c);
+  else if (c->driven && !wait_for_driver(c, lock, until_ns))
+    return lock->status;
+  else {
+    c->driven = 1;
+    c->driving = lock;
+    drive_until(c, lock, until_ns, interruptible);
+    c->driving = NULL;
+    rl_client_hand_over(c);
+  }
+  return lock->status;
+}

@@ -1,0 +1,154 @@
+/* The one thread per process that sees to renewals. It is a shell: it sleeps until the next lease is due and then runs
+ * the same step that every driver runs. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../base/fork.h"
+#include "keeper.h"
+#include "registry.h"
+#include "step.h"
+
+#define CLIENTS_MAX 256 /* whose input the thread waits for at the same time; the others are looked at when due */
+
+static struct {
+  atomic_int running; /* the thread is there */
+  int wake_fd;
+  _Atomic int64_t sleeps_until_ns;
+  uint32_t generation; /* of the process that it runs in */
+} keeper = {.wake_fd = -1};
+
+/* A child has no such thread; it gets one with its first renewed lock. */
+void rl_keeper_forked(void)
+{
+  if (keeper.generation == rl_fork_generation())
+    return;
+  keeper.generation = rl_fork_generation();
+  keeper.running = 0;
+  if (keeper.wake_fd >= 0)
+    close(keeper.wake_fd);
+  keeper.wake_fd = -1;
+}
+
+static void wake(void)
+{
+  uint64_t one = 1;
+  if (write(keeper.wake_fd, &one, sizeof one) < 0) {
+    /* full: it is being woken anyway */
+  }
+}
+
+void rl_keeper_schedule(redlock_client *c, int64_t at_ns)
+{
+  if (!c->engine.net.env.stepped && !c->tended && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
+    wake();
+}
+
+/* A connection that is being made or waits to be, or whose silence is waited out, needs somebody who looks after it. */
+static int64_t connecting_ns(redlock_client *c, int *look)
+{
+  int64_t next = RL_NEVER;
+  for (int i = 0; i < c->engine.net.node_count; i++) {
+    const struct rl_node *n = &c->engine.net.nodes[i];
+    if (n->state == RL_NODE_READY && n->line->owed_count == 0)
+      continue;
+    *look = *look || (n->state == RL_NODE_READY ? n->second != NULL : n->state != RL_NODE_OFF);
+    if (n->timer.place && n->timer.at_ns < next)
+      next = n->timer.at_ns;
+  }
+  return next;
+}
+
+/* Runs what is due in one client: when it is due again. *look: its input matters before that. */
+static int64_t tend_one(redlock_client *c, int *look)
+{
+  const struct rl_engine *e = &c->engine;
+  int64_t next, connecting;
+  *look = 0;
+  if (!c->engine.renewing || c->engine.net.state != RL_NET_OPEN)
+    return RL_NEVER;
+  c->tended = 1;
+  rl_client_tend(c);
+  c->tended = 0;
+  next = rl_wheel_next(&c->engine.wheel);
+  connecting = connecting_ns(c, look);
+  *look = *look || e->renewals_open > 0 || (e->batches > 0 && rl_client_now(c) < e->batch_answers_ns);
+  return connecting < next ? connecting : next;
+}
+
+/* Goes through all clients: the number of descriptors to wait for, and when the next lease is due. */
+static int tend_all(struct pollfd *fds, int64_t *next)
+{
+  redlock_client *c;
+  int count = 1;
+  *next = RL_NEVER;
+  fds[0] = (struct pollfd){.fd = keeper.wake_fd, .events = POLLIN};
+  c = rl_registry_lock();
+  atomic_store(&keeper.sleeps_until_ns, RL_NEVER); /* what is scheduled behind our back rings, and we look again */
+  for (; c; c = c->next) {
+    int look;
+    int64_t due_ns;
+    pthread_mutex_lock(&c->mutex);
+    due_ns = tend_one(c, &look);
+    if (due_ns < *next)
+      *next = due_ns;
+    if (look && count < CLIENTS_MAX)
+      fds[count++] = (struct pollfd){.fd = c->engine.net.poller.inner, .events = POLLIN};
+    rl_client_leave(c);
+  }
+  atomic_store(&keeper.sleeps_until_ns, *next);
+  rl_registry_unlock();
+  return count;
+}
+
+static void sleep_until(struct pollfd *fds, int count, int64_t next)
+{
+  struct timespec limit, *timeout = NULL;
+  uint64_t rung;
+  if (next != RL_NEVER) {
+    int64_t left_ns = next - rl_platform_real.now_ns(NULL);
+    left_ns = left_ns > 0 ? left_ns : 0;
+    limit = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
+    timeout = &limit;
+  }
+  if (ppoll(fds, (nfds_t)count, timeout, NULL) > 0 && (fds[0].revents & POLLIN))
+    while (read(fds[0].fd, &rung, sizeof rung) < 0 && errno == EINTR)
+      ;
+}
+
+static void *keep(void *nothing)
+{
+  struct pollfd fds[CLIENTS_MAX];
+  (void)nothing;
+  rl_thread_name("redlock-keeper");
+  for (;;) {
+    int64_t next;
+    int count = tend_all(fds, &next);
+    sleep_until(fds, count, next);
+  }
+  return NULL;
+}
+
+int rl_keeper_ensure(void)
+{
+  int status = REDLOCK_OK;
+  rl_registry_lock();
+  rl_keeper_forked();
+  if (!keeper.running) {
+    if (keeper.wake_fd < 0)
+      keeper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    atomic_store(&keeper.sleeps_until_ns, 0);
+    if (keeper.wake_fd < 0 || rl_thread_start(keep, NULL) != 0)
+      status = REDLOCK_INTERNAL;
+    else
+      keeper.running = 1;
+  }
+  rl_registry_unlock();
+  return status;
+}

@@ -1,0 +1,95 @@
+/* Who holds a resource, by what every node said to the last inspect. */
+#include <string.h>
+
+#include "../lock/operation.h"
+#include "step.h"
+
+static int same_value(const char *a, const char *b)
+{
+  return a && b ? strcmp(a, b) == 0 : a == b; /* a key of another type has no value to tell it by */
+}
+
+/* The number of nodes whose key is the one on `node`; their ends descending in ends_ns, which may be NULL. */
+static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
+{
+  int count = 0;
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    int at = count;
+    if (lock->answers[i] != RL_BUSY || !same_value(lock->said[i].value, lock->said[node].value))
+      continue;
+    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->said[i].until_ns; at--)
+      ends_ns[at] = ends_ns[at - 1];
+    if (ends_ns)
+      ends_ns[at] = lock->said[i].until_ns;
+    count++;
+  }
+  return count;
+}
+
+/* A node that has the key of the holder, or -1. */
+static int holder(const redlock_lock *lock)
+{
+  int is_known = lock->kind == REDLOCK_INSPECT && !rl_in_flight(lock);
+  for (int i = 0; is_known && i < lock->engine->net.node_count; i++)
+    if (lock->answers[i] == RL_BUSY && count_like(lock, i, NULL) >= lock->engine->quorum)
+      return i;
+  return -1;
+}
+
+static int verdict(const redlock_lock *lock)
+{
+  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
+  if (lock->kind != REDLOCK_INSPECT || rl_in_flight(lock))
+    return REDLOCK_VERDICT_UNKNOWN;
+  if (holder(lock) >= 0)
+    return REDLOCK_VERDICT_HELD;
+  if (tally.free >= tally.quorum)
+    return REDLOCK_VERDICT_FREE;
+  return tally.free + tally.busy >= tally.quorum ? REDLOCK_VERDICT_SPLIT : REDLOCK_VERDICT_UNKNOWN;
+}
+
+int redlock_lock_verdict(redlock_lock *lock)
+{
+  int found;
+  if (!lock)
+    return REDLOCK_VERDICT_UNKNOWN;
+  rl_lock_enter(lock);
+  found = verdict(lock);
+  rl_client_leave(rl_client_of(lock));
+  return found;
+}
+
+int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
+{
+  struct rl_text out = rl_text_in(buf, size);
+  int node;
+  if (!lock)
+    return -REDLOCK_INVALID;
+  rl_lock_enter(lock);
+  node = holder(lock);
+  if (node >= 0 && lock->said[node].value)
+    rl_text_add(&out, lock->said[node].value);
+  rl_client_leave(rl_client_of(lock));
+  return (int64_t)out.length;
+}
+
+int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)
+{
+  int64_t ends_ns[RL_NODES_MAX], left_ms = 0;
+  int node;
+  if (!lock)
+    return -REDLOCK_INVALID;
+  rl_lock_enter(lock);
+  node = holder(lock);
+  if (node >= 0) {
+    int64_t end_ns, now = rl_client_now(rl_client_of(lock));
+    count_like(lock, node, ends_ns);
+    end_ns = ends_ns[lock->engine->quorum - 1];
+    if (end_ns == RL_NEVER)
+      left_ms = REDLOCK_TTL_ENDLESS;
+    else if (end_ns > now)
+      left_ms = (end_ns - now) / RL_NS_PER_MS;
+  }
+  rl_client_leave(rl_client_of(lock));
+  return left_ms;
+}

@@ -1,0 +1,227 @@
+/* Acquiring: attempts on all nodes or on the home node first, with pauses between them, until a majority grants. */
+#include "../base/mutant.h"
+#include "../node/node.h"
+#include "acquire.h"
+#include "lease.h"
+#include "operation.h"
+#include "renewal.h"
+#include "round.h"
+#include "waiting.h"
+
+#define MS RL_NS_PER_MS
+#define ASK_ALL_EVERY_NS (750 * MS)
+
+/* A retry asks the home node first, but not for long: a key that was left behind there would hide a free majority. It
+ * does not either after a home node that did not answer, whose silence says nothing of the others. */
+static int may_ask_home(const redlock_lock *lock, int64_t now)
+{
+  return lock->attempts > 1 && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RL_MUTANT(HOME_ONLY)) &&
+         (lock->home < 0 || lock->answers[lock->home] == RL_BUSY);
+}
+
+static void ask_home(redlock_lock *lock, int64_t now)
+{
+  lock->phase = RL_ASKING_HOME;
+  lock->timer_tight = 0;
+  rl_timer_clear(&lock->engine->net.timers, &lock->timer);
+  lock->said[lock->home].until_ns = 0;
+  rl_round_ask(lock, &lock->engine->net.nodes[lock->home], now);
+  rl_round_time_answers(lock, now);
+}
+
+static void attempt(redlock_lock *lock, int64_t now)
+{
+  struct rl_engine *e = lock->engine;
+  rl_lock_drop_claim(lock, now);
+  lock->claim = rl_claim_new(lock); /* a fresh token per attempt (rule A.6) */
+  if (!lock->claim) {
+    rl_operation_end(lock, REDLOCK_NO_MEMORY);
+    return;
+  }
+  lock->round++;
+  lock->attempts++;
+  e->attempts++;
+  lock->home = may_ask_home(lock, now) ? rl_waiting_home(lock, now) : -1;
+  if (lock->home >= 0) {
+    ask_home(lock, now);
+    return;
+  }
+  rl_round_clear(lock);
+  rl_round_ask_all(lock, -1, now);
+  rl_operation_advance(lock, now);
+}
+
+static void ask_for_hints(redlock_lock *lock, int64_t now)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    struct rl_node *n = &lock->engine->net.nodes[i];
+    int asked = lock->answers[i] == RL_BUSY || lock->answers[i] == RL_ASKED; /* its nil may still be under way */
+    if (asked && n->state == RL_NODE_READY)
+      rl_node_send_hint(n, lock->claim, lock->round, now);
+  }
+}
+
+void rl_acquire_sleep(redlock_lock *lock, int64_t now)
+{
+  int64_t hint = rl_waiting_hint_ns(lock, now);
+  int early = hint < lock->wake_ns || (hint != RL_NEVER && RL_MUTANT(SLEEPS_FOR_HINT));
+  rl_round_set_timer(lock, early ? hint : lock->wake_ns);
+}
+
+/* Too few nodes answered: the time for which the wait puts up with that begins, or goes on. */
+static void note_outage(redlock_lock *lock, int64_t now)
+{
+  int64_t outage_wait_ms = RL_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (lock->verdict != REDLOCK_NO_QUORUM)
+    lock->outage_until_ns = RL_NEVER;
+  else if (lock->outage_until_ns == RL_NEVER && outage_wait_ms >= 0)
+    lock->outage_until_ns = now + outage_wait_ms * MS;
+}
+
+/* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
+static void attempt_failed(redlock_lock *lock, int64_t now)
+{
+  int again;
+  note_outage(lock, now);
+  again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
+          now < lock->outage_until_ns;
+  rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  if (!again) {
+    rl_operation_end(lock, lock->verdict);
+    return;
+  }
+  if (lock->attempts == 1)
+    ask_for_hints(lock, now);
+  lock->phase = RL_SLEEPING;
+  lock->wake_ns = now + rl_waiting_pause_ns(lock);
+  rl_acquire_sleep(lock, now);
+}
+
+static void won(redlock_lock *lock, int64_t now)
+{
+  lock->state = REDLOCK_STATE_HELD;
+  lock->terms = lock->asked;
+  lock->acquired_ns = now;
+  lock->extensions = 0;
+  lock->cut = lock->is_limited = 0;
+  lock->detached = 0;
+  lock->engine->acquired++;
+  rl_lock_recount(lock, now);
+  rl_renewal_begin(lock, now);
+  rl_operation_end(lock, REDLOCK_OK);
+}
+
+static int64_t valid_until(const redlock_lock *lock)
+{
+  int64_t e_ns[RL_NODES_MAX];
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    e_ns[i] = lock->claim->node[i].e_ns;
+  return rl_valid_until(e_ns, lock->engine->net.node_count, lock->engine->quorum);
+}
+
+/* The home node has granted, or has not. 1: the round on all nodes goes on. */
+static int advance_home(redlock_lock *lock, int64_t now)
+{
+  int answer = lock->answers[lock->home];
+  if (answer == RL_GRANTED)
+    rl_round_ask_all(lock, lock->home, now);
+  else if (answer != RL_ASKED)
+    attempt_failed(lock, now);
+  return answer == RL_GRANTED;
+}
+
+void rl_acquire_advance(redlock_lock *lock, int64_t now)
+{
+  struct rl_tally tally;
+  int status;
+  if (lock->phase == RL_ASKING_HOME && !advance_home(lock, now))
+    return;
+  tally = rl_count(lock->answers, lock->engine->net.node_count);
+  status = rl_judge_acquire(&tally, tally.granted >= tally.quorum &&
+                                        valid_until(lock) - now >= lock->asked.min_validity_ns);
+  if (status == REDLOCK_PENDING) {
+    rl_round_hurry(lock, &tally);
+  } else if (status == REDLOCK_OK) {
+    won(lock, now);
+  } else {
+    lock->verdict = status;
+    attempt_failed(lock, now);
+  }
+}
+
+int rl_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
+{
+  int64_t outage_wait_ms = RL_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (wait_ms == -2)
+    wait_ms = RL_INT(&lock->options, WAIT_MS);
+  rl_operation_start(lock, REDLOCK_ACQUIRE);
+  lock->state = REDLOCK_STATE_FREE;
+  lock->loss = REDLOCK_LOSS_NONE;
+  lock->attempts = 0;
+  lock->home = -1;
+  lock->attempts_max = INT64_MAX;
+  if (wait_ms == 0)
+    lock->attempts_max = 1;
+  else if (RL_INT(&lock->options, RETRY_COUNT) >= 0)
+    lock->attempts_max = 1 + RL_INT(&lock->options, RETRY_COUNT);
+  if (wait_ms > 0)
+    lock->deadline_ns = now + wait_ms * MS;
+  if (lock->attempts_max > 1 && outage_wait_ms >= 0)
+    lock->outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
+  lock->verdict = REDLOCK_TIMED_OUT;
+  rl_command_number(&lock->ttl_text, lock->asked.ttl_ms);
+  attempt(lock, now);
+  return REDLOCK_OK;
+}
+
+/* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
+static void give_up(redlock_lock *lock, int status, int64_t now)
+{
+  if (!lock->claim->over)
+    rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rl_operation_end(lock, status);
+}
+
+/* Of a wait that ends within its first round: nodes that have gone silent are known not to answer. */
+static int last_verdict(const redlock_lock *lock)
+{
+  for (int i = 0; i < lock->engine->net.node_count && lock->verdict == REDLOCK_TIMED_OUT; i++)
+    if (lock->engine->net.nodes[i].silent_ns && rl_round_awaits(lock, i))
+      return REDLOCK_NO_QUORUM;
+  return lock->verdict;
+}
+
+void rl_acquire_timer(redlock_lock *lock, int64_t now)
+{
+  if (now >= lock->deadline_ns) {
+    give_up(lock, last_verdict(lock), now);
+  } else if (now >= lock->outage_until_ns) {
+    give_up(lock, REDLOCK_NO_QUORUM, now);
+  } else if (lock->phase == RL_SLEEPING) {
+    attempt(lock, now);
+  } else if (!rl_round_has_time(lock, now)) {
+    if (lock->phase == RL_ASKING_HOME)
+      lock->answers[lock->home] = RL_LATE;
+    else if (!rl_round_hope(lock, now))
+      rl_round_close(lock);
+    rl_operation_advance(lock, now);
+  }
+}
+
+/* The winner came back to its lock too late for it to be of use: that attempt has failed (rule A.2, min_validity). */
+void rl_acquire_retry(redlock_lock *lock, int64_t now)
+{
+  int64_t attempts = lock->attempts, attempts_max = lock->attempts_max, deadline_ns = lock->deadline_ns;
+  int started = lock->started;
+  rl_renewal_end(lock);
+  rl_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  lock->state = REDLOCK_STATE_FREE;
+  lock->loss = REDLOCK_LOSS_NONE;
+  rl_operation_start(lock, REDLOCK_ACQUIRE);
+  lock->started = started;
+  lock->attempts = attempts;
+  lock->attempts_max = attempts_max;
+  lock->deadline_ns = deadline_ns;
+  lock->verdict = REDLOCK_NO_QUORUM;
+  attempt_failed(lock, now);
+}

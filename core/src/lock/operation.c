@@ -1,0 +1,367 @@
+/* What all operations share: how they begin and end, and what moves them.
+ *
+ * An operation is a round on all nodes; an acquisition is several rounds with pauses between them. Everything moves by
+ * three calls: an answer, a timer, a connection that came up or failed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/mutant.h"
+#include "acquire.h"
+#include "extend.h"
+#include "lease.h"
+#include "operation.h"
+#include "release.h"
+#include "renewal.h"
+#include "round.h"
+
+#define MS RL_NS_PER_MS
+
+int rl_in_flight(const redlock_lock *lock)
+{
+  return lock->status == REDLOCK_PENDING;
+}
+
+int rl_is_awaited(const redlock_lock *lock)
+{
+  return rl_in_flight(lock) || (lock->settling && rl_round_is_open(lock));
+}
+
+int rl_in_use(const redlock_lock *lock)
+{
+  return lock->occupied || rl_in_flight(lock);
+}
+
+/* ---- beginning and ending ---- */
+
+void rl_operation_start(redlock_lock *lock, int kind)
+{
+  struct rl_engine *e = lock->engine;
+  lock->kind = kind;
+  lock->status = REDLOCK_PENDING;
+  lock->phase = RL_ASKING_ALL;
+  lock->round++;
+  lock->started = 0;
+  lock->timer_tight = 0;
+  lock->asking_again = 0;
+  lock->deadline_ns = lock->outage_until_ns = RL_NEVER;
+  atomic_store(&lock->cancelled, 0);
+  lock->previous_flight = NULL;
+  lock->next_flight = e->flights;
+  if (e->flights)
+    e->flights->previous_flight = lock;
+  e->flights = lock;
+}
+
+void rl_operation_end(redlock_lock *lock, int status)
+{
+  struct rl_engine *e = lock->engine;
+  if (!rl_in_flight(lock))
+    return;
+  lock->status = status;
+  lock->phase = RL_IDLE;
+  rl_timer_clear(&e->net.timers, &lock->timer);
+  if (lock->next_flight)
+    lock->next_flight->previous_flight = lock->previous_flight;
+  if (lock->previous_flight)
+    lock->previous_flight->next_flight = lock->next_flight;
+  else
+    e->flights = lock->next_flight;
+  rl_claim_let_go(e, &lock->probe);
+  if (lock->waiter)
+    rl_mark_woken(e, lock->waiter);
+  if (lock->started)
+    rl_mark_ended(e, lock);
+}
+
+/* ---- all of them ---- */
+
+void rl_operation_advance(redlock_lock *lock, int64_t now)
+{
+  if (!rl_in_flight(lock) || lock->phase == RL_SLEEPING)
+    return;
+  switch (lock->kind) {
+  case REDLOCK_ACQUIRE: rl_acquire_advance(lock, now); break;
+  case REDLOCK_EXTEND: rl_extend_advance(lock, now); break;
+  case REDLOCK_RELEASE: rl_release_advance(lock); break;
+  case REDLOCK_INSPECT: rl_inspect_advance(lock); break;
+  case REDLOCK_EXPIRE: rl_extend_advance(lock, now); break;
+  case REDLOCK_REMOVE: rl_remove_advance(lock); break;
+  }
+}
+
+static int is_operation(int kind)
+{
+  return kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_REMOVE;
+}
+
+/* Says why a call was refused that never got as far as the nodes. */
+static void explain(redlock_lock *lock, int kind, int status)
+{
+  static const char *const calls[] = {"", "acquire", "extend", "release", "inspect", "expire", "remove"};
+  char why[400];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  rl_text_format(&text, "%s: ", calls[kind]);
+  rl_text_escaped(&text, rl_key_resource(lock->key), lock->key->resource_size);
+  if (status == REDLOCK_LOST)
+    rl_text_add(&text, " is no longer held");
+  else if (status == REDLOCK_FORKED)
+    rl_text_add(&text, " is held by the parent process");
+  else
+    rl_text_add(&text, " was never acquired by this handle");
+  rl_lock_refuse(lock, why);
+}
+
+/* The table of state and call at the end of redlock.h. */
+static int refusal(redlock_lock *lock, int kind)
+{
+  int owned = lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED;
+  if (lock->state == REDLOCK_STATE_INVALID)
+    return REDLOCK_INVALID;
+  if (kind == REDLOCK_INSPECT || kind == REDLOCK_REMOVE)
+    return REDLOCK_OK;
+  if (kind == REDLOCK_ACQUIRE) {
+    if (!owned)
+      return REDLOCK_OK;
+    rl_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
+    return REDLOCK_INVALID;
+  }
+  if (lock->state == REDLOCK_STATE_FORKED)
+    return REDLOCK_FORKED;
+  if (lock->state == REDLOCK_STATE_LOST)
+    return kind == REDLOCK_RELEASE ? REDLOCK_OK : REDLOCK_LOST;
+  return owned ? REDLOCK_OK : REDLOCK_NOT_HELD;
+}
+
+static int check_arguments(redlock_lock *lock, int kind, int64_t arg)
+{
+  char why[256];
+  struct rl_text text = rl_text_in(why, sizeof why);
+  int status = REDLOCK_OK;
+  if (kind == REDLOCK_ACQUIRE && (arg < -2 || arg > RL_YEAR_MS)) {
+    rl_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)arg, (long long)RL_YEAR_MS);
+    status = REDLOCK_INVALID;
+  } else if ((kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) && arg < 0) {
+    rl_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option", (long long)arg,
+                   RL_TTL_MS_MIN, (long long)RL_INT(&lock->options, MAX_TTL_MS));
+    status = REDLOCK_INVALID;
+  } else if (!is_operation(kind)) {
+    rl_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);
+    status = REDLOCK_INVALID;
+  } else if (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) {
+    status = rl_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, &lock->asked, &text);
+  }
+  if (status != REDLOCK_OK)
+    rl_lock_refuse(lock, why);
+  return status;
+}
+
+/* Release and inspect have no TTL of their own; one that does not fit the options must not keep them from running. */
+static void default_terms(redlock_lock *lock)
+{
+  struct rl_text nowhere = rl_text_in(NULL, 0);
+  if (rl_terms_for(&lock->options, 0, &lock->asked, &nowhere) != REDLOCK_OK)
+    lock->asked = (struct rl_terms){.ttl_ms = RL_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS,
+                                    .patience_max_ns = 50 * MS};
+}
+
+int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
+{
+  int status;
+  if (rl_in_use(lock))
+    return REDLOCK_IN_FLIGHT;
+  if (lock->engine->net.state != RL_NET_OPEN) {
+    rl_lock_refuse(lock, "the client has been closed");
+    return REDLOCK_INVALID;
+  }
+  rl_lock_is_held(lock, now);
+  status = is_operation(kind) ? refusal(lock, kind) : REDLOCK_OK;
+  if (status != REDLOCK_OK && status != REDLOCK_INVALID)
+    explain(lock, kind, status);
+  if (status == REDLOCK_OK)
+    status = check_arguments(lock, kind, arg);
+  if (status != REDLOCK_OK)
+    return status;
+  rl_lock_refuse(lock, NULL);
+  switch (kind) {
+  case REDLOCK_ACQUIRE: return rl_acquire_begin(lock, arg, now);
+  case REDLOCK_EXTEND:
+  case REDLOCK_EXPIRE: return rl_extend_begin(lock, kind, now);
+  case REDLOCK_RELEASE: default_terms(lock); return rl_release_begin(lock, now);
+  case REDLOCK_REMOVE: default_terms(lock); return rl_remove_begin(lock, now);
+  default: default_terms(lock); return rl_inspect_begin(lock, now);
+  }
+}
+
+void rl_operation_cancel(redlock_lock *lock, int64_t now)
+{
+  atomic_store(&lock->cancelled, 0);
+  if (!rl_in_flight(lock))
+    return;
+  if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->over)
+    rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rl_operation_end(lock, REDLOCK_CANCELLED);
+}
+
+void rl_operation_timer(redlock_lock *lock, int64_t now)
+{
+  switch (lock->kind) {
+  case REDLOCK_ACQUIRE: rl_acquire_timer(lock, now); break;
+  case REDLOCK_EXTEND:
+  case REDLOCK_EXPIRE: rl_extend_timer(lock, now); break;
+  default:
+    if (rl_round_has_time(lock, now))
+      return;
+    rl_round_close(lock);
+    rl_operation_advance(lock, now);
+  }
+}
+
+/* A lock that was won or extended before the node's connection was there asks it, too, as long as the round could have
+ * waited for it: a lock on a bare majority survives no failure. */
+static void ask_after_the_end(struct rl_node *n, int64_t now)
+{
+  int64_t connect_ns = RL_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
+  for (redlock_lock *lock = rl_engine_of(n->net)->locks; lock; lock = lock->next) {
+    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RL_NODE_READY);
+    if (may_join && lock->state == REDLOCK_STATE_HELD && !rl_in_flight(lock) && rl_round_awaits(lock, n->index) &&
+        now - lock->asked_all_ns < connect_ns)
+      rl_round_ask(lock, n, now);
+  }
+}
+
+void rl_operation_node_ready(struct rl_node *n, int64_t now)
+{
+  redlock_lock *next;
+  ask_after_the_end(n, now);
+  for (redlock_lock *lock = rl_engine_of(n->net)->flights; lock; lock = next) {
+    next = lock->next_flight;
+    if (lock->phase != RL_ASKING_ALL || !rl_round_awaits(lock, n->index))
+      continue;
+    if (n->state == RL_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
+      continue; /* only a SET may join the set-up */
+    rl_round_ask(lock, n, now);
+    rl_round_time(lock, now);
+  }
+}
+
+void rl_operation_node_down(struct rl_node *n, int64_t now)
+{
+  redlock_lock *next;
+  for (redlock_lock *lock = rl_engine_of(n->net)->flights; lock; lock = next) {
+    uint8_t *answer = &lock->answers[n->index];
+    next = lock->next_flight;
+    if (lock->kind == REDLOCK_RELEASE && n->state == RL_NODE_REFUSED && *answer == RL_ASKED)
+      continue; /* its deletes are answered before it is closed */
+    if (lock->phase == RL_SLEEPING || (!rl_round_awaits(lock, n->index) && (*answer != RL_ASKED || !n->refused)))
+      continue;
+    *answer = n->refused ? RL_REFUSED : RL_DOWN;
+    if (lock->phase == RL_ASKING_ALL)
+      rl_round_time(lock, now);
+    rl_operation_advance(lock, now);
+  }
+}
+
+/* ---- answers ---- */
+
+/* Notes an answer to the lock's last operation; that moves it on if it is in flight still. */
+static void note(redlock_lock *lock, int node, const struct rl_owed *owed, int kind, int answer, int64_t now)
+{
+  if (lock->kind != kind || lock->round != owed->round)
+    return;
+  lock->answers[node] = (uint8_t)answer;
+  rl_operation_advance(lock, now);
+}
+
+/* A shortening that may still be executed limits what a confirmation is worth. */
+static int64_t capped(const struct rl_claim_node *at, int64_t e_ns)
+{
+  return at->shortenings && at->cap_ns < e_ns && !RL_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns : e_ns;
+}
+
+static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
+{
+  struct rl_claim *claim = owed->claim;
+  if (claim->over) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds */
+    if (answer == RL_BUSY && lock->round == owed->round)
+      lock->answers[node] = RL_BUSY;
+    return;
+  }
+  if (answer == RL_GRANTED)
+    claim->node[node].e_ns = capped(&claim->node[node], owed->sent_ns + owed->lease_ns);
+  if (answer == RL_GRANTED && rl_lock_is_held(lock, now))
+    rl_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+  note(lock, node, owed, REDLOCK_ACQUIRE, answer, now);
+}
+
+/* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
+static void extend_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
+{
+  struct rl_claim *claim = owed->claim;
+  struct rl_claim_node *at = &claim->node[node];
+  int64_t e_ns = capped(at, (RL_MUTANT(EXTENSION_AT_REPLY) ? now : owed->sent_ns) + owed->lease_ns);
+  int usable;
+  rl_lock_is_held(lock, now);
+  usable = !claim->over && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
+  if (usable && answer == RL_GRANTED && e_ns > at->e_ns) {
+    at->e_ns = e_ns;
+    at->cut = REDLOCK_LOSS_NONE;
+  }
+  if (usable && answer == RL_GONE && !RL_MUTANT(GONE_IGNORED))
+    rl_lock_cut(lock, node, REDLOCK_LOSS_GONE, now);
+  else if (usable && lock->state == REDLOCK_STATE_HELD)
+    rl_lock_recount(lock, now);
+  if (owed->kind == RL_OWED_RENEW)
+    rl_renewal_confirmed(lock, now);
+  else
+    note(lock, node, owed, owed->kind == RL_OWED_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, answer, now);
+}
+
+void rl_operation_answer(struct rl_node *n, const struct rl_owed *owed, int answer, int64_t now)
+{
+  redlock_lock *lock = owed->claim->lock;
+  int mine = lock && (lock->claim == owed->claim || lock->probe == owed->claim);
+  if (!mine)
+    return;
+  switch (owed->kind) {
+  case RL_OWED_SET:
+  case RL_OWED_CONFIRM: set_answer(lock, n->index, owed, answer, now); break;
+  case RL_OWED_EXTEND:
+  case RL_OWED_EXPIRE:
+  case RL_OWED_RENEW: extend_answer(lock, n->index, owed, answer, now); break;
+  case RL_OWED_DELETE:
+    if (owed->round == lock->round)
+      rl_release_answered(lock, n->index, answer, now);
+    note(lock, n->index, owed, REDLOCK_RELEASE, answer, now);
+    break;
+  case RL_OWED_REMOVE: note(lock, n->index, owed, REDLOCK_REMOVE, answer, now); break;
+  case RL_OWED_VALUE:
+  case RL_OWED_TTL:
+    if (lock->answers[n->index] == RL_ASKED)
+      note(lock, n->index, owed, REDLOCK_INSPECT, answer, now);
+    break;
+  default: break;
+  }
+}
+
+void rl_operation_hint(struct rl_node *n, const struct rl_owed *owed, int64_t pttl_ms, int64_t now)
+{
+  redlock_lock *lock = owed->claim->lock;
+  if (!lock || owed->round != lock->round)
+    return;
+  lock->said[n->index].until_ns = pttl_ms == -1 ? RL_NEVER : now + (pttl_ms > 0 ? pttl_ms * MS : 0);
+  if (rl_in_flight(lock) && lock->phase == RL_SLEEPING)
+    rl_acquire_sleep(lock, now);
+}
+
+void rl_operation_value(struct rl_node *n, const struct rl_owed *owed, const struct rl_reply *reply)
+{
+  redlock_lock *lock = owed->claim->lock;
+  struct rl_text text;
+  char value[300];
+  if (!lock || lock->probe != owed->claim || reply->type != RL_REPLY_STRING)
+    return;
+  text = rl_text_in(value, sizeof value);
+  rl_text_escaped(&text, reply->text.data, reply->text.end);
+  free(lock->said[n->index].value);
+  lock->said[n->index].value = strdup(value); /* without memory the value is not shown */
+}

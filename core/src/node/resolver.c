@@ -1,0 +1,115 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "resolver.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/platform.h"
+
+struct rl_resolve {
+  atomic_int users; /* the node and the thread */
+  atomic_int done;
+  int wake_fd;
+  int count, error;
+  uint16_t port;
+  struct rl_address addresses[RL_ADDRESSES_MAX];
+  char host[];
+};
+
+int rl_address_numeric(const char *host, uint16_t port, struct rl_address *a)
+{
+  memset(a, 0, sizeof *a);
+  a->port = port;
+  a->family = AF_INET;
+  if (inet_pton(AF_INET, host, a->ip) == 1)
+    return 1;
+  a->family = AF_INET6;
+  return inet_pton(AF_INET6, host, a->ip) == 1;
+}
+
+void rl_resolve_drop(struct rl_resolve *r)
+{
+  if (!r || atomic_fetch_sub(&r->users, 1) > 1)
+    return;
+  close(r->wake_fd);
+  free(r);
+}
+
+void rl_resolve_forked(struct rl_resolve *r)
+{
+  if (r)
+    atomic_store(&r->users, 1);
+  rl_resolve_drop(r);
+}
+
+static void keep(struct rl_resolve *r, const struct addrinfo *found)
+{
+  struct rl_address *a = &r->addresses[r->count];
+  a->family = found->ai_family;
+  a->port = r->port;
+  if (found->ai_family == AF_INET)
+    memcpy(a->ip, &((const struct sockaddr_in *)found->ai_addr)->sin_addr, 4);
+  else if (found->ai_family == AF_INET6)
+    memcpy(a->ip, &((const struct sockaddr_in6 *)found->ai_addr)->sin6_addr, 16);
+  else
+    return;
+  r->count++;
+}
+
+static void *look_up(void *argument)
+{
+  struct rl_resolve *r = argument;
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *list = NULL;
+  uint64_t one = 1;
+  rl_thread_name("redlock-resolve");
+  r->error = getaddrinfo(r->host, NULL, &hints, &list);
+  for (struct addrinfo *i = list; i && r->error == 0 && r->count < RL_ADDRESSES_MAX; i = i->ai_next)
+    keep(r, i);
+  if (list)
+    freeaddrinfo(list);
+  atomic_store(&r->done, 1);
+  if (write(r->wake_fd, &one, sizeof one) < 0) {
+    /* the counter is full: somebody is being woken anyway */
+  }
+  rl_resolve_drop(r);
+  return NULL;
+}
+
+struct rl_resolve *rl_resolve_start(const char *host, uint16_t port, int wake_fd)
+{
+  struct rl_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
+  if (!r)
+    return NULL;
+  strcpy(r->host, host);
+  r->port = port;
+  r->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+  atomic_store(&r->users, 2);
+  if (r->wake_fd >= 0 && rl_thread_start(look_up, r) == 0)
+    return r;
+  if (r->wake_fd >= 0)
+    close(r->wake_fd);
+  free(r);
+  return NULL;
+}
+
+int rl_resolve_result(struct rl_resolve *r, struct rl_address *addresses, struct rl_text *why)
+{
+  if (!atomic_load(&r->done))
+    return -EAGAIN;
+  if (r->count == 0) {
+    rl_text_format(why, "name not resolved: %s", r->error ? gai_strerror(r->error) : "no address");
+    return -1;
+  }
+  memcpy(addresses, r->addresses, (size_t)r->count * sizeof *addresses);
+  return r->count;
+}

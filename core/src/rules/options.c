@@ -1,0 +1,262 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../../include/redlock.h"
+#include "quorum.h"
+
+#define STALL_MS 1000 /* a stall of all nodes that an attempt outlasts */
+
+enum type { INT, AUTO_INT, FLOAT, BOOL, STRING, NODES };
+enum scope { CLIENT, BOTH };
+
+/* The range of an option in words, from its numbers. */
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#define RANGE_INT(min, max, also) TEXT(min) " to " TEXT(max) also
+#define RANGE_AUTO_INT(min, max, also) "auto, or " RANGE_INT(min, max, also)
+#define RANGE_FLOAT(min, max, also) RANGE_INT(min, max, also)
+#define RANGE_BOOL(min, max, also) "true or false" also
+#define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
+#define RANGE_NODES(min, max, also)                                                                                    \
+  "1 to " TEXT(RL_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                               \
+  "unix://[user:password@]/path[?db=n]" also
+
+static const struct row {
+  const char *name;
+  enum type type;
+  const char *unit;
+  const char *initial;
+  double min, max;
+  const char *range;
+  enum scope scope;
+  const char *help;
+} rows[RL_OPTION_COUNT] = {
+#define ROW(symbol, name, type, unit, initial, min, max, also, scope, help)                                            \
+  [RL_OPT_##symbol] = {name, type, unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also), scope,   \
+                       help},
+    RL_OPTIONS(ROW)
+#undef ROW
+};
+
+static const char *const type_names[] = {"int", "int", "float", "bool", "string", "nodes"};
+
+const char *redlock_option_at(int index, int field)
+{
+  if (index < 0 || index >= RL_OPTION_COUNT)
+    return NULL;
+  switch (field) {
+  case REDLOCK_OPTION_NAME: return rows[index].name;
+  case REDLOCK_OPTION_TYPE: return type_names[rows[index].type];
+  case REDLOCK_OPTION_UNIT: return rows[index].unit;
+  case REDLOCK_OPTION_DEFAULT: return rows[index].initial;
+  case REDLOCK_OPTION_RANGE: return rows[index].range;
+  case REDLOCK_OPTION_SCOPE: return rows[index].scope == BOTH ? "both" : "client";
+  case REDLOCK_OPTION_HELP: return rows[index].help;
+  default: return NULL;
+  }
+}
+
+int rl_option_is_text(int option)
+{
+  return rows[option].type == STRING || rows[option].type == NODES;
+}
+
+int rl_option_find(const char *name, int scope_lock)
+{
+  for (int i = 0; i < RL_OPTION_COUNT; i++)
+    if (strcmp(rows[i].name, name) == 0)
+      return scope_lock && rows[i].scope != BOTH ? -1 : i;
+  return -1;
+}
+
+void rl_options_defaults(struct rl_numbers *numbers)
+{
+  struct rl_text nowhere = rl_text_in(NULL, 0);
+  memset(numbers, 0, sizeof *numbers);
+  for (int i = 0; i < RL_OPTION_COUNT; i++)
+    if (!rl_option_is_text(i))
+      rl_option_parse(numbers, i, rows[i].initial, &nowhere);
+}
+
+static int parse_bool(const char *value, int64_t *out)
+{
+  static const char *const words[2][4] = {{"false", "0", "no", "off"}, {"true", "1", "yes", "on"}};
+  for (int truth = 0; truth < 2; truth++)
+    for (int i = 0; i < 4; i++)
+      if (strcasecmp(value, words[truth][i]) == 0) {
+        *out = truth;
+        return 1;
+      }
+  return 0;
+}
+
+static int parse_int(const char *value, const struct row *row, int64_t *out)
+{
+  char *end;
+  long long n;
+  errno = 0;
+  n = strtoll(value, &end, 10);
+  if (errno || end == value || *end || (double)n < row->min || (double)n > row->max)
+    return 0;
+  *out = n;
+  return 1;
+}
+
+/* Digits with a point, whatever the program's locale says of commas. */
+static int parse_float(const char *value, const struct row *row, double *out)
+{
+  double x = 0, place = 1;
+  int digits = 0;
+  value += *value == '+';
+  for (; *value >= '0' && *value <= '9'; value++, digits++)
+    x = x * 10 + (*value - '0');
+  if (*value == '.')
+    for (value++; *value >= '0' && *value <= '9'; value++, digits++)
+      x += (*value - '0') * (place /= 10);
+  if (digits == 0 || *value || x < row->min || x > row->max)
+    return 0;
+  *out = x;
+  return 1;
+}
+
+int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, struct rl_text *why)
+{
+  const struct row *row = &rows[option];
+  int ok = 0;
+  /* strtoll would skip spaces; a number starts with a digit, a sign or a point */
+  int starts = *value && strchr("+-.0123456789", *value) != NULL;
+  switch (row->type) {
+  case BOOL: ok = parse_bool(value, &numbers->v[option].i); break;
+  case FLOAT: ok = starts && parse_float(value, row, &numbers->v[option].d); break;
+  case AUTO_INT:
+    if (strcmp(value, "auto") == 0) {
+      numbers->v[option].i = RL_AUTO;
+      return REDLOCK_OK;
+    } /* fall through */
+  case INT: ok = starts && parse_int(value, row, &numbers->v[option].i); break;
+  default: break;
+  }
+  if (ok)
+    return REDLOCK_OK;
+  rl_text_format(why, "%s is \"", row->name);
+  rl_text_escaped(why, value, strlen(value));
+  rl_text_format(why, "\"; allowed: %s", row->range);
+  return REDLOCK_INVALID;
+}
+
+/* Up to 9 decimals, without zeros at the end. */
+static void format_float(double x, struct rl_text *out)
+{
+  char digits[32];
+  int64_t billionths = (int64_t)(x * 1e9 + 0.5);
+  int size = snprintf(digits, sizeof digits, "%lld.%09lld", (long long)(billionths / 1000000000),
+                      (long long)(billionths % 1000000000));
+  while (size > 2 && digits[size - 1] == '0' && digits[size - 2] != '.')
+    size--;
+  rl_text_bytes(out, digits, (size_t)size);
+}
+
+void rl_option_format(const struct rl_numbers *numbers, int option, struct rl_text *out)
+{
+  switch (rows[option].type) {
+  case BOOL: rl_text_add(out, numbers->v[option].i ? "true" : "false"); break;
+  case FLOAT: format_float(numbers->v[option].d, out); break;
+  default:
+    if (numbers->v[option].i == RL_AUTO)
+      rl_text_add(out, "auto");
+    else
+      rl_text_format(out, "%lld", (long long)numbers->v[option].i);
+  }
+}
+
+/* Edits between two names; both are short. */
+static int distance(const char *a, const char *b)
+{
+  int row[65], n = (int)strlen(b);
+  if (n > 64 || strlen(a) > 64)
+    return 99;
+  for (int j = 0; j <= n; j++)
+    row[j] = j;
+  for (int i = 1; a[i - 1]; i++) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n; j++) {
+      int change = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+      row[j] = change < row[j] ? change : row[j];
+    }
+  }
+  return row[n];
+}
+
+void rl_option_unknown(const char *name, int scope_lock, struct rl_text *why)
+{
+  int best = -1, best_distance = 5;
+  if (scope_lock && rl_option_find(name, 0) >= 0) {
+    rl_text_format(why, "%s is an option of the client, not of a lock", name);
+    return;
+  }
+  for (int i = 0; i < RL_OPTION_COUNT; i++) {
+    int d = distance(name, rows[i].name);
+    if (d < best_distance && (!scope_lock || rows[i].scope == BOTH)) {
+      best = i;
+      best_distance = d;
+    }
+  }
+  rl_text_add(why, "there is no option \"");
+  rl_text_escaped(why, name, strlen(name));
+  rl_text_add(why, "\"");
+  if (best >= 0)
+    rl_text_format(why, "; did you mean %s?", rows[best].name);
+}
+
+/* auto: a majority may take as long as a stall of all nodes lasts; who is late beyond a majority has a few round trips
+ * only (rule A.2). */
+static void node_timeouts(int64_t ttl_ms, struct rl_terms *terms)
+{
+  int64_t least_ms = ttl_ms / 4 < 50 ? ttl_ms / 4 : 50;
+  int64_t most_ms = ttl_ms / 10 > least_ms ? ttl_ms / 10 : least_ms;
+  terms->patience_min_ns = least_ms * 1000000;
+  terms->patience_max_ns = most_ms * 1000000;
+  terms->node_timeout_ns = (most_ms < STALL_MS ? most_ms : STALL_MS) * 1000000;
+}
+
+int rl_terms_for(const struct rl_numbers *numbers, int64_t ttl_ms, struct rl_terms *terms, struct rl_text *why)
+{
+  int64_t max_ttl_ms = RL_INT(numbers, MAX_TTL_MS);
+  int64_t ttl = ttl_ms ? ttl_ms : RL_INT(numbers, TTL_MS);
+  int64_t node_timeout_ms = RL_INT(numbers, NODE_TIMEOUT_MS);
+  int64_t min_validity_ms = RL_INT(numbers, MIN_VALIDITY_MS);
+  if (ttl < RL_TTL_MS_MIN || ttl > max_ttl_ms) {
+    rl_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RL_TTL_MS_MIN,
+                   (long long)max_ttl_ms);
+    return REDLOCK_INVALID;
+  }
+  if (node_timeout_ms != RL_AUTO && node_timeout_ms > ttl / 4) {
+    rl_text_format(why, "node_timeout_ms is %lld; allowed for ttl_ms %lld: at most a quarter of it (%lld)",
+                   (long long)node_timeout_ms, (long long)ttl, (long long)(ttl / 4));
+    return REDLOCK_INVALID;
+  }
+  if (node_timeout_ms == RL_AUTO)
+    node_timeouts(ttl, terms);
+  else
+    terms->node_timeout_ns = terms->patience_min_ns = terms->patience_max_ns = node_timeout_ms * 1000000;
+  if (min_validity_ms == RL_AUTO)
+    min_validity_ms = ttl / 10 > 5 ? ttl / 10 : 5;
+  terms->ttl_ms = ttl;
+  terms->lease_ns = ttl * 1000000 - rl_drift_ns(ttl, RL_FLOAT(numbers, DRIFT_FACTOR));
+  terms->min_validity_ns = min_validity_ms * 1000000;
+  if (terms->lease_ns - terms->min_validity_ns - terms->node_timeout_ns > 0)
+    return REDLOCK_OK;
+  rl_text_format(why,
+                 "ttl_ms %lld is too short: less drift, min_validity_ms (%lld) must leave more than "
+                 "node_timeout_ms (%lld)",
+                 (long long)ttl, (long long)min_validity_ms, (long long)(terms->node_timeout_ns / 1000000));
+  return REDLOCK_INVALID;
+}

@@ -1,0 +1,59 @@
+/* The list of statuses: name, text, predicates. */
+#include "../../include/redlock.h"
+
+enum { ERROR = 1 << REDLOCK_IS_ERROR, RETRIABLE = 1 << REDLOCK_IS_RETRIABLE, USAGE = 1 << REDLOCK_IS_USAGE };
+
+#define STATUSES(X)                                                                                        \
+  X(OK, 0, "done")                                                                                         \
+  X(PENDING, 0, "in flight")                                                                               \
+  X(BUSY, ERROR | RETRIABLE, "others hold the lock")                                                       \
+  X(NO_QUORUM, ERROR | RETRIABLE, "too few nodes answered in time")                                        \
+  X(TIMED_OUT, ERROR | RETRIABLE, "the wait ended before any attempt had a result")                        \
+  X(CANCELLED, ERROR | RETRIABLE, "cancelled on request")                                                  \
+  X(LOST, ERROR, "the lock was held, but its lease has expired or was lost")                               \
+  X(NOT_HELD, ERROR | USAGE, "this handle has never acquired the lock")                                    \
+  X(LIMIT, ERROR, "the limit on extensions or on the holding time has been reached")                       \
+  X(FORKED, ERROR | USAGE, "the lock belongs to the parent process")                                       \
+  X(IN_FLIGHT, ERROR | USAGE, "the handle already has an operation in flight")                             \
+  X(INVALID, ERROR | USAGE, "an argument, option or handle state is not allowed")                          \
+  X(REFUSED_CONFIG, ERROR | USAGE, "too many nodes are ineligible to vote because of their configuration") \
+  X(NO_MEMORY, ERROR | RETRIABLE, "out of memory")                                                         \
+  X(INTERNAL, ERROR, "the system refused a resource")                                                      \
+  X(UNREACHABLE, ERROR | RETRIABLE, "no connection to the node")
+
+static const struct {
+  const char *name;
+  const char *text;
+  int traits;
+} statuses[] = {
+#define ROW(name, traits, text) [REDLOCK_##name] = {#name, text, traits},
+    STATUSES(ROW)
+#undef ROW
+};
+
+static int known(int status)
+{
+  return status >= 0 && status < (int)(sizeof statuses / sizeof statuses[0]);
+}
+
+const char *redlock_version(void)
+{
+  return REDLOCK_VERSION;
+}
+
+const char *redlock_status_name(int status)
+{
+  return known(status) ? statuses[status].name : "UNKNOWN";
+}
+
+const char *redlock_status_text(int status)
+{
+  return known(status) ? statuses[status].text : "a status unknown to this version";
+}
+
+int redlock_status_is(int status, int trait)
+{
+  if (!known(status) || trait < REDLOCK_IS_ERROR || trait > REDLOCK_IS_USAGE)
+    return 0;
+  return (statuses[status].traits >> trait) & 1;
+}

@@ -1,0 +1,321 @@
+#include "url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../../include/redlock.h"
+
+struct part {
+  const char *at;
+  size_t size;
+};
+
+static int refuse(struct rl_text *why, const char *reason)
+{
+  rl_text_add(why, reason);
+  return REDLOCK_INVALID;
+}
+
+static int hex(char c)
+{
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  c |= 32;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A copy with %XX decoded; NULL with *bad set for a broken or NUL escape, NULL alone for want of memory. */
+static char *decode(struct part p, int *bad)
+{
+  char *out = malloc(p.size + 1);
+  size_t n = 0;
+  *bad = 0;
+  if (!out)
+    return NULL;
+  for (size_t i = 0; i < p.size; i++) {
+    if (p.at[i] != '%') {
+      out[n++] = p.at[i];
+      continue;
+    }
+    if (i + 2 >= p.size || hex(p.at[i + 1]) < 0 || hex(p.at[i + 2]) < 0 ||
+        (p.at[i + 1] == '0' && p.at[i + 2] == '0')) {
+      *bad = 1;
+      free(out);
+      return NULL;
+    }
+    out[n++] = (char)(hex(p.at[i + 1]) * 16 + hex(p.at[i + 2]));
+    i += 2;
+  }
+  out[n] = 0;
+  return out;
+}
+
+/* The part before the first (or last) c, which is taken off rest together with c; found says whether there was one. */
+static struct part split(struct part *rest, char c, int last, int *found)
+{
+  struct part head = {rest->at, 0};
+  const char *at = NULL;
+  for (size_t i = 0; i < rest->size; i++)
+    if (rest->at[i] == c && (last || !at))
+      at = rest->at + i;
+  *found = at != NULL;
+  if (!at)
+    return head;
+  head.size = (size_t)(at - rest->at);
+  rest->at = at + 1;
+  rest->size -= head.size + 1;
+  return head;
+}
+
+static int number(struct part p, long max, long *out)
+{
+  long n = 0;
+  if (p.size == 0 || p.size > 9)
+    return 0;
+  for (size_t i = 0; i < p.size; i++) {
+    if (p.at[i] < '0' || p.at[i] > '9')
+      return 0;
+    n = n * 10 + (p.at[i] - '0');
+  }
+  *out = n;
+  return n <= max;
+}
+
+/* Decodes p into *out: REDLOCK_OK or why not. */
+static int take(char **out, struct part p, const char *what, struct rl_text *why)
+{
+  int bad;
+  *out = decode(p, &bad);
+  return *out ? REDLOCK_OK : bad ? refuse(why, what) : REDLOCK_NO_MEMORY;
+}
+
+static int parse_credentials(struct rl_url *url, struct part *rest, struct rl_text *why)
+{
+  int found, colon, status = REDLOCK_OK;
+  struct part all = split(rest, '@', 1, &found);
+  struct part user;
+  if (!found)
+    return REDLOCK_OK;
+  user = split(&all, ':', 0, &colon);
+  if (!colon) { /* only a user name */
+    user = all;
+    all.size = 0;
+  }
+  if (user.size)
+    status = take(&url->user, user, "the user name has a broken % escape", why);
+  if (status == REDLOCK_OK && all.size)
+    status = take(&url->password, all, "the password has a broken % escape", why);
+  if (status == REDLOCK_OK && url->user && !url->password)
+    return refuse(why, "a user needs a password");
+  return status;
+}
+
+static int parse_database(struct rl_url *url, struct part p, struct rl_text *why)
+{
+  long n;
+  if (!number(p, 1000000, &n))
+    return refuse(why, "the database is not a number from 0 to 1000000");
+  url->database = (int)n;
+  return REDLOCK_OK;
+}
+
+static int parse_query(struct rl_url *url, struct part query, struct rl_text *why)
+{
+  if (query.size < 3 || memcmp(query.at, "db=", 3) != 0)
+    return refuse(why, "the only parameter is db");
+  return parse_database(url, (struct part){query.at + 3, query.size - 3}, why);
+}
+
+static int parse_port(struct rl_url *url, struct part p, struct rl_text *why)
+{
+  long n;
+  if (!number(p, 65535, &n) || n == 0)
+    return refuse(why, "the port is not a number from 1 to 65535");
+  url->port = (uint16_t)n;
+  return REDLOCK_OK;
+}
+
+/* host, host:port, [v6], [v6]:port */
+static int parse_host(struct rl_url *url, struct part p, struct rl_text *why)
+{
+  int found;
+  struct part host;
+  if (p.size && p.at[0] == '[') {
+    p.at++;
+    p.size--;
+    host = split(&p, ']', 0, &found);
+    if (!found || host.size == 0 || (p.size && p.at[0] != ':'))
+      return refuse(why, "the address in brackets is not complete");
+    if (p.size) {
+      p.at++;
+      p.size--;
+      found = 1;
+    } else {
+      found = 0;
+    }
+  } else {
+    host = split(&p, ':', 0, &found);
+    if (!found)
+      host = p;
+  }
+  if (host.size == 0)
+    return refuse(why, "the host is missing");
+  url->port = 6379;
+  if (found) {
+    int status = parse_port(url, p, why);
+    if (status != REDLOCK_OK)
+      return status;
+  }
+  return take(&url->host, host, "the host has a broken % escape", why);
+}
+
+static int parse_network(struct rl_url *url, struct part rest, struct rl_text *why)
+{
+  int query_found, slash, status;
+  struct part all = rest, before, path;
+  before = split(&all, '?', 0, &query_found);
+  if (query_found)
+    rest = before;
+  path = rest;
+  before = split(&path, '/', 0, &slash);
+  if (slash)
+    rest = before;
+  status = parse_credentials(url, &rest, why);
+  if (status == REDLOCK_OK)
+    status = parse_host(url, rest, why);
+  if (status == REDLOCK_OK && slash && path.size)
+    status = parse_database(url, path, why);
+  if (status == REDLOCK_OK && query_found)
+    status = parse_query(url, all, why);
+  return status;
+}
+
+static int parse_unix(struct rl_url *url, struct part rest, struct rl_text *why)
+{
+  int found, status;
+  struct part query = rest, path;
+  url->is_unix = 1;
+  path = split(&query, '?', 0, &found);
+  if (found)
+    rest = path;
+  status = parse_credentials(url, &rest, why);
+  if (status != REDLOCK_OK)
+    return status;
+  if (rest.size == 0 || rest.at[0] != '/')
+    return refuse(why, "the path of a unix socket starts with /");
+  status = take(&url->host, rest, "the path has a broken % escape", why);
+  if (status == REDLOCK_OK && strlen(url->host) > 107)
+    return refuse(why, "the path of a unix socket has more than 107 bytes");
+  return status == REDLOCK_OK && found ? parse_query(url, query, why) : status;
+}
+
+static int make_name(struct rl_url *url)
+{
+  char database[24] = "";
+  size_t size = strlen(url->host) + 64;
+  url->name = malloc(size);
+  if (!url->name)
+    return REDLOCK_NO_MEMORY;
+  if (url->database)
+    snprintf(database, sizeof database, "/%d", url->database);
+  if (url->is_unix)
+    snprintf(url->name, size, "unix:%s%s%s", url->host, url->database ? "?db=" : "", url->database ? database + 1 : "");
+  else
+    snprintf(url->name, size, strchr(url->host, ':') ? "[%s]:%u%s" : "%s:%u%s", url->host, url->port, database);
+  return REDLOCK_OK;
+}
+
+static int starts(struct part p, const char *with)
+{
+  return p.size >= strlen(with) && strncasecmp(p.at, with, strlen(with)) == 0;
+}
+
+static struct part skip(struct part p, size_t n)
+{
+  return (struct part){p.at + n, p.size - n};
+}
+
+/* The URL as it was given, but for all that may be a secret. */
+static void add_given(struct rl_text *why, struct part p)
+{
+  int found;
+  struct part rest = p, secret;
+  secret = split(&rest, '@', 1, &found);
+  if (found) {
+    size_t scheme = 0;
+    while (scheme + 2 < secret.size && memcmp(secret.at + scheme, "://", 3) != 0)
+      scheme++;
+    if (scheme + 2 < secret.size)
+      rl_text_escaped(why, secret.at, scheme + 3);
+    rl_text_add(why, "***@");
+  }
+  rl_text_escaped(why, rest.at, rest.size);
+}
+
+static int parse(struct rl_url *url, struct part p, struct rl_text *why)
+{
+  int status;
+  const char *text = p.at;
+  size_t size = p.size;
+  for (size_t i = 0; i < size; i++)
+    if ((unsigned char)text[i] <= 0x20 || text[i] == 0x7f)
+      return refuse(why, "a URL has a space or a control character");
+  if (starts(p, "redis://"))
+    status = parse_network(url, skip(p, 8), why);
+  else if (starts(p, "unix://"))
+    status = parse_unix(url, skip(p, 7), why);
+  else if (starts(p, "rediss://"))
+    status = refuse(why, "rediss:// needs TLS, which this version does not have");
+  else
+    status = refuse(why, "a URL must start with redis:// or unix://");
+  return status == REDLOCK_OK ? make_name(url) : status;
+}
+
+int rl_url_parse(struct rl_url *url, const char *text, size_t size, struct rl_text *why)
+{
+  struct part p = {text, size};
+  char reason[128];
+  struct rl_text out = rl_text_in(reason, sizeof reason);
+  int status;
+  memset(url, 0, sizeof *url);
+  status = parse(url, p, &out);
+  if (status == REDLOCK_OK)
+    return status;
+  rl_url_free(url);
+  rl_text_add(why, "nodes: \"");
+  add_given(why, p);
+  rl_text_format(why, "\": %s; allowed: redis://[user:password@]host[:port][/database] or "
+                      "unix://[user:password@]/path[?db=n]", reason);
+  return status;
+}
+
+void rl_url_free(struct rl_url *url)
+{
+  free(url->host);
+  free(url->user);
+  free(url->password);
+  free(url->name);
+  memset(url, 0, sizeof *url);
+}
+
+void rl_url_format(const struct rl_url *url, struct rl_text *out)
+{
+  rl_text_add(out, url->is_unix ? "unix://" : "redis://");
+  if (url->password)
+    rl_text_format(out, "%s:***@", url->user ? url->user : "");
+  if (url->is_unix)
+    rl_text_add(out, url->host);
+  else
+    rl_text_format(out, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
+  if (url->database)
+    rl_text_format(out, url->is_unix ? "?db=%d" : "/%d", url->database);
+}
+
+int rl_url_same(const struct rl_url *a, const struct rl_url *b)
+{
+  if (a->is_unix != b->is_unix || a->port != b->port)
+    return 0;
+  return a->is_unix ? strcmp(a->host, b->host) == 0 : strcasecmp(a->host, b->host) == 0;
+}
