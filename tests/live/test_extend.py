@@ -2,7 +2,7 @@
 import pytest
 import rl
 from helpers import FOREIGN, held_everywhere, lapse, spin
-from rl import BUSY, HELD, LIMIT, LOST, NO_QUORUM, OK
+from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK
 from testing import eventually
 
 
@@ -62,6 +62,16 @@ def test_old_leases_count_beside_partial_extensions(nodes, make_client):
     assert 0 < lock.validity_ms <= 8000
     for node in nodes.nodes[:3]:
         node.cont()
+
+
+@pytest.mark.parametrize("ttl_ms", [-1, 19, 86400001, 7999])
+def test_ttl_outside_of_the_range(client, ttl_ms):
+    """7999 ms leave less than four times the node time-out of 2000."""
+    lock = client.lock()
+    assert lock.acquire() == OK
+    assert lock.extend(ttl_ms) == INVALID
+    assert str(ttl_ms) in lock.message
+    assert lock.state == HELD
 
 
 def test_no_extensions_at_all(nodes, make_client):

@@ -7,7 +7,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from patience import CALM, outlived, short
+from patience import CALM, short
 
 LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
@@ -34,23 +34,6 @@ async def until(condition, within=30.0):
         await asyncio.sleep(0.001)
 
 
-def test_acquire_extend_release(on_client, nodes):
-    async def body(client):
-        lock = client.lock("r", ttl=8)
-        assert await lock.acquire() is True
-        assert lock.locked() and lock.owned() and 0 < lock.remaining < 8
-        assert sum(node.get("r") == lock.token.encode() for node in nodes) >= nodes.quorum
-        await lock.extend(25)
-        assert lock.remaining > 8
-        await lock.release()
-        assert not lock.locked()
-        with pytest.raises(libredlock.NotHeld):
-            await lock.release()
-
-    on_client(body)
-    nodes.no_keys()
-
-
 def test_busy_and_false(on_client, client):
     async def body(mine):
         lock = mine.lock("r", wait=LAST_VERDICT_S)
@@ -64,19 +47,6 @@ def test_busy_and_false(on_client, client):
 
     with client.lock("r"):
         on_client(body)
-
-
-def test_a_waiter_gets_the_lock_when_it_is_released(on_client, client):
-    async def body(mine):
-        lock = client.lock("r")
-        lock.acquire()
-        waiter = asyncio.ensure_future(mine.lock("r").acquire())
-        await asyncio.sleep(0.05)
-        assert not waiter.done()
-        lock.release()
-        assert await waiter
-
-    on_client(body)
 
 
 def test_a_thousand_tasks_share_a_client(on_client, nodes):
@@ -140,19 +110,6 @@ def test_no_operation_starts_a_thread(on_client):
     on_client(body)
 
 
-def test_no_quorum(on_client, nodes):
-    for node in nodes.nodes[:3]:
-        node.kill()
-
-    async def body(client):
-        with pytest.raises(libredlock.NoQuorum):
-            await client.lock("r").acquire(blocking=False)
-        with pytest.raises(libredlock.NoQuorum):
-            await client.status("r")
-
-    on_client(body)
-
-
 def test_release_does_not_fail_because_of_nodes(on_client, nodes):
     async def body(client):
         lock = client.lock("r")
@@ -160,15 +117,6 @@ def test_release_does_not_fail_because_of_nodes(on_client, nodes):
         for node in nodes:
             node.kill()
         await lock.release()
-
-    on_client(body)
-
-
-def test_renewal_in_scope(on_client, nodes):
-    async def body(client):
-        async with client.lock("r", **short(5)) as lock:
-            await until(lambda: outlived(nodes))
-            assert lock.owned()
 
     on_client(body)
 

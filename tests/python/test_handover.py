@@ -61,12 +61,6 @@ def test_an_adopted_lock_that_is_gone_is_lost(client):
             pytest.fail("entered")
 
 
-def test_an_adopted_lock_is_released_without_an_extension(client, other, nodes):
-    lock = take(client, "r")
-    other.adopt("r", lock.detach()).release()
-    nodes.no_keys()
-
-
 def test_release_of_an_adopted_lock_does_not_fail_because_of_nodes(client, nodes):
     for node in nodes:
         node.kill()

@@ -7,7 +7,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM, outlived, short
+from patience import CALM, short
 
 LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
@@ -17,41 +17,18 @@ def lapse(lock):
     eventually(lambda: not lock.owned(), 30, "the lock lapses")
 
 
-def test_acquire_puts_the_token_on_a_majority_and_release_takes_it_away(client, nodes):
-    lock = client.lock("orders:42", ttl=10)
-    assert lock.acquire() is True
-    holders = [node.get("orders:42") for node in nodes]
-    assert holders.count(lock.token.encode()) >= nodes.quorum
-    assert len(lock.token) == 40
-    lock.release()
-    nodes.no_keys()
-
-
-def test_remaining_counts_down_from_the_ttl_less_drift(client):
-    lock = client.lock("r", ttl=10)
-    assert lock.remaining == 0.0
-    lock.acquire()
-    assert 0 < lock.remaining <= 10 * 0.99 - 0.002
-    lock.release()
-    assert lock.remaining == 0.0
-
-
 def test_timedelta_is_a_duration(client, nodes):
     with client.lock("r", ttl=timedelta(seconds=25), renew=False) as lock:
         assert 10000 < max(node.pttl("r") for node in nodes) <= 25000
         assert 10 < lock.remaining < 25
+        lock.extend(timedelta(seconds=30))
+        lock.extend()
+        assert lock.remaining > 20
 
 
 def test_bytes_and_str_name_the_same_resource(client, other):
     with client.lock("gr\u00fcn"):
         assert other.lock("gr\u00fcn".encode()).acquire(blocking=False) is False
-
-
-def test_resources_of_any_bytes(client, nodes):
-    for resource in (b"\0", b"a\0b", b"x" * 1_000_000):
-        with client.lock(resource):
-            assert any(node.get(resource) for node in nodes)
-    nodes.no_keys()
 
 
 def test_false_when_others_hold_it(client, other):
@@ -77,26 +54,6 @@ def test_with_raises_busy_with_every_nodes_answer(client, other, nodes):
     assert "\n" not in str(busy)
 
 
-def test_a_waiter_gets_the_lock_when_it_is_released(client, other):
-    lock = client.lock("r")
-    lock.acquire()
-    got = threading.Event()
-    waiter = other.lock("r")
-
-    def wait():
-        with waiter:
-            got.set()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        assert not got.wait(0.1)
-    finally:
-        lock.release()
-        thread.join(30)
-    assert got.is_set()
-
-
 def test_no_quorum_raises_also_without_waiting(client, nodes):
     for node in nodes.nodes[:3]:
         node.kill()
@@ -111,23 +68,11 @@ def test_no_quorum_raises_also_without_waiting(client, nodes):
             pytest.fail("entered")
 
 
-def test_two_nodes_down_are_borne(client, nodes):
-    nodes[1].kill()
-    nodes[3].stop()
-    with client.lock("r") as lock:
-        assert lock.owned()
-
-
 def test_release_of_what_was_never_taken(client):
     lock = client.lock("r")
-    with pytest.raises(libredlock.NotHeld):
+    with pytest.raises(libredlock.NotHeld) as caught:
         lock.release()
-    with pytest.raises(RuntimeError):
-        lock.release()
-    with lock:
-        pass
-    with pytest.raises(libredlock.NotHeld):
-        lock.release()
+    assert isinstance(caught.value, RuntimeError)  # as threading.Lock raises
 
 
 def test_release_does_not_fail_because_of_nodes(client, nodes):
@@ -156,83 +101,19 @@ def test_a_lapsed_lock_is_lost_though_no_node_answers(client, nodes):
     assert not lock.locked()
 
 
-def test_extend_prolongs_and_never_shortens(client, nodes):
-    lock = client.lock("r", ttl=8)
-    lock.acquire()
-    lock.extend(20)
-    assert lock.remaining > 8
-    lock.extend(8)
-    assert lock.remaining > 8
-    assert max(node.pttl("r") for node in nodes) > 8000
-    lock.extend(timedelta(seconds=30))
-    lock.extend()
-    assert lock.remaining > 20
-    lock.release()
-
-
-def test_extend_that_no_majority_confirms_leaves_the_lock_held(client, nodes):
-    lock = client.lock("r", ttl=10)
-    lock.acquire()
-    for node in nodes.nodes[:3]:
-        node.stop()
-    with pytest.raises(libredlock.NoQuorum):
-        lock.extend(12)
-    assert lock.owned() and 0 < lock.remaining < 10
-    lock.release()
-
-
-def test_extend_limit(client):
-    lock = client.lock("r", max_extensions=1)
-    lock.acquire()
-    lock.extend()
-    with pytest.raises(libredlock.Limit):
-        lock.extend()
-    lock.release()
-
-
-def test_extend_of_a_foreign_token_is_lost(client, nodes):
-    lock = client.lock("r")
-    lock.acquire()
-    for node in nodes:
-        node.set("r", "somebody else")
-    with pytest.raises(libredlock.Lost):
-        lock.extend()
-    with pytest.raises(libredlock.Lost):
-        lock.release()
-    assert nodes[0].get("r") == b"somebody else"
-
-
 def test_check_tells_what_is_the_matter(client):
     lock = client.lock("r")
+    assert lock.remaining == 0.0
     with pytest.raises(libredlock.NotHeld):
         lock.check()
     with lock:
         lock.check()
 
 
-def test_with_renews_and_a_plain_acquire_does_not(client, nodes):
-    with client.lock("scoped", **short(5)) as lock:
-        eventually(lambda: outlived(nodes), 30)
-        assert lock.owned()
-    plain = client.lock("plain", **short(0.4))
-    plain.acquire()
-    lapse(plain)
-    with pytest.raises(libredlock.Lost):
-        plain.release()
-
-
 def test_renew_false_holds_in_with_too(client):
     with pytest.raises(libredlock.Lost):
         with client.lock("r", **short(0.4), renew=False) as lock:
             lapse(lock)
-
-
-def test_renew_true_holds_for_acquire(client, nodes):
-    lock = client.lock("r", **short(5), renew=True)
-    lock.acquire()
-    eventually(lambda: outlived(nodes), 30)
-    assert lock.owned()
-    lock.release()
 
 
 def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, caplog):
@@ -244,15 +125,6 @@ def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, cap
     assert any(record.name == "libredlock" and "r" in record.getMessage() for record in caplog.records)
     if hasattr(caught.value, "add_note"):
         assert any("libredlock" in note for note in caught.value.__notes__)
-
-
-def test_a_lock_can_be_used_again(client):
-    lock = client.lock("r", ttl=8)
-    tokens = set()
-    for _ in range(3):
-        with lock:
-            tokens.add(lock.token)
-    assert len(tokens) == 3
 
 
 def test_votes_are_per_node(client, nodes):
@@ -282,15 +154,6 @@ def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error
         lock.acquire(**arguments)
     assert lock.acquire(blocking=False)
     lock.release()
-
-
-def test_client_has_a_description_and_events(client, nodes):
-    with client.lock("r"):
-        pass
-    described = client.describe()
-    assert [node["node"] for node in described["nodes"]] == [node.name for node in nodes]
-    for _ in range(3):
-        assert isinstance(client.events(), list)
 
 
 def test_events_are_kept_and_logged_once(client, caplog):

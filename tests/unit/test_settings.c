@@ -1,0 +1,425 @@
+/* What a program may set, through the public functions: options, node URLs, arguments. No server is asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redlock.h"
+
+#define NODE "redis://127.0.0.1:1"
+
+static redlock_client *client;
+static redlock_lock *lock;
+static char said[4096];
+
+static int fresh_client(void **state)
+{
+  (void)state;
+  client = redlock_client_new();
+  lock = NULL;
+  return client ? 0 : -1;
+}
+
+static int open_client(void **state)
+{
+  fresh_client(state);
+  assert_int_equal(redlock_client_set(client, "nodes", NODE), REDLOCK_OK);
+  assert_int_equal(redlock_client_set(client, "node_timeout_ms", "2000"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+  lock = redlock_lock_new(client, "r", 1);
+  return lock ? 0 : -1;
+}
+
+static int end(void **state)
+{
+  (void)state;
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+static const char *message(void)
+{
+  redlock_client_message(client, said, sizeof said);
+  return said;
+}
+
+static const char *lock_message(void)
+{
+  redlock_lock_message(lock, said, sizeof said);
+  return said;
+}
+
+static const char *get(const char *name)
+{
+  static char value[8192];
+  assert_true(redlock_client_get(client, name, value, sizeof value) >= 0);
+  return value;
+}
+
+static void assert_says(const char *text, const char *word)
+{
+  if (!strstr(text, word))
+    fail_msg("\"%s\" does not say \"%s\"", text, word);
+}
+
+static int set(const char *name, const char *value)
+{
+  return redlock_client_set(client, name, value);
+}
+
+static const char *range_of(const char *name)
+{
+  for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++)
+    if (strcmp(redlock_option_at(i, REDLOCK_OPTION_NAME), name) == 0)
+      return redlock_option_at(i, REDLOCK_OPTION_RANGE);
+  fail_msg("there is no option %s", name);
+  return "";
+}
+
+static void assert_refused(const char *name, const char *value)
+{
+  assert_int_equal(set(name, value), REDLOCK_INVALID);
+  assert_says(message(), name);
+  assert_says(message(), value);
+  assert_says(message(), range_of(name));
+}
+
+/* ---- options of a client ---- */
+
+static void every_option_has_its_default(void **state)
+{
+  const char *name;
+  (void)state;
+  for (int i = 0; (name = redlock_option_at(i, REDLOCK_OPTION_NAME)); i++) {
+    const char *initial = redlock_option_at(i, REDLOCK_OPTION_DEFAULT);
+    if (strcmp(redlock_option_at(i, REDLOCK_OPTION_TYPE), "float") == 0)
+      assert_true(atof(get(name)) == atof(initial));
+    else
+      assert_string_equal(get(name), initial);
+  }
+}
+
+/* Which values are numbers in range is a matter of test_options.c. */
+static void a_refusal_names_option_value_and_range_and_changes_nothing(void **state)
+{
+  (void)state;
+  assert_int_equal(set("ttl_ms", "8000"), REDLOCK_OK);
+  assert_string_equal(message(), "");
+  assert_refused("ttl_ms", "19");
+  assert_string_equal(get("ttl_ms"), "8000");
+  assert_refused("retry_jitter", "2");
+  assert_refused("node_timeout_ms", "soon");
+  assert_refused("client_name", "two words");
+  assert_int_equal(set("ttl_ms", "9000"), REDLOCK_OK);
+  assert_string_equal(message(), "");
+}
+
+static void truth_has_several_words(void **state)
+{
+  static const char *const yes[] = {"true", "1", "YES", "on"}, *const no[] = {"false", "0", "No", "off"};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(set("renew", yes[i]), REDLOCK_OK);
+    assert_string_equal(get("renew"), "true");
+    assert_int_equal(set("renew", no[i]), REDLOCK_OK);
+    assert_string_equal(get("renew"), "false");
+  }
+  assert_refused("strict_release", "");
+  assert_refused("strict_release", "maybe");
+  assert_refused("strict_release", "2");
+  assert_refused("strict_release", "truex");
+}
+
+static void texts_have_a_longest_size(void **state)
+{
+  static const struct {
+    const char *name;
+    int size_max;
+  } texts[] = {{"client_name", 64}, {"key_prefix", 256}};
+  char value[300];
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    memset(value, 'x', sizeof value);
+    value[texts[i].size_max] = 0;
+    assert_int_equal(set(texts[i].name, value), REDLOCK_OK);
+    value[texts[i].size_max] = 'x';
+    value[texts[i].size_max + 1] = 0;
+    assert_int_equal(set(texts[i].name, value), REDLOCK_INVALID);
+    assert_says(message(), texts[i].name);
+    assert_says(message(), range_of(texts[i].name));
+  }
+}
+
+static void an_unknown_option_gets_the_nearest(void **state)
+{
+  (void)state;
+  assert_int_equal(set("tll_ms", "5"), REDLOCK_INVALID);
+  assert_says(message(), "tll_ms");
+  assert_says(message(), "did you mean ttl_ms?");
+  assert_int_equal(redlock_client_get(client, "no_such", NULL, 0), -REDLOCK_INVALID);
+  assert_int_equal(set(NULL, "5"), REDLOCK_INVALID);
+  assert_int_equal(set("ttl_ms", NULL), REDLOCK_INVALID);
+}
+
+static void options_that_contradict_each_other_are_refused_by_open(void **state)
+{
+  static const struct {
+    const char *options[3][2];
+    const char *words[4];
+  } cases[] = {
+      {{{"ttl_ms", "40000"}, {"max_ttl_ms", "30000"}}, {"ttl_ms", "40000", "max_ttl_ms", "30000"}},
+      {{{"ttl_ms", "1000"}, {"node_timeout_ms", "251"}}, {"node_timeout_ms", "251", "1000", "250"}},
+      {{{"ttl_ms", "1000"}, {"min_validity_ms", "990"}}, {"ttl_ms", "1000", "min_validity_ms", "990"}},
+      {{{"nodes", ""}}, {"nodes", "", "", ""}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    redlock_client_free(client);
+    client = redlock_client_new();
+    set("nodes", NODE);
+    for (int j = 0; j < 3 && cases[i].options[j][0]; j++)
+      assert_int_equal(set(cases[i].options[j][0], cases[i].options[j][1]), REDLOCK_OK);
+    assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+    for (int j = 0; j < 4; j++)
+      assert_says(message(), cases[i].words[j]);
+  }
+}
+
+static void an_open_client_is_not_changed(void **state)
+{
+  (void)state;
+  assert_int_equal(set("ttl_ms", "1000"), REDLOCK_INVALID);
+  assert_says(message(), "ttl_ms");
+  assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+  assert_true(strlen(message()) > 0);
+}
+
+/* ---- nodes ---- */
+
+static void urls_are_taken_and_shown_without_their_secrets(void **state)
+{
+  static const char *const urls[][2] = {
+      {"redis://h", "redis://h:6379"},
+      {"redis://127.0.0.1:7001", "redis://127.0.0.1:7001"},
+      {"redis://h:7001/3", "redis://h:7001/3"},
+      {"redis://:sesame@h:1", "redis://:***@h:1"},
+      {"redis://user:sesame%40%2C@h:1", "redis://user:***@h:1"},
+      {"redis://[::1]:7001", "redis://[::1]:7001"},
+      {"unix:///run/r.sock", "unix:///run/r.sock"},
+      {"unix://:sesame@/run/r.sock?db=2", "unix://:***@/run/r.sock?db=2"},
+      {" redis://a , redis://b ", "redis://a:6379,redis://b:6379"},
+  };
+  char name[200];
+  (void)state;
+  for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+    assert_int_equal(set("nodes", urls[i][0]), REDLOCK_OK);
+    assert_string_equal(get("nodes"), urls[i][1]);
+    assert_true(redlock_client_node_name(client, 0, name, sizeof name) > 0);
+    assert_null(strstr(name, "sesame"));
+  }
+  assert_int_equal(redlock_client_node_count(client), 2);
+}
+
+static void a_refused_url_is_told_what_is_wrong(void **state)
+{
+  static const char *const urls[][2] = {
+      {"rediss://h", "TLS"},
+      {"http://h", "redis://"},
+      {"127.0.0.1:7001", "redis://"},
+      {"redis://", "host"},
+      {"redis://h:0", "port"},
+      {"redis://h:65536", "port"},
+      {"redis://u:sesame@h:99999", "port"},
+      {"redis://h:x", "port"},
+      {"redis://h/x", "database"},
+      {"redis://h/-1", "database"},
+      {"redis://[::1", "bracket"},
+      {"redis://u%zz:p@h", "%"},
+      {"redis://user@h", "password"},
+      {"unix://run/r.sock", "/"},
+      {"unix:///r.sock?x=1", "db"},
+      {"redis://h :1", "space"},
+      {"redis://h,,redis://i", "nodes"},
+      {"redis://h:1,", "nodes"},
+      {",", "nodes"},
+  };
+  char deep[300] = "unix:///";
+  (void)state;
+  for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+    assert_int_equal(set("nodes", urls[i][0]), REDLOCK_INVALID);
+    assert_says(message(), urls[i][1]);
+    assert_says(message(), "nodes");
+    assert_says(message(), "redis://");
+    assert_null(strstr(message(), "sesame"));
+  }
+  memset(deep + 8, 'p', 200);
+  assert_int_equal(set("nodes", deep), REDLOCK_INVALID);
+  assert_says(message(), "107");
+}
+
+static void there_may_be_64_nodes(void **state)
+{
+  char urls[65 * 32] = "";
+  (void)state;
+  for (int i = 1; i <= 65; i++) {
+    snprintf(urls + strlen(urls), 32, "%sredis://127.0.0.1:%d", i > 1 ? "," : "", i);
+    assert_int_equal(set("nodes", urls), i <= 64 ? REDLOCK_OK : REDLOCK_INVALID);
+    if (i <= 64)
+      assert_int_equal(redlock_client_node_count(client), i);
+  }
+  assert_says(message(), "64");
+}
+
+static void a_server_is_listed_once(void **state)
+{
+  static const char *const twice[][2] = {
+      {"redis://127.0.0.1:7001,redis://127.0.0.1:7001", "127.0.0.1:7001"},
+      {"redis://h,redis://h:6379", "h:6379"},
+      {"redis://h/1,redis://h/2", "h:6379"},
+      {"redis://:a@h,redis://:b@h", "h:6379"},
+      {"unix:///r.sock,unix:///r.sock", "/r.sock"},
+      {"redis://H,redis://h", "h:6379"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++) {
+    assert_int_equal(set("nodes", twice[i][0]), REDLOCK_INVALID);
+    assert_says(message(), twice[i][1]);
+    assert_says(message(), "twice");
+  }
+}
+
+/* ---- locks ---- */
+
+static void a_locks_options_are_its_own(void **state)
+{
+  redlock_lock *other = redlock_lock_new(client, "s", 1);
+  const char *name;
+  char value[64];
+  (void)state;
+  for (int i = 0; (name = redlock_option_at(i, REDLOCK_OPTION_NAME)); i++) {
+    if (strcmp(redlock_option_at(i, REDLOCK_OPTION_SCOPE), "both") == 0) {
+      assert_true(redlock_lock_get(lock, name, value, sizeof value) > 0);
+      assert_string_equal(value, get(name));
+      assert_int_equal(redlock_lock_set(lock, name, value), REDLOCK_OK);
+    } else {
+      assert_int_equal(redlock_lock_set(lock, name, "1"), REDLOCK_INVALID);
+      assert_says(lock_message(), name);
+      assert_says(lock_message(), "an option of the client");
+    }
+  }
+  assert_int_equal(redlock_lock_set(lock, "ttl_ms", "9000"), REDLOCK_OK);
+  redlock_lock_get(other, "ttl_ms", value, sizeof value);
+  assert_string_equal(value, "10000");
+  assert_string_equal(get("ttl_ms"), "10000");
+  assert_int_equal(redlock_lock_set(lock, "retry_jitter", "2"), REDLOCK_INVALID);
+  assert_says(lock_message(), range_of("retry_jitter"));
+  redlock_lock_free(other);
+}
+
+static void a_locks_options_are_checked_before_anything_is_sent(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_check(NULL), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_check(lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "ttl_ms", "1000"), REDLOCK_OK); /* the client's node_timeout_ms is 2000 */
+  assert_int_equal(redlock_lock_check(lock), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_acquire(lock, 0), REDLOCK_INVALID);
+  assert_says(lock_message(), "node_timeout_ms is 2000");
+  assert_says(lock_message(), "1000");
+  assert_int_equal(redlock_lock_set(lock, "node_timeout_ms", "auto"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_check(lock), REDLOCK_OK);
+}
+
+static void waits_and_operations_have_a_range(void **state)
+{
+  static const int64_t waits[] = {-3, -1000, INT64_C(31536000001)};
+  static const int operations[] = {0, 7, -1};
+  char number[32];
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    snprintf(number, sizeof number, "%lld", (long long)waits[i]);
+    assert_int_equal(redlock_lock_acquire(lock, waits[i]), REDLOCK_INVALID);
+    assert_says(lock_message(), "wait");
+    assert_says(lock_message(), number);
+    assert_int_equal(redlock_lock_start(lock, REDLOCK_ACQUIRE, waits[i]), REDLOCK_INVALID);
+    snprintf(number, sizeof number, "%d", operations[i]);
+    assert_int_equal(redlock_lock_start(lock, operations[i], 0), REDLOCK_INVALID);
+    assert_says(lock_message(), number);
+  }
+}
+
+static void assert_unusable(redlock_lock *made, const char *word)
+{
+  redlock_lock *kept = lock;
+  lock = made;
+  assert_int_equal(redlock_lock_state(made), REDLOCK_STATE_INVALID);
+  assert_says(lock_message(), word);
+  assert_int_equal(redlock_lock_acquire(made, 0), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_extend(made, 0), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_release(made), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_start(made, REDLOCK_INSPECT, 0), REDLOCK_INVALID);
+  redlock_lock_free(made);
+  lock = kept;
+}
+
+static void a_resource_has_1_byte_to_512_mb(void **state)
+{
+  (void)state;
+  assert_unusable(redlock_lock_new(client, "", 0), "resource");
+  assert_unusable(redlock_lock_new(client, NULL, 3), "resource");
+  assert_unusable(redlock_lock_new(client, "r", ((size_t)512 << 20) + 1), "1 to 536870912");
+}
+
+static void a_lock_needs_an_open_client(void **state)
+{
+  (void)state;
+  assert_unusable(redlock_lock_new(client, "r", 1), "open");
+}
+
+static void a_token_has_1_to_128_bytes(void **state)
+{
+  static const size_t sizes[] = {0, 129};
+  char token[129], number[32];
+  (void)state;
+  memset(token, 'a', sizeof token);
+  for (int i = 0; i < 2; i++) {
+    snprintf(number, sizeof number, "%zu", sizes[i]);
+    assert_int_equal(redlock_lock_adopt_bytes(lock, token, sizes[i]), REDLOCK_INVALID);
+    assert_says(lock_message(), number);
+    assert_says(lock_message(), "1 to 128");
+    assert_int_equal(redlock_lock_state(lock), REDLOCK_STATE_FREE);
+  }
+}
+
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, fresh_client, end)
+#define OPEN(test) cmocka_unit_test_setup_teardown(test, open_client, end)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      FRESH(every_option_has_its_default),
+      FRESH(a_refusal_names_option_value_and_range_and_changes_nothing),
+      FRESH(truth_has_several_words),
+      FRESH(texts_have_a_longest_size),
+      FRESH(an_unknown_option_gets_the_nearest),
+      FRESH(options_that_contradict_each_other_are_refused_by_open),
+      OPEN(an_open_client_is_not_changed),
+      FRESH(urls_are_taken_and_shown_without_their_secrets),
+      FRESH(a_refused_url_is_told_what_is_wrong),
+      FRESH(there_may_be_64_nodes),
+      FRESH(a_server_is_listed_once),
+      OPEN(a_locks_options_are_its_own),
+      OPEN(a_locks_options_are_checked_before_anything_is_sent),
+      OPEN(waits_and_operations_have_a_range),
+      OPEN(a_resource_has_1_byte_to_512_mb),
+      FRESH(a_lock_needs_an_open_client),
+      OPEN(a_token_has_1_to_128_bytes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
