@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Client;
-use Redlock\Exception\BusyException;
 use Redlock\Exception\InFlightException;
 use Redlock\Lock;
 use Redlock\Loop\StreamSelectLoop;
@@ -87,15 +86,6 @@ final class FiberTest extends NodesTestCase
         $this->assertSame(1, $most);
     }
 
-    public function testBusyIsTheSameAsBlocking(): void
-    {
-        $client = $this->fiberClient();
-        $holder = $client->lock('busy');
-        $holder->acquire(); /* outside of a Fiber: blocking */
-        $this->expectException(BusyException::class);
-        $this->loop->run([static fn () => $client->lock('busy')->acquire(0)]);
-    }
-
     public function testADestroyedFiberLeavesNoKey(): void
     {
         $client = $this->fiberClient();
@@ -130,22 +120,6 @@ final class FiberTest extends NodesTestCase
         unset($fiber);
         \gc_collect_cycles();
         $this->assertNothingIsLeft();
-    }
-
-    public function testNodesMayDieMeanwhile(): void
-    {
-        $client = $this->fiberClient();
-        $nodes = self::cluster()->nodes;
-        $held = $this->loop->run([
-            static fn (): bool => $client->lock('a')->run(static fn (Lock $lock): bool => $lock->isHeld()),
-            static function () use ($nodes): bool {
-                $nodes[3]->kill();
-                $nodes[4]->stop();
-                return true;
-            },
-            static fn (): bool => $client->lock('b')->run(static fn (Lock $lock): bool => $lock->isHeld()),
-        ]);
-        $this->assertSame([true, true, true], $held);
     }
 
     public function testAChildWorksWithTheInheritedClient(): void

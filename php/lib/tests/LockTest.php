@@ -8,8 +8,6 @@ use Redlock\Client;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
-use Redlock\Exception\NoQuorumException;
-use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Lock;
 use Redlock\Native;
@@ -18,22 +16,6 @@ final class LockTest extends NodesTestCase
 {
     /** A lease that a test can wait for. */
     public const SHORT = ['ttlMs' => 400, 'nodeTimeoutMs' => 100];
-
-    public function testAcquireHoldsAndReleaseFrees(): void
-    {
-        $lock = $this->client()->lock('orders:42');
-        $lock->acquire();
-        $this->assertTrue($lock->isHeld());
-        $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $lock->token());
-        $this->assertGreaterThan(15000, $lock->remainingMs());
-        $this->assertLessThan(30000, $lock->remainingMs());
-        $this->assertGreaterThanOrEqual(3, self::cluster()->keys()['orders:42']);
-        $this->assertCount(5, $lock->votes());
-        $lock->release();
-        $this->assertFalse($lock->isHeld());
-        $this->assertSame(0, $lock->remainingMs());
-        $this->assertNothingIsLeft();
-    }
 
     public function testASecondHolderIsRefusedWithEveryNodesAnswer(): void
     {
@@ -57,69 +39,6 @@ final class LockTest extends NodesTestCase
         $this->assertTrue($second->tryAcquire());
     }
 
-    public function testAWaiterGetsTheLockOnceItIsFree(): void
-    {
-        $client = $this->client();
-        $first = $client->lock('queue', ...self::SHORT);
-        $first->acquire();
-        $second = $client->lock('queue');
-        $second->acquire(waitMs: 30000);
-        $this->assertTrue($second->isHeld());
-        $this->assertTrue($first->isLost());
-    }
-
-    public function testExtendProlongsAndNeverRevives(): void
-    {
-        $lock = $this->client()->lock('extended', ttlMs: 8000);
-        $lock->acquire();
-        $lock->extend(30000);
-        $this->assertGreaterThan(15000, $lock->remainingMs());
-        $lock->release();
-
-        $short = $this->client()->lock('lapsed', ...self::SHORT);
-        $short->acquire();
-        Wait::until(static fn (): bool => $short->isLost(), 'the lease to end');
-        $this->expectException(LostException::class);
-        $short->extend();
-    }
-
-    public function testReleaseTellsLostFromNeverHeld(): void
-    {
-        $client = $this->client();
-        try {
-            $client->lock('never')->release();
-            $this->fail('released what was never taken');
-        } catch (NotHeldException $e) {
-            $this->assertSame('never', $e->resource);
-        }
-        $lock = $client->lock('lapsed', ...self::SHORT);
-        $lock->acquire();
-        Wait::until(static fn (): bool => $lock->isLost(), 'the lease to end');
-        $this->expectException(LostException::class);
-        $lock->release();
-    }
-
-    public function testTwoDeadNodesDoNotMatterAndThreeAreANoQuorum(): void
-    {
-        $nodes = self::cluster()->nodes;
-        $nodes[0]->kill();
-        $nodes[1]->kill();
-        $client = $this->client();
-        $lock = $client->lock('quorum');
-        $lock->acquire();
-        $lock->release();
-        $nodes[2]->kill();
-        $refused = $client->lock('quorum', waitMs: 300);
-        try {
-            $refused->tryAcquire();
-            $this->fail('a lock from two of five nodes');
-        } catch (NoQuorumException $e) {
-            $this->assertStringContainsString((string) $nodes[2]->port, $e->getMessage());
-        }
-        $this->expectException(NoQuorumException::class);
-        $refused->acquire();
-    }
-
     public function testRunReturnsTheResultAndReleases(): void
     {
         $client = $this->client();
@@ -130,26 +49,6 @@ final class LockTest extends NodesTestCase
         });
         $this->assertSame('done', $result);
         $this->assertNothingIsLeft();
-    }
-
-    public function testRunReleasesWhenTheBodyFails(): void
-    {
-        try {
-            $this->client()->lock('job')->run(static fn () => throw new \DomainException('mine'));
-            $this->fail('the error of the body is gone');
-        } catch (\DomainException $e) {
-            $this->assertSame('mine', $e->getMessage());
-        }
-        $this->assertNothingIsLeft();
-    }
-
-    public function testRunRenewsBeyondTheTtl(): void
-    {
-        $this->client()->lock('renewed', ttlMs: 6000, nodeTimeoutMs: 1500)->run(function (Lock $lock): void {
-            $begun = \hrtime(true);
-            Wait::until(static fn (): bool => \hrtime(true) - $begun > 6.5e9, 'longer than the TTL');
-            $this->assertTrue($lock->isHeld());
-        });
     }
 
     public function testRunWithTheLockLostCarriesTheResult(): void
@@ -256,26 +155,6 @@ final class LockTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testATokenIsHandedOver(): void
-    {
-        $client = $this->client();
-        $lock = $client->lock('handed');
-        $lock->acquire();
-        $token = $lock->detach();
-        $this->assertFalse($lock->isHeld());
-        unset($lock);
-        $this->assertSame(['handed'], \array_keys(self::cluster()->keys()));
-
-        $adopted = $client->adopt('handed', $token, ttlMs: 20000);
-        $this->assertSame(0, $adopted->remainingMs());
-        $adopted->extend();
-        $this->assertTrue($adopted->isHeld());
-        $adopted->release();
-        $this->assertNothingIsLeft();
-        $this->expectException(InvalidOptionException::class);
-        $client->adopt('handed', \str_repeat('x', 129));
-    }
-
     public function testAForgottenLockIsReleased(): void
     {
         $lock = $this->client()->lock('forgotten');
@@ -307,18 +186,6 @@ final class LockTest extends NodesTestCase
         $this->assertTrue($client->lock('removed')->tryAcquire());
         $this->expectException(LostException::class);
         $lock->release();
-    }
-
-    public function testResourcesAreBytes(): void
-    {
-        $client = $this->client();
-        foreach (["\0", "a\0b", "\xff\xfe", 'größe', \str_repeat('x', 100000)] as $resource) {
-            $lock = $client->lock($resource);
-            $lock->acquire();
-            $this->assertSame([$resource], \array_map(\strval(...), \array_keys(self::cluster()->keys())));
-            $lock->release();
-            $this->assertNothingIsLeft();
-        }
     }
 
     public function testManyCyclesDoNotGrow(): void
