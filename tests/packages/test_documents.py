@@ -42,7 +42,7 @@ def test_readme_c_and_shell(clone, nodes):
     for name in "report.sh", "import.sh", "step-one", "step-two", "steps.sh":
         clone.path(f"/srv/{name}").write_text("#!/bin/sh\necho ran $0 under $REDLOCK_RESOURCE\n")
         clone.path(f"/srv/{name}").chmod(0o755)
-    assert "ran ./report.sh under nightly-report\n" in clone.run(at_nodes(typed("README.md", "From the shell"), nodes),
+    assert "ran ./report.sh under nightly-report\n" in clone.run(at_nodes(typed("README.md", "Quick start"), nodes),
                                                                  "/srv")
     for heading in [heading for heading, text in headings("docs/redlock.md") if has_shell(text)]:
         if ("docs/redlock.md", heading) not in ELSEWHERE:

@@ -50,7 +50,7 @@ def test_readme_code_compiles(tmp_path):
 
 def test_readme_commands_work(nodes, tmp_path):
     """Those for the shell, with a job of ours and without naming the nodes of the example."""
-    chapter = (ROOT / "README.md").read_text().split("## From the shell")[1].split("\n## ")[0]
+    chapter = (ROOT / "README.md").read_text().split("## Quick start")[1].split("\n## ")[0]
     lines = [line.strip() for line in chapter.splitlines() if line.startswith("    ")]
     commands = [line for line in lines if not line.startswith("export")]
     assert len(lines) == len(commands) + 1 and len(commands) >= 5
@@ -91,3 +91,19 @@ def test_a_part_of_the_tests_installs_only_what_it_needs():
     assert packages("unit") < packages("live") < packages(*parts) == packages()
     assert not packages("unit") & {"redis-server", "php-cli", "clang", "valgrind", "python3-venv", "composer"}
     assert {"gcc", "cmake", "libcmocka-dev", "libhiredis-dev"} < packages("unit")
+
+
+def test_every_rule_that_the_code_cites_is_explained():
+    labels = re.findall(r"^\| ([A-F][.\d]*) \|", (ROOT / "docs/safety.md").read_text(), re.M)
+    assert len(labels) == len(set(labels)) > 20
+    cited = {}
+    for path in sorted([*(ROOT / "core").rglob("*.[ch]"), *(ROOT / "tests/sim").glob("*.[ch]")]):
+        for label in re.findall(r"\b[Rr]ules? ([A-F](?:\.\d+)*)\b|\b([A-F]\.\d+(?:\.\d+)*)\b", path.read_text()):
+            cited.setdefault(label[0] or label[1], path.relative_to(ROOT))
+    assert len(cited) > 10
+    unknown = {
+        label: str(path)
+        for label, path in cited.items()
+        if not any(known == label or known.startswith(label + ".") for known in labels)
+    }
+    assert not unknown, "docs/safety.md has no such rule"
