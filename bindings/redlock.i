@@ -1,5 +1,5 @@
 /* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names, the
- * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native.c has what stands
+ * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native_*.c have what stands
  * behind the methods (a method without a body calls native_client_NAME or native_lock_NAME).
  *
  * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed
@@ -164,6 +164,9 @@ typedef struct native_lock {
     int64_t adopt(zend_string *token);
     int64_t detach();
     HashTable *answers();
+    int64_t verdict();
+    zend_string *holder();
+    int64_t holder_ttl_ms();
     zend_string *message();
     void fail(int64_t status);
   }

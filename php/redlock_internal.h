@@ -17,6 +17,14 @@ struct native_client {
   bool drained; /* and every node answered */
 };
 
+struct native_lock {
+  redlock_lock *handle;
+  native_client *client;
+  zend_string *resource;
+  zval waiter; /* who waits for the operation that was started; undefined if nobody does */
+  bool tagged; /* the library gives this struct back when an operation has ended */
+};
+
 /* Threads of PHP share nothing, and a native client has one list of ended operations, one of events and one drain: so
  * each thread has clients of its own. Without threads there is one table for the process. */
 ZEND_BEGIN_MODULE_GLOBALS(redlock)
@@ -49,8 +57,9 @@ bool redlock_php_check_options(HashTable *options);
 bool redlock_php_set_client_options(redlock_client *handle, HashTable *options);
 bool redlock_php_set_lock_options(redlock_lock *handle, HashTable *options);
 zend_string *redlock_php_option_text(zend_string *name, zval *value);
+zend_string *redlock_php_option_or_error(zend_string *text, const char *name); /* NULL: there is no such option */
 
-/* redlock_native.c */
+/* redlock_native_client.c, redlock_native_answers.c */
 zend_string *redlock_php_client_message(redlock_client *handle);
 zend_string *redlock_php_lock_message(redlock_lock *handle);
 

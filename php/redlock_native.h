@@ -57,6 +57,9 @@ zend_string *native_lock_token(native_lock *lock);
 int64_t native_lock_adopt(native_lock *lock, zend_string *token);
 int64_t native_lock_detach(native_lock *lock);
 HashTable *native_lock_answers(native_lock *lock);
+int64_t native_lock_verdict(native_lock *lock);
+zend_string *native_lock_holder(native_lock *lock);
+int64_t native_lock_holder_ttl_ms(native_lock *lock);
 zend_string *native_lock_message(native_lock *lock);
 void native_lock_fail(native_lock *lock, int64_t status);
 

@@ -123,3 +123,10 @@ bool redlock_php_check_options(HashTable *options)
   redlock_client_free(probe);
   return good;
 }
+
+zend_string *redlock_php_option_or_error(zend_string *text, const char *name)
+{
+  if (!text)
+    redlock_php_throw_status(REDLOCK_INVALID, zend_strpprintf(0, "there is no option %s", name));
+  return text;
+}

@@ -110,8 +110,9 @@ final class Client implements ClientInterface
             $native = new Native\Lock($this->native, $resource, []);
             return new Lock($this->driver, $native, $resource, false, $this->renew);
         }
+        $options = Options::given(\get_defined_vars(), $unknown);
         try {
-            return $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
+            return $this->lockFromArray($resource, $options);
         } catch (InvalidOptionException | \TypeError $refused) {
             throw Options::inNames($refused);
         }
@@ -137,7 +138,10 @@ final class Client implements ClientInterface
         if (\redlock_status_is($status, \REDLOCK_IS_USAGE) && $status !== \REDLOCK_REFUSED_CONFIG) {
             $native->fail($status);
         }
-        return new ResourceStatus($resource, $status, $native->message(), $native->answers());
+        $verdict = Verdict::fromNative($native->verdict());
+        $isHeld = $verdict === Verdict::Held;
+        return new ResourceStatus($resource, $verdict, $native->message(), ($isHeld ? $native->holder() : '') ?: null,
+            $isHeld ? $native->holderTtlMs() : null, $native->answers());
     }
 
     public function remove(string $resource): void

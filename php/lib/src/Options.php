@@ -54,20 +54,18 @@ final class Options
         return $options;
     }
 
-    /**
-     * The same refusal with the names of named arguments, outside of quoted values.
-     *
-     * @template E of \Error
-     * @param E $refused
-     * @return E
-     */
-    public static function inNames(\Error $refused): \Error
+    /** The refusal of a call that was made with named arguments: it speaks of them, except in quoted values. */
+    public static function inNames(InvalidOptionException|\TypeError $refused): InvalidOptionException|\TypeError
     {
         $message = \preg_replace_callback('/"[^"]*"(*SKIP)(*FAIL)|\b[a-z]+(?:_[a-z]+)+\b/',
             static fn (array $word): string => \array_search($word[0], self::names(), true) ?: $word[0],
             $refused->getMessage()) ?? $refused->getMessage();
-        (new \ReflectionProperty(\Error::class, 'message'))->setValue($refused, $message);
-        return $refused;
+        if ($refused instanceof \TypeError) {
+            return new \TypeError($message);
+        }
+        $named = new InvalidOptionException($message, $refused->getCode());
+        [$named->resource, $named->votes] = [$refused->resource, $refused->votes];
+        return $named;
     }
 
     /** @return array<string, string> */

@@ -8,24 +8,29 @@ namespace Redlock;
 final class ResourceStatus
 {
     /**
-     * @param int $status REDLOCK_OK: a majority has no key; REDLOCK_BUSY: it is held or split; else why nobody knows
+     * @param ?string $token of the holder, escaped, 64 bytes at most; null: there is no holder, or its key is no string
+     * @param ?int $remainingMs until the holder's majority ends if nobody extends it; null: there is no holder;
+     *     REDLOCK_TTL_ENDLESS: its keys have no TTL
      * @param array<string, array{status: int, words: string, ttl_ms: string, token: string}> $nodes by name
      */
     public function __construct(
         public readonly string $resource,
-        public readonly int $status,
+        public readonly Verdict $verdict,
         public readonly string $message,
+        public readonly ?string $token,
+        public readonly ?int $remainingMs,
         public readonly array $nodes,
     ) {
     }
 
+    /** Neither this nor isHeld(): nobody knows, or no token is on a majority. */
     public function isFree(): bool
     {
-        return $this->status === \REDLOCK_OK;
+        return $this->verdict === Verdict::Free;
     }
 
     public function isHeld(): bool
     {
-        return $this->status === \REDLOCK_BUSY;
+        return $this->verdict === Verdict::Held;
     }
 }

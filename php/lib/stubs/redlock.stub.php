@@ -124,6 +124,15 @@ namespace Redlock\Native {
         /** @return array<string, array{status: int, words: string, ttl_ms: string, token: string}> by node */
         public function answers(): array {}
 
+        /** REDLOCK_VERDICT_... of the last REDLOCK_INSPECT. */
+        public function verdict(): int {}
+
+        /** The token of the holder that the verdict speaks of, escaped; "" if there is none. */
+        public function holder(): string {}
+
+        /** How much longer a majority keeps the keys of that holder; REDLOCK_TTL_ENDLESS: they have no TTL. */
+        public function holderTtlMs(): int {}
+
         /** The last operation in one line. */
         public function message(): string {}
 

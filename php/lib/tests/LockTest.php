@@ -11,6 +11,7 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Lock;
 use Redlock\Native;
+use Redlock\Verdict;
 
 final class LockTest extends NodesTestCase
 {
@@ -171,9 +172,39 @@ final class LockTest extends NodesTestCase
         $lock->acquire();
         $status = $client->status('asked');
         $this->assertTrue($status->isHeld());
+        $this->assertSame($lock->token(), $status->token);
+        $this->assertTrue($status->remainingMs > 10_000 && $status->remainingMs <= 30_000, "$status->remainingMs ms");
         $tokens = \array_unique(\array_filter(\array_column($status->nodes, 'token')));
         $this->assertSame([$lock->token()], \array_values($tokens));
         $this->assertTrue($lock->isHeld());
+    }
+
+    /** @return list<array{string, Verdict, 2?: string}> the keys of five nodes: a token, . none, # a hash, ! down */
+    public static function verdicts(): array
+    {
+        return [['.....', Verdict::Free], ['aa...', Verdict::Free], ['...!!', Verdict::Free],
+            ['aaa..', Verdict::Held, 'a'], ['aaabb', Verdict::Held, 'a'], ['bb!bb', Verdict::Held, 'b'],
+            ['###..', Verdict::Held], ['aabb.', Verdict::Split], ['aa.!!', Verdict::Split],
+            ['aa!!!', Verdict::Unknown], ['!!!!!', Verdict::Unknown]];
+    }
+
+    /** @dataProvider verdicts */
+    public function testStatusSaysFreeHeldSplitOrUnknown(string $keys, Verdict $verdict, ?string $token = null): void
+    {
+        foreach (\str_split($keys) as $i => $key) {
+            $node = self::cluster()->nodes[$i];
+            match ($key) {
+                '.' => null,
+                '#' => $node->command('HSET', 'asked', 'owner', '1'),
+                '!' => $node->kill(),
+                default => $node->command('SET', 'asked', $key),
+            };
+        }
+        $status = $this->client(nodeTimeoutMs: 500, outageWaitMs: 500)->status('asked');
+        $isHeld = $verdict === Verdict::Held;
+        $this->assertSame([$verdict, $token, $isHeld ? \REDLOCK_TTL_ENDLESS : null],
+            [$status->verdict, $status->token, $status->remainingMs], $status->message);
+        $this->assertSame([$isHeld, $verdict === Verdict::Free], [$status->isHeld(), $status->isFree()]);
     }
 
     public function testALockIsRemovedByForce(): void

@@ -13,6 +13,7 @@ use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\NotHeldException;
 use Redlock\LockInterface;
 use Redlock\Testing\MemoryClient;
+use Redlock\Verdict;
 
 /** The client for users' unit tests, and that mocks can be made of the interfaces. */
 final class MemoryClientTest extends TestCase
@@ -117,6 +118,7 @@ final class MemoryClientTest extends TestCase
             $this->fail('a lock from nowhere');
         } catch (NoQuorumException) {
         }
+        $this->assertSame(Verdict::Unknown, $this->client->status('held')->verdict);
         $this->client->pass(1000);
         $this->assertTrue($held->isLost());
         $this->client->setReachable(true);

@@ -6,6 +6,7 @@ namespace Redlock\Hyperf\Command;
 
 use Hyperf\Command\Command;
 use Redlock\Hyperf\Locks;
+use Redlock\Verdict;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputOption;
 
@@ -37,7 +38,7 @@ final class StatusCommand extends Command
             $rows[] = [$node, $answer['words'], \substr($answer['token'], 0, 8), $answer['ttl_ms']];
         }
         $this->table(['node', 'answer', 'token', 'ms left'], $rows);
-        $this->line($status->message);
-        return $status->isFree() || $status->isHeld() ? self::SUCCESS : self::FAILURE;
+        $this->line("{$status->verdict->value}: $status->message");
+        return $status->verdict === Verdict::Unknown ? self::FAILURE : self::SUCCESS;
     }
 }

@@ -10,6 +10,7 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Verdict;
 use Symfony\Component\Lock\BlockingStoreInterface;
 use Symfony\Component\Lock\Exception\InvalidArgumentException;
 use Symfony\Component\Lock\Exception\InvalidTtlException;
@@ -79,8 +80,8 @@ final class RedlockStore implements BlockingStoreInterface
     }
 
     /**
-     * Asks the nodes, as another process may have continued and ended what this Key began; where they do not answer, by
-     * what this process knows.
+     * Asks the nodes, as another process may have continued and ended what this Key began; where they have no clear
+     * answer, by what this process knows.
      */
     public function exists(Key $key): bool
     {
@@ -89,14 +90,15 @@ final class RedlockStore implements BlockingStoreInterface
             return false;
         }
         try {
-            $nodes = $this->client->status((string) $key)->nodes;
+            $status = $this->client->status((string) $key);
         } catch (RedlockThrowable) {
             return $hold->lock->isHeld();
         }
-        $quorum = \intdiv(\count($nodes), 2) + 1;
-        $ours = \count(\array_filter($nodes, static fn (array $node): bool => $node['token'] === $hold->token()));
-        $silent = \count(\array_filter($nodes, self::isSilent(...)));
-        return $ours >= $quorum || ($ours + $silent >= $quorum && $hold->lock->isHeld());
+        return match ($status->verdict) {
+            Verdict::Held => $status->token === $hold->token(),
+            Verdict::Free => false,
+            Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
+        };
     }
 
     private function acquire(Key $key, int $waitMs): void
@@ -183,12 +185,6 @@ final class RedlockStore implements BlockingStoreInterface
     {
         unset($this->holds[$key]);
         $key->removeState($this->stateKey);
-    }
-
-    /** @param array{status: int, words: string, ttl_ms: string, token: string} $answer */
-    private static function isSilent(array $answer): bool
-    {
-        return $answer['token'] === '' && !\in_array($answer['status'], [\REDLOCK_OK, \REDLOCK_NOT_HELD], true);
     }
 
     private static function checkTtl(float $ttl, string $method): void

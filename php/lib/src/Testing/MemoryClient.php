@@ -8,6 +8,7 @@ use Redlock\ClientInterface;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Options;
 use Redlock\ResourceStatus;
+use Redlock\Verdict;
 
 /**
  * A client without nodes, for unit tests of programs that take locks: its locks are in this object, and time passes
@@ -76,15 +77,15 @@ final class MemoryClient implements ClientInterface
 
     public function status(string $resource): ResourceStatus
     {
-        $token = $this->store->tokenOf($resource);
-        $status = match (true) {
-            !$this->store->reachable => \REDLOCK_NO_QUORUM,
-            $token === null => \REDLOCK_OK,
-            default => \REDLOCK_BUSY,
+        $token = $this->store->reachable ? $this->store->tokenOf($resource) : null;
+        $leftMs = $token === null ? null : $this->store->leftMs($resource);
+        [$verdict, $status, $words] = match (true) {
+            !$this->store->reachable => [Verdict::Unknown, \REDLOCK_UNREACHABLE, 'unreachable'],
+            $token === null => [Verdict::Free, \REDLOCK_NOT_HELD, 'no key'],
+            default => [Verdict::Held, \REDLOCK_BUSY, 'busy'],
         };
-        $words = $token === null ? 'free' : 'busy';
-        return new ResourceStatus($resource, $status, "memory: $words", ['memory' => ['status' => $status,
-            'words' => $words, 'ttl_ms' => (string) $this->store->leftMs($resource), 'token' => (string) $token]]);
+        return new ResourceStatus($resource, $verdict, "memory: $words", $token, $leftMs, ['memory' => [
+            'status' => $status, 'words' => $words, 'ttl_ms' => (string) $leftMs, 'token' => (string) $token]]);
     }
 
     public function remove(string $resource): void

@@ -1,0 +1,130 @@
+/* The class Redlock\Native\Client over the C library. */
+#include "redlock_internal.h"
+
+zend_string *redlock_php_client_message(redlock_client *handle)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_client_message(handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
+native_client *new_native_client(zend_string *nodes, HashTable *options)
+{
+  return redlock_php_use_client(nodes, options);
+}
+
+void delete_native_client(native_client *client)
+{
+  redlock_php_drop_client(client);
+}
+
+int64_t native_client_id(native_client *client)
+{
+  return client->id;
+}
+
+int64_t native_client_fd(native_client *client)
+{
+  int fd = redlock_client_fd(client->handle);
+  if (fd < 0)
+    redlock_php_throw_text(-fd, redlock_status_text(-fd));
+  return fd;
+}
+
+int64_t native_client_generation(native_client *client)
+{
+  return redlock_php_generation();
+}
+
+void native_client_process(native_client *client)
+{
+  redlock_client_process(client->handle);
+}
+
+/* Takes the waiter of a lock whose operation has ended. A lock stands in the library's list also when it is at risk or
+ * lost, or had a waiter that left: false. */
+static bool take_waiter(uint64_t tag, zval *waiter)
+{
+  native_lock *lock = (native_lock *)(uintptr_t)tag;
+  if (!lock || Z_ISUNDEF(lock->waiter) || redlock_lock_status(lock->handle) == REDLOCK_PENDING)
+    return false;
+  ZVAL_COPY_VALUE(waiter, &lock->waiter);
+  ZVAL_UNDEF(&lock->waiter);
+  return true;
+}
+
+waiter native_client_next(native_client *client)
+{
+  waiter next;
+  uint64_t tag;
+  while (redlock_client_next(client->handle, &tag) == 1)
+    if (take_waiter(tag, &next))
+      return next;
+  ZVAL_NULL(&next);
+  return next;
+}
+
+waiter native_client_advance(native_client *client)
+{
+  waiter first;
+  uint64_t tag;
+  int found = redlock_client_advance(client->handle, &tag);
+  if (found == 1 && take_waiter(tag, &first))
+    return first;
+  if (found == 1)
+    return native_client_next(client);
+  ZVAL_NULL(&first);
+  return first;
+}
+
+static bool is_limit(int64_t limit_ms)
+{
+  if (limit_ms >= -1)
+    return true;
+  zend_argument_value_error(1, "must be greater than or equal to -1");
+  return false;
+}
+
+bool native_client_drain(native_client *client, int64_t limit_ms)
+{
+  if (!is_limit(limit_ms))
+    return false;
+  redlock_php_leave_table(client);
+  return redlock_client_drain(client->handle, limit_ms) == REDLOCK_OK;
+}
+
+void native_client_begin_drain(native_client *client, int64_t limit_ms)
+{
+  if (is_limit(limit_ms))
+    redlock_php_begin_drain(client, limit_ms);
+}
+
+bool native_client_end_drain(native_client *client)
+{
+  return redlock_php_end_drain(client);
+}
+
+optional_string *native_client_event(native_client *client)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_client_event(client->handle, buf, size));
+  if (text && ZSTR_LEN(text))
+    return text;
+  if (text)
+    zend_string_release(text);
+  return NULL;
+}
+
+zend_string *native_client_describe(native_client *client)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_client_describe(client->handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
+zend_string *native_client_get(native_client *client, const char *name)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_client_get(client->handle, name, buf, size));
+  return redlock_php_option_or_error(text, name);
+}

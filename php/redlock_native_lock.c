@@ -1,0 +1,165 @@
+/* The class Redlock\Native\Lock over the C library: operations and what is known locally. */
+#include "redlock_internal.h"
+
+native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options)
+{
+  native_lock *lock;
+  redlock_lock *handle = redlock_lock_new(client->handle, ZSTR_VAL(resource), ZSTR_LEN(resource));
+  if (!handle) {
+    redlock_php_throw_text(REDLOCK_NO_MEMORY, "out of memory");
+    return NULL;
+  }
+  if (redlock_lock_state(handle) == REDLOCK_STATE_INVALID)
+    redlock_php_throw_status(REDLOCK_INVALID, redlock_php_lock_message(handle));
+  else
+    redlock_php_set_lock_options(handle, options);
+  if (EG(exception)) {
+    redlock_lock_free(handle);
+    return NULL;
+  }
+  lock = emalloc(sizeof *lock);
+  lock->handle = handle;
+  lock->client = client;
+  lock->resource = zend_string_copy(resource);
+  lock->tagged = false;
+  ZVAL_UNDEF(&lock->waiter);
+  client->users++;
+  return lock;
+}
+
+void delete_native_lock(native_lock *lock)
+{
+  redlock_lock_free(lock->handle);
+  redlock_php_drop_client(lock->client);
+  zend_string_release(lock->resource);
+  zval_ptr_dtor(&lock->waiter);
+  efree(lock);
+}
+
+zend_string *native_lock_get(native_lock *lock, const char *name)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_lock_get(lock->handle, name, buf, size));
+  return redlock_php_option_or_error(text, name);
+}
+
+void native_lock_set(native_lock *lock, const char *name, const char *value)
+{
+  int status = redlock_lock_set(lock->handle, name, value);
+  if (status != REDLOCK_OK)
+    redlock_php_throw_status(status, redlock_php_lock_message(lock->handle));
+}
+
+static bool check_operation(int64_t operation)
+{
+  int64_t kind = operation & ~(int64_t)REDLOCK_AT_ONCE;
+  if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_REMOVE)
+    return true;
+  zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, "
+                            "REDLOCK_EXPIRE, REDLOCK_REMOVE");
+  return false;
+}
+
+static void forget_waiter(native_lock *lock)
+{
+  zval waiter;
+  ZVAL_COPY_VALUE(&waiter, &lock->waiter);
+  ZVAL_UNDEF(&lock->waiter); /* first: what ends with the waiter may come back here */
+  zval_ptr_dtor(&waiter);
+}
+
+int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zval *waiter)
+{
+  int64_t status;
+  if (!check_operation(operation))
+    return REDLOCK_INVALID;
+  status = redlock_lock_start(lock->handle, (int)operation, arg);
+  if (status != REDLOCK_OK) /* else the waiter is that of an operation in flight */
+    return status;
+  if (!lock->tagged)
+    lock->tagged = redlock_lock_set_tag(lock->handle, (uint64_t)(uintptr_t)lock) == REDLOCK_OK;
+  forget_waiter(lock);
+  ZVAL_COPY(&lock->waiter, waiter);
+  return status;
+}
+
+/* Start and first wait in one call: the whole operation where nobody has to wait long. */
+int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms)
+{
+  int64_t status = REDLOCK_INVALID;
+  if (check_operation(operation))
+    status = redlock_lock_start(lock->handle, (int)operation, arg);
+  return status == REDLOCK_OK ? redlock_lock_wait(lock->handle, slice_ms) : status;
+}
+
+int64_t native_lock_status(native_lock *lock)
+{
+  return redlock_lock_status(lock->handle);
+}
+
+/* Nobody waits any more for what has ended: who looked for it by itself is not woken later, in another wait. */
+int64_t native_lock_ended(native_lock *lock)
+{
+  int status = redlock_lock_status(lock->handle);
+  if (status != REDLOCK_PENDING)
+    forget_waiter(lock);
+  return status;
+}
+
+int64_t native_lock_wait(native_lock *lock, int64_t limit_ms)
+{
+  return redlock_lock_wait(lock->handle, limit_ms);
+}
+
+/* What cleans up is sent at once, because nobody may come back to this client for long. */
+void native_lock_cancel(native_lock *lock)
+{
+  forget_waiter(lock);
+  redlock_lock_cancel(lock->handle);
+  redlock_client_process(lock->client->handle);
+}
+
+/* Gives up whatever the handle does or holds, without waiting: the deletes go out with this call. Where nothing is held
+ * the message stays that of the operation. */
+void native_lock_abandon(native_lock *lock)
+{
+  int state;
+  native_lock_cancel(lock);
+  state = redlock_lock_state(lock->handle);
+  if (state != REDLOCK_STATE_HELD && state != REDLOCK_STATE_ADOPTED && state != REDLOCK_STATE_LOST)
+    return;
+  if (redlock_lock_start(lock->handle, REDLOCK_RELEASE, 0) == REDLOCK_OK) {
+    redlock_client_process(lock->client->handle);
+    redlock_lock_cancel(lock->handle);
+  }
+}
+
+int64_t native_lock_state(native_lock *lock)
+{
+  return redlock_lock_state(lock->handle);
+}
+
+int64_t native_lock_validity_ms(native_lock *lock)
+{
+  return redlock_lock_validity_ms(lock->handle);
+}
+
+zend_string *native_lock_token(native_lock *lock)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_lock_token(lock->handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
+int64_t native_lock_adopt(native_lock *lock, zend_string *token)
+{
+  if (strlen(ZSTR_VAL(token)) == ZSTR_LEN(token))
+    return redlock_lock_adopt(lock->handle, ZSTR_VAL(token));
+  zend_argument_value_error(1, "must not contain any null bytes");
+  return REDLOCK_INVALID;
+}
+
+int64_t native_lock_detach(native_lock *lock)
+{
+  return redlock_lock_detach(lock->handle);
+}
