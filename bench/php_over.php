@@ -24,9 +24,9 @@ function nativeOf(Client $client): Native\Client
     return (static fn (Client $client): Native\Client => $client->native)->bindTo(null, Client::class)($client);
 }
 
-function check(int $status): void
+function failed(Native\Lock $lock): RuntimeException
 {
-    $status === REDLOCK_OK || throw new RuntimeException(redlock_status_name($status));
+    return new RuntimeException(redlock_status_name($lock->status()));
 }
 
 /** The thinnest blocking program: two calls, and a slice to wait for signals where they take long. */
@@ -34,8 +34,8 @@ function bareBlocking(Native\Lock $lock): Closure
 {
     return static function () use ($lock): void {
         for ($i = 0; $i < CHUNK; $i++) {
-            check($lock->run(REDLOCK_ACQUIRE, -2, 1000));
-            check($lock->run(REDLOCK_RELEASE, 0, 1000));
+            $lock->run(REDLOCK_ACQUIRE, -2, 1000) === REDLOCK_OK || throw failed($lock);
+            $lock->run(REDLOCK_RELEASE, 0, 1000) === REDLOCK_OK || throw failed($lock);
         }
     };
 }
@@ -45,9 +45,9 @@ function bareRun(Native\Client $native, Closure $body): Closure
     return static function () use ($native, $body): void {
         for ($i = 0; $i < CHUNK; $i++) {
             $lock = new Native\Lock($native, 'bench:run', ['renew' => true]);
-            check($lock->run(REDLOCK_ACQUIRE, -2, 1000));
+            $lock->run(REDLOCK_ACQUIRE, -2, 1000) === REDLOCK_OK || throw failed($lock);
             $body($lock);
-            check($lock->run(REDLOCK_RELEASE, 0, 1000));
+            $lock->run(REDLOCK_RELEASE, 0, 1000) === REDLOCK_OK || throw failed($lock);
         }
     };
 }
@@ -59,13 +59,16 @@ function bareFiber(Native\Client $native, Native\Lock $lock): Closure
     return static function () use ($native, $lock, $stream): void {
         $fiber = new Fiber(static function () use ($lock): void {
             for ($i = 0; $i < CHUNK; $i++) {
-                foreach ([[REDLOCK_ACQUIRE, -2], [REDLOCK_RELEASE, 0]] as [$operation, $arg]) {
-                    check($lock->start($operation | REDLOCK_AT_ONCE, $arg, 1));
-                    while (($status = $lock->status()) === REDLOCK_PENDING) {
-                        Fiber::suspend();
-                    }
-                    check($status);
-                }
+                $lock->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, -2, 1) === REDLOCK_OK || throw failed($lock);
+                do {
+                    Fiber::suspend();
+                } while (($status = $lock->status()) === REDLOCK_PENDING);
+                $status === REDLOCK_OK || throw failed($lock);
+                $lock->start(REDLOCK_RELEASE | REDLOCK_AT_ONCE, 0, 1) === REDLOCK_OK || throw failed($lock);
+                do {
+                    Fiber::suspend();
+                } while (($status = $lock->status()) === REDLOCK_PENDING);
+                $status === REDLOCK_OK || throw failed($lock);
             }
         });
         for ($fiber->start(); !$fiber->isTerminated();) {
@@ -91,13 +94,16 @@ function bareSwoole(Native\Client $native, Native\Lock $lock): Closure
             }
         }, null, SWOOLE_EVENT_READ);
         for ($i = 0; $i < CHUNK; $i++) {
-            foreach ([[REDLOCK_ACQUIRE, -2], [REDLOCK_RELEASE, 0]] as [$operation, $arg]) {
-                check($lock->start($operation | REDLOCK_AT_ONCE, $arg, 1));
-                while (($status = $lock->status()) === REDLOCK_PENDING) {
-                    Coroutine::suspend();
-                }
-                check($status);
-            }
+            $lock->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, -2, 1) === REDLOCK_OK || throw failed($lock);
+            do {
+                Coroutine::suspend();
+            } while (($status = $lock->status()) === REDLOCK_PENDING);
+            $status === REDLOCK_OK || throw failed($lock);
+            $lock->start(REDLOCK_RELEASE | REDLOCK_AT_ONCE, 0, 1) === REDLOCK_OK || throw failed($lock);
+            do {
+                Coroutine::suspend();
+            } while (($status = $lock->status()) === REDLOCK_PENDING);
+            $status === REDLOCK_OK || throw failed($lock);
         }
         Event::del($fd);
     };
