@@ -49,9 +49,9 @@ class PhpBench:
         runs = bench.interleaved(self.options.rounds, commands)
         for shape, words, base, goal_us in shapes:
             cost_us = bench.median(runs[shape], "cost_us")
-            note = "%.0f us, bare %.0f us; %d pairs" % (bench.median(runs[shape], "mine_us"),
-                                                        bench.median(runs[shape], "bare_us"),
-                                                        sum(run["pairs"] for run in runs[shape]))
+            note = "%.0f us, bare %.0f us; CPU %+.1f us; %d pairs" % (
+                *(bench.median(runs[shape], figure) for figure in ("mine_us", "bare_us", "cpu_cost_us")),
+                sum(run["pairs"] for run in runs[shape]))
             yield bench.Row(f"PHP {words}: over {base}", "us", cost_us, note=note).judged(cost_us, "<=", goal_us)
 
     def over_c(self, shapes):

@@ -200,7 +200,8 @@ final class LockTest extends NodesTestCase
                 default => $node->command('SET', 'asked', $key),
             };
         }
-        $status = $this->client(nodeTimeoutMs: 500, outageWaitMs: 500)->status('asked');
+        $client = $this->client(nodeTimeoutMs: 500, outageWaitMs: 500, clientName: 'keys-' . \bin2hex($keys));
+        $status = $client->status('asked');
         $isHeld = $verdict === Verdict::Held;
         $this->assertSame([$verdict, $token, $isHeld ? \REDLOCK_TTL_ENDLESS : null],
             [$status->verdict, $status->token, $status->remainingMs], $status->message);
