@@ -228,7 +228,7 @@ static void print_default_wait(const struct command *command)
   if (!option_is_for(command, "wait_ms"))
     return;
   char *wait = flag_default(command, option_named("wait_ms", strlen("wait_ms")));
-  printf("Waits up to %s for a busy lock; --wait changes that, -n does not wait.\n", wait);
+  printf("Waits up to %s for a busy lock; --wait changes that, -n makes one attempt.\n", wait);
   free(wait);
 }
 

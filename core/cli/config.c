@@ -40,7 +40,7 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   int index = option_named(name, strlen(name));
   const struct setting *before = settings_find(reader->settings, name);
   if (before != NULL)
-    return fail(EXIT_USAGE, "%s:%d: %s stands in %s already", reader->path, reader->line, name, before->where);
+    return fail(EXIT_USAGE, "%s:%d: %s is already set in %s", reader->path, reader->line, name, before->where);
   if (strcmp(name, "nodes") == 0 && *value == '\0')
     return fail(EXIT_USAGE, "%s:%d: nodes is empty", reader->path, reader->line);
   if (redlock_client_set(reader->client, name, value) != REDLOCK_OK || index < 0) {
@@ -79,7 +79,7 @@ static int read_lines(struct reader *reader, FILE *file)
   while (!refused && (length = getline(&line, &size, file)) >= 0)
     refused = read_line(reader, line, (size_t)length);
   if (!refused && ferror(file))
-    refused = fail(EXIT_USAGE, "%s can not be read: %s", reader->path, strerror(errno));
+    refused = fail(EXIT_USAGE, "%s cannot be read: %s", reader->path, strerror(errno));
   free(line);
   return refused;
 }
@@ -99,7 +99,7 @@ static void warn_of_readers(const struct reader *reader, FILE *file)
 {
   struct stat about;
   if (fstat(fileno(file), &about) == 0 && (about.st_mode & S_IROTH) != 0 && has_password(reader->client))
-    fail(0, "warning: %s has a password in it and everybody may read it; chmod o-r %s", reader->path, reader->path);
+    fail(0, "warning: %s contains a password and is readable by everybody; chmod o-r %s", reader->path, reader->path);
 }
 
 static int read_file(struct args *args, const char *path, FILE *file)
@@ -112,7 +112,7 @@ static int read_file(struct args *args, const char *path, FILE *file)
   return refused;
 }
 
-/* A file that is there but can not be read is no case for going on without it: with another key_prefix, say, two
+/* A file that is there but cannot be read is no case for going on without it: with another key_prefix, say, two
  * programs that should exclude each other would not. */
 int config_read(struct args *args)
 {
@@ -126,7 +126,7 @@ int config_read(struct args *args)
   if (file == NULL && errno == ENOENT && !is_named)
     return 0;
   if (file == NULL)
-    return fail(EXIT_USAGE, "%s can not be read: %s", path, strerror(errno));
+    return fail(EXIT_USAGE, "%s cannot be read: %s", path, strerror(errno));
   int refused = read_file(args, path, file);
   fclose(file);
   return refused;

@@ -12,17 +12,17 @@ static const struct poptOption config_flag = {
     "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
     "nodes and defaults from this file (default: REDLOCK_CONFIG, then " CONFIG_DEFAULT " if there is one)", "FILE"};
 static const struct poptOption no_wait_flag = {"no-wait", 'n', POPT_ARG_NONE, NULL, FLAG_NO_WAIT,
-                                               "one attempt, as --wait 0", NULL};
+                                               "make one attempt, like --wait 0", NULL};
 static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, NULL, FLAG_WAIT_SECONDS,
-                                                    "wait this long, as --wait in seconds", "SECONDS"};
+                                                    "like --wait, in seconds", "SECONDS"};
 static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
                                              "say nothing when others hold the lock", NULL};
 static const struct poptOption verbose_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
-    "say on standard error who holds the lock, for how much longer, and how long was waited", NULL};
+    "say on standard error who holds the lock, for how much longer, and how long it took", NULL};
 static const struct poptOption force_flag = {
     "force", 0, POPT_ARG_NONE, NULL, FLAG_FORCE,
-    "delete the lock whoever holds it, without a TOKEN; it asks first, and says who holds it", NULL};
+    "delete the lock whoever holds it, without a TOKEN; shows the holder and asks first", NULL};
 static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
 static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
@@ -32,8 +32,8 @@ static const struct poptOption kill_flag = {
 
 static const struct poptOption keep_flag = {
     "keep", 0, POPT_ARG_STRING, NULL, FLAG_KEEP,
-    "keep the lock for at least this long since it was taken if CMD succeeds, so that nobody runs it again meanwhile; "
-    "--wait is then at most half of it by default", "DURATION"};
+    "if CMD succeeds, keep the lock until this long after it was acquired, so that nobody runs CMD again meanwhile; "
+    "--wait then defaults to half of it at most", "DURATION"};
 /* clang-format on */
 
 static const char *option_default(const struct command *command, const char *option)

@@ -10,9 +10,10 @@ enum { EXIT_DECLINED = 1 };
 int force_check(const struct args *args)
 {
   if (args->yes && !args->force)
-    return fail(EXIT_USAGE, "--yes means something with --force only");
+    return fail(EXIT_USAGE, "--yes is for --force only");
   if (args->force && !args->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
-    return fail(EXIT_USAGE, "--force asks before it deletes, and there is no terminal to ask on; --yes does not ask");
+    return fail(EXIT_USAGE,
+                "--force asks before it deletes, and there is no terminal; use --yes to delete without asking");
   return 0;
 }
 
@@ -33,8 +34,8 @@ static bool user_agrees(struct session *session)
     silent += !node_told(session->lock, i);
   fprintf(stderr, "The lock is held %s.\n", holder);
   if (silent > 0)
-    fprintf(stderr, "%d of %d nodes did not tell.\n", silent, nodes);
-  fprintf(stderr, "Whoever works under it is not stopped. Delete it? [y/N] ");
+    fprintf(stderr, "%d of %d nodes did not say.\n", silent, nodes);
+  fprintf(stderr, "Its holder is not stopped. Delete the lock? [y/N] ");
   fflush(stderr);
   free(holder);
   if (session_read(session, answer, sizeof answer) == EOF) {

@@ -31,7 +31,7 @@ static int count_of(redlock_client *client, redlock_lock *lock, const char *toke
 static char *left_words(int64_t ms)
 {
   if (ms == REDLOCK_TTL_ENDLESS)
-    return format("without end");
+    return format("no TTL");
   char *time = duration_words(ms);
   char *words = format("%s left", time);
   free(time);
@@ -70,7 +70,7 @@ void holder_say(struct session *session, const char *more)
   if (status == REDLOCK_OK || status == REDLOCK_BUSY)
     fail(0, "held %s; %s", words, more);
   else if (session->caught == 0)
-    fail(0, "the nodes do not tell who holds it; %s", more);
+    fail(0, "the nodes did not say who holds it; %s", more);
   free(words);
   redlock_lock_free(lock);
 }

@@ -19,7 +19,7 @@ static char *end_words(int64_t in_ms)
   if (localtime_r(&end, &local) != NULL)
     strftime(clock, sizeof clock, "%H:%M:%S", &local);
   char *within = duration_text(in_ms);
-  char *words = format("it ends there within %s, at %s", within, clock);
+  char *words = format("it expires there within %s, at %s", within, clock);
   free(within);
   return words;
 }
@@ -52,7 +52,7 @@ static char *kept_words(const struct session *session)
     return NULL;
   char *names = nodes_words(session);
   char *end = end_words(session_option_ms(session, "ttl_ms"));
-  char *words = format("the lock was not given back on %s; %s", names, end);
+  char *words = format("the lock was not released on %s; %s", names, end);
   free(names);
   free(end);
   return words;
@@ -71,7 +71,7 @@ static char *too_short_words(const struct session *session, int status)
 {
   char *ends = duration_words(redlock_lock_validity_ms(session->lock));
   char *why = outcome(session, status);
-  char *words = format("the lock could not be kept for as long as --keep says, it ends in %s: %s", ends, why);
+  char *words = format("the lock could not be kept for as long as --keep asks; it ends in %s: %s", ends, why);
   free(ends);
   free(why);
   return words;

@@ -24,20 +24,21 @@ static const char *const without_for_release[] = {
 
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
-     "Takes the lock, renews it while CMD runs and ends CMD's process group when the lock is lost.\n"
-     "CMD finds REDLOCK_RESOURCE and REDLOCK_TOKEN in its environment. Exits with CMD's status, or 75 others hold\n"
+     "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
+     "REDLOCK_RESOURCE and REDLOCK_TOKEN are in CMD's environment. Exits with CMD's status, or 75 others hold\n"
      "the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost while CMD ran, 126 CMD cannot be run,\n"
      "127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
-    {"acquire", "[OPTION...] RESOURCE", "Takes the lock, prints its token and leaves it with its TTL.", acquire_main,
+    {"acquire", "[OPTION...] RESOURCE",
+     "Acquires the lock, prints its token and leaves it in place until its TTL ends.", acquire_main,
      without_for_acquire, NULL},
-    {"extend", "[OPTION...] RESOURCE TOKEN", "Prolongs the lock that has this token to --ttl from now.", extend_main,
+    {"extend", "[OPTION...] RESOURCE TOKEN", "Extends the lock that has this token to --ttl from now.", extend_main,
      without_for_extend, NULL},
     {"release", "[OPTION...] RESOURCE TOKEN",
-     "Gives up the lock that has this token; 0 also when it was gone already.\n"
-     "`redlock release --force RESOURCE` deletes it whoever holds it.",
+     "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
+     "`redlock release --force RESOURCE` deletes it, whoever holds it.",
      release_main, without_for_release, NULL},
-    {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without touching it.", status_main,
+    {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
      without_for_release, defaults_of_status},
     {.name = NULL}};
 
@@ -65,9 +66,9 @@ static int print_overview(void)
   puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.\n");
   for (const struct command *command = commands; command->name != NULL; command++)
     printf("  redlock %-8s%s\n", command->name, command->operands);
-  puts("\nNodes are named by --node redis://host:port, once for each, by REDLOCK_NODES=URL,URL,URL, or by a line\n"
-       "nodes = URL,URL,URL in the file of --config, REDLOCK_CONFIG or " CONFIG_DEFAULT ".\n"
-       "`redlock COMMAND --help` has the options, `redlock --version` the version.");
+  puts("\nName the nodes with --node redis://host:port, once for each, with REDLOCK_NODES=URL,URL,URL, or with a line\n"
+       "nodes = URL,URL,URL in the file given by --config or REDLOCK_CONFIG, or in " CONFIG_DEFAULT ".\n"
+       "`redlock COMMAND --help` lists the options, `redlock --version` prints the version.");
   return 0;
 }
 

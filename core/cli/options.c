@@ -71,9 +71,9 @@ static int set_nodes(redlock_client *client, const struct args *args)
     from = in_file->where;
   }
   if (nodes == NULL || *nodes == '\0')
-    return fail(EXIT_USAGE, "no nodes are named; give --node redis://host:port once for each node, set "
+    return fail(EXIT_USAGE, "no nodes are given; use --node redis://host:port once for each node, set "
                             "REDLOCK_NODES=redis://host:port,redis://host:port,redis://host:port, or write "
-                            "nodes = URL,URL,URL into " CONFIG_DEFAULT);
+                            "nodes = URL,URL,URL in " CONFIG_DEFAULT);
   return redlock_client_set(client, "nodes", nodes) == REDLOCK_OK ? 0 : refuse_nodes(client, from);
 }
 

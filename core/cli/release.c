@@ -7,7 +7,7 @@ static int print_release(const struct session *session, int status)
 {
   if (session->args->json)
     return print_json(report_json(session, status));
-  const char *words = status == REDLOCK_OK ? "released" : "it was gone already: nobody holds it with this token";
+  const char *words = status == REDLOCK_OK ? "released" : "already gone: nobody holds it with this token";
   return flush_answer(puts(words) < 0);
 }
 

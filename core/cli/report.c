@@ -110,7 +110,7 @@ int flush_answer(bool failed)
 {
   if (!failed && fflush(stdout) == 0 && !ferror(stdout))
     return 0;
-  return fail(EXIT_INTERNAL, "the answer can not be written: %s", strerror(errno));
+  return fail(EXIT_INTERNAL, "the answer cannot be written: %s", strerror(errno));
 }
 
 int print_json(json_t *report)

@@ -204,7 +204,7 @@ static int start_and_watch(struct run *run)
 {
   run->lost = redlock_lock_state(run->session->lock) != REDLOCK_STATE_HELD;
   if (run->lost)
-    return fail(EXIT_LOST, "the lock was lost before %s began", run->session->args->job[0]);
+    return fail(EXIT_LOST, "the lock was lost before %s started", run->session->args->job[0]);
   int code = job_start(&run->job, run->session);
   if (code != 0) {
     leave(run, 0);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the kernel raises for a fault of this very process can not be waited for. SIGABRT can: abort() unblocks it. */
+/* Synchronous fault signals cannot be handled through signalfd. SIGABRT can: abort() unblocks it. */
 static const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGKILL};
 static const int harmless[] = {SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
 
@@ -213,7 +213,7 @@ static void say_waiting(struct session *session)
 {
   int64_t wait_ms = session_option_ms(session, "wait_ms");
   char *wait = duration_text(wait_ms);
-  char *more = wait_ms < 0 ? format("waiting without end") : format("waiting for up to %s", wait);
+  char *more = wait_ms < 0 ? format("waiting without limit") : format("waiting for up to %s", wait);
   holder_say(session, more);
   free(more);
   free(wait);
@@ -224,7 +224,7 @@ static void say_waited(struct session *session, int status)
   char *waited = duration_words(session->waited_ms);
   char *more = format("waited %s", waited);
   if (status == REDLOCK_OK)
-    fail(0, "took the lock after %s", waited);
+    fail(0, "acquired the lock after %s", waited);
   else if (status == REDLOCK_BUSY)
     holder_say(session, more);
   free(more);

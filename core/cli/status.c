@@ -12,7 +12,7 @@ static const char *state_of(int vote)
   case REDLOCK_BUSY: return "held";
   case REDLOCK_NOT_HELD: return "free";
   case REDLOCK_UNREACHABLE: return "unreachable";
-  case REDLOCK_REFUSED_CONFIG: return "may not vote";
+  case REDLOCK_REFUSED_CONFIG: return "ineligible";
   default: return "no answer";
   }
 }
@@ -21,7 +21,7 @@ static char *ttl_words(int64_t ttl_ms)
 {
   if (ttl_ms == -2)
     return format("-");
-  return ttl_ms == -1 ? format("no end") : duration_words(ttl_ms);
+  return ttl_ms == -1 ? format("no TTL") : duration_words(ttl_ms);
 }
 
 static char *short_token(redlock_lock *lock, int node)
@@ -87,7 +87,7 @@ static char *verdict_words(const struct session *session, int verdict)
   if (verdict == REDLOCK_VERDICT_HELD)
     return holder_words(session->client, session->lock);
   if (verdict == REDLOCK_VERDICT_SPLIT)
-    return format("%d of %d nodes answered, %d have a key, no majority the same", told, nodes, keys);
+    return format("%d of %d nodes answered, %d have a key, no majority has the same one", told, nodes, keys);
   return format("%d of %d nodes answered, %d have no key", told, nodes, told - keys);
 }
 

@@ -98,7 +98,7 @@ def test_verbose_says_what_it_waits_for(redlock):
     assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % token[:8], line)
     assert redlock("release", "orders:42", token).returncode == 0
     done = finish(waiting)
-    assert done.returncode == 0 and re.fullmatch(r"redlock: took the lock after \d.*\n", done.stderr)
+    assert done.returncode == 0 and re.fullmatch(r"redlock: acquired the lock after \d.*\n", done.stderr)
 
 
 def test_busy_in_json(redlock, nodes):
@@ -190,7 +190,7 @@ def test_token_that_nobody_can_read_is_released(redlock, nodes):
         process = subprocess.Popen([redlock.start("--version").args[0], "acquire", "orders:42"], env=redlock.env,
                                    stdout=full, stderr=subprocess.PIPE)
         error = process.communicate(timeout=30)[1].decode()
-    assert process.returncode == INTERNAL and error.startswith("redlock: the answer can not be written")
+    assert process.returncode == INTERNAL and error.startswith("redlock: the answer cannot be written")
     nodes.no_keys()
 
 

@@ -106,7 +106,7 @@ def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
     for i in range(3):
         nodes[i].cont()
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    assert "could not be kept for as long as --keep says, it ends in " in done.stderr
+    assert "could not be kept for as long as --keep asks; it ends in " in done.stderr
     assert all(nodes[i].name in done.stderr for i in range(3)) and min(pttls(nodes)) > 0
 
 
@@ -137,9 +137,9 @@ def end_while_stopped(redlock, nodes, stopped, *options, script="read go; exit 4
 def test_lock_that_could_not_be_given_back_is_told(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [0, 2, 3])
     assert (done.returncode, done.stderr.count("\n")) == (4, 1), done.stderr
-    assert done.stderr.startswith("redlock: the lock was not given back on " + nodes[0].name)
+    assert done.stderr.startswith("redlock: the lock was not released on " + nodes[0].name)
     assert [node.name in done.stderr for node in nodes] == [True, False, True, True, False]
-    assert re.search(r"; it ends there within 30s, at \d\d:\d\d:\d\d\n", done.stderr)
+    assert re.search(r"; it expires there within 30s, at \d\d:\d\d:\d\d\n", done.stderr)
 
 
 def test_lock_that_others_can_have_is_not_worth_a_word(redlock, nodes):
@@ -149,11 +149,11 @@ def test_lock_that_others_can_have_is_not_worth_a_word(redlock, nodes):
 
 def test_verbose_tells_of_every_node_that_could_not_be_told(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [2], "-v")
-    assert done.returncode == 4 and "not given back on %s (" % nodes[2].name in done.stderr
+    assert done.returncode == 4 and "not released on %s (" % nodes[2].name in done.stderr
 
 
 def test_lock_that_could_not_be_given_back_in_json(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [0, 2, 3], "--json")
     report = json.loads(done.stderr)
     assert (done.returncode, report["exit"]) == (4, 4)
-    assert report["warning"].startswith("the lock was not given back on")
+    assert report["warning"].startswith("the lock was not released on")
