@@ -55,7 +55,7 @@ class PhpBench:
             yield bench.Row(f"PHP {words}: over {base}", "us", cost_us, note=note).judged(cost_us, "<=", goal_us)
 
     def over_c(self, shapes):
-        """With the runtime and its loop, which the library can not change: no goal."""
+        """With the runtime and its loop, which the library cannot change: no goal."""
         commands = {"C": [str(self.options.build / "bench" / "cycle"), "--nodes", self.cluster.nodes_env,
                           "--milliseconds", self.milliseconds]}
         commands.update((shape, self.subject(shape)) for shape, _, _, _ in shapes)

@@ -338,7 +338,7 @@ def overstated_ms(reply, lock):
     """By how much t0 + validity lies above what a majority of the nodes still gives; None where too few can be asked.
 
     A node gives until (time after its PTTL reply) + PTTL + 1 ms, without the token until that reply at the latest; one
-    that can not be asked might give for ever.
+    that cannot be asked might give for ever.
     """
     cluster = lock.party.cluster
     token = reply.get("token", lock.token).encode()

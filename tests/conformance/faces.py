@@ -80,7 +80,7 @@ LACKS = {
         "exception": _PROCESS,
         "describe": "the command has no such subcommand",
         "renew": "only `redlock run` renews: see body",
-        "nul": "an argument of a command can not hold a NUL byte",
+        "nul": "an argument of a command cannot hold a NUL byte",
     },
     "python": {},
     "aio": {},
@@ -111,7 +111,7 @@ def environment(build=BUILD, **more):
 
 
 def missing(face):
-    """Why a driver can not be started, or None."""
+    """Why a driver cannot be started, or None."""
     program = ARGV[face][0]
     if not shutil.which(program):
         return "%s is not there" % program
@@ -119,5 +119,5 @@ def missing(face):
         return "the PHP extension is not built: %s" % EXTENSION
     if not _AT_HAND.get(face, True):
         variable, _ = OPTIONAL[face]
-        return "PHP can not load it; $%s is %r" % (variable, os.environ.get(variable, ""))
+        return "PHP cannot load it; $%s is %r" % (variable, os.environ.get(variable, ""))
     return None

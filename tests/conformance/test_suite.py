@@ -126,7 +126,7 @@ def test_valkey_can_be_had():
     """The cases of two parties run on it too; REDLOCK_WITHOUT_VALKEY=1 allows that they do not."""
     got = subprocess.run([str(faces.HERE / "get-valkey")], capture_output=True, text=True, timeout=280)
     if got.returncode != 0 and os.environ.get("REDLOCK_WITHOUT_VALKEY") == "1":
-        pytest.skip("valkey-server can not be had here")
+        pytest.skip("valkey-server cannot be had here")
     if got.returncode != 0:
         pytest.fail("valkey-server is required for the cases of two parties (REDLOCK_WITHOUT_VALKEY=1 does without): "
                     + got.stderr[-500:], pytrace=False)
@@ -140,7 +140,7 @@ NO_PHP = [*ABSENT, " absent  absent\n", "the face php is required: /nowhere is n
 
 @pytest.mark.parametrize("variable, words", [
     ("REDLOCK_PHP", NO_PHP),
-    *[(variable, ["the face %s is required: PHP can not load it; $%s is '/nowhere'" % (face, variable)])
+    *[(variable, ["the face %s is required: PHP cannot load it; $%s is '/nowhere'" % (face, variable)])
       for face, (variable, _) in faces.OPTIONAL.items()]])
 def test_what_may_be_absent_and_what_may_not(tmp_path, variable, words):
     """Without PHP the optional faces are shown as absent, and the others fail; what was asked for is not absent."""

@@ -13,7 +13,7 @@ ACCESS = {
 
 
 class NoServer(Exception):
-    """The server that was asked for can not be had."""
+    """The server that was asked for cannot be had."""
 
 
 def add_options(add):
@@ -33,5 +33,5 @@ def servers(name):
         return "redis-server"
     got = subprocess.run([str(HERE / "get-valkey")], stdout=subprocess.PIPE, text=True)
     if got.returncode != 0:
-        raise NoServer("--server %s: valkey-server can not be had" % name)
+        raise NoServer("--server %s: valkey-server cannot be had" % name)
     return got.stdout.strip() if name == "valkey" else "redis-server," + got.stdout.strip()

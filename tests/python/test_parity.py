@@ -1,4 +1,4 @@
-"""The two surfaces can not drift apart."""
+"""The two surfaces cannot drift apart."""
 
 import inspect
 
