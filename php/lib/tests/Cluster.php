@@ -4,58 +4,70 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
-/** Real redis-servers on free ports of the loopback, ended with the object. */
+/** Five real nodes of the cluster kit (tests/php/nodes.py), ended with the object. */
 final class Cluster
 {
     /** @var list<Node> */
     public readonly array $nodes;
+    /** @var resource */
+    private $process;
+    /** @var array<int, resource> */
+    private array $pipes = [];
+    private int $owner;
 
-    public function __construct(int $count = 5)
+    public function __construct()
     {
-        $this->nodes = \array_map(static fn (): Node => new Node(), \range(1, $count));
+        $this->owner = \getmypid();
+        $kit = \dirname(__DIR__, 3) . '/tests/php/nodes.py';
+        $this->process = \proc_open(['python3', $kit], [['pipe', 'r'], ['pipe', 'w']], $this->pipes);
+        $nodes = [];
+        foreach ($this->read() as $number => $url) {
+            $nodes[] = new Node($this, $number, $url);
+        }
+        $this->nodes = $nodes;
     }
 
     public function urls(): string
     {
-        return \implode(',', \array_map(static fn (Node $node): string => $node->url(), $this->nodes));
+        return \implode(',', \array_column($this->nodes, 'url'));
     }
 
-    /** Running, reachable and empty. */
+    /** Running, reachable, empty and configured as at the start. */
     public function reset(): void
     {
-        foreach ($this->nodes as $node) {
-            $node->cont();
-            $node->isRunning() || $node->restart();
-            $node->command('FLUSHALL');
-        }
+        $this->call('reset');
     }
 
     /** @return array<string, int> key => on how many nodes */
     public function keys(): array
     {
-        $counts = [];
-        foreach ($this->nodes as $node) {
-            foreach ($node->isRunning() ? $node->command('KEYS', '*') : [] as $key) {
-                $counts[$key] = ($counts[$key] ?? 0) + 1;
-            }
-        }
-        return $counts;
+        return $this->call('keys');
     }
 
     /** Connections with this name over all nodes. */
     public function connections(string $name): int
     {
-        $count = 0;
-        foreach ($this->nodes as $node) {
-            $count += \substr_count($node->command('CLIENT', 'LIST'), " name=$name ");
-        }
-        return $count;
+        return $this->call('connections', $name);
     }
 
-    public function close(): void
+    public function call(string $method, int|string ...$arguments): mixed
     {
-        foreach ($this->nodes as $node) {
-            $node->end();
+        \fwrite($this->pipes[0], \json_encode([$method, ...$arguments], \JSON_THROW_ON_ERROR) . "\n");
+        return $this->read();
+    }
+
+    private function read(): mixed
+    {
+        $line = \fgets($this->pipes[1]) ?: throw new \RuntimeException('the nodes have ended');
+        $answer = \json_decode($line, true, flags: \JSON_THROW_ON_ERROR);
+        return isset($answer['error']) ? throw new \RuntimeException($answer['error']) : $answer['ok'];
+    }
+
+    public function __destruct()
+    {
+        if ($this->owner === \getmypid()) { /* a child of a fork has a copy */
+            \fclose($this->pipes[0]);
+            \proc_close($this->process);
         }
     }
 }
