@@ -6,7 +6,7 @@ import traceback
 
 import rl
 from helpers import Call, held_everywhere, occupy, spin
-from rl import BUSY, FORKED, HELD, OK
+from rl import BUSY, HELD, OK
 from testing import eventually
 
 
@@ -25,26 +25,6 @@ def in_child(function, *args):
             os._exit(status)
     _, status = os.waitpid(pid, 0)
     assert status == 0, "the child failed"
-
-
-def test_childs_own_lock_on_the_inherited_client(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
-    token = lock.token
-
-    def child():
-        assert lock.state == rl.State.FORKED and lock.start(rl.EXTEND) == FORKED and lock.message
-        own = client.lock("own")
-        assert own.acquire(5000) == OK, own.message
-        assert own.extend() == OK
-        assert own.release() == OK
-        assert client.drain(5000) == OK
-        client.free()
-
-    in_child(child)
-    assert lock.extend() == OK and lock.token == token
-    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
 
 
 def test_inherited_handle_takes_a_lock_of_its_own(nodes, client):

@@ -269,7 +269,7 @@ def test_noscript_again_and_again(make_client, fake_server):
 def test_queued_commands_are_answered_in_order(nodes, client):
     """Replies are matched by position: many operations in one burst get each their own."""
     locks = [client.lock("m%d" % i) for i in range(200)]
-    for i, node in enumerate(nodes):
+    for node in nodes:
         for j in range(0, 200, 3):
             node.set("m%d" % j, "x", px=30000)
     for lock in locks:

@@ -205,11 +205,6 @@ def guarded():
         yield c
 
 
-def test_right_password(guarded, make_client):
-    guarded.reset()
-    assert make_client(guarded.urls).lock().acquire() == OK
-
-
 def test_user_and_password(guarded, make_client):
     guarded.reset()
     lock = make_client([n.url_with(user="app", password="app%secret") for n in guarded]).lock()
@@ -266,16 +261,6 @@ def test_database_that_does_not_exist(nodes, one_odd):
     assert nodes[0].keys() == []  # nothing went to database 0
 
 
-def test_unix_sockets(make_cluster, make_client):
-    cluster = make_cluster(3, unix=True, password="u@:x")
-    lock = make_client(cluster.urls).lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    cluster.no_keys()
-    cluster[0].kill()
-    assert lock.acquire(5000) == OK
-    assert cluster[0].name in lock.message or lock.vote(0) != OK
-
-
 def test_ipv6(nodes, make_client):
     with socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::1", 0))
@@ -299,13 +284,6 @@ def test_host_name_that_does_not_exist(nodes, one_odd):
         return "no-such-host.invalid" in lock.message or lock.vote(0) == UNREACHABLE
 
     eventually(unknown, 30)
-
-
-def test_key_prefix_and_client_name(nodes, make_client):
-    lock = make_client(nodes.urls, key_prefix="app:", client_name="worker-7").lock("r")
-    assert lock.acquire() == OK
-    eventually(lambda: lock.client.process() == OK and nodes.keys() == {b"app:r": [0, 1, 2, 3, 4]})
-    assert {row["name"] for row in nodes[0].clients() if row["name"]} == {"worker-7"}
 
 
 # ---- servers that know less ------------------------------------------------------------------------------------

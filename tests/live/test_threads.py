@@ -50,7 +50,7 @@ def test_many_threads_misuse_one_handle(nodes, client):
         for _ in range(30):
             seen.add(lock.acquire(1000))
             seen.add(lock.extend())
-            lock.state, lock.validity_ms, lock.token, lock.message
+            _ = lock.state, lock.validity_ms, lock.token, lock.message
             seen.add(lock.release())
 
     for call in [Call(work) for _ in range(8)]:

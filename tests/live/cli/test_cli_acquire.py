@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from command import BUSY, CALM, INTERNAL, REFUSED_CONFIG, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
+from command import BUSY, CALM, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
 from testing import eventually
 
 
@@ -116,49 +116,6 @@ def test_exit_status_for_busy_can_be_chosen(redlock, flag):
     assert redlock.once("acquire", flag, "3", "orders:42").returncode == 3
 
 
-def test_no_quorum(redlock, nodes):
-    for i in range(3):
-        nodes[i].kill()
-    done = redlock.once("acquire", "orders:42")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (UNAVAILABLE, "", 1)
-    assert all(nodes[i].name in done.stderr for i in range(3))
-
-
-def test_hung_nodes_are_no_quorum(redlock, nodes):
-    for i in range(3):
-        nodes[i].stop()
-    done = redlock("acquire", "--wait", "200ms", "orders:42")
-    assert done.returncode == UNAVAILABLE
-
-
-def test_two_nodes_down_are_no_hindrance(redlock, nodes):
-    nodes[1].kill()
-    nodes[3].stop()
-    assert TOKEN.match(redlock.acquire("orders:42"))
-
-
-def test_refused_by_configuration(redlock, nodes):
-    urls = [node.url_with(password="wrong") if i < 3 else node.url for i, node in enumerate(nodes)]
-    for i in range(3):
-        nodes[i].config_set("requirepass", "right")
-    try:
-        done = redlock("acquire", *(word for url in urls for word in ("--node", url)), "orders:42")
-    finally:
-        for i in range(3):
-            nodes[i].config_set("requirepass", "")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (REFUSED_CONFIG, "", 1)
-    assert "wrong" not in done.stderr.replace("WRONGPASS", "").replace("wrong pass", "").replace("wrong number", "")
-
-
-def test_waits_for_the_holder(redlock, nodes):
-    token = redlock.acquire("orders:42")
-    waiting = begun_to_wait(nodes, redlock.start, "acquire", "--wait", "20s", "orders:42")
-    assert waiting.poll() is None
-    assert redlock.once("release", "orders:42", token).returncode == 0
-    done = finish(waiting)
-    assert done.returncode == 0 and done.stdout.strip() != token
-
-
 def test_waits_for_ever(redlock):
     redlock.acquire("orders:42", "--ttl", "1s")
     assert redlock("acquire", "--wait", "forever", "orders:42").returncode == 0
@@ -211,16 +168,6 @@ def test_resource_of_other_letters(redlock, nodes):
     _, answer = redlock.json("acquire", "Straße ☃")
     assert answer["resource"] == "Straße ☃"
     assert any(node.command("EXISTS", "Straße ☃".encode()) == 1 for node in nodes)
-
-
-def test_resource_that_begins_with_a_dash(redlock, nodes):
-    assert redlock("acquire", "--", "-x").returncode == 0
-    assert any(node.command("EXISTS", "-x") == 1 for node in nodes)
-
-
-def test_key_prefix(redlock, nodes):
-    assert redlock("acquire", "--key-prefix", "lock:", "orders:42").returncode == 0
-    assert set(map(text, nodes.keys())) == {"lock:orders:42"}
 
 
 def test_nodes_from_flags_go_before_the_environment(redlock, nodes):
