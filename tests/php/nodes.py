@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The cluster kit for PHPUnit: five nodes until its input ends.
 
-Each line of input is a JSON list, ["stop", 0] or ["command", 0, "PTTL", "r"]: a method of a node, its number, arguments.
-"keys" and "reset" are of all nodes. Each line of output is {"ok": RESULT} or {"error": TEXT}; the first is the URLs.
+Each line of input is a JSON list, ["stop", 0] or ["command", 0, "PTTL", "r"]: a method of a node, its number, and
+arguments. "keys" and "reset" are of all nodes. Each line of output is {"ok": RESULT} or {"error": TEXT}; the first one
+has the URLs.
 """
 
 import json
