@@ -22,7 +22,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from source_package import FetchError, fetch, version as source_version
+from source_package import FetchError, fetch
+from source_package import version as source_version
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bindings"))

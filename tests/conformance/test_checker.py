@@ -1,8 +1,9 @@
 """The checker against made-up logs with each kind of violation, and without any."""
 import json
 
-import checker
 import pytest
+
+import checker
 
 
 def hold(party, start, end, resource="r", token=None):

@@ -1,8 +1,9 @@
 """The soak's checker on real nodes: a broken client is found, and so are nodes that restart without their data."""
 import collections
 
-import faces
 import pytest
+
+import faces
 import soak
 from checker import check
 from driver import Party, now_ms

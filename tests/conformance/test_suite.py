@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 
-import faces
 import pytest
+
+import faces
 from common import occupy
 from driver import Driver, Party, ProtocolError
 

@@ -1,9 +1,10 @@
 """Handing a lock over: detach here, adopt there."""
+import pytest
+
 import rl
 from helpers import FOREIGN, held_everywhere, lapse, occupy, spin
 from rl import ADOPTED, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
-import pytest
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 import rl
 
 PROGRAMS = Path(rl.LIBRARY).resolve().parent / "tests" / "live"

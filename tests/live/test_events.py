@@ -3,6 +3,7 @@ import os
 import select
 
 import pytest
+
 import rl
 from testing import eventually
 

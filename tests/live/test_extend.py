@@ -1,5 +1,6 @@
 """Extensions: own token only, never shortening, partial ones, limits, sticky loss; NOSCRIPT is mended."""
 import pytest
+
 import rl
 from helpers import FOREIGN, held_everywhere, lapse, spin
 from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK

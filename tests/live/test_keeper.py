@@ -3,6 +3,7 @@ import os
 import select
 
 import pytest
+
 import rl
 from helpers import Call, lapse, spin
 from rl import HELD, LIMIT, LOST, NOT_HELD, OK

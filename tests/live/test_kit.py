@@ -8,8 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from testing import (CLOSE, HOLD, BlackHole, Cluster, FakeServer, Node, Proxy, ReplyError, RespConnection, encode,
-                     eventually)
+
+from testing import (
+    CLOSE,
+    HOLD,
+    BlackHole,
+    Cluster,
+    FakeServer,
+    Node,
+    Proxy,
+    ReplyError,
+    RespConnection,
+    encode,
+    eventually,
+)
 
 KIT = Path(__file__).resolve().parents[1] / "kit"
 

@@ -2,6 +2,7 @@
 import time
 
 import pytest
+
 import rl
 from helpers import Call, held_everywhere, run_python
 from rl import HELD, INVALID, OK, TIMED_OUT

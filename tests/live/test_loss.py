@@ -1,6 +1,7 @@
 """Why a lock was lost: told apart in the function, the message and the event."""
-import rl
 import pytest
+
+import rl
 from helpers import Call, held_everywhere, lapse, occupy, spin
 from rl import FREE, HELD, LOST, OK, Loss, State
 from testing import eventually

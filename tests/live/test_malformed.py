@@ -1,5 +1,6 @@
 """No bytes from a server, however malformed, crash or hang the client: the node is dropped, with a message."""
 import pytest
+
 import rl
 from helpers import spin
 from rl import NO_QUORUM, OK

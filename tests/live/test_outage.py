@@ -3,6 +3,7 @@ import threading
 import time
 
 import pytest
+
 import rl
 from helpers import Call, held_everywhere, lapse, now_ms, occupy, spin
 from rl import BUSY, HELD, LOST, NO_QUORUM, OK

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from testing import BOTH, DOWN, UP, Proxy, RespConnection, encode, eventually
 
 KIT = Path(__file__).resolve().parents[1] / "kit"

@@ -1,5 +1,6 @@
 """Releases: own keys only, nodes that are away owe a deletion and get it later."""
 import pytest
+
 import rl
 from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin
 from rl import BUSY, OK

@@ -3,6 +3,7 @@ import os
 import threading
 
 import pytest
+
 import rl
 from helpers import acquire_until, finish, held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG

@@ -2,6 +2,7 @@
 import socket
 
 import pytest
+
 import rl
 from helpers import finish, spin
 from rl import OK, REFUSED_CONFIG, UNREACHABLE

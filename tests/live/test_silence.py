@@ -5,6 +5,7 @@ import os
 import socket
 
 import pytest
+
 import rl
 from helpers import finish, now_ms, spin
 from rl import ACQUIRE, HELD, OK

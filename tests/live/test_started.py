@@ -7,8 +7,9 @@ import threading
 import time
 
 import pytest
+
 import rl
-from helpers import Call, FOREIGN, finish, held_everywhere, occupy, spin
+from helpers import FOREIGN, Call, finish, held_everywhere, occupy, spin
 from rl import BUSY, CANCELLED, HELD, IN_FLIGHT, INVALID, NO_QUORUM, NOT_HELD, OK, PENDING
 from testing import eventually
 

@@ -1,8 +1,9 @@
 """Statuses, the option table, NULL handles and the list of exported names."""
 import re
 
-import cdef
 import pytest
+
+import cdef
 import rl
 from rl import INVALID, OK, Status, ffi, lib
 

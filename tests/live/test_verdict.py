@@ -1,5 +1,6 @@
 """Who holds a resource: one verdict for all faces, by the keys of the nodes."""
 import pytest
+
 import rl
 from helpers import finish
 from rl import OK, Verdict

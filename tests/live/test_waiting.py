@@ -1,6 +1,7 @@
 """Waiting for a busy lock: hand-over, deadline, counts, the TTL as a hint, and that retries leave nothing."""
 
 import pytest
+
 import rl
 from helpers import FOREIGN, Call, finish, occupy, spin
 from rl import BUSY, OK

@@ -2,6 +2,7 @@
 import re
 
 import pytest
+
 from driver import now_ms, short
 from steps import FOREIGN, LATE_S, occupy, values
 from testing import eventually

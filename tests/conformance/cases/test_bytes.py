@@ -1,5 +1,6 @@
 """A resource is bytes, and the key is those bytes."""
 import pytest
+
 from steps import values
 
 NAMES = {"one": "a", "spaces": " two words ", "quotes": "it's \"$HOME\" `x` \\", "dash": "--help",

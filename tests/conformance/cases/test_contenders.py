@@ -2,8 +2,9 @@
 import itertools
 import threading
 
-import faces
 import pytest
+
+import faces
 from driver import now_ms
 
 

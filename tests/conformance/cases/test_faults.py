@@ -1,5 +1,6 @@
 """A node is killed, hung, restarted or turned into a replica at each step of an operation."""
 import pytest
+
 from steps import COMMANDS, assert_others_suffice, operate
 from testing import DOWN, UP
 

@@ -1,8 +1,18 @@
 """The bugs that are known from other libraries."""
 import pytest
+
 from driver import refusal, short
-from steps import (COMMANDS, FOREIGN, LATE_S, acquire_everywhere, assert_others_suffice, occupy, operate, other_name,
-                   values)
+from steps import (
+    COMMANDS,
+    FOREIGN,
+    LATE_S,
+    acquire_everywhere,
+    assert_others_suffice,
+    occupy,
+    operate,
+    other_name,
+    values,
+)
 from testing import DOWN, UP, eventually
 
 

@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from driver import refusal
 from steps import LATE_S, occupy, option_name
 from testing import eventually

@@ -1,5 +1,6 @@
 """A lock is one lock, whichever two faces meet at it."""
 import pytest
+
 from driver import short
 from steps import LATE_S
 from testing import eventually

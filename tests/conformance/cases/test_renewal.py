@@ -1,5 +1,6 @@
 """Renewal, its limits, and loss at the local deadline."""
 import pytest
+
 from driver import short
 from testing import eventually
 

@@ -1,5 +1,6 @@
 """Every status as the face says it."""
 import pytest
+
 from driver import short
 from steps import FOREIGN, acquire_everywhere, error_name, occupy
 from testing import eventually

@@ -3,10 +3,11 @@ import asyncio
 import os
 import sys
 
-import libredlock
-import libredlock.aio
 import lines
 from lines import Malformed, facts, failure, now_ms, send
+
+import libredlock
+import libredlock.aio
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
        "renew body nul").split()

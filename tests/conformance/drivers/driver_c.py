@@ -7,8 +7,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "live"))
 
 import lines  # noqa: E402
-import rl  # noqa: E402
 from lines import now_ms, send  # noqa: E402
+
+import rl  # noqa: E402
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit status describe renew "
        "nul").split()

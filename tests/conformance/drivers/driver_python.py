@@ -4,9 +4,10 @@ import signal
 import sys
 import threading
 
-import libredlock
 import lines
 from lines import Fields, facts, failure, now_ms, send
+
+import libredlock
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
        "renew body nul").split()

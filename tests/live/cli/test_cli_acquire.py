@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 import pytest
+
 from command import BUSY, CALM, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
 from testing import eventually
 

@@ -2,6 +2,7 @@
 import re
 
 import pytest
+
 from command import USAGE
 
 RUN = ("orders:42", "--", "true")

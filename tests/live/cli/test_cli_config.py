@@ -2,6 +2,7 @@
 import subprocess
 
 import pytest
+
 from command import CALM, USAGE
 
 

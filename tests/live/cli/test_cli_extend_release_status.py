@@ -3,6 +3,7 @@ import re
 import time
 
 import pytest
+
 from command import REFUSED_CONFIG, UNAVAILABLE, USAGE
 from testing import eventually
 

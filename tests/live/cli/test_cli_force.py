@@ -3,6 +3,7 @@ import json
 import signal
 
 import pytest
+
 from command import UNAVAILABLE, USAGE
 
 DECLINED = 1

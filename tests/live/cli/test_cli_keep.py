@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+
 from command import BUSY, CALM, LIMIT_S, LOST, finish, read_until
 from testing import eventually
 

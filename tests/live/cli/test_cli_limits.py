@@ -2,6 +2,7 @@
 import resource
 
 import pytest
+
 from command import INTERNAL, finish
 
 

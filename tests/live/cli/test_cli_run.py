@@ -8,8 +8,25 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import (BUSY, CANNOT_RUN, LIMIT_S, LOST, NOT_FOUND, REFUSED_CONFIG, TOKEN, UNAVAILABLE, all_gone,
-                     begun_to_wait, end_process, finish, is_gone, pid_in, process_state, read_until)
+
+from command import (
+    BUSY,
+    CANNOT_RUN,
+    LIMIT_S,
+    LOST,
+    NOT_FOUND,
+    REFUSED_CONFIG,
+    TOKEN,
+    UNAVAILABLE,
+    all_gone,
+    begun_to_wait,
+    end_process,
+    finish,
+    is_gone,
+    pid_in,
+    process_state,
+    read_until,
+)
 from testing import eventually
 
 # A lease that a busy machine renews in time, and that is lost soon when no node answers.

@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+
 from command import LIMIT_S, LOST, begun_to_wait, end_process, pid_in, process_state
 from testing import eventually
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from command import BIN, ROOT, end_process
 from testing import eventually
 
