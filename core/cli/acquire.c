@@ -14,7 +14,7 @@ static int print_token(const struct session *session)
   return flush_answer(failed);
 }
 
-/* A token that nobody could read would only keep others out, so then the lock is not left behind. */
+/* If the token could not be printed, the lock would only keep others out: release it. */
 static int hand_over(const struct session *session)
 {
   int failed = print_token(session);

@@ -54,7 +54,7 @@ static int read_option(struct args *args, const struct parser *parser, int value
   return refused;
 }
 
-/* As other programs have it: -w 10 is ten seconds. */
+/* As in other programs, -w 10 is ten seconds. */
 static int read_wait_seconds(struct args *args, const char *given)
 {
   char *seconds = format("%ss", given);
@@ -162,7 +162,7 @@ static int refuse_missing(const struct args *args, const struct parser *parser, 
   return fail(EXIT_USAGE, "%s is missing; usage: %s %s", what, parser->name, args->command->operands);
 }
 
-/* A resource that begins with a dash stands behind a `--` of its own: redlock run -- -x -- CMD. */
+/* A resource that begins with a dash goes after a `--` of its own: redlock run -- -x -- CMD. */
 static int read_job(struct args *args, const struct parser *parser)
 {
   char **job = args->job;
@@ -232,7 +232,7 @@ static void print_default_wait(const struct command *command)
   free(wait);
 }
 
-/* What the command does stands before its options. */
+/* The summary of the command comes before its options. */
 static void print_help(const struct args *args, const struct parser *parser)
 {
   char *text = NULL;
@@ -249,8 +249,8 @@ static void print_help(const struct args *args, const struct parser *parser)
   free(text);
 }
 
-/* Who waits for longer than the lock is kept would run CMD again. With no wait at all hosts that ask in the same
- * moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
+/* A host that waits for longer than the lock is kept would run CMD again. With no wait at all, hosts that ask at the
+ * same moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
 static void wait_less_than_it_is_kept(struct args *args)
 {
   bool is_chosen = settings_find(&args->from_flags, "wait_ms") || settings_find(&args->from_file, "wait_ms");

@@ -42,7 +42,7 @@ struct command {
   const char *operands;
   const char *summary;
   int (*main)(const struct args *args);  /* returns the exit code */
-  const char *const *without;            /* options of the library that mean nothing here; NULL at the end */
+  const char *const *without;            /* options of the library that make no sense here; NULL at the end */
   const struct option_default *defaults; /* NULL if it has none of its own; option NULL at the end */
 };
 
@@ -58,7 +58,7 @@ struct settings {
   size_t count;
 };
 
-/* What a command line said. */
+/* A parsed command line. */
 struct args {
   const struct command *command;
   const char *resource;
@@ -69,7 +69,7 @@ struct args {
   struct settings from_file;
   struct settings from_flags; /* they win */
   int64_t kill_after_ms;
-  int64_t keep_ms; /* 0: CMD's end is the lock's */
+  int64_t keep_ms; /* 0: the lock is released when CMD ends */
   int busy_exit;
   bool json;
   bool quiet;
@@ -164,11 +164,11 @@ char *node_answer(redlock_lock *lock, int node, int field);
 /* session.c */
 int session_open(struct session *session, const struct args *args);
 int session_operate(struct session *session, int operation, int64_t arg); /* its status; CANCELLED by a signal */
-void session_poll(struct session *session, int limit_ms);                 /* until something happened; does it */
-int session_signal(struct session *session);                              /* the next that arrived, 0 if none */
-void session_settle(struct session *session);                             /* lets slower nodes catch up */
-void session_settle_first(struct session *session); /* the same in half of the time, before another operation */
-int session_acquire(struct session *session);       /* the same, told of with --verbose */
+void session_poll(struct session *session, int limit_ms); /* waits until something happens and handles it */
+int session_signal(struct session *session);              /* the next that arrived, 0 if none */
+void session_settle(struct session *session);             /* lets slower nodes catch up */
+void session_settle_first(struct session *session);       /* the same in half of the time, before another operation */
+int session_acquire(struct session *session);             /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
@@ -192,10 +192,10 @@ bool node_has_key(redlock_lock *lock, int node);
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 
-/* leave.c: how `redlock run` leaves a lock that it holds: LOST if it turns out not to be held any more. What could not
- * be done is put into *left in words. */
+/* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what could
+ * not be done. */
 int leave_release(struct session *session, char **left);
-int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, and ends by itself */
+int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, then it expires */
 
 /* loss.c: why the lock was lost */
 char *loss_reason(const struct session *session); /* in words, from the client's events; free it */

@@ -24,7 +24,7 @@ static char *trimmed(char *text)
   return text;
 }
 
-/* The line is not shown, for there may be a password in it. */
+/* The line is not shown, since it may contain a password. */
 static int refuse_line(const struct reader *reader)
 {
   return fail(EXIT_USAGE, "%s:%d: not a line such as ttl_ms = 30000", reader->path, reader->line);
@@ -112,8 +112,8 @@ static int read_file(struct args *args, const char *path, FILE *file)
   return refused;
 }
 
-/* A file that is there but cannot be read is no case for going on without it: with another key_prefix, say, two
- * programs that should exclude each other would not. */
+/* A file that exists but cannot be read must not be ignored: with another key_prefix, for example, two programs that
+ * should exclude each other would not. */
 int config_read(struct args *args)
 {
   const char *path = args->config != NULL ? args->config : getenv("REDLOCK_CONFIG");

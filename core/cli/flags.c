@@ -44,7 +44,7 @@ static const char *option_default(const struct command *command, const char *opt
   return mine != NULL ? mine->value : NULL;
 }
 
-/* "retry_delay_ms" is --retry-delay, since its value says the unit itself. */
+/* "retry_delay_ms" becomes --retry-delay, since its value names the unit. */
 char *flag_name(int index, const char *prefix)
 {
   char *name = format("%s%s", prefix, redlock_option_at(index, REDLOCK_OPTION_NAME));

@@ -17,7 +17,7 @@ int force_check(const struct args *args)
   return 0;
 }
 
-/* No node has a key, and every one said so. */
+/* Every node answered, and none has a key. */
 static bool is_free(const struct session *session)
 {
   for (int i = 0; i < redlock_client_node_count(session->client); i++)

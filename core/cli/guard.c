@@ -1,8 +1,8 @@
 /* guard.c - ends CMD's whole process group when redlock dies without a word.
  *
- * The parent-death signal reaches CMD alone. The guard hears the end of redlock as the end of a pipe, and reaches the
- * processes that CMD has started too, unless they left its group. It is forked before the client exists, so it holds
- * nothing of it, and lives in a session of its own, out of reach of the terminal's signals. */
+ * The parent-death signal reaches CMD alone. The guard sees the end of redlock as the end of a pipe, and also reaches
+ * the processes that CMD has started, unless they left its group. It is forked before the client exists, so it inherits
+ * nothing of it, and lives in its own session, out of reach of the terminal's signals. */
 #include "job.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int guard_start(struct guard *guard)
 void guard_watch(const struct guard *guard, pid_t group)
 {
   ssize_t written = write(guard->pipe, &group, sizeof group);
-  (void)written; /* it can only fail if somebody killed the guard; then the parent-death signal is left */
+  (void)written; /* it can only fail if somebody killed the guard; the parent-death signal remains */
 }
 
 void guard_end(const struct guard *guard)

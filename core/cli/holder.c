@@ -60,7 +60,7 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   return words;
 }
 
-/* On a handle of its own, since the session's may be waiting. */
+/* Uses its own handle, since the session's may be waiting. */
 void holder_say(struct session *session, const char *more)
 {
   const char *resource = session->args->resource;

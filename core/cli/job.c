@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child, between fork and exec: only calls that are safe there. Why exec failed goes through the pipe. */
+/* Runs in the child between fork and exec: only async-signal-safe calls. The pipe reports why exec failed. */
 static void become_job(const struct job *job, const struct session *session, pid_t parent, int report)
 {
   setpgid(0, 0);
@@ -48,7 +48,7 @@ int job_start(struct job *job, const struct session *session)
     close(report[0]);
     return fail_errno("fork");
   }
-  setpgid(job->pid, job->pid); /* here too, since nobody knows who is first */
+  setpgid(job->pid, job->pid); /* parent and child both do this, whoever comes first */
   bool failed = read(report[0], &why, sizeof why) == sizeof why;
   close(report[0]);
   job->running = !failed;

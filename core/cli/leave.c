@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* May the node have the key still? */
+/* Can the node still have the key? */
 static bool has_kept_it(redlock_lock *lock, int node)
 {
   int vote = redlock_lock_vote(lock, node);
@@ -41,7 +41,7 @@ static char *nodes_words(const struct session *session)
   return words;
 }
 
-/* NULL unless the keys that are left keep others out, or everything is to be told. */
+/* NULL unless the remaining keys keep others out, or with --verbose. */
 static char *kept_words(const struct session *session)
 {
   int nodes = redlock_client_node_count(session->client), kept = 0;
@@ -77,8 +77,8 @@ static char *too_short_words(const struct session *session, int status)
   return words;
 }
 
-/* Time-outs that were chosen for a whole lease must not stand in the way of what is missing. How long the lock may be
- * held in all was looked at before CMD ran. */
+/* Time-outs chosen for a whole lease must not prevent setting the remaining, shorter one. The total holding time was
+ * checked before CMD ran. */
 static void lift_limits(redlock_lock *lock)
 {
   static const char *const limits[][2] = {

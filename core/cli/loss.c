@@ -14,8 +14,8 @@ static json_t *next_event(redlock_client *client)
   return json_loadb(line, (size_t)length, 0, NULL);
 }
 
-/* Keeps the last word on each node and on each kind of trouble. A node that came back is no trouble, unless it came
- * back as another. */
+/* Keeps the latest event of each node and each kind of problem. A node that came back is not a problem unless it
+ * restarted. */
 static void note(json_t *known, json_t *restarted, const json_t *event)
 {
   const char *kind = json_string_value(json_object_get(event, "event"));

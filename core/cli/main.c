@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* clang-format off */
-/* Renewals go on for as long as CMD does, unless --max-hold bounds them. */
+/* The lock is renewed for as long as CMD runs, unless --max-hold limits that. */
 static const struct option_default defaults_of_run[] = {
     {"renew", "true"}, {"max_hold_ms", "-1"}, {.option = NULL}};
 static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
@@ -83,7 +83,7 @@ static int run_command(const struct command *command, int argc, char **argv)
   return code;
 }
 
-/* No descriptor of ours may pass for a standard stream that was closed; using one of those fails as before. */
+/* Our descriptors must not take the place of a closed standard stream; using such a stream still fails. */
 static void reserve_standard_streams(void)
 {
   int fd = 0;

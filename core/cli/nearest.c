@@ -11,7 +11,7 @@ static size_t least(size_t a, size_t b, size_t c)
   return ab < c ? ab : c;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours that lead from a to b. */
+/* Edit distance from a to b: insertions, deletions, replacements and swaps of neighbours. */
 static size_t distance(const char *a, const char *b)
 {
   size_t a_length = strlen(a), b_length = strlen(b);

@@ -38,7 +38,7 @@ static void set_text(json_t *object, const char *key, char *text)
   free(text);
 }
 
-/* ttl_ms as PTTL has it: -1 never ends; null is not known. */
+/* ttl_ms as in PTTL: -1 no TTL; null if unknown. */
 static json_t *node_json(const struct session *session, int node)
 {
   json_t *object = must(json_object());
@@ -59,7 +59,7 @@ static json_t *nodes_json(const struct session *session)
   return nodes;
 }
 
-/* JSON has no bytes: what is not UTF-8 is given in hexadecimal. */
+/* JSON has no bytes: values that are not UTF-8 are given in hexadecimal. */
 static void set_bytes(json_t *report, const char *key, const char *bytes)
 {
   json_t *text = json_string(bytes);
@@ -130,7 +130,7 @@ int report_failure(const struct session *session, int status)
     fail(code, "%s", words);
   if (session->args->json) {
     json_t *report = report_json(session, status);
-    set_text(report, "message", words); /* the very same: what is left of a lease goes on */
+    set_text(report, "message", words); /* not computed again: the remaining time has changed meanwhile */
     print_json(report);
   } else {
     free(words);

@@ -47,7 +47,7 @@ static void say_lost(struct run *run)
     fail(EXIT_LOST, "the lock was lost while %s ran: %s", run->session->args->job[0], run->reason);
 }
 
-/* SIGCONT, since a stopped process hears no SIGTERM. */
+/* SIGCONT, since a stopped process does not receive SIGTERM. */
 static void lose(struct run *run)
 {
   run->lost = true;
@@ -63,7 +63,7 @@ static void look_at_lock(struct run *run)
     lose(run);
 }
 
-/* Only with the lock in hand does CMD go on. */
+/* CMD continues only if the lock is still held. */
 static void resume(struct run *run)
 {
   look_at_lock(run);
@@ -74,8 +74,8 @@ static void resume(struct run *run)
   job_signal(&run->job, SIGCONT);
 }
 
-/* Stops as CMD was stopped, so that a shell sees a stopped job. Nobody could continue a process group that is orphaned;
- * the kernel does not stop it, then there is no SIGCONT to wait for and CMD goes on as well. */
+/* Stops like CMD, so that a shell sees a stopped job. The kernel does not stop an orphaned process group, which nobody
+ * could continue; then there is no SIGCONT to wait for and CMD continues as well. */
 static void stop_self(struct run *run, int number)
 {
   sigset_t one;
@@ -93,8 +93,8 @@ static void stop_self(struct run *run, int number)
     resume(run);
 }
 
-/* CMD was stopped. In a terminal redlock stops with it, and the rest of the group too: nobody works while the lock is
- * not renewed. Where there is no terminal nobody looks after stopped jobs, so there the lock is kept. */
+/* CMD was stopped. In a terminal redlock stops with it, and so does the rest of the group: nobody works while the lock
+ * is not renewed. Without a terminal nobody looks after stopped jobs, so the lock is kept. */
 static void stop(struct run *run, int number)
 {
   bool asks_for_terminal = number == SIGTTIN || number == SIGTTOU;
@@ -131,7 +131,7 @@ static void kill_when_due(struct run *run)
   job_signal(&run->job, SIGKILL);
 }
 
-/* Of the end of CMD's children nobody tells, so then it looks now and then. */
+/* Nothing reports the end of CMD's children, so it polls. */
 static int poll_limit_ms(const struct run *run)
 {
   if (!run->lost || run->killed)
@@ -159,8 +159,8 @@ static void watch_job(struct run *run)
   }
 }
 
-/* A CMD that a signal ended is followed by redlock with the same signal. Ctrl-C reached CMD's group alone; the script
- * that redlock stands in, a member of our group, has to hear of it as well. */
+/* If a signal ended CMD, redlock ends by the same signal. Ctrl-C reached only CMD's group; the script that called
+ * redlock, a member of our group, must see it as well. */
 static int job_exit_code(const struct run *run, bool had_terminal)
 {
   int status = run->job.wait_status;
@@ -173,7 +173,7 @@ static int job_exit_code(const struct run *run, bool had_terminal)
   return 128 + number;
 }
 
-/* For how much longer --keep wants the lock; a CMD that failed may be tried again at once. */
+/* How much longer --keep wants the lock; a CMD that failed may be retried at once. */
 static int64_t keep_left_ms(const struct run *run)
 {
   int status = run->job.wait_status;
@@ -226,7 +226,7 @@ static int run_job(struct run *run)
   return code;
 }
 
-/* Standard output is CMD's, so the report goes to standard error. */
+/* Standard output belongs to CMD, so the report goes to standard error. */
 static void report(const struct run *run, int status, int code)
 {
   json_t *object = report_json(run->session, status);
@@ -259,7 +259,7 @@ static int acquire_and_run(struct run *run)
   return code;
 }
 
-/* What no extension could reach is refused before CMD runs, not told after it. */
+/* A --keep that no extension could reach is refused before CMD runs, not reported afterwards. */
 static int check_keep(const struct session *session)
 {
   int64_t keep_ms = session->args->keep_ms;

@@ -44,18 +44,18 @@ static int watch_signals(struct session *session)
     if (terminates(number) && !is_ignored(number))
       sigaddset(&session->watched, number);
   sigprocmask(SIG_BLOCK, &session->watched, &session->mask_before);
-  sigdelset(&session->watched, SIGPIPE); /* that nobody reads what is written is told by the write itself */
+  sigdelset(&session->watched, SIGPIPE); /* the write itself reports that nobody reads */
   session->signal_fd = signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
   return session->signal_fd >= 0 ? 0 : fail_errno("signalfd");
 }
 
-/* Now, since without it no answer and no deadline would ever be heard of. */
+/* Created first: without it no answer and no deadline would be noticed. */
 static int open_descriptor(struct session *session)
 {
   session->client_fd = redlock_client_fd(session->client);
   if (session->client_fd >= 0)
     return 0;
-  errno = EMFILE; /* the library does not say what was refused; it is this but for want of kernel memory */
+  errno = EMFILE; /* the library does not say what was refused; it is this unless kernel memory ran out */
   return fail_errno("the client's descriptor");
 }
 
@@ -137,7 +137,7 @@ int64_t session_option_ms(const struct session *session, const char *option)
   return strtoll(value, NULL, 10);
 }
 
-/* It counts while the machine sleeps, as leases do. */
+/* Includes suspend, as leases do. */
 int64_t now_ms(void)
 {
   struct timespec now;
@@ -154,9 +154,9 @@ static void settle_until(struct session *session, int64_t end_ms)
   }
 }
 
-/* A majority is enough to go on, but who leaves at once leaves out the nodes that are a little slower: they would lack
- * the lock, and one on a bare majority survives no failure, or they would keep a key that was released. So they are
- * awaited for as long as leaving may take. */
+/* A majority is enough to continue, but exiting at once would leave out the slower nodes: they would lack the lock, and
+ * one on a bare majority tolerates no failure, or they would keep a released key. So they get as long as closing the
+ * client may take. */
 void session_settle(struct session *session)
 {
   if (session->leave_by_ms == 0)
@@ -171,8 +171,7 @@ void session_settle_first(struct session *session)
   settle_until(session, now + limit_ms / 2);
 }
 
-/* Nodes that have not answered by now have had their time, unless the client still has to tell them that a
- * lock is given up. */
+/* Nodes that have not answered by now have had their time, unless the client still has deletes to send them. */
 static int64_t drain_limit_ms(const struct session *session)
 {
   int state = redlock_lock_state(session->lock);
@@ -182,7 +181,7 @@ static int64_t drain_limit_ms(const struct session *session)
   return left_ms > 0 ? left_ms : 0;
 }
 
-/* PENDING after limit_ms. A signal that arrives first wins, so what was granted meanwhile is not handed to anybody. */
+/* PENDING after limit_ms. A signal that arrives first wins: a lock granted meanwhile is released. */
 static int await(struct session *session, redlock_lock *lock, int64_t limit_ms)
 {
   int64_t end_ms = now_ms() + limit_ms;
@@ -231,7 +230,7 @@ static void say_waited(struct session *session, int status)
   free(waited);
 }
 
-/* A lock that is not had at once is told of as one that is waited for. */
+/* With --verbose, a lock that is not granted at once is reported as waited for. */
 int session_acquire(struct session *session)
 {
   enum { AT_ONCE_MS = 300 };
@@ -261,7 +260,7 @@ int session_confirm(struct session *session, int status)
   return redlock_lock_state(session->lock) == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;
 }
 
-/* Ends as CMD or the caught signal would have it, so that a shell sees the same. */
+/* Ends as CMD did, or by the caught signal, so that a shell sees the same. */
 void die_by(int signal_number)
 {
   struct rlimit no_core = {0, 0};

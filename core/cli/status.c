@@ -116,7 +116,7 @@ static int print_status(const struct session *session, int status)
   return flush_answer(failed);
 }
 
-/* Held or free, the question was answered: both are 0. */
+/* Held or free, the question has been answered: both exit with 0. */
 static int inspect(struct session *session)
 {
   int status = session_inspect(session, session->lock);

@@ -33,7 +33,7 @@ static bool is_pipe(int fd)
   return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
 }
 
-/* In `redlock run ... | less` the others of the pipeline need the terminal more; CMD gets it when it asks. */
+/* In `redlock run ... | less` the other programs need the terminal first; CMD gets it when it reads from it. */
 bool terminal_is_wanted(void)
 {
   return !is_pipe(STDIN_FILENO) && !is_pipe(STDOUT_FILENO);

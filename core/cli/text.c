@@ -26,7 +26,7 @@ char *format(const char *pattern, ...)
   return must(text);
 }
 
-/* One line, whatever bytes the user gave. */
+/* Always one line, whatever bytes the user passed. */
 int fail(int exit_code, const char *pattern, ...)
 {
   va_list values;
@@ -43,7 +43,7 @@ int fail(int exit_code, const char *pattern, ...)
   return exit_code;
 }
 
-/* Too many open files is the one of these that a user can mend, with the limit at hand. */
+/* Too many open files is the one error that a user can fix, given the limit. */
 int fail_errno(const char *what)
 {
   int why = errno;

@@ -32,7 +32,7 @@ static bool is_duration(const struct args *args, int index)
   return index >= 0 && option_is(index, REDLOCK_OPTION_UNIT, "ms") && in_file(args, index) == NULL;
 }
 
-/* Puts what begins with a number; its length. */
+/* Prints the number at the start of the text with its unit; returns its length. */
 static size_t put_number(FILE *out, const char *text, size_t length, bool as_duration)
 {
   static const char no_limit[] = "-1 to ";
@@ -51,7 +51,7 @@ static size_t put_number(FILE *out, const char *text, size_t length, bool as_dur
   return length;
 }
 
-/* Names of several words are the table's; "nodes" may be just a word. */
+/* Names with an underscore are options; "nodes" may be just a word. */
 static int option_at(const char *text, size_t length)
 {
   return memchr(text, '_', length) != NULL ? option_named(text, length) : -1;
