@@ -32,6 +32,7 @@ struct script {
   char sha[41];
   int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
+  int is_proof;                           /* it does all of this, on a key that nobody has */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -341,7 +342,8 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->compares = find_text(text->bytes, text->size, "'GET'");
   script->guards = find_text(text->bytes, text->size, "'PTTL'");
   script->is_exact = script->extends && !find_text(text->bytes, text->size, "for ");
-  if (script->deletes == script->extends || (script->extends && !script->compares)) {
+  script->is_proof = script->deletes && script->extends;
+  if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
     return -1;
   }
@@ -432,6 +434,11 @@ static void run_expire(struct request *request)
                  request->connection->replies_total + request->reply->end);
 }
 
+static int is_on_proof_key(const struct request *request)
+{
+  return request->count > 3 && find_text(request->arguments[3].bytes, request->arguments[3].size, "libredlock:proof:");
+}
+
 static void command_eval(struct request *request)
 {
   int by_sha = is(request, 0, "EVALSHA");
@@ -442,7 +449,9 @@ static void command_eval(struct request *request)
     return;
   }
   request->node->scripts |= UINT32_C(1) << index;
-  if (scripts[index].deletes)
+  if (is_on_proof_key(request))
+    reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
+  else if (scripts[index].deletes)
     run_release(request, &scripts[index]);
   else if (scripts[index].is_exact)
     run_expire(request);

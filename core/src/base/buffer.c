@@ -141,6 +141,12 @@ void rl_text_clean(struct rl_text *t, const char *text)
   escape(t, text, strlen(text), SIZE_MAX, 0);
 }
 
+void rl_text_mark_cut(struct rl_text *t)
+{
+  if (t->length >= t->size && t->size > 3)
+    memcpy(t->buf + t->size - 4, "...", 4);
+}
+
 void rl_text_json(struct rl_text *t, const char *bytes, size_t size, size_t shown_max)
 {
   rl_text_add(t, "\"");

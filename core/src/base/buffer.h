@@ -46,6 +46,8 @@ void rl_text_format(struct rl_text *t, const char *format, ...) __attribute__((f
 void rl_text_escaped(struct rl_text *t, const char *bytes, size_t size);
 /* The same, not cut: for texts of a server. */
 void rl_text_clean(struct rl_text *t, const char *text);
+/* What did not fit ends in "...". */
+void rl_text_mark_cut(struct rl_text *t);
 /* As a JSON string, quotes included; cut after shown_max bytes. */
 void rl_text_json(struct rl_text *t, const char *bytes, size_t size, size_t shown_max);
 

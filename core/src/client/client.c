@@ -30,7 +30,7 @@ static void destroy(redlock_client *c)
   rl_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)
     rl_poller_close(&c->engine.net.poller);
-  free(c->key_prefix);
+  free(c->engine.net.key_prefix);
   free(c->engine.net.client_name);
   rl_events_free(&c->engine.net.events);
   free(c->engine.spare_batch);
@@ -58,15 +58,15 @@ redlock_client *rl_client_new_in(const struct rl_env *env)
   c->engine.renew_due_ns = RL_NEVER;
   c->engine.net.events.fd = -1;
   c->engine.net.poller = (struct rl_poller){-1, -1, -1, -1, -1, RL_NEVER};
-  c->key_prefix = strdup("");
+  c->engine.net.key_prefix = strdup("");
   c->engine.net.client_name = strdup("libredlock");
   rl_options_defaults(&c->engine.net.options);
-  if (c->key_prefix && c->engine.net.client_name && rl_bell_init(&c->bell) == 0) {
+  if (c->engine.net.key_prefix && c->engine.net.client_name && rl_bell_init(&c->bell) == 0) {
     if (pthread_mutex_init(&c->mutex, NULL) == 0)
       return c;
     rl_bell_free(&c->bell);
   }
-  free(c->key_prefix);
+  free(c->engine.net.key_prefix);
   free(c->engine.net.client_name);
   free(c);
   return NULL;

@@ -18,7 +18,6 @@ struct redlock_client {
   int tended; /* the keeper's thread is working in it */
   uint32_t fork_generation;
   char message[512];
-  char *key_prefix;
   struct rl_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */
   /* who drives */

@@ -96,7 +96,7 @@ static int set_option(redlock_client *c, int option, const char *name, const cha
 {
   switch (option) {
   case RL_OPT_NODES: return set_nodes(c, value, why);
-  case RL_OPT_KEY_PREFIX: return set_text(&c->key_prefix, value, 256, 0, why, name);
+  case RL_OPT_KEY_PREFIX: return set_text(&c->engine.net.key_prefix, value, 256, 0, why, name);
   case RL_OPT_CLIENT_NAME: return set_text(&c->engine.net.client_name, value, 64, 1, why, name);
   default: return rl_option_parse(&c->engine.net.options, option, value, why);
   }
@@ -142,7 +142,7 @@ int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_
   pthread_mutex_lock(&c->mutex);
   switch (option) {
   case RL_OPT_NODES: format_nodes(c, &out); break;
-  case RL_OPT_KEY_PREFIX: rl_text_add(&out, c->key_prefix); break;
+  case RL_OPT_KEY_PREFIX: rl_text_add(&out, c->engine.net.key_prefix); break;
   case RL_OPT_CLIENT_NAME: rl_text_add(&out, c->engine.net.client_name); break;
   default: rl_option_format(&c->engine.net.options, option, &out);
   }

@@ -42,7 +42,7 @@ static void options(redlock_client *c, struct rl_text *out)
     first = 0;
     if (rl_option_is_text(i)) {
       string(out, redlock_option_at(i, REDLOCK_OPTION_NAME),
-             i == RL_OPT_KEY_PREFIX ? c->key_prefix : c->engine.net.client_name);
+             i == RL_OPT_KEY_PREFIX ? c->engine.net.key_prefix : c->engine.net.client_name);
       continue;
     }
     rl_option_format(&c->engine.net.options, i, &text);

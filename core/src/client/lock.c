@@ -45,7 +45,7 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = rl_key_new(c->key_prefix ? c->key_prefix : "", size ? resource : "", size);
+  lock->key = rl_key_new(c->engine.net.key_prefix ? c->engine.net.key_prefix : "", size ? resource : "", size);
   if (lock->said && lock->key && rl_timers_reserve(&c->engine.net.timers, 2) == 0)
     return lock;
   rl_key_drop(lock->key);
@@ -129,8 +129,10 @@ void redlock_lock_free(redlock_lock *lock)
     rl_lock_drop_claim(lock, now);
   rl_claim_let_go(&c->engine, &lock->claim);
   unlink_lock(c, lock);
-  for (int i = 0; i < c->engine.net.node_count; i++)
+  for (int i = 0; i < c->engine.net.node_count; i++) {
     free(lock->said[i].value);
+    free(lock->said[i].error);
+  }
   rl_key_drop(lock->key);
   free(lock->said);
   free(lock->refusal);

@@ -59,12 +59,12 @@ static void answer_words(redlock_lock *lock, int node, struct rl_text *out, int6
     break;
   case RL_GONE: rl_text_add(out, deletes(lock) ? "nothing to delete" : "the token is gone"); break;
   case RL_FREE: rl_text_add(out, "free"); break;
-  case RL_ERROR: rl_text_format(out, "error: %s", said->error[0] ? said->error : "BUSY, not asked for a moment"); break;
+  case RL_ERROR: rl_text_format(out, "error: %s", said->error ? said->error : "BUSY, not asked for a moment"); break;
   case RL_LATE: rl_text_add(out, "no answer in time"); break;
   case RL_DROPPED: rl_text_add(out, "connection lost"); break;
   case RL_OVERLOADED: rl_text_add(out, "too many answers outstanding"); break;
   case RL_REFUSED:
-    if (said->error[0] && !n->refused)
+    if (said->error && !n->refused)
       rl_text_format(out, "error: %s", said->error);
     else
       down_words(n, out);

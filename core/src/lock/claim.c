@@ -185,7 +185,7 @@ void rl_claim_give_up(struct rl_engine *e, struct rl_claim *claim, int whole, ui
     claim->node[i].e_ns = 0;
     if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags) &&
         rl_node_send_delete(n, claim, whole, round, now) != 0)
-      rl_answer_keep_debt(n, now);
+      rl_answer_keep_debt(n, RL_PAUSE_NS, now);
   }
   if (e->debts > RL_DEBTS_MAX)
     rl_claims_expire(e, now);

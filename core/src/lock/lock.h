@@ -15,7 +15,7 @@ struct rl_said {
   int64_t counted_until_ns; /* release: the lease there, if it counted at the call */
   int64_t until_ns; /* BUSY, inspect: when its key ends; 0 unknown, RL_NEVER it does not */
   char *value;      /* inspect: escaped, or NULL */
-  char error[48];   /* ERROR: the server's text, as far as it fits */
+  char *error;      /* ERROR: the server's text, or NULL */
 };
 
 enum rl_phase {

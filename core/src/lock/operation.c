@@ -281,9 +281,9 @@ static int64_t capped(const struct rl_claim_node *at, int64_t e_ns)
 static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
 {
   struct rl_claim *claim = owed->claim;
-  if (claim->over) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds */
-    if (answer == RL_BUSY && lock->round == owed->round)
-      lock->answers[node] = RL_BUSY;
+  if (claim->over) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
+    if (lock->round == owed->round && (answer == RL_BUSY || answer == RL_ERROR || answer == RL_REFUSED))
+      lock->answers[node] = (uint8_t)answer;
     return;
   }
   if (answer == RL_GRANTED)
@@ -348,7 +348,10 @@ void rl_operation_hint(struct rl_node *n, const struct rl_owed *owed, int64_t pt
   redlock_lock *lock = owed->claim->lock;
   if (!lock || owed->round != lock->round)
     return;
-  lock->said[n->index].until_ns = pttl_ms == -1 ? RL_NEVER : now + (pttl_ms > 0 ? pttl_ms * MS : 0);
+  if (pttl_ms == -1 || pttl_ms > (RL_NEVER - now) / MS) /* a key may live longer than a clock can count */
+    lock->said[n->index].until_ns = RL_NEVER;
+  else
+    lock->said[n->index].until_ns = now + (pttl_ms > 0 ? pttl_ms * MS : 0);
   if (rl_in_flight(lock) && lock->phase == RL_SLEEPING)
     rl_acquire_sleep(lock, now);
 }

@@ -15,7 +15,8 @@ void rl_round_clear(redlock_lock *lock)
     free(said->value);
     said->value = NULL;
     said->until_ns = 0;
-    said->error[0] = 0;
+    free(said->error);
+    said->error = NULL;
   }
 }
 

@@ -1,4 +1,5 @@
 /* What a reply means: for the request it answers, and for the node (rule A.7). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/mutant.h"
@@ -8,16 +9,19 @@
 #include "answer.h"
 #include "silence.h"
 
-#define PAUSE_NS (100 * RL_NS_PER_MS)
+#define PERMISSION_PAUSE_NS (1000 * RL_NS_PER_MS)
 
 static void note_error(struct rl_node *n, const struct rl_owed *o, const char *words)
 {
   redlock_lock *lock = o->claim ? o->claim->lock : NULL;
-  struct rl_text text;
+  char error[RL_WHY_SIZE];
+  struct rl_text text = rl_text_in(error, sizeof error);
   if (!lock)
     return;
-  text = rl_text_in(lock->said[n->index].error, sizeof lock->said[0].error);
   rl_text_clean(&text, words);
+  rl_text_mark_cut(&text);
+  free(lock->said[n->index].error);
+  lock->said[n->index].error = strdup(error); /* without memory it is not shown */
 }
 
 /* An error to a request: what it means for the node. The answer for the request comes first (rule A.7). */
@@ -33,11 +37,12 @@ void rl_answer_fault(struct rl_node *n, enum rl_fault fault, const char *text, i
   if (n->state == RL_NODE_REFUSED)
     return; /* the reason is known; its connection is only cleaned up on */
   rl_text_clean(&out, text);
+  rl_text_mark_cut(&out);
   switch (fault) {
   case RL_FAULT_ROLE:
   case RL_FAULT_LOADING: rl_line_end(n->line, clean); break;
   case RL_FAULT_CONFIG: rl_node_refuse(n, clean, now); break;
-  case RL_FAULT_PAUSE: n->busy_until_ns = now + PAUSE_NS; break;
+  case RL_FAULT_PAUSE: n->busy_until_ns = now + RL_PAUSE_NS; break;
   default: break;
   }
 }
@@ -126,11 +131,12 @@ static void set_reply(struct rl_node *n, struct rl_owed *o, const struct rl_repl
   }
 }
 
-void rl_answer_keep_debt(struct rl_node *n, int64_t now)
+void rl_answer_keep_debt(struct rl_node *n, int64_t pause_ns, int64_t now)
 {
   if (n->state != RL_NODE_READY)
     return;
-  n->debts_retry_ns = now + PAUSE_NS;
+  if (!n->debts_retry_ns || now + pause_ns < n->debts_retry_ns)
+    n->debts_retry_ns = now + pause_ns;
   rl_timer_set(&n->net->timers, &n->timer, n->debts_retry_ns);
 }
 
@@ -153,7 +159,9 @@ static void delete_reply(struct rl_node *n, struct rl_owed *o, const struct rl_r
   note_error(n, o, reply->text.data);
   rl_operation_answer(n, o, fault_answer(fault), now);
   if (fault == RL_FAULT_PAUSE || fault == RL_FAULT_UNWRITABLE)
-    rl_answer_keep_debt(n, now);
+    rl_answer_keep_debt(n, RL_PAUSE_NS, now);
+  else if (fault == RL_FAULT_PERMISSION) /* it may be given back */
+    rl_answer_keep_debt(n, PERMISSION_PAUSE_NS, now);
   rl_answer_fault(n, fault, reply->text.data, now);
 }
 
@@ -249,25 +257,28 @@ static void renew_reply(struct rl_node *n, struct rl_owed *o, const struct rl_re
   o->claim = NULL;
 }
 
-static void value_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+static void asking_failed(struct rl_node *n, const struct rl_owed *o, const struct rl_reply *reply, int64_t now)
 {
-  enum rl_fault fault;
-  if (reply->type == RL_REPLY_STRING || reply->type == RL_REPLY_NIL) {
-    rl_operation_value(n, o, reply);
-    return; /* the answer follows with the TTL */
-  }
-  if (reply->type != RL_REPLY_ERROR)
-    return;
-  fault = rl_fault_of(reply->text.data);
-  if (fault == RL_FAULT_TYPE)
-    return;
+  enum rl_fault fault = rl_fault_of(reply->text.data);
   note_error(n, o, reply->text.data);
   rl_operation_answer(n, o, fault_answer(fault), now);
   rl_answer_fault(n, fault, reply->text.data, now);
 }
 
+static void value_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
+{
+  if (reply->type == RL_REPLY_STRING || reply->type == RL_REPLY_NIL) {
+    rl_operation_value(n, o, reply);
+    return; /* the answer follows with the TTL */
+  }
+  if (reply->type == RL_REPLY_ERROR && rl_fault_of(reply->text.data) != RL_FAULT_TYPE)
+    asking_failed(n, o, reply, now);
+}
+
 static void ttl_reply(struct rl_node *n, struct rl_owed *o, const struct rl_reply *reply, int64_t now)
 {
+  if (o->kind == RL_OWED_TTL && reply->type == RL_REPLY_ERROR)
+    asking_failed(n, o, reply, now);
   if (reply->type != RL_REPLY_INTEGER)
     return;
   rl_operation_hint(n, o, reply->integer, now);
@@ -292,6 +303,7 @@ void rl_answer(struct rl_line *l, struct rl_owed *o, const struct rl_reply *repl
   case RL_OWED_VALUE: value_reply(n, o, reply, now); break;
   case RL_OWED_HINT:
   case RL_OWED_TTL: ttl_reply(n, o, reply, now); break;
+  case RL_OWED_LOOK: rl_session_looked(l, (int)o->round, reply, now); break;
   case RL_OWED_NOTHING: break;
   }
   if (o->claim) {

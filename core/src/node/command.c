@@ -5,28 +5,44 @@
 
 #include "../base/mutant.h"
 
-/* No shebang: with one the scripts would be refused when a server is out of memory (rule A.7). pcall: a key of another
- * type is somebody else's, not an error. */
+/* No shebang: with one the scripts would be refused when a server is out of memory (rule A.7). A key of another type is
+ * somebody else's; any other error is an error. */
+#define IS_ERROR "type(v)=='table' and v.err and not v.err:find('WRONGTYPE',1,true)"
+
 #define RELEASE_TEXT                                                                                                   \
-  "if redis.pcall('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end\n"                                 \
+  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
+  "if v==ARGV[1] then return redis.call('DEL',KEYS[1]) end\n"                                                          \
+  "if " IS_ERROR " then return v end\n"                                                                                \
   "return 0"
-#define RELEASE_HASH "01820937e7d4cef90917bcd9af3f626946305671"
+#define RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
 
 /* One script for all locks that are extended on a node. It never shortens a lease (rule B.2). */
 #define EXTEND_TEXT                                                                                                    \
   "local r={}\n"                                                                                                       \
   "for i=1,#KEYS do\n"                                                                                                 \
-  "  if redis.pcall('GET',KEYS[i])==ARGV[i+1] then\n"                                                                  \
+  "  local v=redis.pcall('GET',KEYS[i])\n"                                                                             \
+  "  if v==ARGV[i+1] then\n"                                                                                           \
   "    if redis.call('PTTL',KEYS[i])<tonumber(ARGV[1]) then redis.call('PEXPIRE',KEYS[i],ARGV[1]) end\n"               \
   "    r[i]=1\n"                                                                                                       \
+  "  elseif " IS_ERROR " then return v\n"                                                                              \
   "  else r[i]=0 end\n"                                                                                                \
   "end\n"                                                                                                              \
   "return r"
-#define EXTEND_HASH "7f7404ce9b28ecb674dbcdfa8e87d12545ca8c9a"
+#define EXTEND_HASH "ca415a373b3ba5c110a30e62c094e553b1d61b1b"
 
 /* May shorten a lease. */
 #define EXPIRE_TEXT                                                                                                    \
-  "if redis.pcall('GET',KEYS[1])==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                     \
+  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
+  "if v==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                                              \
+  "if " IS_ERROR " then return v end\n"                                                                                \
+  "return 0"
+
+/* Whether a script may do what those above do, tried on a key that nobody has. */
+#define PROOF_TEXT                                                                                                     \
+  "for _,c in ipairs({'GET','PTTL','PEXPIRE','DEL'}) do\n"                                                             \
+  "  local v=redis.pcall(c,KEYS[1],unpack(c=='PEXPIRE' and {'1'} or {}))\n"                                            \
+  "  if type(v)=='table' and v.err then return redis.error_reply(v.err..' ('..c..')') end\n"                           \
+  "end\n"                                                                                                              \
   "return 0"
 
 #ifdef RL_TEST_BUILD
@@ -43,7 +59,11 @@ const char *rl_script_text(enum rl_script script)
   if (script == RL_SCRIPT_EXTEND && RL_MUTANT(EXTEND_SHORTENS))
     return EXTEND_SHORTENING_TEXT;
 #endif
-  return script == RL_SCRIPT_RELEASE ? RELEASE_TEXT : EXTEND_TEXT;
+  switch (script) {
+  case RL_SCRIPT_RELEASE: return RELEASE_TEXT;
+  case RL_SCRIPT_EXTEND: return EXTEND_TEXT;
+  default: return PROOF_TEXT;
+  }
 }
 
 const char *rl_script_hash(enum rl_script script)

@@ -19,7 +19,7 @@ struct rl_number {
   char bulk[32];
 };
 
-enum rl_script { RL_SCRIPT_RELEASE, RL_SCRIPT_EXTEND };
+enum rl_script { RL_SCRIPT_RELEASE, RL_SCRIPT_EXTEND, RL_SCRIPT_PROOF };
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
  * key is the key as a RESP bulk string (rl_command_bulk). */

@@ -71,7 +71,6 @@ void rl_line_abandon(struct rl_line *l)
       rl_batch_drop(rl_engine_of(l->node->net), o->batch);
   }
   l->owed_count = l->owed_first = 0;
-  l->owed_asks = 0;
   rl_line_be(l, RL_NODE_OFF);
 }
 
@@ -126,6 +125,8 @@ void rl_node_flush(struct rl_node *n, int64_t now)
 {
   if (n->second)
     flush(n->second, now);
+  if (n->state == RL_NODE_READY && n->net->state == RL_NET_OPEN)
+    rl_session_look_again(n->line, now);
   flush(n->line, now);
   if (n->state == RL_NODE_READY)
     rl_silence_flushed(n, now);
@@ -159,7 +160,6 @@ static int next_reply(struct rl_line *l, int64_t now)
   owed = l->owed[l->owed_first];
   l->owed_first = (l->owed_first + 1) & (l->owed_size - 1);
   l->owed_count--;
-  l->owed_asks -= owed.kind == RL_OWED_SET || owed.kind == RL_OWED_EXTEND || owed.kind == RL_OWED_RENEW;
   rl_answer(l, &owed, &l->reply, now);
   return l->reader != NULL;
 }
@@ -176,8 +176,10 @@ void rl_line_read(struct rl_line *l)
       return;
     now = rl_now(l->node->net); /* after the bytes are here: the clock of what is decided (rule A.1) */
     if (size <= 0) {
-      rl_line_drop(l, l->state == RL_NODE_READY,
-                   size ? rl_error_words((int)-size, words, sizeof words) : "the server closed the connection", now);
+      const char *why = rl_session_error(l); /* the server may have said it before it closed */
+      if (!why)
+        why = size ? rl_error_words((int)-size, words, sizeof words) : "the server closed the connection";
+      rl_line_drop(l, l->state == RL_NODE_READY, why, now);
       return;
     }
     l->read_ns = now;

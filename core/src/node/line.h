@@ -7,7 +7,7 @@
 #include "request.h"
 #include "resolver.h"
 
-enum { RL_WHY_SIZE = 96 };
+enum { RL_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 
 enum rl_node_state {
   RL_NODE_OFF,        /* backing off; its timer says when it is tried again */
@@ -28,7 +28,6 @@ struct rl_line {
   /* what is owed */
   struct rl_owed *owed; /* ring of owed_size, a power of two */
   uint32_t owed_size, owed_first, owed_count;
-  int owed_asks; /* SETs and extensions among them */
   redisReader *reader;
   struct rl_reply reply;
   int64_t read_ns; /* when the last bytes came */

@@ -22,7 +22,7 @@ struct rl_net {
   enum rl_net_state state;
   struct rl_env env;
   struct rl_numbers options;
-  char *client_name;
+  char *client_name, *key_prefix;
   struct rl_node *nodes;
   int node_count;
   struct rl_poller poller;

@@ -200,7 +200,6 @@ void rl_node_fail_owed(struct rl_line *l, int again, int64_t now)
   uint32_t size = l->owed_size, first = l->owed_first, count = l->owed_count;
   l->owed = NULL;
   l->owed_size = l->owed_first = l->owed_count = 0;
-  l->owed_asks = 0;
   for (uint32_t i = 0; i < count; i++) {
     struct rl_owed *o = &owed[(first + i) & (size - 1)];
     if (o->batch)

@@ -39,7 +39,7 @@ int rl_node_can_ask(struct rl_node *n, int64_t node_timeout_ns, int64_t now)
     return RL_ERROR;
   if (rl_node_is_late(n, node_timeout_ns, now))
     limit = RL_OWED_LATE_MAX;
-  return n->line->owed_asks < limit ? RL_ASKED : RL_OVERLOADED;
+  return n->line->owed_count < (uint32_t)limit ? RL_ASKED : RL_OVERLOADED;
 }
 
 static int reserve_owed(struct rl_line *l, uint32_t more)
@@ -84,7 +84,6 @@ static void owe(struct rl_line *l, size_t before, const struct rl_owed *details)
     o->claim->owed++;
   if (o->batch)
     o->batch->users++;
-  l->owed_asks += o->kind == RL_OWED_SET || o->kind == RL_OWED_EXTEND || o->kind == RL_OWED_RENEW;
   mark_dirty(l->node);
 }
 
@@ -141,7 +140,7 @@ int rl_node_send_delete(struct rl_node *n, struct rl_claim *claim, int whole, ui
 {
   struct rl_line *l = n->line;
   size_t before = rl_buffer_size(&l->out);
-  if (reserve_owed(l, 1) != 0 ||
+  if (l->owed_count >= RL_OWED_MAX || reserve_owed(l, 1) != 0 ||
       rl_command_release(&l->out, whole, claim->key->bulk, claim->key->bulk_size, rl_claim_token(claim),
                          claim->token_size) != 0)
     return -1;
@@ -268,7 +267,6 @@ void rl_node_unsend(struct rl_node *n, struct rl_claim *claim)
     remove_owed(l, i, o.size);
     claim->owed--;
     if (o.kind == RL_OWED_SET) {
-      l->owed_asks--;
       claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
       rl_claim_cleared(rl_engine_of(n->net), claim, n->index);
     }

@@ -13,8 +13,8 @@ struct rl_line;
 struct rl_node;
 
 enum {
-  RL_OWED_MAX = 16384,    /* SETs and extensions that a node may owe an answer to; beyond it counts as down */
-  RL_OWED_LATE_MAX = 256  /* the same for a node whose oldest answer is overdue */
+  RL_OWED_MAX = 32768,     /* answers that a node may owe; beyond it nothing is asked there, and deletes wait */
+  RL_OWED_LATE_MAX = 1024  /* the same for a node whose oldest answer is overdue */
 };
 
 enum rl_owed_kind {
@@ -29,6 +29,7 @@ enum rl_owed_kind {
   RL_OWED_VALUE,  /* inspect */
   RL_OWED_TTL,
   RL_OWED_REMOVE,
+  RL_OWED_LOOK,   /* INFO of a node that is ready: may it still vote? */
   RL_OWED_NOTHING /* an answer that does not matter */
 };
 

@@ -10,7 +10,10 @@
 #include "silence.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
-enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD };
+enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE };
+
+#define LOOK_AGAIN_MIN_MS 1000
+#define LOOK_AGAIN_MAX_MS 30000
 
 /* ---- errors of the server ---- */
 
@@ -34,10 +37,21 @@ static const struct {
     {"ASK", RL_FAULT_CONFIG},
     {"CLUSTERDOWN", RL_FAULT_CONFIG},
     {"CROSSSLOT", RL_FAULT_CONFIG},
+    {"ERR Protocol version", RL_FAULT_CONFIG},
+    {"ERR AUTH", RL_FAULT_CONFIG},
+    {"ERR Client sent AUTH", RL_FAULT_CONFIG},
+    {"ERR invalid password", RL_FAULT_CONFIG},
+    {"ERR DB index", RL_FAULT_CONFIG},
+    {"ERR invalid DB index", RL_FAULT_CONFIG},
+    {"ERR SELECT", RL_FAULT_CONFIG},
     {"NOPERM", RL_FAULT_PERMISSION},
+    {"ERR The user executing the script", RL_FAULT_PERMISSION},
+    {"ERR ACL failure in script", RL_FAULT_PERMISSION},
     {"NOSCRIPT", RL_FAULT_NO_SCRIPT},
     {"WRONGTYPE", RL_FAULT_TYPE},
     {"ERR unknown command", RL_FAULT_UNKNOWN},
+    {"ERR Unknown Redis command", RL_FAULT_UNKNOWN}, /* in a script */
+    {"ERR Unknown command", RL_FAULT_UNKNOWN},
     {"NOPROTO", RL_FAULT_UNKNOWN},
 };
 
@@ -126,6 +140,18 @@ static int send_load(struct rl_line *l, enum rl_script script)
   return send_words(l, LOAD, 3, words);
 }
 
+/* The scripts are tried, since a server may forbid what they do; on a key that nobody has. */
+static int send_proof(struct rl_line *l)
+{
+  char key[384];
+  const char *whole[] = {"EVAL", rl_script_text(RL_SCRIPT_PROOF), "1", key};
+  const char *by_hash[] = {"EVALSHA", rl_script_hash(RL_SCRIPT_EXTEND), "1", key, "1", "proof"};
+  struct rl_text text = rl_text_in(key, sizeof key);
+  rl_text_add(&text, l->node->net->key_prefix);
+  rl_text_format(&text, "libredlock:proof:%016llx", (unsigned long long)rl_random(l->node->net));
+  return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
+}
+
 static int send_setup(struct rl_line *l)
 {
   l->setup_left = 0;
@@ -139,7 +165,9 @@ static int send_setup(struct rl_line *l)
   /* several commands: servers before 7.0 take one section each */
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0)
     return -1;
-  return send_load(l, RL_SCRIPT_RELEASE) != 0 || send_load(l, RL_SCRIPT_EXTEND) != 0 ? -1 : 0;
+  if (send_load(l, RL_SCRIPT_RELEASE) != 0 || send_load(l, RL_SCRIPT_EXTEND) != 0)
+    return -1;
+  return send_proof(l);
 }
 
 /* The first SET may join the set-up only if nothing in front of it can redirect it (rule C.3). */
@@ -190,11 +218,18 @@ static void read_info(struct rl_line *l, const char *info)
     l->maxmemory = strtoll(number, NULL, 10);
 }
 
+/* What the proof shows is what a script may not do, but of the user's keys only when they come. Whether the server can
+ * write now is no matter of the set-up. */
+static int is_no_proof(enum rl_fault fault, const char *text)
+{
+  return (fault != RL_FAULT_PERMISSION && fault != RL_FAULT_UNKNOWN) || strstr(text, " key");
+}
+
 static void note_fault(struct rl_line *l, enum step step, const char *text)
 {
   enum rl_fault fault = rl_fault_of(text);
   struct rl_text out;
-  if (step == NAME || step == ID || l->setup_fault != RL_FAULT_NONE)
+  if (step == NAME || step == ID || l->setup_fault != RL_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
     return; /* not needed to vote; and only the first error tells the cause */
   if (step == HELLO && fault == RL_FAULT_UNKNOWN) {
     l->node->no_hello = 1;
@@ -206,6 +241,12 @@ static void note_fault(struct rl_line *l, enum step step, const char *text)
   l->setup_fault = (int)fault;
   out = rl_text_in(l->setup_error, sizeof l->setup_error);
   rl_text_clean(&out, text);
+  rl_text_mark_cut(&out);
+}
+
+const char *rl_session_error(const struct rl_line *l)
+{
+  return l->state == RL_NODE_SETUP && l->setup_fault != RL_FAULT_NONE ? l->setup_error : NULL;
 }
 
 /* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
@@ -258,7 +299,7 @@ static struct rl_node *same_server(const struct rl_line *l, int64_t now)
   return NULL;
 }
 
-/* Why the node may not vote, or NULL; size bytes of room are in why. */
+/* Why the node is ineligible to vote, or NULL; size bytes of room are in why. */
 static const char *objection(const struct rl_line *l, char *why, size_t size)
 {
   if (!l->run_id[0] || !l->role[0])
@@ -323,6 +364,7 @@ static void ready(struct rl_line *l, int64_t now)
   n->session_proved = 1;
   n->why[0] = 0;
   n->busy_until_ns = 0;
+  n->looked_ns = now;
   rl_timer_clear(&n->net->timers, &n->timer);
   if (send_rest(l) != 0) {
     rl_line_drop(l, 0, "out of memory", now);
@@ -338,10 +380,10 @@ static void fault(struct rl_line *l, int64_t now)
 {
   struct rl_node *n = l->node;
   switch (l->setup_fault) {
-  case RL_FAULT_LOADING:
-  case RL_FAULT_PAUSE:
-  case RL_FAULT_ROLE: rl_node_drop(n, 0, l->setup_error, now); break;
-  default: n->session_proved = 0; rl_node_refuse(n, l->setup_error, now);
+  case RL_FAULT_CONFIG:
+  case RL_FAULT_PERMISSION:
+  case RL_FAULT_UNKNOWN: n->session_proved = 0; rl_node_refuse(n, l->setup_error, now); break;
+  default: rl_node_drop(n, 0, l->setup_error, now); /* it may pass */
   }
 }
 
@@ -386,4 +428,42 @@ void rl_session_reply(struct rl_line *l, int step, const struct rl_reply *reply,
     l->client_id = reply->integer;
   if (l->setup_left == 0 && l->state == RL_NODE_SETUP)
     conclude(l, now);
+}
+
+/* ---- looking again ---- */
+
+void rl_session_look_again(struct rl_line *l, int64_t now)
+{
+  static const char *const sections[] = {"replication", "memory"};
+  int64_t pause_ms = RL_INT(&l->node->net->options, TTL_MS);
+  pause_ms = pause_ms < LOOK_AGAIN_MIN_MS ? LOOK_AGAIN_MIN_MS : pause_ms;
+  pause_ms = pause_ms > LOOK_AGAIN_MAX_MS ? LOOK_AGAIN_MAX_MS : pause_ms;
+  if (now - l->node->looked_ns < pause_ms * RL_NS_PER_MS)
+    return;
+  l->node->looked_ns = now;
+  for (int is_last = 0; is_last < 2; is_last++) {
+    const char *words[] = {"INFO", sections[is_last]};
+    size_t before = rl_buffer_size(&l->out);
+    struct rl_owed look = {.kind = RL_OWED_LOOK, .round = (uint32_t)is_last, .sent_ns = now};
+    if (rl_command_argv(&l->out, 2, words) != 0)
+      return;
+    if (rl_line_owe(l, RL_OWED_LOOK, before, &look) != 0)
+      rl_buffer_cut(&l->out, before, rl_buffer_size(&l->out) - before);
+  }
+}
+
+void rl_session_looked(struct rl_line *l, int is_last, const struct rl_reply *reply, int64_t now)
+{
+  char why[RL_WHY_SIZE];
+  const char *no;
+  if (reply->type == RL_REPLY_STRING)
+    read_info(l, reply->text.data);
+  if (!is_last || l->state != RL_NODE_READY)
+    return;
+  no = objection(l, why, sizeof why);
+  if (!no)
+    return;
+  check_restart(l, now);
+  rl_node_pay_debts(l->node, now);
+  rl_node_refuse(l->node, no, now);
 }

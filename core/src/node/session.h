@@ -6,6 +6,11 @@
 
 int rl_session_begin(struct rl_line *line, int64_t now_ns);
 void rl_session_reply(struct rl_line *line, int step, const struct rl_reply *reply, int64_t now_ns);
+/* Asks a node that is ready for its role and policy again if that has not been done for a while (rule C.3). */
+void rl_session_look_again(struct rl_line *line, int64_t now_ns);
+void rl_session_looked(struct rl_line *line, int is_last, const struct rl_reply *reply, int64_t now_ns);
+/* A connection that ends in the set-up: the server's own words for it, or NULL. */
+const char *rl_session_error(const struct rl_line *line);
 /* What an error reply means (rule A.7). */
 enum rl_fault {
   RL_FAULT_NONE,

@@ -23,13 +23,15 @@ class FakeServer:
 
     A reply is raw bytes, HOLD, CLOSE or RESET; a tuple of those, done in order; a callable that gets the arguments and
     returns one of them; or a list of replies of which each is used once and the last stays. The name "connect" stands
-    for the moment of the connection. Whatever was received stands in `seen`, one list of arguments per command.
+    for the moment of the connection, "PROVE" for the scripts that are tried in the set-up. Whatever was received stands
+    in `seen`, one list of arguments per command; the tried scripts stand in `proofs`.
     """
 
     def __init__(self, replies: Optional[Mapping[str, Reply]] = None) -> None:
         self.run_id = "%040x" % (0xfa4e << 64 | next(_run_ids))
         self.replies: Dict[str, Reply] = {name.upper(): reply for name, reply in (replies or {}).items()}
         self.seen: List[List[bytes]] = []
+        self.proofs: List[List[bytes]] = []
         self.connections: List[socket.socket] = []
         self.accepted = 0
         self._go = threading.Event()
@@ -91,9 +93,9 @@ class FakeServer:
                     args = _read_command(lines)
                     if args is None:
                         return
+                    name = _name_of(args)
                     with self._lock:
-                        self.seen.append(args)
-                    name = args[0].decode("latin-1").upper()
+                        (self.proofs if name == "PROVE" else self.seen).append(args)
                     if not self._perform(sock, self._take(name, args, None)):
                         return
         except OSError:
@@ -131,6 +133,8 @@ class FakeServer:
             return _bulk(self.info().encode())
         if name == "SCRIPT" and sub == b"LOAD":
             return _bulk(hashlib.sha1(args[2]).hexdigest().encode())
+        if name == "PROVE":
+            return b":0\r\n" if args[0] == b"EVAL" else b"*1\r\n:0\r\n"
         if name in ("EVALSHA", "EVAL"):
             return _script_reply(args)
         if name == "GETRANGE":
@@ -173,6 +177,11 @@ def _script_reply(args: List[bytes]) -> bytes:
     """1 for a release (keys, token); as many 1 as keys for an extension (keys, ttl, tokens)."""
     keys = int(args[2])
     return b":1\r\n" if len(args) - 3 == 2 * keys else _array(*[1] * keys)
+
+
+def _name_of(args: List[bytes]) -> str:
+    is_proof = len(args) > 3 and args[0] in (b"EVAL", b"EVALSHA") and b"libredlock:proof:" in args[3]
+    return "PROVE" if is_proof else args[0].decode("latin-1").upper()
 
 
 def _read_command(lines: Any) -> Optional[List[bytes]]:

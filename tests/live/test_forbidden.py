@@ -1,0 +1,149 @@
+"""Servers that forbid what the library needs, and the words in which they say so."""
+import pytest
+import rl
+from common import occupy
+from helpers import held_everywhere, spin
+from rl import HELD, OK, REFUSED_CONFIG
+from testing import CLOSE, bulk, eventually
+
+
+@pytest.fixture
+def allow(nodes):
+    """allow(rule...) -> the URLs of the nodes for a user with all rights but for these rules."""
+    def make(*rules):
+        for node in nodes:
+            node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "+@all", *rules)
+        return [node.url_with("few", "p") for node in nodes]
+
+    return make
+
+
+@pytest.mark.parametrize("command", ["get", "pttl", "pexpire", "del", "eval", "evalsha"])
+def test_a_server_that_forbids_the_scripts_is_refused_with_the_command(nodes, allow, make_client, command):
+    lock = make_client(allow("-" + command)).lock()
+    assert lock.acquire(5000) == REFUSED_CONFIG
+    assert command in lock.message.lower()
+    nodes.no_keys()
+
+
+def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
+    urls = allow("resetkeys", "~app:*")
+    assert make_client(urls).lock("app:r").acquire() == OK
+    assert make_client(urls, key_prefix="app:").lock("q").acquire() == OK
+
+
+def test_an_error_in_a_script_is_an_error(nodes, allow, make_client):
+    """Not 'nothing to delete' and 'the token is gone'; and the deletes are sent again once they are allowed."""
+    lock = make_client(allow(), ttl_ms=60000).lock()
+    assert lock.acquire() == OK
+    held_everywhere(lock, nodes)
+    allow("-get")
+    assert lock.extend() == REFUSED_CONFIG
+    assert lock.state == HELD and lock.message.count("can't run this command") >= 3
+    assert lock.release() == OK  # it was held until now; the message says what is left
+    spin(lock.client, lambda: lock.message.count("can't run this command") >= 3, what="the nodes' words")
+    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+    allow("+get")
+    spin(lock.client, lambda: not nodes.keys(), 20, "the deletes are sent again")
+
+
+def test_status_of_a_node_that_forbids_pttl_says_so(nodes, allow, make_client):
+    lock = make_client(allow()).lock()
+    occupy(nodes)
+    allow("-pttl")
+    lock.start(rl.INSPECT)
+    assert lock.wait() == REFUSED_CONFIG
+    assert "pttl" in lock.answer(0) and "in time" not in lock.message
+
+
+def test_the_servers_words_are_told_although_it_closes_the_connection(make_client, fake_server):
+    """As protected mode and a server with too many clients do."""
+    words = b"-DENIED Redis is running in protected mode because no password is set\r\n"
+    fakes = [fake_server({"HELLO": (words, CLOSE)}) for _ in range(3)]
+    lock = make_client([fake.url for fake in fakes], settle=False, outage_wait_ms=500).lock()
+    assert lock.acquire(10000) != OK
+    assert lock.message.count("DENIED Redis is running in protected mode") == 3, lock.message
+
+
+def test_a_server_with_too_many_clients_is_told(nodes, make_client):
+    for node in nodes:
+        node.config_set("maxclients", "2")
+    first = rl.Client(nodes.urls, **rl.CALM)
+    second = make_client(nodes.urls, settle=False, outage_wait_ms=500)
+    try:
+        assert first.lock().acquire(5000) == OK
+        assert second.lock("q").acquire(0) != OK or second.lock("p").acquire(0) != OK
+        lock = second.lock("s")
+        assert lock.acquire(10000) != OK
+        assert lock.message.count("max number of clients reached") >= 3, lock.message
+    finally:
+        first.free()
+        for node in nodes:
+            node.config_set("maxclients", "10000")
+
+
+@pytest.mark.parametrize("size", [131, 132])
+def test_an_error_is_cut_late_and_marked(make_client, fake_server, size):
+    text = b"OOM " + b"x" * (size - 5) + b"y"
+    fakes = [fake_server({"SET": b"-" + text + b"\r\n"}) for _ in range(3)]
+    lock = make_client([fake.url for fake in fakes]).lock()
+    lock.acquire(0)
+    assert lock.settle() == OK
+    answer = lock.answer(0)
+    if size < 132:
+        assert answer == "error: " + text.decode()
+    else:
+        assert answer == "error: " + text[:128].decode() + "..."
+
+
+def test_a_fault_that_may_pass_does_not_end_a_wait(make_client, fake_server):
+    def info_later(fake):
+        fake.replies["INFO"] = [b"-ERR upstream failure\r\n"] * 3 + [lambda args: bulk(fake.info())]
+        return fake.url
+
+    lock = make_client([info_later(fake_server()) for _ in range(3)], settle=False).lock()
+    assert lock.acquire(20000) == OK, lock.message
+
+
+def test_a_key_that_outlives_every_clock(nodes, client):
+    occupy(nodes, ttl_ms=9000000000000000)
+    lock = client.lock()
+    assert lock.acquire(0) == rl.BUSY
+    assert lock.message.count("busy (without a TTL)") >= 3
+
+
+def test_a_node_that_does_not_answer_is_not_asked_without_end(nodes, make_client):
+    client = make_client(nodes.urls[:3], node_timeout_ms=20, ttl_ms=60000)
+    nodes[0].stop()
+    lock = client.lock()
+
+    def overloaded():
+        for _ in range(100):
+            lock.start(rl.INSPECT)
+            lock.cancel()
+            client.process()
+        return "too many answers outstanding" in lock.answer(0) or "silent" in lock.answer(0)
+
+    try:
+        eventually(overloaded, 30)
+    finally:
+        nodes[0].cont()
+
+
+def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client):
+    """Of nodes that stay connected; they are asked now and then."""
+    client = make_client(nodes.urls, ttl_ms=1000, node_timeout_ms=250)
+    lock = client.lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    for node in nodes.nodes[:3]:
+        node.config_set("maxmemory-policy", "allkeys-lru")
+        node.config_set("maxmemory", "100mb")
+
+    def refused():
+        status = lock.acquire(0)
+        if status == OK:
+            lock.release()
+        return status == REFUSED_CONFIG
+
+    spin(client, refused, 30, "nodes that evict are refused")
+    assert lock.message.count("allkeys-lru") == 3
