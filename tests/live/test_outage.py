@@ -87,6 +87,7 @@ def test_an_extension_asks_again_where_it_was_refused(nodes, make_client):
     lock = client.lock()
     assert lock.acquire() == OK
     held_everywhere(lock, nodes)
+    eventually(lambda: all(node.pttl("r") < 60000 for node in nodes))  # else there is nothing to write
     for node in nodes.nodes[:3]:
         node.config_set("min-replicas-to-write", 1)
     extending = Call(lock.extend, 60000)

@@ -177,10 +177,16 @@ static void release(struct slot *slot)
 static void extend(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t ttl_ms = world->ttl_ms * random_in(&world->random, 1, 4) / 2;
+  int64_t ttl_ms = world->ttl_ms * random_in(&world->random, 1, 4) / 2, longest_ms, limit_ms;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;
-  begin_call(slot, "extend", slot_extension_limit_ms(slot));
+  longest_ms = world->last_ttl_ms;
+  if (slot->outage_wait_ms >= 0 && slot->outage_wait_ms < longest_ms)
+    longest_ms = slot->outage_wait_ms;
+  limit_ms = slot_extension_limit_ms(slot);
+  if (limit_ms < longest_ms) /* the call may first read the answers to a cancelled extension, which lengthen the lease */
+    limit_ms = longest_ms;
+  begin_call(slot, "extend", limit_ms);
   end_call(slot, redlock_lock_extend(slot->lock, ttl_ms),
            ALLOW(OK) | ALLOW(LOST) | ALLOW(LIMIT) | ALLOW(NO_QUORUM) | ALLOW(CANCELLED) | ALLOW(REFUSED_CONFIG), 1);
 }

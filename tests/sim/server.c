@@ -312,7 +312,7 @@ static void command_del(struct request *request)
   if (!key)
     return;
   reply_integer(request, key->live);
-  if (request->connection->process->removes && key >= request->node->keys && key < request->node->keys + RESOURCES_MAX)
+  if (request->world->removes && key >= request->node->keys && key < request->node->keys + RESOURCES_MAX)
     backing_lose(request->world, request->node, (int)(key - request->node->keys));
   else
     server_free(request->world, key);
@@ -653,7 +653,7 @@ static void execute(struct request *request)
     reply(request, error);
   else
     command->run(request);
-  if (command && command->is_setup)
+  if (command && (command->is_setup || is_on_proof_key(request)))
     backing_setup(request->world, request->connection, request->connection->replies_total + request->reply->end,
                   command->run == command_info && !error, is_replica(request));
   else

@@ -277,7 +277,6 @@ struct process {
   int muted;               /* killed: what it still writes goes nowhere */
   int blocking;            /* its threads use the blocking calls */
   int running;             /* threads that have not ended */
-  int removes;             /* it deletes keys whatever is under them, now and then */
   int in_client;           /* threads within a call on the client itself: none may be when it is freed */
   int calls;               /* threads within a blocking call: without one nobody sends or reads */
   int mutex_taken;         /* the client's */
@@ -442,6 +441,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
 };
 
 struct world {
+  int removes; /* keys have been deleted whatever was under them */
   uint64_t seed, random;
   int64_t now;
   int64_t end_of_work;

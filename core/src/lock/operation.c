@@ -293,6 +293,14 @@ static void set_answer(redlock_lock *lock, int node, const struct rl_owed *owed,
   note(lock, node, owed, REDLOCK_ACQUIRE, answer, now);
 }
 
+/* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
+static int64_t within_hold(const redlock_lock *lock, int64_t e_ns)
+{
+  int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
+  int64_t end_ns = lock->acquired_ns + hold_max_ms * MS;
+  return lock->state == REDLOCK_STATE_HELD && hold_max_ms >= 0 && end_ns < e_ns ? end_ns : e_ns;
+}
+
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
 static void extend_answer(redlock_lock *lock, int node, const struct rl_owed *owed, int answer, int64_t now)
 {
@@ -301,6 +309,7 @@ static void extend_answer(redlock_lock *lock, int node, const struct rl_owed *ow
   int64_t e_ns = capped(at, (RL_MUTANT(EXTENSION_AT_REPLY) ? now : owed->sent_ns) + owed->lease_ns);
   int usable;
   rl_lock_is_held(lock, now);
+  e_ns = within_hold(lock, e_ns);
   usable = !claim->over && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
   if (usable && answer == RL_GRANTED && e_ns > at->e_ns) {
     at->e_ns = e_ns;
