@@ -184,7 +184,7 @@ static void extend(struct slot *slot)
   if (slot->outage_wait_ms >= 0 && slot->outage_wait_ms < longest_ms)
     longest_ms = slot->outage_wait_ms;
   limit_ms = slot_extension_limit_ms(slot);
-  if (limit_ms < longest_ms) /* the call may first read the answers to a cancelled extension, which lengthen the lease */
+  if (limit_ms < longest_ms) /* answers to a cancelled extension, which the call reads first, may lengthen the lease */
     limit_ms = longest_ms;
   begin_call(slot, "extend", limit_ms);
   end_call(slot, redlock_lock_extend(slot->lock, ttl_ms),

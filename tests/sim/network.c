@@ -181,6 +181,8 @@ static void orphan_requests(struct world *world, struct connection *connection)
     size = (size_t)random_in(&world->random, 1, (int64_t)size);
   later = world_edge(world);
   later = later * random_in(&world->random, 0, 3) / 2;
+  if (world->now + later < connection->written_at) /* nothing arrives before it is written */
+    later = connection->written_at - world->now;
   plan(world, connection, EVENT_ORPHAN, world->now + later, size);
 }
 
@@ -475,6 +477,7 @@ static ssize_t sim_write(struct rl_link *link, const char *data, size_t size)
         connection->node);
   connection->written_total += size;
   connection->write_ends[connection->writes++ % WRITES_KEPT] = connection->written_total;
+  connection->written_at = world->now + process->lag;
   if (!connection->dropped && connection->server_open)
     transfer(world, connection, EVENT_UP, data, size, process->lag);
   process_lag(process);

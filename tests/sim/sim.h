@@ -148,6 +148,7 @@ struct connection {
   int to_replica;
   uint64_t setup_end;      /* of the replies to the set-up so far, */
   uint64_t other_end;      /* and to the first other request after one that tells; 0: there was none */
+  int64_t written_at;      /* by the clock of its process, when the last bytes were */
   int setup_tells;         /* they name a run_id and role, and have not been read to the end yet */
   int setup_replica;
   uint32_t setup_incarnation, setup_epoch;
