@@ -142,7 +142,6 @@ int rl_extend_begin(redlock_lock *lock, int kind, int64_t now)
   lock->asking_again = 0;
   rl_round_clear(lock);
   rl_round_ask_all(lock, -1, now);
-  rl_lock_recount(lock, now); /* a shorter lease counts from now on */
   rl_operation_advance(lock, now);
   return REDLOCK_OK;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../node/silence.h"
+#include "lease.h"
 #include "operation.h"
 #include "round.h"
 
@@ -40,7 +41,10 @@ void rl_round_ask(redlock_lock *lock, struct rl_node *n, int64_t now)
   case REDLOCK_EXTEND: status = rl_node_send_extend(n, lock, 0, now); break;
   case REDLOCK_RELEASE: status = rl_node_send_delete(n, lock->claim, 0, lock->round, now); break;
   case REDLOCK_INSPECT: status = rl_node_send_inspect(n, lock, now); break;
-  case REDLOCK_EXPIRE: status = rl_node_send_expire(n, lock, now); break;
+  case REDLOCK_EXPIRE:
+    status = rl_node_send_expire(n, lock, now);
+    rl_lock_recount(lock, now); /* a shorter lease counts from now on */
+    break;
   case REDLOCK_REMOVE: status = rl_node_send_remove(n, lock, now); break;
   }
   lock->answers[n->index] = status == 0 ? RL_ASKED : RL_DOWN;

@@ -226,19 +226,30 @@ static void shut_down(struct rl_node *n)
   rl_line_close(n->line);
 }
 
+/* A node that was refused long ago, in a client that nobody has looked after since: the reason may have passed. */
+static int is_refusal_old(const struct rl_node *n, int64_t now)
+{
+  return n->state == RL_NODE_REFUSED && now - n->refused_ns > connect_timeout_ns(n) + BACKOFF_MAX_NS;
+}
+
 void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
 {
   int was_ready = n->state == RL_NODE_READY;
+  int was_refused = n->refused;
   /* at once only after it has answered: a server that closes right away is no reason to spin */
   int again = at_once && n->failures == 0 && n->net->state == RL_NET_OPEN;
   char reason[RL_WHY_SIZE];
   struct rl_text text = rl_text_in(reason, sizeof reason);
+  if (is_refusal_old(n, now)) {
+    n->refused = n->failures = 0;
+    again = n->net->state == RL_NET_OPEN;
+  }
   rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
   shut_down(n);
   n->drops++;
   if (!n->refused || was_ready)
     say_why(n, reason);
-  if (n->net->state == RL_NET_OPEN && (was_ready || (!n->refused && n->failures == 0))) /* leaving: no alarm */
+  if (n->net->state == RL_NET_OPEN && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
     rl_event_add(&n->net->events, RL_EVENT_NODE_DOWN, n->index, reason);
   if (n->net->state != RL_NET_OPEN)
     rl_timer_clear(&n->net->timers, &n->timer);
@@ -255,6 +266,7 @@ void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
   if (!n->refused || strcmp(n->why, why) != 0)
     rl_event_add(&n->net->events, RL_EVENT_NODE_REFUSED, n->index, why);
   n->refused = 1;
+  n->refused_ns = now;
   rl_silence_forget(n);
   say_why(n, why);
   rl_line_be(n->line, RL_NODE_REFUSED);

@@ -34,7 +34,8 @@ struct rl_node {
   int64_t rtt_ns;        /* smoothed */
   int64_t busy_until_ns; /* no votes are asked for before: it said that it can't just now */
   int64_t debts_retry_ns;
-  int64_t looked_ns; /* when it was last seen to be eligible */
+  int64_t looked_ns;  /* when it was last seen to be eligible */
+  int64_t refused_ns; /* ... or not to be */
   uint64_t connects, drops;
 };
 
