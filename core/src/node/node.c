@@ -232,6 +232,19 @@ static int is_refusal_old(const struct rl_node *n, int64_t now)
   return n->state == RL_NODE_REFUSED && now - n->refused_ns > connect_timeout_ns(n) + BACKOFF_MAX_NS;
 }
 
+/* Nodes that were refused because their server voted as this node: it may vote as theirs now. */
+static void free_shared(struct rl_node *n, int64_t now)
+{
+  for (int i = 0; i < n->net->node_count; i++) {
+    struct rl_node *other = &n->net->nodes[i];
+    if (!other->refused || other->line->shared != n)
+      continue;
+    other->refused = 0;
+    if (other->state == RL_NODE_OFF && n->net->state == RL_NET_OPEN)
+      rl_timer_set(&n->net->timers, &other->timer, now);
+  }
+}
+
 void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
 {
   int was_ready = n->state == RL_NODE_READY;
@@ -256,6 +269,8 @@ void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
   else
     rl_timer_set(&n->net->timers, &n->timer, again ? now : now + rl_node_backoff_ns(n, n->failures));
   n->failures++;
+  if (was_ready)
+    free_shared(n, now);
   rl_node_fail_owed(n->line, again, now);
   if (!again)
     rl_operation_node_down(n, now);
