@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import RLock
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Union
+from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import Closed, InvalidOption, NoMemory, NotHeld, RedlockError, Status, Vote, error
+from ._errors import Closed, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
 from ._native import node_names, text, votes
 from ._options import (
     CLIENT_KEYWORDS,
     LOCK_KEYWORDS,
     contradiction,
+    pair,
     raise_for_client,
     set_client,
     set_lock,
@@ -20,12 +22,24 @@ from ._options import (
     unknown,
 )
 from ._process import here
+from ._queue import Line, Ticket, first, leave
+from ._watch import log
 from .types import ClientOptions, Resource, Unpack
 
 EVENTS_KEPT = 1000
+OPTIONS_KEPT = 1000
+LAPSES_KEPT = 1000
+
+# Those who wait in the line look at it again this often: a wake-up that a signal handler cut off is made good for.
+LOOK_AGAIN_S = 1.0
+
 HELD = lib.REDLOCK_STATE_HELD
 ADOPTED = lib.REDLOCK_STATE_ADOPTED
+LOST = lib.REDLOCK_STATE_LOST
+FREE = lib.REDLOCK_STATE_FREE
+AT_ONCE = lib.REDLOCK_AT_ONCE
 _state = lib.redlock_lock_state
+_set = lib.redlock_lock_set
 
 
 class Report(NamedTuple):
@@ -33,7 +47,8 @@ class Report(NamedTuple):
 
     resource: Resource
     verdict: str
-    """"held": one token is on a majority of the nodes; "free": a majority has none; "unclear": neither."""
+    """"held": one token is on a majority of the nodes; "free": a majority has no key; "split": neither, attempts are
+    in progress or left keys behind; "unknown": too few nodes answered."""
     token: Optional[str]
     """The holder's token, or None."""
     remaining: Optional[float]
@@ -42,29 +57,12 @@ class Report(NamedTuple):
     """Every node's answer by the node's name."""
 
 
-def report(resource: Resource, answers: Mapping[str, Vote]) -> Report:
-    """Counts the answers of an inspection."""
-    quorum = len(answers) // 2 + 1
-    ttls: Dict[str, List[float]] = {}
-    for vote in answers.values():
-        if vote.token:
-            ttls.setdefault(vote.token, []).append(vote.ttl or 0.0)
-    for token, left in ttls.items():
-        if len(left) >= quorum:
-            return Report(resource, "held", token, sorted(left, reverse=True)[quorum - 1], answers)
-    is_free = sum(vote.status == Status.NOT_HELD for vote in answers.values()) >= quorum
-    return Report(resource, "free" if is_free else "unclear", None, None, answers)
-
-
-def _as_bytes(resource: Resource) -> bytes:
-    if isinstance(resource, bytes):
-        return resource
-    if not isinstance(resource, str):
-        raise TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB")
-    try:
-        return resource.encode()
-    except UnicodeEncodeError as failure:
-        raise InvalidOption(f"resource={resource!r}: not encodable as UTF-8 ({failure.reason})") from None
+_VERDICTS = {
+    lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
+    lib.REDLOCK_VERDICT_FREE: "free",
+    lib.REDLOCK_VERDICT_HELD: "held",
+    lib.REDLOCK_VERDICT_SPLIT: "split",
+}
 
 
 class ClientBase:
@@ -73,11 +71,15 @@ class ClientBase:
     _handle: Any = ffi.NULL
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
-        self._mutex = threading.RLock()
+        self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
         self._is_open = False
         self._nodes: Iterable[str] = ()
         self._renew: Optional[bool] = options.get("renew")
-        self._events: Deque[Dict[str, Any]] = deque(maxlen=EVENTS_KEPT)
+        self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
+        self._era = object()  # what locks remember of a line ends with it: at a fork, or with an event loop
+        self._armed = -1
+        self._pairs: Dict[Any, List[Tuple[bytes, bytes]]] = {}
+        self._watched: Dict[int, ref[LockBase]] = {}
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
                 raise unknown("Client", keyword, CLIENT_KEYWORDS)
@@ -110,25 +112,34 @@ class ClientBase:
         return described
 
     def events(self) -> List[Dict[str, Any]]:
-        """What happened to the client's nodes and locks, the last 1,000, oldest first.
+        """What happened to the client's nodes and locks, the last 1,000, oldest first. No I/O.
 
-        Each call takes what the core has queued and logs it under "libredlock". No I/O.
+        All of it is logged by itself under "libredlock": node_up as INFO, the rest as WARNING.
         """
         import json
-        import logging
 
+        self._tell()
+        return [json.loads(line) for line in self._events]
+
+    def _tell(self) -> None:
+        """Logs what the core has queued, and calls on_lost of locks that were lost."""
         with self._mutex:
             fresh = []
             while True:
                 line = text(lib.redlock_client_event, self._handle)
                 if not line:
                     break
-                fresh.append(json.loads(line))
+                fresh.append(line)
             self._events.extend(fresh)
-            kept = list(self._events)
-        for event in fresh:
-            logging.getLogger("libredlock").info("%s", " ".join(f"{name}={event[name]}" for name in event))
-        return kept
+        for line in fresh:
+            log(line)
+        for lock in self._watched_locks():
+            lock._tell_if_lost()
+
+    def _watched_locks(self) -> List[LockBase]:
+        """Held locks that have an on_lost, or a body to cancel."""
+        locks = [reference() for reference in list(self._watched.values())]
+        return [lock for lock in locks if lock is not None]
 
     def _opened(self) -> Any:
         if not self._is_open:
@@ -136,28 +147,56 @@ class ClientBase:
         return self._handle
 
     def _new_handle(self, resource: Resource) -> Any:
-        name = _as_bytes(resource)
-        if here.armed != here.generation:
-            here.arm()
+        try:
+            name = resource if isinstance(resource, bytes) else resource.encode()
+        except (AttributeError, UnicodeEncodeError) as failure:
+            raise _unusable(resource, failure) from None
+        if self._armed != here.generation:
+            self._arm()
         with self._mutex:
             handle = lib.redlock_lock_new(self._opened(), name, len(name))
         if not handle:
             raise NoMemory("no memory for a lock", resource=resource)
         return handle
 
+    def _arm(self) -> None:
+        """At the first lock in every process."""
+        self._armed = here.generation
+        here.arm()
+
+    def _report(self, handle: Any, resource: Resource, status: int) -> Report:
+        """What an inspection found."""
+        answers = votes(handle, list(self._nodes))
+        verdict = lib.redlock_lock_verdict(handle)
+        if verdict == lib.REDLOCK_VERDICT_UNKNOWN:
+            raise error(status, text(lib.redlock_lock_message, handle), resource, answers)
+        if verdict != lib.REDLOCK_VERDICT_HELD:
+            return Report(resource, _VERDICTS[verdict], None, None, answers)
+        ttl_ms = lib.redlock_lock_holder_ttl_ms(handle)
+        remaining = float("inf") if ttl_ms == lib.REDLOCK_TTL_ENDLESS else ttl_ms / 1000
+        return Report(resource, "held", text(lib.redlock_lock_holder, handle), remaining, answers)
+
     def _process(self) -> None:
         with self._mutex:
             if self._is_open:
                 lib.redlock_client_process(self._handle)
 
-    def _leave(self) -> None:
-        """Closes at exit, or from close(): releases what is held within the limit of exit_drain."""
+    def _closed_handle(self) -> Any:
+        """Takes the handle away from everybody else; the caller frees it."""
+        if self._is_open and self._armed == here.generation:
+            self._tell()
         with self._mutex:
             handle, self._handle, self._is_open = self._handle, ffi.NULL, False
-        lib.redlock_client_free(handle)
+        return handle
+
+    def _leave(self) -> None:
+        """Closes at exit, or from close(): releases what is held within the limit of exit_drain."""
+        lib.redlock_client_free(self._closed_handle())
 
     def _forked(self) -> None:
-        self._mutex = threading.RLock()
+        self._mutex = RLock()
+        self._era = object()
+        self._watched = {}
 
     def __del__(self) -> None:
         if self._handle:
@@ -171,38 +210,89 @@ class ClientBase:
         raise TypeError("a Client cannot be pickled or copied: make one in each process")
 
 
+def _unusable(resource: Resource, failure: Exception) -> Exception:
+    if isinstance(failure, UnicodeEncodeError):
+        return InvalidOption(f"resource={resource!r}: not encodable as UTF-8 ({failure.reason})")
+    return TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB")
+
+
 class LockBase:
     """One holder's handle on one resource."""
 
-    __slots__ = ("_client", "_handle", "_resource", "_renew", "_renews", "_generation", "__weakref__")
+    __slots__ = (
+        "_client",
+        "_handle",
+        "_resource",
+        "_renew",
+        "_renews",
+        "_era",
+        "_line",
+        "_lapses",
+        "_extending",
+        "_on_lost",
+        "__weakref__",
+    )
 
-    _keywords = LOCK_KEYWORDS
+    _client: Any
+    _keywords = LOCK_KEYWORDS | {"on_lost"}
+    _sharer = "thread"
 
-    def __init__(self, client: ClientBase, resource: Resource, options: Mapping[str, Any], function: str) -> None:
+    def __init__(
+        self,
+        client: Any,
+        resource: Resource,
+        options: Mapping[str, Any],
+        function: str,
+        on_lost: Optional[Callable[[Any], object]],
+    ) -> None:
+        """Called by the methods of Client."""
         self._handle = ffi.NULL
-        self._generation = here.generation
         self._client = client
-        for keyword in options:
-            if keyword not in LOCK_KEYWORDS:
-                raise unknown(function, keyword, self._keywords)
         self._resource = resource
         self._renew = options.get("renew", client._renew)
         self._renews = False
+        self._era = client._era
+        self._line: Line = []
+        self._lapses: Optional[Dict[Any, int]] = None
+        self._extending: Any = None
+        self._on_lost = on_lost
         self._handle = client._new_handle(resource)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
             raise self._error(lib.REDLOCK_INVALID)
         if options:
-            self._set(options, function)
+            self._configure(options, function)
+        if on_lost is not None and not callable(on_lost):
+            raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
 
-    def _set(self, options: Mapping[str, Any], function: str) -> None:
+    def _configure(self, options: Mapping[str, Any], function: str) -> None:
+        """Locks are made with the same few options over and over: the client remembers those that it has checked."""
+        known = self._client._pairs
+        key = (*options.items(), *map(type, options.values()))
+        try:
+            pairs = known.get(key)
+        except TypeError:  # a value that is refused, since none that is allowed is unhashable
+            pairs = None
+        if pairs is not None:
+            for name, value in pairs:
+                if _set(self._handle, name, value):
+                    raise self._error(lib.REDLOCK_NO_MEMORY)
+            return
+        self._check(options, function)
+        if len(known) >= OPTIONS_KEPT:
+            known.clear()
+        known[key] = [pair(keyword, value) for keyword, value in options.items()]
+
+    def _check(self, options: Mapping[str, Any], function: str) -> None:
+        for keyword in options:
+            if keyword not in LOCK_KEYWORDS:
+                raise unknown(function, keyword, self._keywords)
         for keyword, value in options.items():
             set_lock(self._handle, self._resource, keyword, value)
         if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
             given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
             raise InvalidOption(f"{function}({given}): {self._why_invalid()}", resource=self._resource)
 
-    def _why_invalid(self) -> str:
-        return contradiction(text(lib.redlock_lock_message, self._handle))
+    # ---- local facts ------------------------------------------------------------------------------------------------
 
     @property
     def resource(self) -> Resource:
@@ -217,12 +307,14 @@ class LockBase:
     @property
     def remaining(self) -> float:
         """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
+        if self._is_superseded():
+            return 0.0
         return float(lib.redlock_lock_validity_ms(self._handle) / 1000)
 
     @property
     def lost(self) -> bool:
         """True from the moment at which a held lock has lapsed, whether or not any node answers. Local, no I/O."""
-        return bool(_state(self._handle) == lib.REDLOCK_STATE_LOST)
+        return bool(self._state() == LOST)
 
     @property
     def votes(self) -> Dict[str, Vote]:
@@ -231,18 +323,146 @@ class LockBase:
 
     def owned(self) -> bool:
         """True while the lease runs: nobody else can hold the lock now. Local, no I/O."""
-        return bool(_state(self._handle) == HELD)
+        return bool(self._state() == HELD)
+
+    def locked(self) -> bool:
+        """True from acquire() to release(), also if the lease has ended; owned() says whether it runs. No I/O."""
+        return self._holding() is not None
 
     def check(self) -> None:
         """Returns if the lock is held now; raises Lost, Forked or NotHeld if not. Local, no I/O."""
-        state = _state(self._handle)
+        state = self._state()
         if state != HELD:
             raise self._not_held(state)
 
+    # ---- the line of those who share the lock -----------------------------------------------------------------------
+
+    def _begin_era(self) -> None:
+        """What the line held ended with the process or the event loop that it was in."""
+        if self._client._armed != here.generation:
+            self._client._arm()
+        self._era = self._client._era
+        self._line = []
+        self._lapses = self._extending = None
+
+    def _is_first(self, ticket: Ticket) -> bool:
+        """Whether it is a ticket's turn; a hold that has lapsed is in nobody's way."""
+        front = self._line[0]
+        if front is ticket:
+            return True
+        if front.owner is not None and not front.is_leaving and _state(self._handle) == LOST:
+            self._supersede(front)
+        return self._line[0] is ticket
+
+    def _until_lapse(self) -> float:
+        left_ms = lib.redlock_lock_validity_ms(self._handle)
+        return left_ms / 1000 + 0.001 if left_ms > 0 else LOOK_AGAIN_S
+
+    def _why_queued(self, ticket: Ticket) -> str:
+        """Why the end of a wait has found the lock busy: "" leaves it to the core."""
+        return "" if self._line[0] is ticket else f"another {self._sharer} of this process holds {self._resource!r}"
+
+    def _supersede(self, ticket: Ticket) -> None:
+        """Remembers whose hold has lapsed, for they may still want to release it."""
+        if self._lapses is None:
+            self._lapses = {}
+        if len(self._lapses) >= LAPSES_KEPT:
+            self._lapses.clear()
+        self._unwatch()
+        self._lapses[ticket.owner] = self._lapses.get(ticket.owner, 0) + 1
+        leave(self._line, ticket)
+
+    def _is_superseded(self) -> bool:
+        """Whether the hold of whoever calls has lapsed, and somebody has acquired the lock since."""
+        if not self._lapses:
+            return False
+        me = self._client._current()
+        front = first(self._line)
+        return me in self._lapses and not (front is not None and front.owner == me)
+
+    def _holding(self) -> Optional[Ticket]:
+        """The ticket that holds the lock; also if the lease has ended, until the release."""
+        if self._era is not self._client._era:
+            self._begin_era()
+        front = first(self._line)
+        return None if front is None or front.owner is None or front.is_leaving else front
+
+    def _held_ticket(self, is_release: bool) -> Ticket:
+        """The same for extend() and release(), which raise why there is none."""
+        if self._era is not self._client._era:
+            self._begin_era()
+        line = self._line
+        if line and not self._lapses:
+            front = line[0]
+            if front.owner is not None and not front.is_leaving:
+                return front
+        elif self._lapses and self._is_superseded():
+            failure = self._lost()
+            if is_release:
+                self._forget_lapse()
+            raise failure
+        holding = self._holding()
+        if holding is not None:
+            return holding
+        state = _state(self._handle)
+        raise self._not_held(state if state == lib.REDLOCK_STATE_FORKED else FREE)  # a loss was told before
+
+    def _forget_lapse(self) -> None:
+        lapses, me = self._lapses or {}, self._client._current()
+        if lapses.get(me, 0) > 1:
+            lapses[me] -= 1
+        else:
+            lapses.pop(me, None)
+
+    def _abandon(self, ticket: Ticket) -> None:
+        """Takes back what a refused or interrupted call has reached, without waiting for the nodes."""
+        if first(self._line) is ticket:
+            ticket.owner = None
+            lib.redlock_lock_cancel(self._handle)
+            self._forget_hold()
+        leave(self._line, ticket)
+
+    def _abandon_release(self, ticket: Ticket) -> None:
+        """After a release that failed or was interrupted: before it has begun the lock stays held."""
+        if _state(self._handle) in (HELD, ADOPTED):
+            ticket.is_leaving = False
+        else:
+            leave(self._line, ticket)
+
+    def _forget_hold(self) -> None:
+        """Sends the deletes; a release that is cancelled goes on inside the client."""
+        if _state(self._handle) != HELD:
+            return
+        lib.redlock_lock_cancel(self._handle)
+        if lib.redlock_lock_start(self._handle, lib.REDLOCK_RELEASE | AT_ONCE, 0) == lib.REDLOCK_OK:
+            lib.redlock_lock_cancel(self._handle)
+
+    def _unwatch(self) -> None:
+        """Its loss is not waited for any more."""
+        raise NotImplementedError
+
+    def _tell_if_lost(self) -> None:
+        """Calls on_lost, once for a hold."""
+        holding, on_lost = self._holding(), self._on_lost
+        if on_lost is None or holding is None or holding.is_told or _state(self._handle) != LOST:
+            return
+        holding.is_told = True
+        try:
+            on_lost(self)
+        except Exception:
+            import logging
+
+            logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
+
+    # ---- errors -----------------------------------------------------------------------------------------------------
+
+    def _state(self) -> Any:
+        return LOST if self._is_superseded() else _state(self._handle)
+
     def _not_held(self, state: int) -> RedlockError:
         name = self._resource
-        if state == lib.REDLOCK_STATE_LOST:
-            return self._error(lib.REDLOCK_LOST, f"the lock on {name!r} was lost")
+        if state == LOST:
+            return self._lost()
         if state == lib.REDLOCK_STATE_FORKED:
             return self._error(lib.REDLOCK_FORKED, f"the lock on {name!r} belongs to the parent process")
         if state == ADOPTED:
@@ -251,10 +471,22 @@ class LockBase:
             return self._error(lib.REDLOCK_INVALID)
         return NotHeld(f"the lock on {name!r} is not held", resource=name)
 
+    def _lost(self, message: str = "") -> RedlockError:
+        if self._is_superseded():
+            reason, words = "expired", ": its lease ended, and it was acquired again since"
+        else:
+            reason, words = _LOSSES.get(lib.redlock_lock_loss(self._handle), ("", ""))
+        said = message if "nodes" in message else f"the lock on {self._resource!r} was lost{words}"
+        failure = Lost(said, resource=self._resource, votes=self.votes)
+        failure.reason = reason
+        return failure
+
     def _error(self, status: int, message: str = "") -> RedlockError:
         if status == lib.REDLOCK_INVALID and not message:
             return self._invalid()
         words = message or text(lib.redlock_lock_message, self._handle)
+        if status == lib.REDLOCK_LOST:
+            return self._lost(words)
         return error(status, words, self._resource, self.votes)
 
     def _invalid(self) -> RedlockError:
@@ -262,53 +494,64 @@ class LockBase:
             return Closed("the client is closed", resource=self._resource)
         return InvalidOption(self._why_invalid(), resource=self._resource)
 
+    def _why_invalid(self) -> str:
+        return contradiction(text(lib.redlock_lock_message, self._handle))
+
     def _judge_release(self, status: int) -> None:
         if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
             return  # an adopted token on nodes that are away; their keys end with their TTL
         raise self._error(status)
 
-    def _state_between_holds(self) -> int:
-        """Why there is nothing to release: a loss was told to the release before."""
-        state: int = _state(self._handle)
-        return state if state == lib.REDLOCK_STATE_FORKED else lib.REDLOCK_STATE_FREE
+    # ---- options that change, handing over ---------------------------------------------------------------------------
 
     def _scoped(self) -> None:
         """Scoped forms renew, unless it was said otherwise."""
         if self._renew is None:
-            lib.redlock_lock_set(self._handle, b"renew", b"true")
+            _set(self._handle, b"renew", b"true")
             self._renews = True
 
     def _unscoped(self) -> None:
         if self._renew is None:
-            lib.redlock_lock_set(self._handle, b"renew", b"false")
+            _set(self._handle, b"renew", b"false")
             self._renews = False
 
-    def _adopt(self, token: str) -> None:
+    def _wait_option_ms(self) -> int:
+        return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
+
+    def _adopt(self, token: str) -> Ticket:
         if not isinstance(token, str):
             raise TypeError(f"token={token!r}: takes a str, as detach() gives it")
         try:
             value = token.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ValueError(f"token={token!r}: cannot be written as UTF-8: {error.reason}") from None
+        except UnicodeEncodeError as failure:
+            raise ValueError(f"token={token!r}: cannot be written as UTF-8: {failure.reason}") from None
         status = lib.redlock_lock_adopt_bytes(self._handle, value, len(value))
         if status:
             raise self._error(status)
+        ticket = Ticket()
+        ticket.owner = self._client._current()
+        self._line.append(ticket)
+        return ticket
 
     def _detach(self) -> str:
         token = self.token
         status = lib.redlock_lock_detach(self._handle)
         if status:
-            raise self._error(status)
+            raise self._not_held(LOST) if status == lib.REDLOCK_LOST else self._error(status)
+        holding = self._holding()
+        if holding is not None:
+            leave(self._line, holding)
         return token or ""
 
     def __del__(self) -> None:
-        if not getattr(self, "_handle", None):
+        handle = self._handle
+        if not handle:
             return
-        if _state(self._handle) == HELD:
+        if _state(handle) == HELD:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        lib.redlock_lock_free(self._handle)
+        lib.redlock_lock_free(handle)
 
     def __repr__(self) -> str:
         state = _STATES.get(_state(self._handle), "invalid")
@@ -320,11 +563,19 @@ class LockBase:
 
 
 _STATES = {
-    lib.REDLOCK_STATE_FREE: "free",
+    FREE: "free",
     HELD: "held",
-    lib.REDLOCK_STATE_LOST: "lost",
+    LOST: "lost",
     ADOPTED: "adopted",
     lib.REDLOCK_STATE_FORKED: "held by the parent process",
+}
+
+_LOSSES = {
+    lib.REDLOCK_LOSS_EXPIRED: ("expired", ": its lease expired"),
+    lib.REDLOCK_LOSS_GONE: ("gone", ": too many nodes no longer had its token"),
+    lib.REDLOCK_LOSS_RESTARTED: ("restarted", ": too many nodes restarted"),
+    lib.REDLOCK_LOSS_REFUSED: ("refused", ": too many nodes became ineligible to vote"),
+    lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
 }
 
 

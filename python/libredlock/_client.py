@@ -6,42 +6,41 @@ import threading
 import time
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Type, TypeVar, Union, overload
+from typing import Any, Callable, Iterable, Literal, Optional, Set, Type, TypeVar, Union, overload
+from weakref import ref
 
-from ._base import ADOPTED, HELD, ClientBase, LockBase, Report, note_loss, report
+from . import _greenlets
+from ._base import ADOPTED, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
 from ._core import lib
-from ._errors import Cancelled, RedlockError, error
-from ._gate import Gate, Room, Visit
-from ._native import text, votes
-from ._options import milliseconds, ttl_ms
+from ._errors import Cancelled, RedlockError
+from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import here
-from .types import ClientOptions, Guard, GuardOr, LockOptions, Resource, Seconds, Unpack
+from ._queue import Ticket, leave
+from ._watch import watch
+from .types import ClientOptions, Guard, GuardOr, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
-Named = Union[Resource, Callable[..., Resource]]
 AnyLock = TypeVar("AnyLock", bound="Lock")
 AnyClient = TypeVar("AnyClient", bound="Client")
 
 # Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
 SLICE_MS = 25
 
-# A year: what the core takes. threading.TIMEOUT_MAX, which locks of threading take, is longer.
-LONGEST_WAIT_MS = 31_536_000_000
-
 OK = lib.REDLOCK_OK
 PENDING = lib.REDLOCK_PENDING
 IN_FLIGHT = lib.REDLOCK_IN_FLIGHT
 BUSY = lib.REDLOCK_BUSY
+CANCELLED = lib.REDLOCK_CANCELLED
+INVALID = lib.REDLOCK_INVALID
 ACQUIRE = lib.REDLOCK_ACQUIRE
-BY_OPTION = -2
-_acquire = lib.redlock_lock_acquire
+EXTEND = lib.REDLOCK_EXTEND
+RELEASE = lib.REDLOCK_RELEASE
 _start = lib.redlock_lock_start
 _wait = lib.redlock_lock_wait
-_release = lib.redlock_lock_release
 _state = lib.redlock_lock_state
 
 
-def drive(handle: Any, operation: int, argument: int) -> int:
+def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     """Runs an operation to its end; signal handlers run in between if this is the main thread."""
     status: int = _start(handle, operation, argument)
     limit_ms = SLICE_MS if get_ident() == here.main_thread else -1
@@ -49,40 +48,21 @@ def drive(handle: Any, operation: int, argument: int) -> int:
         status = PENDING
     while status == PENDING:
         status = _wait(handle, limit_ms)
+        if status == INVALID:  # what has been started: the client was closed since
+            return int(CANCELLED)
     return status
-
-
-def wait_ms_of(blocking: bool, timeout: Any) -> int:
-    """The wait for acquire(blocking, timeout), judged as threading.Lock judges them."""
-    if not blocking:
-        if timeout != -1:
-            raise ValueError(f"timeout={timeout!r}: not allowed with blocking=False")
-        return 0
-    allowed = "-1 (the option wait), or 0 and more seconds"
-    if isinstance(timeout, (int, float)) and timeout == -1:
-        return BY_OPTION
-    if isinstance(timeout, (int, float)) and timeout > threading.TIMEOUT_MAX:
-        raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({threading.TIMEOUT_MAX})")
-    ms = milliseconds("timeout", timeout, allowed)
-    if ms > threading.TIMEOUT_MAX * 1000:
-        raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({threading.TIMEOUT_MAX})")
-    return min(ms, LONGEST_WAIT_MS)
 
 
 class Lock(LockBase):
     """A lock on one resource, made by Client.lock(); use it as a threading.Lock, or as `with lock:`.
 
     Threads may share it: they queue in memory, first come, first served, and one of them at a time talks to the
-    nodes. Only release() lets the next one in, also after the lock was lost. Errors are subclasses of RedlockError.
+    nodes. release() lets the next one in, and so does the end of the lease. Errors are subclasses of RedlockError.
     """
 
-    __slots__ = ("_gate", "_busy_with")
+    __slots__ = ()
 
     _client: Client
-
-    def __init__(self, client: Client, resource: Resource, options: Mapping[str, Any], function: str) -> None:
-        super().__init__(client, resource, options, function)
-        self._fresh_gate()
 
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
         """Takes the lock: True, or False if others hold it at the end of the wait.
@@ -91,94 +71,85 @@ class Lock(LockBase):
         Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
-        wait_ms = BY_OPTION if blocking and timeout == -1 else wait_ms_of(blocking, timeout)
+        limit_ms = BY_OPTION if blocking and timeout == -1 else wait_ms(blocking, timeout)
         if self._renews:
             self._unscoped()
-        visit = Visit()
+        ticket = Ticket()
         try:
-            status = self._enter(visit, wait_ms)
-            if status != OK and status != BUSY:
+            status = self._take(ticket, limit_ms)
+            if status == OK:
+                return True
+            if status != BUSY:
                 raise self._error(status)
-            if status == BUSY:
-                self._gate.leave(visit)
-            return bool(status == OK)
+            leave(self._line, ticket)
+            return False
         except BaseException:
-            self._abandon(visit)
+            self._abandon(ticket)
             raise
 
     def release(self) -> None:
         """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
 
-        Raises NotHeld if it was never taken, Lost if it had lapsed (the deletes are sent all the same), Forked in a
-        child of the process that holds it.
+        Raises NotHeld if it was never taken, Lost if it had lapsed or a majority of the nodes no longer had it (the
+        deletes are sent all the same), Forked in a child of the process that holds it.
         """
-        gate = self._gate if self._generation == here.generation else self._gate_now()
-        visit = gate.holder
+        ticket = self._held_ticket(is_release=True)
         try:
-            if visit is None or not gate.unhold(visit):
-                visit = None
-                raise self._not_held(self._state_between_holds())
-            status = _release(self._handle)
+            ticket.is_leaving = True
+            if self._on_lost is not None:
+                self._unwatch()
+            status = self._client._release(self._handle)
             if status == IN_FLIGHT:  # another thread is extending it
-                with self._busy_with:
-                    status = _release(self._handle)
+                with self._extensions():
+                    status = self._client._release(self._handle)
             if status != OK:
                 self._judge_release(status)
-            gate.leave(visit)
+            leave(self._line, ticket)
         except BaseException:
-            if visit is not None and not gate.is_held_by(visit):
-                self._abandon(visit)
+            self._abandon_release(ticket)
             raise
 
-    def extend(self, ttl: Optional[Seconds] = None) -> None:
-        """Prolongs the lock to `ttl` seconds from now (None: the option); it never shortens a lease.
+    def extend(self, ttl: Optional[Seconds] = None) -> float:
+        """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
+        lease.
 
         Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
         Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
         """
-        arg = ttl_ms(ttl)
-        gate = self._gate_now()
-        with self._busy_with:
-            if gate.holder is None:
-                raise self._not_held(self._state_between_holds())
-            status = lib.redlock_lock_extend(self._handle, arg)
-            if status == IN_FLIGHT:  # another thread is releasing it
-                raise self._not_held(lib.REDLOCK_STATE_FREE)
-            if status != OK:
-                raise self._error(status)
-
-    def locked(self) -> bool:
-        """True from acquire() to release(), as threading.Lock.locked(); owned() says whether the lease still runs."""
-        return self._gate_now().holder is not None
+        argument = ttl_ms(ttl)
+        self._held_ticket(is_release=False)
+        with self._extensions():
+            self._held_ticket(is_release=False)
+            status = self._client._drive(self._client, self._handle, EXTEND, argument)
+        if status == IN_FLIGHT:  # another thread is releasing it
+            raise self._not_held(lib.REDLOCK_STATE_FREE)
+        if status != OK:
+            raise self._error(status)
+        return self.remaining
 
     def detach(self) -> str:
         """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
-        gate = self._gate_now()
-        with self._busy_with:
-            token = self._detach()
-        visit = gate.holder
-        if visit is not None and gate.unhold(visit):
-            gate.leave(visit)
-        return token
+        with self._extensions():
+            return self._detach()
 
     def __enter__(self: AnyLock) -> AnyLock:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        visit = Visit()
+        ticket = Ticket()
         if not self._renews:
             self._scoped()
         try:
-            if _state(self._handle) == ADOPTED:
+            if self._line and _state(self._handle) == ADOPTED:
                 self.extend()
                 return self
-            status = self._enter(visit, BY_OPTION)
+            status = self._take(ticket, BY_OPTION)
             if status != OK:
-                raise self._error(status, "" if self._gate.is_in(visit) else self._busy_here())
+                raise self._error(status, self._why_queued(ticket))
             return self
         except BaseException:
-            self._abandon(visit)
+            self._abandon(ticket)
             raise
 
     def __exit__(
@@ -193,72 +164,78 @@ class Lock(LockBase):
         except RedlockError as loss:
             note_loss(failure, loss)
 
-    def _enter(self, visit: Visit, wait_ms: int) -> int:
-        """Through the gate and to the nodes. Unless it is OK the caller has to leave the gate."""
-        gate = self._gate if self._generation == here.generation else self._gate_now()
-        if not gate.enter(visit):
-            left_ms = self._queue(gate, visit, wait_ms)
+    def _take(self, ticket: Ticket, limit_ms: int) -> int:
+        """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
+        client = self._client
+        if self._era is not client._era:
+            self._begin_era()
+        line = self._line
+        line.append(ticket)
+        if line[0] is not ticket:
+            left_ms = self._queue(ticket, limit_ms)
             if left_ms is None:
                 return int(BUSY)
-            wait_ms = left_ms
-        if get_ident() != here.main_thread:
-            status: int = _acquire(self._handle, wait_ms)
-        else:
-            status = drive(self._handle, ACQUIRE, wait_ms)
+            limit_ms = left_ms
+        status = client._drive(client, self._handle, ACQUIRE, limit_ms)
         if status == OK:
-            gate.hold(visit)
+            ticket.owner = client._current()
+            if self._on_lost is not None:
+                self._watch()
         return status
 
-    def _queue(self, gate: Gate, visit: Visit, wait_ms: int) -> Optional[int]:
-        """Waits for the other threads: what is left of the wait in ms, None if nothing is."""
-        if wait_ms == BY_OPTION:
-            wait_ms = self._wait_option_ms()
-        if wait_ms == 0:
+    def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
+        """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
+        if self._is_first(ticket):
+            return limit_ms
+        if limit_ms == BY_OPTION:
+            limit_ms = self._wait_option_ms()
+        if limit_ms == 0:
             return None
-        start = time.monotonic()
-        let_in = gate.sleep(visit, min(wait_ms / 1000, threading.TIMEOUT_MAX) if wait_ms > 0 else -1)
-        if self._client.closed:
+        client, turn = self._client, self._client._turn()
+        ticket.wake = lambda: _open(turn)
+        begin = time.monotonic()
+        client._sleepers.add(ticket)
+        try:
+            while not self._is_first(ticket) and not client._is_leaving:
+                left = LOOK_AGAIN_S if limit_ms < 0 else min(LOOK_AGAIN_S, begin + limit_ms / 1000 - time.monotonic())
+                if left <= 0:
+                    return None
+                turn.acquire(timeout=min(left, self._until_lapse()))
+        finally:
+            client._sleepers.discard(ticket)
+        if client._is_leaving:
             raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
-        if not let_in:
-            return None
-        if wait_ms < 0:
-            return wait_ms
-        return max(0, wait_ms - int((time.monotonic() - start) * 1000))
+        return limit_ms if limit_ms < 0 else max(0, limit_ms - int((time.monotonic() - begin) * 1000))
 
-    def _busy_here(self) -> str:
-        return f"another thread of this process holds {self._resource!r}"
+    def _watch(self) -> None:
+        """From now on on_lost is called."""
+        self._client._watched[id(self)] = ref(self)
+        watch.ring()
 
-    def _wait_option_ms(self) -> int:
-        return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
+    def _unwatch(self) -> None:
+        self._client._watched.pop(id(self), None)
 
-    def _adopted(self, token: str) -> Lock:
-        self._adopt(token)
-        visit = Visit()
-        self._gate.enter(visit)
-        self._gate.hold(visit)
-        return self
+    def _extensions(self) -> Any:
+        """One thread at a time extends, and a release waits for it."""
+        if self._era is not self._client._era:
+            self._begin_era()
+        if self._extending is None:
+            with self._client._mutex:
+                self._extending = self._extending or self._client._lock()
+        return self._extending
 
-    def _abandon(self, visit: Visit) -> None:
-        """Takes back whatever an interrupted call has reached."""
-        gate = self._gate
-        if gate.is_in(visit):
-            gate.unhold(visit)
-            lib.redlock_lock_cancel(self._handle)
-            if _state(self._handle) == HELD:
-                _release(self._handle)
-            self._client._process()
-        gate.leave(visit)
 
-    def _gate_now(self) -> Gate:
-        if self._generation != here.generation:
-            self._generation = here.generation
-            here.arm()
-            self._fresh_gate()
-        return self._gate
+def _open(turn: Any) -> None:
+    try:
+        turn.release()
+    except RuntimeError:
+        pass  # woken already
 
-    def _fresh_gate(self) -> None:
-        self._gate = Gate(self._client._room)
-        self._busy_with = threading.Lock()
+
+def _closed_turn() -> Any:
+    turn = threading.Lock()
+    turn.acquire()
+    return turn
 
 
 class Client(ClientBase):
@@ -273,19 +250,56 @@ class Client(ClientBase):
     """
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
-        self._room = Room()
+        self._sleepers: Set[Ticket] = set()
+        self._is_leaving = False
         super().__init__(nodes, **options)
+        self._choose_how_to_wait()
 
-    def lock(self, resource: Resource, **options: Unpack[LockOptions]) -> Lock:
-        """A lock on a resource (str as UTF-8, or bytes). Nothing is taken yet; no I/O."""
-        return Lock(self, resource, options, "lock")
+    def _choose_how_to_wait(self) -> None:
+        """As threads do, in C, or as greenlets."""
+        library = _greenlets.patched()
+        self._greenlets = None if library is None else _greenlets.Greenlets(self, library, drive)
+        if self._greenlets is None:
+            self._drive: Callable[[Client, Any, int, int], int] = drive
+            self._release: Callable[[Any], int] = lib.redlock_lock_release
+            self._current: Callable[[], object] = get_ident
+            self._turn: Callable[[], Any] = _closed_turn
+            self._lock: Callable[[], Any] = threading.Lock
+        else:
+            self._drive, self._release = self._greenlets.drive, self._greenlets.release
+            self._current = self._greenlets.current
+            self._turn, self._lock = self._greenlets.turn, self._greenlets.lock
 
-    def adopt(self, resource: Resource, token: str, **options: Unpack[LockOptions]) -> Lock:
+    def lock(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> Lock:
+        """A lock on a resource (str as UTF-8, or bytes). Nothing is taken yet; no I/O.
+
+        on_lost: called with the lock, in a thread of the package, at the moment at which the held lock is lost.
+        """
+        return Lock(self, resource, options, "lock", on_lost)
+
+    def adopt(
+        self,
+        resource: Resource,
+        token: str,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> Lock:
         """Takes over a lock that was detached elsewhere. extend() confirms it, and so does `with`; no I/O here.
 
         That nobody else held it in between is not promised.
         """
-        return Lock(self, resource, options, "adopt")._adopted(token)
+        lock = Lock(self, resource, options, "adopt", on_lost)
+        lock._adopt(token)
+        if on_lost is not None:
+            lock._watch()
+        return lock
 
     @overload
     def guard(
@@ -313,24 +327,24 @@ class Client(ClientBase):
         busy = OnBusy(on_busy)
         if not busy.raises:
             options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard")  # refuses wrong options now
-        return guard(lambda name: Lock(self, name, options, "guard"), resource, busy)
+        Lock(self, b"guard", options, "guard", None)  # refuses wrong options now
+        return guard(lambda name: Lock(self, name, options, "guard", None), resource, busy)
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
         handle = self._new_handle(resource)
         try:
-            status = drive(handle, lib.REDLOCK_INSPECT, 0)
-            answers = votes(handle, list(self._nodes))
-            if status not in (OK, BUSY):
-                raise error(status, text(lib.redlock_lock_message, handle), resource, answers)
-            return report(resource, answers)
+            return self._report(handle, resource, self._drive(self, handle, lib.REDLOCK_INSPECT, 0))
         finally:
             lib.redlock_lock_free(handle)
 
     def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
-        self._leave()
+        if self._greenlets is None:
+            self._leave()
+            return
+        self._wake_sleepers()
+        self._greenlets.close(self._closed_handle())
 
     def __enter__(self: AnyClient) -> AnyClient:
         """The client itself."""
@@ -342,10 +356,23 @@ class Client(ClientBase):
         """Closes the client."""
         self.close()
 
+    # ---- how the process waits --------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        super()._arm()
+        watch.add(self)
+
+    def _wake_sleepers(self) -> None:
+        self._is_leaving = True
+        for ticket in list(self._sleepers):
+            if ticket.wake is not None:
+                ticket.wake()
+
     def _leave(self) -> None:
-        self._room.close()
+        self._wake_sleepers()
         super()._leave()
 
     def _forked(self) -> None:
-        self._room = Room()
         super()._forked()
+        self._sleepers = set()
+        self._choose_how_to_wait()

@@ -89,6 +89,9 @@ class Lost(RedlockError):
     """The lock was held once and is not any more: whatever was done since may have met another holder."""
 
     status = Status.LOST
+    reason: str = ""
+    """"expired", "gone" (the token was, on too many nodes), "restarted" (too many nodes), "refused" (too many nodes
+    became ineligible to vote), "limit" (of max_hold); "" if it is not known."""
 
 
 class NotHeld(RedlockError, RuntimeError):

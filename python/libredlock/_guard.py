@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import string
-from typing import Any, Callable, Generator, List, Tuple, Union
+from typing import Any, Callable, Generator, List, Tuple
 
 from ._errors import Busy, InvalidOption
-from .types import Resource
-
-Named = Union[Resource, Callable[..., Resource]]
+from .types import Named, Resource
 
 
 class Name:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from datetime import timedelta
+from threading import TIMEOUT_MAX
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ._core import ffi, lib
@@ -176,6 +177,29 @@ def milliseconds(keyword: str, value: Any, allowed: str) -> int:
     return math.ceil(round(duration * 1000, 6))
 
 
+BY_OPTION = -2
+
+# A year: what the core takes. threading.TIMEOUT_MAX, which locks of threading take, is longer.
+LONGEST_WAIT_MS = 31_536_000_000
+
+
+def wait_ms(blocking: bool, timeout: Any) -> int:
+    """The wait for acquire(blocking, timeout), judged as threading.Lock judges them."""
+    if not blocking:
+        if timeout != -1:
+            raise ValueError(f"timeout={timeout!r}: not allowed with blocking=False")
+        return 0
+    allowed = "-1 (the option wait), or 0 and more seconds"
+    if isinstance(timeout, (int, float)) and timeout == -1:
+        return BY_OPTION
+    if isinstance(timeout, (int, float)) and timeout > TIMEOUT_MAX:
+        raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({TIMEOUT_MAX})")
+    ms = milliseconds("timeout", timeout, allowed)
+    if ms > TIMEOUT_MAX * 1000:
+        raise OverflowError(f"timeout={timeout!r}: above threading.TIMEOUT_MAX ({TIMEOUT_MAX})")
+    return min(ms, LONGEST_WAIT_MS)
+
+
 def ttl_ms(value: Any) -> int:
     """The TTL of an extension, where the core takes 0 for "the option"."""
     if value is None:
@@ -229,21 +253,10 @@ def node_urls(nodes: Union[None, str, Iterable[str]]) -> str:
     return joined
 
 
-_pairs: Dict[Any, Tuple[bytes, bytes]] = {}
-_PAIRS_KEPT = 1000
-
-
 def pair(keyword: str, value: Any) -> Tuple[bytes, bytes]:
-    """Name and value for the core, remembered because locks are made with the same few over and over."""
-    try:
-        return _pairs[keyword, type(value), value]
-    except (KeyError, TypeError):
-        option = OPTIONS[keyword]
-        made = option.name.encode(), as_bytes(keyword, as_text(option, value))
-    if len(_pairs) >= _PAIRS_KEPT:
-        _pairs.clear()
-    _pairs[keyword, type(value), value] = made
-    return made
+    """Name and value for the core."""
+    option = OPTIONS[keyword]
+    return option.name.encode(), as_bytes(keyword, as_text(option, value))
 
 
 def set_client(client: Any, keyword: str, value: Any) -> None:

@@ -53,6 +53,9 @@ class Process:
     def _forked(self) -> None:
         self.generation += 1
         self.main_thread = threading.get_ident()
+        watch = sys.modules.get("libredlock._watch")
+        if watch is not None:
+            watch.watch.forked()
         for client in list(self._clients):
             client._forked()
 

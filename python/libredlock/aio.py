@@ -13,34 +13,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-from collections import deque
+import time
 from types import TracebackType
-from typing import (
-    Any,
-    Callable,
-    Deque,
-    Dict,
-    Iterable,
-    Literal,
-    Mapping,
-    Optional,
-    Set,
-    Tuple,
-    Type,
-    TypeVar,
-    Union,
-    overload,
-)
+from typing import Any, Callable, Dict, Iterable, Literal, Mapping, Optional, Set, Tuple, Type, TypeVar, Union, overload
 from weakref import ref
 
-from ._base import ADOPTED, HELD, ClientBase, LockBase, Report, note_loss, report
-from ._client import BUSY, BY_OPTION, OK, PENDING, Named, wait_ms_of
+from ._base import ADOPTED, AT_ONCE, HELD, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
 from ._core import ffi, lib
 from ._errors import Cancelled, RedlockError, error
-from ._native import text, votes
-from ._options import LOCK_KEYWORDS, ttl_ms
-from ._process import here
-from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Resource, Seconds, Unpack
+from ._options import BY_OPTION, ttl_ms, wait_ms
+from ._queue import Ticket, first, leave
+from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
 AnyLock = TypeVar("AnyLock", bound="Lock")
@@ -49,85 +32,50 @@ AnyClient = TypeVar("AnyClient", bound="Client")
 __all__ = ["Client", "Lock"]
 
 CANCEL_MESSAGE = "libredlock: the lock was lost"
+OK = lib.REDLOCK_OK
+PENDING = lib.REDLOCK_PENDING
+BUSY = lib.REDLOCK_BUSY
+ACQUIRE = lib.REDLOCK_ACQUIRE
+EXTEND = lib.REDLOCK_EXTEND
+RELEASE = lib.REDLOCK_RELEASE
 _start = lib.redlock_lock_start
 _status = lib.redlock_lock_status
 _cancel = lib.redlock_lock_cancel
 _state = lib.redlock_lock_state
-_process = lib.redlock_client_process
 _advance = lib.redlock_client_advance
-AT_ONCE = lib.REDLOCK_AT_ONCE
 _next = lib.redlock_client_next
-
-
-class Gate:
-    """The queue in memory of the tasks that share one Lock; see _gate.Gate for the words."""
-
-    __slots__ = ("owner", "holder", "_queue")
-
-    def __init__(self) -> None:
-        self.owner: Optional[object] = None
-        self.holder: Optional[object] = None
-        self._queue: Deque[Tuple[object, asyncio.Future[bool]]] = deque()
-
-    def enter(self, visit: object) -> bool:
-        if self.owner is None:
-            self.owner = visit
-        return self.owner is visit
-
-    async def queue(self, visit: object, client: Client, timeout: Optional[float]) -> bool:
-        """Waits for up to timeout seconds (None: for ever): True if let in."""
-        loop = client._bind()
-        turn: asyncio.Future[bool] = loop.create_future()
-        timer = None if timeout is None else loop.call_later(timeout, _settle, turn, False)
-        self._queue.append((visit, turn))
-        client._turns.add(turn)
-        try:
-            return await turn
-        finally:
-            client._turns.discard(turn)
-            if timer is not None:
-                timer.cancel()
-
-    def leave(self, visit: object) -> None:
-        if self.owner is not visit:
-            for waiter in self._queue:
-                if waiter[0] is visit:
-                    self._queue.remove(waiter)
-                    return
-            return
-        self.owner = self.holder = None
-        while self._queue:
-            following, turn = self._queue.popleft()
-            if not turn.done():
-                self.owner = following
-                turn.set_result(True)
-                return
 
 
 class Lock(LockBase):
     """A lock on one resource, made by Client.lock(); use it as an asyncio.Lock, or as `async with lock:`.
 
-    Tasks may share it: they queue in memory, first come, first served. Only release() lets the next one in, also
-    after the lock was lost. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
+    Tasks may share it: they queue in memory, first come, first served. release() lets the next one in, and so does
+    the end of the lease. Cancelling a task that waits leaves no key. Errors are subclasses of RedlockError.
     """
 
-    __slots__ = ("_gate", "_busy_with", "_tag", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
+    __slots__ = ("_tag", "_cancel_on_lost", "_body", "_cancellations", "_has_cancelled")
 
     _client: Client
-    _keywords = LOCK_KEYWORDS | {"cancel_on_lost"}
+    _keywords = LockBase._keywords | {"cancel_on_lost"}
+    _sharer = "task"
 
     def __init__(
-        self, client: Client, resource: Resource, options: Mapping[str, Any], function: str, cancel_on_lost: bool
+        self,
+        client: Client,
+        resource: Resource,
+        options: Mapping[str, Any],
+        function: str,
+        on_lost: Optional[Callable[[Lock], object]],
+        cancel_on_lost: bool,
     ) -> None:
-        self._gate = Gate()
-        super().__init__(client, resource, options, function)
+        """Called by the methods of Client."""
+        self._tag = next(client._tags)
+        super().__init__(client, resource, options, function, on_lost)
         if not isinstance(cancel_on_lost, bool):
             raise TypeError(f"cancel_on_lost={cancel_on_lost!r}: takes True or False")
         self._cancel_on_lost = cancel_on_lost
         self._body: Optional[asyncio.Task[Any]] = None
-        self._busy_with: Optional[asyncio.Lock] = None
         self._has_cancelled = False
-        self._tag = next(client._tags)
         lib.redlock_lock_set_tag(self._handle, self._tag)
 
     async def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
@@ -137,77 +85,70 @@ class Lock(LockBase):
         Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
-        wait_ms = BY_OPTION if blocking and timeout == -1 else wait_ms_of(blocking, timeout)
+        limit_ms = BY_OPTION if blocking and timeout == -1 else wait_ms(blocking, timeout)
         if self._renews:
             self._unscoped()
-        visit = object()
+        ticket = Ticket()
         try:
-            status = await self._enter(visit, wait_ms)
-            if status != OK and status != BUSY:
+            status = await self._take(ticket, limit_ms)
+            if status == OK:
+                return True
+            if status != BUSY:
                 raise self._error(status)
-            if status == BUSY:
-                self._gate.leave(visit)
-            return bool(status == OK)
+            leave(self._line, ticket)
+            return False
         except BaseException:
-            self._abandon(visit)
+            self._abandon(ticket)
             raise
 
     async def release(self) -> None:
         """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
 
-        Raises NotHeld if it was never taken, Lost if it had lapsed (the deletes are sent all the same), Forked in a
-        child of the process that holds it.
+        Raises NotHeld if it was never taken, Lost if it had lapsed or a majority of the nodes no longer had it (the
+        deletes are sent all the same), Forked in a child of the process that holds it.
         """
-        gate = self._gate_now()
-        visit, gate.holder = gate.holder, None
-        if visit is None:
-            raise self._not_held(self._state_between_holds())
         client = self._client
-        client._held -= 1
+        loop = client._bind()
+        ticket = self._held_ticket(is_release=True)
+        ticket.is_leaving = True
+        self._unwatch()
         try:
-            if self._busy_with is None:
-                status = await client._run(self._handle, self._tag, lib.REDLOCK_RELEASE, 0)
+            if self._extending is None:
+                status = await client._run(loop, self._handle, self._tag, RELEASE, 0)
             else:
-                async with self._busy_with:  # an extension by another task ends first
-                    status = await client._run(self._handle, self._tag, lib.REDLOCK_RELEASE, 0)
+                async with self._extending:  # an extension by another task ends first
+                    status = await client._run(loop, self._handle, self._tag, RELEASE, 0)
             if status != OK:
                 self._judge_release(status)
-        finally:
-            if _state(self._handle) == HELD:
-                self._send_release()
-            gate.leave(visit)
+            self._leave(ticket)
+        except BaseException:
+            self._forget_hold()
+            self._leave(ticket)
+            raise
 
-    async def extend(self, ttl: Optional[Seconds] = None) -> None:
-        """Prolongs the lock to `ttl` seconds from now (None: the option); it never shortens a lease.
+    async def extend(self, ttl: Optional[Seconds] = None) -> float:
+        """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
+        lease.
 
         Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
         Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
         """
         argument = ttl_ms(ttl)
-        if self._gate_now().holder is None:
-            raise self._not_held(self._state_between_holds())
-        self._client._bind()
-        if self._busy_with is None:
-            self._busy_with = asyncio.Lock()
-        async with self._busy_with:
-            if self._gate.holder is None:
-                raise self._not_held(self._state_between_holds())
-            status = await self._client._run(self._handle, self._tag, lib.REDLOCK_EXTEND, argument)
-            if status != OK:
-                raise self._error(status)
-
-    def locked(self) -> bool:
-        """True from acquire() to release(), as asyncio.Lock.locked(); owned() says whether the lease still runs."""
-        return self._gate_now().holder is not None
+        loop = self._client._bind()
+        self._held_ticket(is_release=False)
+        if self._extending is None:
+            self._extending = asyncio.Lock()
+        async with self._extending:
+            self._held_ticket(is_release=False)
+            status = await self._client._run(loop, self._handle, self._tag, EXTEND, argument)
+        if status != OK:
+            raise self._error(status)
+        return self.remaining
 
     def detach(self) -> str:
         """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
-        gate = self._gate_now()
         token = self._detach()
-        visit = gate.holder
-        if visit is not None:
-            self._client._held -= 1
-            gate.leave(visit)
+        self._client._holds.pop(self._tag, None)
         return token
 
     async def __aenter__(self: AnyLock) -> AnyLock:
@@ -215,21 +156,21 @@ class Lock(LockBase):
 
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
-        visit = object()
+        ticket = Ticket()
         if not self._renews:
             self._scoped()
         try:
-            if _state(self._handle) == ADOPTED:
+            if self._line and _state(self._handle) == ADOPTED:
                 await self.extend()
             else:
-                status = await self._enter(visit, BY_OPTION)
+                status = await self._take(ticket, BY_OPTION)
                 if status != OK:
-                    raise self._error(status, "" if self._gate.owner is visit else self._busy_here())
+                    raise self._error(status, self._why_queued(ticket))
             if self._cancel_on_lost:
                 self._watch_body()
             return self
         except BaseException:
-            self._abandon(visit)
+            self._abandon(ticket)
             raise
 
     async def __aexit__(
@@ -244,80 +185,96 @@ class Lock(LockBase):
                 raise loss from None
             note_loss(failure, loss)
 
-    async def _enter(self, visit: object, wait_ms: int) -> int:
-        """Through the gate and to the nodes. Unless it is OK the caller has to leave the gate."""
-        gate = self._gate_now()
+    async def _take(self, ticket: Ticket, limit_ms: int) -> int:
+        """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
         client = self._client
-        if not gate.enter(visit):
-            left_ms = await self._queue(gate, visit, wait_ms)
+        loop = client._bind()
+        if self._era is not client._era:
+            self._begin_era()
+        line = self._line
+        line.append(ticket)
+        if line[0] is not ticket:
+            left_ms = await self._queue(loop, ticket, limit_ms)
             if left_ms is None:
                 return int(BUSY)
-            wait_ms = left_ms
-        status = await client._run(self._handle, self._tag, lib.REDLOCK_ACQUIRE, wait_ms)
+            limit_ms = left_ms
+        status = await client._run(loop, self._handle, self._tag, ACQUIRE, limit_ms)
         if status == OK:
-            gate.holder = visit
-            client._held += 1
-            self._busy_with = None
+            ticket.owner = client._current()
+            client._holds[self._tag] = self._handle
+            self._extending = None
+            if self._on_lost is not None:
+                self._watch()
         return status
 
-    async def _queue(self, gate: Gate, visit: object, wait_ms: int) -> Optional[int]:
-        """Waits for the other tasks: what is left of the wait in ms, None if nothing is."""
-        if wait_ms == BY_OPTION:
-            wait_ms = int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
-        if wait_ms == 0:
+    async def _queue(self, loop: asyncio.AbstractEventLoop, ticket: Ticket, limit_ms: int) -> Optional[int]:
+        """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
+        if self._is_first(ticket):
+            return limit_ms
+        if limit_ms == BY_OPTION:
+            limit_ms = self._wait_option_ms()
+        if limit_ms == 0:
             return None
-        loop = self._client._bind()
-        start = loop.time()
-        let_in = await gate.queue(visit, self._client, wait_ms / 1000 if wait_ms > 0 else None)
-        if self._client.closed:
-            raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
-        if not let_in:
-            return None
-        return wait_ms if wait_ms < 0 else max(0, wait_ms - int((loop.time() - start) * 1000))
+        client = self._client
+        begin = time.monotonic()
+        while not self._is_first(ticket):
+            left = LOOK_AGAIN_S if limit_ms < 0 else min(LOOK_AGAIN_S, begin + limit_ms / 1000 - time.monotonic())
+            if left <= 0:
+                return None
+            await self._sleep(loop, ticket, min(left, self._until_lapse()))
+            if client.closed:
+                name = self._resource
+                raise Cancelled(f"the client was closed while {name!r} was waited for", resource=name)
+        return limit_ms if limit_ms < 0 else max(0, limit_ms - int((time.monotonic() - begin) * 1000))
 
-    def _busy_here(self) -> str:
-        return f"another task of this process holds {self._resource!r}"
+    async def _sleep(self, loop: asyncio.AbstractEventLoop, ticket: Ticket, limit_s: float) -> None:
+        turn: asyncio.Future[None] = loop.create_future()
+        ticket.wake = lambda: _settle(turn, None)
+        timer = loop.call_later(limit_s, ticket.wake)
+        self._client._sleepers.add(ticket)
+        try:
+            await turn
+        finally:
+            self._client._sleepers.discard(ticket)
+            timer.cancel()
 
-    def _abandon(self, visit: object) -> None:
-        """Takes back whatever an interrupted call has reached, without waiting for the nodes."""
-        gate = self._gate
-        if gate.owner is visit:
-            if gate.holder is visit:
-                self._client._held -= 1
-            if _state(self._handle) == HELD:
-                self._send_release()
-        gate.leave(visit)
+    def _leave(self, ticket: Ticket) -> None:
+        self._client._holds.pop(self._tag, None)
+        leave(self._line, ticket)
 
-    def _send_release(self) -> None:
-        """Sends the deletes; a release that is cancelled goes on inside the client."""
-        _cancel(self._handle)
-        if _start(self._handle, lib.REDLOCK_RELEASE, 0) == OK:
-            self._client._process()
-            _cancel(self._handle)
+    def _abandon(self, ticket: Ticket) -> None:
+        if first(self._line) is ticket:
+            self._client._holds.pop(self._tag, None)
+        super()._abandon(ticket)
 
-    def _adopted(self, token: str) -> Lock:
-        self._adopt(token)
-        visit = object()
-        self._gate.owner = self._gate.holder = visit
-        self._client._held += 1
-        return self
+    def _adopt(self, token: str) -> Ticket:
+        ticket = super()._adopt(token)
+        self._client._holds[self._tag] = self._handle
+        return ticket
+
+    def _watch(self) -> None:
+        """From now on its loss is looked for."""
+        self._client._watched[self._tag] = ref(self)
+
+    def _unwatch(self) -> None:
+        self._client._watched.pop(self._tag, None)
 
     def _watch_body(self) -> None:
         self._body = asyncio.current_task()
         self._has_cancelled = False
         self._cancellations = _cancelling(self._body)
-        self._client._bodies[self._tag] = self
-        self._cancel_if_lost()
+        self._watch()
+        self._tell_if_lost()
 
-    def _cancel_if_lost(self) -> None:
+    def _tell_if_lost(self) -> None:
         if self._body is not None and not self._has_cancelled and self.lost:
             self._has_cancelled = True
             self._body.cancel(CANCEL_MESSAGE)
+        super()._tell_if_lost()
 
     def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
         """True if the body was cancelled by the loss, and by nobody else."""
         body, self._body = self._body, None
-        self._client._bodies.pop(self._tag, None)
         if body is None or not self._has_cancelled:
             return False
         if sys.version_info >= (3, 11):
@@ -326,17 +283,9 @@ class Lock(LockBase):
             is_ours = failure is not None and failure.args == (CANCEL_MESSAGE,)
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
-    def _gate_now(self) -> Gate:
-        if self._generation != here.generation:
-            self._generation = here.generation
-            here.arm()
-            self._gate = Gate()
-            self._busy_with = None
-        return self._gate
-
     def __del__(self) -> None:
-        if self._handle and self._generation == here.generation and self._gate.holder is not None:
-            self._client._held -= 1
+        if self._handle:
+            self._client._holds.pop(self._tag, None)
         super().__del__()
 
 
@@ -356,29 +305,45 @@ class Client(ClientBase):
         self._tags = itertools.count(1)
         self._tag = ffi.new("uint64_t *")
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._descriptor = -1
-        self._held = 0
+        self._descriptors: Tuple[int, ...] = ()
+        self._holds: Dict[int, Any] = {}
         self._pending: Dict[int, Tuple[asyncio.Future[int], Any]] = {}
-        self._turns: Set[asyncio.Future[bool]] = set()
-        self._bodies: Dict[int, Lock] = {}
+        self._sleepers: Set[Ticket] = set()
         super().__init__(nodes, **options)
 
-    def lock(self, resource: Resource, *, cancel_on_lost: bool = False, **options: Unpack[LockOptions]) -> Lock:
+    def lock(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
+    ) -> Lock:
         """A lock on a resource (str as UTF-8, or bytes). Nothing is taken yet; no I/O.
 
-        cancel_on_lost: cancels the body of `async with` at the moment at which the lock is lost; the block then
-        ends with Lost.
+        on_lost: called with the lock, by the event loop, at the moment at which the held lock is lost.
+        cancel_on_lost: cancels the body of `async with` at that moment; the block then ends with Lost.
         """
-        return Lock(self, resource, options, "lock", cancel_on_lost)
+        return Lock(self, resource, options, "lock", on_lost, cancel_on_lost)
 
     def adopt(
-        self, resource: Resource, token: str, *, cancel_on_lost: bool = False, **options: Unpack[LockOptions]
+        self,
+        resource: Resource,
+        token: str,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
     ) -> Lock:
         """Takes over a lock that was detached elsewhere. extend() confirms it, and so does `async with`; no I/O here.
 
         That nobody else held it in between is not promised.
         """
-        return Lock(self, resource, options, "adopt", cancel_on_lost)._adopted(token)
+        lock = Lock(self, resource, options, "adopt", on_lost, cancel_on_lost)
+        lock._adopt(token)
+        if on_lost is not None:
+            lock._watch()
+        return lock
 
     @overload
     def guard(
@@ -428,27 +393,24 @@ class Client(ClientBase):
         busy = OnBusy(on_busy)
         if not busy.raises:
             options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard", cancel_on_lost)  # refuses wrong options now
-        return async_guard(lambda name: Lock(self, name, options, "guard", cancel_on_lost), resource, busy)
+        Lock(self, b"guard", options, "guard", None, cancel_on_lost)  # refuses wrong options now
+        return async_guard(lambda name: Lock(self, name, options, "guard", None, cancel_on_lost), resource, busy)
 
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
+        loop = self._bind()
         handle = self._new_handle(resource)
         tag = next(self._tags)
         lib.redlock_lock_set_tag(handle, tag)
         try:
-            status = await self._run(handle, tag, lib.REDLOCK_INSPECT, 0)
-            answers = votes(handle, list(self._nodes))
-            if status not in (OK, BUSY):
-                raise error(status, text(lib.redlock_lock_message, handle), resource, answers)
-            return report(resource, answers)
+            return self._report(handle, resource, await self._run(loop, handle, tag, lib.REDLOCK_INSPECT, 0))
         finally:
             lib.redlock_lock_free(handle)
 
     async def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
         self._cancel_all()
-        handle = self._closed()
+        handle = self._closed_handle()
         if handle:
             await asyncio.get_running_loop().run_in_executor(None, lib.redlock_client_free, handle)
 
@@ -462,65 +424,99 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
-    async def _run(self, handle: Any, tag: int, operation: int, argument: int) -> int:
+    async def _run(self, loop: asyncio.AbstractEventLoop, handle: Any, tag: int, operation: int, argument: int) -> int:
         """Starts an operation and awaits its end: its status."""
-        loop = self._bind()
+        pending = self._pending
         # what is alone gains nothing by leaving with others in the loop's next turn
-        status: int = _start(handle, operation if self._pending else operation | AT_ONCE, argument)
+        status: int = _start(handle, operation if pending else operation | AT_ONCE, argument)
         if status != OK:
             return status
         ended: asyncio.Future[int] = loop.create_future()
-        self._pending[tag] = ended, handle
+        pending[tag] = ended, handle
         try:
             return await ended
         except BaseException:
+            pending.pop(tag, None)
             _cancel(handle)
             self._process()
             raise
-        finally:
-            self._pending.pop(tag, None)
+
+    def _current(self) -> int:
+        return id(asyncio.current_task())
+
+    # ---- the event loop ---------------------------------------------------------------------------------------------
 
     def _bind(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError("libredlock.aio needs a running asyncio event loop (trio has none)") from None
         if loop is not self._loop:
             self._rebind(loop)
         return loop
 
     def _rebind(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not None:
-            if self._held or self._pending or self._turns:
+            if self._loop.is_closed():
+                self._bury()
+            elif self._holds or self._pending or self._sleepers:
                 raise RuntimeError(f"the client has locks held or pending on {self._loop!r}; it was used on {loop!r}")
             self._forget_loop()
-        descriptor = lib.redlock_client_fd(self._opened())
-        if descriptor < 0:
-            raise error(-descriptor, "")
+        handle = self._opened()
+        descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
+        if min(descriptors) < 0:
+            raise error(-min(descriptors), "")
         reference: ref[Client] = ref(self)
-        loop.add_reader(descriptor, _on_readable, reference)
-        self._loop, self._descriptor = loop, descriptor
+        loop.add_reader(descriptors[0], _on_readable, reference)
+        loop.add_reader(descriptors[1], _on_event, reference)
+        self._loop, self._descriptors = loop, descriptors
+
+    def _bury(self) -> None:
+        """Nobody can release what tasks of a closed loop hold, or wait for what they have started."""
+        for _, handle in self._pending.values():
+            _cancel(handle)
+        for handle in self._holds.values():
+            if _state(handle) == HELD and _start(handle, RELEASE | AT_ONCE, 0) == OK:
+                _cancel(handle)
+        if self._holds:
+            import warnings
+
+            words = f"{len(self._holds)} locks were held on {self._loop!r}, which is closed; they are released"
+            warnings.warn(words, ResourceWarning, source=self, stacklevel=5)
+        self._forget_tasks()
+
+    def _forget_tasks(self) -> None:
+        self._era = object()
+        self._holds, self._pending, self._sleepers, self._watched = {}, {}, set(), {}
 
     def _forget_loop(self) -> None:
         loop, self._loop = self._loop, None
         if loop is None or loop.is_closed():
             return
-        if loop.is_running() and loop is not _running_loop():
-            loop.call_soon_threadsafe(loop.remove_reader, self._descriptor)
-        else:
-            loop.remove_reader(self._descriptor)
+        for descriptor in self._descriptors:
+            if loop.is_running() and loop is not _running_loop():
+                loop.call_soon_threadsafe(loop.remove_reader, descriptor)
+            else:
+                loop.remove_reader(descriptor)
 
     def _step(self) -> None:
         """Called by the loop: lets the core work, and wakes the tasks whose operation ended."""
-        handle, tag = self._handle, self._tag
-        found = _advance(handle, tag)
+        handle, found_tag, pending = self._handle, self._tag, self._pending
+        found = _advance(handle, found_tag)
         while found == 1:
-            pending = self._pending.get(tag[0])
-            if pending is not None:
-                status = _status(pending[1])
+            tag = found_tag[0]
+            if tag in pending:
+                ended, lock = pending[tag]
+                status = _status(lock)
                 if status != PENDING:
-                    _settle(pending[0], status)
-            body = self._bodies.get(tag[0])
-            if body is not None:
-                body._cancel_if_lost()
-            found = _next(handle, tag)
+                    del pending[tag]
+                    if not ended.done():
+                        ended.set_result(status)
+            if self._watched and tag in self._watched:
+                watched = self._watched[tag]()
+                if watched is not None:
+                    watched._tell_if_lost()
+            found = _next(handle, found_tag)
 
     def _cancel_all(self) -> None:
         self._is_open = False
@@ -528,24 +524,18 @@ class Client(ClientBase):
         for ended, handle in pending.values():
             _cancel(handle)
             _settle(ended, lib.REDLOCK_CANCELLED)
-        for turn in list(self._turns):
-            _settle(turn, False)
+        for ticket in list(self._sleepers):
+            if ticket.wake is not None:
+                ticket.wake()
 
-    def _closed(self) -> Any:
-        """Takes the handle away from everybody else; the caller frees it."""
+    def _closed_handle(self) -> Any:
         self._forget_loop()
-        with self._mutex:
-            handle, self._handle, self._is_open = self._handle, ffi.NULL, False
-        return handle
-
-    def _leave(self) -> None:
-        lib.redlock_client_free(self._closed())
+        return super()._closed_handle()
 
     def _forked(self) -> None:
         self._loop = None  # the parent's: its selector is shared, so nothing is taken out of it
-        self._held = 0
-        self._pending, self._turns, self._bodies = {}, set(), {}
         super()._forked()
+        self._forget_tasks()
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:
@@ -571,3 +561,9 @@ def _on_readable(reference: ref[Client]) -> None:
     client = reference()
     if client is not None:
         client._step()
+
+
+def _on_event(reference: ref[Client]) -> None:
+    client = reference()
+    if client is not None:
+        client._tell()

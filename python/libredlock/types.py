@@ -49,6 +49,7 @@ __all__ = [
     "Guard",
     "GuardOr",
     "LockOptions",
+    "Named",
     "Resource",
     "Seconds",
     "Unpack",
@@ -56,6 +57,9 @@ __all__ = [
 
 Resource = Union[str, bytes]
 """What is locked; str stands for its UTF-8 bytes."""
+
+Named = Union[Resource, Callable[..., Resource]]
+"""What guard() locks: a resource, or a function of the arguments that returns it."""
 
 Seconds = Union[int, float, timedelta]
 """A duration."""

@@ -134,6 +134,64 @@ def test_a_lapsed_lock_is_lost(on_client, nodes):
     on_client(body)
 
 
+def test_a_lock_whose_lease_has_ended_can_be_taken_again(on_client, nodes):
+    async def body(client):
+        lock = client.lock("r", **short(0.4))
+        for _ in range(3):
+            assert await lock.acquire(blocking=False) is True
+            await until(lambda: lock.lost)
+        async with lock:
+            lock.check()
+        for _ in range(3):
+            with pytest.raises(libredlock.Lost, match="'r' was lost"):
+                await lock.release()
+        with pytest.raises(libredlock.NotHeld):
+            await lock.release()
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_a_task_that_waits_gets_a_lock_whose_lease_has_ended(on_client, nodes):
+    async def body(client):
+        lock, in_turn, done = client.lock("r", **short(0.4)), asyncio.Event(), asyncio.Event()
+
+        async def second():
+            assert await lock.acquire(timeout=30)
+            await lock.extend(30)
+            in_turn.set()
+            await done.wait()
+            lock.check()
+            await lock.release()
+
+        await lock.acquire()
+        task = asyncio.ensure_future(second())
+        await in_turn.wait()
+        assert lock.lost and not lock.owned() and lock.remaining == 0
+        for call in (lock.extend, lock.release):
+            with pytest.raises(libredlock.Lost, match="acquired again since"):
+                await call()
+        done.set()
+        await task
+        assert not lock.locked()
+
+    on_client(body)
+    nodes.no_keys()
+
+
+def test_release_tells_that_the_nodes_had_lost_the_lock(on_client, nodes):
+    async def body(client):
+        lock = client.lock("r", ttl=20)
+        await lock.acquire()
+        for node in nodes:
+            node.set("r", "somebody else", px=20_000)
+        with pytest.raises(libredlock.Lost) as caught:
+            await lock.release()
+        assert caught.value.reason == "gone" and not lock.locked()
+
+    on_client(body)
+
+
 def test_cancel_on_lost_cancels_the_body_at_the_moment_of_loss(on_client, nodes):
     async def body(client):
         with pytest.raises(libredlock.Lost):
@@ -351,6 +409,34 @@ def test_a_client_moves_on_when_its_loop_was_closed(nodes):
     for _ in range(3):
         asyncio.run(use())
     asyncio.run(client.close())
+
+
+def test_a_closed_loop_does_not_poison_the_client(nodes):
+    """What its tasks held and waited for ends with it, with a warning: the next loop finds a client as new."""
+    client = aio.Client(nodes.urls, **CALM)
+    left, busy = client.lock("left", ttl=30), client.lock("left", ttl=30)
+    asyncio.run(left.acquire())
+    token = left.token
+
+    async def use():
+        with pytest.warns(ResourceWarning, match="1 locks were held on .*closed"):
+            assert await busy.acquire(timeout=20)
+        assert busy.token != token and not left.locked()
+        with pytest.raises(libredlock.NotHeld):
+            await left.release()
+        await busy.release()
+        async with left:
+            left.check()
+
+    asyncio.run(use())
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_other_event_loops_are_refused_in_words(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+    with pytest.raises(RuntimeError, match="asyncio"):
+        client.lock("r").acquire().send(None)
 
 
 def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):

@@ -110,4 +110,4 @@ def test_status_that_nobody_can_tell(client, nodes):
     for node in nodes.nodes[2:4]:
         node.set("r", "two", px=30000)
     report = client.status("r")
-    assert report.verdict == "unclear" and report.token is None
+    assert report.verdict == "split" and report.token is None

@@ -1,6 +1,7 @@
 """The synchronous Lock, one thread."""
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -101,6 +102,83 @@ def test_a_lapsed_lock_is_lost_though_no_node_answers(client, nodes):
     assert not lock.locked()
 
 
+@pytest.mark.parametrize("take", ["with", "acquire"])
+def test_an_outage_ends_the_wait_for_ever(nodes, take):
+    """`wait` is for a lock that others hold; outage_wait bounds how long too few nodes are put up with."""
+    for node in nodes:
+        node.kill()
+    with libredlock.Client(nodes.urls, **CALM, outage_wait=0.3) as client:
+        begin = time.monotonic()
+        with pytest.raises(libredlock.NoQuorum):
+            if take == "acquire":
+                client.lock("r").acquire()
+            with client.lock("r", wait=None):
+                pytest.fail("entered")
+        assert time.monotonic() - begin >= 0.3
+
+
+def test_an_outage_is_borne_for_five_seconds_by_default(nodes):
+    with libredlock.Client(nodes.urls) as client:
+        assert client.describe()["options"]["outage_wait_ms"] == 5000
+
+
+def test_release_tells_that_the_nodes_had_lost_the_lock(client, other, nodes):
+    lock = client.lock("r", ttl=20)
+    lock.acquire()
+    for node in nodes:
+        node.set("r", "somebody else", px=20_000)
+    with pytest.raises(libredlock.Lost, match="gone") as caught:
+        lock.release()
+    assert caught.value.reason == "gone" and not lock.locked()
+    with pytest.raises(libredlock.NotHeld):
+        lock.release()
+    with pytest.raises(libredlock.Lost):
+        with client.lock("s", ttl=20):
+            for node in nodes:
+                node.set("s", "somebody else", px=20_000)
+
+
+def test_a_lock_whose_lease_has_ended_can_be_taken_again(client, nodes):
+    """By the same object, without a release: the idiom of "once a minute for all of us"."""
+    lock = client.lock("r", **short(0.4))
+    assert lock.acquire(blocking=False) is True
+    lapse(lock)
+    assert lock.acquire(blocking=False) is True
+    lock.check()
+    lapse(lock)
+    assert lock.acquire(timeout=30) is True
+    lapse(lock)
+    with lock:
+        assert lock.owned() and lock.locked()
+    nodes.no_keys()
+    for _ in range(3):  # the releases of the three holds whose leases ended
+        with pytest.raises(libredlock.Lost, match="'r' was lost"):
+            lock.release()
+    with pytest.raises(libredlock.NotHeld):
+        lock.release()
+
+
+def test_with_around_a_lease_that_ended_and_was_taken_again_is_lost(client, nodes):
+    lock = client.lock("r", **short(0.4), renew=False)
+    with pytest.raises(libredlock.Lost, match="'r' was lost"):
+        with lock:
+            lapse(lock)
+            with lock:
+                lock.check()
+    assert not lock.locked()
+    nodes.no_keys()
+
+
+def test_a_loss_says_why(client, nodes):
+    lock = client.lock("r", **short(0.4))
+    lock.acquire()
+    lapse(lock)
+    for call in (lock.check, lock.extend, lock.release):
+        with pytest.raises(libredlock.Lost, match="lease expired") as caught:
+            call()
+        assert caught.value.reason == "expired"
+
+
 def test_check_tells_what_is_the_matter(client):
     lock = client.lock("r")
     assert lock.remaining == 0.0
@@ -154,20 +232,6 @@ def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error
         lock.acquire(**arguments)
     assert lock.acquire(blocking=False)
     lock.release()
-
-
-def test_events_are_kept_and_logged_once(client, caplog):
-    caplog.set_level("DEBUG", "libredlock")
-    lock = client.lock("gone", **short(0.4))
-    lock.acquire()
-    lapse(lock)
-    with pytest.raises(libredlock.Lost):
-        lock.release()
-    losses = [event for event in eventually(client.events) if event["event"] == "lost"]
-    assert losses and losses[0]["resource"] == "gone"
-    logged = len(caplog.records)
-    assert losses[0] in client.events()
-    assert len([r for r in caplog.records[logged:] if "event=lost" in r.getMessage()]) == 0
 
 
 def test_a_closed_client_says_so(nodes):

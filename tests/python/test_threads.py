@@ -6,8 +6,11 @@ import time
 import pytest
 
 import libredlock
+from libredlock._core import lib
 from libredlock.testing import eventually
 from patience import CALM, short
+
+PENDING = lib.REDLOCK_PENDING
 
 
 def in_threads(count, body):
@@ -75,7 +78,7 @@ def queue_up(lock, names, order):
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        eventually(lambda: lock._gate.waiting == position, 30, "the thread queues")
+        eventually(lambda: max(0, len(lock._line) - 1) == position, 30, "the thread queues")
         threads.append(thread)
     return threads
 
@@ -95,7 +98,7 @@ def test_the_timeout_covers_the_queue(client):
     lock, got = client.lock("r"), []
     lock.acquire()
     in_threads(1, lambda _: got.append(lock.acquire(timeout=0.1)))
-    assert got == [False] and lock._gate.waiting == 0
+    assert got == [False] and max(0, len(lock._line) - 1) == 0
     assert lock.acquire(blocking=False) is False
     lock.release()
     assert lock.acquire(blocking=False) is True
@@ -134,15 +137,32 @@ def test_only_one_of_many_releases_counts(client):
     assert len(refused) == 7
 
 
-def test_only_release_opens_the_gate_also_after_a_loss(client):
-    lock = client.lock("r", **short(0.4))
-    lock.acquire()
-    eventually(lambda: lock.lost, 30)
-    assert lock.acquire(timeout=0.05) is False
-    with pytest.raises(libredlock.Lost):
+def test_who_waits_gets_a_lock_whose_lease_has_ended(client, nodes):
+    """The one whose lease has ended is told so at each of its calls, and its release does not end the other's hold."""
+    lock, in_turn = client.lock("r", **short(0.4)), threading.Event()
+    done = threading.Event()
+
+    def second(_):
+        assert lock.acquire(timeout=30) is True
+        lock.extend(30)
+        in_turn.set()
+        assert done.wait(30)
+        lock.check()
         lock.release()
-    assert lock.acquire(timeout=30) is True
-    lock.release()
+
+    lock.acquire()
+    thread = threading.Thread(target=second, args=(0,), daemon=True)
+    thread.start()
+    assert in_turn.wait(30)
+    assert lock.lost and not lock.owned() and lock.remaining == 0
+    for call in (lock.check, lock.extend, lock.release):
+        with pytest.raises(libredlock.Lost, match="acquired again since"):
+            call()
+    assert any(node.get("r") == lock.token.encode() for node in nodes)
+    done.set()
+    thread.join(30)
+    assert not thread.is_alive() and not lock.locked()
+    nodes.no_keys()
 
 
 def test_extend_beside_release_is_no_misuse(client):
@@ -182,7 +202,7 @@ def test_close_cancels_whoever_waits(nodes, other):
     threads = [threading.Thread(target=wait, args=(lock,), daemon=True) for lock in waiting]
     for thread in threads:
         thread.start()
-    eventually(lambda: shared._gate.waiting == 2, 30)
+    eventually(lambda: len(shared._line) == 3 and lib.redlock_lock_status(waiting[0]._handle) == PENDING, 30)
     client.close()
     for thread in threads:
         thread.join(30)

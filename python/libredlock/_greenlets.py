@@ -1,0 +1,153 @@
+"""Waiting where gevent or eventlet has patched the process: only the greenlet that waits stops, never the others."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from _thread import get_native_id
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
+from weakref import ref
+
+from ._core import ffi, lib
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+AT_ONCE = lib.REDLOCK_AT_ONCE
+PENDING = lib.REDLOCK_PENDING
+RELEASE = lib.REDLOCK_RELEASE
+LOOK_AGAIN_S = 1.0
+
+
+class Library(NamedTuple):
+    """What is needed of gevent or eventlet."""
+
+    select: Callable[..., Any]
+    sleep: Callable[[float], object]
+    semaphore: Callable[[int], Any]
+    current: Callable[[], object]
+    in_thread: Callable[..., Any]
+
+
+def patched() -> Optional[Library]:
+    """The library that has patched select or socket, if one has."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and (monkey.is_module_patched("select") or monkey.is_module_patched("socket")):
+        return _gevent()
+    patcher = sys.modules.get("eventlet.patcher")
+    if patcher is not None and (patcher.is_monkey_patched("select") or patcher.is_monkey_patched("socket")):
+        return _eventlet()
+    return None
+
+
+def _gevent() -> Library:
+    gevent = import_module("gevent")
+
+    def in_thread(function: Any, *arguments: Any) -> Any:
+        return gevent.get_hub().threadpool.apply(function, arguments)
+
+    semaphore = import_module("gevent.lock").Semaphore
+    return Library(import_module("gevent.select").select, gevent.sleep, semaphore, gevent.getcurrent, in_thread)
+
+
+def _eventlet() -> Library:
+    eventlet = import_module("eventlet")
+    select = import_module("eventlet.green.select").select
+    semaphore = import_module("eventlet.semaphore").Semaphore
+    in_thread = import_module("eventlet.tpool").execute
+    return Library(select, eventlet.sleep, semaphore, eventlet.getcurrent, in_thread)
+
+
+class Greenlets:
+    """The operations that greenlets of one client wait for.
+
+    One of the greenlets selects on the client's descriptor for all of them and wakes those whose operation has ended.
+    When its own has ended it leaves that to another one.
+    """
+
+    def __init__(self, client: Client, library: Library, drive_thread: Callable[..., int]) -> None:
+        self._client = ref(client)
+        self._drive_thread = drive_thread
+        self._descriptor = lib.redlock_client_fd(client._handle)
+        self._library = library
+        self._turns: Dict[int, Any] = {}
+        self._handles: Dict[int, Any] = {}
+        self._has_reader = False
+        self._tags = itertools.count(1)
+        self._tag = ffi.new("uint64_t *")
+
+    def drive(self, client: Client, handle: Any, operation: int, argument: int) -> int:
+        """Runs an operation to its end."""
+        if get_native_id() != os.getpid():  # any thread but the main one has no hub that its waiting could stop
+            return self._drive_thread(client, handle, operation, argument)
+        tag = next(self._tags)
+        lib.redlock_lock_set_tag(handle, tag)
+        turn = self._turns[tag] = self._library.semaphore(0)
+        self._handles[tag] = handle
+        try:
+            status: int = lib.redlock_lock_start(handle, operation | AT_ONCE, argument)
+            if status != lib.REDLOCK_OK:
+                return status
+            while True:
+                status = lib.redlock_lock_status(handle)
+                if status != PENDING:
+                    return status
+                if self._has_reader:
+                    turn.acquire()
+                else:
+                    self._read(client)
+        except BaseException:
+            lib.redlock_lock_cancel(handle)
+            client._process()
+            raise
+        finally:
+            del self._turns[tag], self._handles[tag]
+            self._hand_on()
+
+    def release(self, handle: Any) -> int:
+        client = self._client()
+        return int(lib.redlock_lock_release(handle)) if client is None else self.drive(client, handle, RELEASE, 0)
+
+    def current(self) -> int:
+        return id(self._library.current())
+
+    def turn(self) -> Any:
+        """What a greenlet sleeps on: acquire() waits for a release()."""
+        return self._library.semaphore(0)
+
+    def lock(self) -> Any:
+        return self._library.semaphore(1)
+
+    def close(self, handle: Any) -> None:
+        """Frees the client when all that wait have left it."""
+        for waiting in list(self._handles.values()):
+            lib.redlock_lock_cancel(waiting)
+        for turn in list(self._turns.values()):
+            turn.release()
+        while self._turns:
+            self._library.sleep(0)
+        self._library.in_thread(lib.redlock_client_free, handle)
+
+    def _read(self, client: Client) -> None:
+        self._has_reader = True
+        try:
+            self._library.select([self._descriptor], [], [], LOOK_AGAIN_S)
+        finally:
+            self._has_reader = False
+        with client._mutex:
+            if not client._handle:
+                return
+            found = lib.redlock_client_advance(client._handle, self._tag)
+            while found == 1:
+                turn = self._turns.get(self._tag[0])
+                if turn is not None:
+                    turn.release()
+                found = lib.redlock_client_next(client._handle, self._tag)
+
+    def _hand_on(self) -> None:
+        if not self._has_reader:
+            for turn in self._turns.values():
+                turn.release()
+                return

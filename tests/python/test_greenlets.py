@@ -1,0 +1,218 @@
+"""Real greenlets of gevent and eventlet: whoever waits for a lock stops alone."""
+
+import textwrap
+from importlib.util import find_spec
+
+import pytest
+
+from patience import CALM
+
+GEVENT = """
+from gevent import monkey
+monkey.patch_all(PATCH)
+import gevent
+from gevent import spawn, sleep, Timeout
+def join(greenlets):
+    gevent.joinall(greenlets, raise_error=True)
+kill = gevent.kill
+"""
+EVENTLET = """
+import warnings
+warnings.showwarning = lambda *_, **__: None  # it is deprecated, and says so
+import eventlet
+eventlet.monkey_patch(PATCH)
+from eventlet import spawn, sleep, Timeout
+def join(greenlets):
+    for greenlet in greenlets:
+        greenlet.wait()
+kill = eventlet.kill
+"""
+SOCKETS_ONLY = {
+    "gevent": "thread=False, time=False, os=False, subprocess=False, signal=False, queue=False",
+    "eventlet": "thread=False, time=False, os=False",
+}
+BOTH = {"gevent": GEVENT, "eventlet": EVENTLET}
+
+
+@pytest.fixture(params=[(name, patch) for name in BOTH for patch in ("all", "sockets")], ids="-".join)
+def greenlets(request, script, nodes):
+    """Runs a program whose process is patched; it has a client, and may take a minute."""
+    name, patch = request.param
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+
+    def run(source):
+        head = BOTH[name].replace("PATCH", "" if patch == "all" else SOCKETS_ONLY[name])
+        client = f"import libredlock\nclient = libredlock.Client(**{CALM})\nclient.status('connected')\n"
+        return script(head + client + textwrap.dedent(source)).end()
+
+    return run
+
+
+def test_the_holder_goes_on_while_another_greenlet_waits(greenlets, nodes):
+    said = greenlets(
+        """
+        order = []
+        def hold(name):
+            with client.lock("r", ttl=10):
+                order.append(name)
+                for _ in range(5):
+                    sleep(0.01)
+                order.append(name)
+        join([spawn(hold, name) for name in "abc"])
+        print(order[0::2] == order[1::2], sorted(order))
+        """
+    )
+    assert said == (0, "True ['a', 'a', 'b', 'b', 'c', 'c']", "")
+    nodes.no_keys()
+
+
+def test_the_others_go_on_while_one_waits(greenlets, client):
+    with client.lock("r"):
+        said = greenlets(
+            """
+            ticks = 0
+            def tick():
+                global ticks
+                while True:
+                    ticks += 1
+                    sleep(0.001)
+            ticking = spawn(tick)
+            print(client.lock("r").acquire(timeout=0.5), ticks > 20)
+            kill(ticking)
+            """
+        )
+    assert said == (0, "False True", "")
+
+
+def test_greenlets_of_one_lock_queue(greenlets, nodes):
+    said = greenlets(
+        """
+        lock, order = client.lock("r"), []
+        def hold(number):
+            with lock:
+                order.append(number)
+                sleep(0.001)
+                assert order[-1] == number
+        join([spawn(hold, number) for number in range(20)])
+        print(order == list(range(20)))
+        lock.acquire()
+        print(lock.acquire(timeout=0.05), lock.acquire(blocking=False), lock.extend() > 1, lock.owned())
+        lock.release()
+        """
+    )
+    assert said == (0, "True\nFalse False True True", "")
+    nodes.no_keys()
+
+
+def test_many_greenlets_wait_for_many_locks(greenlets, nodes):
+    said = greenlets(
+        """
+        counts = [0] * 5
+        def work(i):
+            for _ in range(3):
+                with client.lock(f"r{i % 5}"):
+                    count = counts[i % 5]
+                    sleep(0)
+                    counts[i % 5] = count + 1
+        join([spawn(work, i) for i in range(50)])
+        print(counts, client.status("r0").verdict)
+        """
+    )
+    assert said == (0, "[30, 30, 30, 30, 30] free", "")
+    nodes.no_keys()
+
+
+def test_a_greenlet_that_is_killed_or_timed_out_leaves_no_key(greenlets, client, nodes):
+    held = client.lock("r")
+    held.acquire()
+    said = greenlets(
+        """
+        lock, others = client.lock("r"), []
+        def wait():
+            with client.lock("r"):
+                others.append(1)
+        reading, waiting = spawn(wait), spawn(wait)
+        sleep(0.05)
+        kill(reading)
+        try:
+            with Timeout(0.1):
+                lock.acquire()
+        except Timeout:
+            print("timed out", lock.locked(), lock.owned())
+        print(lock.acquire(timeout=0.1))
+        kill(waiting)
+        sleep(0)
+        print(others)
+        """
+    )
+    assert said == (0, "timed out False False\nFalse\n[]", "")
+    held.release()
+    nodes.no_keys()
+
+
+def test_close_cancels_greenlets_that_wait(greenlets, client):
+    with client.lock("r"):
+        said = greenlets(
+            """
+            shared, cancelled = client.lock("shared"), []
+            shared.acquire()
+            def wait(lock):
+                try:
+                    lock.acquire()
+                except libredlock.Cancelled:
+                    cancelled.append(1)
+            waiting = [spawn(wait, lock) for lock in (client.lock("r"), client.lock("r"), shared)]
+            sleep(0.05)
+            client.close()
+            join(waiting)
+            print(len(cancelled))
+            """
+        )
+    assert said == (0, "3", "")
+
+
+def test_losses_are_told_to_greenlets(greenlets, nodes):
+    said = greenlets(
+        """
+        import logging
+        told = []
+        class Told(logging.Handler):
+            def emit(self, record):
+                told.append(record.redlock_event)
+        logging.getLogger("libredlock").addHandler(Told())
+        lost = []
+        lock = client.lock("r", ttl=0.3, node_timeout=0.05, on_lost=lost.append)
+        lock.acquire()
+        for _ in range(2000):
+            if lost and "lost" in told:
+                break
+            sleep(0.01)
+        print(lost == [lock], told)
+        """
+    )
+    assert said == (0, "True ['lost']", "")
+
+
+def test_threads_beside_the_greenlets(greenlets, nodes):
+    """A thread of the library's pool waits as threads do, while greenlets use the same client."""
+    said = greenlets(
+        """
+        def cycles(name):
+            for _ in range(10):
+                with client.lock("r"):
+                    pass
+            return name
+        try:
+            in_thread = eventlet.tpool.execute
+        except NameError:
+            in_thread = lambda function, *arguments: gevent.get_hub().threadpool.apply(function, arguments)
+        except AttributeError:
+            from eventlet.tpool import execute as in_thread
+        beside = [spawn(cycles, number) for number in range(3)]
+        print(in_thread(cycles, "thread"))
+        join(beside)
+        """
+    )
+    assert said == (0, "thread", "")
+    nodes.no_keys()
