@@ -12,3 +12,8 @@ def connected(client):
     """The client when it has asked every node: what it sends from now on leaves at once, its deletes too."""
     client.status("connected")
     return client
+
+
+def outlived(nodes):
+    """Whether a lease was renewed three times: each time half a TTL had gone by."""
+    return max(node.calls("pexpire") for node in nodes) >= 3
