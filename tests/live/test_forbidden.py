@@ -1,5 +1,6 @@
 """Servers that forbid what the library needs, and the words in which they say so."""
 import pytest
+
 import rl
 from common import occupy
 from helpers import held_everywhere, spin
