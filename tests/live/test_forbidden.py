@@ -1,4 +1,7 @@
 """Servers that forbid what the library needs, and the words in which they say so."""
+import re
+from pathlib import Path
+
 import pytest
 
 import rl
@@ -25,6 +28,20 @@ def test_a_server_that_forbids_the_scripts_is_refused_with_the_command(nodes, al
     assert lock.acquire(5000) == REFUSED_CONFIG
     assert command in lock.message.lower()
     nodes.no_keys()
+
+
+def test_the_documented_permissions_suffice(nodes, make_client):
+    text = (Path(__file__).parents[2] / "docs/redlock.md").read_text()
+    name, password, rules = re.search(r"^    user (\w+) on >(\w+) (.*)$", text, re.MULTILINE).groups()
+    for node in nodes:
+        node.command("ACL", "SETUSER", name, "reset", "on", ">" + password, *rules.split())
+    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me")
+    lock = client.lock()
+    assert lock.acquire() == OK, lock.message
+    assert lock.extend() == OK and lock.expire(8000) == OK
+    assert lock.release() == OK
+    lock.start(rl.INSPECT)
+    assert lock.wait() == OK and lock.message.count("NOPERM") == 0
 
 
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
