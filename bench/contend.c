@@ -30,12 +30,14 @@ static redlock_client *client; /* each process has connections of its own: they 
 static int processes = 16;
 static int64_t hold_us = 5000, measure_ms = 5000;
 
-static void pause_us(int64_t us) {
+static void pause_us(int64_t us)
+{
   struct timespec time = {us / 1000000, us % 1000000 * 1000};
   nanosleep(&time, NULL);
 }
 
-static int64_t commands_of(redlock_client *client) {
+static int64_t commands_of(redlock_client *client)
+{
   char text[65536];
   const char *found;
   redlock_client_describe(client, text, sizeof text);
@@ -43,27 +45,35 @@ static int64_t commands_of(redlock_client *client) {
   return found ? strtoll(found + 11, NULL, 10) : 0;
 }
 
-static void hold(struct share *share, int64_t wait_ns) {
-  if (shared->inside++ != 0) shared->overlaps++;
+static void hold(struct share *share, int64_t wait_ns)
+{
+  if (shared->inside++ != 0)
+    shared->overlaps++;
   share->acquired++;
-  if (share->waits < WAITS_MAX) share->wait_us[share->waits++] = (uint32_t)(wait_ns / 1000);
-  if (wait_ns > share->longest_ns) share->longest_ns = wait_ns;
+  if (share->waits < WAITS_MAX)
+    share->wait_us[share->waits++] = (uint32_t)(wait_ns / 1000);
+  if (wait_ns > share->longest_ns)
+    share->longest_ns = wait_ns;
   pause_us(hold_us);
   shared->inside--;
 }
 
-static void contend(struct share *share) {
+static void contend(struct share *share)
+{
   redlock_lock *lock = subject_lock(client, 0);
-  if (redlock_lock_acquire(lock, 60000) != REDLOCK_OK || redlock_lock_release(lock) != REDLOCK_OK) shared->failed++;
+  if (redlock_lock_acquire(lock, 60000) != REDLOCK_OK || redlock_lock_release(lock) != REDLOCK_OK)
+    shared->failed++;
   int64_t before = commands_of(client);
   shared->ready++;
-  while (!shared->go) pause_us(200);
+  while (!shared->go)
+    pause_us(200);
   while (now_ns() < shared->end_ns) {
     int64_t begin_ns = now_ns();
     int status = redlock_lock_acquire(lock, (shared->end_ns - begin_ns) / 1000000 + 1);
     if (status == REDLOCK_OK) {
       hold(share, now_ns() - begin_ns);
-      if (redlock_lock_release(lock) != REDLOCK_OK) shared->failed++;
+      if (redlock_lock_release(lock) != REDLOCK_OK)
+        shared->failed++;
     } else if (now_ns() < shared->end_ns) {
       shared->failed++;
     } else if (now_ns() - begin_ns > share->longest_ns) {
@@ -75,12 +85,14 @@ static void contend(struct share *share) {
   redlock_client_free(client);
 }
 
-static int ascending(const void *a, const void *b) {
+static int ascending(const void *a, const void *b)
+{
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-static void print(void) {
+static void print(void)
+{
   static uint32_t all[PROCESSES_MAX * 2000];
   int64_t count = 0, sum = 0, commands = 0, longest_ns = 0;
   double squares = 0;
@@ -89,8 +101,10 @@ static void print(void) {
     sum += share->acquired;
     squares += (double)share->acquired * (double)share->acquired;
     commands += share->commands;
-    if (share->longest_ns > longest_ns) longest_ns = share->longest_ns;
-    for (int64_t w = 0; w < share->waits && count < PROCESSES_MAX * 2000; w++) all[count++] = share->wait_us[w];
+    if (share->longest_ns > longest_ns)
+      longest_ns = share->longest_ns;
+    for (int64_t w = 0; w < share->waits && count < PROCESSES_MAX * 2000; w++)
+      all[count++] = share->wait_us[w];
   }
   qsort(all, (size_t)count, sizeof all[0], ascending);
   printf("{\"processes\":%d,\"acquired\":%" PRId64 ",\"per_s\":%.2f,\"jain\":%.4f,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
@@ -101,7 +115,8 @@ static void print(void) {
          (int64_t)shared->overlaps, (int64_t)shared->failed);
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state) {
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
   switch (key) {
   case 'p': processes = (int)parse_number(state, "processes", text, 1, PROCESSES_MAX); return 0;
   case 'h': hold_us = parse_number(state, "hold-us", text, 0, 60000000); return 0;
@@ -111,23 +126,28 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   static const struct argp_option own[] = {
-    {"processes", 'p', "N", 0, "how many contend (default 16)", 0},
-    {"hold-us", 'h', "US", 0, "how long each holds the lock (default 5000)", 0},
-    {"milliseconds", 's', "MS", 0, "measure for MS (default 5000)", 0},
-    {0},
+      {"processes", 'p', "N", 0, "how many contend (default 16)", 0},
+      {"hold-us", 'h', "US", 0, "how long each holds the lock (default 5000)", 0},
+      {"milliseconds", 's', "MS", 0, "measure for MS (default 5000)", 0},
+      {0},
   };
   static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {.options = own, .parser = parse_option, .children = children,
+  static const struct argp argp = {.options = own,
+                                   .parser = parse_option,
+                                   .children = children,
                                    .doc = "Processes that contend for one resource, through libredlock."};
   client = redlock_client_new();
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED) die("no memory");
+  if (client == NULL || shared == MAP_FAILED)
+    die("no memory");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
   for (int i = 0; i < processes; i++) {
     pid_t child = fork();
-    if (child < 0) die("fork failed");
+    if (child < 0)
+      die("fork failed");
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, 9);
       prctl(PR_SET_TIMERSLACK, 1);
@@ -135,10 +155,12 @@ int main(int argc, char **argv) {
       _exit(0);
     }
   }
-  while (shared->ready < processes) pause_us(1000);
+  while (shared->ready < processes)
+    pause_us(1000);
   shared->end_ns = now_ns() + measure_ms * 1000000;
   shared->go = 1;
-  for (int i = 0; i < processes; i++) wait(NULL);
+  for (int i = 0; i < processes; i++)
+    wait(NULL);
   print();
   redlock_client_free(client);
   return 0;

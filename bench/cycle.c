@@ -21,33 +21,41 @@ static redlock_client *client;
 static const char *shape = "blocking";
 static int in_flight = 1;
 
-static void count_failure(redlock_lock *lock) {
+static void count_failure(redlock_lock *lock)
+{
   char message[512];
   redlock_lock_message(lock, message, sizeof message);
-  if (figures.failed++ == 0) fprintf(stderr, "first failure: %s\n", message);
+  if (figures.failed++ == 0)
+    fprintf(stderr, "first failure: %s\n", message);
 }
 
-static void *run_blocking(void *argument) {
+static void *run_blocking(void *argument)
+{
   redlock_lock *lock = argument;
   while (figures_next(&figures)) {
     int64_t begin_ns = now_ns();
-    if (redlock_lock_acquire(lock, -2) != REDLOCK_OK || redlock_lock_release(lock) != REDLOCK_OK) count_failure(lock);
+    if (redlock_lock_acquire(lock, -2) != REDLOCK_OK || redlock_lock_release(lock) != REDLOCK_OK)
+      count_failure(lock);
     figures_add(&figures, now_ns() - begin_ns);
   }
   redlock_lock_free(lock);
   return NULL;
 }
 
-static void run_threads(void) {
+static void run_threads(void)
+{
   pthread_t threads[MAX_IN_FLIGHT];
   for (int i = 0; i < in_flight; i++) {
     int failed = pthread_create(&threads[i], NULL, run_blocking, subject_lock(client, (unsigned)i));
-    if (failed) die("thread %d: %s", i, strerror(failed));
+    if (failed)
+      die("thread %d: %s", i, strerror(failed));
   }
-  for (int i = 0; i < in_flight; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < in_flight; i++)
+    pthread_join(threads[i], NULL);
 }
 
-static void start(struct slot *slot, enum redlock_operation operation) {
+static void start(struct slot *slot, enum redlock_operation operation)
+{
   slot->running = operation;
   if (redlock_lock_start(slot->lock, operation, operation == REDLOCK_ACQUIRE ? -2 : 0) != REDLOCK_OK) {
     count_failure(slot->lock);
@@ -55,18 +63,23 @@ static void start(struct slot *slot, enum redlock_operation operation) {
   }
 }
 
-static int start_cycle(struct slot *slot) {
-  if (!figures_next(&figures)) return 0;
+static int start_cycle(struct slot *slot)
+{
+  if (!figures_next(&figures))
+    return 0;
   slot->begin_ns = now_ns();
   start(slot, REDLOCK_ACQUIRE);
   return 1;
 }
 
 /* Goes on with a slot whose operation ended; the number of cycles that have ended for good. */
-static int advance(struct slot *slot) {
+static int advance(struct slot *slot)
+{
   int status = redlock_lock_status(slot->lock);
-  if (status == REDLOCK_PENDING) return 0;
-  if (status != REDLOCK_OK) count_failure(slot->lock);
+  if (status == REDLOCK_PENDING)
+    return 0;
+  if (status != REDLOCK_OK)
+    count_failure(slot->lock);
   if (status == REDLOCK_OK && slot->running == REDLOCK_ACQUIRE) {
     start(slot, REDLOCK_RELEASE);
     return 0;
@@ -75,7 +88,8 @@ static int advance(struct slot *slot) {
   return 1 - start_cycle(slot);
 }
 
-static void run_started(void) {
+static void run_started(void)
+{
   static struct slot slots[MAX_IN_FLIGHT];
   struct pollfd wanted = {.fd = redlock_client_fd(client), .events = POLLIN};
   int active = 0;
@@ -84,14 +98,19 @@ static void run_started(void) {
     active += start_cycle(&slots[i]);
   }
   while (active > 0) {
-    if (poll(&wanted, 1, 5000) == 0) die("nothing happened for 5 s");
-    if (redlock_client_process(client) != REDLOCK_OK) die("redlock_client_process failed");
-    for (uint64_t tag; redlock_client_next(client, &tag) == 1;) active -= advance(&slots[tag]);
+    if (poll(&wanted, 1, 5000) == 0)
+      die("nothing happened for 5 s");
+    if (redlock_client_process(client) != REDLOCK_OK)
+      die("redlock_client_process failed");
+    for (uint64_t tag; redlock_client_next(client, &tag) == 1;)
+      active -= advance(&slots[tag]);
   }
-  for (int i = 0; i < in_flight; i++) redlock_lock_free(slots[i].lock);
+  for (int i = 0; i < in_flight; i++)
+    redlock_lock_free(slots[i].lock);
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state) {
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
   switch (key) {
   case 'S':
     shape = text;
@@ -107,22 +126,27 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   static const struct argp_option options[] = {
-    {"shape", 'S', "SHAPE", 0, "blocking (default; one cycle at a time), threads or started", 0},
-    {"in-flight", 'k', "N", 0, "threads or started cycles at the same time (default 1)", 0},
-    {0},
+      {"shape", 'S', "SHAPE", 0, "blocking (default; one cycle at a time), threads or started", 0},
+      {"in-flight", 'k', "N", 0, "threads or started cycles at the same time (default 1)", 0},
+      {0},
   };
   static const struct argp_child children[] = {{&figures_argp, 0, NULL, 0}, {&subject_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {.options = options, .parser = parse_option, .children = children,
-                                   .doc = "Redlock cycles through libredlock."};
+  static const struct argp argp = {
+      .options = options, .parser = parse_option, .children = children, .doc = "Redlock cycles through libredlock."};
   figures_init(&figures);
   client = redlock_client_new();
-  if (client == NULL) die("no memory for a client");
+  if (client == NULL)
+    die("no memory for a client");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
-  if (!strcmp(shape, "threads")) run_threads();
-  else if (!strcmp(shape, "started")) run_started();
-  else run_blocking(subject_lock(client, 0));
+  if (!strcmp(shape, "threads"))
+    run_threads();
+  else if (!strcmp(shape, "started"))
+    run_started();
+  else
+    run_blocking(subject_lock(client, 0));
   figures_print(&figures, "");
   redlock_client_free(client);
   return 0;

@@ -11,14 +11,14 @@
 enum { LATENCY_STEPS = 1024, LATENCY_BUCKETS = 23 * LATENCY_STEPS };
 
 struct figures {
-  int64_t cycles_wanted;   /* how many to measure, or 0: until seconds have passed */
+  int64_t cycles_wanted; /* how many to measure, or 0: until seconds have passed */
   double seconds;
-  int64_t warm_cycles;     /* done first, not measured */
-  bool gate;               /* after the warm-up say "ready" and go on when a line comes in */
+  int64_t warm_cycles; /* done first, not measured */
+  bool gate;           /* after the warm-up say "ready" and go on when a line comes in */
 
   _Atomic int64_t started; /* cycles, also those of the warm-up */
   _Atomic bool measuring;
-  _Atomic int64_t ended;   /* measured cycles */
+  _Atomic int64_t ended; /* measured cycles */
   _Atomic int64_t failed;
   int64_t begin_ns, end_ns;
   _Atomic uint32_t latencies[LATENCY_BUCKETS];

@@ -10,8 +10,7 @@ enum { MAX_NODES = 9, MAX_IN_FLIGHT = 1024, TOKEN_SIZE = 40 };
 enum phase { ACQUIRE, RELEASE };
 
 #define TTL_MS_TEXT "10000"
-#define RELEASE_SCRIPT \
-  "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+#define RELEASE_SCRIPT "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
 
 /* Connects, loads RELEASE_SCRIPT and returns the descriptor, which does not block. */
 int backend_open(int node, int port);

@@ -12,16 +12,20 @@ static redisContext *contexts[MAX_NODES];
 static const char *keys[MAX_IN_FLIGHT], *tokens[MAX_IN_FLIGHT];
 static char script_sha[41];
 
-static void load_script(redisContext *context) {
+static void load_script(redisContext *context)
+{
   redisReply *reply = redisCommand(context, "SCRIPT LOAD %s", RELEASE_SCRIPT);
-  if (reply == NULL || reply->type != REDIS_REPLY_STRING || reply->len != 40) die("SCRIPT LOAD was refused");
+  if (reply == NULL || reply->type != REDIS_REPLY_STRING || reply->len != 40)
+    die("SCRIPT LOAD was refused");
   memcpy(script_sha, reply->str, 40);
   freeReplyObject(reply);
 }
 
-int backend_open(int node, int port) {
+int backend_open(int node, int port)
+{
   redisContext *context = redisConnect("127.0.0.1", port);
-  if (context == NULL || context->err) die("port %d: %s", port, context ? context->errstr : "no memory");
+  if (context == NULL || context->err)
+    die("port %d: %s", port, context ? context->errstr : "no memory");
   load_script(context);
   context->flags &= ~REDIS_BLOCK;
   fcntl(context->fd, F_SETFL, O_NONBLOCK);
@@ -29,34 +33,50 @@ int backend_open(int node, int port) {
   return context->fd;
 }
 
-void backend_set_key(int slot, const char *key) { keys[slot] = key; }
+void backend_set_key(int slot, const char *key)
+{
+  keys[slot] = key;
+}
 
-void backend_set_token(int slot, const char *token) { tokens[slot] = token; }
+void backend_set_token(int slot, const char *token)
+{
+  tokens[slot] = token;
+}
 
-void backend_queue(int node, int slot, enum phase phase) {
+void backend_queue(int node, int slot, enum phase phase)
+{
   const char *acquire[] = {"SET", keys[slot], tokens[slot], "NX", "PX", TTL_MS_TEXT};
   const char *release[] = {"EVALSHA", script_sha, "1", keys[slot], tokens[slot]};
   int failed = phase == ACQUIRE ? redisAppendCommandArgv(contexts[node], 6, acquire, NULL)
                                 : redisAppendCommandArgv(contexts[node], 5, release, NULL);
-  if (failed) die("node %d: %s", node, contexts[node]->errstr);
+  if (failed)
+    die("node %d: %s", node, contexts[node]->errstr);
 }
 
-void backend_flush(int node) {
+void backend_flush(int node)
+{
   for (int done = 0;;) {
-    if (redisBufferWrite(contexts[node], &done) != REDIS_OK) die("node %d: %s", node, contexts[node]->errstr);
-    if (done) return;
+    if (redisBufferWrite(contexts[node], &done) != REDIS_OK)
+      die("node %d: %s", node, contexts[node]->errstr);
+    if (done)
+      return;
     poll(&(struct pollfd){contexts[node]->fd, POLLOUT, 0}, 1, -1);
   }
 }
 
-void backend_read(int node) {
-  if (redisBufferRead(contexts[node]) != REDIS_OK) die("node %d: %s", node, contexts[node]->errstr);
+void backend_read(int node)
+{
+  if (redisBufferRead(contexts[node]) != REDIS_OK)
+    die("node %d: %s", node, contexts[node]->errstr);
   for (;;) {
     void *answer;
-    if (redisGetReplyFromReader(contexts[node], &answer) != REDIS_OK) die("node %d: %s", node, contexts[node]->errstr);
+    if (redisGetReplyFromReader(contexts[node], &answer) != REDIS_OK)
+      die("node %d: %s", node, contexts[node]->errstr);
     redisReply *reply = answer;
-    if (reply == NULL) return;
-    if (reply->type == REDIS_REPLY_ERROR) die("node %d: %s", node, reply->str);
+    if (reply == NULL)
+      return;
+    if (reply->type == REDIS_REPLY_ERROR)
+      die("node %d: %s", node, reply->str);
     bool granted = reply->type == REDIS_REPLY_STATUS || (reply->type == REDIS_REPLY_INTEGER && reply->integer == 1);
     freeReplyObject(reply);
     limit_reply(node, granted);

@@ -17,7 +17,11 @@
 
 enum { TEMPLATE_MAX = 256, OUT_MAX = 1 << 20, IN_MAX = 1 << 16 };
 
-struct template { char bytes[TEMPLATE_MAX]; size_t size, token_at; };
+struct template
+{
+  char bytes[TEMPLATE_MAX];
+  size_t size, token_at;
+};
 
 struct connection {
   int fd;
@@ -29,10 +33,12 @@ static struct connection connections[MAX_NODES];
 static struct template templates[MAX_IN_FLIGHT][2];
 static char script_sha[41];
 
-static void write_all(int fd, const char *data, size_t size) {
+static void write_all(int fd, const char *data, size_t size)
+{
   while (size > 0) {
     ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN) die("send: %s", strerror(errno));
+    if (sent < 0 && errno != EAGAIN)
+      die("send: %s", strerror(errno));
     if (sent < 0) {
       poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
       continue;
@@ -42,32 +48,38 @@ static void write_all(int fd, const char *data, size_t size) {
   }
 }
 
-static void load_script(int fd) {
+static void load_script(int fd)
+{
   char request[256], reply[64];
   int size = snprintf(request, sizeof request, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
                       strlen(RELEASE_SCRIPT), RELEASE_SCRIPT);
   write_all(fd, request, (size_t)size);
-  if (recv(fd, reply, 47, MSG_WAITALL) != 47 || reply[0] != '$') die("SCRIPT LOAD was refused");
+  if (recv(fd, reply, 47, MSG_WAITALL) != 47 || reply[0] != '$')
+    die("SCRIPT LOAD was refused");
   memcpy(script_sha, reply + 5, 40);
 }
 
-int backend_open(int node, int port) {
+int backend_open(int node, int port)
+{
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) die("port %d: %s", port, strerror(errno));
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+    die("port %d: %s", port, strerror(errno));
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   load_script(fd);
   fcntl(fd, F_SETFL, O_NONBLOCK);
   return connections[node].fd = fd;
 }
 
-static void fill(struct template *template, const char *format, const char *key) {
+static void fill(struct template *template, const char *format, const char *key)
+{
   template->size = (size_t)snprintf(template->bytes, TEMPLATE_MAX, format, strlen(key), key, 0);
   template->token_at = (size_t)(strstr(template->bytes, "$40\r\n000") - template->bytes) + 5;
 }
 
-void backend_set_key(int slot, const char *key) {
+void backend_set_key(int slot, const char *key)
+{
   char release[TEMPLATE_MAX];
   snprintf(release, sizeof release, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n%s", script_sha,
            "$%zu\r\n%s\r\n$40\r\n%040d\r\n");
@@ -76,34 +88,41 @@ void backend_set_key(int slot, const char *key) {
   fill(&templates[slot][RELEASE], release, key);
 }
 
-void backend_set_token(int slot, const char *token) {
+void backend_set_token(int slot, const char *token)
+{
   for (int phase = ACQUIRE; phase <= RELEASE; phase++)
     memcpy(templates[slot][phase].bytes + templates[slot][phase].token_at, token, TOKEN_SIZE);
 }
 
-void backend_queue(int node, int slot, enum phase phase) {
+void backend_queue(int node, int slot, enum phase phase)
+{
   struct connection *connection = &connections[node];
   const struct template *template = &templates[slot][phase];
-  if (connection->out_size + template->size > OUT_MAX) die("too much is queued for node %d", node);
+  if (connection->out_size + template->size > OUT_MAX)
+    die("too much is queued for node %d", node);
   memcpy(connection->out + connection->out_size, template->bytes, template->size);
   connection->out_size += template->size;
 }
 
-void backend_flush(int node) {
+void backend_flush(int node)
+{
   struct connection *connection = &connections[node];
   write_all(connection->fd, connection->out, connection->out_size);
   connection->out_size = 0;
 }
 
 /* Every reply of these commands is one line. */
-void backend_read(int node) {
+void backend_read(int node)
+{
   struct connection *connection = &connections[node];
   ssize_t got = recv(connection->fd, connection->in + connection->in_size, IN_MAX - connection->in_size, 0);
-  if (got <= 0) die("node %d: %s", node, got == 0 ? "closed" : strerror(errno));
+  if (got <= 0)
+    die("node %d: %s", node, got == 0 ? "closed" : strerror(errno));
   connection->in_size += (size_t)got;
   char *line = connection->in, *end = connection->in + connection->in_size, *newline;
   while (line < end && (newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
-    if (*line == '-') die("node %d: %.*s", node, (int)(newline - line), line);
+    if (*line == '-')
+      die("node %d: %.*s", node, (int)(newline - line), line);
     bool granted = line[0] == '+' || line[1] == '1';
     line = newline + 1;
     limit_reply(node, granted);

@@ -119,7 +119,7 @@ function inFibers(StreamSelectLoop $loop, Figures $figures, int $count, Closure 
         for ($cycle = $cycleOf($number); $figures->goesOn();) {
             $figures->time($cycle);
         }
-    }, \range(1, $count)));
+        }, \range(1, $count)));
 }
 
 /** @param Closure(int): Closure $cycleOf */
