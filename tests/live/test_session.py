@@ -1,4 +1,4 @@
-"""What a node has to be before it may vote, and the ways to reach it."""
+"""What makes a node eligible to vote, and the ways to reach it."""
 import socket
 
 import pytest
@@ -24,7 +24,7 @@ def by_name(node):
 
 
 def refuses(lock, odd, *words):
-    """Node `odd` may not vote, for the reason in words, and the message names it."""
+    """Node `odd` is ineligible to vote, for the reason in words, and the message names it."""
     def refused():
         if lock.vote(odd) == REFUSED_CONFIG:
             return True

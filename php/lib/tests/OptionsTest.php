@@ -137,12 +137,6 @@ final class OptionsTest extends TestCase
             fn () => Client::connect([1]));
     }
 
-    public function testNodesAreChecked(): void
-    {
-        $this->assertInvalid('/./', fn () => Client::connect('http://127.0.0.1'));
-        $this->assertInvalid('/./', fn () => Client::connect(self::NODE . ',' . self::NODE));
-    }
-
     public function testWithoutNodesTheErrorNamesAllThreePlaces(): void
     {
         $kept = \getenv('REDLOCK_NODES');
