@@ -86,7 +86,8 @@ static void append_options(smart_str *out, HashTable *options)
     text = redlock_php_option_text(name, value);
     parts[count++] = zend_strpprintf(0, "%s=%s", ZSTR_VAL(name), ZSTR_VAL(text));
     zend_string_release(text);
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   append_sorted(out, parts, count);
   efree(parts);
 }
@@ -202,7 +203,8 @@ static native_client *take_idle_client(void)
       redlock_php_leave_table(client);
       return client;
     }
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   return NULL;
 }
 
@@ -275,9 +277,11 @@ void redlock_php_end_thread(zend_redlock_globals *globals)
     client->key = NULL; /* the table goes as a whole */
     if (several)
       redlock_php_begin_drain(client, -1);
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   ZEND_HASH_FOREACH_PTR(&globals->clients, client) {
     end_client(client);
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   zend_hash_destroy(&globals->clients);
 }

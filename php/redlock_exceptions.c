@@ -97,12 +97,9 @@ int redlock_php_register_exceptions(void)
 void redlock_php_give_reason(int loss)
 {
   static const char *const reasons[] = {
-      [REDLOCK_LOSS_NONE] = "",
-      [REDLOCK_LOSS_EXPIRED] = "expired",
-      [REDLOCK_LOSS_GONE] = "gone",
-      [REDLOCK_LOSS_RESTARTED] = "restarted",
-      [REDLOCK_LOSS_REFUSED] = "refused",
-      [REDLOCK_LOSS_LIMIT] = "limit",
+      [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
+      [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
+      [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
   };
   if (EG(exception) && loss >= 0 && loss < (int)(sizeof reasons / sizeof *reasons))
     zend_update_property_string(status_ces[REDLOCK_LOST], EG(exception), ZEND_STRL("reason"), reasons[loss]);

@@ -27,10 +27,12 @@ struct native_lock {
 
 /* Threads of PHP share nothing, and a native client has one list of ended operations, one of events and one drain: so
  * each thread has clients of its own. Without threads there is one table for the process. */
+/* clang-format off */
 ZEND_BEGIN_MODULE_GLOBALS(redlock)
   HashTable clients;
   int64_t last_id;
 ZEND_END_MODULE_GLOBALS(redlock)
+/* clang-format on */
 
 ZEND_EXTERN_MODULE_GLOBALS(redlock)
 #define GLOBAL(name) ZEND_MODULE_GLOBALS_ACCESSOR(redlock, name)

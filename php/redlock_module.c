@@ -38,7 +38,7 @@ static ZEND_INI_DISP(display_nodes)
 }
 
 PHP_INI_BEGIN()
-  PHP_INI_ENTRY_EX(NODES, "", PHP_INI_ALL, NULL, display_nodes)
+PHP_INI_ENTRY_EX(NODES, "", PHP_INI_ALL, NULL, display_nodes)
 PHP_INI_END()
 
 zend_string *redlock_php_ini_nodes(void)
@@ -82,7 +82,8 @@ static void mask_in(zval *all)
   SEPARATE_ARRAY(found);
   ZEND_HASH_FOREACH_VAL(Z_ARRVAL_P(found), value) {
     mask(value);
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
 }
 
 static ZEND_FUNCTION(masked_reader)
@@ -158,7 +159,8 @@ void redlock_php_info(void)
     zend_string_release(id);
     if (nodes)
       zend_string_release(nodes);
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   php_info_print_table_end();
   display_ini_entries(zend_hash_str_find_ptr(&module_registry, ZEND_STRL("redlock")));
 }

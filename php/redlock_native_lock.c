@@ -56,7 +56,7 @@ static bool check_operation(int64_t operation)
   if (kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_REMOVE)
     return true;
   zend_argument_value_error(1, "must be one of REDLOCK_ACQUIRE, REDLOCK_EXTEND, REDLOCK_RELEASE, REDLOCK_INSPECT, "
-                            "REDLOCK_EXPIRE, REDLOCK_REMOVE");
+                               "REDLOCK_EXPIRE, REDLOCK_REMOVE");
   return false;
 }
 

@@ -79,7 +79,8 @@ static bool set_options(void *handle, HashTable *options, option_setter set, opt
       redlock_php_throw_status(status, message(handle));
       return false;
     }
-  } ZEND_HASH_FOREACH_END();
+  }
+  ZEND_HASH_FOREACH_END();
   return true;
 }
 

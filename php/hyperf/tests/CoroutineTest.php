@@ -116,9 +116,9 @@ final class CoroutineTest extends NodesTestCase
             try {
                 $this->call(new LockSpec('x', ['ttl_ms' => 300, 'node_timeout_ms' => 50, 'renew' => false],
                     onLost: 'cancel'), static function () use (&$ended): void {
-                    Coroutine::sleep(60);
-                    $ended = true;
-                });
+                        Coroutine::sleep(60);
+                        $ended = true;
+                    });
                 $this->fail('the body went on');
             } catch (LostException $lost) {
                 $this->assertStringStartsWith('the call was cancelled: the lock was lost: the lease expired',

@@ -199,7 +199,7 @@ final class FiberTest extends NodesTestCase
                 for ($i = 0; $i < $count; $i++) {
                     $client->lock("cycle:$number", ttlMs: 20000, outageWaitMs: 30000)->run(static fn () => null);
                 }
-            }, \range(1, 64)));
+                }, \range(1, 64)));
         };
         $cycles(50);
         $before = \memory_get_usage();

@@ -9,7 +9,6 @@ from .fake import FakeServer
 from .nodes import Cluster
 from .proxy import Proxy
 
-
 _ACCESS = {"password", "users", "login"}
 
 
