@@ -309,6 +309,27 @@ def test_server_without_hello_but_with_password(make_client, fake_server):
     assert [b"AUTH", b"u", b"pw"] in old[0].seen
 
 
+def become_old(fake):
+    """As if its address led to a server before 6.0, which wants a password: nothing but AUTH works before AUTH."""
+    def before_auth(args):
+        return None if any(seen[0] == b"AUTH" for seen in fake.seen) else b"-NOAUTH Authentication required.\r\n"
+
+    fake.replies = {name: before_auth for name in ("INFO", "SCRIPT", "PROVE", "SET", "PTTL")}
+    fake.replies["HELLO"] = UNKNOWN % b"HELLO"
+    for connection in fake.connections:
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_turns_out_to_be_an_old_one(make_client, fake_server):
+    """A SET that joined the set-up came before the login that is sent again. That is no refusal."""
+    fakes = [fake_server() for _ in range(3)]
+    lock = make_client(["redis://:pw@" + fake.name for fake in fakes]).lock()
+    assert lock.acquire() == OK and lock.release() == OK
+    for fake in fakes:
+        become_old(fake)
+    assert lock.acquire(0) == OK, lock.message
+
+
 @pytest.mark.parametrize("command, reply, words", [
     ("INFO", b"-NOPERM this user has no permissions to run the 'info' command\r\n", "NOPERM"),
     ("HELLO", b"-ERR Protocol version is not an integer or out of range\r\n", "Protocol"),

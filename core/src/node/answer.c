@@ -108,6 +108,10 @@ static void set_error(struct rl_node *n, struct rl_owed *o, const struct rl_repl
     at->flags |= RL_SET_LOST;
   else if (!(at->flags & RL_SET_LOST))
     rl_claim_cleared(rl_engine_of(n->net), o->claim, n->index);
+  if (fault == RL_FAULT_CONFIG && n->state == RL_NODE_SETUP) { /* it came before a login that is sent again */
+    rl_operation_answer(n, o, RL_WAITING, now);
+    return;
+  }
   note_error(n, o, reply->text.data);
   rl_operation_answer(n, o, fault == RL_FAULT_TYPE ? RL_BUSY : fault_answer(fault), now);
   rl_answer_fault(n, fault, reply->text.data, now);
