@@ -10,6 +10,7 @@ use Redlock\Exception\CancelledException;
 use Redlock\Lock;
 use Redlock\Native;
 use Swoole\Coroutine;
+use Swoole\Event;
 
 final class SwooleTest extends NodesTestCase
 {
@@ -91,6 +92,27 @@ final class SwooleTest extends NodesTestCase
         });
         $this->assertSame(1, $most);
         $this->assertGreaterThan(10, $ticks);
+    }
+
+    /** Nobody would wake a coroutine that waits for it. */
+    public function testADescriptorThatCanNotBeWatchedIsAnError(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('unwatched');
+        $fd = (static fn (Client $client): int => $client->native->fd())->bindTo(null, Client::class)($client);
+        $seen = null;
+        $this->inCoroutine(static function () use ($lock, $fd, &$seen): void {
+            Event::add($fd, static fn () => null, null, \SWOOLE_EVENT_READ);
+            try {
+                @$lock->acquire();
+            } catch (\RuntimeException $seen) {
+            } finally {
+                Event::del($fd);
+            }
+        });
+        $this->assertStringContainsString("can not watch the client's descriptor $fd", $seen?->getMessage() ?? 'held');
+        $this->inCoroutine(static fn () => $lock->run(static fn () => null));
+        $this->assertNothingIsLeft();
     }
 
     public function testBusyIsNotCancelled(): void

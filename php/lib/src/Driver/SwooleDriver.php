@@ -30,13 +30,13 @@ final class SwooleDriver extends BlockingDriver
             return Leave::release($lock); /* a cancelled coroutine is to end, not to wait */
         }
         $watch = $this->watch;
+        if ($watch->generation !== $this->client->generation()) {
+            $watch->begin($this->client->generation());
+        }
         $flag = $watch->pending === 0 ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
         $status = $lock->start($operation | $flag, $arg, $coroutine);
         if ($status !== \REDLOCK_OK) {
             return $status;
-        }
-        if ($watch->generation !== $this->client->generation()) {
-            $watch->begin($this->client->generation());
         }
         $status = \REDLOCK_PENDING;
         $this->pending++;

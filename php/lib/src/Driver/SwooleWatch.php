@@ -57,7 +57,11 @@ final class SwooleWatch
         if ($this->generation !== 0) { /* coroutines and loop were those of the parent */
             $this->pending = 0;
         }
-        $this->generation = Event::add($this->fd, $this->ready, null, \SWOOLE_EVENT_READ) === false ? 0 : $generation;
+        if (Event::add($this->fd, $this->ready, null, \SWOOLE_EVENT_READ) === false) {
+            throw new \RuntimeException("Swoole can not watch the client's descriptor $this->fd: "
+                . \swoole_strerror(\swoole_last_error()));
+        }
+        $this->generation = $generation;
         $this->leaveLater();
     }
 
