@@ -36,7 +36,7 @@ static zend_string *find_nodes(zend_string *argument)
   if (nodes)
     return nodes;
   redlock_php_throw_text(REDLOCK_INVALID,
-                         "no nodes are named: pass them as argument $nodes, or set redlock.nodes in php.ini, or "
+                         "no nodes were given: pass them as argument $nodes, or set redlock.nodes in php.ini, or "
                          "REDLOCK_NODES in the environment (FPM clears the environment unless clear_env = no)");
   return NULL;
 }

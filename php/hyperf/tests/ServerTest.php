@@ -43,7 +43,8 @@ final class ServerTest extends NodesTestCase
         $command = [\PHP_BINARY, ...\preg_split('/\s+/', \getenv('REDLOCK_HYPERF_PHP') ?: '-d memory_limit=1G'),
             'bin/hyperf.php', 'start'];
         @\mkdir("$this->app/runtime");
-        $output = ['file', $this->log(), 'w'];
+        \file_put_contents($this->log(), '');
+        $output = ['file', $this->log(), 'a']; /* twice: neither may write over what the other wrote */
         $this->server = \proc_open($command, [['file', '/dev/null', 'r'], $output, $output], $pipes, $this->app,
             $environment);
     }
@@ -257,9 +258,9 @@ final class ServerTest extends NodesTestCase
         return \substr_count(\file_get_contents($this->log()), $words);
     }
 
-    /** Workers come and go without a word. */
+    /** Workers come and go without a word; that a node was silent for a while is true of a busy machine. */
     private function assertNoWarnings(): void
     {
-        $this->assertSame([0, 0], [$this->logged('redlock:'), $this->logged('Exception')]);
+        $this->assertSame([], \array_values(\preg_grep('/redlock: (?!node_silent )|Exception/', \file($this->log()))));
     }
 }

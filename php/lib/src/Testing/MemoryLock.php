@@ -205,7 +205,7 @@ final class MemoryLock implements LockInterface
         }
         if ($this->state === 'lost' || $this->store->tokenOf($this->resource) !== $this->token) {
             $this->state = 'lost';
-            $lost = new LostException("$call: $this->resource was held once, not any more");
+            $lost = new LostException("$this->resource: the lock was lost");
             $lost->reason = $this->store->tokenOf($this->resource) === null ? 'expired' : 'gone';
             throw $this->failure($lost);
         }
