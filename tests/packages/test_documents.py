@@ -132,6 +132,14 @@ def test_dev_demo(clone):
     assert "PHP" in said and "Python" in said
 
 
+def test_the_first_minute_of_contributing(clone):
+    """Unit tests need a compiler, no servers and no other languages."""
+    get, build_and_test = typed("CONTRIBUTING.md", "The first minute").splitlines()
+    assert get.startswith("git clone ")
+    assert re.search(r"^\d+ passed, 0 failed$", clone.run(build_and_test, REPOSITORY), re.M)
+    assert clone.run("command -v redis-server php clang valgrind swig pip || true") == ""
+
+
 def has_shell(text):
     return any(block.language == "sh" for block in blocks(text))
 
