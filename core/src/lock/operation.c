@@ -229,13 +229,22 @@ static void ask_after_the_end(struct rl_node *n, int64_t now)
   }
 }
 
+/* It waits for the node, or has counted it as refused without a request: then the reason has passed. */
+static int may_ask_now(const redlock_lock *lock, const struct rl_node *n)
+{
+  if (rl_round_awaits(lock, n->index))
+    return 1;
+  return n->state == RL_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->answers[n->index] == RL_REFUSED &&
+         !(lock->claim->node[n->index].flags & RL_MAY_HOLD);
+}
+
 void rl_operation_node_ready(struct rl_node *n, int64_t now)
 {
   redlock_lock *next;
   ask_after_the_end(n, now);
   for (redlock_lock *lock = rl_engine_of(n->net)->flights; lock; lock = next) {
     next = lock->next_flight;
-    if (lock->phase != RL_ASKING_ALL || !rl_round_awaits(lock, n->index))
+    if (lock->phase != RL_ASKING_ALL || !may_ask_now(lock, n))
       continue;
     if (n->state == RL_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
