@@ -90,3 +90,11 @@ def test_lint_finds_what_it_looks_for():
         "https://example.org/work/x",
     )
     assert [len(list(lint.problems_of_line(line, True))) for line in lines] == [1, 1, 1, 1, 1, 0]
+
+
+def test_lint_finds_long_files_and_functions():
+    function = ["void f(void)", "{", *["  g();"] * 49, "}"]
+    assert list(lint.problems_of_length(function, True)) == []
+    assert len(list(lint.problems_of_length([*function[:-1], "  g();", "}"], True))) == 1
+    assert len(list(lint.problems_of_length(["x = 1"] * 700, False))) == 0
+    assert len(list(lint.problems_of_length(["x = 1"] * 701, False))) == 1

@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLUMNS = 120
+LINES_OF_FILE = 700
+LINES_OF_FUNCTION = 50  # in C, between its braces
 CODE = {".c", ".h", ".py", ".pyi", ".php", ".i", ".cmake", ".sh", ""}
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:home|root|work|Users)/\w")
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -37,6 +39,19 @@ def problems_of_line(line, is_code):
         yield "unfinished"
 
 
+def problems_of_length(lines, is_c):
+    if len(lines) > LINES_OF_FILE:
+        yield len(lines), f"{len(lines)} lines, {LINES_OF_FILE} are allowed"
+    begin = 0
+    for number, line in enumerate(lines, 1) if is_c else ():
+        if line == "{":
+            begin = number
+        elif line == "}" and begin:
+            if number - begin > LINES_OF_FUNCTION:
+                yield begin, f"a function of {number - begin} lines, {LINES_OF_FUNCTION} are allowed"
+            begin = 0
+
+
 def problems_of_file(path):
     try:
         text = path.read_text(encoding="utf-8")
@@ -48,6 +63,8 @@ def problems_of_file(path):
     for number, line in enumerate(text.splitlines(), 1):
         for problem in problems_of_line(line, is_code):
             yield number, problem
+    if is_code:
+        yield from problems_of_length(text.splitlines(), path.suffix == ".c" and "core" in path.parts)
 
 
 def main():
