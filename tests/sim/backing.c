@@ -114,12 +114,21 @@ void backing_gone(struct connection *connection, int resource, const char *token
   memcpy(gone->token, token, TOKEN_SIZE);
 }
 
+/* The process counts on the server under another address, too, from which it has not heard yet. */
+static int has_another_address(const struct connection *connection)
+{
+  for (int i = 0; i < connection->process->world->node_count; i++)
+    if (i != connection->link_node && connection->process->informed[i].server == connection->node)
+      return 1;
+  return 0;
+}
+
 /* A token's holder learns that it is gone on the server, or has not learnt it after all. */
 static void tell(struct connection *connection, const struct gone *gone, int told)
 {
   struct loss *loss = loss_of(&connection->process->world->resources[gone->resource], gone->token, connection->node);
   uint32_t bit = UINT32_C(1) << connection->process->index;
-  if (!loss || loss->link != connection->link_node)
+  if (!loss || loss->link != connection->link_node || has_another_address(connection))
     return;
   loss->told = told ? loss->told | bit : loss->told & ~bit;
   connection->process->world->changes++;
@@ -166,7 +175,7 @@ static int was_told(const struct process *process, const struct loss *loss)
 /* ---- counting ---- */
 
 struct ends {
-  int64_t largest[2 * NODES_MAX];
+  int64_t largest[NODES_MAX * (NODES_MAX + 1)];
   int count;
 };
 
@@ -178,17 +187,34 @@ static void add(struct ends *ends, int64_t end)
   ends->largest[at] = end;
 }
 
-/* The key that is on the server, and one that it has lost without the process having been told. Both count where they
+/* The last loss of the token there over each address. */
+static uint32_t untold_links(const struct process *process, const struct resource *resource, const char *token, int node)
+{
+  uint32_t seen = 0, untold = 0;
+  for (uint32_t i = 1; i <= LOSSES_MAX; i++) {
+    const struct loss *loss = &resource->losses[(resource->loss_count - i) % LOSSES_MAX];
+    uint32_t link = UINT32_C(1) << loss->link;
+    if (loss->node != node || (seen & link) || memcmp(loss->token, token, TOKEN_SIZE))
+      continue;
+    seen |= link;
+    if (!was_told(process, loss))
+      untold |= link;
+  }
+  return untold;
+}
+
+/* The key that is on the server, and those that it has lost without the process having been told. All count where they
  * were set over different addresses: no run_id tells that a server which was restarted is the one that was there. */
 static void add_server(struct ends *ends, struct process *process, int resource, const char *token, int node)
 {
   struct world *world = process->world;
   const struct key *key = &world->nodes[node].keys[resource];
-  const struct loss *loss = loss_of(&world->resources[resource], token, node);
-  int is_there = key->live && !memcmp(key->token, token, TOKEN_SIZE);
-  if (is_there)
+  uint32_t untold = untold_links(process, &world->resources[resource], token, node);
+  if (key->live && !memcmp(key->token, token, TOKEN_SIZE)) {
     add(ends, key->expires_at);
-  if (loss && !was_told(process, loss) && (!is_there || loss->link != key->link))
+    untold &= ~(UINT32_C(1) << key->link);
+  }
+  for (; untold; untold &= untold - 1)
     add(ends, RL_NEVER);
 }
 

@@ -211,6 +211,8 @@ void network_drop_address(struct world *world, int link_node)
 {
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
     struct connection *connection = &world->connections[i];
+    if (connection->state == CONNECTION_CONNECTING && connection->link_node == link_node)
+      connection->node = world->leads_to[connection->process->index][link_node];
     if (connection->state == CONNECTION_OPEN && connection->client_open && !connection->dropped &&
         connection->link_node == link_node &&
         connection->node != world->leads_to[connection->process->index][link_node])
