@@ -188,7 +188,8 @@ static void add(struct ends *ends, int64_t end)
 }
 
 /* The last loss of the token there over each address. */
-static uint32_t untold_links(const struct process *process, const struct resource *resource, const char *token, int node)
+static uint32_t untold_links(const struct process *process, const struct resource *resource, const char *token,
+                             int node)
 {
   uint32_t seen = 0, untold = 0;
   for (uint32_t i = 1; i <= LOSSES_MAX; i++) {
