@@ -22,7 +22,7 @@ from ._options import (
     unknown,
 )
 from ._process import here
-from ._queue import Line, Ticket, first, leave
+from ._queue import LEAVING, Line, Ticket, first, holder, leave
 from ._watch import log
 from .types import ClientOptions, Resource, Unpack
 
@@ -38,7 +38,10 @@ ADOPTED = lib.REDLOCK_STATE_ADOPTED
 LOST = lib.REDLOCK_STATE_LOST
 FREE = lib.REDLOCK_STATE_FREE
 AT_ONCE = lib.REDLOCK_AT_ONCE
+NULL = ffi.NULL
 _state = lib.redlock_lock_state
+_free = lib.redlock_lock_free
+_new = lib.redlock_lock_new
 _set = lib.redlock_lock_set
 
 
@@ -154,7 +157,9 @@ class ClientBase:
         if self._armed != here.generation:
             self._arm()
         with self._mutex:
-            handle = lib.redlock_lock_new(self._opened(), name, len(name))
+            if not self._is_open:
+                raise Closed("the client is closed")
+            handle = _new(self._handle, name, len(name))
         if not handle:
             raise NoMemory("no memory for a lock", resource=resource)
         return handle
@@ -246,43 +251,46 @@ class LockBase:
         on_lost: Optional[Callable[[Any], object]],
     ) -> None:
         """Called by the methods of Client."""
-        self._handle = ffi.NULL
+        self._handle = NULL
         self._client = client
         self._resource = resource
-        self._renew = options.get("renew", client._renew)
+        self._renew = client._renew
         self._renews = False
         self._era = client._era
         self._line: Line = []
         self._lapses: Optional[Dict[Any, int]] = None
         self._extending: Any = None
         self._on_lost = on_lost
-        self._handle = client._new_handle(resource)
-        if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
-            raise self._error(lib.REDLOCK_INVALID)
-        if options:
-            self._configure(options, function)
+        self._handle = handle = client._new_handle(resource)
+        if not options:
+            if _state(handle) == lib.REDLOCK_STATE_INVALID:
+                raise self._error(lib.REDLOCK_INVALID)
+        else:
+            # locks are made with the same few options over and over: the client remembers those that it has checked
+            known = client._pairs
+            key = (*options.items(), *map(type, options.values()))
+            try:
+                pairs = known.get(key)
+            except TypeError:  # a value that is refused, since none that is allowed is unhashable
+                pairs = None
+            if pairs is None:
+                pairs = self._check(options, function)
+                if len(known) >= OPTIONS_KEPT:
+                    known.clear()
+                known[key] = pairs
+            else:
+                for name, value in pairs:
+                    status = _set(handle, name, value)
+                    if status:
+                        raise self._error(status)
+            if "renew" in options:
+                self._renew = options["renew"]
         if on_lost is not None and not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
 
-    def _configure(self, options: Mapping[str, Any], function: str) -> None:
-        """Locks are made with the same few options over and over: the client remembers those that it has checked."""
-        known = self._client._pairs
-        key = (*options.items(), *map(type, options.values()))
-        try:
-            pairs = known.get(key)
-        except TypeError:  # a value that is refused, since none that is allowed is unhashable
-            pairs = None
-        if pairs is not None:
-            for name, value in pairs:
-                if _set(self._handle, name, value):
-                    raise self._error(lib.REDLOCK_NO_MEMORY)
-            return
-        self._check(options, function)
-        if len(known) >= OPTIONS_KEPT:
-            known.clear()
-        known[key] = [pair(keyword, value) for keyword, value in options.items()]
-
-    def _check(self, options: Mapping[str, Any], function: str) -> None:
+    def _check(self, options: Mapping[str, Any], function: str) -> List[Tuple[bytes, bytes]]:
+        if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
+            raise self._error(lib.REDLOCK_INVALID)
         for keyword in options:
             if keyword not in LOCK_KEYWORDS:
                 raise unknown(function, keyword, self._keywords)
@@ -291,6 +299,7 @@ class LockBase:
         if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
             given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
             raise InvalidOption(f"{function}({given}): {self._why_invalid()}", resource=self._resource)
+        return [pair(keyword, value) for keyword, value in options.items()]
 
     # ---- local facts ------------------------------------------------------------------------------------------------
 
@@ -347,12 +356,11 @@ class LockBase:
 
     def _is_first(self, ticket: Ticket) -> bool:
         """Whether it is a ticket's turn; a hold that has lapsed is in nobody's way."""
-        front = self._line[0]
-        if front is ticket:
-            return True
-        if front.owner is not None and not front.is_leaving and _state(self._handle) == LOST:
-            self._supersede(front)
-        return self._line[0] is ticket
+        line = self._line
+        holding = holder(line)
+        if holding is not None and _state(self._handle) == LOST:
+            self._supersede(holding)
+        return line[0] is ticket
 
     def _until_lapse(self) -> float:
         left_ms = lib.redlock_lock_validity_ms(self._handle)
@@ -376,34 +384,30 @@ class LockBase:
         """Whether the hold of whoever calls has lapsed, and somebody has acquired the lock since."""
         if not self._lapses:
             return False
-        me = self._client._current()
-        front = first(self._line)
-        return me in self._lapses and not (front is not None and front.owner == me)
+        me, holding = self._client._current(), holder(self._line)
+        return me in self._lapses and (holding is None or bool(holding.owner != me))
 
     def _holding(self) -> Optional[Ticket]:
         """The ticket that holds the lock; also if the lease has ended, until the release."""
         if self._era is not self._client._era:
             self._begin_era()
-        front = first(self._line)
-        return None if front is None or front.owner is None or front.is_leaving else front
+        return holder(self._line)
 
     def _held_ticket(self, is_release: bool) -> Ticket:
         """The same for extend() and release(), which raise why there is none."""
         if self._era is not self._client._era:
             self._begin_era()
-        line = self._line
-        if line and not self._lapses:
-            front = line[0]
-            if front.owner is not None and not front.is_leaving:
-                return front
-        elif self._lapses and self._is_superseded():
+        if self._lapses and self._is_superseded():
             failure = self._lost()
             if is_release:
                 self._forget_lapse()
             raise failure
-        holding = self._holding()
-        if holding is not None:
-            return holding
+        try:
+            ticket = self._line[0]
+            if ticket.owner is not LEAVING:
+                return ticket
+        except (IndexError, AttributeError):
+            pass  # there is none, or it waits
         state = _state(self._handle)
         raise self._not_held(state if state == lib.REDLOCK_STATE_FORKED else FREE)  # a loss was told before
 
@@ -417,15 +421,15 @@ class LockBase:
     def _abandon(self, ticket: Ticket) -> None:
         """Takes back what a refused or interrupted call has reached, without waiting for the nodes."""
         if first(self._line) is ticket:
-            ticket.owner = None
+            ticket.owner = LEAVING
             lib.redlock_lock_cancel(self._handle)
             self._forget_hold()
         leave(self._line, ticket)
 
-    def _abandon_release(self, ticket: Ticket) -> None:
+    def _abandon_release(self, ticket: Ticket, owner: Any) -> None:
         """After a release that failed or was interrupted: before it has begun the lock stays held."""
         if _state(self._handle) in (HELD, ADOPTED):
-            ticket.is_leaving = False
+            ticket.owner = owner
         else:
             leave(self._line, ticket)
 
@@ -444,7 +448,7 @@ class LockBase:
     def _tell_if_lost(self) -> None:
         """Calls on_lost, once for a hold."""
         holding, on_lost = self._holding(), self._on_lost
-        if on_lost is None or holding is None or holding.is_told or _state(self._handle) != LOST:
+        if on_lost is None or holding is None or hasattr(holding, "is_told") or _state(self._handle) != LOST:
             return
         holding.is_told = True
         try:
@@ -544,14 +548,11 @@ class LockBase:
         return token or ""
 
     def __del__(self) -> None:
-        handle = self._handle
-        if not handle:
-            return
-        if _state(handle) == HELD:
+        if self._line and _state(self._handle) == HELD:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        lib.redlock_lock_free(handle)
+        _free(self._handle)
 
     def __repr__(self) -> str:
         state = _STATES.get(_state(self._handle), "invalid")

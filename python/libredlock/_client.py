@@ -15,7 +15,7 @@ from ._core import lib
 from ._errors import Cancelled, RedlockError
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import here
-from ._queue import Ticket, leave
+from ._queue import LEAVING, Ticket, leave
 from ._watch import watch
 from .types import ClientOptions, Guard, GuardOr, LockOptions, Named, Resource, Seconds, Unpack
 
@@ -43,14 +43,15 @@ _state = lib.redlock_lock_state
 def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     """Runs an operation to its end; signal handlers run in between if this is the main thread."""
     status: int = _start(handle, operation, argument)
+    return wait(handle, PENDING) if status == OK else status
+
+
+def wait(handle: Any, status: int) -> int:
+    """The end of an operation that was started."""
     limit_ms = SLICE_MS if get_ident() == here.main_thread else -1
-    if status == OK:
-        status = PENDING
     while status == PENDING:
         status = _wait(handle, limit_ms)
-        if status == INVALID:  # what has been started: the client was closed since
-            return int(CANCELLED)
-    return status
+    return int(CANCELLED) if status == INVALID else status  # the client was closed since it was started
 
 
 class Lock(LockBase):
@@ -93,20 +94,21 @@ class Lock(LockBase):
         Raises NotHeld if it was never taken, Lost if it had lapsed or a majority of the nodes no longer had it (the
         deletes are sent all the same), Forked in a child of the process that holds it.
         """
-        ticket = self._held_ticket(is_release=True)
+        ticket = self._held_ticket(True)
+        client, handle, line, owner = self._client, self._handle, self._line, ticket.owner
         try:
-            ticket.is_leaving = True
+            ticket.owner = LEAVING
             if self._on_lost is not None:
                 self._unwatch()
-            status = self._client._release(self._handle)
+            status = client._release(handle)
             if status == IN_FLIGHT:  # another thread is extending it
                 with self._extensions():
-                    status = self._client._release(self._handle)
+                    status = client._release(handle)
             if status != OK:
                 self._judge_release(status)
-            leave(self._line, ticket)
+            leave(line, ticket)
         except BaseException:
-            self._abandon_release(ticket)
+            self._abandon_release(ticket, owner)
             raise
 
     def extend(self, ttl: Optional[Seconds] = None) -> float:
@@ -117,9 +119,9 @@ class Lock(LockBase):
         Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
         """
         argument = ttl_ms(ttl)
-        self._held_ticket(is_release=False)
+        self._held_ticket(False)
         with self._extensions():
-            self._held_ticket(is_release=False)
+            self._held_ticket(False)
             status = self._client._drive(self._client, self._handle, EXTEND, argument)
         if status == IN_FLIGHT:  # another thread is releasing it
             raise self._not_held(lib.REDLOCK_STATE_FREE)
@@ -138,7 +140,7 @@ class Lock(LockBase):
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
         ticket = Ticket()
-        if not self._renews:
+        if self._renew is None and not self._renews:
             self._scoped()
         try:
             if self._line and _state(self._handle) == ADOPTED:
@@ -176,9 +178,18 @@ class Lock(LockBase):
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
-        status = client._drive(client, self._handle, ACQUIRE, limit_ms)
+        me, handle = client._current(), self._handle
+        status: int
+        if me != here.main_thread or client._greenlets is not None:
+            status = client._drive(client, handle, ACQUIRE, limit_ms)
+        else:  # as drive() does it, and with less on the way
+            status = _start(handle, ACQUIRE, limit_ms)
+            if status == OK:
+                status = _wait(handle, SLICE_MS)
+                if status == PENDING or status == INVALID:
+                    status = wait(handle, status)
         if status == OK:
-            ticket.owner = client._current()
+            ticket.owner = me
             if self._on_lost is not None:
                 self._watch()
         return status

@@ -9,20 +9,29 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional
 
 
-class Ticket:
-    """One call's place in the line of a Lock."""
+Line = List["Ticket"]
 
-    owner: Any = None
-    """Who holds the lock with it: a thread, a greenlet or a task. None while it waits."""
-    wake: Optional[Callable[[], object]] = None
-    """Set before it sleeps."""
-    is_leaving = False
-    """A release of its hold is under way."""
-    is_told = False
+
+class Ticket:
+    """One call's place in the line of a Lock. Nothing is set at first, since most calls find the line empty."""
+
+    __slots__ = ("owner", "wake", "is_told")
+
+    owner: Any
+    """Who holds the lock with it: a thread, a greenlet or a task; LEAVING while it is released."""
+    wake: Callable[[], object]
+    """What ends its sleep."""
+    is_told: bool
     """on_lost was called for its hold."""
 
 
-Line = List[Ticket]
+LEAVING = object()
+
+
+def holder(line: Line) -> Optional[Ticket]:
+    """The first ticket if it holds the lock."""
+    front = first(line)
+    return front if front is not None and getattr(front, "owner", LEAVING) is not LEAVING else None
 
 
 def first(line: Line) -> Optional[Ticket]:
@@ -38,10 +47,7 @@ def leave(line: Line, ticket: Ticket) -> None:
         line.remove(ticket)
     except ValueError:
         return
-    wake_first(line)
-
-
-def wake_first(line: Line) -> None:
-    following = first(line)
-    if following is not None and following.wake is not None:
-        following.wake()
+    if line:
+        wake = getattr(first(line), "wake", None)
+        if wake is not None:
+            wake()

@@ -22,7 +22,7 @@ from ._base import ADOPTED, AT_ONCE, HELD, LOOK_AGAIN_S, ClientBase, LockBase, R
 from ._core import ffi, lib
 from ._errors import Cancelled, RedlockError, error
 from ._options import BY_OPTION, ttl_ms, wait_ms
-from ._queue import Ticket, first, leave
+from ._queue import LEAVING, Ticket, first, leave
 from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
@@ -44,6 +44,7 @@ _cancel = lib.redlock_lock_cancel
 _state = lib.redlock_lock_state
 _advance = lib.redlock_client_advance
 _next = lib.redlock_client_next
+_running_loop = asyncio._get_running_loop  # None where there is none
 
 
 class Lock(LockBase):
@@ -108,20 +109,27 @@ class Lock(LockBase):
         deletes are sent all the same), Forked in a child of the process that holds it.
         """
         client = self._client
-        loop = client._bind()
-        ticket = self._held_ticket(is_release=True)
-        ticket.is_leaving = True
-        self._unwatch()
+        loop = _running_loop()
+        if loop is None or loop is not client._loop:
+            loop = client._bind()
+        ticket = self._held_ticket(True)
+        ticket.owner = LEAVING
+        tag = self._tag
+        if tag in client._watched:
+            self._unwatch()
         try:
-            if self._extending is None:
-                status = await client._run(loop, self._handle, self._tag, RELEASE, 0)
-            else:
+            if self._extending is not None:
                 async with self._extending:  # an extension by another task ends first
-                    status = await client._run(loop, self._handle, self._tag, RELEASE, 0)
+                    status = await client._run(loop, self._handle, tag, RELEASE, 0)
+            else:
+                status = _start(self._handle, RELEASE if client._pending else RELEASE | AT_ONCE, 0)
+                if status == OK:
+                    status = await client._end_of(loop, self._handle, tag)
             if status != OK:
                 self._judge_release(status)
             self._leave(ticket)
         except BaseException:
+            client._pending.pop(tag, None)
             self._forget_hold()
             self._leave(ticket)
             raise
@@ -135,11 +143,11 @@ class Lock(LockBase):
         """
         argument = ttl_ms(ttl)
         loop = self._client._bind()
-        self._held_ticket(is_release=False)
+        self._held_ticket(False)
         if self._extending is None:
             self._extending = asyncio.Lock()
         async with self._extending:
-            self._held_ticket(is_release=False)
+            self._held_ticket(False)
             status = await self._client._run(loop, self._handle, self._tag, EXTEND, argument)
         if status != OK:
             raise self._error(status)
@@ -188,7 +196,9 @@ class Lock(LockBase):
     async def _take(self, ticket: Ticket, limit_ms: int) -> int:
         """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
         client = self._client
-        loop = client._bind()
+        loop = _running_loop()
+        if loop is None or loop is not client._loop:
+            loop = client._bind()
         if self._era is not client._era:
             self._begin_era()
         line = self._line
@@ -198,10 +208,14 @@ class Lock(LockBase):
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
-        status = await client._run(loop, self._handle, self._tag, ACQUIRE, limit_ms)
+        # what is alone gains nothing by leaving with others in the loop's next turn
+        handle, tag = self._handle, self._tag
+        status: int = _start(handle, ACQUIRE if client._pending else ACQUIRE | AT_ONCE, limit_ms)
         if status == OK:
-            ticket.owner = client._current()
-            client._holds[self._tag] = self._handle
+            status = await client._end_of(loop, handle, tag)
+        if status == OK:
+            ticket.owner = id(asyncio.current_task())
+            client._holds[tag] = handle
             self._extending = None
             if self._on_lost is not None:
                 self._watch()
@@ -245,6 +259,7 @@ class Lock(LockBase):
     def _abandon(self, ticket: Ticket) -> None:
         if first(self._line) is ticket:
             self._client._holds.pop(self._tag, None)
+            self._client._pending.pop(self._tag, None)
         super()._abandon(ticket)
 
     def _adopt(self, token: str) -> Ticket:
@@ -284,7 +299,7 @@ class Lock(LockBase):
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
     def __del__(self) -> None:
-        if self._handle:
+        if self._line:
             self._client._holds.pop(self._tag, None)
         super().__del__()
 
@@ -424,19 +439,21 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
+    def _end_of(self, loop: asyncio.AbstractEventLoop, handle: Any, tag: int) -> asyncio.Future[int]:
+        """The status at the end of an operation that was started; whoever awaits it no longer takes it out."""
+        ended: asyncio.Future[int] = loop.create_future()
+        self._pending[tag] = ended, handle
+        return ended
+
     async def _run(self, loop: asyncio.AbstractEventLoop, handle: Any, tag: int, operation: int, argument: int) -> int:
         """Starts an operation and awaits its end: its status."""
-        pending = self._pending
-        # what is alone gains nothing by leaving with others in the loop's next turn
-        status: int = _start(handle, operation if pending else operation | AT_ONCE, argument)
+        status: int = _start(handle, operation if self._pending else operation | AT_ONCE, argument)
         if status != OK:
             return status
-        ended: asyncio.Future[int] = loop.create_future()
-        pending[tag] = ended, handle
         try:
-            return await ended
+            return await self._end_of(loop, handle, tag)
         except BaseException:
-            pending.pop(tag, None)
+            self._pending.pop(tag, None)
             _cancel(handle)
             self._process()
             raise
@@ -499,25 +516,6 @@ class Client(ClientBase):
             else:
                 loop.remove_reader(descriptor)
 
-    def _step(self) -> None:
-        """Called by the loop: lets the core work, and wakes the tasks whose operation ended."""
-        handle, found_tag, pending = self._handle, self._tag, self._pending
-        found = _advance(handle, found_tag)
-        while found == 1:
-            tag = found_tag[0]
-            if tag in pending:
-                ended, lock = pending[tag]
-                status = _status(lock)
-                if status != PENDING:
-                    del pending[tag]
-                    if not ended.done():
-                        ended.set_result(status)
-            if self._watched and tag in self._watched:
-                watched = self._watched[tag]()
-                if watched is not None:
-                    watched._tell_if_lost()
-            found = _next(handle, found_tag)
-
     def _cancel_all(self) -> None:
         self._is_open = False
         pending, self._pending = self._pending, {}
@@ -550,17 +548,27 @@ def _settle(future: asyncio.Future[Any], result: object) -> None:
         future.set_result(result)
 
 
-def _running_loop() -> Optional[asyncio.AbstractEventLoop]:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 def _on_readable(reference: ref[Client]) -> None:
+    """Called by the loop: lets the core work, and wakes the tasks whose operation ended."""
     client = reference()
-    if client is not None:
-        client._step()
+    if client is None:
+        return
+    handle, found_tag, pending = client._handle, client._tag, client._pending
+    found = _advance(handle, found_tag)
+    while found == 1:
+        tag = found_tag[0]
+        if tag in pending:
+            ended, lock = pending[tag]
+            status = _status(lock)
+            if status != PENDING:
+                del pending[tag]
+                if not ended.done():
+                    ended.set_result(status)
+        if tag in client._watched:
+            watched = client._watched[tag]()
+            if watched is not None:
+                watched._tell_if_lost()
+        found = _next(handle, found_tag)
 
 
 def _on_event(reference: ref[Client]) -> None:
