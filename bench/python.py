@@ -27,7 +27,12 @@ COSTS = (
     ("aio-with", "asyncio, async with and a new lock each", "the same with a new handle each", None),
     ("uvloop-with", "uvloop, async with and a new lock each", "the same with a new handle each", None),
 )
-FACES = (("blocking", "blocking"), ("with-block", "with block, a new lock each"), ("aio", "asyncio"), ("uvloop", "uvloop"))
+FACES = (
+    ("blocking", "blocking"),
+    ("with-block", "with block, a new lock each"),
+    ("aio", "asyncio"),
+    ("uvloop", "uvloop"),
+)
 
 
 class PythonBench:

@@ -19,6 +19,7 @@ from libredlock._core import ffi, lib
 
 CHUNK = 20
 RESOURCE = "bench:over"
+NAME = RESOURCE.encode()
 WAIT_OPTION = -2
 
 
@@ -50,10 +51,10 @@ def bare_blocking(client):
 
 def bare_with(client):
     """The same with a handle that is made, set up and freed."""
-    handle, name = client._handle, RESOURCE.encode()
+    handle = client._handle
 
     def cycle():
-        lock = lib.redlock_lock_new(handle, name, len(name))
+        lock = lib.redlock_lock_new(handle, NAME, len(NAME))
         checked(lib.redlock_lock_set(lock, b"ttl_ms", b"10000"))
         checked(lib.redlock_lock_set(lock, b"renew", b"true"))
         checked(lib.redlock_lock_acquire(lock, WAIT_OPTION))
@@ -118,8 +119,8 @@ class Bare:
             checked(lib.redlock_lock_start(self.lock, operation | lib.REDLOCK_AT_ONCE, argument))
             checked(await self.ended)
 
-    async def new_cycle(self, name=RESOURCE.encode()):
-        self.lock = lib.redlock_lock_new(self.client, name, len(name))
+    async def new_cycle(self):
+        self.lock = lib.redlock_lock_new(self.client, NAME, len(NAME))
         checked(lib.redlock_lock_set(self.lock, b"ttl_ms", b"10000"))
         checked(lib.redlock_lock_set(self.lock, b"renew", b"true"))
         await self.cycle()

@@ -488,6 +488,8 @@ class LockBase:
     def _error(self, status: int, message: str = "") -> RedlockError:
         if status == lib.REDLOCK_INVALID and not message:
             return self._invalid()
+        if status == lib.REDLOCK_CANCELLED:
+            here.stay_if_leaving()
         words = message or text(lib.redlock_lock_message, self._handle)
         if status == lib.REDLOCK_LOST:
             return self._lost(words)

@@ -215,6 +215,7 @@ class Lock(LockBase):
         finally:
             client._sleepers.discard(ticket)
         if client._is_leaving:
+            here.stay_if_leaving()
             raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
         return limit_ms if limit_ms < 0 else max(0, limit_ms - int((time.monotonic() - begin) * 1000))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "main_thread", "armed", "_clients", "__weakref__")
+    __slots__ = ("generation", "main_thread", "armed", "is_leaving", "_clients", "__weakref__")
 
     def __init__(self) -> None:
         self.generation = 0
         self.main_thread = threading.main_thread().ident
         self.armed = -1
+        self.is_leaving = False
         self._clients: WeakSet[ClientBase] = WeakSet()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -47,11 +49,18 @@ class Process:
         multiprocessing.Finalize(None, self.leave, exitpriority=-100)
 
     def leave(self) -> None:
+        self.is_leaving = True
         for client in list(self._clients):
             client._leave()
 
+    def stay_if_leaving(self) -> None:
+        """At exit only daemon threads still wait; they stop as such threads do, without a traceback of their own."""
+        while self.is_leaving and threading.get_ident() != self.main_thread:
+            time.sleep(60)
+
     def _forked(self) -> None:
         self.generation += 1
+        self.is_leaving = False
         self.main_thread = threading.get_ident()
         watch = sys.modules.get("libredlock._watch")
         if watch is not None:

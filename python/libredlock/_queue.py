@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
 
-
 Line = List["Ticket"]
 
 

@@ -22,7 +22,8 @@ def synchronous() -> None:
             left: float = lock.remaining
             votes: Dict[str, libredlock.Vote] = lock.votes
             assert token and left and len(votes) == 5
-            lock.extend(8)
+            longer: float = lock.extend(8)
+            assert longer > 0
             lock.check()
         got: bool = lock.acquire(timeout=0.5)
         assert got
@@ -42,6 +43,9 @@ def synchronous() -> None:
 
         number: int = handle(Order(7), dry=True)
         assert number == 7 and list(numbers()) == [0, 1, 2]
+        lost: List[libredlock.Lock] = []
+        with client.lock("orders:42", on_lost=lost.append):
+            pass
         try:
             with client.lock("orders:42", wait=0), client.lock("orders:42", wait=0):
                 pass

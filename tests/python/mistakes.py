@@ -90,3 +90,5 @@ def not_async_too(n: int) -> None:
 
 aclient.lock("r").release()  # mistake
 aclient.guard("a", on_bussy="skip")  # mistake
+client.lock("r", on_lost=5)  # mistake
+client.lock("r", cancel_on_lost=True)  # mistake

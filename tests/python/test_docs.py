@@ -31,7 +31,7 @@ PAGE = list(programs("python.md"))
 
 
 def test_the_page_has_ten_recipes():
-    assert len(PAGE) == 11
+    assert len([page for page in PAGE if page.id[:1].isdigit()]) == 10
 
 
 @pytest.mark.parametrize("source", PAGE)

@@ -163,7 +163,7 @@ def test_exit_does_not_hang_on_a_daemon_thread_that_waits(script, client, nodes)
         time.sleep(0.1)
         """
     )
-    assert script(source).end()[0] == 0
+    assert script(source).end() == (0, "", "")
     held.release()
     nodes.no_keys()
 
