@@ -17,24 +17,24 @@ AUTOLOAD = os.environ.get("REDLOCK_PHP_AUTOLOAD") or ""
 
 CAPABILITIES = {
     "lock": "a client, and locks with options of their own",
-    "acquire": "takes a lock and waits for it",
+    "acquire": "acquires a lock and waits for it",
     "start": "starts an operation and does something else meanwhile",
     "wait": "waits for what was started",
-    "extend": "prolongs a lease",
-    "release": "gives a lock up",
-    "state": "says from local facts whether a lock is held or lost, and tells never taken from lost",
+    "extend": "extends a lease",
+    "release": "releases a lock",
+    "state": "says without I/O whether a lock is held or lost, and distinguishes never acquired from lost",
     "validity": "says how much longer a lock is held",
     "detach": "hands a lock over",
-    "adopt": "takes a lock over by its token",
-    "cancel": "gives up what is waiting",
+    "adopt": "adopts a lock by its token",
+    "cancel": "cancels a wait",
     "fork": "forks a process",
     "exit": "leaves the process while holding locks",
     "exception": "leaves the process by an error that nobody catches",
     "status": "asks the nodes who holds a resource",
-    "describe": "tells what it knows of its nodes",
-    "renew": "renews a lock that was simply acquired",
+    "describe": "describes its nodes",
+    "renew": "renews a lock acquired without a scope",
     "body": "holds a lock around a body of code, renewed",
-    "nul": "takes resources with NUL bytes",
+    "nul": "accepts resources with NUL bytes",
 }
 
 
