@@ -16,6 +16,7 @@ use Redlock\Lock;
 use Redlock\Loop\Loop;
 use Redlock\Loop\RevoltLoop;
 use Redlock\Loop\StreamSelectLoop;
+use Redlock\Verdict;
 use Revolt\EventLoop;
 use Swoole\Coroutine;
 use Swoole\Event;
@@ -132,9 +133,9 @@ class Driver
     protected function status(array $message): array
     {
         $status = $this->known('client', $message)->status(self::resource($message));
-        return ['status' => $status->isHeld() ? 'OK' : \redlock_status_name($status->status),
+        return ['status' => $status->verdict === Verdict::Unknown ? 'NO_QUORUM' : 'OK',
             'message' => $status->message,
-            'verdict' => $status->isFree() ? 'free' : ($status->isHeld() ? 'held' : 'unknown')];
+            'verdict' => $status->verdict->value];
     }
 
     protected function describe(array $message): array
