@@ -424,6 +424,7 @@ class LockBase:
             ticket.owner = LEAVING
             lib.redlock_lock_cancel(self._handle)
             self._forget_hold()
+            self._client._process()  # a cancel is only a mark: this sends the deletes
         leave(self._line, ticket)
 
     def _abandon_release(self, ticket: Ticket, owner: Any) -> None:
