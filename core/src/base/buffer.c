@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rl_buffer_reserve(struct rl_buffer *b, size_t size)
+int rl_buffer_grow(struct rl_buffer *b, size_t size)
 {
   size_t used = b->end - b->start;
   size_t capacity = b->capacity ? b->capacity : 1024;
   char *data;
-  if (b->capacity - b->end >= size)
-    return 0;
   if (b->start >= used && b->capacity - used >= size) {
     memcpy(b->data, b->data + b->start, used);
     b->start = 0;

@@ -12,12 +12,17 @@ struct rl_buffer {
   size_t start, end, capacity;
 };
 
-/* Room for size more bytes: 0, or -1 when memory is out (then nothing changed). */
-int rl_buffer_reserve(struct rl_buffer *b, size_t size);
+int rl_buffer_grow(struct rl_buffer *b, size_t size);
 void rl_buffer_consume(struct rl_buffer *b, size_t size);
 /* Cuts size bytes out at offset from start. */
 void rl_buffer_cut(struct rl_buffer *b, size_t offset, size_t size);
 void rl_buffer_free(struct rl_buffer *b);
+
+/* Room for size more bytes: 0, or -1 when memory is out (then nothing changed). */
+static inline int rl_buffer_reserve(struct rl_buffer *b, size_t size)
+{
+  return b->capacity - b->end >= size ? 0 : rl_buffer_grow(b, size);
+}
 
 /* Only after a reserve that covers it. */
 static inline void rl_buffer_append(struct rl_buffer *b, const void *bytes, size_t size)

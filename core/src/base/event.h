@@ -27,7 +27,7 @@ struct rl_event {
   int64_t at_ms; /* wall clock, for people */
   uint16_t resource_size;
   char resource[65];
-  char detail[96];
+  char detail[132];
 };
 
 struct rl_events {

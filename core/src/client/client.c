@@ -5,6 +5,7 @@
 
 #include "../base/fork.h"
 #include "../base/mutant.h"
+#include "../lock/dispatch.h"
 #include "../lock/lease.h"
 #include "drain.h"
 #include "keeper.h"
@@ -140,8 +141,10 @@ int redlock_client_open(redlock_client *c)
   if (c->engine.net.node_count % 2 == 0)
     rl_event_add(&c->engine.net.events, RL_EVENT_WARNING, -1,
                  "an even number of nodes tolerates no more failures than one node fewer");
-  for (int i = 0; i < c->engine.net.node_count; i++)
+  for (int i = 0; i < c->engine.net.node_count; i++) {
     rl_node_connect(&c->engine.net.nodes[i], now);
+    rl_client_pull(c, &c->engine.net.nodes[i], now);
+  }
   rl_client_leave(c);
   return REDLOCK_OK;
 }
@@ -181,8 +184,10 @@ void rl_client_forked(redlock_client *c)
     if (!RL_MUTANT(CHILD_KEEPS_LOCKS))
       rl_lock_forked(lock);
   }
-  for (int i = 0; i < c->engine.net.node_count; i++)
+  for (int i = 0; i < c->engine.net.node_count; i++) {
     rl_node_abandon(&c->engine.net.nodes[i]);
+    rl_dispatch_abandoned(&c->engine, &c->engine.net.nodes[i]);
+  }
   c->engine.net.dirty_nodes = NULL;
   if (!RL_MUTANT(CHILD_KEEPS_CLAIMS))
     rl_claims_forked(&c->engine);

@@ -64,7 +64,7 @@ static void node(struct rl_node *n, struct rl_text *out)
   rl_text_add(out, ",");
   string(out, "run_id", n->run_id);
   rl_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(n->rtt_ns / 1000),
-                 n->line->owed_count, (unsigned long long)n->connects, (unsigned long long)n->drops);
+                 n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
 }
 
 static int held(const redlock_client *c)

@@ -24,7 +24,7 @@ static void give_everything_up(redlock_client *c, int64_t now)
   }
   for (int i = 0; i < c->engine.net.node_count; i++)
     if (c->engine.net.nodes[i].state == RL_NODE_READY)
-      rl_node_pay_debts(&c->engine.net.nodes[i], now);
+      rl_claims_pay(&c->engine, &c->engine.net.nodes[i], now);
 }
 
 static int connections(const redlock_client *c)
@@ -47,9 +47,9 @@ static void close_nodes(redlock_client *c, int64_t now, int *unanswered)
 {
   for (int i = 0; i < c->engine.net.node_count; i++) {
     struct rl_node *n = &c->engine.net.nodes[i];
-    *unanswered += n->line->owed_count > 0;
-    if (n->state != RL_NODE_OFF)
-      rl_node_drop(n, 0, "the client is closed", now);
+    *unanswered += n->line->requests.count > 0;
+    rl_node_close(n, now);
+    rl_client_pull(c, n, now);
     rl_timer_clear(&c->engine.net.timers, &n->timer);
   }
 }
@@ -60,10 +60,12 @@ static void read_to_the_end(redlock_client *c, int64_t until_ns)
 {
   for (int i = 0; i < c->engine.net.node_count; i++) {
     struct rl_node *n = &c->engine.net.nodes[i];
+    int64_t now = rl_client_now(c);
     if (n->state == RL_NODE_READY || n->state == RL_NODE_REFUSED)
-      rl_node_flush(n, rl_client_now(c));
-    else if (n->state != RL_NODE_OFF && !is_owed_a_delete(c, i))
-      rl_node_drop(n, 0, "the client is closed", rl_client_now(c)); /* nobody needs its connection any more */
+      rl_node_flush(n, now);
+    else if (!is_owed_a_delete(c, i))
+      rl_node_close(n, now); /* nobody needs its connection any more */
+    rl_client_pull(c, n, now);
   }
   while (connections(c) > 0 && rl_client_now(c) < until_ns && !c->engine.net.env.stepped) {
     rl_client_drive_once(c, until_ns);

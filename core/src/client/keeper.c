@@ -56,7 +56,7 @@ static int64_t connecting_ns(redlock_client *c, int *look)
   int64_t next = RL_NEVER;
   for (int i = 0; i < c->engine.net.node_count; i++) {
     const struct rl_node *n = &c->engine.net.nodes[i];
-    if (n->state == RL_NODE_READY && n->line->owed_count == 0)
+    if (n->state == RL_NODE_READY && n->line->requests.count == 0)
       continue;
     *look = *look || (n->state == RL_NODE_READY ? n->second != NULL : n->state != RL_NODE_OFF);
     if (n->timer.place && n->timer.at_ns < next)

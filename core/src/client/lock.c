@@ -5,6 +5,7 @@
 #include "../base/fork.h"
 #include "../base/mutant.h"
 #include "../lock/acquire.h"
+#include "../lock/asking.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/renewal.h"
@@ -504,7 +505,7 @@ int redlock_lock_detach(redlock_lock *lock)
     rl_renewal_end(lock);
     rl_timer_clear(&c->engine.net.timers, &lock->lease_timer);
     for (int i = 0; i < c->engine.net.node_count; i++)
-      rl_node_unsend(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
+      rl_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
     rl_claim_forget(&c->engine, lock->claim);
     lock->detached = 1;
     lock->valid_until_ns = 0;

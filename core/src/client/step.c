@@ -2,6 +2,7 @@
  * was marked meanwhile is acted on when it is given back. */
 
 #include "../base/fork.h"
+#include "../lock/dispatch.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/renewal.h"
@@ -12,13 +13,28 @@
 
 #define EXPIRE_EVERY_NS (1000 * RL_NS_PER_MS)
 
+/* Takes what the node has to tell, after everything that may make it tell something. */
+void rl_client_pull(redlock_client *c, struct rl_node *n, int64_t now)
+{
+  struct rl_outcome outcome;
+  if (n->is_awake && rl_node_is_being_set_up(n))
+    rl_claims_note_leases(&c->engine);
+  while (n->is_awake && rl_node_next(n, &outcome, now))
+    rl_dispatch(&c->engine, n, &outcome);
+}
+
+static void node_timer(redlock_client *c, struct rl_node *n, int64_t now)
+{
+  rl_node_timer(n, now);
+  rl_client_pull(c, n, now);
+}
+
 static void fire(redlock_client *c, struct rl_timer *timer, int64_t now)
 {
-  (void)c;
   switch (timer->kind) {
   case RL_TIMER_OPERATION: rl_operation_timer(RL_OWNER(redlock_lock, timer, timer), now); break;
   case RL_TIMER_LEASE: rl_lock_lapse(RL_OWNER(redlock_lock, lease_timer, timer), now); break;
-  case RL_TIMER_NODE: rl_node_timer(RL_OWNER(struct rl_node, timer, timer), now); break;
+  case RL_TIMER_NODE: node_timer(c, RL_OWNER(struct rl_node, timer, timer), now); break;
   }
 }
 
@@ -33,8 +49,10 @@ void rl_client_step(redlock_client *c, int64_t now)
 {
   struct rl_timer *timer;
   for (int i = 0; i < c->engine.net.node_count; i++)
-    if (c->engine.net.nodes[i].resolve)
+    if (c->engine.net.nodes[i].resolve) {
       rl_node_look_at_name(&c->engine.net.nodes[i], now);
+      rl_client_pull(c, &c->engine.net.nodes[i], now);
+    }
   while ((timer = rl_timers_pop(&c->engine.net.timers, now)) != NULL)
     fire(c, timer, now);
   rl_renewals_due(&c->engine, now);
@@ -56,11 +74,13 @@ static void note_written(redlock_client *c, int64_t now)
 
 void rl_client_flush(redlock_client *c)
 {
+  int64_t now = c->engine.net.dirty_nodes ? rl_client_now(c) : 0;
   while (c->engine.net.dirty_nodes) {
     struct rl_node *n = c->engine.net.dirty_nodes;
     c->engine.net.dirty_nodes = n->next_dirty;
     n->dirty = 0;
-    rl_node_flush(n, rl_client_now(c));
+    rl_node_flush(n, now);
+    rl_client_pull(c, n, now);
   }
   if (c->engine.unwritten)
     note_written(c, rl_client_now(c));
@@ -68,8 +88,12 @@ void rl_client_flush(redlock_client *c)
 
 void rl_client_handle(redlock_client *c, const struct rl_poll_event *events, int count)
 {
-  for (int i = 0; i < count; i++)
-    rl_node_event(&c->engine.net.nodes[events[i].node], events[i].generation, events[i].what, rl_client_now(c));
+  int64_t now = count > 0 ? rl_client_now(c) : 0;
+  for (int i = 0; i < count; i++) {
+    struct rl_node *n = &c->engine.net.nodes[events[i].node];
+    rl_node_event(n, events[i].generation, events[i].what, now);
+    rl_client_pull(c, n, now);
+  }
 }
 
 void rl_client_poll(redlock_client *c)
@@ -125,14 +149,6 @@ void rl_client_enter(redlock_client *c)
   if (c->registered && c->fork_generation != rl_fork_generation())
     rl_client_forked(c);
   rl_client_look_for_cancels(c);
-}
-
-redlock_client *rl_lock_enter(redlock_lock *lock)
-{
-  redlock_client *c = rl_client_of(lock);
-  pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
-  return c;
 }
 
 /* Acts on what was marked and gives the mutex back. Who is woken before that would run into the mutex and sleep

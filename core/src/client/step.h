@@ -6,6 +6,7 @@
 
 /* Runs deadlines and renewals that are due at now; the caller flushes. */
 void rl_client_step(redlock_client *client, int64_t now_ns);
+void rl_client_pull(redlock_client *client, struct rl_node *node, int64_t now_ns);
 void rl_client_flush(redlock_client *client);
 /* Looks for input without waiting. */
 void rl_client_poll(redlock_client *client);
@@ -15,7 +16,15 @@ void rl_client_handle(redlock_client *client, const struct rl_poll_event *events
 void rl_client_look_for_cancels(redlock_client *client);
 /* At the door of every entry: notices a fork that no handler saw. */
 void rl_client_enter(redlock_client *client);
-redlock_client *rl_lock_enter(redlock_lock *lock); /* the client with its mutex held */
+/* The client with its mutex held. */
+static inline redlock_client *rl_lock_enter(redlock_lock *lock)
+{
+  redlock_client *c = rl_client_of(lock);
+  pthread_mutex_lock(&c->mutex);
+  rl_client_enter(c);
+  return c;
+}
+
 void rl_client_leave(redlock_client *client);
 void rl_client_unlock(redlock_client *client);
 void rl_client_notify(redlock_client *client); /* the public descriptor turns readable */

@@ -2,6 +2,7 @@
 #include "../base/mutant.h"
 #include "../node/node.h"
 #include "acquire.h"
+#include "asking.h"
 #include "lease.h"
 #include "operation.h"
 #include "renewal.h"
@@ -57,7 +58,7 @@ static void ask_for_hints(redlock_lock *lock, int64_t now)
     struct rl_node *n = &lock->engine->net.nodes[i];
     int asked = lock->answers[i] == RL_BUSY || lock->answers[i] == RL_ASKED; /* its nil may still be under way */
     if (asked && n->state == RL_NODE_READY)
-      rl_node_send_hint(n, lock->claim, lock->round, now);
+      rl_ask_hint(n, lock->claim, lock->round, now);
   }
 }
 
@@ -97,26 +98,13 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   rl_acquire_sleep(lock, now);
 }
 
-static void won(redlock_lock *lock, int64_t now)
+static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  lock->state = REDLOCK_STATE_HELD;
-  lock->terms = lock->asked;
-  lock->acquired_ns = now;
-  lock->extensions = 0;
-  lock->cut = lock->is_limited = 0;
   lock->detached = 0;
   lock->engine->acquired++;
-  rl_lock_recount(lock, now);
-  rl_renewal_begin(lock, now);
+  rl_lock_hold(lock, until_ns, now);
+  rl_renewal_begin(lock);
   rl_operation_end(lock, REDLOCK_OK);
-}
-
-static int64_t valid_until(const redlock_lock *lock)
-{
-  int64_t e_ns[RL_NODES_MAX];
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    e_ns[i] = lock->claim->node[i].e_ns;
-  return rl_valid_until(e_ns, lock->engine->net.node_count, lock->engine->quorum);
 }
 
 /* The home node has granted, or has not. 1: the round on all nodes goes on. */
@@ -133,16 +121,18 @@ static int advance_home(redlock_lock *lock, int64_t now)
 void rl_acquire_advance(redlock_lock *lock, int64_t now)
 {
   struct rl_tally tally;
+  int64_t until_ns = 0;
   int status;
   if (lock->phase == RL_ASKING_HOME && !advance_home(lock, now))
     return;
   tally = rl_count(lock->answers, lock->engine->net.node_count);
-  status = rl_judge_acquire(&tally, tally.granted >= tally.quorum &&
-                                        valid_until(lock) - now >= lock->asked.min_validity_ns);
+  if (tally.granted >= tally.quorum)
+    until_ns = rl_lock_counts_until(lock);
+  status = rl_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
   if (status == REDLOCK_PENDING) {
     rl_round_hurry(lock, &tally);
   } else if (status == REDLOCK_OK) {
-    won(lock, now);
+    won(lock, until_ns, now);
   } else {
     lock->verdict = status;
     attempt_failed(lock, now);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "../base/mutant.h"
-#include "../node/answer.h"
+#include "asking.h"
+#include "claim.h"
 #include "lock.h"
 
 #define SPARE_CLAIMS_MAX 1024
@@ -122,11 +123,8 @@ const char *rl_claim_token(const struct rl_claim *claim)
   return claim->foreign ? claim->foreign : claim->token;
 }
 
-/* Frees the claim if nothing can come of it any more. */
-void rl_claim_settle(struct rl_engine *e, struct rl_claim *claim)
+void rl_claim_free(struct rl_engine *e, struct rl_claim *claim)
 {
-  if (claim->lock || claim->owed || claim->holders)
-    return;
   if (claim->previous)
     claim->previous->next = claim->next;
   else
@@ -146,7 +144,6 @@ void rl_claim_settle(struct rl_engine *e, struct rl_claim *claim)
   e->spare_count++;
 }
 
-/* The token is known not to be on the node. */
 void rl_claim_cleared(struct rl_engine *e, struct rl_claim *claim, int node)
 {
   if (!(claim->node[node].flags & RL_MAY_HOLD))
@@ -179,16 +176,38 @@ void rl_claim_give_up(struct rl_engine *e, struct rl_claim *claim, int whole, ui
   for (int i = 0; i < e->net.node_count; i++) {
     struct rl_node *n = &e->net.nodes[i];
     if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->line->out) > 0)
-      rl_node_unsend(n, claim);
+      rl_ask_not(n, claim);
     int flags = claim->node[i].flags;
     int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
     claim->node[i].e_ns = 0;
     if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags) &&
-        rl_node_send_delete(n, claim, whole, round, now) != 0)
-      rl_answer_keep_debt(n, RL_PAUSE_NS, now);
+        rl_ask_delete(n, claim, whole, round, now) != 0)
+      rl_node_retry_deletes(n, RL_PAUSE_NS, now);
   }
   if (e->debts > RL_DEBTS_MAX)
     rl_claims_expire(e, now);
+}
+
+void rl_claims_pay(struct rl_engine *e, struct rl_node *n, int64_t now)
+{
+  for (struct rl_claim *claim = e->claims; claim; claim = claim->next) {
+    int flags = claim->node[n->index].flags;
+    int given_up = claim->over || RL_MUTANT(DEBT_OF_HELD);
+    if (given_up && (flags & RL_MAY_HOLD) && !(flags & (RL_DELETE_OWED | RL_SET_OWED)) && claim->until_ns > now &&
+        rl_ask_delete(n, claim, n->net->state != RL_NET_OPEN, 0, now) != 0)
+      return;
+  }
+}
+
+void rl_claims_note_leases(struct rl_engine *e)
+{
+  struct rl_net *net = &e->net;
+  for (int i = 0; i < net->node_count; i++)
+    net->nodes[i].leases_until_ns = 0;
+  for (const struct rl_claim *claim = e->claims; claim; claim = claim->next)
+    for (int i = 0; i < net->node_count && !claim->over; i++)
+      if (claim->node[i].e_ns > net->nodes[i].leases_until_ns)
+        net->nodes[i].leases_until_ns = claim->node[i].e_ns;
 }
 
 static struct rl_claim *oldest_debt(struct rl_engine *e)
@@ -238,7 +257,7 @@ void rl_claims_free(struct rl_engine *e)
   struct rl_claim *next;
   for (struct rl_claim *claim = e->claims; claim; claim = next) {
     next = claim->next;
-    claim->owed = claim->holders = 0;
+    claim->in_flight = claim->holders = 0;
     claim->lock = NULL;
     rl_claim_settle(e, claim);
   }

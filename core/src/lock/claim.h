@@ -11,6 +11,7 @@
 enum { RL_DEBTS_MAX = 16384 /* given-up tokens that are remembered for nodes that could not be told */ };
 
 struct rl_engine;
+struct rl_node;
 
 /* A resource as a key, shared by its lock and the claims on it. */
 struct rl_key {
@@ -43,8 +44,8 @@ struct rl_claim_node {
 struct rl_claim {
   redlock_lock *lock; /* NULL when the handle has let go */
   struct rl_key *key;
-  struct rl_claim *next, *previous; /* in client->claims */
-  int owed;                         /* replies that name it */
+  struct rl_claim *next, *previous; /* in engine->claims */
+  int in_flight;                    /* requests that name it */
   int holders;                      /* nodes with RL_MAY_HOLD */
   int over;                         /* given up: to be deleted wherever it may be */
   int64_t until_ns;                 /* no node holds it after that */
@@ -54,17 +55,40 @@ struct rl_claim {
   struct rl_claim_node node[];
 };
 
+/* The token may be under its key there, until then at the latest. */
+static inline void rl_claim_may_be_at(struct rl_claim *claim, int node, int64_t until_ns)
+{
+  struct rl_claim_node *at = &claim->node[node];
+  if (!(at->flags & RL_MAY_HOLD))
+    claim->holders++;
+  at->flags |= RL_MAY_HOLD;
+  if (until_ns > claim->until_ns)
+    claim->until_ns = until_ns;
+}
+
+void rl_claim_free(struct rl_engine *engine, struct rl_claim *claim);
+/* Frees the claim if nothing can come of it any more. */
+static inline void rl_claim_settle(struct rl_engine *engine, struct rl_claim *claim)
+{
+  if (!claim->lock && !claim->in_flight && !claim->holders)
+    rl_claim_free(engine, claim);
+}
+
 struct rl_key *rl_key_new(const char *prefix, const void *resource, size_t size);
 void rl_key_drop(struct rl_key *key);
 const char *rl_key_resource(const struct rl_key *key);
 struct rl_claim *rl_claim_new(redlock_lock *lock);
 int rl_claim_take_token(struct rl_claim *claim, const char *token, size_t size); /* 0, or -1 when memory is out */
 const char *rl_claim_token(const struct rl_claim *claim);
-void rl_claim_settle(struct rl_engine *engine, struct rl_claim *claim);
+/* The token is known not to be on the node. */
 void rl_claim_cleared(struct rl_engine *engine, struct rl_claim *claim, int node);
 /* Gives the token up: deletes go to every node where it may be, now or when the node can be told again. */
 void rl_claim_give_up(struct rl_engine *engine, struct rl_claim *claim, int whole, uint32_t round, int64_t now_ns);
+/* Sends what was given up and may still be on the node to be deleted there. */
+void rl_claims_pay(struct rl_engine *engine, struct rl_node *node, int64_t now_ns);
 void rl_claims_expire(struct rl_engine *engine, int64_t now_ns);
+/* Notes until when leases on each node are counted on. */
+void rl_claims_note_leases(struct rl_engine *engine);
 void rl_claims_free(struct rl_engine *engine);
 void rl_claims_forked(struct rl_engine *engine);
 void rl_claims_seed(struct rl_engine *engine); /* tokens unlike those of any other process */

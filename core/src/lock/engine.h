@@ -3,7 +3,7 @@
 #define RL_ENGINE_H
 
 #include "../../include/redlock.h"
-#include "../base/owner.h"
+#include "../base/macros.h"
 #include "../base/wheel.h"
 #include "../node/net.h"
 

@@ -10,29 +10,23 @@
 #define MS RL_NS_PER_MS
 
 /* The option renew counts from this operation on; a lease of another length has another time for its renewal. */
-static void renew_as_asked(redlock_lock *lock, int64_t now)
+static void renew_as_asked(redlock_lock *lock)
 {
   if (lock->kind == REDLOCK_EXPIRE || !RL_INT(&lock->options, RENEW))
     rl_renewal_end(lock);
   if (lock->state == REDLOCK_STATE_HELD)
-    rl_renewal_begin(lock, now);
+    rl_renewal_begin(lock);
 }
 
 static void extended(redlock_lock *lock, int64_t now)
 {
-  if (lock->state == REDLOCK_STATE_ADOPTED) {
-    lock->state = REDLOCK_STATE_HELD;
-    lock->terms = lock->asked;
-    lock->acquired_ns = now;
-    lock->extensions = 0;
-    lock->cut = lock->is_limited = 0;
-    rl_lock_recount(lock, now);
-  }
+  if (lock->state == REDLOCK_STATE_ADOPTED)
+    rl_lock_hold(lock, rl_lock_counts_until(lock), now);
   if (lock->kind == REDLOCK_EXPIRE)
     lock->terms = lock->asked;
   else
     lock->extensions++;
-  renew_as_asked(lock, now);
+  renew_as_asked(lock);
   rl_operation_end(lock, lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST);
 }
 

@@ -81,21 +81,40 @@ void rl_lock_lapse(redlock_lock *lock, int64_t now)
     rl_operation_advance(lock, now); /* an extension ends with its lock */
 }
 
-static void recount(redlock_lock *lock, int reason, int64_t now)
+int64_t rl_lock_counts_until(const redlock_lock *lock)
 {
-  struct rl_engine *e = lock->engine;
-  int64_t e_ns[RL_NODES_MAX], before_ns = lock->valid_until_ns;
-  if (lock->state != REDLOCK_STATE_HELD)
-    return;
+  const struct rl_engine *e = lock->engine;
+  int64_t e_ns[RL_NODES_MAX];
   for (int i = 0; i < e->net.node_count; i++)
     e_ns[i] = lock->claim->node[i].e_ns;
-  lock->valid_until_ns = rl_valid_until(e_ns, e->net.node_count, e->quorum);
-  if (lock->valid_until_ns < before_ns)
+  return rl_valid_until(e_ns, e->net.node_count, e->quorum);
+}
+
+static void set_validity(redlock_lock *lock, int64_t until_ns, int reason, int64_t now)
+{
+  if (until_ns < lock->valid_until_ns)
     lock->cut = reason;
-  else if (lock->valid_until_ns > before_ns)
+  else if (until_ns > lock->valid_until_ns)
     lock->cut = REDLOCK_LOSS_NONE;
+  lock->valid_until_ns = until_ns;
   if (rl_lock_is_held(lock, now))
-    rl_timer_set(&e->net.timers, &lock->lease_timer, lock->valid_until_ns);
+    rl_timer_set(&lock->engine->net.timers, &lock->lease_timer, until_ns);
+}
+
+static void recount(redlock_lock *lock, int reason, int64_t now)
+{
+  if (lock->state == REDLOCK_STATE_HELD)
+    set_validity(lock, rl_lock_counts_until(lock), reason, now);
+}
+
+void rl_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now)
+{
+  lock->state = REDLOCK_STATE_HELD;
+  lock->terms = lock->asked;
+  lock->acquired_ns = now;
+  lock->extensions = 0;
+  lock->cut = lock->is_limited = 0;
+  set_validity(lock, until_ns, REDLOCK_LOSS_NONE, now);
 }
 
 void rl_lock_recount(redlock_lock *lock, int64_t now)

@@ -11,6 +11,10 @@ int rl_lock_is_held(redlock_lock *lock, int64_t now_ns);
 void rl_lock_lost(redlock_lock *lock, int reason);
 void rl_lock_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
 void rl_lock_note_loss(redlock_lock *lock, int reason); /* of a lock that is being released */
+/* Until when the leases that are counted on make a majority. */
+int64_t rl_lock_counts_until(const redlock_lock *lock);
+/* The lock is held from now on, on the terms that were asked for. */
+void rl_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 /* The lease there changed: recounts how long the lock is valid. */
 void rl_lock_recount(redlock_lock *lock, int64_t now_ns);
 /* The node does not count any more, before its time. */

@@ -1,7 +1,7 @@
 /* Which leases are due for renewal, and sending them together: one command per node. */
 #include <stdlib.h>
 
-#include "../node/node.h"
+#include "asking.h"
 #include "lease.h"
 #include "renewal.h"
 
@@ -33,9 +33,8 @@ static void schedule_next(redlock_lock *lock)
   schedule(lock, rounded(lock, lock->valid_until_ns - lock->terms.lease_ns + lock->terms.ttl_ms * MS / 2));
 }
 
-void rl_renewal_begin(redlock_lock *lock, int64_t now)
+void rl_renewal_begin(redlock_lock *lock)
 {
-  (void)now;
   if (!RL_INT(&lock->options, RENEW) || lock->renewed)
     return;
   lock->renewed = 1;
@@ -61,9 +60,8 @@ static void limit_reached(redlock_lock *lock)
   rl_renewal_end(lock);
 }
 
-void rl_renewal_confirmed(redlock_lock *lock, int64_t now)
+void rl_renewal_confirmed(redlock_lock *lock)
 {
-  (void)now;
   if (!lock->renewed || !lock->renewal_goal_ns || lock->valid_until_ns < lock->renewal_goal_ns)
     return;
   close_round(lock);
@@ -80,7 +78,7 @@ void rl_batch_drop(struct rl_engine *e, struct rl_batch *batch)
   if (--batch->users > 0)
     return;
   for (int i = 0; i < batch->count; i++) {
-    batch->claim[i]->owed--;
+    batch->claim[i]->in_flight--;
     rl_claim_settle(e, batch->claim[i]);
   }
   e->batches--;
@@ -112,7 +110,7 @@ struct rl_batch *rl_batch_again(struct rl_engine *e, struct rl_batch *batch, int
     struct rl_claim *claim = batch->claim[i];
     if (!claim->lock || claim->lock->claim != claim || claim->over || !rl_lock_is_held(claim->lock, now))
       continue;
-    claim->owed++;
+    claim->in_flight++;
     again->claim[again->count++] = claim;
   }
   return again;
@@ -125,7 +123,7 @@ static void send_batch(struct rl_engine *e, struct rl_batch *batch, int64_t now)
   e->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < e->net.node_count && batch->count; i++)
     if (rl_node_can_ask(&e->net.nodes[i], rl_node_patience_ns(&e->net.nodes[i], &batch->terms), now) == RL_ASKED)
-      rl_node_send_renewal(&e->net.nodes[i], batch, 0, now); /* without memory the node misses this round */
+      rl_ask_renewal(&e->net.nodes[i], batch, 0, now); /* without memory the node misses this round */
   rl_batch_drop(e, batch);
 }
 
@@ -176,7 +174,7 @@ static void renew(redlock_lock *lock, const struct rl_terms *terms, struct rl_ba
     lock->engine->renewals_open++;
   lock->renewal_goal_ns = now + terms->lease_ns;
   if (batch) {
-    lock->claim->owed++;
+    lock->claim->in_flight++;
     batch->claim[batch->count++] = lock->claim;
   }
   schedule(lock, now + again_ns);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../node/silence.h"
+#include "asking.h"
 #include "lease.h"
 #include "operation.h"
 #include "round.h"
@@ -25,10 +26,10 @@ static int send_set(redlock_lock *lock, struct rl_node *n, int64_t now)
 {
   /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
   int hint = lock->attempts > 1 || lock->attempts_max == 1;
-  if (rl_node_send_set(n, lock, now) != 0)
+  if (rl_ask_set(n, lock, now) != 0)
     return -1;
   if (hint)
-    rl_node_send_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
+    rl_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
   return 0;
 }
 
@@ -38,14 +39,14 @@ void rl_round_ask(redlock_lock *lock, struct rl_node *n, int64_t now)
   int status = -1;
   switch (lock->kind) {
   case REDLOCK_ACQUIRE: status = send_set(lock, n, now); break;
-  case REDLOCK_EXTEND: status = rl_node_send_extend(n, lock, 0, now); break;
-  case REDLOCK_RELEASE: status = rl_node_send_delete(n, lock->claim, 0, lock->round, now); break;
-  case REDLOCK_INSPECT: status = rl_node_send_inspect(n, lock, now); break;
+  case REDLOCK_EXTEND: status = rl_ask_extend(n, lock, 0, now); break;
+  case REDLOCK_RELEASE: status = rl_ask_delete(n, lock->claim, 0, lock->round, now); break;
+  case REDLOCK_INSPECT: status = rl_ask_inspect(n, lock, now); break;
   case REDLOCK_EXPIRE:
-    status = rl_node_send_expire(n, lock, now);
+    status = rl_ask_expire(n, lock, now);
     rl_lock_recount(lock, now); /* a shorter lease counts from now on */
     break;
-  case REDLOCK_REMOVE: status = rl_node_send_remove(n, lock, now); break;
+  case REDLOCK_REMOVE: status = rl_ask_remove(n, lock, now); break;
   }
   lock->answers[n->index] = status == 0 ? RL_ASKED : RL_DOWN;
 }
@@ -214,5 +215,5 @@ int rl_round_is_open(const redlock_lock *lock)
     if (lock->answers[i] == RL_ASKED || (rl_round_awaits(lock, i) && n->state != RL_NODE_OFF))
       return 1;
   }
-  return lock->claim && lock->claim->owed > 0;
+  return lock->claim && lock->claim->in_flight > 0;
 }

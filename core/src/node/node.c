@@ -1,28 +1,15 @@
-/* One server: connecting to it, backing off, what becomes of the requests on a connection that broke. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
+/* What becomes of a node: what its connections tell, and when it is connected, refused or given up. */
+#include "node.h"
 
-#include "../lock/claim.h"
-#include "../lock/operation.h"
-#include "../lock/renewal.h"
+#include <string.h>
+
+#include "../base/macros.h"
+#include "connect.h"
 #include "session.h"
 #include "silence.h"
 
 #define MS RL_NS_PER_MS
-#define BACKOFF_MIN_NS (10 * MS)
-#define BACKOFF_MAX_NS (1000 * MS)
-
-/* The system's words, which begin with a capital, for the middle of a line. */
-const char *rl_error_words(int error, char *out, size_t size)
-{
-  struct rl_text text = rl_text_in(out, size);
-  rl_text_add(&text, strerror(error)); /* thread-safe in glibc and musl for the numbers that exist */
-  if (out[0] >= 'A' && out[0] <= 'Z')
-    out[0] = (char)(out[0] + 32);
-  return out;
-}
+#define READS_MAX 16 /* of an event; the poller tells again if there is more */
 
 /* ---- life ---- */
 
@@ -44,18 +31,85 @@ void rl_node_free(struct rl_node *n)
   rl_url_free(&n->url);
 }
 
-/* In a forked child: nothing is written, and nothing that is shared with the parent is changed. */
+/* Nothing is written, and nothing that is shared with the parent is changed. */
 void rl_node_abandon(struct rl_node *n)
 {
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; i++) {
     rl_line_abandon(&n->lines[i]);
+    rl_node_be(&n->lines[i], RL_NODE_OFF);
+  }
   rl_silence_forget(n);
   rl_resolve_forked(n->resolve);
   n->resolve = NULL;
   n->dirty = 0;
   n->failures = 0;
   n->run_id[0] = 0;
+  n->news = 0;
+  n->fault = RL_FAULT_NONE;
   rl_timer_set(&n->net->timers, &n->timer, 0);
+}
+
+/* ---- what can be asked ---- */
+
+/* How long an answer of this node is waited for: a few of its round trips (rule A.2). */
+int64_t rl_node_patience_ns(const struct rl_node *n, const struct rl_terms *terms)
+{
+  int64_t patience_ns = 4 * n->rtt_ns;
+  if (patience_ns < terms->patience_min_ns)
+    patience_ns = terms->patience_min_ns;
+  return patience_ns < terms->patience_max_ns ? patience_ns : terms->patience_max_ns;
+}
+
+int rl_node_is_late(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+{
+  const struct rl_request *oldest = rl_line_oldest(n->line);
+  return oldest && now - oldest->sent_ns > node_timeout_ns;
+}
+
+int rl_node_can_ask(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+{
+  uint32_t limit = RL_REQUESTS_MAX;
+  if (n->state == RL_NODE_RESOLVING || n->state == RL_NODE_CONNECTING || n->state == RL_NODE_SETUP)
+    return n->failures == 0 ? RL_WAITING : RL_RETRYING;
+  if (n->refused && n->state != RL_NODE_READY)
+    return RL_REFUSED;
+  if (n->state != RL_NODE_READY)
+    return RL_DOWN;
+  if (n->silent_ns) /* nothing more is put on its pile; who speaks first is asked */
+    return n->second && n->second_failures == 0 ? RL_WAITING : RL_DOWN;
+  if (now < n->busy_until_ns)
+    return RL_ERROR;
+  if (rl_node_is_late(n, node_timeout_ns, now))
+    limit = RL_REQUESTS_LATE_MAX;
+  return n->line->requests.count < limit ? RL_ASKED : RL_OVERLOADED;
+}
+
+void rl_node_retry_deletes(struct rl_node *n, int64_t pause_ns, int64_t now)
+{
+  if (n->state != RL_NODE_READY)
+    return;
+  if (!n->deletes_retry_ns || now + pause_ns < n->deletes_retry_ns)
+    n->deletes_retry_ns = now + pause_ns;
+  rl_timer_set(&n->net->timers, &n->timer, n->deletes_retry_ns);
+}
+
+/* ---- states ---- */
+
+void rl_node_be(struct rl_line *l, enum rl_node_state state)
+{
+  l->state = state;
+  l->node->state = l->node->line->state;
+}
+
+void rl_node_hurry(struct rl_node *n)
+{
+  n->is_awake = n->is_urgent = 1;
+}
+
+void rl_node_tell(struct rl_node *n, enum rl_outcome_kind kind)
+{
+  n->news |= UINT32_C(1) << kind;
+  rl_node_hurry(n);
 }
 
 static void say_why(struct rl_node *n, const char *why)
@@ -64,172 +118,22 @@ static void say_why(struct rl_node *n, const char *why)
   rl_text_add(&text, why);
 }
 
-/* ---- connecting ---- */
-
-static int64_t connect_timeout_ns(const struct rl_node *n)
-{
-  return RL_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
-}
-
-/* What the connection waits for has to come by then. */
-static void expect(struct rl_line *l, int64_t until_ns)
-{
-  struct rl_node *n = l->node;
-  if (l != n->second)
-    rl_timer_set(&n->net->timers, &n->timer, until_ns);
-  else
-    n->second_ns = until_ns;
-}
-
-void rl_node_connected(struct rl_line *l, int64_t now)
-{
-  if (rl_line_begin(l) != 0 || rl_session_begin(l, now) != 0) {
-    rl_line_drop(l, 0, "out of memory", now);
-    return;
-  }
-  expect(l, now + connect_timeout_ns(l->node));
-}
-
-/* Tries the addresses that are left, one after the other; the time is shared among them. */
-static void try_addresses(struct rl_line *l, const char *why, int64_t now)
-{
-  struct rl_node *n = l->node;
-  char words[RL_WHY_SIZE];
-  while (n->address_next < n->address_count) {
-    int left = n->address_count - n->address_next;
-    int status = rl_line_open(l, &n->addresses[n->address_next++]);
-    if (status == 0) {
-      rl_node_connected(l, now);
-      return;
-    }
-    if (status == -EINPROGRESS) {
-      expect(l, now + connect_timeout_ns(n) / left);
-      return;
-    }
-    why = rl_error_words(-status, words, sizeof words);
-  }
-  rl_line_drop(l, 0, why, now);
-}
-
-void rl_node_unconnected(struct rl_line *l, const char *why, int64_t now)
-{
-  l->link.ops->close(&l->link);
-  try_addresses(l, why, now);
-}
-
-/* The line for which a name is looked up, or NULL. */
-static struct rl_line *resolving(struct rl_node *n)
-{
-  if (n->second && n->second->state == RL_NODE_RESOLVING)
-    return n->second;
-  return n->state == RL_NODE_RESOLVING ? n->line : NULL;
-}
-
-void rl_node_look_at_name(struct rl_node *n, int64_t now)
-{
-  struct rl_line *l = resolving(n);
-  char why[RL_WHY_SIZE];
-  struct rl_text text = rl_text_in(why, sizeof why);
-  int count = l ? rl_resolve_result(n->resolve, n->addresses, &text) : -EAGAIN;
-  if (count == -EAGAIN)
-    return;
-  rl_resolve_drop(n->resolve);
-  n->resolve = NULL;
-  n->address_count = count > 0 ? count : 0;
-  try_addresses(l, why, now);
-}
-
-/* One look-up per node at a time: one that took too long is still waited for, since its thread can not be ended. */
-static void look_up(struct rl_line *l, int64_t now)
-{
-  struct rl_node *n = l->node;
-  rl_line_be(l, RL_NODE_RESOLVING);
-  if (!n->resolve)
-    n->resolve = rl_resolve_start(n->url.host, n->url.port, n->net->poller.wake);
-  if (!n->resolve) {
-    rl_line_drop(l, 0, "name not resolved: no thread could be started", now);
-    return;
-  }
-  expect(l, now + connect_timeout_ns(n));
-  rl_node_look_at_name(n, now);
-}
-
-static void unix_address(struct rl_node *n)
-{
-  struct rl_address *a = &n->addresses[0];
-  memset(a, 0, sizeof *a);
-  a->family = AF_UNIX;
-  memcpy(a->path, n->url.host, strlen(n->url.host));
-}
-
-void rl_node_connect_line(struct rl_line *l, int64_t now)
-{
-  struct rl_node *n = l->node;
-  n->connects++;
-  n->address_next = 0;
-  n->address_count = 1;
-  if (n->url.is_unix) {
-    unix_address(n);
-  } else if (!rl_address_numeric(n->url.host, n->url.port, &n->addresses[0])) {
-    look_up(l, now);
-    return;
-  }
-  try_addresses(l, "no address", now);
-}
-
-void rl_node_connect(struct rl_node *n, int64_t now)
-{
-  rl_node_connect_line(n->line, now);
-}
-
-int64_t rl_node_backoff_ns(struct rl_node *n, int failures)
-{
-  int shift = failures < 8 ? failures : 8;
-  int64_t top = BACKOFF_MIN_NS << shift;
-  if (top > BACKOFF_MAX_NS)
-    top = BACKOFF_MAX_NS;
-  return BACKOFF_MIN_NS + (int64_t)(rl_random(n->net) % (uint64_t)(top - BACKOFF_MIN_NS + 1));
-}
-
-/* What was asked on a connection that broke is unknown: the tokens may be there. Where the node is connected again at
- * once, its requests are only put off. */
-void rl_node_fail_owed(struct rl_line *l, int again, int64_t now)
-{
-  struct rl_node *n = l->node;
-  struct rl_owed *owed = l->owed;
-  uint32_t size = l->owed_size, first = l->owed_first, count = l->owed_count;
-  l->owed = NULL;
-  l->owed_size = l->owed_first = l->owed_count = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    struct rl_owed *o = &owed[(first + i) & (size - 1)];
-    if (o->batch)
-      rl_batch_drop(rl_engine_of(n->net), o->batch);
-    if (!o->claim)
-      continue;
-    uint8_t *flags = &o->claim->node[n->index].flags;
-    if (o->kind == RL_OWED_SET)
-      *flags = (uint8_t)((*flags & ~RL_SET_OWED) | RL_SET_LOST);
-    if (o->kind == RL_OWED_DELETE)
-      *flags = (uint8_t)((*flags & ~RL_DELETE_OWED) | RL_DELETE_LOST);
-    if (o->kind == RL_OWED_EXPIRE)
-      o->claim->node[n->index].shortenings |= RL_SHORTENING_LOST;
-    rl_operation_answer(n, o, again ? RL_WAITING : RL_DROPPED, now);
-    o->claim->owed--;
-    rl_claim_settle(rl_engine_of(n->net), o->claim);
-  }
-  free(owed);
-}
-
-static void shut_down(struct rl_node *n)
+static void shut_down(struct rl_node *n, int again)
 {
   rl_silence_forget(n);
   rl_line_close(n->line);
+  rl_node_be(n->line, RL_NODE_OFF);
+  n->line->lost_again = again;
+  n->fault = RL_FAULT_NONE;
+  n->news &= UINT32_C(1) << RL_OUTCOME_FORGOTTEN;
+  n->drops++;
+  rl_node_hurry(n);
 }
 
 /* A node that was refused long ago, in a client that nobody has looked after since: the reason may have passed. */
 static int is_refusal_old(const struct rl_node *n, int64_t now)
 {
-  return n->state == RL_NODE_REFUSED && now - n->refused_ns > connect_timeout_ns(n) + BACKOFF_MAX_NS;
+  return n->state == RL_NODE_REFUSED && now - n->refused_ns > rl_connect_timeout_ns(n) + RL_BACKOFF_MAX_NS;
 }
 
 /* Nodes that were refused because their server voted as this node: it may vote as theirs now. */
@@ -245,38 +149,42 @@ static void free_shared(struct rl_node *n, int64_t now)
   }
 }
 
-void rl_node_drop(struct rl_node *n, int at_once, const char *why, int64_t now)
+void rl_node_drop(struct rl_node *n, int again, const char *why, int64_t now)
 {
-  int was_ready = n->state == RL_NODE_READY;
-  int was_refused = n->refused;
-  /* at once only after it has answered: a server that closes right away is no reason to spin */
-  int again = at_once && n->failures == 0 && n->net->state == RL_NET_OPEN;
+  int was_ready = n->state == RL_NODE_READY, was_refused = n->refused, is_open = n->net->state == RL_NET_OPEN;
   char reason[RL_WHY_SIZE];
   struct rl_text text = rl_text_in(reason, sizeof reason);
+  rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
+  again = again && n->failures == 0 && is_open; /* a server that closes right away is no reason to spin */
   if (is_refusal_old(n, now)) {
     n->refused = n->failures = 0;
-    again = n->net->state == RL_NET_OPEN;
+    again = is_open;
   }
-  rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
-  shut_down(n);
-  n->drops++;
+  shut_down(n, again);
   if (!n->refused || was_ready)
     say_why(n, reason);
-  if (n->net->state == RL_NET_OPEN && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
+  if (is_open && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
     rl_event_add(&n->net->events, RL_EVENT_NODE_DOWN, n->index, reason);
-  if (n->net->state != RL_NET_OPEN)
-    rl_timer_clear(&n->net->timers, &n->timer);
+  if (is_open)
+    rl_timer_set(&n->net->timers, &n->timer, again ? now : now + rl_connect_backoff_ns(n, n->failures));
   else
-    rl_timer_set(&n->net->timers, &n->timer, again ? now : now + rl_node_backoff_ns(n, n->failures));
+    rl_timer_clear(&n->net->timers, &n->timer);
   n->failures++;
   if (was_ready)
     free_shared(n, now);
-  rl_node_fail_owed(n->line, again, now);
   if (!again)
-    rl_operation_node_down(n, now);
+    rl_node_tell(n, RL_OUTCOME_DOWN);
 }
 
-void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
+void rl_node_line_failed(struct rl_line *l, int again, const char *why, int64_t now)
+{
+  if (l == l->node->second)
+    rl_silence_second_failed(l->node, why, now);
+  else
+    rl_node_drop(l->node, again, why, now);
+}
+
+static void refuse(struct rl_node *n, const char *why, int64_t now)
 {
   if (!n->refused || strcmp(n->why, why) != 0)
     rl_event_add(&n->net->events, RL_EVENT_NODE_REFUSED, n->index, why);
@@ -284,22 +192,367 @@ void rl_node_refuse(struct rl_node *n, const char *why, int64_t now)
   n->refused_ns = now;
   rl_silence_forget(n);
   say_why(n, why);
-  rl_line_be(n->line, RL_NODE_REFUSED);
-  rl_timer_set(&n->net->timers, &n->timer, now + connect_timeout_ns(n));
-  rl_operation_node_down(n, now);
-  if (n->state == RL_NODE_REFUSED && n->line->owed_count == 0)
-    rl_node_drop(n, 0, why, now);
+  rl_node_be(n->line, RL_NODE_REFUSED);
+  rl_timer_set(&n->net->timers, &n->timer, now + rl_connect_timeout_ns(n));
+  rl_node_tell(n, RL_OUTCOME_DOWN);
 }
 
-/* ---- timers ---- */
-
-const char *rl_node_timed_out(const struct rl_line *l)
+static void ready(struct rl_line *l, int64_t now)
 {
-  switch (l->state) {
-  case RL_NODE_RESOLVING: return "name not resolved in time";
-  case RL_NODE_CONNECTING: return "connecting timed out";
-  default: return "no reply to the session set-up in time";
+  struct rl_node *n = l->node;
+  rl_event_add(&n->net->events, RL_EVENT_NODE_UP, n->index, n->version);
+  rl_node_be(l, RL_NODE_READY);
+  n->refused = 0;
+  n->session_proved = 1;
+  n->why[0] = 0;
+  n->busy_until_ns = n->deletes_retry_ns = 0;
+  n->looked_ns = now;
+  rl_timer_clear(&n->net->timers, &n->timer);
+  if (rl_session_complete(l) != 0) {
+    rl_node_drop(n, 0, "out of memory", now);
+    return;
   }
+  rl_node_tell(n, RL_OUTCOME_READY);
+  if (n->net->state == RL_NET_LEAVING)
+    rl_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
+}
+
+/* The last reply to the set-up has come. */
+static void note_server(struct rl_line *l)
+{
+  struct rl_node *n = l->node;
+  n->forgotten = rl_session_note_server(l);
+  if (n->forgotten)
+    rl_node_tell(n, RL_OUTCOME_FORGOTTEN);
+}
+
+static void object(struct rl_node *n, const char *why, int64_t now)
+{
+  if (n->line->shared)
+    rl_node_tell(n, RL_OUTCOME_SHARED);
+  rl_node_tell(n, RL_OUTCOME_PAYABLE); /* it is ineligible to vote, but deletes */
+  refuse(n, why, now);
+}
+
+static void judge(struct rl_line *l, int64_t now)
+{
+  struct rl_node *n = l->node;
+  char why[RL_WHY_SIZE];
+  if (l == n->second && !l->setup_again) {
+    rl_silence_replace(l); /* then it is judged: what was in flight on the old one is told before */
+    return;
+  }
+  l->setup_done = 0;
+  if (!l->setup_again)
+    note_server(l);
+  switch (rl_session_judge(l, why, now)) {
+  case RL_SESSION_CONTINUE: break;
+  case RL_SESSION_READY: ready(l, now); break;
+  case RL_SESSION_DROP: rl_node_line_failed(l, 0, why, now); break;
+  case RL_SESSION_REJECT:
+    n->session_proved = 0;
+    refuse(n, why, now);
+    break;
+  case RL_SESSION_REFUSE: object(n, why, now); break;
+  }
+}
+
+/* ---- outcomes ---- */
+
+int rl_node_take_lost(struct rl_node *n, struct rl_request *request, int *again)
+{
+  for (int i = 0; i < 2; i++) {
+    struct rl_line *l = &n->lines[i];
+    if (l->state != RL_NODE_OFF || l->requests.count == 0)
+      continue;
+    rl_requests_take(&l->requests, request);
+    *again = l->lost_again;
+    return 1;
+  }
+  return 0;
+}
+
+static int next_lost(struct rl_node *n, struct rl_outcome *out)
+{
+  int again;
+  while (rl_node_take_lost(n, &out->request, &again)) {
+    if (!out->request.claim && !out->request.batch)
+      continue;
+    out->kind = RL_OUTCOME_VOTE;
+    out->vote = again ? RL_WAITING : RL_DROPPED;
+    out->fault = RL_FAULT_LOST;
+    out->error = NULL;
+    return 1;
+  }
+  return 0;
+}
+
+static int next_news(struct rl_node *n, struct rl_outcome *out)
+{
+  int kind = RL_OUTCOME_FORGOTTEN;
+  if (!n->news)
+    return 0;
+  while (!(n->news >> kind & 1))
+    kind++;
+  n->news &= ~(UINT32_C(1) << kind);
+  out->kind = (enum rl_outcome_kind)kind;
+  out->reason = n->forgotten;
+  return 1;
+}
+
+RL_COLD static void end_line(struct rl_line *l, const char *error)
+{
+  struct rl_text text;
+  rl_node_hurry(l->node);
+  if (l->end[0])
+    return;
+  text = rl_text_in(l->end, sizeof l->end);
+  rl_text_clean(&text, error);
+  rl_text_mark_cut(&text);
+}
+
+/* What the last reply means for the node itself, now that its request knows. */
+static void react(struct rl_node *n, int64_t now)
+{
+  enum rl_fault fault = n->fault;
+  char clean[RL_WHY_SIZE];
+  struct rl_text text = rl_text_in(clean, sizeof clean);
+  n->fault = RL_FAULT_NONE;
+  if (fault != RL_FAULT_MISFIT && n->state == RL_NODE_REFUSED)
+    return; /* the reason is known; its connection is only cleaned up on */
+  if (fault == RL_FAULT_CONFIG && n->state == RL_NODE_SETUP)
+    return; /* it came before a login that is sent again */
+  switch (fault) {
+  case RL_FAULT_MISFIT: rl_node_drop(n, 0, n->error, now); break;
+  case RL_FAULT_ROLE:
+  case RL_FAULT_LOADING: end_line(n->line, n->error); break;
+  case RL_FAULT_CONFIG:
+    rl_text_clean(&text, n->error);
+    rl_text_mark_cut(&text);
+    refuse(n, clean, now);
+    break;
+  case RL_FAULT_PAUSE: n->busy_until_ns = now + RL_PAUSE_NS; break;
+  default: break;
+  }
+}
+
+/* What the line has to do beside reading: 1 if there was something. */
+static int settle_line(struct rl_line *l, int64_t now)
+{
+  struct rl_node *n = l->node;
+  int is_answered = l == n->line && n->state == RL_NODE_REFUSED && l->requests.count == 0;
+  if (is_answered || (l->end[0] && !l->is_fed)) {
+    rl_node_line_failed(l, 0, l->end[0] ? l->end : n->why, now);
+    return 1;
+  }
+  if (!l->setup_done || (l == n->second && (n->line->is_fed || n->line->reads_left)))
+    return 0; /* the old connection is read first: it may have spoken meanwhile */
+  judge(l, now);
+  return 1;
+}
+
+/* What comes before reading: 1 with an outcome. */
+RL_COLD static int next_urgent(struct rl_node *n, struct rl_outcome *out, int64_t now)
+{
+  int is_waiting;
+  do {
+    if (n->fault)
+      react(n, now);
+    if (next_lost(n, out) || next_news(n, out))
+      return 1;
+  } while (settle_line(n->line, now) || (n->second && settle_line(n->second, now)));
+  is_waiting = n->line->end[0] || n->state == RL_NODE_REFUSED || n->second;
+  n->is_urgent = is_waiting;
+  return 0;
+}
+
+RL_COLD static void note_fault(struct rl_node *n, struct rl_outcome *out)
+{
+  out->error = out->fault == RL_FAULT_MISFIT ? rl_misfit_words(out->request.kind) : out->reply->text.data;
+  n->fault = out->fault;
+  n->error = out->error;
+  rl_node_hurry(n);
+}
+
+static void answer(struct rl_line *l, struct rl_outcome *out)
+{
+  struct rl_node *n = l->node;
+  struct rl_meaning meaning = rl_meaning_of(&out->request, &l->reply);
+  if (l->reply.type != RL_REPLY_ERROR)
+    n->failures = 0;
+  if (out->request.kind == RL_REQUEST_SET) {
+    int64_t sample_ns = l->read_ns - out->request.sent_ns;
+    n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
+  }
+  out->kind = (enum rl_outcome_kind)meaning.kind;
+  out->vote = meaning.vote;
+  out->fault = (enum rl_fault)meaning.fault;
+  out->error = NULL;
+  out->reply = &l->reply;
+  if (meaning.fault)
+    note_fault(n, out);
+}
+
+RL_COLD static void reply_to_nothing(struct rl_line *l, int64_t now)
+{
+  if (l->reply.type == RL_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
+    end_line(l, l->reply.text.data);
+  else
+    rl_node_line_failed(l, 0, "a reply to no request", now);
+}
+
+RL_COLD static void reply_to_setup(struct rl_line *l, int step)
+{
+  rl_session_reply(l, step, &l->reply);
+  if (!l->setup_done)
+    return;
+  rl_node_hurry(l->node);
+  if (l == l->node->second)
+    l->node->line->reads_left = READS_MAX;
+}
+
+/* To a look at a node that is ready. */
+RL_COLD static void reply_to_look(struct rl_line *l, int is_last, int64_t now)
+{
+  char why[RL_WHY_SIZE];
+  if (rl_session_looked(l, is_last, &l->reply, why) == RL_SESSION_CONTINUE || l->state != RL_NODE_READY)
+    return;
+  note_server(l);
+  object(l->node, why, now);
+}
+
+/* A reply that was parsed: 1 with an outcome. */
+static int take_reply(struct rl_line *l, struct rl_outcome *out, int64_t now)
+{
+  if (l->requests.count == 0) {
+    reply_to_nothing(l, now);
+    return 0;
+  }
+  rl_requests_take(&l->requests, &out->request);
+  if (out->request.kind == RL_REQUEST_SETUP) {
+    reply_to_setup(l, (int)out->request.round);
+    return 0;
+  }
+  if (out->request.kind == RL_REQUEST_LOOK) {
+    reply_to_look(l, (int)out->request.round, now);
+    return 0;
+  }
+  answer(l, out);
+  return 1;
+}
+
+static void read_more(struct rl_line *l)
+{
+  struct rl_node *n = l->node;
+  char words[RL_WHY_SIZE];
+  const char *why;
+  switch (rl_line_read(l, &why, words)) {
+  case RL_LINE_BYTES:
+    if (n->silent_ns && l == n->line)
+      rl_silence_broken(n);
+    break;
+  case RL_LINE_BROKEN:
+    if (rl_session_error(l)) /* the server may have said it before it closed */
+      why = rl_session_error(l);
+    rl_node_line_failed(l, l->state == RL_NODE_READY, why, l->read_ns);
+    break;
+  default: break;
+  }
+}
+
+RL_COLD static void no_reply(struct rl_line *l, int64_t now)
+{
+  const char *why = rl_line_unparsed(l);
+  if (why)
+    rl_node_line_failed(l, 0, why, now);
+}
+
+/* The next reply of what was read: 1 with an outcome. */
+static int next_reply(struct rl_line *l, struct rl_outcome *out, int64_t now)
+{
+  if (rl_line_parse(l))
+    return take_reply(l, out, now);
+  no_reply(l, now);
+  return 0;
+}
+
+int rl_node_next(struct rl_node *n, struct rl_outcome *out, int64_t now)
+{
+  struct rl_line *l = n->line;
+  while (n->is_awake) {
+    if (l->read_ns > now)
+      now = l->read_ns;
+    out->now_ns = now;
+    if (n->is_urgent && next_urgent(n, out, now))
+      return 1;
+    l = n->line;
+    if (!l->is_fed && !l->reads_left && n->second)
+      l = n->second;
+    if (l->is_fed) {
+      if (next_reply(l, out, now))
+        return 1;
+    } else if (l->reads_left) {
+      read_more(l);
+    } else {
+      n->is_awake = 0;
+    }
+  }
+  return 0;
+}
+
+/* ---- events and timers ---- */
+
+static void flush(struct rl_line *l, int64_t now)
+{
+  char words[RL_WHY_SIZE];
+  const char *why = rl_line_flush(l, words);
+  if (why)
+    rl_node_line_failed(l, l->state == RL_NODE_READY, why, now);
+}
+
+void rl_node_flush(struct rl_node *n, int64_t now)
+{
+  if (n->second)
+    flush(n->second, now);
+  if (n->state == RL_NODE_READY && n->net->state == RL_NET_OPEN)
+    rl_session_look_again(n->line, now);
+  flush(n->line, now);
+  if (n->state == RL_NODE_READY)
+    rl_silence_flushed(n, now);
+}
+
+void rl_node_event(struct rl_node *n, uint32_t generation, int what, int64_t now)
+{
+  struct rl_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
+  if (l->link.generation != generation || l->link.fd < 0)
+    return; /* of an earlier connection */
+  if (l->state == RL_NODE_CONNECTING) {
+    rl_connect_finish(l, now);
+    return;
+  }
+  if (what & RL_WRITABLE)
+    flush(l, now);
+  if ((what & RL_READABLE) && l->reader) {
+    l->reads_left = READS_MAX;
+    n->is_awake = 1;
+  }
+}
+
+void rl_node_connect(struct rl_node *n, int64_t now)
+{
+  rl_connect(n->line, now);
+}
+
+void rl_node_look_at_name(struct rl_node *n, int64_t now)
+{
+  if (n->resolve)
+    rl_connect_look_at_name(n, now);
+}
+
+void rl_node_close(struct rl_node *n, int64_t now)
+{
+  if (n->state != RL_NODE_OFF)
+    rl_node_drop(n, 0, "the client is closed", now);
 }
 
 void rl_node_timer(struct rl_node *n, int64_t now)
@@ -310,12 +563,12 @@ void rl_node_timer(struct rl_node *n, int64_t now)
       rl_node_connect(n, now);
     break;
   case RL_NODE_RESOLVING:
-    rl_node_look_at_name(n, now);
+    rl_connect_look_at_name(n, now);
     if (n->state == RL_NODE_RESOLVING)
-      rl_node_drop(n, 0, rl_node_timed_out(n->line), now);
+      rl_node_drop(n, 0, rl_connect_timed_out(n->line), now);
     break;
-  case RL_NODE_CONNECTING: rl_node_unconnected(n->line, rl_node_timed_out(n->line), now); break;
-  case RL_NODE_SETUP: rl_node_drop(n, 0, rl_node_timed_out(n->line), now); break;
+  case RL_NODE_CONNECTING: rl_connect_next_address(n->line, rl_connect_timed_out(n->line), now); break;
+  case RL_NODE_SETUP: rl_node_drop(n, 0, rl_connect_timed_out(n->line), now); break;
   case RL_NODE_REFUSED: rl_node_drop(n, 0, n->why, now); break;
   case RL_NODE_READY: rl_silence_timer(n, now); break;
   }

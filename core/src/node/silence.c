@@ -5,27 +5,22 @@
  * old is the first that goes out on it: what the old one still carries is executed before that or never, so the order
  * of SET and DEL holds. Where the server does not allow CLIENT KILL, requests on the old connection are orphans, as
  * after any broken connection: nothing is counted on what they do, and their keys end by their time. */
+#include "silence.h"
+
 #include <string.h>
 
-#include "../lock/operation.h"
-#include "../lock/round.h"
-#include "answer.h"
-#include "silence.h"
+#include "command.h"
+#include "connect.h"
 
 #define MS RL_NS_PER_MS
 #define SILENT_NS (300 * MS)
 #define IDLE_NS (1000 * MS)
 #define STALE_MIN_NS (5000 * MS)
 
-static const struct rl_owed *oldest(const struct rl_line *l)
-{
-  return l->owed_count > 0 ? &l->owed[l->owed_first] : NULL;
-}
-
-/* Since when the connection owes something without a byte of it having come. */
+/* Since when something is in flight without a byte of the reply having come. */
 static int64_t waits_since_ns(const struct rl_line *l)
 {
-  int64_t sent_ns = oldest(l)->sent_ns;
+  int64_t sent_ns = rl_line_oldest(l)->sent_ns;
   return sent_ns > l->read_ns ? sent_ns : l->read_ns;
 }
 
@@ -53,8 +48,8 @@ static int is_open(const struct rl_node *n)
 /* Sets the timer of a node that is ready to what has to be looked at next. */
 static void arm(struct rl_node *n)
 {
-  const struct rl_owed *o = oldest(n->line);
-  int64_t at = n->debts_retry_ns ? n->debts_retry_ns : RL_NEVER;
+  const struct rl_request *o = rl_line_oldest(n->line);
+  int64_t at = n->deletes_retry_ns ? n->deletes_retry_ns : RL_NEVER;
   if (o)
     sooner(&at, o->sent_ns + stale_ns(n));
   if (o && !n->silent_ns && is_open(n))
@@ -80,7 +75,8 @@ static void close_second(struct rl_node *n)
   if (!l)
     return;
   rl_line_close(l);
-  l->owed_count = l->owed_first = 0; /* only of its set-up */
+  rl_node_be(l, RL_NODE_OFF);
+  l->requests.count = l->requests.first = 0; /* only of its set-up */
 }
 
 void rl_silence_forget(struct rl_node *n)
@@ -94,7 +90,7 @@ static void open_second(struct rl_node *n, int64_t now)
 {
   n->second = n->line == &n->lines[0] ? &n->lines[1] : &n->lines[0];
   n->second_ns = RL_NEVER;
-  rl_node_connect_line(n->second, now);
+  rl_connect(n->second, now);
 }
 
 void rl_silence_second_failed(struct rl_node *n, const char *why, int64_t now)
@@ -104,9 +100,9 @@ void rl_silence_second_failed(struct rl_node *n, const char *why, int64_t now)
   rl_text_add(&text, why);
   close_second(n);
   n->second_failures++;
-  n->second_ns = now + rl_node_backoff_ns(n, n->second_failures);
+  n->second_ns = now + rl_connect_backoff_ns(n, n->second_failures);
   arm(n);
-  rl_operation_node_down(n, now);
+  rl_node_tell(n, RL_OUTCOME_DOWN);
 }
 
 /* The fence: what the old connection still carries is not executed after this. The id is that of the old connection
@@ -118,27 +114,24 @@ static void kill_old(struct rl_line *l, int64_t client_id)
   struct rl_text text = rl_text_in(number, sizeof number);
   size_t before = rl_buffer_size(&l->out);
   rl_text_format(&text, "%lld", (long long)client_id);
-  if (rl_command_argv(&l->out, 4, words) == 0 && rl_line_owe(l, RL_OWED_NOTHING, before, NULL) != 0)
-    rl_buffer_cut(&l->out, before, rl_buffer_size(&l->out) - before);
+  if (rl_requests_reserve(&l->requests, 1) == 0 && rl_command_argv(&l->out, 4, words) == 0)
+    rl_request_add(l, before, (struct rl_request){.kind = RL_REQUEST_NOTHING});
 }
 
-int rl_silence_replace(struct rl_line *l, int64_t now)
+void rl_silence_replace(struct rl_line *l)
 {
   struct rl_node *n = l->node;
   struct rl_line *old = n->line;
-  rl_line_read(old); /* it may have spoken meanwhile */
-  if (n->second != l)
-    return 0;
   n->second = NULL;
   n->line = l;
-  rl_line_be(l, RL_NODE_SETUP);
   rl_silence_forget(n);
   if (old->client_id && strcmp(n->run_id, l->run_id) == 0)
     kill_old(l, old->client_id);
   rl_line_close(old);
+  rl_node_be(old, RL_NODE_OFF);
+  old->lost_again = 1;
+  rl_node_hurry(n);
   n->drops++;
-  rl_node_fail_owed(old, 1, now);
-  return 1;
 }
 
 /* ---- silent, and not any more ---- */
@@ -152,30 +145,17 @@ static void fall_silent(struct rl_node *n, int64_t now)
   rl_event_add(&n->net->events, RL_EVENT_NODE_SILENT, n->index, n->why);
 }
 
-/* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
-static void take_back(struct rl_node *n)
-{
-  const struct rl_line *l = n->line;
-  for (uint32_t i = 0; i < l->owed_count; i++) {
-    const struct rl_owed *o = &l->owed[(l->owed_first + i) & (l->owed_size - 1)];
-    redlock_lock *lock = o->claim ? o->claim->lock : NULL;
-    if (lock && o->kind != RL_OWED_HINT && lock->round == o->round && rl_round_awaits(lock, n->index))
-      lock->answers[n->index] = RL_ASKED;
-  }
-}
-
-void rl_silence_broken(struct rl_node *n, int64_t now)
+void rl_silence_broken(struct rl_node *n)
 {
   rl_silence_forget(n);
   n->why[0] = 0;
   rl_event_add(&n->net->events, RL_EVENT_NODE_UP, n->index, "it answers again");
-  take_back(n);
-  rl_operation_node_ready(n, now);
+  rl_node_tell(n, RL_OUTCOME_SPOKE);
 }
 
 int rl_silence_hope(const struct rl_node *n, int is_patient)
 {
-  const struct rl_owed *o = oldest(n->line);
+  const struct rl_request *o = rl_line_oldest(n->line);
   if (n->state != RL_NODE_READY || !o || n->second_failures > 0)
     return 0;
   return is_patient || o->sent_ns - n->line->read_ns > IDLE_NS;
@@ -183,17 +163,19 @@ int rl_silence_hope(const struct rl_node *n, int is_patient)
 
 void rl_silence_timer(struct rl_node *n, int64_t now)
 {
-  const struct rl_owed *o = oldest(n->line);
+  const struct rl_request *o = rl_line_oldest(n->line);
   if (o && now - o->sent_ns >= stale_ns(n)) {
     rl_node_drop(n, 1, "no answer for too long", now);
     return;
   }
-  if (n->debts_retry_ns && n->debts_retry_ns <= now)
-    rl_node_pay_debts(n, now);
+  if (n->deletes_retry_ns && n->deletes_retry_ns <= now) {
+    n->deletes_retry_ns = 0;
+    rl_node_tell(n, RL_OUTCOME_PAYABLE);
+  }
   if (o && !n->silent_ns && is_open(n) && now - waits_since_ns(n->line) >= patience_ns(n))
     fall_silent(n, now);
   if (n->silent_ns && n->second && n->second_ns <= now)
-    rl_silence_second_failed(n, rl_node_timed_out(n->second), now);
+    rl_silence_second_failed(n, rl_connect_timed_out(n->second), now);
   else if (n->silent_ns && !n->second && n->second_ns <= now && is_open(n))
     open_second(n, now);
   arm(n);

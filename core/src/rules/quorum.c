@@ -23,12 +23,10 @@ int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor)
 
 int64_t rl_valid_until(const int64_t *e_ns, int n, int q)
 {
-  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending; no moment is before 0 */
-  for (int i = 0; i < q; i++)
-    largest[i] = 0;
+  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending */
   for (int i = 0; i < n; i++) {
-    int at = q - 1;
-    if (e_ns[i] <= largest[at])
+    int at = i < q ? i : q - 1;
+    if (i >= q && e_ns[i] <= largest[at])
       continue;
     for (; at > 0 && largest[at - 1] < e_ns[i]; at--)
       largest[at] = largest[at - 1];
