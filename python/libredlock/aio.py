@@ -130,7 +130,9 @@ class Lock(LockBase):
             self._leave(ticket)
         except BaseException:
             client._pending.pop(tag, None)
+            _cancel(self._handle)
             self._forget_hold()
+            client._process()
             self._leave(ticket)
             raise
 
