@@ -327,23 +327,31 @@ static void lose_keys(struct world *world, struct node *node)
   }
 }
 
-static void strike(struct world *world)
+/* The kind of the next fault by its weight, or -1 where nothing breaks. */
+static int64_t draw_fault(struct world *world)
 {
   const struct faults *faults = &world->faults;
   const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
                               faults->restart,      faults->script_flush, faults->node_error,
                               faults->replica,      faults->loss,       faults->leftover,     faults->astray,
                               faults->fork,         faults->process_end};
-  struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
-  struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
   int64_t total = 0, kind = 0;
   for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
   if (!total)
-    return;
+    return -1;
   for (int64_t dice = random_in(&world->random, 0, total - 1); dice >= weights[kind]; kind++)
     dice -= weights[kind];
-  switch (kind) {
+  return kind;
+}
+
+static void strike(struct world *world)
+{
+  struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
+  struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
+  switch (draw_fault(world)) {
+  case -1:
+    break;
   case 0:
     network_nemesis_drop(world);
     break;

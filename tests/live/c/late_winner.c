@@ -87,6 +87,16 @@ static void must_be_given_up(void)
   CHECK(redlock_lock_state(late) != REDLOCK_STATE_HELD && redlock_lock_validity_ms(late) == 0);
 }
 
+static void set_lease(redlock_lock *lock, int ttl_ms, int64_t min_validity_ms)
+{
+  char ttl[24], minimum[24];
+  snprintf(ttl, sizeof ttl, "%d", ttl_ms);
+  snprintf(minimum, sizeof minimum, "%d", (int)min_validity_ms);
+  CHECK_OK(lock, redlock_lock_set(lock, "node_timeout_ms", "1000"));
+  CHECK_OK(lock, redlock_lock_set(lock, "ttl_ms", ttl));
+  CHECK_OK(lock, redlock_lock_set(lock, "min_validity_ms", minimum));
+}
+
 int main(int argc, char **argv)
 {
   const char *how = argc > 1 ? argv[1] : "short";
@@ -96,7 +106,7 @@ int main(int argc, char **argv)
   redlock_client *client = check_client();
   redlock_lock *first, *second;
   pthread_t driver, taker;
-  char token[64], minimum[24];
+  char token[64];
   alarm(120); /* a call that does not return is a failure */
   check_set(client, "retry_delay_ms", "50");
   CHECK(redlock_client_open(client) == REDLOCK_OK);
@@ -104,10 +114,7 @@ int main(int argc, char **argv)
   second = lock_on(client, "second");
   driving = lock_on(client, "first");
   late = lock_on(client, "second");
-  CHECK_OK(late, redlock_lock_set(late, "node_timeout_ms", "1000"));
-  CHECK_OK(late, redlock_lock_set(late, "ttl_ms", lapsed ? "4000" : "30000"));
-  snprintf(minimum, sizeof minimum, "%d", (int)min_validity_ms);
-  CHECK_OK(late, redlock_lock_set(late, "min_validity_ms", minimum));
+  set_lease(late, lapsed ? 4000 : 30000, min_validity_ms);
   CHECK_OK(first, redlock_lock_acquire(first, 10000));
   CHECK_OK(second, redlock_lock_acquire(second, 10000));
   driver = start_refused(drive, driving);
