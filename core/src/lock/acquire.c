@@ -79,10 +79,20 @@ static void note_outage(redlock_lock *lock, int64_t now)
     lock->outage_until_ns = now + outage_wait_ms * MS;
 }
 
+/* A node whose refusal has been lifted meanwhile was not asked: that is an outage, not a refusal. */
+static void note_lifted(redlock_lock *lock)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->answers[i] == RL_REFUSED && lock->engine->net.nodes[i].state != RL_NODE_REFUSED &&
+        !lock->engine->net.nodes[i].refused && lock->verdict == REDLOCK_REFUSED_CONFIG)
+      lock->verdict = REDLOCK_NO_QUORUM;
+}
+
 /* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
 static void attempt_failed(redlock_lock *lock, int64_t now)
 {
   int again;
+  note_lifted(lock);
   note_outage(lock, now);
   again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
           now < lock->outage_until_ns;
