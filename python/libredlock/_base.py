@@ -511,16 +511,10 @@ class LockBase:
 
     # ---- options that change, handing over ---------------------------------------------------------------------------
 
-    def _scoped(self) -> None:
-        """Scoped forms renew, unless it was said otherwise."""
-        if self._renew is None:
-            _set(self._handle, b"renew", b"true")
-            self._renews = True
-
     def _unscoped(self) -> None:
-        if self._renew is None:
-            _set(self._handle, b"renew", b"false")
-            self._renews = False
+        """A plain acquire() after a scoped form: it does not renew."""
+        _set(self._handle, b"renew", b"false")
+        self._renews = False
 
     def _wait_option_ms(self) -> int:
         return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))

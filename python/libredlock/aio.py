@@ -39,6 +39,7 @@ ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
 RELEASE = lib.REDLOCK_RELEASE
 _start = lib.redlock_lock_start
+_set = lib.redlock_lock_set
 _status = lib.redlock_lock_status
 _cancel = lib.redlock_lock_cancel
 _state = lib.redlock_lock_state
@@ -167,8 +168,9 @@ class Lock(LockBase):
         Raises Busy if others hold it at the end of the wait, and what acquire() raises.
         """
         ticket = Ticket()
-        if not self._renews:
-            self._scoped()
+        if self._renew is None and not self._renews:  # scoped forms renew, unless it was said otherwise
+            _set(self._handle, b"renew", b"true")
+            self._renews = True
         try:
             if self._line and _state(self._handle) == ADOPTED:
                 await self.extend()
