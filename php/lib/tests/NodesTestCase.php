@@ -55,7 +55,14 @@ abstract class NodesTestCase extends TestCase
 
     protected function assertNothingIsLeft(): void
     {
-        Wait::until(static fn (): bool => self::cluster()->keys() === [], 'the keys to go', self::KEYS_LIMIT_S);
+        $keys = [];
+        try {
+            Wait::until(static function () use (&$keys): bool {
+                return ($keys = self::cluster()->keys()) === [];
+            }, 'the keys to go', self::KEYS_LIMIT_S);
+        } catch (\RuntimeException) {
+            $this->assertSame([], $keys, 'keys and on how many nodes');
+        }
         $this->addToAssertionCount(1);
     }
 
