@@ -74,54 +74,54 @@ typedef struct redlock_lock redlock_lock;
 
 /* The result of a call or an operation. redlock_status_text describes each in words. */
 enum redlock_status {
-  REDLOCK_OK = 0,             /* done */
-  REDLOCK_PENDING = 1,        /* in flight */
-  REDLOCK_BUSY = 2,           /* others hold the lock */
-  REDLOCK_NO_QUORUM = 3,      /* too few nodes answered in time */
-  REDLOCK_TIMED_OUT = 4,      /* the wait ended before any attempt had a result */
-  REDLOCK_CANCELLED = 5,      /* cancelled on request */
-  REDLOCK_LOST = 6,           /* was held, but the lease has expired or was lost */
-  REDLOCK_NOT_HELD = 7,       /* this handle has never acquired the lock */
-  REDLOCK_LIMIT = 8,          /* max_extensions or max_hold_ms has been reached */
-  REDLOCK_FORKED = 9,         /* the lock belongs to the parent process */
-  REDLOCK_IN_FLIGHT = 10,     /* the handle already has an operation in flight */
-  REDLOCK_INVALID = 11,       /* an argument, option or handle state is not allowed; the message names it */
-  REDLOCK_REFUSED_CONFIG = 12,/* too many nodes are ineligible to vote: credentials, replica, cluster, eviction ... */
-  REDLOCK_NO_MEMORY = 13,     /* an allocation failed; nothing has changed */
-  REDLOCK_INTERNAL = 14,      /* the system refused a resource (descriptors, threads); the message says which */
-  REDLOCK_UNREACHABLE = 15    /* only as the vote of a single node: no connection to it */
+  REDLOCK_OK = 0,              /* done */
+  REDLOCK_PENDING = 1,         /* in flight */
+  REDLOCK_BUSY = 2,            /* others hold the lock */
+  REDLOCK_NO_QUORUM = 3,       /* too few nodes answered in time */
+  REDLOCK_TIMED_OUT = 4,       /* the wait ended before any attempt had a result */
+  REDLOCK_CANCELLED = 5,       /* cancelled on request */
+  REDLOCK_LOST = 6,            /* was held, but the lease has expired or was lost */
+  REDLOCK_NOT_HELD = 7,        /* this handle has never acquired the lock */
+  REDLOCK_LIMIT = 8,           /* max_extensions or max_hold_ms has been reached */
+  REDLOCK_FORKED = 9,          /* the lock belongs to the parent process */
+  REDLOCK_IN_FLIGHT = 10,      /* the handle already has an operation in flight */
+  REDLOCK_INVALID = 11,        /* an argument, option or handle state is not allowed; the message names it */
+  REDLOCK_REFUSED_CONFIG = 12, /* too many nodes are ineligible to vote: credentials, replica, cluster, eviction ... */
+  REDLOCK_NO_MEMORY = 13,      /* an allocation failed; nothing has changed */
+  REDLOCK_INTERNAL = 14,       /* the system refused a resource (descriptors, threads); the message says which */
+  REDLOCK_UNREACHABLE = 15     /* only as the vote of a single node: no connection to it */
 };
 
 /* Properties of a status, for redlock_status_is. */
 enum redlock_trait {
-  REDLOCK_IS_ERROR = 1,       /* neither OK nor PENDING */
-  REDLOCK_IS_RETRIABLE = 2,   /* the same call may succeed later */
-  REDLOCK_IS_USAGE = 3        /* the program is at fault, not the nodes */
+  REDLOCK_IS_ERROR = 1,     /* neither OK nor PENDING */
+  REDLOCK_IS_RETRIABLE = 2, /* the same call may succeed later */
+  REDLOCK_IS_USAGE = 3      /* the program is at fault, not the nodes */
 };
 
 /* Operations for redlock_lock_start. */
 enum redlock_operation {
-  REDLOCK_ACQUIRE = 1,        /* arg: wait_ms as in redlock_lock_acquire */
-  REDLOCK_EXTEND = 2,         /* arg: ttl_ms as in redlock_lock_extend */
-  REDLOCK_RELEASE = 3,        /* arg: 0 */
-  REDLOCK_INSPECT = 4,        /* arg: 0; asks every node who holds the lock: OK if a majority has no key, BUSY if not */
-  REDLOCK_EXPIRE = 5,         /* arg: ttl_ms as in redlock_lock_expire */
-  REDLOCK_REMOVE = 6          /* arg: 0; as redlock_lock_remove */
+  REDLOCK_ACQUIRE = 1, /* arg: wait_ms as in redlock_lock_acquire */
+  REDLOCK_EXTEND = 2,  /* arg: ttl_ms as in redlock_lock_extend */
+  REDLOCK_RELEASE = 3, /* arg: 0 */
+  REDLOCK_INSPECT = 4, /* arg: 0; asks every node who holds the lock: OK if a majority has no key, BUSY if not */
+  REDLOCK_EXPIRE = 5,  /* arg: ttl_ms as in redlock_lock_expire */
+  REDLOCK_REMOVE = 6   /* arg: 0; as redlock_lock_remove */
 };
 
 /* A flag that may be added to an operation for redlock_lock_start. */
 enum redlock_start_flag {
-  REDLOCK_AT_ONCE = 256       /* send during the call instead of in redlock_client_process */
+  REDLOCK_AT_ONCE = 256 /* send during the call instead of in redlock_client_process */
 };
 
 /* What a handle holds, as known locally, without I/O. */
 enum redlock_state {
-  REDLOCK_STATE_FREE = 0,     /* nothing */
-  REDLOCK_STATE_HELD = 1,     /* the lock, for redlock_lock_validity_ms more */
-  REDLOCK_STATE_LOST = 2,     /* the lock was held, but the lease has expired or was lost; this is final */
-  REDLOCK_STATE_ADOPTED = 3,  /* a token taken over by redlock_lock_adopt, not yet confirmed by an extension */
-  REDLOCK_STATE_FORKED = 4,   /* the parent process holds the lock, not this one */
-  REDLOCK_STATE_INVALID = 5   /* unusable: the message says why */
+  REDLOCK_STATE_FREE = 0,    /* nothing */
+  REDLOCK_STATE_HELD = 1,    /* the lock, for redlock_lock_validity_ms more */
+  REDLOCK_STATE_LOST = 2,    /* the lock was held, but the lease has expired or was lost; this is final */
+  REDLOCK_STATE_ADOPTED = 3, /* a token taken over by redlock_lock_adopt, not yet confirmed by an extension */
+  REDLOCK_STATE_FORKED = 4,  /* the parent process holds the lock, not this one */
+  REDLOCK_STATE_INVALID = 5  /* unusable: the message says why */
 };
 
 /* Why a lock was lost, for redlock_lock_loss. */
@@ -148,19 +148,19 @@ enum { REDLOCK_TTL_ENDLESS = -1 };
 /* Fields of an option for redlock_option_at. */
 enum redlock_option_field {
   REDLOCK_OPTION_NAME = 0,
-  REDLOCK_OPTION_TYPE = 1,    /* "int", "float", "bool", "string" or "nodes" */
-  REDLOCK_OPTION_UNIT = 2,    /* "ms" or "" */
+  REDLOCK_OPTION_TYPE = 1, /* "int", "float", "bool", "string" or "nodes" */
+  REDLOCK_OPTION_UNIT = 2, /* "ms" or "" */
   REDLOCK_OPTION_DEFAULT = 3,
-  REDLOCK_OPTION_RANGE = 4,   /* in words, as error messages print it */
-  REDLOCK_OPTION_SCOPE = 5,   /* "client", or "both" if it can also be set for a lock */
-  REDLOCK_OPTION_HELP = 6     /* one line */
+  REDLOCK_OPTION_RANGE = 4, /* in words, as error messages print it */
+  REDLOCK_OPTION_SCOPE = 5, /* "client", or "both" if it can also be set for a lock */
+  REDLOCK_OPTION_HELP = 6   /* one line */
 };
 
 /* Fields of a node's answer for redlock_lock_answer. */
 enum redlock_answer_field {
-  REDLOCK_ANSWER_WORDS = 0,   /* "granted", "busy (4.2 s left)", "connection refused", ... */
-  REDLOCK_ANSWER_TTL_MS = 1,  /* remaining TTL of the key there in ms, "" if unknown, "none" if it has no TTL */
-  REDLOCK_ANSWER_TOKEN = 2    /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
+  REDLOCK_ANSWER_WORDS = 0,  /* "granted", "busy (4.2 s left)", "connection refused", ... */
+  REDLOCK_ANSWER_TTL_MS = 1, /* remaining TTL of the key there in ms, "" if unknown, "none" if it has no TTL */
+  REDLOCK_ANSWER_TOKEN = 2   /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------- */
