@@ -5,10 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@
 #define WAKE_MARK UINT64_MAX
 #define TIMER_MARK (UINT64_MAX - 1)
 #define FAILED_PAUSE_NS 10000000
-#define LONG_NS 100000000
+#define SHORT_NS 2000000
 
 static int add(int epoll, int fd, uint64_t mark)
 {
@@ -130,22 +129,18 @@ void rl_poller_forget(struct rl_poller *p, int fd)
   epoll_ctl(p->inner, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* epoll_pwait2 has nanoseconds; where the kernel lacks it, or a filter of system calls forbids it with whatever error,
- * milliseconds rounded up. They do for a long wait, too, where an older valgrind then has no unknown call to report. */
+/* epoll_wait counts in milliseconds, which is too coarse for the shortest pauses between attempts: those are waited for
+ * with ppoll. (epoll_pwait2 would do both, but filters of system calls forbid it, and older kernels lack it.) */
 static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
 {
   if (timeout_ns <= 0 || timeout_ns == RL_NEVER)
     return epoll_wait(epoll, events, RL_POLL_EVENTS, timeout_ns <= 0 ? 0 : -1);
-#ifdef SYS_epoll_pwait2
-  static atomic_int missing; /* asked once per process */
-  if (timeout_ns < LONG_NS && !atomic_load_explicit(&missing, memory_order_relaxed)) {
-    struct timespec limit = {timeout_ns / 1000000000, timeout_ns % 1000000000};
-    int n = (int)syscall(SYS_epoll_pwait2, epoll, events, RL_POLL_EVENTS, &limit, NULL, 0);
-    if (n >= 0 || errno == EINTR)
-      return n;
-    atomic_store_explicit(&missing, 1, memory_order_relaxed);
+  if (timeout_ns < SHORT_NS) {
+    struct pollfd readable = {.fd = epoll, .events = POLLIN};
+    struct timespec limit = {.tv_nsec = (long)timeout_ns};
+    int n = ppoll(&readable, 1, &limit, NULL);
+    return n > 0 ? epoll_wait(epoll, events, RL_POLL_EVENTS, 0) : n;
   }
-#endif
   if (timeout_ns > INT64_C(3600000000000))
     timeout_ns = INT64_C(3600000000000);
   return epoll_wait(epoll, events, RL_POLL_EVENTS, (int)((timeout_ns + 999999) / 1000000));
