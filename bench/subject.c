@@ -7,7 +7,7 @@
 
 #include "figures.h"
 
-#ifdef RL_TEST_BUILD
+#ifdef RLK_TEST_BUILD
 #include "../core/src/base/mutant.h"
 #endif
 
@@ -35,9 +35,9 @@ static void set_pair(struct argp_state *state, redlock_client *client, char *pai
 
 static void wait_for_all(struct argp_state *state)
 {
-#ifdef RL_TEST_BUILD
+#ifdef RLK_TEST_BUILD
   (void)state;
-  rl_test_wait_all = 1;
+  rlk_test_wait_all = 1;
 #else
   argp_error(state, "--wait-all: only the program of a test build can do that");
 #endif

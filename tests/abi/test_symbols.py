@@ -62,4 +62,4 @@ def test_global_names_of_the_static_library_have_our_prefixes():
     lines = output("nm", "-g", "--defined-only", BUILD / "libredlock.a").splitlines()
     names = [line.split()[-1] for line in lines if len(line.split()) == 3]
     assert set(REVIEWED) <= set(names)
-    assert [name for name in names if not name.startswith(("redlock_", "rl_"))] == []
+    assert [name for name in names if not name.startswith(("redlock_", "rlk_"))] == []

@@ -216,7 +216,7 @@ static void add_server(struct ends *ends, struct process *process, int resource,
     untold &= ~(UINT32_C(1) << key->link);
   }
   for (; untold; untold &= untold - 1)
-    add(ends, RL_NEVER);
+    add(ends, RLK_NEVER);
 }
 
 /* Until when a majority of the servers has the token, or has lost it without the process having been told. A server

@@ -321,7 +321,7 @@ static void look_after(struct process *process, int number)
 static int64_t next_renewal(const struct process *process)
 {
   const redlock_client *client = process->client;
-  return client && client->engine.wheel.count ? rl_wheel_next(&client->engine.wheel) : RL_NEVER;
+  return client && client->engine.wheel.count ? rlk_wheel_next(&client->engine.wheel) : RLK_NEVER;
 }
 
 /* As long as there are others whose leases may be due. */
@@ -338,7 +338,7 @@ static void keep(struct process *process, int number)
   (void)number;
   while (keeps(process)) {
     int64_t next = next_renewal(process);
-    int64_t at = next == RL_NEVER ? world->now + 100 * MS : process_true_time(process, next);
+    int64_t at = next == RLK_NEVER ? world->now + 100 * MS : process_true_time(process, next);
     if (world->now < listens_until && at > world->now + MS)
       at = world->now + MS;
     if (at > world->now)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void rl_client_forked(redlock_client *client); /* what the core's fork handler runs in a child */
+void rlk_client_forked(redlock_client *client); /* what the core's fork handler runs in a child */
 
 static struct process images[PROCESSES_MAX];
 
@@ -50,7 +50,7 @@ void fork_child(struct process *process)
   process->life = ++world->lives;
   TRACE(world, "process %d goes on as the child of the fork", process->index);
   backing_start(process);
-  rl_client_forked(process->client);
+  rlk_client_forked(process->client);
   for (int i = 0; i < process->slot_count; i++)
     disown(&process->slots[i], &parent.slots[i]);
 }

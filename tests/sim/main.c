@@ -31,7 +31,7 @@ struct total {
 static const char *const mutants[] = {
   "none",
 #define MUTANT_NAME(name, text, wrong) text,
-  RL_MUTANTS(MUTANT_NAME)
+  RLK_MUTANTS(MUTANT_NAME)
 #undef MUTANT_NAME
 };
 
@@ -39,32 +39,32 @@ static const char *const mutants[] = {
 static const char *shows(int mutant)
 {
   switch (mutant) {
-  case RL_MUTANT_NONE:
+  case RLK_MUTANT_NONE:
     return NULL;
-  case RL_MUTANT_RESTART_IGNORED: /* others may hold as long as the holder can not know: see README */
-  case RL_MUTANT_GONE_IGNORED:
-  case RL_MUTANT_DEMOTION_IGNORED:
-  case RL_MUTANT_COUNTED_TWICE:
-  case RL_MUTANT_SHORTENING_FORGOTTEN:
+  case RLK_MUTANT_RESTART_IGNORED: /* others may hold as long as the holder can not know: see README */
+  case RLK_MUTANT_GONE_IGNORED:
+  case RLK_MUTANT_DEMOTION_IGNORED:
+  case RLK_MUTANT_COUNTED_TWICE:
+  case RLK_MUTANT_SHORTENING_FORGOTTEN:
     return "unbacked:";
-  case RL_MUTANT_RELEASE_HESITATES:
+  case RLK_MUTANT_RELEASE_HESITATES:
     return "came back";
-  case RL_MUTANT_SLEEPS_FOR_HINT:
-  case RL_MUTANT_HOME_ONLY:
+  case RLK_MUTANT_SLEEPS_FOR_HINT:
+  case RLK_MUTANT_HOME_ONLY:
     return "missed:";
-  case RL_MUTANT_NO_BACKOFF:
+  case RLK_MUTANT_NO_BACKOFF:
     return "back off";
-  case RL_MUTANT_NO_HEIR:
+  case RLK_MUTANT_NO_HEIR:
     return "has not returned";
-  case RL_MUTANT_NO_LAST_LOOK:
+  case RLK_MUTANT_NO_LAST_LOOK:
     return "returned OK, but";
-  case RL_MUTANT_CHILD_KEEPS_LOCKS:
+  case RLK_MUTANT_CHILD_KEEPS_LOCKS:
     return "in the child of a fork";
-  case RL_MUTANT_CHILD_KEEPS_CLAIMS:
+  case RLK_MUTANT_CHILD_KEEPS_CLAIMS:
     return "speaks for token";
-  case RL_MUTANT_CHILD_KEEPS_SEED:
+  case RLK_MUTANT_CHILD_KEEPS_SEED:
     return "for their own";
-  case RL_MUTANT_LATE_WINNER: /* then the last look is the only one */
+  case RLK_MUTANT_LATE_WINNER: /* then the last look is the only one */
     return "returns LOST";
   default:
     return "is held by lock";
@@ -149,9 +149,9 @@ static int refuse(const char *option, const char *value, const char *allowed)
 static int choose_mutant(const char *name)
 {
   char names[1024] = "";
-  int mutant = rl_test_mutant_of(name);
+  int mutant = rlk_test_mutant_of(name);
   if (mutant >= 0) {
-    rl_test_mutant = mutant;
+    rlk_test_mutant = mutant;
     world.hunted = shows(mutant);
     return 0;
   }

@@ -146,21 +146,21 @@ static int ready_for(const struct connection *connection)
   if (connection->state == CONNECTION_CONNECTING || !connection->client_open)
     return 0;
   if (connection->want_write && !connection->stalled)
-    what |= RL_WRITABLE;
+    what |= RLK_WRITABLE;
   if (connection->down.head < connection->down.arrived || connection->ended)
-    what |= RL_READABLE;
+    what |= RLK_READABLE;
   return what;
 }
 
 /* What a poller finds, level-triggered. */
-int network_gather(struct process *process, struct rl_poll_event *events, int most)
+int network_gather(struct process *process, struct rlk_poll_event *events, int most)
 {
   int count = 0;
   for (int i = 0; i < process->open_count && count < most; i++) {
     const struct connection *connection = &process->world->connections[process->open[i]];
     int what = ready_for(connection);
     if (what)
-      events[count++] = (struct rl_poll_event){connection->link_node, connection->generation, what};
+      events[count++] = (struct rlk_poll_event){connection->link_node, connection->generation, what};
   }
   return count;
 }
@@ -318,7 +318,7 @@ static void connected(struct world *world, struct connection *connection)
   connection->to_replica = world->nodes[connection->node].replaced;
   TRACE(world, "network   #%u %s, process %d to node %d", connection->serial, refused ? "is refused" : "connects",
         connection->process->index, connection->node);
-  report(connection, RL_WRITABLE);
+  report(connection, RLK_WRITABLE);
 }
 
 static void bytes_up(struct world *world, struct connection *connection, const struct event *event)
@@ -334,7 +334,7 @@ static void bytes_down(struct connection *connection, const struct event *event)
   if (connection->cut_down || !connection->client_open)
     return;
   connection->down.arrived += event->size;
-  report(connection, RL_READABLE);
+  report(connection, RLK_READABLE);
 }
 
 static void writable(struct connection *connection)
@@ -343,7 +343,7 @@ static void writable(struct connection *connection)
   connection->stalled = 0;
   connection->trouble_at = now > connection->trouble_at ? now : connection->trouble_at;
   if (connection->want_write && connection->state != CONNECTION_CONNECTING)
-    report(connection, RL_WRITABLE);
+    report(connection, RLK_WRITABLE);
 }
 
 void network_event(struct world *world, const struct event *event)
@@ -369,7 +369,7 @@ void network_event(struct world *world, const struct event *event)
   case EVENT_DOWN_END:
     connection->ended = 1;
     connection->cut_down = 1;
-    report(connection, RL_READABLE | RL_WRITABLE);
+    report(connection, RLK_READABLE | RLK_WRITABLE);
     break;
   default:
     writable(connection);
@@ -396,7 +396,7 @@ int network_is_quiet(const struct world *world)
 
 /* ---- the core's link functions ---- */
 
-static struct connection *of_link(const struct rl_link *link)
+static struct connection *of_link(const struct rlk_link *link)
 {
   struct process *process = link->context;
   struct connection *connection = &process->world->connections[link->fd];
@@ -405,7 +405,7 @@ static struct connection *of_link(const struct rl_link *link)
   return connection;
 }
 
-static int sim_open(struct rl_link *link, const struct rl_address *address)
+static int sim_open(struct rlk_link *link, const struct rlk_address *address)
 {
   struct process *process = link->context;
   struct world *world = process->world;
@@ -435,7 +435,7 @@ static int sim_open(struct rl_link *link, const struct rl_address *address)
   return -EINPROGRESS;
 }
 
-static int sim_finish(struct rl_link *link)
+static int sim_finish(struct rlk_link *link)
 {
   switch (of_link(link)->state) {
   case CONNECTION_OPEN:
@@ -460,7 +460,7 @@ static size_t room(struct world *world, struct connection *connection, size_t si
   return (size_t)random_in(&world->random, 0, (int64_t)size);
 }
 
-static ssize_t sim_write(struct rl_link *link, const char *data, size_t size)
+static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
 {
   struct connection *connection = of_link(link);
   struct process *process = connection->process;
@@ -498,7 +498,7 @@ static void note_read(struct connection *connection)
   backing_read(connection);
 }
 
-static ssize_t sim_read(struct rl_link *link, char *data, size_t size)
+static ssize_t sim_read(struct rlk_link *link, char *data, size_t size)
 {
   struct connection *connection = of_link(link);
   struct stream *down = &connection->down;
@@ -518,7 +518,7 @@ static ssize_t sim_read(struct rl_link *link, char *data, size_t size)
   return (ssize_t)size;
 }
 
-static void sim_want_write(struct rl_link *link, int on)
+static void sim_want_write(struct rlk_link *link, int on)
 {
   struct connection *connection = of_link(link);
   link->writing = connection->want_write = on;
@@ -526,7 +526,7 @@ static void sim_want_write(struct rl_link *link, int on)
     plan(connection->process->world, connection, EVENT_WRITABLE, connection->process->world->now, 0);
 }
 
-static void sim_half_close(struct rl_link *link)
+static void sim_half_close(struct rlk_link *link)
 {
   struct connection *connection = of_link(link);
   struct world *world = connection->process->world;
@@ -547,7 +547,7 @@ static void forget_open(const struct connection *connection)
     }
 }
 
-static void sim_close(struct rl_link *link)
+static void sim_close(struct rlk_link *link)
 {
   if (link->fd < 0)
     return;
@@ -566,11 +566,11 @@ static void sim_close(struct rl_link *link)
 }
 
 /* In the child of a fork: the descriptor is closed, the connection is the parent's. */
-static void sim_abandon(struct rl_link *link)
+static void sim_abandon(struct rlk_link *link)
 {
   link->fd = -1;
   link->writing = 0;
 }
 
-const struct rl_link_ops sim_link_ops = {sim_open,       sim_finish,     sim_write, sim_read,
+const struct rlk_link_ops sim_link_ops = {sim_open,       sim_finish,     sim_write, sim_read,
                                          sim_want_write, sim_half_close, sim_close, sim_abandon};

@@ -202,13 +202,13 @@ void oracle_detach(struct slot *slot)
 
 /* ---- waiting ---- */
 
-/* Since when nobody's key has been on a majority of the servers; RL_NEVER if it is. */
+/* Since when nobody's key has been on a majority of the servers; RLK_NEVER if it is. */
 static int64_t free_since(const struct world *world, int resource)
 {
   int64_t since[NODES_MAX];
   for (int i = 0; i < world->node_count; i++) {
     const struct key *key = &world->nodes[i].keys[resource];
-    int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RL_NEVER;
+    int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RLK_NEVER;
     int at = i;
     for (; at > 0 && since[at - 1] > moment; at--)
       since[at] = since[at - 1];
@@ -241,7 +241,7 @@ static int flows_freely(const struct world *world, const struct connection *conn
          !world->nodes[connection->node].asleep;
 }
 
-/* The moment from which nothing excuses that the key is still there, RL_NEVER while something does. */
+/* The moment from which nothing excuses that the key is still there, RLK_NEVER while something does. */
 static int64_t due_at(struct world *world, const struct node *node, int resource)
 {
   const struct key *key = &node->keys[resource];
@@ -250,9 +250,9 @@ static int64_t due_at(struct world *world, const struct node *node, int resource
   int64_t due = later(key->read_at, node->trouble_at);
   int64_t grace = (world->node_timeout_ms + world->connect_timeout_ms + 20) * MS;
   if (!flows_freely(world, connection) || !key->read_at || node->restarted_at >= key->set_at)
-    return RL_NEVER;
+    return RLK_NEVER;
   if (holding && !holding->given_up_at)
-    return RL_NEVER;
+    return RLK_NEVER;
   due = later(due, connection->trouble_at);
   due = later(due, later(connection->process->woke_at, connection->process->stolen_until));
   if (holding)

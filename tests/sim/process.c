@@ -54,7 +54,7 @@ static uint64_t sim_random(void *context)
   return random_next(&((struct process *)context)->random);
 }
 
-static const struct rl_platform sim_platform = {sim_now_ns, sim_random, sim_now_ns};
+static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_now_ns};
 
 /* ---- stepping ---- */
 
@@ -145,8 +145,8 @@ static void waits_for_nothing(struct slot *slot)
 static void plan_wake(struct process *process)
 {
   struct world *world = process->world;
-  int64_t deadline = rl_client_next_deadline(process->client), at;
-  if (deadline == RL_NEVER) {
+  int64_t deadline = rlk_client_next_deadline(process->client), at;
+  if (deadline == RLK_NEVER) {
     for (int i = 0; i < process->slot_count; i++)
       if (process->slots[i].operation)
         waits_for_nothing(&process->slots[i]);
@@ -201,7 +201,7 @@ static void told(struct process *process, struct connection *connection, int wha
   if (!process->client)
     return;
   if (!process->blocking) /* else it is read when it looks for input */
-    rl_client_link_event(process->client, connection->link_node, connection->generation, what);
+    rlk_client_link_event(process->client, connection->link_node, connection->generation, what);
   step(process);
 }
 
@@ -242,7 +242,7 @@ static void wake(struct process *process)
   }
   for (int i = 0; i < process->slot_count; i++) {
     struct slot *slot = &process->slots[i];
-    if (slot->must_end_by != RL_NEVER)
+    if (slot->must_end_by != RLK_NEVER)
       slot->must_end_by += world->now - process->slept_at;
   }
   look(process);
@@ -266,7 +266,7 @@ static void wake_event(struct process *process, int64_t at)
   if (at != process->wake_at)
     return;
   process->wake_at = -1;
-  if (rl_client_next_deadline(process->client) <= process_clock(process))
+  if (rlk_client_next_deadline(process->client) <= process_clock(process))
     step(process);
   else
     plan_wake(process);
@@ -338,7 +338,7 @@ static void set_nodes(struct process *process)
 void process_start(struct world *world, int index)
 {
   struct process *process = &world->processes[index];
-  struct rl_env env = {&sim_platform, &sim_link_ops, process, !process->blocking};
+  struct rlk_env env = {&sim_platform, &sim_link_ops, process, !process->blocking};
   process->world = world;
   process->index = index;
   process->muted = process->asleep = process->lagged = 0;
@@ -351,7 +351,7 @@ void process_start(struct world *world, int index)
   if (process->forks)
     arena_start(index);
   arena_use(process); /* until its caller has done with it */
-  process->client = rl_client_new_in(&env);
+  process->client = rlk_client_new_in(&env);
   set_nodes(process);
   client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);

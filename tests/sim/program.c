@@ -118,7 +118,7 @@ void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limi
   slot->told = 0;
   slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)
-    slot->must_end_by = RL_NEVER;
+    slot->must_end_by = RLK_NEVER;
   slot_plan(slot, patience(slot)); /* its end makes another plan */
 }
 

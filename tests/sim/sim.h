@@ -11,7 +11,7 @@
 
 #include "../../core/src/client/stepped.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 #define PASSWORD "secret"
 
 enum {
@@ -35,7 +35,7 @@ enum {
 };
 
 struct world;
-struct rl_poll_event;
+struct rlk_poll_event;
 
 /* ---- random numbers ---- */
 
@@ -168,9 +168,9 @@ void network_node_awake(struct world *world, int node);
 void network_report_all(struct process *process);
 void network_start(struct world *world);
 int network_is_quiet(const struct world *world);
-int network_gather(struct process *process, struct rl_poll_event *events, int most);
+int network_gather(struct process *process, struct rlk_poll_event *events, int most);
 void stream_append(struct stream *stream, const char *bytes, size_t size);
-extern const struct rl_link_ops sim_link_ops;
+extern const struct rlk_link_ops sim_link_ops;
 
 /* ---- server.c: a model of one Redis server ---- */
 
@@ -238,7 +238,7 @@ struct slot {
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t started_at;
-  int64_t must_end_by;     /* true time; RL_NEVER for an unlimited wait */
+  int64_t must_end_by;     /* true time; RLK_NEVER for an unlimited wait */
   int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
   uint32_t action_serial;

@@ -24,7 +24,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "demotion-ignored": 200,
     "refused-votes": 3000,
     "release-hesitates": 100,
-    "debt-of-held": 200,
+    "delete-of-held": 200,
     "sleeps-for-hint": 1000,
     "home-only": 8000,
     "no-backoff": 300,

@@ -1,10 +1,10 @@
 /* Threads of a simulated process, so that the blocking calls of the core run on virtual time, too.
  *
  * A thread is a coroutine. It can lose the processor where it takes a mutex, reads the clock or writes, and it gives it
- * up where it waits: for a mutex, the bell, the poller, a nap. These functions are put in the place of the system's by
- * the linker (--wrap in CMakeLists.txt); outside of a simulated thread they are the system's own. */
+ * up where it waits: for a mutex, the eventcount, the poller, a nap. These functions are put in the place of the
+ * system's by the linker (--wrap in CMakeLists.txt); outside of a simulated thread they are the system's own. */
 #include "sim.h"
-#include "../../core/src/base/bell.h"
+#include "../../core/src/base/eventcount.h"
 #include "../../core/src/node/poller.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct thread {
   void (*run)(struct process *process, int number);
   int number;              /* within its process */
   enum thread_state state;
-  const void *waits_for;   /* the bell */
+  const void *waits_for;   /* the eventcount */
   uint32_t bit;
   uint32_t serial;         /* of the event that lets it run */
   uint32_t switches;       /* how often it gave the processor up */
@@ -45,19 +45,19 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_nanosleep(const struct timespec *duration, struct timespec *left);
 int __wrap_sched_yield(void);
-void __wrap_rl_bell_wait(struct rl_bell *bell, uint32_t rings, uint32_t bit, int64_t timeout_ns);
-void __wrap_rl_bell_ring(struct rl_bell *bell, uint32_t bits);
-int __wrap_rl_poller_open(struct rl_poller *poller);
-void __wrap_rl_poller_close(struct rl_poller *poller);
-int __wrap_rl_poller_wait(struct rl_poller *poller, struct rl_poll_event *events, int64_t timeout_ns);
-void __wrap_rl_poller_wake(struct rl_poller *poller);
-void __wrap_rl_poller_notify(struct rl_poller *poller);
-int __wrap_rl_poller_reopen(struct rl_poller *poller);
-void __wrap_rl_keeper_forked(void);
-int __wrap_rl_registry_add(redlock_client *client);
-void __wrap_rl_registry_remove(redlock_client *client);
-int __wrap_rl_keeper_ensure(void);
-void __wrap_rl_keeper_schedule(redlock_client *client, int64_t at_ns);
+void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns);
+void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits);
+int __wrap_rlk_poller_open(struct rlk_poller *poller);
+void __wrap_rlk_poller_close(struct rlk_poller *poller);
+int __wrap_rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *events, int64_t timeout_ns);
+void __wrap_rlk_poller_wake(struct rlk_poller *poller);
+void __wrap_rlk_poller_notify(struct rlk_poller *poller);
+int __wrap_rlk_poller_reopen(struct rlk_poller *poller);
+void __wrap_rlk_keeper_forked(void);
+int __wrap_rlk_registry_add(redlock_client *client);
+void __wrap_rlk_registry_remove(redlock_client *client);
+int __wrap_rlk_keeper_ensure(void);
+void __wrap_rlk_keeper_schedule(redlock_client *client, int64_t at_ns);
 
 /* ---- running ---- */
 
@@ -65,7 +65,7 @@ static void plan(struct thread *thread, int64_t at)
 {
   struct world *world = thread->process->world;
   thread->serial++;
-  if (at != RL_NEVER)
+  if (at != RLK_NEVER)
     world_plan(world, at > world->now ? at - world->now : 0, EVENT_THREAD, (uint32_t)(thread - threads),
                thread->serial);
 }
@@ -116,7 +116,7 @@ static void enter(void)
   struct thread *thread = current;
   thread->run(thread->process, thread->number);
   thread->process->running--;
-  give_up(THREAD_ENDED, RL_NEVER);
+  give_up(THREAD_ENDED, RLK_NEVER);
 }
 
 void thread_start(struct process *process, int number, void (*run)(struct process *process, int number))
@@ -226,7 +226,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     thread_nap(random_in(&process->world->random, 0, 100000));
   process_lag(process);
   while (process->mutex_taken)
-    give_up(THREAD_WAITS_FOR_MUTEX, RL_NEVER);
+    give_up(THREAD_WAITS_FOR_MUTEX, RLK_NEVER);
   process->mutex_taken = 1;
   return 0;
 }
@@ -266,24 +266,24 @@ int __wrap_sched_yield(void)
 /* A moment in the process's own clock as one of true time. */
 static int64_t after(const struct process *process, int64_t timeout_ns)
 {
-  return timeout_ns == RL_NEVER ? RL_NEVER : process_true_time(process, process_clock(process) + timeout_ns);
+  return timeout_ns == RLK_NEVER ? RLK_NEVER : process_true_time(process, process_clock(process) + timeout_ns);
 }
 
-/* ---- the bell ---- */
+/* ---- the eventcount ---- */
 
-void __wrap_rl_bell_wait(struct rl_bell *bell, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+void __wrap_rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
 {
-  if (rl_bell_rings(bell) != rings || timeout_ns <= 0)
+  if (rlk_eventcount_rings(eventcount) != rings || timeout_ns <= 0)
     return;
-  current->waits_for = bell;
+  current->waits_for = eventcount;
   current->bit = bit;
   give_up(THREAD_WAITS_FOR_BELL, after(current->process, timeout_ns));
 }
 
-void __wrap_rl_bell_ring(struct rl_bell *bell, uint32_t bits)
+void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
 {
   for (int i = 0; i < THREADS_MAX; i++)
-    if (threads[i].state == THREAD_WAITS_FOR_BELL && threads[i].waits_for == bell && (threads[i].bit & bits))
+    if (threads[i].state == THREAD_WAITS_FOR_BELL && threads[i].waits_for == eventcount && (threads[i].bit & bits))
       let_run(&threads[i]);
 }
 
@@ -296,32 +296,32 @@ void threads_open(struct process *process)
   opening = process;
 }
 
-int __wrap_rl_poller_open(struct rl_poller *poller)
+int __wrap_rlk_poller_open(struct rlk_poller *poller)
 {
-  *poller = (struct rl_poller){opening->index, 0, -1, -1, -1, RL_NEVER};
+  *poller = (struct rlk_poller){opening->index, 0, -1, -1, -1, RLK_NEVER};
   return 0;
 }
 
-void __wrap_rl_poller_close(struct rl_poller *poller)
+void __wrap_rlk_poller_close(struct rlk_poller *poller)
 {
   poller->inner = -1;
 }
 
-static struct process *of_poller(const struct rl_poller *poller)
+static struct process *of_poller(const struct rlk_poller *poller)
 {
   return &opening->world->processes[poller->inner];
 }
 
-static int gather(struct rl_poller *poller, struct rl_poll_event *events)
+static int gather(struct rlk_poller *poller, struct rlk_poll_event *events)
 {
-  int count = network_gather(of_poller(poller), events, RL_POLL_EVENTS);
+  int count = network_gather(of_poller(poller), events, RLK_POLL_EVENTS);
   if (count == 0 && !poller->wake)
     return -1;
   poller->wake = 0;
   return count;
 }
 
-int __wrap_rl_poller_wait(struct rl_poller *poller, struct rl_poll_event *events, int64_t timeout_ns)
+int __wrap_rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *events, int64_t timeout_ns)
 {
   int count = gather(poller, events);
   if (count >= 0 || timeout_ns <= 0 || !current)
@@ -343,46 +343,46 @@ void threads_poke(struct process *process)
   }
 }
 
-void __wrap_rl_poller_wake(struct rl_poller *poller)
+void __wrap_rlk_poller_wake(struct rlk_poller *poller)
 {
   poller->wake = 1;
   threads_poke(of_poller(poller));
 }
 
-void __wrap_rl_poller_notify(struct rl_poller *poller)
+void __wrap_rlk_poller_notify(struct rlk_poller *poller)
 {
   (void)poller; /* nobody has asked for the public descriptor */
 }
 
 /* ---- the keeper: one thread of the process, see blocking.c ---- */
 
-int __wrap_rl_poller_reopen(struct rl_poller *poller)
+int __wrap_rlk_poller_reopen(struct rlk_poller *poller)
 {
   (void)poller;
   return 0;
 }
 
-void __wrap_rl_keeper_forked(void)
+void __wrap_rlk_keeper_forked(void)
 {
 }
 
-int __wrap_rl_registry_add(redlock_client *client)
+int __wrap_rlk_registry_add(redlock_client *client)
 {
   (void)client;
   return REDLOCK_OK;
 }
 
-void __wrap_rl_registry_remove(redlock_client *client)
+void __wrap_rlk_registry_remove(redlock_client *client)
 {
   (void)client;
 }
 
-int __wrap_rl_keeper_ensure(void)
+int __wrap_rlk_keeper_ensure(void)
 {
   return REDLOCK_OK;
 }
 
-void __wrap_rl_keeper_schedule(redlock_client *client, int64_t at_ns)
+void __wrap_rlk_keeper_schedule(redlock_client *client, int64_t at_ns)
 {
   (void)at_ns; /* it looks when the next one is due */
   for (int i = 0; current && i < PROCESSES_MAX; i++) {

@@ -14,7 +14,7 @@
 #include "node/command.h"
 #include "node/node.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 #define RUN_ID "0123456789012345678901234567890123456789"
 #define OTHER_ID "9876543210987654321098765432109876543210"
 
@@ -37,21 +37,21 @@ static uint64_t random_bits(void *context)
   return 42;
 }
 
-static int link_open(struct rl_link *link, const struct rl_address *address)
+static int link_open(struct rlk_link *link, const struct rlk_address *address)
 {
   (void)address;
   link->fd = 1;
   return 0;
 }
 
-static ssize_t link_write(struct rl_link *link, const char *data, size_t size)
+static ssize_t link_write(struct rlk_link *link, const char *data, size_t size)
 {
   (void)link;
   (void)data;
   return (ssize_t)size;
 }
 
-static ssize_t link_read(struct rl_link *link, char *data, size_t size)
+static ssize_t link_read(struct rlk_link *link, char *data, size_t size)
 {
   size_t taken = world.in_size < size ? world.in_size : size;
   (void)link;
@@ -63,89 +63,93 @@ static ssize_t link_read(struct rl_link *link, char *data, size_t size)
   return (ssize_t)taken;
 }
 
-static void link_close(struct rl_link *link)
+static void link_close(struct rlk_link *link)
 {
   link->fd = -1;
   world.in_size = 0;
   world.is_closed = 0;
 }
 
-static void link_want_write(struct rl_link *link, int on)
+static void link_want_write(struct rlk_link *link, int on)
 {
   link->writing = on;
 }
 
-static void link_nothing(struct rl_link *link)
+static void link_nothing(struct rlk_link *link)
 {
   (void)link;
 }
 
-static const struct rl_platform platform = {now_ns, random_bits, now_ns};
-static const struct rl_link_ops links = {link_open,       NULL,         link_write, link_read,
-                                         link_want_write, link_nothing, link_close, link_nothing};
+static const struct rlk_platform platform = {now_ns, random_bits, now_ns};
+static const struct rlk_link_ops links = {link_open,       NULL,         link_write, link_read,
+                                          link_want_write, link_nothing, link_close, link_nothing};
 
-static struct rl_net net;
-static struct rl_node node;
-static struct rl_outcome outcome;
+static struct rlk_net net;
+static struct rlk_node node;
+static struct rlk_outcome outcome;
 static char no_text[1];
 
 static int begin(void **state)
 {
   char why[200];
-  struct rl_text text = rl_text_in(why, sizeof why);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
   (void)state;
   memset(&world, 0, sizeof world);
   memset(&net, 0, sizeof net);
   memset(&node, 0, sizeof node);
   world.now_ns = 1000 * MS;
-  net.state = RL_NET_OPEN;
-  net.env = (struct rl_env){&platform, &links, NULL, 1};
+  net.state = RLK_NET_OPEN;
+  net.env = (struct rlk_env){&platform, &links, NULL, 1};
   net.client_name = net.key_prefix = no_text;
   net.nodes = &node;
   net.node_count = 1;
   net.events.fd = -1;
-  rl_options_defaults(&net.options);
-  assert_int_equal(rl_url_parse(&node.url, "redis://127.0.0.1:1", 19, &text), REDLOCK_OK);
-  rl_node_init(&node, &net, 0);
-  return rl_timers_reserve(&net.timers, 1);
+  rlk_options_defaults(&net.options);
+  assert_int_equal(rlk_url_parse(&node.url, "redis://127.0.0.1:1", 19, &text), REDLOCK_OK);
+  rlk_node_init(&node, &net, 0);
+  return rlk_timers_reserve(&net.timers, 1);
 }
 
 static int end(void **state)
 {
   (void)state;
-  rl_node_free(&node);
-  rl_timers_free(&net.timers);
+  rlk_node_free(&node);
+  rlk_timers_free(&net.timers);
   return 0;
 }
 
-static void expect(enum rl_outcome_kind kind)
+static void expect(enum rlk_outcome_kind kind)
 {
-  if (!rl_node_next(&node, &outcome, world.now_ns))
+  if (!rlk_node_next(&node, &outcome, world.now_ns))
     fail_msg("no outcome; %d was expected (%s)", kind, node.why);
   assert_int_equal(outcome.kind, kind);
 }
 
 static void expect_no_more(void)
 {
-  if (rl_node_next(&node, &outcome, world.now_ns))
+  if (rlk_node_next(&node, &outcome, world.now_ns))
     fail_msg("outcome %d", outcome.kind);
 }
 
-static void expect_vote(int vote, enum rl_fault fault, uint32_t round)
+static void expect_vote(int vote, enum rlk_fault fault, uint32_t round)
 {
-  expect(RL_OUTCOME_VOTE);
+  expect(RLK_OUTCOME_VOTE);
   assert_int_equal(outcome.vote, vote);
   assert_int_equal(outcome.fault, fault);
   assert_int_equal(outcome.request.round, round);
 }
 
-static void hear(const char *bytes)
+static void hear_bytes(const char *bytes, size_t size)
 {
-  size_t size = strlen(bytes);
   assert_true(world.in_size + size < sizeof world.in);
   memcpy(world.in + world.in_size, bytes, size);
   world.in_size += size;
-  rl_node_event(&node, node.line->link.generation, RL_READABLE, world.now_ns);
+  rlk_node_event(&node, node.line->link.generation, RLK_READABLE, world.now_ns);
+}
+
+static void hear(const char *bytes)
+{
+  hear_bytes(bytes, strlen(bytes));
 }
 
 /* The answers to all that the set-up asks: its kinds of requests stand in the line. */
@@ -159,22 +163,22 @@ static void hear_setup(const char *run_id, const char *role)
     hear(bulk);
 }
 
-static void ask(enum rl_request_kind kind, uint32_t round)
+static void ask(enum rlk_request_kind kind, uint32_t round)
 {
   static char owner[64]; /* a node does not look into claims */
-  size_t before = rl_buffer_size(&node.line->out);
+  size_t before = rlk_buffer_size(&node.line->out);
   const char *words[] = {"SOMETHING"};
-  struct rl_request request = {.kind = kind, .round = round, .sent_ns = world.now_ns};
-  request.claim = (struct rl_claim *)owner;
-  assert_int_equal(rl_requests_reserve(&node.line->requests, 1), 0);
-  assert_int_equal(rl_command_argv(&node.line->out, 1, words), 0);
-  rl_request_add(node.line, before, request);
+  struct rlk_request request = {.kind = kind, .round = round, .sent_ns = world.now_ns};
+  request.claim = (struct rlk_claim *)owner;
+  assert_int_equal(rlk_requests_reserve(&node.line->requests, 1), 0);
+  assert_int_equal(rlk_command_argv(&node.line->out, 1, words), 0);
+  rlk_request_add(node.line, before, request);
 }
 
 static void connect(void)
 {
-  rl_node_connect(&node, world.now_ns);
-  expect(RL_OUTCOME_JOINABLE);
+  rlk_node_connect(&node, world.now_ns);
+  expect(RLK_OUTCOME_JOINABLE);
   expect_no_more();
 }
 
@@ -182,16 +186,16 @@ static void get_ready(void)
 {
   connect();
   hear_setup(RUN_ID, "master");
-  expect(RL_OUTCOME_READY);
+  expect(RLK_OUTCOME_READY);
   expect_no_more();
-  rl_node_flush(&node, world.now_ns);
+  rlk_node_flush(&node, world.now_ns);
 }
 
 static void a_node_becomes_ready(void **state)
 {
   (void)state;
   get_ready();
-  assert_int_equal(node.state, RL_NODE_READY);
+  assert_int_equal(node.state, RLK_NODE_READY);
   assert_string_equal(node.run_id, RUN_ID);
 }
 
@@ -200,17 +204,17 @@ static void votes_come_in_order_however_the_bytes_are_cut(void **state)
   static const char bytes[] = "+OK\r\n$-1\r\n:1\r\n";
   (void)state;
   get_ready();
-  ask(RL_REQUEST_SET, 1);
-  ask(RL_REQUEST_SET, 2);
-  ask(RL_REQUEST_DELETE, 3);
+  ask(RLK_REQUEST_SET, 1);
+  ask(RLK_REQUEST_SET, 2);
+  ask(RLK_REQUEST_DELETE, 3);
   for (size_t i = 0; i + 1 < sizeof bytes; i++) {
     hear((char[]){bytes[i], 0});
     if (i == 4)
-      expect_vote(RL_GRANTED, RL_FAULT_NONE, 1);
+      expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1);
     if (i == 9)
-      expect_vote(RL_BUSY, RL_FAULT_NONE, 2);
+      expect_vote(RLK_BUSY, RLK_FAULT_NONE, 2);
     if (i == 13)
-      expect_vote(RL_GRANTED, RL_FAULT_NONE, 3);
+      expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 3);
     expect_no_more();
   }
 }
@@ -219,28 +223,28 @@ static void what_was_asked_on_a_broken_connection_is_lost(void **state)
 {
   (void)state;
   get_ready();
-  ask(RL_REQUEST_SET, 1);
-  ask(RL_REQUEST_SET, 2);
+  ask(RLK_REQUEST_SET, 1);
+  ask(RLK_REQUEST_SET, 2);
   hear("+OK\r\n");
   world.is_closed = 1;
   hear("");
-  expect_vote(RL_GRANTED, RL_FAULT_NONE, 1); /* what has come is read first */
-  rl_node_event(&node, node.line->link.generation, RL_READABLE, world.now_ns);
-  expect_vote(RL_WAITING, RL_FAULT_LOST, 2); /* the connection is made anew at once */
+  expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1); /* what has come is read first */
+  rlk_node_event(&node, node.line->link.generation, RLK_READABLE, world.now_ns);
+  expect_vote(RLK_WAITING, RLK_FAULT_LOST, 2); /* the connection is made anew at once */
   expect_no_more();
-  assert_int_equal(node.state, RL_NODE_OFF);
+  assert_int_equal(node.state, RLK_NODE_OFF);
 }
 
 static void a_server_that_talks_nonsense_is_dropped(void **state)
 {
   (void)state;
   get_ready();
-  ask(RL_REQUEST_SET, 1);
-  ask(RL_REQUEST_SET, 2);
+  ask(RLK_REQUEST_SET, 1);
+  ask(RLK_REQUEST_SET, 2);
   hear(":7\r\n+OK\r\n");
-  expect_vote(RL_ERROR, RL_FAULT_MISFIT, 1);
-  expect_vote(RL_DROPPED, RL_FAULT_LOST, 2); /* its OK can not be trusted */
-  expect(RL_OUTCOME_DOWN);
+  expect_vote(RLK_ERROR, RLK_FAULT_MISFIT, 1);
+  expect_vote(RLK_DROPPED, RLK_FAULT_LOST, 2); /* its OK can not be trusted */
+  expect(RLK_OUTCOME_DOWN);
   expect_no_more();
   assert_string_equal(node.why, "an unexpected reply to SET");
 }
@@ -249,12 +253,12 @@ static void a_master_that_is_one_no_more_ends_when_its_replies_are_read(void **s
 {
   (void)state;
   get_ready();
-  ask(RL_REQUEST_SET, 1);
-  ask(RL_REQUEST_SET, 2);
+  ask(RLK_REQUEST_SET, 1);
+  ask(RLK_REQUEST_SET, 2);
   hear("-READONLY You can't write against a read only replica.\r\n$-1\r\n");
-  expect_vote(RL_ERROR, RL_FAULT_ROLE, 1);
-  expect_vote(RL_BUSY, RL_FAULT_NONE, 2);
-  expect(RL_OUTCOME_DOWN);
+  expect_vote(RLK_ERROR, RLK_FAULT_ROLE, 1);
+  expect_vote(RLK_BUSY, RLK_FAULT_NONE, 2);
+  expect(RLK_OUTCOME_DOWN);
   expect_no_more();
 }
 
@@ -267,9 +271,9 @@ static void a_restart_is_told_before_the_node_may_be_asked(void **state)
   expect_no_more();
   connect();
   hear_setup(OTHER_ID, "master");
-  expect(RL_OUTCOME_FORGOTTEN);
+  expect(RLK_OUTCOME_FORGOTTEN);
   assert_int_equal(outcome.reason, REDLOCK_LOSS_RESTARTED);
-  expect(RL_OUTCOME_READY);
+  expect(RLK_OUTCOME_READY);
   expect_no_more();
 }
 
@@ -278,35 +282,117 @@ static void a_replica_is_refused_but_deletes(void **state)
   (void)state;
   connect();
   hear_setup(RUN_ID, "slave");
-  expect(RL_OUTCOME_FORGOTTEN);
+  expect(RLK_OUTCOME_FORGOTTEN);
   assert_int_equal(outcome.reason, REDLOCK_LOSS_REFUSED);
-  expect(RL_OUTCOME_PAYABLE);
-  ask(RL_REQUEST_DELETE, 1);
-  expect(RL_OUTCOME_DOWN);
+  expect(RLK_OUTCOME_PAYABLE);
+  ask(RLK_REQUEST_DELETE, 1);
+  expect(RLK_OUTCOME_DOWN);
   expect_no_more();
-  assert_int_equal(node.state, RL_NODE_REFUSED);
+  assert_int_equal(node.state, RLK_NODE_REFUSED);
   hear(":1\r\n");
-  expect_vote(RL_GRANTED, RL_FAULT_NONE, 1);
-  expect(RL_OUTCOME_DOWN);
+  expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1);
+  expect(RLK_OUTCOME_DOWN);
   expect_no_more();
-  assert_int_equal(node.state, RL_NODE_OFF);
+  assert_int_equal(node.state, RLK_NODE_OFF);
 }
 
 static void a_silent_connection_gets_a_second_one_beside_it(void **state)
 {
   (void)state;
   get_ready();
-  ask(RL_REQUEST_SET, 1);
-  rl_node_flush(&node, world.now_ns);
+  ask(RLK_REQUEST_SET, 1);
+  rlk_node_flush(&node, world.now_ns);
   world.now_ns += 400 * MS;
-  rl_node_timer(&node, world.now_ns); /* silent: the second is opened */
+  rlk_node_timer(&node, world.now_ns); /* silent: the second is opened */
   expect_no_more();
   assert_non_null(node.second);
   hear("+OK\r\n"); /* but the first one speaks */
-  expect(RL_OUTCOME_SPOKE);
-  expect_vote(RL_GRANTED, RL_FAULT_NONE, 1);
+  expect(RLK_OUTCOME_SPOKE);
+  expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1);
   expect_no_more();
   assert_null(node.second);
+}
+
+static const struct {
+  const char *bytes;
+  size_t size;
+} nonsense[] = {
+#define BYTES(literal) {literal, sizeof literal - 1}
+    BYTES("+O"),
+    BYTES("$100\r\nabc"),
+    BYTES("*5\r\n:1\r\n"),
+    BYTES("$999999999999999999\r\n"),
+    BYTES("$99999999999999999999999999\r\n"),
+    BYTES("$1073741824\r\nabc"),
+    BYTES("$-2\r\n"),
+    BYTES("*-2\r\n"),
+    BYTES("*2147483647\r\n"),
+    BYTES("$abc\r\n"),
+    BYTES("$\r\n"),
+    BYTES(":12x\r\n"),
+    BYTES(":999999999999999999999999\r\n"),
+    BYTES("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"),
+    BYTES("?what\r\n"),
+    BYTES("\0\0\0\0\0\0\0\0"),
+    BYTES("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+    BYTES("\x15\x03\x03\x00\x02\x02\x28"),
+    BYTES("$3\r\nabcdef"),
+    BYTES("+OK\r\n+OK\r\n+OK\r\n+OK\r\n"),
+    BYTES("+OK\r\n-ERR going away\r\n"),
+    BYTES("\r\n\r\n\r\n"),
+    BYTES("*2\r\n+OK\r\n+OK\r\n"),
+    BYTES(":1\r\n"),
+    BYTES("*-1\r\n"),
+    BYTES("-\r\n"),
+    BYTES("-ERR \x1b[31m\x00\xff\r\n"),
+    BYTES("%1\r\n+a\r\n:1\r\n"),
+    BYTES("_\r\n"),
+    BYTES(">2\r\n+message\r\n+x\r\n"),
+    BYTES("-\x1b[31m\x00X\r\n"),
+    BYTES("-NOAUTH \x1b[31m\x07\r\n"),
+};
+
+/* What the request is told in the end: exactly one vote, whatever comes and whenever. */
+static int votes_until_the_connection_ends(void)
+{
+  int votes = 0, pulls = 0;
+  for (int i = 0; i < 2; i++) {
+    for (; rlk_node_next(&node, &outcome, world.now_ns); pulls++) {
+      votes += outcome.kind == RLK_OUTCOME_VOTE;
+      assert_true(pulls < 100);
+    }
+    world.is_closed = 1;
+    rlk_node_event(&node, node.line->link.generation, RLK_READABLE, world.now_ns);
+  }
+  for (const char *s = node.why; *s; s++)
+    assert_true((unsigned char)*s >= 0x20);
+  return votes;
+}
+
+static void nonsense_for_a_vote_is_one_vote(void **state)
+{
+  for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+    get_ready();
+    ask(RLK_REQUEST_SET, 1);
+    hear_bytes(nonsense[i].bytes, nonsense[i].size);
+    if (votes_until_the_connection_ends() != 1 || node.state != RLK_NODE_OFF)
+      fail_msg("%zu: %s", i, nonsense[i].bytes);
+    end(state);
+    begin(state);
+  }
+}
+
+static void nonsense_in_the_set_up_makes_no_voter(void **state)
+{
+  for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+    connect();
+    ask(RLK_REQUEST_SET, 1); /* it joins the set-up */
+    hear_bytes(nonsense[i].bytes, nonsense[i].size);
+    if (votes_until_the_connection_ends() != 1 || node.state != RLK_NODE_OFF)
+      fail_msg("%zu: %s", i, nonsense[i].bytes);
+    end(state);
+    begin(state);
+  }
 }
 
 int main(void)
@@ -321,6 +407,8 @@ int main(void)
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
+      CASE(nonsense_for_a_vote_is_one_vote),
+      CASE(nonsense_in_the_set_up_makes_no_voter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,26 +16,26 @@
 
 static char why[512];
 
-static int parse(struct rl_numbers *n, const char *name, const char *value)
+static int parse(struct rlk_numbers *n, const char *name, const char *value)
 {
-  struct rl_text text = rl_text_in(why, sizeof why);
-  return rl_option_parse(n, rl_option_find(name, 0), value, &text);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  return rlk_option_parse(n, rlk_option_find(name, 0), value, &text);
 }
 
 static void every_default_is_allowed_and_reads_back(void **state)
 {
-  struct rl_numbers n;
+  struct rlk_numbers n;
   (void)state;
-  rl_options_defaults(&n);
+  rlk_options_defaults(&n);
   for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++) {
     char value[64];
-    struct rl_text text = rl_text_in(value, sizeof value), reason = rl_text_in(why, sizeof why);
+    struct rlk_text text = rlk_text_in(value, sizeof value), reason = rlk_text_in(why, sizeof why);
     assert_non_null(redlock_option_at(i, REDLOCK_OPTION_RANGE));
     assert_true(strlen(redlock_option_at(i, REDLOCK_OPTION_HELP)) > 10);
-    if (rl_option_is_text(i))
+    if (rlk_option_is_text(i))
       continue;
-    assert_int_equal(rl_option_parse(&n, i, redlock_option_at(i, REDLOCK_OPTION_DEFAULT), &reason), REDLOCK_OK);
-    rl_option_format(&n, i, &text);
+    assert_int_equal(rlk_option_parse(&n, i, redlock_option_at(i, REDLOCK_OPTION_DEFAULT), &reason), REDLOCK_OK);
+    rlk_option_format(&n, i, &text);
     assert_int_equal(atof(value) == atof(redlock_option_at(i, REDLOCK_OPTION_DEFAULT)), 1);
   }
 }
@@ -43,14 +43,14 @@ static void every_default_is_allowed_and_reads_back(void **state)
 /* The range in words and the range that is checked are the same: its two ends pass, what lies outside does not. */
 static void ranges_in_words_are_the_ranges_that_are_checked(void **state)
 {
-  struct rl_numbers n;
+  struct rlk_numbers n;
   (void)state;
-  rl_options_defaults(&n);
+  rlk_options_defaults(&n);
   for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++) {
     const char *range = redlock_option_at(i, REDLOCK_OPTION_RANGE);
     const char *numbers = strstr(range, "auto, or ") ? range + 9 : range;
     char low[32], high[32], outside[40];
-    if (sscanf(numbers, "%31s to %31[0-9.-]", low, high) != 2 || rl_option_is_text(i) || !strcmp(low, "true"))
+    if (sscanf(numbers, "%31s to %31[0-9.-]", low, high) != 2 || rlk_option_is_text(i) || !strcmp(low, "true"))
       continue;
     assert_int_equal(parse(&n, redlock_option_at(i, 0), low), REDLOCK_OK);
     assert_int_equal(parse(&n, redlock_option_at(i, 0), high), REDLOCK_OK);
@@ -67,9 +67,9 @@ static void ranges_in_words_are_the_ranges_that_are_checked(void **state)
 static void what_is_no_number_is_refused(void **state)
 {
   static const char *const values[] = {"", " 5", "5 ", "5x", "0x10", "1e3", "nan", "inf", "9999999999999999999", "--1"};
-  struct rl_numbers n;
+  struct rlk_numbers n;
   (void)state;
-  rl_options_defaults(&n);
+  rlk_options_defaults(&n);
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
     assert_int_equal(parse(&n, "max_hold_ms", values[i]), REDLOCK_INVALID);
     if (strcmp(values[i], "1e3") != 0)
@@ -79,32 +79,32 @@ static void what_is_no_number_is_refused(void **state)
   assert_int_equal(parse(&n, "retry_jitter", "."), REDLOCK_INVALID);
   assert_int_equal(parse(&n, "renew", "maybe"), REDLOCK_INVALID);
   assert_int_equal(parse(&n, "renew", "yes"), REDLOCK_OK);
-  assert_int_equal(RL_INT(&n, RENEW), 1);
+  assert_int_equal(RLK_INT(&n, RENEW), 1);
 }
 
 static void an_unknown_name_gets_the_nearest(void **state)
 {
-  struct rl_text text = rl_text_in(why, sizeof why);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
   (void)state;
-  rl_option_unknown("ttl", 0, &text);
+  rlk_option_unknown("ttl", 0, &text);
   assert_non_null(strstr(why, "did you mean ttl_ms?"));
-  text = rl_text_in(why, sizeof why);
-  rl_option_unknown("key_prefix", 1, &text);
+  text = rlk_text_in(why, sizeof why);
+  rlk_option_unknown("key_prefix", 1, &text);
   assert_non_null(strstr(why, "an option of the client"));
 }
 
-static int terms(struct rl_numbers *n, int64_t ttl_ms, struct rl_terms *t)
+static int terms(struct rlk_numbers *n, int64_t ttl_ms, struct rlk_terms *t)
 {
-  struct rl_text text = rl_text_in(why, sizeof why);
-  return rl_terms_for(n, ttl_ms, t, &text);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  return rlk_terms_for(n, ttl_ms, t, &text);
 }
 
 static void options_are_checked_against_each_other(void **state)
 {
-  struct rl_numbers n;
-  struct rl_terms t;
+  struct rlk_numbers n;
+  struct rlk_terms t;
   (void)state;
-  rl_options_defaults(&n);
+  rlk_options_defaults(&n);
   assert_int_equal(terms(&n, 0, &t), REDLOCK_OK);
   assert_int_equal(t.node_timeout_ns, 1000 * 1000000);
   assert_int_equal(t.patience_min_ns, 50 * 1000000);
@@ -126,17 +126,17 @@ static void options_are_checked_against_each_other(void **state)
   assert_non_null(strstr(why, "too short"));
 }
 
-static int url(const char *text, struct rl_url *u)
+static int url(const char *text, struct rlk_url *u)
 {
-  struct rl_text reason = rl_text_in(why, sizeof why);
-  return rl_url_parse(u, text, strlen(text), &reason);
+  struct rlk_text reason = rlk_text_in(why, sizeof why);
+  return rlk_url_parse(u, text, strlen(text), &reason);
 }
 
 static void urls_are_read(void **state)
 {
-  struct rl_url u;
+  struct rlk_url u;
   char shown[200];
-  struct rl_text text;
+  struct rlk_text text;
   (void)state;
   assert_int_equal(url("redis://us%40er:p%3aw@db1.example:7001/3", &u), REDLOCK_OK);
   assert_string_equal(u.host, "db1.example");
@@ -145,26 +145,26 @@ static void urls_are_read(void **state)
   assert_int_equal(u.port, 7001);
   assert_int_equal(u.database, 3);
   assert_string_equal(u.name, "db1.example:7001/3");
-  text = rl_text_in(shown, sizeof shown);
-  rl_url_format(&u, &text);
+  text = rlk_text_in(shown, sizeof shown);
+  rlk_url_format(&u, &text);
   assert_null(strstr(shown, "p:w"));
-  rl_url_free(&u);
+  rlk_url_free(&u);
   assert_int_equal(url("redis://:secret@[::1]:7002", &u), REDLOCK_OK);
   assert_string_equal(u.host, "::1");
   assert_string_equal(u.password, "secret");
   assert_null(u.user);
   assert_string_equal(u.name, "[::1]:7002");
-  rl_url_free(&u);
+  rlk_url_free(&u);
   assert_int_equal(url("redis://[::1]", &u), REDLOCK_OK);
   assert_int_equal(u.port, 6379);
-  rl_url_free(&u);
+  rlk_url_free(&u);
   assert_int_equal(url("unix://:pw@/run/redis%20a.sock?db=2", &u), REDLOCK_OK);
   assert_string_equal(u.host, "/run/redis a.sock");
   assert_int_equal(u.database, 2);
   assert_true(u.is_unix);
-  rl_url_free(&u);
+  rlk_url_free(&u);
   assert_int_equal(url("REDIS://a", &u), REDLOCK_OK);
-  rl_url_free(&u);
+  rlk_url_free(&u);
 }
 
 static void bad_urls_are_refused_without_their_secrets(void **state)
@@ -176,7 +176,7 @@ static void bad_urls_are_refused_without_their_secrets(void **state)
       "redis://sesame@a", "unix://run/x", "unix://", "redis://a b", "redis://a?x=1", "rediss://a", "http://a",
       "redis://u:sesame@", "redis://a:1:2"};
   /* clang-format on */
-  struct rl_url u;
+  struct rlk_url u;
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     assert_int_equal(url(bad[i], &u), REDLOCK_INVALID);
@@ -191,40 +191,40 @@ static void bad_urls_are_refused_without_their_secrets(void **state)
 static void texts_are_escaped_and_cut(void **state)
 {
   char buf[256];
-  struct rl_text t = rl_text_in(buf, sizeof buf);
+  struct rlk_text t = rlk_text_in(buf, sizeof buf);
   (void)state;
-  rl_text_escaped(&t, "a\0b\n\xff\\\xc3\xa9", 8);
+  rlk_text_escaped(&t, "a\0b\n\xff\\\xc3\xa9", 8);
   assert_string_equal(buf, "a\\x00b\\x0a\\xff\\\\\xc3\xa9");
-  t = rl_text_in(buf, sizeof buf);
-  rl_text_json(&t, "\"\\\n", 3, 64);
+  t = rlk_text_in(buf, sizeof buf);
+  rlk_text_json(&t, "\"\\\n", 3, 64);
   assert_string_equal(buf, "\"\\\"\\\\\\\\\\\\x0a\"");
-  t = rl_text_in(buf, 5);
-  rl_text_add(&t, "123456789");
+  t = rlk_text_in(buf, 5);
+  rlk_text_add(&t, "123456789");
   assert_string_equal(buf, "1234");
   assert_int_equal(t.length, 9);
-  t = rl_text_in(NULL, 0);
-  rl_text_add(&t, "123");
+  t = rlk_text_in(NULL, 0);
+  rlk_text_add(&t, "123");
   assert_int_equal(t.length, 3);
 }
 
 static void commands_are_well_formed(void **state)
 {
   static const char token[] = "0123456789012345678901234567890123456789";
-  struct rl_buffer out = {0};
-  struct rl_number ttl = {0};
+  struct rlk_buffer out = {0};
+  struct rlk_number ttl = {0};
   size_t size;
-  char *key = rl_command_bulk("p:", "a\0b", 3, &size);
+  char *key = rlk_command_bulk("p:", "a\0b", 3, &size);
   (void)state;
   assert_int_equal(size, 11);
   assert_memory_equal(key, "$5\r\np:a\0b\r\n", 11);
-  rl_command_number(&ttl, 9999);
-  rl_command_number(&ttl, 10000);
-  assert_int_equal(rl_command_set(&out, key, size, token, &ttl), 0);
+  rlk_command_number(&ttl, 9999);
+  rlk_command_number(&ttl, 10000);
+  assert_int_equal(rlk_command_set(&out, key, size, token, &ttl), 0);
   assert_memory_equal(out.data, "*6\r\n$3\r\nSET\r\n$5\r\np:a\0b\r\n$40\r\n0123", 33);
   assert_memory_equal(out.data + out.end - 11, "$5\r\n10000\r\n", 11);
-  rl_buffer_cut(&out, 4, 9);
+  rlk_buffer_cut(&out, 4, 9);
   assert_memory_equal(out.data, "*6\r\n$5\r\n", 8);
-  rl_buffer_free(&out);
+  rlk_buffer_free(&out);
   free(key);
 }
 

@@ -11,7 +11,7 @@
 #include "../../core/include/redlock.h"
 #include "rules/quorum.h"
 
-static const uint8_t kinds[] = {RL_GRANTED, RL_BUSY, RL_ERROR, RL_LATE};
+static const uint8_t kinds[] = {RLK_GRANTED, RLK_BUSY, RLK_ERROR, RLK_LATE};
 
 static int count(const uint8_t *answers, int nodes, int what)
 {
@@ -25,8 +25,8 @@ static int count(const uint8_t *answers, int nodes, int what)
 static int expected(const uint8_t *answers, int nodes)
 {
   int quorum = nodes / 2 + 1;
-  int granted = count(answers, nodes, RL_GRANTED), busy = count(answers, nodes, RL_BUSY);
-  int open = count(answers, nodes, RL_ASKED);
+  int granted = count(answers, nodes, RLK_GRANTED), busy = count(answers, nodes, RLK_BUSY);
+  int open = count(answers, nodes, RLK_ASKED);
   if (granted >= quorum)
     return REDLOCK_OK;
   if (granted + open >= quorum)
@@ -38,8 +38,8 @@ static int expected(const uint8_t *answers, int nodes)
 
 static int judge(const uint8_t *answers, int nodes)
 {
-  struct rl_tally tally = rl_count(answers, nodes);
-  return rl_judge_acquire(&tally, 1);
+  struct rlk_tally tally = rlk_count(answers, nodes);
+  return rlk_judge_acquire(&tally, 1);
 }
 
 static uint8_t seen[78125]; /* states that were reached, as numbers to the base 5 */
@@ -72,13 +72,13 @@ static long explore(uint8_t *answers, int nodes)
   if (verdict != REDLOCK_PENDING)
     return 1;
   for (int i = 0; i < nodes; i++) {
-    if (answers[i] != RL_ASKED)
+    if (answers[i] != RLK_ASKED)
       continue;
     for (size_t k = 0; k < sizeof kinds; k++) {
       answers[i] = kinds[k];
       ways += explore(answers, nodes);
     }
-    answers[i] = RL_ASKED;
+    answers[i] = RLK_ASKED;
   }
   return ways;
 }
@@ -88,7 +88,7 @@ static void every_order_of_answers_has_the_right_verdict(void **state)
   (void)state;
   for (int nodes = 1; nodes <= 7; nodes++) {
     uint8_t answers[7];
-    memset(answers, RL_ASKED, sizeof answers);
+    memset(answers, RLK_ASKED, sizeof answers);
     memset(seen, 0, sizeof seen);
     assert_true(explore(answers, nodes) > 1);
   }
@@ -107,14 +107,14 @@ static void a_verdict_is_final(void **state)
       long rest = s;
       int verdict;
       for (int i = 0; i < nodes; i++, rest /= 5)
-        answers[i] = rest % 5 == 4 ? RL_ASKED : kinds[rest % 5];
+        answers[i] = rest % 5 == 4 ? RLK_ASKED : kinds[rest % 5];
       verdict = judge(answers, nodes);
       memcpy(best, answers, sizeof best);
       for (int i = 0; i < nodes; i++)
-        if (best[i] == RL_ASKED)
-          best[i] = RL_GRANTED;
+        if (best[i] == RLK_ASKED)
+          best[i] = RLK_GRANTED;
       if (verdict == REDLOCK_OK)
-        assert_true(count(answers, nodes, RL_GRANTED) * 2 > nodes);
+        assert_true(count(answers, nodes, RLK_GRANTED) * 2 > nodes);
       else if (verdict != REDLOCK_PENDING)
         assert_int_not_equal(judge(best, nodes), REDLOCK_OK);
     }
@@ -123,53 +123,53 @@ static void a_verdict_is_final(void **state)
 
 static void granted_too_late_is_no_win(void **state)
 {
-  uint8_t all[5] = {RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_GRANTED};
-  uint8_t some[5] = {RL_GRANTED, RL_GRANTED, RL_GRANTED, RL_ASKED, RL_BUSY};
-  struct rl_tally tally = rl_count(all, 5);
+  uint8_t all[5] = {RLK_GRANTED, RLK_GRANTED, RLK_GRANTED, RLK_GRANTED, RLK_GRANTED};
+  uint8_t some[5] = {RLK_GRANTED, RLK_GRANTED, RLK_GRANTED, RLK_ASKED, RLK_BUSY};
+  struct rlk_tally tally = rlk_count(all, 5);
   (void)state;
-  assert_int_equal(rl_judge_acquire(&tally, 0), REDLOCK_NO_QUORUM);
-  tally = rl_count(some, 5);
-  assert_int_equal(rl_judge_acquire(&tally, 0), REDLOCK_PENDING);
+  assert_int_equal(rlk_judge_acquire(&tally, 0), REDLOCK_NO_QUORUM);
+  tally = rlk_count(some, 5);
+  assert_int_equal(rlk_judge_acquire(&tally, 0), REDLOCK_PENDING);
 }
 
 static void nodes_that_may_not_vote_are_told_apart(void **state)
 {
-  uint8_t three[5] = {RL_REFUSED, RL_REFUSED, RL_REFUSED, RL_ASKED, RL_ASKED};
-  uint8_t two[5] = {RL_REFUSED, RL_REFUSED, RL_DOWN, RL_GRANTED, RL_GRANTED};
-  struct rl_tally tally = rl_count(three, 5);
+  uint8_t three[5] = {RLK_REFUSED, RLK_REFUSED, RLK_REFUSED, RLK_ASKED, RLK_ASKED};
+  uint8_t two[5] = {RLK_REFUSED, RLK_REFUSED, RLK_DOWN, RLK_GRANTED, RLK_GRANTED};
+  struct rlk_tally tally = rlk_count(three, 5);
   (void)state;
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_REFUSED_CONFIG);
-  tally = rl_count(two, 5);
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_NO_QUORUM);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_REFUSED_CONFIG);
+  tally = rlk_count(two, 5);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_NO_QUORUM);
 }
 
 /* A node that has failed before is waited for only while no quorum could be asked. */
 static void nobody_waits_for_failing_connections_once_a_quorum_is_asked(void **state)
 {
-  uint8_t few[5] = {RL_BUSY, RL_BUSY, RL_RETRYING, RL_RETRYING, RL_RETRYING};
-  uint8_t enough[5] = {RL_BUSY, RL_BUSY, RL_BUSY, RL_RETRYING, RL_RETRYING};
-  uint8_t split[5] = {RL_GRANTED, RL_GRANTED, RL_BUSY, RL_RETRYING, RL_DOWN};
-  uint8_t fresh[5] = {RL_GRANTED, RL_GRANTED, RL_BUSY, RL_WAITING, RL_DOWN};
-  struct rl_tally tally = rl_count(few, 5);
+  uint8_t few[5] = {RLK_BUSY, RLK_BUSY, RLK_RETRYING, RLK_RETRYING, RLK_RETRYING};
+  uint8_t enough[5] = {RLK_BUSY, RLK_BUSY, RLK_BUSY, RLK_RETRYING, RLK_RETRYING};
+  uint8_t split[5] = {RLK_GRANTED, RLK_GRANTED, RLK_BUSY, RLK_RETRYING, RLK_DOWN};
+  uint8_t fresh[5] = {RLK_GRANTED, RLK_GRANTED, RLK_BUSY, RLK_WAITING, RLK_DOWN};
+  struct rlk_tally tally = rlk_count(few, 5);
   (void)state;
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_PENDING);
-  tally = rl_count(enough, 5);
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_BUSY);
-  tally = rl_count(split, 5);
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_BUSY);
-  tally = rl_count(fresh, 5); /* a first connection may decide it */
-  assert_int_equal(rl_judge_acquire(&tally, 1), REDLOCK_PENDING);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_PENDING);
+  tally = rlk_count(enough, 5);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_BUSY);
+  tally = rlk_count(split, 5);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_BUSY);
+  tally = rlk_count(fresh, 5); /* a first connection may decide it */
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_PENDING);
 }
 
 static int judge_extend(const char *answers)
 {
-  uint8_t a[RL_NODES_MAX];
+  uint8_t a[RLK_NODES_MAX];
   int n = (int)strlen(answers);
-  struct rl_tally tally;
+  struct rlk_tally tally;
   for (int i = 0; i < n; i++)
-    a[i] = answers[i] == '+' ? RL_GRANTED : answers[i] == '0' ? RL_GONE : answers[i] == '?' ? RL_ASKED : RL_LATE;
-  tally = rl_count(a, n);
-  return rl_judge_extend(&tally);
+    a[i] = answers[i] == '+' ? RLK_GRANTED : answers[i] == '0' ? RLK_GONE : answers[i] == '?' ? RLK_ASKED : RLK_LATE;
+  tally = rlk_count(a, n);
+  return rlk_judge_extend(&tally);
 }
 
 static void extensions_are_judged(void **state)
@@ -188,13 +188,13 @@ static void extensions_are_judged(void **state)
 
 static int judge_release(const char *answers, int adopted)
 {
-  uint8_t a[RL_NODES_MAX];
+  uint8_t a[RLK_NODES_MAX];
   int n = (int)strlen(answers);
-  struct rl_tally tally;
+  struct rlk_tally tally;
   for (int i = 0; i < n; i++)
-    a[i] = answers[i] == '1' ? RL_GRANTED : answers[i] == '0' ? RL_GONE : answers[i] == '?' ? RL_ASKED : RL_DOWN;
-  tally = rl_count(a, n);
-  return rl_judge_release(&tally, adopted);
+    a[i] = answers[i] == '1' ? RLK_GRANTED : answers[i] == '0' ? RLK_GONE : answers[i] == '?' ? RLK_ASKED : RLK_DOWN;
+  tally = rlk_count(a, n);
+  return rlk_judge_release(&tally, adopted);
 }
 
 static void releases_are_judged(void **state)
@@ -211,14 +211,14 @@ static void releases_are_judged(void **state)
 /* Nodes as letters: d deleted, g gone, ? no answer; D, G and ! those that counted. */
 static int judge_promise(const char *nodes)
 {
-  uint8_t answers[RL_NODES_MAX];
+  uint8_t answers[RLK_NODES_MAX];
   uint64_t counted = 0;
   int n = (int)strlen(nodes);
   for (int i = 0; i < n; i++) {
-    answers[i] = strchr("Dd", nodes[i]) ? RL_GRANTED : strchr("Gg", nodes[i]) ? RL_GONE : RL_ASKED;
+    answers[i] = strchr("Dd", nodes[i]) ? RLK_GRANTED : strchr("Gg", nodes[i]) ? RLK_GONE : RLK_ASKED;
     counted |= (uint64_t)(nodes[i] == 'D' || nodes[i] == 'G' || nodes[i] == '!') << i;
   }
-  return rl_judge_promise(answers, counted, n);
+  return rlk_judge_promise(answers, counted, n);
 }
 
 static void a_release_tells_whether_the_lock_was_held(void **state)
@@ -244,19 +244,19 @@ static void a_release_tells_whether_the_lock_was_held(void **state)
 static void quorum_is_a_majority(void **state)
 {
   (void)state;
-  for (int n = 1; n <= RL_NODES_MAX; n++) {
-    assert_true(2 * rl_quorum(n) > n);
-    assert_true(2 * (rl_quorum(n) - 1) <= n);
+  for (int n = 1; n <= RLK_NODES_MAX; n++) {
+    assert_true(2 * rlk_quorum(n) > n);
+    assert_true(2 * (rlk_quorum(n) - 1) <= n);
   }
 }
 
 static void drift_is_rounded_up_and_has_two_ms_more(void **state)
 {
   (void)state;
-  assert_int_equal(rl_drift_ns(10000, 0.01), 102 * 1000000LL);
-  assert_int_equal(rl_drift_ns(20, 0.01), 3 * 1000000LL);
-  assert_int_equal(rl_drift_ns(150, 0.01), 4 * 1000000LL);
-  assert_int_equal(rl_drift_ns(1000, 0), 2 * 1000000LL);
+  assert_int_equal(rlk_drift_ns(10000, 0.01), 102 * 1000000LL);
+  assert_int_equal(rlk_drift_ns(20, 0.01), 3 * 1000000LL);
+  assert_int_equal(rlk_drift_ns(150, 0.01), 4 * 1000000LL);
+  assert_int_equal(rlk_drift_ns(1000, 0), 2 * 1000000LL);
 }
 
 static int descending(const void *a, const void *b)
@@ -270,12 +270,12 @@ static void valid_until_is_the_qth_largest(void **state)
   unsigned seed = 7;
   (void)state;
   for (int round = 0; round < 200000; round++) {
-    int64_t e[RL_NODES_MAX], sorted[RL_NODES_MAX];
-    int n = 1 + rand_r(&seed) % (round % 10 ? 7 : RL_NODES_MAX), q = rl_quorum(n);
+    int64_t e[RLK_NODES_MAX], sorted[RLK_NODES_MAX];
+    int n = 1 + rand_r(&seed) % (round % 10 ? 7 : RLK_NODES_MAX), q = rlk_quorum(n);
     for (int i = 0; i < n; i++)
       e[i] = sorted[i] = rand_r(&seed) % 9; /* many equal ones */
     qsort(sorted, (size_t)n, sizeof sorted[0], descending);
-    assert_int_equal(rl_valid_until(e, n, q), sorted[q - 1]);
+    assert_int_equal(rlk_valid_until(e, n, q), sorted[q - 1]);
   }
 }
 

@@ -13,11 +13,11 @@
 #include "base/wheel.h"
 
 #define COUNT 200
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 
 static int64_t least(const int64_t *at)
 {
-  int64_t min = RL_NEVER;
+  int64_t min = RLK_NEVER;
   for (int i = 0; i < COUNT; i++)
     if (at[i] && at[i] < min)
       min = at[i];
@@ -26,60 +26,60 @@ static int64_t least(const int64_t *at)
 
 static void the_heap_gives_the_earliest(void **state)
 {
-  struct rl_timers timers = {0};
-  struct rl_timer timer[COUNT];
+  struct rlk_timers timers = {0};
+  struct rlk_timer timer[COUNT];
   int64_t at[COUNT] = {0};
   unsigned seed = 3;
   (void)state;
   memset(timer, 0, sizeof timer);
-  assert_int_equal(rl_timers_reserve(&timers, COUNT), 0);
+  assert_int_equal(rlk_timers_reserve(&timers, COUNT), 0);
   for (int round = 0; round < 100000; round++) {
     int i = rand_r(&seed) % COUNT;
     if (rand_r(&seed) % 3) {
       at[i] = 1 + rand_r(&seed) % 1000;
-      rl_timer_set(&timers, &timer[i], at[i]);
+      rlk_timer_set(&timers, &timer[i], at[i]);
     } else {
       at[i] = 0;
-      rl_timer_clear(&timers, &timer[i]);
+      rlk_timer_clear(&timers, &timer[i]);
     }
-    assert_int_equal(rl_timers_next(&timers), least(at));
+    assert_int_equal(rlk_timers_next(&timers), least(at));
     if (round % 7 == 0) {
       int64_t now = rand_r(&seed) % 1000;
-      struct rl_timer *due;
-      while ((due = rl_timers_pop(&timers, now)) != NULL) {
+      struct rlk_timer *due;
+      while ((due = rlk_timers_pop(&timers, now)) != NULL) {
         assert_int_equal(due->at_ns, least(at));
         at[due - timer] = 0;
       }
       assert_true(least(at) > now);
     }
   }
-  rl_timers_free(&timers);
+  rlk_timers_free(&timers);
 }
 
 static void the_wheel_gives_all_that_is_due_and_nothing_else(void **state)
 {
-  static struct rl_wheel wheel;
-  struct rl_wheel_entry entry[COUNT];
+  static struct rlk_wheel wheel;
+  struct rlk_wheel_entry entry[COUNT];
   int64_t at[COUNT] = {0}, now = 5000 * MS;
   unsigned seed = 11;
   (void)state;
   memset(entry, 0, sizeof entry);
-  rl_wheel_init(&wheel, now);
+  rlk_wheel_init(&wheel, now);
   for (int round = 0; round < 100000; round++) {
     int i = rand_r(&seed) % COUNT;
-    struct rl_wheel_entry *due;
+    struct rlk_wheel_entry *due;
     if (rand_r(&seed) % 4 == 0) {
-      rl_wheel_clear(&wheel, &entry[i]);
+      rlk_wheel_clear(&wheel, &entry[i]);
       at[i] = 0;
     } else {
       static const int64_t reach[] = {3, 60, 70, 5000, 300000, 20000000, 86400000};
       at[i] = now / MS + rand_r(&seed) % reach[rand_r(&seed) % 7];
-      rl_wheel_set(&wheel, &entry[i], at[i] * MS);
+      rlk_wheel_set(&wheel, &entry[i], at[i] * MS);
     }
-    if (least(at) != RL_NEVER)
-      assert_true(rl_wheel_next(&wheel) <= (least(at) > now / MS ? least(at) : now / MS) * MS);
+    if (least(at) != RLK_NEVER)
+      assert_true(rlk_wheel_next(&wheel) <= (least(at) > now / MS ? least(at) : now / MS) * MS);
     now += (int64_t)(rand_r(&seed) % 100 ? rand_r(&seed) % 5 : rand_r(&seed) % 400000) * MS;
-    while ((due = rl_wheel_pop(&wheel, now)) != NULL) {
+    while ((due = rlk_wheel_pop(&wheel, now)) != NULL) {
       assert_true(at[due - entry] != 0);
       assert_true(at[due - entry] <= now / MS);
       at[due - entry] = 0;
@@ -90,23 +90,23 @@ static void the_wheel_gives_all_that_is_due_and_nothing_else(void **state)
 
 static void the_wheel_sleeps_until_the_next_one(void **state)
 {
-  static struct rl_wheel wheel;
-  struct rl_wheel_entry entry = {0};
+  static struct rlk_wheel wheel;
+  struct rlk_wheel_entry entry = {0};
   int looks = 0;
   (void)state;
-  rl_wheel_init(&wheel, 123456789 * MS);
-  assert_int_equal(rl_wheel_next(&wheel), RL_NEVER);
-  rl_wheel_set(&wheel, &entry, (123456789 + 10000) * MS);
+  rlk_wheel_init(&wheel, 123456789 * MS);
+  assert_int_equal(rlk_wheel_next(&wheel), RLK_NEVER);
+  rlk_wheel_set(&wheel, &entry, (123456789 + 10000) * MS);
   for (;;) { /* a coarse slot may have to be spread on the way, at most once per level */
-    int64_t next = rl_wheel_next(&wheel);
+    int64_t next = rlk_wheel_next(&wheel);
     looks++;
-    if (rl_wheel_pop(&wheel, next) == &entry) {
+    if (rlk_wheel_pop(&wheel, next) == &entry) {
       assert_int_equal(next, (123456789 + 10000) * MS);
       break;
     }
   }
   assert_true(looks <= 3);
-  assert_int_equal(rl_wheel_next(&wheel), RL_NEVER);
+  assert_int_equal(rlk_wheel_next(&wheel), RLK_NEVER);
 }
 
 int main(void)

@@ -35,20 +35,20 @@ static void leave(struct party *party)
 
 static void take(struct party *party, char *token)
 {
-  struct rl_claim *claim = rl_claim_new(party->lock);
+  struct rlk_claim *claim = rlk_claim_new(party->lock);
   assert_non_null(claim);
-  memcpy(token, rl_claim_token(claim), RL_TOKEN_SIZE);
-  rl_claim_let_go(&party->client->engine, &claim);
+  memcpy(token, rlk_claim_token(claim), RLK_TOKEN_SIZE);
+  rlk_claim_let_go(&party->client->engine, &claim);
 }
 
 static int compare(const void *a, const void *b)
 {
-  return memcmp(a, b, RL_TOKEN_SIZE);
+  return memcmp(a, b, RLK_TOKEN_SIZE);
 }
 
 static void copies_of_a_process_have_tokens_of_their_own(void **state)
 {
-  static char tokens[2 * TOKENS][RL_TOKEN_SIZE];
+  static char tokens[2 * TOKENS][RLK_TOKEN_SIZE];
   struct party one = join(), other = join();
   (void)state;
   take(&one, tokens[0]);
@@ -59,9 +59,9 @@ static void copies_of_a_process_have_tokens_of_their_own(void **state)
     take(&one, tokens[2 * i]);
     take(&other, tokens[2 * i + 1]);
   }
-  qsort(tokens, 2 * TOKENS, RL_TOKEN_SIZE, compare);
+  qsort(tokens, 2 * TOKENS, RLK_TOKEN_SIZE, compare);
   for (int i = 1; i < 2 * TOKENS; i++)
-    assert_memory_not_equal(tokens[i - 1], tokens[i], RL_TOKEN_SIZE);
+    assert_memory_not_equal(tokens[i - 1], tokens[i], RLK_TOKEN_SIZE);
   leave(&one);
   leave(&other);
 }
@@ -69,7 +69,7 @@ static void copies_of_a_process_have_tokens_of_their_own(void **state)
 static void copies_part_for_good(void **state)
 {
   struct party one = join(), other = join();
-  char token[RL_TOKEN_SIZE];
+  char token[RLK_TOKEN_SIZE];
   (void)state;
   other.client->engine.token_seed = one.client->engine.token_seed;
   for (int i = 0; i < TOKENS; i++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rl_buffer_grow(struct rl_buffer *b, size_t size)
+int rlk_buffer_grow(struct rlk_buffer *b, size_t size)
 {
   size_t used = b->end - b->start;
   size_t capacity = b->capacity ? b->capacity : 1024;
@@ -26,41 +26,41 @@ int rl_buffer_grow(struct rl_buffer *b, size_t size)
   if (used)
     memcpy(data, b->data + b->start, used);
   free(b->data);
-  *b = (struct rl_buffer){data, 0, used, capacity};
+  *b = (struct rlk_buffer){data, 0, used, capacity};
   return 0;
 }
 
-void rl_buffer_consume(struct rl_buffer *b, size_t size)
+void rlk_buffer_consume(struct rlk_buffer *b, size_t size)
 {
   b->start += size;
   if (b->start < b->end)
     return;
   b->start = b->end = 0;
   if (b->capacity > 65536)
-    rl_buffer_free(b); /* a burst or a huge key does not stay for the life of the client */
+    rlk_buffer_free(b); /* a burst or a huge key does not stay for the life of the client */
 }
 
-void rl_buffer_cut(struct rl_buffer *b, size_t offset, size_t size)
+void rlk_buffer_cut(struct rlk_buffer *b, size_t offset, size_t size)
 {
   char *at = b->data + b->start + offset;
   memmove(at, at + size, b->end - b->start - offset - size);
   b->end -= size;
 }
 
-void rl_buffer_free(struct rl_buffer *b)
+void rlk_buffer_free(struct rlk_buffer *b)
 {
   free(b->data);
-  *b = (struct rl_buffer){0};
+  *b = (struct rlk_buffer){0};
 }
 
-struct rl_text rl_text_in(char *buf, size_t size)
+struct rlk_text rlk_text_in(char *buf, size_t size)
 {
   if (buf && size)
     buf[0] = 0;
-  return (struct rl_text){buf, buf ? size : 0, 0};
+  return (struct rlk_text){buf, buf ? size : 0, 0};
 }
 
-void rl_text_bytes(struct rl_text *t, const char *bytes, size_t size)
+void rlk_text_bytes(struct rlk_text *t, const char *bytes, size_t size)
 {
   if (t->length + 1 < t->size) {
     size_t room = t->size - t->length - 1;
@@ -71,12 +71,12 @@ void rl_text_bytes(struct rl_text *t, const char *bytes, size_t size)
   t->length += size;
 }
 
-void rl_text_add(struct rl_text *t, const char *text)
+void rlk_text_add(struct rlk_text *t, const char *text)
 {
-  rl_text_bytes(t, text, strlen(text));
+  rlk_text_bytes(t, text, strlen(text));
 }
 
-void rl_text_format(struct rl_text *t, const char *format, ...)
+void rlk_text_format(struct rlk_text *t, const char *format, ...)
 {
   char line[512];
   va_list args;
@@ -85,7 +85,7 @@ void rl_text_format(struct rl_text *t, const char *format, ...)
   n = vsnprintf(line, sizeof line, format, args);
   va_end(args);
   if (n > 0)
-    rl_text_bytes(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    rlk_text_bytes(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 /* The length of the valid UTF-8 sequence of several bytes at s, or 0. */
@@ -103,7 +103,7 @@ static size_t utf8_sequence(const unsigned char *s, size_t size)
   return n;
 }
 
-static void escape(struct rl_text *t, const char *bytes, size_t size, size_t shown_max, int json)
+static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max, int json)
 {
   const unsigned char *s = (const unsigned char *)bytes;
   size_t shown = size < shown_max ? size : shown_max;
@@ -111,43 +111,43 @@ static void escape(struct rl_text *t, const char *bytes, size_t size, size_t sho
   while (i < shown) {
     size_t n = utf8_sequence(s + i, size - i);
     if (n) {
-      rl_text_bytes(t, bytes + i, n);
+      rlk_text_bytes(t, bytes + i, n);
       i += n;
       continue;
     }
     if (s[i] < 0x20 || s[i] >= 0x7f)
-      rl_text_format(t, json ? "\\\\x%02x" : "\\x%02x", s[i]);
+      rlk_text_format(t, json ? "\\\\x%02x" : "\\x%02x", s[i]);
     else if (s[i] == '\\')
-      rl_text_add(t, json ? "\\\\\\\\" : "\\\\");
+      rlk_text_add(t, json ? "\\\\\\\\" : "\\\\");
     else if (s[i] == '"' && json)
-      rl_text_add(t, "\\\"");
+      rlk_text_add(t, "\\\"");
     else
-      rl_text_bytes(t, bytes + i, 1);
+      rlk_text_bytes(t, bytes + i, 1);
     i++;
   }
   if (i < size)
-    rl_text_add(t, "...");
+    rlk_text_add(t, "...");
 }
 
-void rl_text_escaped(struct rl_text *t, const char *bytes, size_t size)
+void rlk_text_escaped(struct rlk_text *t, const char *bytes, size_t size)
 {
   escape(t, bytes, size, 64, 0);
 }
 
-void rl_text_clean(struct rl_text *t, const char *text)
+void rlk_text_clean(struct rlk_text *t, const char *text)
 {
   escape(t, text, strlen(text), SIZE_MAX, 0);
 }
 
-void rl_text_mark_cut(struct rl_text *t)
+void rlk_text_mark_cut(struct rlk_text *t)
 {
   if (t->length >= t->size && t->size > 3)
     memcpy(t->buf + t->size - 4, "...", 4);
 }
 
-void rl_text_json(struct rl_text *t, const char *bytes, size_t size, size_t shown_max)
+void rlk_text_json(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max)
 {
-  rl_text_add(t, "\"");
+  rlk_text_add(t, "\"");
   escape(t, bytes, size, shown_max, 1);
-  rl_text_add(t, "\"");
+  rlk_text_add(t, "\"");
 }

@@ -12,14 +12,14 @@
 
 #include "buffer.h"
 
-int rl_events_init(struct rl_events *e)
+int rlk_events_init(struct rlk_events *e)
 {
   if (!e->ring)
-    e->ring = calloc(RL_EVENTS_MAX, sizeof *e->ring);
+    e->ring = calloc(RLK_EVENTS_MAX, sizeof *e->ring);
   return e->ring ? 0 : -1;
 }
 
-void rl_events_free(struct rl_events *e)
+void rlk_events_free(struct rlk_events *e)
 {
   free(e->ring);
   if (e->fd >= 0)
@@ -33,13 +33,13 @@ static int64_t wall_clock_ms(void)
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int is_queued(const struct rl_events *e)
+static int is_queued(const struct rlk_events *e)
 {
   return e->count > 0 || e->dropped > 0;
 }
 
 /* Makes the descriptor readable, or clears it, when what is queued has become so. */
-static void signal_queued(struct rl_events *e, int was_queued)
+static void signal_queued(struct rlk_events *e, int was_queued)
 {
   eventfd_t count;
   if (e->fd < 0 || was_queued == is_queued(e))
@@ -50,31 +50,31 @@ static void signal_queued(struct rl_events *e, int was_queued)
     eventfd_write(e->fd, 1);
 }
 
-struct rl_event *rl_event_add(struct rl_events *e, enum rl_event_kind kind, int node, const char *detail)
+struct rlk_event *rlk_event_add(struct rlk_events *e, enum rlk_event_kind kind, int node, const char *detail)
 {
-  struct rl_event *event;
-  struct rl_text text;
+  struct rlk_event *event;
+  struct rlk_text text;
   int was_queued = is_queued(e);
   if (!e->ring)
     return NULL;
-  if (e->count == RL_EVENTS_MAX) {
-    e->first = (e->first + 1) % RL_EVENTS_MAX;
+  if (e->count == RLK_EVENTS_MAX) {
+    e->first = (e->first + 1) % RLK_EVENTS_MAX;
     e->count--;
     e->dropped++;
   }
-  event = &e->ring[(e->first + e->count++) % RL_EVENTS_MAX];
+  event = &e->ring[(e->first + e->count++) % RLK_EVENTS_MAX];
   event->kind = kind;
   event->node = node;
   event->at_ms = wall_clock_ms();
   event->reason = 0;
   event->resource_size = 0;
-  text = rl_text_in(event->detail, sizeof event->detail);
-  rl_text_add(&text, detail);
+  text = rlk_text_in(event->detail, sizeof event->detail);
+  rlk_text_add(&text, detail);
   signal_queued(e, was_queued);
   return event;
 }
 
-void rl_event_about(struct rl_event *event, const char *resource, size_t size, int reason)
+void rlk_event_about(struct rlk_event *event, const char *resource, size_t size, int reason)
 {
   if (!event)
     return;
@@ -85,25 +85,25 @@ void rl_event_about(struct rl_event *event, const char *resource, size_t size, i
   event->reason = reason;
 }
 
-const struct rl_event *rl_event_first(const struct rl_events *e)
+const struct rlk_event *rlk_event_first(const struct rlk_events *e)
 {
   return e->count ? &e->ring[e->first] : NULL;
 }
 
-void rl_event_pop(struct rl_events *e)
+void rlk_event_pop(struct rlk_events *e)
 {
-  e->first = (e->first + 1) % RL_EVENTS_MAX;
+  e->first = (e->first + 1) % RLK_EVENTS_MAX;
   e->count--;
   signal_queued(e, 1);
 }
 
-void rl_events_reset_dropped(struct rl_events *e)
+void rlk_events_reset_dropped(struct rlk_events *e)
 {
   e->dropped = 0;
   signal_queued(e, 1);
 }
 
-int rl_events_fd(struct rl_events *e)
+int rlk_events_fd(struct rlk_events *e)
 {
   if (e->fd < 0)
     e->fd = eventfd(is_queued(e), EFD_CLOEXEC | EFD_NONBLOCK);
@@ -111,7 +111,7 @@ int rl_events_fd(struct rl_events *e)
 }
 
 /* In a child: the parent's events are not ours, nor is what its descriptor stands for. */
-void rl_events_forked(struct rl_events *e)
+void rlk_events_forked(struct rlk_events *e)
 {
   int fresh;
   e->first = e->count = 0;

@@ -1,27 +1,27 @@
 /* What happened, for logs: a bounded queue that drops the oldest, and a descriptor that is readable while there are
  * any. */
-#ifndef RL_EVENT_H
-#define RL_EVENT_H
+#ifndef RLK_EVENT_H
+#define RLK_EVENT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RL_EVENTS_MAX = 128 };
+enum { RLK_EVENTS_MAX = 128 };
 
-enum rl_event_kind {
-  RL_EVENT_LOST,
-  RL_EVENT_AT_RISK,
-  RL_EVENT_LIMIT,
-  RL_EVENT_NODE_UP,
-  RL_EVENT_NODE_DOWN,
-  RL_EVENT_NODE_SILENT,
-  RL_EVENT_NODE_REFUSED,
-  RL_EVENT_NODE_RESTARTED,
-  RL_EVENT_WARNING
+enum rlk_event_kind {
+  RLK_EVENT_LOST,
+  RLK_EVENT_AT_RISK,
+  RLK_EVENT_LIMIT,
+  RLK_EVENT_NODE_UP,
+  RLK_EVENT_NODE_DOWN,
+  RLK_EVENT_NODE_SILENT,
+  RLK_EVENT_NODE_REFUSED,
+  RLK_EVENT_NODE_RESTARTED,
+  RLK_EVENT_WARNING
 };
 
-struct rl_event {
-  enum rl_event_kind kind;
+struct rlk_event {
+  enum rlk_event_kind kind;
   int node; /* -1: about a resource */
   int reason;
   int64_t at_ms; /* wall clock, for people */
@@ -30,24 +30,24 @@ struct rl_event {
   char detail[132];
 };
 
-struct rl_events {
-  struct rl_event *ring; /* NULL: nothing is noted */
+struct rlk_events {
+  struct rlk_event *ring; /* NULL: nothing is noted */
   int first, count;
   uint64_t dropped;
   int fd; /* -1: nobody asked for it */
 };
 
-int rl_events_init(struct rl_events *events); /* 0, or -1 when memory is out; a second time: nothing happens */
-void rl_events_free(struct rl_events *events);
+int rlk_events_init(struct rlk_events *events); /* 0, or -1 when memory is out; a second time: nothing happens */
+void rlk_events_free(struct rlk_events *events);
 /* Details of the resource may follow at once; they are valid until the next one is added. */
-struct rl_event *rl_event_add(struct rl_events *events, enum rl_event_kind kind, int node, const char *detail);
-void rl_event_about(struct rl_event *event, const char *resource, size_t size, int reason);
+struct rlk_event *rlk_event_add(struct rlk_events *events, enum rlk_event_kind kind, int node, const char *detail);
+void rlk_event_about(struct rlk_event *event, const char *resource, size_t size, int reason);
 /* The oldest, or NULL. */
-const struct rl_event *rl_event_first(const struct rl_events *events);
-void rl_event_pop(struct rl_events *events);
-void rl_events_reset_dropped(struct rl_events *events);
+const struct rlk_event *rlk_event_first(const struct rlk_events *events);
+void rlk_event_pop(struct rlk_events *events);
+void rlk_events_reset_dropped(struct rlk_events *events);
 /* The descriptor, made at the first call; -1 when the system refuses. */
-int rl_events_fd(struct rl_events *events);
-void rl_events_forked(struct rl_events *events);
+int rlk_events_fd(struct rlk_events *events);
+void rlk_events_forked(struct rlk_events *events);
 
 #endif

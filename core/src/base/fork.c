@@ -14,7 +14,7 @@ static struct {
   pid_t pid;
 } self = {.generation = 1};
 
-void rl_fork_watch(void)
+void rlk_fork_watch(void)
 {
   self.pid = getpid();
 #ifdef MADV_WIPEONFORK
@@ -31,7 +31,7 @@ void rl_fork_watch(void)
 #endif
 }
 
-uint32_t rl_fork_generation(void)
+uint32_t rlk_fork_generation(void)
 {
   if (self.mark ? *self.mark != self.generation : self.pid != getpid()) {
     self.generation++;
@@ -42,7 +42,7 @@ uint32_t rl_fork_generation(void)
   return self.generation;
 }
 
-int rl_fork_is_unseen(uint32_t generation)
+int rlk_fork_is_unseen(uint32_t generation)
 {
   return generation && self.mark && *self.mark != generation;
 }

@@ -1,13 +1,13 @@
 /* Which process of a line of forks this is. */
-#ifndef RL_FORK_H
-#define RL_FORK_H
+#ifndef RLK_FORK_H
+#define RLK_FORK_H
 
 #include <stdint.h>
 
-void rl_fork_watch(void); /* once per process, before the first question */
+void rlk_fork_watch(void); /* once per process, before the first question */
 /* Another number in every child. */
-uint32_t rl_fork_generation(void);
+uint32_t rlk_fork_generation(void);
 /* 1 in a child of the process of that generation; async-signal-safe. Where the kernel does not tell it is 0. */
-int rl_fork_is_unseen(uint32_t generation);
+int rlk_fork_is_unseen(uint32_t generation);
 
 #endif

@@ -1,12 +1,12 @@
-#ifndef RL_MACROS_H
-#define RL_MACROS_H
+#ifndef RLK_MACROS_H
+#define RLK_MACROS_H
 
 #include <stddef.h>
 
 /* From a member to the struct that it is embedded in. */
-#define RL_OWNER(type, member, pointer) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define RLK_OWNER(type, member, pointer) ((type *)((char *)(pointer) - offsetof(type, member)))
 
 /* A function off the path of every reply: what it needs does not burden its callers. */
-#define RL_COLD __attribute__((cold))
+#define RLK_COLD __attribute__((cold))
 
 #endif

@@ -1,54 +1,54 @@
 /* Switches of the test build that break a rule on purpose, so that the tests are known to bite: the simulator has to
  * find each of them. They do not exist in the library that is installed. */
-#ifndef RL_MUTANT_H
-#define RL_MUTANT_H
+#ifndef RLK_MUTANT_H
+#define RLK_MUTANT_H
 
 /* name, name on command lines, what is wrong with it */
-#define RL_MUTANTS(X) \
-  X(QUORUM_OF_ONE, "quorum-of-one", "one vote is a majority") \
-  X(BLIND_DELETE, "blind-delete", "a release deletes whatever is under the key") \
-  X(CLOCK_AT_REPLY, "clock-at-reply", "a vote counts from its reply") \
-  X(EXTEND_SHORTENS, "extend-shortens", "an extension may shorten a life") \
-  X(EXTENSION_AT_REPLY, "extension-at-reply", "an extension counts from its reply") \
-  X(NO_DRIFT, "no-drift", "drift is not taken off") \
-  X(TOKEN_REUSED, "token-reused", "all attempts of a client on a resource have one token") \
-  X(LOSS_NOT_STICKY, "loss-not-sticky", "a late extension revives a lock") \
-  X(RESTART_IGNORED, "restart-ignored", "a new run_id changes nothing") \
-  X(GONE_IGNORED, "gone-ignored", "the answer that the token is gone changes nothing") \
-  X(DEMOTION_IGNORED, "demotion-ignored", "a master that became a replica still counts") \
-  X(REFUSED_VOTES, "refused-votes", "a node that may not vote votes") \
-  X(RELEASE_HESITATES, "release-hesitates", "a lock is held until its release is confirmed") \
-  X(DEBT_OF_HELD, "debt-of-held", "a held token is deleted like one that was given up") \
-  X(SLEEPS_FOR_HINT, "sleeps-for-hint", "a waiter sleeps until the keys would end, however early they are deleted") \
-  X(HOME_ONLY, "home-only", "a waiter asks its home node alone") \
-  X(NO_BACKOFF, "no-backoff", "a waiter does not pause") \
-  X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over") \
-  X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease") \
-  X(LATE_WINNER, "late-winner", "what was won too late to be of use is returned all the same") \
-  X(SHORTENING_FORGOTTEN, "shortening-forgotten", "a shortening that may still be executed limits nothing") \
-  X(COUNTED_TWICE, "counted-twice", "a server counts under every address that leads to it") \
-  X(CHILD_KEEPS_LOCKS, "child-keeps-locks", "the child of a fork holds its parent's locks") \
-  X(CHILD_KEEPS_CLAIMS, "child-keeps-claims", "the child of a fork deletes what its parent has given up") \
+#define RLK_MUTANTS(X)                                                                                                 \
+  X(QUORUM_OF_ONE, "quorum-of-one", "one vote is a majority")                                                          \
+  X(BLIND_DELETE, "blind-delete", "a release deletes whatever is under the key")                                       \
+  X(CLOCK_AT_REPLY, "clock-at-reply", "a vote counts from its reply")                                                  \
+  X(EXTEND_SHORTENS, "extend-shortens", "an extension may shorten a life")                                             \
+  X(EXTENSION_AT_REPLY, "extension-at-reply", "an extension counts from its reply")                                    \
+  X(NO_DRIFT, "no-drift", "drift is not taken off")                                                                    \
+  X(TOKEN_REUSED, "token-reused", "all attempts of a client on a resource have one token")                             \
+  X(LOSS_NOT_STICKY, "loss-not-sticky", "a late extension revives a lock")                                             \
+  X(RESTART_IGNORED, "restart-ignored", "a new run_id changes nothing")                                                \
+  X(GONE_IGNORED, "gone-ignored", "the answer that the token is gone changes nothing")                                 \
+  X(DEMOTION_IGNORED, "demotion-ignored", "a master that became a replica still counts")                               \
+  X(REFUSED_VOTES, "refused-votes", "a node that is ineligible to vote votes")                                         \
+  X(RELEASE_HESITATES, "release-hesitates", "a lock is held until its release is confirmed")                           \
+  X(DELETE_OF_HELD, "delete-of-held", "a held token is deleted like one that was given up")                            \
+  X(SLEEPS_FOR_HINT, "sleeps-for-hint", "a waiter sleeps until the keys would end, however early they are deleted")    \
+  X(HOME_ONLY, "home-only", "a waiter asks its home node alone")                                                       \
+  X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
+  X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
+  X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease")                        \
+  X(LATE_WINNER, "late-winner", "what was won too late to be of use is returned all the same")                         \
+  X(SHORTENING_FORGOTTEN, "shortening-forgotten", "a shortening that may still be executed limits nothing")            \
+  X(COUNTED_TWICE, "counted-twice", "a server counts under every address that leads to it")                            \
+  X(CHILD_KEEPS_LOCKS, "child-keeps-locks", "the child of a fork holds its parent's locks")                            \
+  X(CHILD_KEEPS_CLAIMS, "child-keeps-claims", "the child of a fork deletes what its parent has given up")              \
   X(CHILD_KEEPS_SEED, "child-keeps-seed", "the child of a fork makes the same tokens as its parent")
 
 enum {
-  RL_MUTANT_NONE,
-#define RL_MUTANT_VALUE(name, text, wrong) RL_MUTANT_##name,
-  RL_MUTANTS(RL_MUTANT_VALUE)
-#undef RL_MUTANT_VALUE
-  RL_MUTANT_COUNT
+  RLK_MUTANT_NONE,
+#define RLK_MUTANT_VALUE(name, text, wrong) RLK_MUTANT_##name,
+  RLK_MUTANTS(RLK_MUTANT_VALUE)
+#undef RLK_MUTANT_VALUE
+      RLK_MUTANT_COUNT
 };
 
-#ifdef RL_TEST_BUILD
-extern int rl_test_mutant;   /* set by REDLOCK_TEST_MUTANT=name or number, too */
-extern int rl_test_wait_all; /* operations wait for every node: what the benchmark compares with waiting for all */
-#define RL_MUTANT(name) (rl_test_mutant == RL_MUTANT_##name)
-#define RL_WAIT_ALL (rl_test_wait_all)
+#ifdef RLK_TEST_BUILD
+extern int rlk_test_mutant;   /* set by REDLOCK_TEST_MUTANT=name or number, too */
+extern int rlk_test_wait_all; /* operations wait for every node: what the benchmark compares with waiting for all */
+#define RLK_MUTANT(name) (rlk_test_mutant == RLK_MUTANT_##name)
+#define RLK_WAIT_ALL (rlk_test_wait_all)
 /* The number of a mutant, from its name or number; -1 if there is none. */
-int rl_test_mutant_of(const char *text);
+int rlk_test_mutant_of(const char *text);
 #else
-#define RL_MUTANT(name) 0
-#define RL_WAIT_ALL 0
+#define RLK_MUTANT(name) 0
+#define RLK_WAIT_ALL 0
 #endif
 
 #endif

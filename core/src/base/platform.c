@@ -52,9 +52,9 @@ static int64_t real_wall_ns(void *context)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-const struct rl_platform rl_platform_real = {real_now_ns, real_random, real_wall_ns};
+const struct rlk_platform rlk_platform_real = {real_now_ns, real_random, real_wall_ns};
 
-int rl_thread_start(void *(*run)(void *argument), void *argument)
+int rlk_thread_start(void *(*run)(void *argument), void *argument)
 {
   pthread_t thread;
   pthread_attr_t attributes;
@@ -71,7 +71,7 @@ int rl_thread_start(void *(*run)(void *argument), void *argument)
   return error ? -1 : 0;
 }
 
-void rl_thread_name(const char *name)
+void rlk_thread_name(const char *name)
 {
 #ifdef __linux__
   pthread_setname_np(pthread_self(), name);

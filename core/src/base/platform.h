@@ -1,25 +1,25 @@
 /* What the core asks of its surroundings: a clock and random bits, behind a table so that a simulator can replace
  * them. */
-#ifndef RL_PLATFORM_H
-#define RL_PLATFORM_H
+#ifndef RLK_PLATFORM_H
+#define RLK_PLATFORM_H
 
 #include <stdint.h>
 
-#define RL_NS_PER_MS INT64_C(1000000)
-#define RL_NEVER INT64_MAX
+#define RLK_NS_PER_MS INT64_C(1000000)
+#define RLK_NEVER INT64_MAX
 
-struct rl_platform {
-  int64_t (*now_ns)(void *context);   /* a clock that never steps and counts suspend (rule A.1) */
-  uint64_t (*random)(void *context);  /* 64 random bits; unpredictable enough that no two processes agree */
-  int64_t (*wall_ns)(void *context);  /* the time of day, which copies of a process do not share */
+struct rlk_platform {
+  int64_t (*now_ns)(void *context);  /* a clock that never steps and counts suspend (rule A.1) */
+  uint64_t (*random)(void *context); /* 64 random bits; unpredictable enough that no two processes agree */
+  int64_t (*wall_ns)(void *context); /* the time of day, which copies of a process do not share */
 };
 
-extern const struct rl_platform rl_platform_real;
+extern const struct rlk_platform rlk_platform_real;
 
 /* Runs run(argument) in a detached thread that no signal reaches, so that handlers of the program never run in it. 0,
  * or -1 when the system refuses. */
-int rl_thread_start(void *(*run)(void *argument), void *argument);
+int rlk_thread_start(void *(*run)(void *argument), void *argument);
 /* Names the calling thread, for people who look at the process. */
-void rl_thread_name(const char *name);
+void rlk_thread_name(const char *name);
 
 #endif

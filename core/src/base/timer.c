@@ -4,12 +4,12 @@
 
 #include "platform.h"
 
-int rl_timers_reserve(struct rl_timers *t, int n)
+int rlk_timers_reserve(struct rlk_timers *t, int n)
 {
   size_t wanted = t->reserved + (size_t)n;
   if (n > 0 && wanted > t->capacity) {
     size_t capacity = t->capacity ? t->capacity * 2 : 64;
-    struct rl_timer **heap;
+    struct rlk_timer **heap;
     while (capacity < wanted)
       capacity *= 2;
     heap = realloc(t->heap, capacity * sizeof *heap);
@@ -22,13 +22,13 @@ int rl_timers_reserve(struct rl_timers *t, int n)
   return 0;
 }
 
-static void put(struct rl_timers *t, size_t place, struct rl_timer *timer)
+static void put(struct rlk_timers *t, size_t place, struct rlk_timer *timer)
 {
   t->heap[place - 1] = timer;
   timer->place = place;
 }
 
-static void sift_up(struct rl_timers *t, size_t place, struct rl_timer *timer)
+static void sift_up(struct rlk_timers *t, size_t place, struct rlk_timer *timer)
 {
   while (place > 1 && t->heap[place / 2 - 1]->at_ns > timer->at_ns) {
     put(t, place, t->heap[place / 2 - 1]);
@@ -37,7 +37,7 @@ static void sift_up(struct rl_timers *t, size_t place, struct rl_timer *timer)
   put(t, place, timer);
 }
 
-static void sift_down(struct rl_timers *t, size_t place, struct rl_timer *timer)
+static void sift_down(struct rlk_timers *t, size_t place, struct rlk_timer *timer)
 {
   for (;;) {
     size_t child = place * 2;
@@ -53,7 +53,7 @@ static void sift_down(struct rl_timers *t, size_t place, struct rl_timer *timer)
   put(t, place, timer);
 }
 
-static void settle(struct rl_timers *t, size_t place, struct rl_timer *timer)
+static void settle(struct rlk_timers *t, size_t place, struct rlk_timer *timer)
 {
   if (place > 1 && t->heap[place / 2 - 1]->at_ns > timer->at_ns)
     sift_up(t, place, timer);
@@ -61,7 +61,7 @@ static void settle(struct rl_timers *t, size_t place, struct rl_timer *timer)
     sift_down(t, place, timer);
 }
 
-void rl_timer_set(struct rl_timers *t, struct rl_timer *timer, int64_t at_ns)
+void rlk_timer_set(struct rlk_timers *t, struct rlk_timer *timer, int64_t at_ns)
 {
   timer->at_ns = at_ns;
   if (timer->place)
@@ -70,10 +70,10 @@ void rl_timer_set(struct rl_timers *t, struct rl_timer *timer, int64_t at_ns)
     sift_up(t, ++t->count, timer);
 }
 
-void rl_timer_clear(struct rl_timers *t, struct rl_timer *timer)
+void rlk_timer_clear(struct rlk_timers *t, struct rlk_timer *timer)
 {
   size_t place = timer->place;
-  struct rl_timer *last;
+  struct rlk_timer *last;
   if (!place)
     return;
   timer->place = 0;
@@ -82,23 +82,23 @@ void rl_timer_clear(struct rl_timers *t, struct rl_timer *timer)
     settle(t, place, last);
 }
 
-int64_t rl_timers_next(const struct rl_timers *t)
+int64_t rlk_timers_next(const struct rlk_timers *t)
 {
-  return t->count ? t->heap[0]->at_ns : RL_NEVER;
+  return t->count ? t->heap[0]->at_ns : RLK_NEVER;
 }
 
-struct rl_timer *rl_timers_pop(struct rl_timers *t, int64_t now_ns)
+struct rlk_timer *rlk_timers_pop(struct rlk_timers *t, int64_t now_ns)
 {
-  struct rl_timer *first;
+  struct rlk_timer *first;
   if (!t->count || t->heap[0]->at_ns > now_ns)
     return NULL;
   first = t->heap[0];
-  rl_timer_clear(t, first);
+  rlk_timer_clear(t, first);
   return first;
 }
 
-void rl_timers_free(struct rl_timers *t)
+void rlk_timers_free(struct rlk_timers *t)
 {
   free(t->heap);
-  *t = (struct rl_timers){0};
+  *t = (struct rlk_timers){0};
 }

@@ -13,11 +13,11 @@
 #include "step.h"
 #include "stepped.h"
 
-void rl_client_free_nodes(redlock_client *c)
+void rlk_client_free_nodes(redlock_client *c)
 {
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    rl_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
-    rl_node_free(&c->engine.net.nodes[i]);
+    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
+    rlk_node_free(&c->engine.net.nodes[i]);
   }
   free(c->engine.net.nodes);
   c->engine.net.nodes = NULL;
@@ -26,46 +26,46 @@ void rl_client_free_nodes(redlock_client *c)
 
 static void destroy(redlock_client *c)
 {
-  rl_claims_free(&c->engine);
-  rl_client_free_nodes(c);
-  rl_timers_free(&c->engine.net.timers);
+  rlk_claims_free(&c->engine);
+  rlk_client_free_nodes(c);
+  rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)
-    rl_poller_close(&c->engine.net.poller);
+    rlk_poller_close(&c->engine.net.poller);
   free(c->engine.net.key_prefix);
   free(c->engine.net.client_name);
-  rl_events_free(&c->engine.net.events);
+  rlk_events_free(&c->engine.net.events);
   free(c->engine.spare_batch);
-  rl_bell_free(&c->bell);
+  rlk_eventcount_free(&c->eventcount);
   pthread_mutex_unlock(&c->mutex);
   pthread_mutex_destroy(&c->mutex);
   free(c);
 }
 
-void rl_client_unref(redlock_client *c)
+void rlk_client_unref(redlock_client *c)
 {
   if (--c->users == 0)
     destroy(c);
   else
-    rl_client_leave(c);
+    rlk_client_leave(c);
 }
 
-redlock_client *rl_client_new_in(const struct rl_env *env)
+redlock_client *rlk_client_new_in(const struct rlk_env *env)
 {
   redlock_client *c = calloc(1, sizeof *c);
   if (!c)
     return NULL;
   c->engine.net.env = *env;
   c->users = 1;
-  c->engine.renew_due_ns = RL_NEVER;
+  c->engine.renew_due_ns = RLK_NEVER;
   c->engine.net.events.fd = -1;
-  c->engine.net.poller = (struct rl_poller){-1, -1, -1, -1, -1, RL_NEVER};
+  c->engine.net.poller = (struct rlk_poller){-1, -1, -1, -1, -1, RLK_NEVER};
   c->engine.net.key_prefix = strdup("");
   c->engine.net.client_name = strdup("libredlock");
-  rl_options_defaults(&c->engine.net.options);
-  if (c->engine.net.key_prefix && c->engine.net.client_name && rl_bell_init(&c->bell) == 0) {
+  rlk_options_defaults(&c->engine.net.options);
+  if (c->engine.net.key_prefix && c->engine.net.client_name && rlk_eventcount_init(&c->eventcount) == 0) {
     if (pthread_mutex_init(&c->mutex, NULL) == 0)
       return c;
-    rl_bell_free(&c->bell);
+    rlk_eventcount_free(&c->eventcount);
   }
   free(c->engine.net.key_prefix);
   free(c->engine.net.client_name);
@@ -75,58 +75,58 @@ redlock_client *rl_client_new_in(const struct rl_env *env)
 
 redlock_client *redlock_client_new(void)
 {
-  static const struct rl_env real = {&rl_platform_real, &rl_link_sockets, NULL, 0};
-  redlock_client *c = rl_client_new_in(&real);
+  static const struct rlk_env real = {&rlk_platform_real, &rlk_link_sockets, NULL, 0};
+  redlock_client *c = rlk_client_new_in(&real);
   if (c)
-    rl_registry_add(c); /* so that no fork catches its mutex locked; where it is refused, open tells */
+    rlk_registry_add(c); /* so that no fork catches its mutex locked; where it is refused, open tells */
   return c;
 }
 
-static int check_open(redlock_client *c, struct rl_text *why)
+static int check_open(redlock_client *c, struct rlk_text *why)
 {
-  struct rl_terms terms;
-  if (c->engine.net.state != RL_NET_NEW) {
-    rl_text_add(why, "the client is already open");
+  struct rlk_terms terms;
+  if (c->engine.net.state != RLK_NET_NEW) {
+    rlk_text_add(why, "the client is already open");
     return REDLOCK_INVALID;
   }
   if (c->engine.net.node_count == 0) {
-    rl_text_format(why, "there are no nodes; set option nodes: %s",
-                   redlock_option_at(RL_OPT_NODES, REDLOCK_OPTION_RANGE));
+    rlk_text_format(why, "there are no nodes; set option nodes: %s",
+                    redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
-  return rl_terms_for(&c->engine.net.options, 0, &terms, why);
+  return rlk_terms_for(&c->engine.net.options, 0, &terms, why);
 }
 
-static int prepare(redlock_client *c, struct rl_text *why)
+static int prepare(redlock_client *c, struct rlk_text *why)
 {
-  struct rl_net *net = &c->engine.net;
+  struct rlk_net *net = &c->engine.net;
   int error;
-  rl_claims_seed(&c->engine);
-  if (!net->env.stepped && rl_registry_add(c) != REDLOCK_OK) {
-    rl_text_add(why, "no fork handler could be installed");
+  rlk_claims_seed(&c->engine);
+  if (!net->env.stepped && rlk_registry_add(c) != REDLOCK_OK) {
+    rlk_text_add(why, "no fork handler could be installed");
     return REDLOCK_INTERNAL;
   }
-  if (rl_events_init(&net->events) != 0 || rl_timers_reserve(&net->timers, net->node_count) != 0) {
-    rl_text_add(why, "out of memory");
+  if (rlk_events_init(&net->events) != 0 || rlk_timers_reserve(&net->timers, net->node_count) != 0) {
+    rlk_text_add(why, "out of memory");
     return REDLOCK_NO_MEMORY;
   }
-  error = net->env.stepped ? 0 : rl_poller_open(&net->poller);
+  error = net->env.stepped ? 0 : rlk_poller_open(&net->poller);
   if (error == 0)
     return REDLOCK_OK;
-  rl_timers_reserve(&net->timers, -net->node_count);
-  rl_text_format(why, "no descriptor: %s", strerror(-error));
+  rlk_timers_reserve(&net->timers, -net->node_count);
+  rlk_text_format(why, "no descriptor: %s", strerror(-error));
   return REDLOCK_INTERNAL;
 }
 
 int redlock_client_open(redlock_client *c)
 {
-  struct rl_text why;
+  struct rlk_text why;
   int status;
   int64_t now;
   if (!c)
     return REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  why = rl_text_in(c->message, sizeof c->message);
+  why = rlk_text_in(c->message, sizeof c->message);
   status = check_open(c, &why);
   pthread_mutex_unlock(&c->mutex);
   if (status == REDLOCK_OK)
@@ -134,18 +134,18 @@ int redlock_client_open(redlock_client *c)
   if (status != REDLOCK_OK)
     return status;
   pthread_mutex_lock(&c->mutex);
-  now = rl_client_now(c);
-  c->engine.quorum = rl_quorum(c->engine.net.node_count);
-  rl_wheel_init(&c->engine.wheel, now);
-  c->engine.net.state = RL_NET_OPEN;
+  now = rlk_client_now(c);
+  c->engine.quorum = rlk_quorum(c->engine.net.node_count);
+  rlk_wheel_init(&c->engine.wheel, now);
+  c->engine.net.state = RLK_NET_OPEN;
   if (c->engine.net.node_count % 2 == 0)
-    rl_event_add(&c->engine.net.events, RL_EVENT_WARNING, -1,
-                 "an even number of nodes tolerates no more failures than one node fewer");
+    rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1,
+                  "an even number of nodes tolerates no more failures than one node fewer");
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    rl_node_connect(&c->engine.net.nodes[i], now);
-    rl_client_pull(c, &c->engine.net.nodes[i], now);
+    rlk_node_connect(&c->engine.net.nodes[i], now);
+    rlk_client_pull(c, &c->engine.net.nodes[i], now);
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return REDLOCK_OK;
 }
 
@@ -154,25 +154,25 @@ void redlock_client_free(redlock_client *c)
   if (!c)
     return;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
-  rl_client_drain(c, -1);
-  if (c->engine.net.state == RL_NET_NEW)
-    c->engine.net.state = RL_NET_CLOSED;
-  rl_client_leave(c);
-  rl_registry_remove(c);
+  rlk_client_enter(c);
+  rlk_client_drain(c, -1);
+  if (c->engine.net.state == RLK_NET_NEW)
+    c->engine.net.state = RLK_NET_CLOSED;
+  rlk_client_leave(c);
+  rlk_registry_remove(c);
   pthread_mutex_lock(&c->mutex);
-  rl_client_unref(c);
+  rlk_client_unref(c);
 }
 
 /* In a child: new descriptors, new randomness, nothing of the parent's. Runs in the fork handler, or at the first call
  * where a raw clone went past it. */
-void rl_client_forked(redlock_client *c)
+void rlk_client_forked(redlock_client *c)
 {
-  c->fork_generation = rl_fork_generation();
-  rl_keeper_forked();
-  if (c->engine.net.state == RL_NET_NEW)
+  c->fork_generation = rlk_fork_generation();
+  rlk_keeper_forked();
+  if (c->engine.net.state == RLK_NET_NEW)
     return;
-  c->driven = c->sleeping = c->kicked = 0;
+  c->driven = c->sleeping = c->driver_woken = 0;
   c->driving = NULL;
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
   c->engine.waiters = c->engine.last_waiter = NULL; /* their threads do not exist here */
@@ -181,29 +181,29 @@ void rl_client_forked(redlock_client *c)
   atomic_store(&c->rung, 0);
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
     lock->waiter = NULL;
-    if (!RL_MUTANT(CHILD_KEEPS_LOCKS))
-      rl_lock_forked(lock);
+    if (!RLK_MUTANT(CHILD_KEEPS_LOCKS))
+      rlk_lock_forked(lock);
   }
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    rl_node_abandon(&c->engine.net.nodes[i]);
-    rl_dispatch_abandoned(&c->engine, &c->engine.net.nodes[i]);
+    rlk_node_abandon(&c->engine.net.nodes[i]);
+    rlk_dispatch_abandoned(&c->engine, &c->engine.net.nodes[i]);
   }
   c->engine.net.dirty_nodes = NULL;
-  if (!RL_MUTANT(CHILD_KEEPS_CLAIMS))
-    rl_claims_forked(&c->engine);
+  if (!RLK_MUTANT(CHILD_KEEPS_CLAIMS))
+    rlk_claims_forked(&c->engine);
   c->engine.ended = c->engine.last_ended = NULL;
   c->engine.unwritten = NULL;
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next)
     lock->is_ended = lock->unwritten = lock->settling = 0;
   c->settling = c->engine.ended_marked = 0;
-  c->engine.renew_due_ns = RL_NEVER;
-  rl_events_forked(&c->engine.net.events);
+  c->engine.renew_due_ns = RLK_NEVER;
+  rlk_events_forked(&c->engine.net.events);
   c->polled_ns = 0;
   c->notified = 0;
-  if (!RL_MUTANT(CHILD_KEEPS_SEED))
-    rl_claims_seed(&c->engine);
-  if (c->engine.net.state != RL_NET_OPEN)
-    c->engine.net.state = RL_NET_CLOSED;
-  else if (rl_poller_reopen(&c->engine.net.poller) != 0)
-    c->engine.net.state = RL_NET_CLOSED; /* without descriptors it can only be freed */
+  if (!RLK_MUTANT(CHILD_KEEPS_SEED))
+    rlk_claims_seed(&c->engine);
+  if (c->engine.net.state != RLK_NET_OPEN)
+    c->engine.net.state = RLK_NET_CLOSED;
+  else if (rlk_poller_reopen(&c->engine.net.poller) != 0)
+    c->engine.net.state = RLK_NET_CLOSED; /* without descriptors it can only be freed */
 }

@@ -1,51 +1,51 @@
 /* A client: its locks and nodes under one mutex, and who drives their I/O. */
-#ifndef RL_CLIENT_H
-#define RL_CLIENT_H
+#ifndef RLK_CLIENT_H
+#define RLK_CLIENT_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "../../include/redlock.h"
-#include "../base/bell.h"
+#include "../base/eventcount.h"
 #include "../lock/lock.h"
 #include "../node/node.h"
 
 struct redlock_client {
   pthread_mutex_t mutex;
-  int users; /* the owner and every lock */
+  int users;                       /* the owner and every lock */
   redlock_client *next, *previous; /* in the registry of the process */
   int registered;
-  int tended; /* the keeper's thread is working in it */
+  int in_service; /* the keeper's thread is working in it */
   uint32_t fork_generation;
   char message[512];
-  struct rl_engine engine;
+  struct rlk_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */
   /* who drives */
-  int driven;   /* a thread is the driver, or has been handed the role */
-  int sleeping; /* ... and waits in the poller */
-  int kicked;   /* ... and has been woken already */
+  int driven;       /* a thread is the driver, or has been handed the role */
+  int sleeping;     /* ... and waits in the poller */
+  int driver_woken; /* ... and has been woken already */
   int64_t sleeps_until_ns;
   const redlock_lock *driving; /* ... for this lock's operation; NULL: for the client's end */
   uint32_t waiter_count;
   int settling; /* threads that wait for all answers */
-  struct rl_bell bell;
+  struct rlk_eventcount eventcount;
   int notified;       /* the public descriptor has been made readable */
   atomic_int cancels; /* locks with a cancel to be looked at */
   atomic_int rung;    /* a cancel has made the public descriptor readable */
 };
 
-static inline redlock_client *rl_client_of(const redlock_lock *lock)
+static inline redlock_client *rlk_client_of(const redlock_lock *lock)
 {
-  return RL_OWNER(redlock_client, engine, lock->engine);
+  return RLK_OWNER(redlock_client, engine, lock->engine);
 }
 
-static inline int64_t rl_client_now(const redlock_client *client)
+static inline int64_t rlk_client_now(const redlock_client *client)
 {
-  return rl_now(&client->engine.net);
+  return rlk_now(&client->engine.net);
 }
 
-void rl_client_unref(redlock_client *client); /* with the mutex held; releases it */
-void rl_client_free_nodes(redlock_client *client);
-void rl_client_forked(redlock_client *client);
+void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
+void rlk_client_free_nodes(redlock_client *client);
+void rlk_client_forked(redlock_client *client);
 
 #endif

@@ -4,43 +4,43 @@
 
 #include "client.h"
 
-static struct rl_text message_of(redlock_client *c)
+static struct rlk_text message_of(redlock_client *c)
 {
-  return rl_text_in(c->message, sizeof c->message);
+  return rlk_text_in(c->message, sizeof c->message);
 }
 
-static int check_twice(redlock_client *c, const struct rl_url *url, struct rl_text *why)
+static int check_twice(redlock_client *c, const struct rlk_url *url, struct rlk_text *why)
 {
   for (int i = 0; i < c->engine.net.node_count; i++)
-    if (rl_url_same(&c->engine.net.nodes[i].url, url)) {
-      rl_text_format(why, "nodes: %.200s is listed twice; every node must be a different server", url->name);
+    if (rlk_url_same(&c->engine.net.nodes[i].url, url)) {
+      rlk_text_format(why, "nodes: %.200s is listed twice; every node must be a different server", url->name);
       return REDLOCK_INVALID;
     }
   return REDLOCK_OK;
 }
 
-static int add_node(redlock_client *c, const char *text, size_t size, struct rl_text *why)
+static int add_node(redlock_client *c, const char *text, size_t size, struct rlk_text *why)
 {
-  struct rl_url url;
+  struct rlk_url url;
   int status;
   if (size == 0) {
-    rl_text_format(why, "nodes: entry %d is empty; allowed: %s", c->engine.net.node_count + 1,
-                   redlock_option_at(RL_OPT_NODES, REDLOCK_OPTION_RANGE));
+    rlk_text_format(why, "nodes: entry %d is empty; allowed: %s", c->engine.net.node_count + 1,
+                    redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
-  status = rl_url_parse(&url, text, size, why);
+  status = rlk_url_parse(&url, text, size, why);
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);
-  if (status == REDLOCK_OK && c->engine.net.node_count == RL_NODES_MAX) {
-    rl_text_format(why, "nodes: more than %d; allowed: 1 to %d", RL_NODES_MAX, RL_NODES_MAX);
+  if (status == REDLOCK_OK && c->engine.net.node_count == RLK_NODES_MAX) {
+    rlk_text_format(why, "nodes: more than %d; allowed: 1 to %d", RLK_NODES_MAX, RLK_NODES_MAX);
     status = REDLOCK_INVALID;
   }
   if (status != REDLOCK_OK) {
-    rl_url_free(&url);
+    rlk_url_free(&url);
     return status;
   }
-  rl_node_init(&c->engine.net.nodes[c->engine.net.node_count], &c->engine.net, c->engine.net.node_count);
+  rlk_node_init(&c->engine.net.nodes[c->engine.net.node_count], &c->engine.net, c->engine.net.node_count);
   c->engine.net.nodes[c->engine.net.node_count++].url = url;
   return REDLOCK_OK;
 }
@@ -48,11 +48,11 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rl_
 #define SPACES " \t\r\n"
 
 /* Spaces around the commas are allowed; an empty entry is not: it would make the quorum another one. */
-static int set_nodes(redlock_client *c, const char *value, struct rl_text *why)
+static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
 {
   int status = REDLOCK_OK;
-  rl_client_free_nodes(c);
-  c->engine.net.nodes = calloc(RL_NODES_MAX, sizeof *c->engine.net.nodes);
+  rlk_client_free_nodes(c);
+  c->engine.net.nodes = calloc(RLK_NODES_MAX, sizeof *c->engine.net.nodes);
   if (!c->engine.net.nodes)
     return REDLOCK_NO_MEMORY;
   value += strspn(value, SPACES);
@@ -67,11 +67,11 @@ static int set_nodes(redlock_client *c, const char *value, struct rl_text *why)
     value += strspn(value, SPACES);
   }
   if (status != REDLOCK_OK)
-    rl_client_free_nodes(c);
+    rlk_client_free_nodes(c);
   return status;
 }
 
-static int set_text(char **to, const char *value, size_t size_max, int words, struct rl_text *why, const char *name)
+static int set_text(char **to, const char *value, size_t size_max, int words, struct rlk_text *why, const char *name)
 {
   char *copy;
   size_t size = strlen(value);
@@ -79,9 +79,9 @@ static int set_text(char **to, const char *value, size_t size_max, int words, st
   for (size_t i = 0; words && i < size; i++)
     ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
   if (!ok) {
-    rl_text_format(why, "%s is \"", name);
-    rl_text_escaped(why, value, size);
-    rl_text_format(why, "\"; allowed: %s", redlock_option_at(rl_option_find(name, 0), REDLOCK_OPTION_RANGE));
+    rlk_text_format(why, "%s is \"", name);
+    rlk_text_escaped(why, value, size);
+    rlk_text_format(why, "\"; allowed: %s", redlock_option_at(rlk_option_find(name, 0), REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
   copy = strdup(value);
@@ -92,59 +92,59 @@ static int set_text(char **to, const char *value, size_t size_max, int words, st
   return REDLOCK_OK;
 }
 
-static int set_option(redlock_client *c, int option, const char *name, const char *value, struct rl_text *why)
+static int set_option(redlock_client *c, int option, const char *name, const char *value, struct rlk_text *why)
 {
   switch (option) {
-  case RL_OPT_NODES: return set_nodes(c, value, why);
-  case RL_OPT_KEY_PREFIX: return set_text(&c->engine.net.key_prefix, value, 256, 0, why, name);
-  case RL_OPT_CLIENT_NAME: return set_text(&c->engine.net.client_name, value, 64, 1, why, name);
-  default: return rl_option_parse(&c->engine.net.options, option, value, why);
+  case RLK_OPT_NODES: return set_nodes(c, value, why);
+  case RLK_OPT_KEY_PREFIX: return set_text(&c->engine.net.key_prefix, value, 256, 0, why, name);
+  case RLK_OPT_CLIENT_NAME: return set_text(&c->engine.net.client_name, value, 64, 1, why, name);
+  default: return rlk_option_parse(&c->engine.net.options, option, value, why);
   }
 }
 
 int redlock_client_set(redlock_client *c, const char *name, const char *value)
 {
-  struct rl_text why;
+  struct rlk_text why;
   int option, status = REDLOCK_INVALID;
   if (!c)
     return REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
   why = message_of(c);
-  option = name ? rl_option_find(name, 0) : -1;
+  option = name ? rlk_option_find(name, 0) : -1;
   if (!name || !value)
-    rl_text_add(&why, "name and value must not be NULL");
-  else if (c->engine.net.state != RL_NET_NEW)
-    rl_text_format(&why, "%.64s: options of a client are set before it is opened", name);
+    rlk_text_add(&why, "name and value must not be NULL");
+  else if (c->engine.net.state != RLK_NET_NEW)
+    rlk_text_format(&why, "%.64s: options of a client are set before it is opened", name);
   else if (option < 0)
-    rl_option_unknown(name, 0, &why);
+    rlk_option_unknown(name, 0, &why);
   else
     status = set_option(c, option, name, value, &why);
   if (status == REDLOCK_NO_MEMORY)
-    rl_text_add(&why, "out of memory");
+    rlk_text_add(&why, "out of memory");
   pthread_mutex_unlock(&c->mutex);
   return status;
 }
 
-static void format_nodes(redlock_client *c, struct rl_text *out)
+static void format_nodes(redlock_client *c, struct rlk_text *out)
 {
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    rl_text_add(out, i ? "," : "");
-    rl_url_format(&c->engine.net.nodes[i].url, out);
+    rlk_text_add(out, i ? "," : "");
+    rlk_url_format(&c->engine.net.nodes[i].url, out);
   }
 }
 
 int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
-  int option = name ? rl_option_find(name, 0) : -1;
+  struct rlk_text out = rlk_text_in(buf, size);
+  int option = name ? rlk_option_find(name, 0) : -1;
   if (!c || option < 0)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
   switch (option) {
-  case RL_OPT_NODES: format_nodes(c, &out); break;
-  case RL_OPT_KEY_PREFIX: rl_text_add(&out, c->engine.net.key_prefix); break;
-  case RL_OPT_CLIENT_NAME: rl_text_add(&out, c->engine.net.client_name); break;
-  default: rl_option_format(&c->engine.net.options, option, &out);
+  case RLK_OPT_NODES: format_nodes(c, &out); break;
+  case RLK_OPT_KEY_PREFIX: rlk_text_add(&out, c->engine.net.key_prefix); break;
+  case RLK_OPT_CLIENT_NAME: rlk_text_add(&out, c->engine.net.client_name); break;
+  default: rlk_option_format(&c->engine.net.options, option, &out);
   }
   pthread_mutex_unlock(&c->mutex);
   return (int64_t)out.length;
@@ -152,11 +152,11 @@ int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_
 
 int64_t redlock_client_message(redlock_client *c, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
+  struct rlk_text out = rlk_text_in(buf, size);
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  rl_text_add(&out, c->message);
+  rlk_text_add(&out, c->message);
   pthread_mutex_unlock(&c->mutex);
   return (int64_t)out.length;
 }
@@ -174,12 +174,12 @@ int redlock_client_node_count(redlock_client *c)
 
 int64_t redlock_client_node_name(redlock_client *c, int node, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
+  struct rlk_text out = rlk_text_in(buf, size);
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
   if (node >= 0 && node < c->engine.net.node_count)
-    rl_text_add(&out, c->engine.net.nodes[node].url.name);
+    rlk_text_add(&out, c->engine.net.nodes[node].url.name);
   else
     node = -1;
   pthread_mutex_unlock(&c->mutex);

@@ -3,68 +3,68 @@
 
 #include "step.h"
 
-static const char *state_name(const struct rl_node *n)
+static const char *state_name(const struct rlk_node *n)
 {
-  if (n->refused && n->state != RL_NODE_READY)
+  if (n->refused && n->state != RLK_NODE_READY)
     return "refused";
   switch (n->state) {
-  case RL_NODE_RESOLVING: return "resolving";
-  case RL_NODE_CONNECTING: return "connecting";
-  case RL_NODE_SETUP: return "setup";
-  case RL_NODE_READY: return n->silent_ns ? "silent" : "ready";
+  case RLK_NODE_RESOLVING: return "resolving";
+  case RLK_NODE_CONNECTING: return "connecting";
+  case RLK_NODE_SETUP: return "setup";
+  case RLK_NODE_READY: return n->silent_ns ? "silent" : "ready";
   default: return "down";
   }
 }
 
-static void key(struct rl_text *out, const char *name)
+static void key(struct rlk_text *out, const char *name)
 {
-  rl_text_format(out, "\"%s\":", name);
+  rlk_text_format(out, "\"%s\":", name);
 }
 
-static void string(struct rl_text *out, const char *name, const char *value)
+static void string(struct rlk_text *out, const char *name, const char *value)
 {
   key(out, name);
-  rl_text_json(out, value, strlen(value), SIZE_MAX);
+  rlk_text_json(out, value, strlen(value), SIZE_MAX);
 }
 
-static void options(redlock_client *c, struct rl_text *out)
+static void options(redlock_client *c, struct rlk_text *out)
 {
   int first = 1;
   key(out, "options");
-  rl_text_add(out, "{");
-  for (int i = 0; i < RL_OPTION_COUNT; i++) {
+  rlk_text_add(out, "{");
+  for (int i = 0; i < RLK_OPTION_COUNT; i++) {
     const char *type = redlock_option_at(i, REDLOCK_OPTION_TYPE);
     char value[64];
-    struct rl_text text = rl_text_in(value, sizeof value);
-    if (i == RL_OPT_NODES)
+    struct rlk_text text = rlk_text_in(value, sizeof value);
+    if (i == RLK_OPT_NODES)
       continue;
-    rl_text_add(out, first ? "" : ",");
+    rlk_text_add(out, first ? "" : ",");
     first = 0;
-    if (rl_option_is_text(i)) {
+    if (rlk_option_is_text(i)) {
       string(out, redlock_option_at(i, REDLOCK_OPTION_NAME),
-             i == RL_OPT_KEY_PREFIX ? c->engine.net.key_prefix : c->engine.net.client_name);
+             i == RLK_OPT_KEY_PREFIX ? c->engine.net.key_prefix : c->engine.net.client_name);
       continue;
     }
-    rl_option_format(&c->engine.net.options, i, &text);
+    rlk_option_format(&c->engine.net.options, i, &text);
     key(out, redlock_option_at(i, REDLOCK_OPTION_NAME));
-    rl_text_format(out, strcmp(type, "int") == 0 && strcmp(value, "auto") == 0 ? "\"%s\"" : "%s", value);
+    rlk_text_format(out, strcmp(type, "int") == 0 && strcmp(value, "auto") == 0 ? "\"%s\"" : "%s", value);
   }
-  rl_text_add(out, "}");
+  rlk_text_add(out, "}");
 }
 
-static void node(struct rl_node *n, struct rl_text *out)
+static void node(struct rlk_node *n, struct rlk_text *out)
 {
-  int votes = n->state == RL_NODE_READY && !n->silent_ns;
-  rl_text_add(out, "{");
+  int votes = n->state == RLK_NODE_READY && !n->silent_ns;
+  rlk_text_add(out, "{");
   string(out, "node", n->url.name);
-  rl_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), votes ? "true" : "false");
+  rlk_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), votes ? "true" : "false");
   string(out, "why", votes ? "" : n->why);
-  rl_text_add(out, ",");
+  rlk_text_add(out, ",");
   string(out, "version", n->version);
-  rl_text_add(out, ",");
+  rlk_text_add(out, ",");
   string(out, "run_id", n->run_id);
-  rl_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(n->rtt_ns / 1000),
-                 n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
+  rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(n->rtt_ns / 1000),
+                  n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
 }
 
 static int held(const redlock_client *c)
@@ -75,35 +75,37 @@ static int held(const redlock_client *c)
   return count;
 }
 
-static void counters(redlock_client *c, struct rl_text *out)
+static void counters(redlock_client *c, struct rlk_text *out)
 {
-  const struct rl_engine *e = &c->engine;
-  rl_text_format(out, "\"held\":%d,\"renewing\":%d,\"debts\":%d,\"commands\":%llu,\"attempts\":%llu,\"acquired\":%llu,"
-                      "\"renewals\":%llu,\"lost\":%llu",
-                 held(c), e->renewing, e->debts, (unsigned long long)e->net.commands, (unsigned long long)e->attempts,
-                 (unsigned long long)e->acquired, (unsigned long long)e->renewals, (unsigned long long)e->lost);
+  const struct rlk_engine *e = &c->engine;
+  rlk_text_format(out,
+                  "\"held\":%d,\"renewing\":%d,\"debts\":%d,\"commands\":%llu,\"attempts\":%llu,\"acquired\":%llu,"
+                  "\"renewals\":%llu,\"lost\":%llu",
+                  held(c), e->renewing, e->pending_deletes, (unsigned long long)e->net.commands,
+                  (unsigned long long)e->attempts, (unsigned long long)e->acquired, (unsigned long long)e->renewals,
+                  (unsigned long long)e->lost);
 }
 
 int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
+  struct rlk_text out = rlk_text_in(buf, size);
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
-  rl_text_add(&out, "{");
+  rlk_client_enter(c);
+  rlk_text_add(&out, "{");
   string(&out, "version", redlock_version());
-  rl_text_format(&out, ",\"open\":%s,\"quorum\":%d,", c->engine.net.state == RL_NET_OPEN ? "true" : "false",
-                 rl_quorum(c->engine.net.node_count));
+  rlk_text_format(&out, ",\"open\":%s,\"quorum\":%d,", c->engine.net.state == RLK_NET_OPEN ? "true" : "false",
+                  rlk_quorum(c->engine.net.node_count));
   counters(c, &out);
-  rl_text_add(&out, ",");
+  rlk_text_add(&out, ",");
   options(c, &out);
-  rl_text_add(&out, ",\"nodes\":[");
+  rlk_text_add(&out, ",\"nodes\":[");
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    rl_text_add(&out, i ? "," : "");
+    rlk_text_add(&out, i ? "," : "");
     node(&c->engine.net.nodes[i], &out);
   }
-  rl_text_add(&out, "]}");
-  rl_client_leave(c);
+  rlk_text_add(&out, "]}");
+  rlk_client_leave(c);
   return (int64_t)out.length;
 }

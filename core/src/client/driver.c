@@ -8,7 +8,7 @@
 #include "step.h"
 #include "stepped.h"
 
-static void add_waiter(redlock_client *c, struct rl_waiter *w)
+static void add_waiter(redlock_client *c, struct rlk_waiter *w)
 {
   w->waits = 1;
   w->bit = UINT32_C(1) << (c->waiter_count++ % 32);
@@ -20,38 +20,38 @@ static void add_waiter(redlock_client *c, struct rl_waiter *w)
   c->engine.last_waiter = w;
 }
 
-void rl_client_hand_over(redlock_client *c)
+void rlk_client_hand_over(redlock_client *c)
 {
-  struct rl_waiter *heir = RL_MUTANT(NO_HEIR) ? NULL : c->engine.waiters;
+  struct rlk_waiter *heir = RLK_MUTANT(NO_HEIR) ? NULL : c->engine.waiters;
   c->driven = heir != NULL;
   if (!heir)
     return;
   heir->drives = 1;
-  rl_mark_woken(&c->engine, heir);
+  rlk_mark_woken(&c->engine, heir);
 }
 
 /* Waits for input without holding the mutex, then handles it. 0, or -EINTR. */
-int rl_client_drive_once(redlock_client *c, int64_t until_ns)
+int rlk_client_drive_once(redlock_client *c, int64_t until_ns)
 {
-  struct rl_poll_event events[RL_POLL_EVENTS];
-  int64_t next = rl_client_next_deadline(c);
+  struct rlk_poll_event events[RLK_POLL_EVENTS];
+  int64_t next = rlk_client_next_deadline(c);
   int64_t timeout_ns = next < until_ns ? next : until_ns;
   int count;
   c->sleeps_until_ns = timeout_ns;
-  if (timeout_ns != RL_NEVER) {
-    timeout_ns -= rl_client_now(c);
+  if (timeout_ns != RLK_NEVER) {
+    timeout_ns -= rlk_client_now(c);
     timeout_ns = timeout_ns > 0 ? timeout_ns : 0;
   }
   c->sleeping = 1;
-  rl_client_unlock(c);
-  count = rl_poller_wait(&c->engine.net.poller, events, timeout_ns);
+  rlk_client_unlock(c);
+  count = rlk_poller_wait(&c->engine.net.poller, events, timeout_ns);
   pthread_mutex_lock(&c->mutex);
-  c->sleeping = c->kicked = 0;
-  rl_client_look_for_cancels(c);
+  c->sleeping = c->driver_woken = 0;
+  rlk_client_look_for_cancels(c);
   if (count > 0)
-    rl_client_handle(c, events, count);
-  c->polled_ns = rl_client_now(c);
-  rl_client_step(c, c->polled_ns);
+    rlk_client_handle(c, events, count);
+  c->polled_ns = rlk_client_now(c);
+  rlk_client_step(c, c->polled_ns);
   return count == -EINTR ? -EINTR : 0;
 }
 
@@ -59,29 +59,30 @@ static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns,
 {
   for (;;) {
     if (c->engine.woken) { /* those who wake now have their next request leave with the same write */
-      rl_client_unlock(c);
+      rlk_client_unlock(c);
       sched_yield();
       pthread_mutex_lock(&c->mutex);
     }
-    rl_client_flush(c);
-    if (!rl_is_awaited(lock) || (until_ns != RL_NEVER && rl_client_now(c) >= until_ns))
+    rlk_client_flush(c);
+    if (!rlk_is_awaited(lock) || (until_ns != RLK_NEVER && rlk_client_now(c) >= until_ns))
       return;
-    if (rl_client_drive_once(c, until_ns) == -EINTR && interruptible) {
-      rl_client_flush(c);
+    if (rlk_client_drive_once(c, until_ns) == -EINTR && interruptible) {
+      rlk_client_flush(c);
       return;
     }
   }
 }
 
-static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
+static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
 {
   uint32_t rings;
   if (c->engine.woken) { /* others are to be woken first; that may change everything */
-    rl_client_unlock(c);
+    rlk_client_unlock(c);
   } else {
-    rings = rl_bell_rings(&c->bell);
+    rings = rlk_eventcount_rings(&c->eventcount);
     pthread_mutex_unlock(&c->mutex);
-    rl_bell_wait(&c->bell, rings, w->bit, until_ns == RL_NEVER ? RL_NEVER : until_ns - rl_client_now(c));
+    rlk_eventcount_wait(&c->eventcount, rings, w->bit,
+                        until_ns == RLK_NEVER ? RLK_NEVER : until_ns - rlk_client_now(c));
   }
   pthread_mutex_lock(&c->mutex);
 }
@@ -89,22 +90,22 @@ static void wait_on(redlock_client *c, struct rl_waiter *w, int64_t until_ns)
 /* Waits while another thread drives. 1: the role was handed to this one. */
 static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_ns)
 {
-  struct rl_waiter w = {0};
-  rl_client_kick(c);
+  struct rlk_waiter w = {0};
+  rlk_client_wake_driver(c);
   add_waiter(c, &w);
   lock->waiter = &w;
-  while (rl_is_awaited(lock) && !w.drives && (until_ns == RL_NEVER || rl_client_now(c) < until_ns))
+  while (rlk_is_awaited(lock) && !w.drives && (until_ns == RLK_NEVER || rlk_client_now(c) < until_ns))
     wait_on(c, &w, until_ns);
   lock->waiter = NULL;
-  rl_unwait(&c->engine, &w);
+  rlk_unwait(&c->engine, &w);
   return w.drives;
 }
 
 /* Blocks until the lock's operation has ended, until_ns, or, if interruptible, a signal. */
-int rl_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+int rlk_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
-  if (c->engine.net.env.stepped || !rl_is_awaited(lock))
-    rl_client_send(c);
+  if (c->engine.net.env.stepped || !rlk_is_awaited(lock))
+    rlk_client_send(c);
   else if (c->driven && !wait_for_driver(c, lock, until_ns))
     return lock->status;
   else {
@@ -112,7 +113,7 @@ int rl_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, int
     c->driving = lock;
     drive_until(c, lock, until_ns, interruptible);
     c->driving = NULL;
-    rl_client_hand_over(c);
+    rlk_client_hand_over(c);
   }
   return lock->status;
 }

@@ -5,91 +5,88 @@
 #include "step.h"
 
 static const char *const names[] = {
-    [RL_EVENT_LOST] = "lost",
-    [RL_EVENT_AT_RISK] = "at_risk",
-    [RL_EVENT_LIMIT] = "limit",
-    [RL_EVENT_NODE_UP] = "node_up",
-    [RL_EVENT_NODE_DOWN] = "node_down",
-    [RL_EVENT_NODE_SILENT] = "node_silent",
-    [RL_EVENT_NODE_REFUSED] = "node_refused",
-    [RL_EVENT_NODE_RESTARTED] = "node_restarted",
-    [RL_EVENT_WARNING] = "warning",
+    [RLK_EVENT_LOST] = "lost",
+    [RLK_EVENT_AT_RISK] = "at_risk",
+    [RLK_EVENT_LIMIT] = "limit",
+    [RLK_EVENT_NODE_UP] = "node_up",
+    [RLK_EVENT_NODE_DOWN] = "node_down",
+    [RLK_EVENT_NODE_SILENT] = "node_silent",
+    [RLK_EVENT_NODE_REFUSED] = "node_refused",
+    [RLK_EVENT_NODE_RESTARTED] = "node_restarted",
+    [RLK_EVENT_WARNING] = "warning",
 };
 
 static const char *const reasons[] = {
-    [REDLOCK_LOSS_NONE] = "",
-    [REDLOCK_LOSS_EXPIRED] = "expired",
-    [REDLOCK_LOSS_GONE] = "gone",
-    [REDLOCK_LOSS_RESTARTED] = "restarted",
-    [REDLOCK_LOSS_REFUSED] = "refused",
-    [REDLOCK_LOSS_LIMIT] = "limit",
+    [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
+    [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
+    [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
 };
 
-static void format(redlock_client *c, const struct rl_event *e, struct rl_text *out)
+static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text *out)
 {
-  rl_text_format(out, "{\"event\":\"%s\",\"at_ms\":%lld", names[e->kind], (long long)e->at_ms);
+  rlk_text_format(out, "{\"event\":\"%s\",\"at_ms\":%lld", names[e->kind], (long long)e->at_ms);
   if (e->resource_size) {
-    rl_text_add(out, ",\"resource\":");
-    rl_text_json(out, e->resource, e->resource_size, 64);
+    rlk_text_add(out, ",\"resource\":");
+    rlk_text_json(out, e->resource, e->resource_size, 64);
   }
   if (e->node >= 0) {
     const char *name = c->engine.net.nodes[e->node].url.name;
-    rl_text_add(out, ",\"node\":");
-    rl_text_json(out, name, strlen(name), SIZE_MAX);
+    rlk_text_add(out, ",\"node\":");
+    rlk_text_json(out, name, strlen(name), SIZE_MAX);
   }
   if (e->reason)
-    rl_text_format(out, ",\"reason\":\"%s\"", reasons[e->reason]);
-  rl_text_add(out, ",\"detail\":");
-  rl_text_json(out, e->detail, strlen(e->detail), SIZE_MAX);
-  rl_text_add(out, "}");
+    rlk_text_format(out, ",\"reason\":\"%s\"", reasons[e->reason]);
+  rlk_text_add(out, ",\"detail\":");
+  rlk_text_json(out, e->detail, strlen(e->detail), SIZE_MAX);
+  rlk_text_add(out, "}");
 }
 
 /* What does not fit stays queued. */
-static int64_t next_event(redlock_client *c, struct rl_text *out)
+static int64_t next_event(redlock_client *c, struct rlk_text *out)
 {
-  struct rl_events *events = &c->engine.net.events;
-  const struct rl_event *first = rl_event_first(events);
+  struct rlk_events *events = &c->engine.net.events;
+  const struct rlk_event *first = rlk_event_first(events);
   if (events->dropped) {
-    rl_text_format(out, "{\"event\":\"dropped\",\"count\":%llu}", (unsigned long long)events->dropped);
+    rlk_text_format(out, "{\"event\":\"dropped\",\"count\":%llu}", (unsigned long long)events->dropped);
     if (out->length < out->size)
-      rl_events_reset_dropped(events);
+      rlk_events_reset_dropped(events);
   } else if (first) {
     format(c, first, out);
     if (out->length < out->size)
-      rl_event_pop(events);
+      rlk_event_pop(events);
   }
   return (int64_t)out->length;
 }
 
 int64_t redlock_client_event(redlock_client *c, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
+  struct rlk_text out = rlk_text_in(buf, size);
   int64_t length;
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
+  rlk_client_enter(c);
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) /* a lapse is told without anybody driving */
-    rl_lock_is_held(lock, rl_client_now(c));
+    rlk_lock_is_held(lock, rlk_client_now(c));
   length = next_event(c, &out);
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return length;
 }
 
 int redlock_client_event_fd(redlock_client *c)
 {
-  const struct rl_net *net;
+  const struct rlk_net *net;
   int fd;
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
+  rlk_client_enter(c);
   net = &c->engine.net;
   fd = net->events.fd;
-  if (fd < 0 && net->state == RL_NET_OPEN && !net->env.stepped)
-    fd = rl_events_fd(&c->engine.net.events);
+  if (fd < 0 && net->state == RLK_NET_OPEN && !net->env.stepped)
+    fd = rlk_events_fd(&c->engine.net.events);
   if (fd < 0)
-    fd = net->state == RL_NET_OPEN ? -REDLOCK_INTERNAL : -REDLOCK_INVALID;
-  rl_client_leave(c);
+    fd = net->state == RLK_NET_OPEN ? -REDLOCK_INTERNAL : -REDLOCK_INVALID;
+  rlk_client_leave(c);
   return fd;
 }

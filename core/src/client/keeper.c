@@ -25,11 +25,11 @@ static struct {
 } keeper = {.wake_fd = -1};
 
 /* A child has no such thread; it gets one with its first renewed lock. */
-void rl_keeper_forked(void)
+void rlk_keeper_forked(void)
 {
-  if (keeper.generation == rl_fork_generation())
+  if (keeper.generation == rlk_fork_generation())
     return;
-  keeper.generation = rl_fork_generation();
+  keeper.generation = rlk_fork_generation();
   keeper.running = 0;
   if (keeper.wake_fd >= 0)
     close(keeper.wake_fd);
@@ -44,21 +44,21 @@ static void wake(void)
   }
 }
 
-void rl_keeper_schedule(redlock_client *c, int64_t at_ns)
+void rlk_keeper_schedule(redlock_client *c, int64_t at_ns)
 {
-  if (!c->engine.net.env.stepped && !c->tended && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
+  if (!c->engine.net.env.stepped && !c->in_service && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
     wake();
 }
 
 /* A connection that is being made or waits to be, or whose silence is waited out, needs somebody who looks after it. */
 static int64_t connecting_ns(redlock_client *c, int *look)
 {
-  int64_t next = RL_NEVER;
+  int64_t next = RLK_NEVER;
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    const struct rl_node *n = &c->engine.net.nodes[i];
-    if (n->state == RL_NODE_READY && n->line->requests.count == 0)
+    const struct rlk_node *n = &c->engine.net.nodes[i];
+    if (n->state == RLK_NODE_READY && n->line->requests.count == 0)
       continue;
-    *look = *look || (n->state == RL_NODE_READY ? n->second != NULL : n->state != RL_NODE_OFF);
+    *look = *look || (n->state == RLK_NODE_READY ? n->second != NULL : n->state != RLK_NODE_OFF);
     if (n->timer.place && n->timer.at_ns < next)
       next = n->timer.at_ns;
   }
@@ -66,44 +66,44 @@ static int64_t connecting_ns(redlock_client *c, int *look)
 }
 
 /* Runs what is due in one client: when it is due again. *look: its input matters before that. */
-static int64_t tend_one(redlock_client *c, int *look)
+static int64_t service_one(redlock_client *c, int *look)
 {
-  const struct rl_engine *e = &c->engine;
+  const struct rlk_engine *e = &c->engine;
   int64_t next, connecting;
   *look = 0;
-  if (!c->engine.renewing || c->engine.net.state != RL_NET_OPEN)
-    return RL_NEVER;
-  c->tended = 1;
-  rl_client_tend(c);
-  c->tended = 0;
-  next = rl_wheel_next(&c->engine.wheel);
+  if (!c->engine.renewing || c->engine.net.state != RLK_NET_OPEN)
+    return RLK_NEVER;
+  c->in_service = 1;
+  rlk_client_service(c);
+  c->in_service = 0;
+  next = rlk_wheel_next(&c->engine.wheel);
   connecting = connecting_ns(c, look);
-  *look = *look || e->renewals_open > 0 || (e->batches > 0 && rl_client_now(c) < e->batch_answers_ns);
+  *look = *look || e->renewals_open > 0 || (e->batches > 0 && rlk_client_now(c) < e->batch_answers_ns);
   return connecting < next ? connecting : next;
 }
 
 /* Goes through all clients: the number of descriptors to wait for, and when the next lease is due. */
-static int tend_all(struct pollfd *fds, int64_t *next)
+static int service_all(struct pollfd *fds, int64_t *next)
 {
   redlock_client *c;
   int count = 1;
-  *next = RL_NEVER;
+  *next = RLK_NEVER;
   fds[0] = (struct pollfd){.fd = keeper.wake_fd, .events = POLLIN};
-  c = rl_registry_lock();
-  atomic_store(&keeper.sleeps_until_ns, RL_NEVER); /* what is scheduled behind our back rings, and we look again */
+  c = rlk_registry_lock();
+  atomic_store(&keeper.sleeps_until_ns, RLK_NEVER); /* what is scheduled behind our back rings, and we look again */
   for (; c; c = c->next) {
     int look;
     int64_t due_ns;
     pthread_mutex_lock(&c->mutex);
-    due_ns = tend_one(c, &look);
+    due_ns = service_one(c, &look);
     if (due_ns < *next)
       *next = due_ns;
     if (look && count < CLIENTS_MAX)
       fds[count++] = (struct pollfd){.fd = c->engine.net.poller.inner, .events = POLLIN};
-    rl_client_leave(c);
+    rlk_client_leave(c);
   }
   atomic_store(&keeper.sleeps_until_ns, *next);
-  rl_registry_unlock();
+  rlk_registry_unlock();
   return count;
 }
 
@@ -111,8 +111,8 @@ static void sleep_until(struct pollfd *fds, int count, int64_t next)
 {
   struct timespec limit, *timeout = NULL;
   uint64_t rung;
-  if (next != RL_NEVER) {
-    int64_t left_ns = next - rl_platform_real.now_ns(NULL);
+  if (next != RLK_NEVER) {
+    int64_t left_ns = next - rlk_platform_real.now_ns(NULL);
     left_ns = left_ns > 0 ? left_ns : 0;
     limit = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
     timeout = &limit;
@@ -126,29 +126,29 @@ static void *keep(void *nothing)
 {
   struct pollfd fds[CLIENTS_MAX];
   (void)nothing;
-  rl_thread_name("redlock-keeper");
+  rlk_thread_name("redlock-keeper");
   for (;;) {
     int64_t next;
-    int count = tend_all(fds, &next);
+    int count = service_all(fds, &next);
     sleep_until(fds, count, next);
   }
   return NULL;
 }
 
-int rl_keeper_ensure(void)
+int rlk_keeper_ensure(void)
 {
   int status = REDLOCK_OK;
-  rl_registry_lock();
-  rl_keeper_forked();
+  rlk_registry_lock();
+  rlk_keeper_forked();
   if (!keeper.running) {
     if (keeper.wake_fd < 0)
       keeper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     atomic_store(&keeper.sleeps_until_ns, 0);
-    if (keeper.wake_fd < 0 || rl_thread_start(keep, NULL) != 0)
+    if (keeper.wake_fd < 0 || rlk_thread_start(keep, NULL) != 0)
       status = REDLOCK_INTERNAL;
     else
       keeper.running = 1;
   }
-  rl_registry_unlock();
+  rlk_registry_unlock();
   return status;
 }

@@ -20,12 +20,12 @@
 static void check_new(redlock_lock *lock, const void *resource, size_t size)
 {
   char why[96];
-  struct rl_text text = rl_text_in(why, sizeof why);
-  rl_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  rlk_text_format(&text, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
   if (!resource || size == 0 || size > RESOURCE_SIZE_MAX)
-    rl_lock_refuse(lock, why);
-  else if (lock->engine->net.state != RL_NET_OPEN)
-    rl_lock_refuse(lock, "the client is not open");
+    rlk_lock_refuse(lock, why);
+  else if (lock->engine->net.state != RLK_NET_OPEN)
+    rlk_lock_refuse(lock, "the client is not open");
   else
     return;
   lock->state = REDLOCK_STATE_INVALID;
@@ -40,17 +40,17 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   lock->engine = &c->engine;
   lock->status = REDLOCK_NOT_HELD;
   lock->home = -1;
-  lock->timer.kind = RL_TIMER_OPERATION;
-  lock->lease_timer.kind = RL_TIMER_LEASE;
-  lock->said = calloc(nodes, sizeof *lock->said);
+  lock->timer.kind = RLK_TIMER_OPERATION;
+  lock->lease_timer.kind = RLK_TIMER_LEASE;
+  lock->node_answers = calloc(nodes, sizeof *lock->node_answers);
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = rl_key_new(c->engine.net.key_prefix ? c->engine.net.key_prefix : "", size ? resource : "", size);
-  if (lock->said && lock->key && rl_timers_reserve(&c->engine.net.timers, 2) == 0)
+  lock->key = rlk_key_new(c->engine.net.key_prefix ? c->engine.net.key_prefix : "", size ? resource : "", size);
+  if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0)
     return lock;
-  rl_key_drop(lock->key);
-  free(lock->said);
+  rlk_key_drop(lock->key);
+  free(lock->node_answers);
   free(lock->refusal);
   free(lock);
   return NULL;
@@ -62,7 +62,7 @@ redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, siz
   if (!client)
     return NULL;
   pthread_mutex_lock(&client->mutex);
-  rl_client_enter(client);
+  rlk_client_enter(client);
   lock = allocate(client, resource, size);
   if (lock) {
     lock->options = client->engine.net.options;
@@ -72,7 +72,7 @@ redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, siz
       client->engine.locks->previous = lock;
     client->engine.locks = lock;
   }
-  rl_client_leave(client);
+  rlk_client_leave(client);
   return lock;
 }
 
@@ -110,7 +110,7 @@ static void unlink_lock(redlock_client *c, redlock_lock *lock)
     c->engine.locks = lock->next;
   if (lock->next)
     lock->next->previous = lock->previous;
-  rl_timers_reserve(&c->engine.net.timers, -2);
+  rlk_timers_reserve(&c->engine.net.timers, -2);
 }
 
 void redlock_lock_free(redlock_lock *lock)
@@ -119,86 +119,86 @@ void redlock_lock_free(redlock_lock *lock)
   int64_t now;
   if (!lock)
     return;
-  c = rl_lock_enter(lock);
-  now = rl_client_now(c);
-  rl_operation_cancel(lock, now);
-  rl_renewal_end(lock);
-  rl_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  c = rlk_lock_enter(lock);
+  now = rlk_client_now(c);
+  rlk_operation_cancel(lock, now);
+  rlk_renewal_end(lock);
+  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
   if (lock->state == REDLOCK_STATE_ADOPTED) /* not confirmed: it is still whose it was */
-    rl_claim_forget(&c->engine, lock->claim);
+    rlk_claim_forget(&c->engine, lock->claim);
   else
-    rl_lock_drop_claim(lock, now);
-  rl_claim_let_go(&c->engine, &lock->claim);
+    rlk_lock_drop_claim(lock, now);
+  rlk_claim_let_go(&c->engine, &lock->claim);
   unlink_lock(c, lock);
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    free(lock->said[i].value);
-    free(lock->said[i].error);
+    free(lock->node_answers[i].value);
+    free(lock->node_answers[i].error);
   }
-  rl_key_drop(lock->key);
-  free(lock->said);
+  rlk_key_drop(lock->key);
+  free(lock->node_answers);
   free(lock->refusal);
   free(lock);
-  rl_client_send(c);
-  rl_client_unref(c);
+  rlk_client_send(c);
+  rlk_client_unref(c);
 }
 
 int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
 {
   char why[512];
-  struct rl_text text = rl_text_in(why, sizeof why);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
   int option, status = REDLOCK_INVALID;
   redlock_client *c;
   if (!lock || !name || !value)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  option = rl_option_find(name, 1);
-  if (rl_in_use(lock))
+  c = rlk_lock_enter(lock);
+  option = rlk_option_find(name, 1);
+  if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (option < 0)
-    rl_option_unknown(name, 1, &text);
+    rlk_option_unknown(name, 1, &text);
   else
-    status = rl_option_parse(&lock->options, option, value, &text);
+    status = rlk_option_parse(&lock->options, option, value, &text);
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
-    rl_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
-  rl_client_leave(c);
+    rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
+  rlk_client_leave(c);
   return status;
 }
 
 int redlock_lock_check(redlock_lock *lock)
 {
   char why[512];
-  struct rl_text text = rl_text_in(why, sizeof why);
-  struct rl_terms terms;
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  struct rlk_terms terms;
   int status = REDLOCK_INVALID;
   redlock_client *c;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  if (rl_in_use(lock))
+  c = rlk_lock_enter(lock);
+  if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state != REDLOCK_STATE_INVALID) {
-    status = rl_terms_for(&lock->options, 0, &terms, &text);
-    rl_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
+    status = rlk_terms_for(&lock->options, 0, &terms, &text);
+    rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
 int64_t redlock_lock_get(redlock_lock *lock, const char *name, char *buf, size_t size)
 {
-  struct rl_text text = rl_text_in(buf, size);
+  struct rlk_text text = rlk_text_in(buf, size);
   redlock_client *c;
   int option;
   if (!lock || !name)
     return -REDLOCK_INVALID;
-  option = rl_option_find(name, 0);
+  option = rlk_option_find(name, 0);
   if (option < 0)
     return -REDLOCK_INVALID;
-  if (rl_option_is_text(option))
-    return redlock_client_get(rl_client_of(lock), name, buf, size);
-  c = rl_lock_enter(lock);
-  rl_option_format(&lock->options, option, &text);
-  rl_client_leave(c);
+  if (rlk_option_is_text(option))
+    return redlock_client_get(rlk_client_of(lock), name, buf, size);
+  c = rlk_lock_enter(lock);
+  rlk_option_format(&lock->options, option, &text);
+  rlk_client_leave(c);
   return (int64_t)text.length;
 }
 
@@ -207,9 +207,9 @@ int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag)
   redlock_client *c;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
+  c = rlk_lock_enter(lock);
   lock->tag = tag;
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return REDLOCK_OK;
 }
 
@@ -223,42 +223,42 @@ static int confers_a_lease(int kind)
 /* The thread that renews has to be there before the lock is taken. */
 static int get_keeper(redlock_lock *lock, int kind)
 {
-  redlock_client *c = rl_client_of(lock);
+  redlock_client *c = rlk_client_of(lock);
   int status;
-  if (!confers_a_lease(kind) || !RL_INT(&lock->options, RENEW) || c->engine.net.env.stepped)
+  if (!confers_a_lease(kind) || !RLK_INT(&lock->options, RENEW) || c->engine.net.env.stepped)
     return REDLOCK_OK;
-  status = rl_keeper_ensure();
+  status = rlk_keeper_ensure();
   if (status == REDLOCK_OK)
     return REDLOCK_OK;
-  rl_lock_enter(lock);
-  rl_lock_refuse(lock, "renew: the renewal thread could not be started");
-  rl_client_leave(c);
+  rlk_lock_enter(lock);
+  rlk_lock_refuse(lock, "renew: the renewal thread could not be started");
+  rlk_client_leave(c);
   return status;
 }
 
 static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
 {
-  int64_t now = rl_client_now(c);
+  int64_t now = rlk_client_now(c);
   /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
-  if (!c->driven && now - c->polled_ns > RL_NS_PER_MS) {
-    rl_client_poll(c);
-    now = rl_client_now(c);
-    rl_client_step(c, now);
+  if (!c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
+    rlk_client_poll(c);
+    now = rlk_client_now(c);
+    rlk_client_step(c, now);
   }
-  return rl_operation_begin(lock, kind, arg, now);
+  return rlk_operation_begin(lock, kind, arg, now);
 }
 
 /* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
 static int last_look(redlock_lock *lock, int64_t now)
 {
-  if (RL_MUTANT(NO_LAST_LOOK))
+  if (RLK_MUTANT(NO_LAST_LOOK))
     return lock->status;
-  rl_lock_is_held(lock, now);
+  rlk_lock_is_held(lock, now);
   if (lock->state == REDLOCK_STATE_INVALID)
     return REDLOCK_INVALID;
   if (lock->status != REDLOCK_OK || !confers_a_lease(lock->kind))
     return lock->status;
-  if (lock->state == REDLOCK_STATE_LOST && lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RL_NET_OPEN)
+  if (lock->state == REDLOCK_STATE_LOST && lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN)
     lock->status = REDLOCK_CANCELLED; /* nobody was told of the win, and it is too late for another attempt */
   else if (lock->state == REDLOCK_STATE_LOST)
     lock->status = REDLOCK_LOST;
@@ -272,8 +272,8 @@ static int last_look(redlock_lock *lock, int64_t now)
 /* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
 static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64_t now)
 {
-  if (lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE || c->engine.net.state != RL_NET_OPEN ||
-      RL_MUTANT(LATE_WINNER))
+  if (lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE || c->engine.net.state != RLK_NET_OPEN ||
+      RLK_MUTANT(LATE_WINNER))
     return 0;
   return lock->state == REDLOCK_STATE_LOST ||
          (lock->state == REDLOCK_STATE_HELD && lock->valid_until_ns - now < lock->asked.min_validity_ns);
@@ -283,15 +283,15 @@ static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64
 static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   int64_t now;
-  lock->occupied = 1;
-  rl_client_drive(c, lock, until_ns, interruptible);
-  now = rl_client_now(c);
+  lock->in_call = 1;
+  rlk_client_drive(c, lock, until_ns, interruptible);
+  now = rlk_client_now(c);
   while (won_too_late(c, lock, now)) {
-    rl_acquire_retry(lock, now);
-    rl_client_drive(c, lock, until_ns, interruptible);
-    now = rl_client_now(c);
+    rlk_acquire_retry(lock, now);
+    rlk_client_drive(c, lock, until_ns, interruptible);
+    now = rlk_client_now(c);
   }
-  lock->occupied = 0;
+  lock->in_call = 0;
   return last_look(lock, now);
 }
 
@@ -304,15 +304,15 @@ static int blocking(redlock_lock *lock, int kind, int64_t arg)
   status = get_keeper(lock, kind);
   if (status != REDLOCK_OK)
     return status;
-  c = rl_lock_enter(lock);
+  c = rlk_lock_enter(lock);
   status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK)
-    status = result(c, lock, RL_NEVER, 0);
+    status = result(c, lock, RLK_NEVER, 0);
   if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */
-    rl_operation_cancel(lock, rl_client_now(c));
+    rlk_operation_cancel(lock, rlk_client_now(c));
     status = REDLOCK_INTERNAL;
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
@@ -350,18 +350,18 @@ int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
   status = get_keeper(lock, kind);
   if (status != REDLOCK_OK)
     return status;
-  c = rl_lock_enter(lock);
+  c = rlk_lock_enter(lock);
   status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK) {
     lock->started = 1;
-    if (!rl_in_flight(lock))
-      rl_mark_ended(&c->engine, lock);
+    if (!rlk_in_flight(lock))
+      rlk_mark_ended(&c->engine, lock);
     if (operation & REDLOCK_AT_ONCE)
-      rl_client_send(c);
+      rlk_client_send(c);
     else
-      rl_client_queued(c);
+      rlk_client_mark_queued(c);
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
@@ -372,15 +372,15 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
   int status;
   if (!lock || limit_ms < -1)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_client_now(c) + limit_ms * RL_NS_PER_MS;
-  if (lock->occupied)
+  c = rlk_lock_enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  if (lock->in_call)
     status = REDLOCK_IN_FLIGHT;
-  else if (rl_in_flight(lock))
+  else if (rlk_in_flight(lock))
     status = result(c, lock, until_ns, 1);
   else /* it had ended before: nobody waits for another try */
-    status = last_look(lock, rl_client_now(c));
-  rl_client_leave(c);
+    status = last_look(lock, rlk_client_now(c));
+  rlk_client_leave(c);
   return status;
 }
 
@@ -391,19 +391,19 @@ int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
   int status = REDLOCK_OK;
   if (!lock || limit_ms < -1)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  until_ns = limit_ms < 0 || limit_ms > RL_YEAR_MS ? RL_NEVER : rl_client_now(c) + limit_ms * RL_NS_PER_MS;
-  if (rl_in_use(lock)) {
+  c = rlk_lock_enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  if (rlk_in_use(lock)) {
     status = REDLOCK_IN_FLIGHT;
-  } else if (lock->kind && c->engine.net.state == RL_NET_OPEN) {
-    lock->occupied = lock->settling = 1;
+  } else if (lock->kind && c->engine.net.state == RLK_NET_OPEN) {
+    lock->in_call = lock->settling = 1;
     c->settling++;
-    rl_client_drive(c, lock, until_ns, 1);
-    status = rl_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
+    rlk_client_drive(c, lock, until_ns, 1);
+    status = rlk_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
     c->settling--;
-    lock->occupied = lock->settling = 0;
+    lock->in_call = lock->settling = 0;
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
@@ -412,13 +412,13 @@ int redlock_lock_cancel(redlock_lock *lock)
   redlock_client *c;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_client_of(lock);
+  c = rlk_client_of(lock);
   atomic_store(&lock->cancelled, 1);
   atomic_fetch_add(&c->cancels, 1);
   /* nothing else is safe in a signal handler: every entry looks at the mark before it does anything */
-  if (!c->engine.net.env.stepped && !rl_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */
-    rl_poller_wake(&c->engine.net.poller);
-    rl_poller_notify(&c->engine.net.poller);
+  if (!c->engine.net.env.stepped && !rlk_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */
+    rlk_poller_wake(&c->engine.net.poller);
+    rlk_poller_notify(&c->engine.net.poller);
     atomic_store(&c->rung, 1); /* after the ring: who sees this can clear it */
   }
   return REDLOCK_OK;
@@ -427,34 +427,34 @@ int redlock_lock_cancel(redlock_lock *lock)
 static int is_token(redlock_lock *lock, const void *token, size_t size)
 {
   char why[80];
-  struct rl_text text = rl_text_in(why, sizeof why);
-  if (token && size > 0 && size <= RL_TOKEN_SIZE_MAX)
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  if (token && size > 0 && size <= RLK_TOKEN_SIZE_MAX)
     return 1;
-  rl_text_format(&text, "token has %zu bytes; allowed: 1 to %d", token ? size : 0, RL_TOKEN_SIZE_MAX);
-  rl_lock_refuse(lock, why);
+  rlk_text_format(&text, "token has %zu bytes; allowed: 1 to %d", token ? size : 0, RLK_TOKEN_SIZE_MAX);
+  rlk_lock_refuse(lock, why);
   return 0;
 }
 
 /* The token may be on every node. */
 static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now)
 {
-  redlock_client *c = rl_client_of(lock);
-  struct rl_claim *claim = rl_claim_new(lock);
+  redlock_client *c = rlk_client_of(lock);
+  struct rlk_claim *claim = rlk_claim_new(lock);
   if (!claim)
     return REDLOCK_NO_MEMORY;
-  if (rl_claim_take_token(claim, token, size) != 0) {
-    rl_claim_let_go(&c->engine, &claim);
+  if (rlk_claim_take_token(claim, token, size) != 0) {
+    rlk_claim_let_go(&c->engine, &claim);
     return REDLOCK_NO_MEMORY;
   }
-  rl_lock_drop_claim(lock, now);
+  rlk_lock_drop_claim(lock, now);
   lock->claim = claim;
   for (int i = 0; i < c->engine.net.node_count; i++)
-    claim->node[i].flags = RL_MAY_HOLD;
+    claim->node[i].flags = RLK_MAY_HOLD;
   claim->holders = c->engine.net.node_count;
-  claim->until_ns = now + 2 * RL_INT(&c->engine.net.options, MAX_TTL_MS) * RL_NS_PER_MS;
+  claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
   lock->loss = REDLOCK_LOSS_NONE;
-  rl_lock_refuse(lock, NULL);
+  rlk_lock_refuse(lock, NULL);
   return REDLOCK_OK;
 }
 
@@ -465,16 +465,16 @@ int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
   int64_t now;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  now = rl_client_now(c);
-  rl_lock_is_held(lock, now);
-  if (rl_in_use(lock))
+  c = rlk_lock_enter(lock);
+  now = rlk_client_now(c);
+  rlk_lock_is_held(lock, now);
+  if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
-    rl_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
+    rlk_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
   else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
     status = adopt(lock, token, size, now);
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
@@ -489,9 +489,9 @@ int redlock_lock_detach(redlock_lock *lock)
   int status = REDLOCK_OK;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  rl_lock_is_held(lock, rl_client_now(c));
-  if (rl_in_use(lock))
+  c = rlk_lock_enter(lock);
+  rlk_lock_is_held(lock, rlk_client_now(c));
+  if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state == REDLOCK_STATE_INVALID)
     status = REDLOCK_INVALID;
@@ -502,16 +502,16 @@ int redlock_lock_detach(redlock_lock *lock)
   else if (lock->state == REDLOCK_STATE_FREE)
     status = REDLOCK_NOT_HELD;
   if (status == REDLOCK_OK) {
-    rl_renewal_end(lock);
-    rl_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+    rlk_renewal_end(lock);
+    rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
     for (int i = 0; i < c->engine.net.node_count; i++)
-      rl_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
-    rl_claim_forget(&c->engine, lock->claim);
+      rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
+    rlk_claim_forget(&c->engine, lock->claim);
     lock->detached = 1;
     lock->valid_until_ns = 0;
     lock->state = REDLOCK_STATE_FREE;
   }
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return status;
 }
 
@@ -523,9 +523,9 @@ int redlock_lock_status(redlock_lock *lock)
   int status;
   if (!lock)
     return REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  status = last_look(lock, rl_client_now(c));
-  rl_client_leave(c);
+  c = rlk_lock_enter(lock);
+  status = last_look(lock, rlk_client_now(c));
+  rlk_client_leave(c);
   return status;
 }
 
@@ -535,10 +535,10 @@ int redlock_lock_state(redlock_lock *lock)
   int state;
   if (!lock)
     return REDLOCK_STATE_INVALID;
-  c = rl_lock_enter(lock);
-  rl_lock_is_held(lock, rl_client_now(c));
+  c = rlk_lock_enter(lock);
+  rlk_lock_is_held(lock, rlk_client_now(c));
   state = lock->state;
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return state;
 }
 
@@ -548,10 +548,10 @@ int redlock_lock_loss(redlock_lock *lock)
   int loss;
   if (!lock)
     return REDLOCK_LOSS_NONE;
-  c = rl_lock_enter(lock);
-  rl_lock_is_held(lock, rl_client_now(c));
+  c = rlk_lock_enter(lock);
+  rlk_lock_is_held(lock, rlk_client_now(c));
   loss = lock->loss;
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return loss;
 }
 
@@ -561,23 +561,23 @@ int64_t redlock_lock_validity_ms(redlock_lock *lock)
   int64_t now, validity_ms = 0;
   if (!lock)
     return -REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
-  now = rl_client_now(c);
-  if (rl_lock_is_held(lock, now))
-    validity_ms = (lock->valid_until_ns - now) / RL_NS_PER_MS;
-  rl_client_leave(c);
+  c = rlk_lock_enter(lock);
+  now = rlk_client_now(c);
+  if (rlk_lock_is_held(lock, now))
+    validity_ms = (lock->valid_until_ns - now) / RLK_NS_PER_MS;
+  rlk_client_leave(c);
   return validity_ms;
 }
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {
-  struct rl_text text = rl_text_in(buf, size);
+  struct rlk_text text = rlk_text_in(buf, size);
   redlock_client *c;
   if (!lock)
     return -REDLOCK_INVALID;
-  c = rl_lock_enter(lock);
+  c = rlk_lock_enter(lock);
   if (lock->claim)
-    rl_text_bytes(&text, rl_claim_token(lock->claim), lock->claim->token_size);
-  rl_client_leave(c);
+    rlk_text_bytes(&text, rlk_claim_token(lock->claim), lock->claim->token_size);
+  rlk_client_leave(c);
   return (int64_t)text.length;
 }

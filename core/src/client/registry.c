@@ -9,20 +9,20 @@ static struct {
   int handlers;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-redlock_client *rl_registry_lock(void)
+redlock_client *rlk_registry_lock(void)
 {
   pthread_mutex_lock(&registry.mutex);
   return registry.clients;
 }
 
-void rl_registry_unlock(void)
+void rlk_registry_unlock(void)
 {
   pthread_mutex_unlock(&registry.mutex);
 }
 
 static void before_fork(void)
 {
-  for (redlock_client *c = rl_registry_lock(); c; c = c->next)
+  for (redlock_client *c = rlk_registry_lock(); c; c = c->next)
     pthread_mutex_lock(&c->mutex);
 }
 
@@ -30,45 +30,45 @@ static void after_fork_parent(void)
 {
   for (redlock_client *c = registry.clients; c; c = c->next)
     pthread_mutex_unlock(&c->mutex);
-  rl_registry_unlock();
+  rlk_registry_unlock();
 }
 
 static void after_fork_child(void)
 {
   for (redlock_client *c = registry.clients; c; c = c->next) {
-    rl_client_forked(c);
+    rlk_client_forked(c);
     pthread_mutex_unlock(&c->mutex);
   }
-  rl_registry_unlock();
+  rlk_registry_unlock();
 }
 
 static void set_up(void)
 {
   registry.handlers = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
-  rl_fork_watch();
+  rlk_fork_watch();
 }
 
-int rl_registry_add(redlock_client *c)
+int rlk_registry_add(redlock_client *c)
 {
   pthread_once(&registry.once, set_up);
   if (!registry.handlers)
     return REDLOCK_INTERNAL;
   if (c->registered)
     return REDLOCK_OK;
-  rl_registry_lock();
-  c->fork_generation = rl_fork_generation();
+  rlk_registry_lock();
+  c->fork_generation = rlk_fork_generation();
   c->next = registry.clients;
   if (registry.clients)
     registry.clients->previous = c;
   registry.clients = c;
   c->registered = 1;
-  rl_registry_unlock();
+  rlk_registry_unlock();
   return REDLOCK_OK;
 }
 
-void rl_registry_remove(redlock_client *c)
+void rlk_registry_remove(redlock_client *c)
 {
-  rl_registry_lock();
+  rlk_registry_lock();
   if (c->registered) {
     if (c->previous)
       c->previous->next = c->next;
@@ -78,5 +78,5 @@ void rl_registry_remove(redlock_client *c)
       c->next->previous = c->previous;
     c->registered = 0;
   }
-  rl_registry_unlock();
+  rlk_registry_unlock();
 }

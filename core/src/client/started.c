@@ -3,35 +3,35 @@
 
 int redlock_client_fd(redlock_client *c)
 {
-  struct rl_net *net;
+  struct rlk_net *net;
   int fd = -REDLOCK_INVALID;
   if (!c)
     return -REDLOCK_INVALID;
   net = &c->engine.net;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
-  if (!net->env.stepped && net->state != RL_NET_CLOSED && net->state != RL_NET_NEW)
-    fd = rl_poller_public(&net->poller);
+  rlk_client_enter(c);
+  if (!net->env.stepped && net->state != RLK_NET_CLOSED && net->state != RLK_NET_NEW)
+    fd = rlk_poller_public(&net->poller);
   if (fd < 0 && fd != -REDLOCK_INVALID)
     fd = -REDLOCK_INTERNAL;
   if (c->engine.ended || net->dirty_nodes)
-    rl_client_notify(c);
-  rl_client_leave(c);
+    rlk_client_notify(c);
+  rlk_client_leave(c);
   return fd;
 }
 
 /* All that is due: 1, or 0 if the client is not open. */
 static int process(redlock_client *c)
 {
-  rl_client_enter(c);
-  if (c->engine.net.state == RL_NET_OPEN) {
+  rlk_client_enter(c);
+  if (c->engine.net.state == RLK_NET_OPEN) {
     if (atomic_exchange(&c->rung, 0) || c->notified)
-      rl_poller_clear(&c->engine.net.poller);
+      rlk_poller_clear(&c->engine.net.poller);
     c->notified = 0;
-    rl_client_flush(c); /* a started operation leaves before its answers are looked for */
-    rl_client_tend(c);
+    rlk_client_flush(c); /* a started operation leaves before its answers are looked for */
+    rlk_client_service(c);
   }
-  return c->engine.net.state == RL_NET_OPEN;
+  return c->engine.net.state == RLK_NET_OPEN;
 }
 
 static int take_ended(redlock_client *c, uint64_t *tag)
@@ -56,7 +56,7 @@ int redlock_client_process(redlock_client *c)
     return REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
   is_open = process(c);
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return is_open ? REDLOCK_OK : REDLOCK_INVALID;
 }
 
@@ -66,9 +66,9 @@ int redlock_client_next(redlock_client *c, uint64_t *tag)
   if (!c || !tag)
     return 0;
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
+  rlk_client_enter(c);
   found = take_ended(c, tag);
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return found;
 }
 
@@ -81,6 +81,6 @@ int redlock_client_advance(redlock_client *c, uint64_t *tag)
   process(c);
   found = take_ended(c, tag);
   c->engine.ended_marked = c->engine.ended != NULL; /* the one that is taken needs no descriptor */
-  rl_client_leave(c);
+  rlk_client_leave(c);
   return found;
 }

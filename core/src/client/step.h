@@ -1,37 +1,37 @@
 /* The step that everybody runs who works in a client, and the mutex around it. */
-#ifndef RL_STEP_H
-#define RL_STEP_H
+#ifndef RLK_STEP_H
+#define RLK_STEP_H
 
 #include "client.h"
 
 /* Runs deadlines and renewals that are due at now; the caller flushes. */
-void rl_client_step(redlock_client *client, int64_t now_ns);
-void rl_client_pull(redlock_client *client, struct rl_node *node, int64_t now_ns);
-void rl_client_flush(redlock_client *client);
+void rlk_client_step(redlock_client *client, int64_t now_ns);
+void rlk_client_pull(redlock_client *client, struct rlk_node *node, int64_t now_ns);
+void rlk_client_flush(redlock_client *client);
 /* Looks for input without waiting. */
-void rl_client_poll(redlock_client *client);
+void rlk_client_poll(redlock_client *client);
 /* Does all that is due, beside whoever drives. */
-void rl_client_tend(redlock_client *client);
-void rl_client_handle(redlock_client *client, const struct rl_poll_event *events, int count);
-void rl_client_look_for_cancels(redlock_client *client);
+void rlk_client_service(redlock_client *client);
+void rlk_client_handle(redlock_client *client, const struct rlk_poll_event *events, int count);
+void rlk_client_look_for_cancels(redlock_client *client);
 /* At the door of every entry: notices a fork that no handler saw. */
-void rl_client_enter(redlock_client *client);
+void rlk_client_enter(redlock_client *client);
 /* The client with its mutex held. */
-static inline redlock_client *rl_lock_enter(redlock_lock *lock)
+static inline redlock_client *rlk_lock_enter(redlock_lock *lock)
 {
-  redlock_client *c = rl_client_of(lock);
+  redlock_client *c = rlk_client_of(lock);
   pthread_mutex_lock(&c->mutex);
-  rl_client_enter(c);
+  rlk_client_enter(c);
   return c;
 }
 
-void rl_client_leave(redlock_client *client);
-void rl_client_unlock(redlock_client *client);
-void rl_client_notify(redlock_client *client); /* the public descriptor turns readable */
-void rl_client_kick(redlock_client *client); /* ends the driver's sleep, once per burst */
+void rlk_client_leave(redlock_client *client);
+void rlk_client_unlock(redlock_client *client);
+void rlk_client_notify(redlock_client *client);      /* the public descriptor turns readable */
+void rlk_client_wake_driver(redlock_client *client); /* ends the driver's sleep, once per burst */
 /* What was queued leaves at once, or with the driver's next write. */
-void rl_client_send(redlock_client *client);
+void rlk_client_send(redlock_client *client);
 /* ... or leaves with the next redlock_client_process: the descriptor turns readable. */
-void rl_client_queued(redlock_client *client);
+void rlk_client_mark_queued(redlock_client *client);
 
 #endif

@@ -15,12 +15,12 @@ static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
   int count = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     int at = count;
-    if (lock->answers[i] != RL_BUSY || !same_value(lock->said[i].value, lock->said[node].value))
+    if (lock->votes[i] != RLK_BUSY || !same_value(lock->node_answers[i].value, lock->node_answers[node].value))
       continue;
-    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->said[i].until_ns; at--)
+    for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->node_answers[i].until_ns; at--)
       ends_ns[at] = ends_ns[at - 1];
     if (ends_ns)
-      ends_ns[at] = lock->said[i].until_ns;
+      ends_ns[at] = lock->node_answers[i].until_ns;
     count++;
   }
   return count;
@@ -29,17 +29,17 @@ static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
 /* A node that has the key of the holder, or -1. */
 static int holder(const redlock_lock *lock)
 {
-  int is_known = lock->kind == REDLOCK_INSPECT && !rl_in_flight(lock);
+  int is_known = lock->kind == REDLOCK_INSPECT && !rlk_in_flight(lock);
   for (int i = 0; is_known && i < lock->engine->net.node_count; i++)
-    if (lock->answers[i] == RL_BUSY && count_like(lock, i, NULL) >= lock->engine->quorum)
+    if (lock->votes[i] == RLK_BUSY && count_like(lock, i, NULL) >= lock->engine->quorum)
       return i;
   return -1;
 }
 
 static int verdict(const redlock_lock *lock)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
-  if (lock->kind != REDLOCK_INSPECT || rl_in_flight(lock))
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  if (lock->kind != REDLOCK_INSPECT || rlk_in_flight(lock))
     return REDLOCK_VERDICT_UNKNOWN;
   if (holder(lock) >= 0)
     return REDLOCK_VERDICT_HELD;
@@ -53,43 +53,43 @@ int redlock_lock_verdict(redlock_lock *lock)
   int found;
   if (!lock)
     return REDLOCK_VERDICT_UNKNOWN;
-  rl_lock_enter(lock);
+  rlk_lock_enter(lock);
   found = verdict(lock);
-  rl_client_leave(rl_client_of(lock));
+  rlk_client_leave(rlk_client_of(lock));
   return found;
 }
 
 int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
 {
-  struct rl_text out = rl_text_in(buf, size);
+  struct rlk_text out = rlk_text_in(buf, size);
   int node;
   if (!lock)
     return -REDLOCK_INVALID;
-  rl_lock_enter(lock);
+  rlk_lock_enter(lock);
   node = holder(lock);
-  if (node >= 0 && lock->said[node].value)
-    rl_text_add(&out, lock->said[node].value);
-  rl_client_leave(rl_client_of(lock));
+  if (node >= 0 && lock->node_answers[node].value)
+    rlk_text_add(&out, lock->node_answers[node].value);
+  rlk_client_leave(rlk_client_of(lock));
   return (int64_t)out.length;
 }
 
 int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)
 {
-  int64_t ends_ns[RL_NODES_MAX], left_ms = 0;
+  int64_t ends_ns[RLK_NODES_MAX], left_ms = 0;
   int node;
   if (!lock)
     return -REDLOCK_INVALID;
-  rl_lock_enter(lock);
+  rlk_lock_enter(lock);
   node = holder(lock);
   if (node >= 0) {
-    int64_t end_ns, now = rl_client_now(rl_client_of(lock));
+    int64_t end_ns, now = rlk_client_now(rlk_client_of(lock));
     count_like(lock, node, ends_ns);
     end_ns = ends_ns[lock->engine->quorum - 1];
-    if (end_ns == RL_NEVER)
+    if (end_ns == RLK_NEVER)
       left_ms = REDLOCK_TTL_ENDLESS;
     else if (end_ns > now)
-      left_ms = (end_ns - now) / RL_NS_PER_MS;
+      left_ms = (end_ns - now) / RLK_NS_PER_MS;
   }
-  rl_client_leave(rl_client_of(lock));
+  rlk_client_leave(rlk_client_of(lock));
   return left_ms;
 }

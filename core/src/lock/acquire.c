@@ -7,75 +7,75 @@
 #include "operation.h"
 #include "renewal.h"
 #include "round.h"
-#include "waiting.h"
+#include "backoff.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 #define ASK_ALL_EVERY_NS (750 * MS)
 
 /* A retry asks the home node first, but not for long: a key that was left behind there would hide a free majority. It
  * does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->attempts > 1 && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RL_MUTANT(HOME_ONLY)) &&
-         (lock->home < 0 || lock->answers[lock->home] == RL_BUSY);
+  return lock->attempts > 1 && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RLK_MUTANT(HOME_ONLY)) &&
+         (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
 }
 
 static void ask_home(redlock_lock *lock, int64_t now)
 {
-  lock->phase = RL_ASKING_HOME;
+  lock->phase = RLK_ASKING_HOME;
   lock->timer_tight = 0;
-  rl_timer_clear(&lock->engine->net.timers, &lock->timer);
-  lock->said[lock->home].until_ns = 0;
-  rl_round_ask(lock, &lock->engine->net.nodes[lock->home], now);
-  rl_round_time_answers(lock, now);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->timer);
+  lock->node_answers[lock->home].until_ns = 0;
+  rlk_round_ask(lock, &lock->engine->net.nodes[lock->home], now);
+  rlk_round_time_answers(lock, now);
 }
 
 static void attempt(redlock_lock *lock, int64_t now)
 {
-  struct rl_engine *e = lock->engine;
-  rl_lock_drop_claim(lock, now);
-  lock->claim = rl_claim_new(lock); /* a fresh token per attempt (rule A.6) */
+  struct rlk_engine *e = lock->engine;
+  rlk_lock_drop_claim(lock, now);
+  lock->claim = rlk_claim_new(lock); /* a fresh token per attempt (rule A.6) */
   if (!lock->claim) {
-    rl_operation_end(lock, REDLOCK_NO_MEMORY);
+    rlk_operation_end(lock, REDLOCK_NO_MEMORY);
     return;
   }
   lock->round++;
   lock->attempts++;
   e->attempts++;
-  lock->home = may_ask_home(lock, now) ? rl_waiting_home(lock, now) : -1;
+  lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0) {
     ask_home(lock, now);
     return;
   }
-  rl_round_clear(lock);
-  rl_round_ask_all(lock, -1, now);
-  rl_operation_advance(lock, now);
+  rlk_round_clear(lock);
+  rlk_round_ask_all(lock, -1, now);
+  rlk_operation_advance(lock, now);
 }
 
 static void ask_for_hints(redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    struct rl_node *n = &lock->engine->net.nodes[i];
-    int asked = lock->answers[i] == RL_BUSY || lock->answers[i] == RL_ASKED; /* its nil may still be under way */
-    if (asked && n->state == RL_NODE_READY)
-      rl_ask_hint(n, lock->claim, lock->round, now);
+    struct rlk_node *n = &lock->engine->net.nodes[i];
+    int asked = lock->votes[i] == RLK_BUSY || lock->votes[i] == RLK_ASKED; /* its nil may still be under way */
+    if (asked && n->state == RLK_NODE_READY)
+      rlk_ask_hint(n, lock->claim, lock->round, now);
   }
 }
 
-void rl_acquire_sleep(redlock_lock *lock, int64_t now)
+void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
 {
-  int64_t hint = rl_waiting_hint_ns(lock, now);
-  int early = hint < lock->wake_ns || (hint != RL_NEVER && RL_MUTANT(SLEEPS_FOR_HINT));
-  rl_round_set_timer(lock, early ? hint : lock->wake_ns);
+  int64_t hint = rlk_backoff_hint_ns(lock, now);
+  int early = hint < lock->wake_ns || (hint != RLK_NEVER && RLK_MUTANT(SLEEPS_FOR_HINT));
+  rlk_round_set_timer(lock, early ? hint : lock->wake_ns);
 }
 
 /* Too few nodes answered: the time for which the wait puts up with that begins, or goes on. */
 static void note_outage(redlock_lock *lock, int64_t now)
 {
-  int64_t outage_wait_ms = RL_INT(&lock->options, OUTAGE_WAIT_MS);
+  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (lock->verdict != REDLOCK_NO_QUORUM)
-    lock->outage_until_ns = RL_NEVER;
-  else if (lock->outage_until_ns == RL_NEVER && outage_wait_ms >= 0)
+    lock->outage_until_ns = RLK_NEVER;
+  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
     lock->outage_until_ns = now + outage_wait_ms * MS;
 }
 
@@ -83,7 +83,7 @@ static void note_outage(redlock_lock *lock, int64_t now)
 static void note_lifted(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (lock->answers[i] == RL_REFUSED && lock->engine->net.nodes[i].state != RL_NODE_REFUSED &&
+    if (lock->votes[i] == RLK_REFUSED && lock->engine->net.nodes[i].state != RLK_NODE_REFUSED &&
         !lock->engine->net.nodes[i].refused && lock->verdict == REDLOCK_REFUSED_CONFIG)
       lock->verdict = REDLOCK_NO_QUORUM;
 }
@@ -96,51 +96,51 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   note_outage(lock, now);
   again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
           now < lock->outage_until_ns;
-  rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
   if (!again) {
-    rl_operation_end(lock, lock->verdict);
+    rlk_operation_end(lock, lock->verdict);
     return;
   }
   if (lock->attempts == 1)
     ask_for_hints(lock, now);
-  lock->phase = RL_SLEEPING;
-  lock->wake_ns = now + rl_waiting_pause_ns(lock);
-  rl_acquire_sleep(lock, now);
+  lock->phase = RLK_SLEEPING;
+  lock->wake_ns = now + rlk_backoff_pause_ns(lock);
+  rlk_acquire_sleep(lock, now);
 }
 
 static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   lock->detached = 0;
   lock->engine->acquired++;
-  rl_lock_hold(lock, until_ns, now);
-  rl_renewal_begin(lock);
-  rl_operation_end(lock, REDLOCK_OK);
+  rlk_lock_hold(lock, until_ns, now);
+  rlk_renewal_begin(lock);
+  rlk_operation_end(lock, REDLOCK_OK);
 }
 
 /* The home node has granted, or has not. 1: the round on all nodes goes on. */
 static int advance_home(redlock_lock *lock, int64_t now)
 {
-  int answer = lock->answers[lock->home];
-  if (answer == RL_GRANTED)
-    rl_round_ask_all(lock, lock->home, now);
-  else if (answer != RL_ASKED)
+  int vote = lock->votes[lock->home];
+  if (vote == RLK_GRANTED)
+    rlk_round_ask_all(lock, lock->home, now);
+  else if (vote != RLK_ASKED)
     attempt_failed(lock, now);
-  return answer == RL_GRANTED;
+  return vote == RLK_GRANTED;
 }
 
-void rl_acquire_advance(redlock_lock *lock, int64_t now)
+void rlk_acquire_advance(redlock_lock *lock, int64_t now)
 {
-  struct rl_tally tally;
+  struct rlk_tally tally;
   int64_t until_ns = 0;
   int status;
-  if (lock->phase == RL_ASKING_HOME && !advance_home(lock, now))
+  if (lock->phase == RLK_ASKING_HOME && !advance_home(lock, now))
     return;
-  tally = rl_count(lock->answers, lock->engine->net.node_count);
+  tally = rlk_count(lock->votes, lock->engine->net.node_count);
   if (tally.granted >= tally.quorum)
-    until_ns = rl_lock_counts_until(lock);
-  status = rl_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
+    until_ns = rlk_lock_counts_until(lock);
+  status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
   if (status == REDLOCK_PENDING) {
-    rl_round_hurry(lock, &tally);
+    rlk_round_hurry(lock, &tally);
   } else if (status == REDLOCK_OK) {
     won(lock, until_ns, now);
   } else {
@@ -149,12 +149,12 @@ void rl_acquire_advance(redlock_lock *lock, int64_t now)
   }
 }
 
-int rl_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
+int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
 {
-  int64_t outage_wait_ms = RL_INT(&lock->options, OUTAGE_WAIT_MS);
+  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (wait_ms == -2)
-    wait_ms = RL_INT(&lock->options, WAIT_MS);
-  rl_operation_start(lock, REDLOCK_ACQUIRE);
+    wait_ms = RLK_INT(&lock->options, WAIT_MS);
+  rlk_operation_start(lock, REDLOCK_ACQUIRE);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
   lock->attempts = 0;
@@ -162,14 +162,14 @@ int rl_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
   lock->attempts_max = INT64_MAX;
   if (wait_ms == 0)
     lock->attempts_max = 1;
-  else if (RL_INT(&lock->options, RETRY_COUNT) >= 0)
-    lock->attempts_max = 1 + RL_INT(&lock->options, RETRY_COUNT);
+  else if (RLK_INT(&lock->options, RETRY_COUNT) >= 0)
+    lock->attempts_max = 1 + RLK_INT(&lock->options, RETRY_COUNT);
   if (wait_ms > 0)
     lock->deadline_ns = now + wait_ms * MS;
   if (lock->attempts_max > 1 && outage_wait_ms >= 0)
     lock->outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
   lock->verdict = REDLOCK_TIMED_OUT;
-  rl_command_number(&lock->ttl_text, lock->asked.ttl_ms);
+  rlk_command_number(&lock->ttl_text, lock->asked.ttl_ms);
   attempt(lock, now);
   return REDLOCK_OK;
 }
@@ -177,47 +177,47 @@ int rl_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
 /* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
 static void give_up(redlock_lock *lock, int status, int64_t now)
 {
-  if (!lock->claim->over)
-    rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
-  rl_operation_end(lock, status);
+  if (!lock->claim->given_up)
+    rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rlk_operation_end(lock, status);
 }
 
 /* Of a wait that ends within its first round: nodes that have gone silent are known not to answer. */
 static int last_verdict(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count && lock->verdict == REDLOCK_TIMED_OUT; i++)
-    if (lock->engine->net.nodes[i].silent_ns && rl_round_awaits(lock, i))
+    if (lock->engine->net.nodes[i].silent_ns && rlk_round_awaits(lock, i))
       return REDLOCK_NO_QUORUM;
   return lock->verdict;
 }
 
-void rl_acquire_timer(redlock_lock *lock, int64_t now)
+void rlk_acquire_timer(redlock_lock *lock, int64_t now)
 {
   if (now >= lock->deadline_ns) {
     give_up(lock, last_verdict(lock), now);
   } else if (now >= lock->outage_until_ns) {
     give_up(lock, REDLOCK_NO_QUORUM, now);
-  } else if (lock->phase == RL_SLEEPING) {
+  } else if (lock->phase == RLK_SLEEPING) {
     attempt(lock, now);
-  } else if (!rl_round_has_time(lock, now)) {
-    if (lock->phase == RL_ASKING_HOME)
-      lock->answers[lock->home] = RL_LATE;
-    else if (!rl_round_hope(lock, now))
-      rl_round_close(lock);
-    rl_operation_advance(lock, now);
+  } else if (!rlk_round_has_time(lock, now)) {
+    if (lock->phase == RLK_ASKING_HOME)
+      lock->votes[lock->home] = RLK_LATE;
+    else if (!rlk_round_hope(lock, now))
+      rlk_round_close(lock);
+    rlk_operation_advance(lock, now);
   }
 }
 
 /* The winner came back to its lock too late for it to be of use: that attempt has failed (rule A.2, min_validity). */
-void rl_acquire_retry(redlock_lock *lock, int64_t now)
+void rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
   int64_t attempts = lock->attempts, attempts_max = lock->attempts_max, deadline_ns = lock->deadline_ns;
   int started = lock->started;
-  rl_renewal_end(lock);
-  rl_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  rlk_renewal_end(lock);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
-  rl_operation_start(lock, REDLOCK_ACQUIRE);
+  rlk_operation_start(lock, REDLOCK_ACQUIRE);
   lock->started = started;
   lock->attempts = attempts;
   lock->attempts_max = attempts_max;

@@ -1,5 +1,5 @@
-/* Keys, and claims on them: one token on N nodes, until no node can hold it any more. Debts are claims that were given
- * up while some node could not be told. */
+/* Keys, and claims on them: one token on N nodes, until no node can hold it any more. Pending deletes are of claims
+ * that were given up while some node could not be told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +13,21 @@
 
 /* ---- key ---- */
 
-struct rl_key *rl_key_new(const char *prefix, const void *resource, size_t size)
+struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size)
 {
-  struct rl_key *key = malloc(sizeof *key);
+  struct rlk_key *key = malloc(sizeof *key);
   if (!key)
     return NULL;
   key->users = 1;
   key->resource_size = size;
-  key->bulk = rl_command_bulk(prefix, resource, size, &key->bulk_size);
+  key->bulk = rlk_command_bulk(prefix, resource, size, &key->bulk_size);
   if (key->bulk)
     return key;
   free(key);
   return NULL;
 }
 
-void rl_key_drop(struct rl_key *key)
+void rlk_key_drop(struct rlk_key *key)
 {
   if (!key || --key->users > 0)
     return;
@@ -35,7 +35,7 @@ void rl_key_drop(struct rl_key *key)
   free(key);
 }
 
-const char *rl_key_resource(const struct rl_key *key)
+const char *rlk_key_resource(const struct rlk_key *key)
 {
   return key->bulk + key->bulk_size - 2 - key->resource_size;
 }
@@ -45,18 +45,18 @@ const char *rl_key_resource(const struct rl_key *key)
 /* Random bits of the process, a count, the time of day in 40 bits and jitter: no two are equal in a process. Nor are
  * they in two that go on from one snapshot, of a machine or a process: those differ in the time at once, and in the
  * random bits a little later. */
-static void make_token(struct rl_engine *e, char *token)
+static void make_token(struct rlk_engine *e, char *token)
 {
   static const char digits[] = "0123456789abcdef";
   unsigned char bytes[20];
-  uint32_t more = (uint32_t)rl_random(&e->net);
+  uint32_t more = (uint32_t)rlk_random(&e->net);
   uint64_t count;
   if (++e->token_count % FRESH_BITS_EVERY == 0)
-    rl_claims_seed(e);
+    rlk_claims_seed(e);
   count = (e->token_count & 0xffffff) | (uint64_t)e->net.env.platform->wall_ns(e->net.env.context) << 24;
-  if (RL_MUTANT(TOKEN_REUSED))
+  if (RLK_MUTANT(TOKEN_REUSED))
     more = count = e->token_count = 1;
-  else if (RL_MUTANT(CHILD_KEEPS_SEED))
+  else if (RLK_MUTANT(CHILD_KEEPS_SEED))
     count = e->token_count;
   memcpy(bytes, &e->token_seed, 8);
   memcpy(bytes + 8, &count, 8);
@@ -67,15 +67,15 @@ static void make_token(struct rl_engine *e, char *token)
   }
 }
 
-void rl_claims_seed(struct rl_engine *e)
+void rlk_claims_seed(struct rlk_engine *e)
 {
-  e->token_seed = rl_net_seed(&e->net);
+  e->token_seed = rlk_net_seed(&e->net);
   e->token_count = 0;
 }
 
-static struct rl_claim *take_spare(struct rl_engine *e)
+static struct rlk_claim *take_spare(struct rlk_engine *e)
 {
-  struct rl_claim *claim = e->spare_claims;
+  struct rlk_claim *claim = e->spare_claims;
   if (!claim)
     return malloc(sizeof *claim + (size_t)e->net.node_count * sizeof claim->node[0]);
   e->spare_claims = claim->next;
@@ -83,10 +83,10 @@ static struct rl_claim *take_spare(struct rl_engine *e)
   return claim;
 }
 
-struct rl_claim *rl_claim_new(redlock_lock *lock)
+struct rlk_claim *rlk_claim_new(redlock_lock *lock)
 {
-  struct rl_engine *e = lock->engine;
-  struct rl_claim *claim = take_spare(e);
+  struct rlk_engine *e = lock->engine;
+  struct rlk_claim *claim = take_spare(e);
   if (!claim)
     return NULL;
   memset(claim, 0, sizeof *claim + (size_t)e->net.node_count * sizeof claim->node[0]);
@@ -94,7 +94,7 @@ struct rl_claim *rl_claim_new(redlock_lock *lock)
   claim->key = lock->key;
   claim->key->users++;
   make_token(e, claim->token);
-  claim->token_size = RL_TOKEN_SIZE;
+  claim->token_size = RLK_TOKEN_SIZE;
   claim->previous = e->last_claim;
   if (e->last_claim)
     e->last_claim->next = claim;
@@ -104,10 +104,10 @@ struct rl_claim *rl_claim_new(redlock_lock *lock)
   return claim;
 }
 
-int rl_claim_take_token(struct rl_claim *claim, const char *token, size_t size)
+int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size)
 {
   claim->token_size = size;
-  if (size == RL_TOKEN_SIZE) {
+  if (size == RLK_TOKEN_SIZE) {
     memcpy(claim->token, token, size);
     return 0;
   }
@@ -118,12 +118,12 @@ int rl_claim_take_token(struct rl_claim *claim, const char *token, size_t size)
   return 0;
 }
 
-const char *rl_claim_token(const struct rl_claim *claim)
+const char *rlk_claim_token(const struct rlk_claim *claim)
 {
   return claim->foreign ? claim->foreign : claim->token;
 }
 
-void rl_claim_free(struct rl_engine *e, struct rl_claim *claim)
+void rlk_claim_free(struct rlk_engine *e, struct rlk_claim *claim)
 {
   if (claim->previous)
     claim->previous->next = claim->next;
@@ -133,7 +133,7 @@ void rl_claim_free(struct rl_engine *e, struct rl_claim *claim)
     claim->next->previous = claim->previous;
   else
     e->last_claim = claim->previous;
-  rl_key_drop(claim->key);
+  rlk_key_drop(claim->key);
   free(claim->foreign);
   if (e->spare_count >= SPARE_CLAIMS_MAX) {
     free(claim);
@@ -144,137 +144,137 @@ void rl_claim_free(struct rl_engine *e, struct rl_claim *claim)
   e->spare_count++;
 }
 
-void rl_claim_cleared(struct rl_engine *e, struct rl_claim *claim, int node)
+void rlk_claim_cleared(struct rlk_engine *e, struct rlk_claim *claim, int node)
 {
-  if (!(claim->node[node].flags & RL_MAY_HOLD))
+  if (!(claim->node[node].flags & RLK_MAY_HOLD))
     return;
-  claim->node[node].flags &= (uint8_t)~RL_MAY_HOLD;
-  if (--claim->holders == 0 && claim->over)
-    e->debts--;
+  claim->node[node].flags &= (uint8_t)~RLK_MAY_HOLD;
+  if (--claim->holders == 0 && claim->given_up)
+    e->pending_deletes--;
 }
 
-void rl_claim_forget(struct rl_engine *e, struct rl_claim *claim)
+void rlk_claim_forget(struct rlk_engine *e, struct rlk_claim *claim)
 {
   for (int i = 0; i < e->net.node_count; i++) {
-    rl_claim_cleared(e, claim, i);
-    claim->node[i].e_ns = 0;
+    rlk_claim_cleared(e, claim, i);
+    claim->node[i].counts_until_ns = 0;
   }
 }
 
 /* Deletes go on the connection that the SET went on, behind it (rule A.4.2). */
-static int can_delete_now(const struct rl_node *n, int flags)
+static int can_delete_now(const struct rlk_node *n, int flags)
 {
-  return n->state == RL_NODE_READY || (n->state == RL_NODE_SETUP && (flags & RL_SET_OWED));
+  return n->state == RLK_NODE_READY || (n->state == RLK_NODE_SETUP && (flags & RLK_SET_IN_FLIGHT));
 }
 
-void rl_claim_give_up(struct rl_engine *e, struct rl_claim *claim, int whole, uint32_t round, int64_t now)
+void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now)
 {
-  int strict = claim->lock && RL_INT(&claim->lock->options, STRICT_RELEASE);
-  if (!claim->over && claim->holders > 0)
-    e->debts++;
-  claim->over = 1;
+  int strict = claim->lock && RLK_INT(&claim->lock->options, STRICT_RELEASE);
+  if (!claim->given_up && claim->holders > 0)
+    e->pending_deletes++;
+  claim->given_up = 1;
   for (int i = 0; i < e->net.node_count; i++) {
-    struct rl_node *n = &e->net.nodes[i];
-    if ((claim->node[i].flags & RL_SET_OWED) && rl_buffer_size(&n->line->out) > 0)
-      rl_ask_not(n, claim);
+    struct rlk_node *n = &e->net.nodes[i];
+    if ((claim->node[i].flags & RLK_SET_IN_FLIGHT) && rlk_buffer_size(&n->line->out) > 0)
+      rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;
-    int wanted = (flags & RL_MAY_HOLD) || (strict && (flags & RL_SAID_BUSY));
-    claim->node[i].e_ns = 0;
-    if (wanted && !(flags & RL_DELETE_OWED) && can_delete_now(n, flags) &&
-        rl_ask_delete(n, claim, whole, round, now) != 0)
-      rl_node_retry_deletes(n, RL_PAUSE_NS, now);
+    int wanted = (flags & RLK_MAY_HOLD) || (strict && (flags & RLK_ANSWERED_BUSY));
+    claim->node[i].counts_until_ns = 0;
+    if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
+        rlk_ask_delete(n, claim, full_script, round, now) != 0)
+      rlk_node_retry_deletes(n, RLK_PAUSE_NS, now);
   }
-  if (e->debts > RL_DEBTS_MAX)
-    rl_claims_expire(e, now);
+  if (e->pending_deletes > RLK_PENDING_DELETES_MAX)
+    rlk_claims_expire(e, now);
 }
 
-void rl_claims_pay(struct rl_engine *e, struct rl_node *n, int64_t now)
+void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
-  for (struct rl_claim *claim = e->claims; claim; claim = claim->next) {
+  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
     int flags = claim->node[n->index].flags;
-    int given_up = claim->over || RL_MUTANT(DEBT_OF_HELD);
-    if (given_up && (flags & RL_MAY_HOLD) && !(flags & (RL_DELETE_OWED | RL_SET_OWED)) && claim->until_ns > now &&
-        rl_ask_delete(n, claim, n->net->state != RL_NET_OPEN, 0, now) != 0)
+    int is_given_up = claim->given_up || RLK_MUTANT(DELETE_OF_HELD);
+    if (is_given_up && (flags & RLK_MAY_HOLD) && !(flags & (RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT)) &&
+        claim->until_ns > now && rlk_ask_delete(n, claim, n->net->state != RLK_NET_OPEN, 0, now) != 0)
       return;
   }
 }
 
-void rl_claims_note_leases(struct rl_engine *e)
+void rlk_claims_note_leases(struct rlk_engine *e)
 {
-  struct rl_net *net = &e->net;
+  struct rlk_net *net = &e->net;
   for (int i = 0; i < net->node_count; i++)
     net->nodes[i].leases_until_ns = 0;
-  for (const struct rl_claim *claim = e->claims; claim; claim = claim->next)
-    for (int i = 0; i < net->node_count && !claim->over; i++)
-      if (claim->node[i].e_ns > net->nodes[i].leases_until_ns)
-        net->nodes[i].leases_until_ns = claim->node[i].e_ns;
+  for (const struct rlk_claim *claim = e->claims; claim; claim = claim->next)
+    for (int i = 0; i < net->node_count && !claim->given_up; i++)
+      if (claim->node[i].counts_until_ns > net->nodes[i].leases_until_ns)
+        net->nodes[i].leases_until_ns = claim->node[i].counts_until_ns;
 }
 
-static struct rl_claim *oldest_debt(struct rl_engine *e)
+static struct rlk_claim *oldest_pending(struct rlk_engine *e)
 {
-  struct rl_claim *claim = e->claims;
-  while (claim && !(claim->over && claim->holders))
+  struct rlk_claim *claim = e->claims;
+  while (claim && !(claim->given_up && claim->holders))
     claim = claim->next;
   return claim;
 }
 
-/* Forgets debts whose keys have ended by their TTL, and the oldest if there are too many. */
-void rl_claims_expire(struct rl_engine *e, int64_t now)
+/* Forgets claims whose keys have ended by their TTL, and the oldest if there are too many. */
+void rlk_claims_expire(struct rlk_engine *e, int64_t now)
 {
-  struct rl_claim *next;
+  struct rlk_claim *next;
   e->expired_ns = now;
-  for (struct rl_claim *claim = e->claims; claim; claim = next) {
+  for (struct rlk_claim *claim = e->claims; claim; claim = next) {
     next = claim->next;
-    if ((claim->lock && !claim->over) || !claim->holders || claim->until_ns > now)
+    if ((claim->lock && !claim->given_up) || !claim->holders || claim->until_ns > now)
       continue;
-    rl_claim_forget(e, claim);
-    rl_claim_settle(e, claim);
+    rlk_claim_forget(e, claim);
+    rlk_claim_settle(e, claim);
   }
-  while (e->debts > RL_DEBTS_MAX) {
-    struct rl_claim *claim = oldest_debt(e);
+  while (e->pending_deletes > RLK_PENDING_DELETES_MAX) {
+    struct rlk_claim *claim = oldest_pending(e);
     if (!claim)
       return;
-    rl_claim_forget(e, claim);
-    rl_claim_settle(e, claim);
+    rlk_claim_forget(e, claim);
+    rlk_claim_settle(e, claim);
   }
 }
 
 /* In a child: the parent's tokens are none of its business. */
-void rl_claims_forked(struct rl_engine *e)
+void rlk_claims_forked(struct rlk_engine *e)
 {
-  struct rl_claim *next;
-  for (struct rl_claim *claim = e->claims; claim; claim = next) {
+  struct rlk_claim *next;
+  for (struct rlk_claim *claim = e->claims; claim; claim = next) {
     next = claim->next;
-    rl_claim_forget(e, claim);
+    rlk_claim_forget(e, claim);
     for (int i = 0; i < e->net.node_count; i++)
-      claim->node[i] = (struct rl_claim_node){0};
-    rl_claim_settle(e, claim);
+      claim->node[i] = (struct rlk_claim_node){0};
+    rlk_claim_settle(e, claim);
   }
 }
 
-void rl_claims_free(struct rl_engine *e)
+void rlk_claims_free(struct rlk_engine *e)
 {
-  struct rl_claim *next;
-  for (struct rl_claim *claim = e->claims; claim; claim = next) {
+  struct rlk_claim *next;
+  for (struct rlk_claim *claim = e->claims; claim; claim = next) {
     next = claim->next;
     claim->in_flight = claim->holders = 0;
     claim->lock = NULL;
-    rl_claim_settle(e, claim);
+    rlk_claim_settle(e, claim);
   }
-  for (struct rl_claim *claim = e->spare_claims; claim; claim = next) {
+  for (struct rlk_claim *claim = e->spare_claims; claim; claim = next) {
     next = claim->next;
     free(claim);
   }
   e->spare_claims = NULL;
-  e->spare_count = e->debts = 0;
+  e->spare_count = e->pending_deletes = 0;
 }
 
-void rl_claim_let_go(struct rl_engine *e, struct rl_claim **claim)
+void rlk_claim_let_go(struct rlk_engine *e, struct rlk_claim **claim)
 {
-  struct rl_claim *gone = *claim;
+  struct rlk_claim *gone = *claim;
   if (!gone)
     return;
   *claim = NULL;
   gone->lock = NULL;
-  rl_claim_settle(e, gone);
+  rlk_claim_settle(e, gone);
 }

@@ -11,111 +11,112 @@
 #include "release.h"
 #include "round.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 #define PERMISSION_PAUSE_NS (1000 * MS)
 
 /* ---- votes ---- */
 
 /* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
-static void note(redlock_lock *lock, int node, const struct rl_request *r, int kind, int vote, int64_t now)
+static void note(redlock_lock *lock, int node, const struct rlk_request *r, int kind, int vote, int64_t now)
 {
   if (lock->kind != kind || lock->round != r->round)
     return;
-  lock->answers[node] = (uint8_t)vote;
-  rl_operation_advance(lock, now);
+  lock->votes[node] = (uint8_t)vote;
+  rlk_operation_advance(lock, now);
 }
 
 /* A shortening that may still be executed limits what a confirmation is worth. */
-static int64_t capped(const struct rl_claim_node *at, int64_t e_ns)
+static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
 {
-  return at->shortenings && at->cap_ns < e_ns && !RL_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns : e_ns;
+  return at->shortenings && at->cap_ns < counts_until_ns && !RLK_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns
+                                                                                              : counts_until_ns;
 }
 
-static void set_vote(redlock_lock *lock, int node, const struct rl_request *r, int vote, int64_t now)
+static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
-  struct rl_claim *claim = r->claim;
-  if (claim->over) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
-    if (lock->round == r->round && (vote == RL_BUSY || vote == RL_ERROR || vote == RL_REFUSED))
-      lock->answers[node] = (uint8_t)vote;
+  struct rlk_claim *claim = r->claim;
+  if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
+    if (lock->round == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
+      lock->votes[node] = (uint8_t)vote;
     return;
   }
-  if (vote == RL_GRANTED)
-    claim->node[node].e_ns = capped(&claim->node[node], r->sent_ns + r->lease_ns);
-  if (vote == RL_GRANTED && rl_lock_is_held(lock, now))
-    rl_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+  if (vote == RLK_GRANTED)
+    claim->node[node].counts_until_ns = capped(&claim->node[node], r->sent_ns + r->lease_ns);
+  if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now))
+    rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
   note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
 }
 
 /* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
-static int64_t within_hold(const redlock_lock *lock, int64_t e_ns)
+static int64_t within_hold(const redlock_lock *lock, int64_t counts_until_ns)
 {
-  int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
+  int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   int64_t end_ns = lock->acquired_ns + hold_max_ms * MS;
-  return lock->state == REDLOCK_STATE_HELD && hold_max_ms >= 0 && end_ns < e_ns ? end_ns : e_ns;
+  return lock->state == REDLOCK_STATE_HELD && hold_max_ms >= 0 && end_ns < counts_until_ns ? end_ns : counts_until_ns;
 }
 
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
-static void extend_vote(redlock_lock *lock, int node, const struct rl_request *r, int vote, int64_t now)
+static void extend_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
-  struct rl_claim *claim = r->claim;
-  struct rl_claim_node *at = &claim->node[node];
-  int64_t e_ns = capped(at, (RL_MUTANT(EXTENSION_AT_REPLY) ? now : r->sent_ns) + r->lease_ns);
+  struct rlk_claim *claim = r->claim;
+  struct rlk_claim_node *at = &claim->node[node];
+  int64_t counts_until_ns = capped(at, (RLK_MUTANT(EXTENSION_AT_REPLY) ? now : r->sent_ns) + r->lease_ns);
   int usable;
-  rl_lock_is_held(lock, now);
-  e_ns = within_hold(lock, e_ns);
-  usable = !claim->over && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
-  if (usable && vote == RL_GRANTED && e_ns > at->e_ns) {
-    at->e_ns = e_ns;
+  rlk_lock_is_held(lock, now);
+  counts_until_ns = within_hold(lock, counts_until_ns);
+  usable = !claim->given_up && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
+  if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns) {
+    at->counts_until_ns = counts_until_ns;
     at->cut = REDLOCK_LOSS_NONE;
   }
-  if (usable && vote == RL_GONE && !RL_MUTANT(GONE_IGNORED))
-    rl_lock_cut(lock, node, REDLOCK_LOSS_GONE, now);
+  if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
+    rlk_lock_cut(lock, node, REDLOCK_LOSS_GONE, now);
   else if (usable && lock->state == REDLOCK_STATE_HELD)
-    rl_lock_recount(lock, now);
-  if (r->kind == RL_REQUEST_RENEW)
-    rl_renewal_confirmed(lock);
+    rlk_lock_recount(lock, now);
+  if (r->kind == RLK_REQUEST_RENEW)
+    rlk_renewal_confirmed(lock);
   else
-    note(lock, node, r, r->kind == RL_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
+    note(lock, node, r, r->kind == RLK_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
 }
 
 /* The claim is the lock's as long as neither has gone on without the other. */
-static redlock_lock *lock_of(const struct rl_request *r)
+static redlock_lock *lock_of(const struct rlk_request *r)
 {
   redlock_lock *lock = r->claim->lock;
   return lock && (lock->claim == r->claim || lock->probe == r->claim) ? lock : NULL;
 }
 
-static void count_set(struct rl_node *n, const struct rl_request *r, int vote, int64_t now)
+static void count_set(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = lock_of(r);
   if (lock)
     set_vote(lock, n->index, r, vote, now);
 }
 
-static void count_delete(struct rl_node *n, const struct rl_request *r, int vote, int64_t now)
+static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = lock_of(r);
   if (!lock)
     return;
   if (r->round == lock->round)
-    rl_release_answered(lock, n->index, vote, now);
+    rlk_release_answered(lock, n->index, vote, now);
   note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
 }
 
-static void count(struct rl_node *n, const struct rl_request *r, int vote, int64_t now)
+static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = lock_of(r);
   if (!lock)
     return;
   switch (r->kind) {
-  case RL_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
-  case RL_REQUEST_EXTEND:
-  case RL_REQUEST_EXPIRE:
-  case RL_REQUEST_RENEW: extend_vote(lock, n->index, r, vote, now); break;
-  case RL_REQUEST_REMOVE: note(lock, n->index, r, REDLOCK_REMOVE, vote, now); break;
-  case RL_REQUEST_VALUE:
-  case RL_REQUEST_TTL:
-    if (lock->answers[n->index] == RL_ASKED)
+  case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_EXTEND:
+  case RLK_REQUEST_EXPIRE:
+  case RLK_REQUEST_RENEW: extend_vote(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_REMOVE: note(lock, n->index, r, REDLOCK_REMOVE, vote, now); break;
+  case RLK_REQUEST_VALUE:
+  case RLK_REQUEST_TTL:
+    if (lock->votes[n->index] == RLK_ASKED)
       note(lock, n->index, r, REDLOCK_INSPECT, vote, now);
     break;
   default: break;
@@ -124,141 +125,141 @@ static void count(struct rl_node *n, const struct rl_request *r, int vote, int64
 
 /* ---- what is known of the token ---- */
 
-RL_COLD static void write_error(struct rl_node *n, const struct rl_outcome *out)
+RLK_COLD static void write_error(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
-  char error[RL_WHY_SIZE];
-  struct rl_text text = rl_text_in(error, sizeof error);
+  char error[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(error, sizeof error);
   if (!lock)
     return;
-  rl_text_clean(&text, out->error);
-  rl_text_mark_cut(&text);
-  free(lock->said[n->index].error);
-  lock->said[n->index].error = strdup(error); /* without memory it is not shown */
+  rlk_text_clean(&text, out->error);
+  rlk_text_mark_cut(&text);
+  free(lock->node_answers[n->index].error);
+  lock->node_answers[n->index].error = strdup(error); /* without memory it is not shown */
 }
 
-static void note_error(struct rl_node *n, const struct rl_outcome *out)
+static void note_error(struct rlk_node *n, const struct rlk_outcome *out)
 {
   if (out->error)
     write_error(n, out);
 }
 
 /* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. */
-static int ask_whose_key(struct rl_node *n, const struct rl_request *r, int64_t now)
+static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = r->claim->lock;
-  if (!(r->claim->node[n->index].flags & RL_SET_LOST) || n->state != RL_NODE_READY)
+  if (!(r->claim->node[n->index].flags & RLK_SET_LOST) || n->state != RLK_NODE_READY)
     return 0;
-  return lock && lock->claim == r->claim && !r->claim->over && lock->round == r->round &&
-         rl_ask_confirm(n, lock, 0, now) == 0;
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round == r->round &&
+         rlk_ask_confirm(n, lock, 0, now) == 0;
 }
 
-static void granted(struct rl_node *n, struct rl_request *r, int64_t now)
+static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
 {
-  struct rl_engine *e = rl_engine_of(n->net);
-  const struct rl_claim_node *at = &r->claim->node[n->index];
-  if (n->state == RL_NODE_READY || RL_MUTANT(REFUSED_VOTES)) {
-    if (RL_MUTANT(CLOCK_AT_REPLY))
+  struct rlk_engine *e = rlk_engine_of(n->net);
+  const struct rlk_claim_node *at = &r->claim->node[n->index];
+  if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
+    if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
-    count_set(n, r, RL_GRANTED, now);
+    count_set(n, r, RLK_GRANTED, now);
     return;
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
    * for another node, and it may have been handed over (rule C.3). */
-  count_set(n, r, RL_REFUSED, now);
-  if (n->line->shared && !r->claim->over) {
-    rl_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
-    rl_claim_cleared(e, r->claim, n->index);
+  count_set(n, r, RLK_REFUSED, now);
+  if (n->line->shared && !r->claim->given_up) {
+    rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
+    rlk_claim_cleared(e, r->claim, n->index);
   }
-  if (r->claim->over && (at->flags & RL_MAY_HOLD) && !(at->flags & RL_DELETE_OWED))
-    rl_ask_delete(n, r->claim, 0, 0, now);
+  if (r->claim->given_up && (at->flags & RLK_MAY_HOLD) && !(at->flags & RLK_DELETE_IN_FLIGHT))
+    rlk_ask_delete(n, r->claim, 0, 0, now);
 }
 
-static void not_granted(struct rl_node *n, struct rl_request *r, int64_t now)
+static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
 {
-  struct rl_claim_node *at = &r->claim->node[n->index];
-  if (!(at->flags & RL_SET_LOST))
-    rl_claim_cleared(rl_engine_of(n->net), r->claim, n->index);
-  at->flags |= at->flags & RL_MAY_HOLD ? 0 : RL_SAID_BUSY;
-  if (n->state != RL_NODE_READY)
-    count_set(n, r, RL_REFUSED, now); /* what it met may be its own, under the other name of the server */
+  struct rlk_claim_node *at = &r->claim->node[n->index];
+  if (!(at->flags & RLK_SET_LOST))
+    rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
+  at->flags |= at->flags & RLK_MAY_HOLD ? 0 : RLK_ANSWERED_BUSY;
+  if (n->state != RLK_NODE_READY)
+    count_set(n, r, RLK_REFUSED, now); /* what it met may be its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now))
-    count_set(n, r, at->flags & RL_SET_LOST ? RL_DROPPED : RL_BUSY, now);
+    count_set(n, r, at->flags & RLK_SET_LOST ? RLK_DROPPED : RLK_BUSY, now);
 }
 
 /* An error says that nothing was executed; of one that is not the server's own, as a proxy has them, nobody knows. */
-RL_COLD static void set_failed(struct rl_node *n, struct rl_outcome *out)
+RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rl_claim *claim = out->request.claim;
-  struct rl_claim_node *at = &claim->node[n->index];
-  if (out->fault == RL_FAULT_OTHER || out->fault == RL_FAULT_MISFIT || out->fault == RL_FAULT_LOST)
-    at->flags |= RL_SET_LOST;
-  else if (!(at->flags & RL_SET_LOST))
-    rl_claim_cleared(rl_engine_of(n->net), claim, n->index);
-  if (out->fault == RL_FAULT_CONFIG && n->state == RL_NODE_SETUP) { /* it came before a login that is sent again */
-    count_set(n, &out->request, RL_WAITING, out->now_ns);
+  struct rlk_claim *claim = out->request.claim;
+  struct rlk_claim_node *at = &claim->node[n->index];
+  if (out->fault == RLK_FAULT_OTHER || out->fault == RLK_FAULT_MISFIT || out->fault == RLK_FAULT_LOST)
+    at->flags |= RLK_SET_LOST;
+  else if (!(at->flags & RLK_SET_LOST))
+    rlk_claim_cleared(rlk_engine_of(n->net), claim, n->index);
+  if (out->fault == RLK_FAULT_CONFIG && n->state == RLK_NODE_SETUP) { /* it came before a login that is sent again */
+    count_set(n, &out->request, RLK_WAITING, out->now_ns);
     return;
   }
   note_error(n, out);
   count_set(n, &out->request, out->vote, out->now_ns);
 }
 
-static void set_outcome(struct rl_node *n, struct rl_outcome *out)
+static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->request.claim->node[n->index].flags &= (uint8_t)~RL_SET_OWED;
-  if (out->fault != RL_FAULT_NONE)
+  out->request.claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  if (out->fault != RLK_FAULT_NONE)
     set_failed(n, out);
-  else if (out->vote == RL_GRANTED)
+  else if (out->vote == RLK_GRANTED)
     granted(n, &out->request, out->now_ns);
   else
     not_granted(n, &out->request, out->now_ns);
 }
 
-static void delete_outcome(struct rl_node *n, struct rl_outcome *out)
+static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rl_request *r = &out->request;
+  struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
-  *flags &= (uint8_t)~RL_DELETE_OWED;
-  if (out->fault == RL_FAULT_LOST)
-    *flags |= RL_DELETE_LOST;
-  else if (out->fault == RL_FAULT_NONE)
-    rl_claim_cleared(rl_engine_of(n->net), r->claim, n->index);
-  else if (out->fault == RL_FAULT_NO_SCRIPT && rl_ask_delete(n, r->claim, 1, r->round, out->now_ns) == 0)
+  *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
+  if (out->fault == RLK_FAULT_LOST)
+    *flags |= RLK_DELETE_LOST;
+  else if (out->fault == RLK_FAULT_NONE)
+    rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
+  else if (out->fault == RLK_FAULT_NO_SCRIPT && rlk_ask_delete(n, r->claim, 1, r->round, out->now_ns) == 0)
     return;
   note_error(n, out);
   count_delete(n, r, out->vote, out->now_ns);
-  if (out->fault == RL_FAULT_PAUSE || out->fault == RL_FAULT_UNWRITABLE)
-    rl_node_retry_deletes(n, RL_PAUSE_NS, out->now_ns);
-  else if (out->fault == RL_FAULT_PERMISSION) /* it may be given back */
-    rl_node_retry_deletes(n, PERMISSION_PAUSE_NS, out->now_ns);
+  if (out->fault == RLK_FAULT_PAUSE || out->fault == RLK_FAULT_UNWRITABLE)
+    rlk_node_retry_deletes(n, RLK_PAUSE_NS, out->now_ns);
+  else if (out->fault == RLK_FAULT_PERMISSION) /* it may be given back */
+    rlk_node_retry_deletes(n, PERMISSION_PAUSE_NS, out->now_ns);
 }
 
-/* NOSCRIPT: the same with the whole script, if anybody still wants to know. */
-static int extend_again(struct rl_node *n, const struct rl_request *r, int64_t now)
+/* NOSCRIPT: the same with the full script, if anybody still wants to know. */
+static int extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = r->claim->lock;
-  if (!lock || lock->claim != r->claim || r->claim->over || lock->round != r->round)
+  if (!lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
     return -1;
-  if (r->kind == RL_REQUEST_CONFIRM)
-    return rl_ask_confirm(n, lock, 1, now);
-  return rl_in_flight(lock) ? rl_ask_extend(n, lock, 1, now) : -1;
+  if (r->kind == RLK_REQUEST_CONFIRM)
+    return rlk_ask_confirm(n, lock, 1, now);
+  return rlk_in_flight(lock) ? rlk_ask_extend(n, lock, 1, now) : -1;
 }
 
-static void vote_outcome(struct rl_node *n, struct rl_outcome *out)
+static void vote_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rl_request *r = &out->request;
+  struct rlk_request *r = &out->request;
   switch (r->kind) {
-  case RL_REQUEST_SET: set_outcome(n, out); return;
-  case RL_REQUEST_DELETE: delete_outcome(n, out); return;
-  case RL_REQUEST_EXPIRE:
-    if (out->fault == RL_FAULT_LOST)
-      r->claim->node[n->index].shortenings |= RL_SHORTENING_LOST;
+  case RLK_REQUEST_SET: set_outcome(n, out); return;
+  case RLK_REQUEST_DELETE: delete_outcome(n, out); return;
+  case RLK_REQUEST_EXPIRE:
+    if (out->fault == RLK_FAULT_LOST)
+      r->claim->node[n->index].shortenings |= RLK_SHORTENING_LOST;
     else /* executed or refused: it limits nothing any more */
       r->claim->node[n->index].shortenings--;
     break;
-  case RL_REQUEST_CONFIRM:
-  case RL_REQUEST_EXTEND:
-    if (out->fault == RL_FAULT_NO_SCRIPT && extend_again(n, r, out->now_ns) == 0)
+  case RLK_REQUEST_CONFIRM:
+  case RLK_REQUEST_EXTEND:
+    if (out->fault == RLK_FAULT_NO_SCRIPT && extend_again(n, r, out->now_ns) == 0)
       return;
     break;
   default: break;
@@ -269,54 +270,54 @@ static void vote_outcome(struct rl_node *n, struct rl_outcome *out)
 
 /* ---- batches, values, times ---- */
 
-/* NOSCRIPT: the same with the whole script, for the locks that are still held: others were released, handed over or
+/* NOSCRIPT: the same with the full script, for the locks that are still held: others were released, handed over or
  * lost meanwhile. */
-static void renew_again(struct rl_engine *e, struct rl_node *n, struct rl_batch *batch, int64_t now)
+static void renew_again(struct rlk_engine *e, struct rlk_node *n, struct rlk_batch *batch, int64_t now)
 {
-  struct rl_batch *again = rl_batch_again(e, batch, now);
+  struct rlk_batch *again = rlk_batch_again(e, batch, now);
   if (!again)
     return;
   if (again->count > 0)
-    rl_ask_renewal(n, again, 1, now); /* without memory the node misses this round */
-  rl_batch_drop(e, again);
+    rlk_ask_renewal(n, again, 1, now); /* without memory the node misses this round */
+  rlk_batch_drop(e, again);
 }
 
-static void batch_outcome(struct rl_engine *e, struct rl_node *n, struct rl_outcome *out)
+static void batch_outcome(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rl_request *r = &out->request;
-  if (out->fault == RL_FAULT_NO_SCRIPT)
+  struct rlk_request *r = &out->request;
+  if (out->fault == RLK_FAULT_NO_SCRIPT)
     renew_again(e, n, r->batch, out->now_ns);
-  for (int i = 0; out->fault == RL_FAULT_NONE && i < r->batch->count; i++) {
+  for (int i = 0; out->fault == RLK_FAULT_NONE && i < r->batch->count; i++) {
     r->claim = r->batch->claim[i];
-    count(n, r, out->reply->integers[i] == 1 ? RL_GRANTED : RL_GONE, out->now_ns);
+    count(n, r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
   }
   r->claim = NULL;
 }
 
-static void value_outcome(struct rl_node *n, const struct rl_outcome *out)
+static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
-  struct rl_text text;
+  struct rlk_text text;
   char value[300];
-  if (!lock || lock->probe != out->request.claim || out->reply->type != RL_REPLY_STRING)
+  if (!lock || lock->probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
     return;
-  text = rl_text_in(value, sizeof value);
-  rl_text_escaped(&text, out->reply->text.data, out->reply->text.end);
-  free(lock->said[n->index].value);
-  lock->said[n->index].value = strdup(value); /* without memory the value is not shown */
+  text = rlk_text_in(value, sizeof value);
+  rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
+  free(lock->node_answers[n->index].value);
+  lock->node_answers[n->index].value = strdup(value); /* without memory the value is not shown */
 }
 
-static void pttl_outcome(struct rl_node *n, const struct rl_outcome *out)
+static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
   int64_t pttl_ms = out->reply->integer;
   if (lock && out->request.round == lock->round) {
-    if (pttl_ms == -1 || pttl_ms > (RL_NEVER - out->now_ns) / MS) /* a key may live longer than a clock can count */
-      lock->said[n->index].until_ns = RL_NEVER;
+    if (pttl_ms == -1 || pttl_ms > (RLK_NEVER - out->now_ns) / MS) /* a key may live longer than a clock can count */
+      lock->node_answers[n->index].until_ns = RLK_NEVER;
     else
-      lock->said[n->index].until_ns = out->now_ns + (pttl_ms > 0 ? pttl_ms * MS : 0);
-    if (rl_in_flight(lock) && lock->phase == RL_SLEEPING)
-      rl_acquire_sleep(lock, out->now_ns);
+      lock->node_answers[n->index].until_ns = out->now_ns + (pttl_ms > 0 ? pttl_ms * MS : 0);
+    if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING)
+      rlk_acquire_sleep(lock, out->now_ns);
   }
   if (out->vote)
     count(n, &out->request, out->vote, out->now_ns);
@@ -326,151 +327,154 @@ static void pttl_outcome(struct rl_node *n, const struct rl_outcome *out)
 
 /* A lock that was won or extended before the node's connection was there asks it, too, as long as the round could have
  * waited for it: a lock on a bare majority survives no failure. */
-static void ask_after_the_end(struct rl_engine *e, struct rl_node *n, int64_t now)
+static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
-  int64_t connect_ns = RL_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
+  int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
   for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
-    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RL_NODE_READY);
-    if (may_join && lock->state == REDLOCK_STATE_HELD && !rl_in_flight(lock) && rl_round_awaits(lock, n->index) &&
+    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
+    if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
         now - lock->asked_all_ns < connect_ns)
-      rl_round_ask(lock, n, now);
+      rlk_round_ask(lock, n, now);
   }
 }
 
 /* It waits for the node, or has counted it as refused without a request: then the reason has passed. */
-static int may_ask_now(const redlock_lock *lock, const struct rl_node *n)
+static int may_ask_now(const redlock_lock *lock, const struct rlk_node *n)
 {
-  if (rl_round_awaits(lock, n->index))
+  if (rlk_round_awaits(lock, n->index))
     return 1;
-  return n->state == RL_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->answers[n->index] == RL_REFUSED &&
-         !(lock->claim->node[n->index].flags & RL_MAY_HOLD);
+  return n->state == RLK_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->votes[n->index] == RLK_REFUSED &&
+         !(lock->claim->node[n->index].flags & RLK_MAY_HOLD);
 }
 
-static void ask_those_that_wait(struct rl_engine *e, struct rl_node *n, int64_t now)
+static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   redlock_lock *next;
   ask_after_the_end(e, n, now);
   for (redlock_lock *lock = e->flights; lock; lock = next) {
     next = lock->next_flight;
-    if (lock->phase != RL_ASKING_ALL || !may_ask_now(lock, n))
+    if (lock->phase != RLK_ASKING_ALL || !may_ask_now(lock, n))
       continue;
-    if (n->state == RL_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
+    if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
-    rl_round_ask(lock, n, now);
-    rl_round_time(lock, now);
+    rlk_round_ask(lock, n, now);
+    rlk_round_time(lock, now);
   }
 }
 
-static void give_up_waiting(struct rl_engine *e, struct rl_node *n, int64_t now)
+static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   redlock_lock *next;
   for (redlock_lock *lock = e->flights; lock; lock = next) {
-    uint8_t *answer = &lock->answers[n->index];
+    uint8_t *vote = &lock->votes[n->index];
     next = lock->next_flight;
-    if (lock->kind == REDLOCK_RELEASE && n->state == RL_NODE_REFUSED && *answer == RL_ASKED)
+    if (lock->kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
       continue; /* its deletes are answered before it is closed */
-    if (lock->phase == RL_SLEEPING || (!rl_round_awaits(lock, n->index) && (*answer != RL_ASKED || !n->refused)))
+    if (lock->phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
       continue;
-    *answer = n->refused ? RL_REFUSED : RL_DOWN;
-    if (lock->phase == RL_ASKING_ALL)
-      rl_round_time(lock, now);
-    rl_operation_advance(lock, now);
+    *vote = n->refused ? RLK_REFUSED : RLK_DOWN;
+    if (lock->phase == RLK_ASKING_ALL)
+      rlk_round_time(lock, now);
+    rlk_operation_advance(lock, now);
   }
 }
 
 /* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
-static void forget_leases(struct rl_engine *e, const struct rl_node *n, int reason, int64_t now)
+static void forget_leases(struct rlk_engine *e, const struct rlk_node *n, int reason, int64_t now)
 {
-  for (struct rl_claim *claim = e->claims; claim; claim = claim->next) {
-    if (claim->node[n->index].e_ns == 0)
+  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
+    if (claim->node[n->index].counts_until_ns == 0)
       continue;
-    if (claim->lock && claim->lock->claim == claim && !claim->over)
-      rl_lock_cut(claim->lock, n->index, reason, now);
-    claim->node[n->index].e_ns = 0;
+    if (claim->lock && claim->lock->claim == claim && !claim->given_up)
+      rlk_lock_cut(claim->lock, n->index, reason, now);
+    claim->node[n->index].counts_until_ns = 0;
   }
 }
 
 /* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
  * may be the key of its own token. */
-static void share_sets(const struct rl_line *l, int64_t now)
+static void share_sets(const struct rlk_line *l, int64_t now)
 {
-  struct rl_node *other = l->shared;
+  struct rlk_node *other = l->shared;
   for (uint32_t i = 0; i < l->requests.count; i++) {
-    const struct rl_request *r = rl_request_at(&l->requests, i);
+    const struct rlk_request *r = rlk_request_at(&l->requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (r->kind != RL_REQUEST_SET || !lock || lock->claim != r->claim || r->claim->over || lock->round != r->round)
+    if (r->kind != RLK_REQUEST_SET || !lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
       continue;
-    r->claim->node[other->index].flags |= RL_SET_LOST;
-    if (lock->answers[other->index] == RL_BUSY && other->state == RL_NODE_READY &&
-        rl_ask_confirm(other, lock, 0, now) == 0)
-      lock->answers[other->index] = RL_ASKED;
+    r->claim->node[other->index].flags |= RLK_SET_LOST;
+    if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
+        rlk_ask_confirm(other, lock, 0, now) == 0)
+      lock->votes[other->index] = RLK_ASKED;
   }
 }
 
 /* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
-static void take_back_hope(const struct rl_node *n)
+static void take_back_hope(const struct rlk_node *n)
 {
-  const struct rl_requests *requests = &n->line->requests;
+  const struct rlk_requests *requests = &n->line->requests;
   for (uint32_t i = 0; i < requests->count; i++) {
-    const struct rl_request *r = rl_request_at(requests, i);
+    const struct rlk_request *r = rlk_request_at(requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (lock && r->kind != RL_REQUEST_HINT && lock->round == r->round && rl_round_awaits(lock, n->index))
-      lock->answers[n->index] = RL_ASKED;
+    if (lock && r->kind != RLK_REQUEST_HINT && lock->round == r->round && rlk_round_awaits(lock, n->index))
+      lock->votes[n->index] = RLK_ASKED;
   }
 }
 
 /* ---- all of them ---- */
 
-static void finish(struct rl_engine *e, struct rl_request *r)
+static void finish(struct rlk_engine *e, struct rlk_request *r)
 {
   if (r->claim) {
     r->claim->in_flight--;
-    rl_claim_settle(e, r->claim);
+    rlk_claim_settle(e, r->claim);
   }
   if (r->batch)
-    rl_batch_drop(e, r->batch);
+    rlk_batch_drop(e, r->batch);
 }
 
-static void node_outcome(struct rl_engine *e, struct rl_node *n, const struct rl_outcome *out)
+static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome *out)
 {
   switch (out->kind) {
-  case RL_OUTCOME_FORGOTTEN: forget_leases(e, n, out->reason, out->now_ns); break;
-  case RL_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
-  case RL_OUTCOME_SPOKE: take_back_hope(n); ask_those_that_wait(e, n, out->now_ns); break;
-  case RL_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
-  case RL_OUTCOME_READY:
+  case RLK_OUTCOME_FORGOTTEN: forget_leases(e, n, out->reason, out->now_ns); break;
+  case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
+  case RLK_OUTCOME_SPOKE:
+    take_back_hope(n);
     ask_those_that_wait(e, n, out->now_ns);
-    rl_claims_pay(e, n, out->now_ns);
     break;
-  case RL_OUTCOME_PAYABLE: rl_claims_pay(e, n, out->now_ns); break;
+  case RLK_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
+  case RLK_OUTCOME_READY:
+    ask_those_that_wait(e, n, out->now_ns);
+    rlk_claims_pay(e, n, out->now_ns);
+    break;
+  case RLK_OUTCOME_PAYABLE: rlk_claims_pay(e, n, out->now_ns); break;
   default: give_up_waiting(e, n, out->now_ns); break;
   }
 }
 
-void rl_dispatch(struct rl_engine *e, struct rl_node *n, struct rl_outcome *out)
+void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
 {
   switch (out->kind) {
-  case RL_OUTCOME_VOTE:
+  case RLK_OUTCOME_VOTE:
     if (out->request.claim)
       vote_outcome(n, out);
     break;
-  case RL_OUTCOME_BATCH: batch_outcome(e, n, out); break;
-  case RL_OUTCOME_VALUE: value_outcome(n, out); break;
-  case RL_OUTCOME_PTTL: pttl_outcome(n, out); break;
-  case RL_OUTCOME_NOTHING: break;
+  case RLK_OUTCOME_BATCH: batch_outcome(e, n, out); break;
+  case RLK_OUTCOME_VALUE: value_outcome(n, out); break;
+  case RLK_OUTCOME_PTTL: pttl_outcome(n, out); break;
+  case RLK_OUTCOME_NOTHING: break;
   default: node_outcome(e, n, out); return;
   }
   finish(e, &out->request);
 }
 
-void rl_dispatch_abandoned(struct rl_engine *e, struct rl_node *n)
+void rlk_dispatch_abandoned(struct rlk_engine *e, struct rlk_node *n)
 {
-  struct rl_request r;
+  struct rlk_request r;
   int again;
-  while (rl_node_take_lost(n, &r, &again)) {
+  while (rlk_node_take_lost(n, &r, &again)) {
     if (r.claim)
       r.claim->in_flight--;
     if (r.batch)
-      rl_batch_drop(e, r.batch);
+      rlk_batch_drop(e, r.batch);
   }
 }

@@ -1,29 +1,29 @@
 /* What is known of a lease without asking anybody. */
-#ifndef RL_LEASE_H
-#define RL_LEASE_H
+#ifndef RLK_LEASE_H
+#define RLK_LEASE_H
 
 #include "lock.h"
 
-void rl_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
+void rlk_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
 /* Notices that the lease has run out (sticky): 1 if the lock is held at now. */
-int rl_lock_is_held(redlock_lock *lock, int64_t now_ns);
+int rlk_lock_is_held(redlock_lock *lock, int64_t now_ns);
 /* reason is an enum redlock_loss. */
-void rl_lock_lost(redlock_lock *lock, int reason);
-void rl_lock_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
-void rl_lock_note_loss(redlock_lock *lock, int reason); /* of a lock that is being released */
+void rlk_lock_lost(redlock_lock *lock, int reason);
+void rlk_lock_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
+void rlk_lock_note_loss(redlock_lock *lock, int reason); /* of a lock that is being released */
 /* Until when the leases that are counted on make a majority. */
-int64_t rl_lock_counts_until(const redlock_lock *lock);
+int64_t rlk_lock_counts_until(const redlock_lock *lock);
 /* The lock is held from now on, on the terms that were asked for. */
-void rl_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
+void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 /* The lease there changed: recounts how long the lock is valid. */
-void rl_lock_recount(redlock_lock *lock, int64_t now_ns);
+void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
 /* The node does not count any more, before its time. */
-void rl_lock_cut(redlock_lock *lock, int node, int reason, int64_t now_ns);
-void rl_lock_refuse(redlock_lock *lock, const char *text);
-void rl_lock_forked(redlock_lock *lock);
+void rlk_lock_cut(redlock_lock *lock, int node, int reason, int64_t now_ns);
+void rlk_lock_refuse(redlock_lock *lock, const char *text);
+void rlk_lock_forked(redlock_lock *lock);
 
 /* Why the lock was lost, with the number of nodes where they are the reason. */
-void rl_loss_words(const redlock_lock *lock, struct rl_text *out);
-void rl_lock_tell(redlock_lock *lock, enum rl_event_kind kind, const char *detail);
+void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out);
+void rlk_lock_tell(redlock_lock *lock, enum rlk_event_kind kind, const char *detail);
 
 #endif

@@ -1,6 +1,6 @@
 /* A holder's handle on one resource: its lease, its renewal and the operation on it. */
-#ifndef RL_LOCK_H
-#define RL_LOCK_H
+#ifndef RLK_LOCK_H
+#define RLK_LOCK_H
 
 #include <stdatomic.h>
 
@@ -11,45 +11,45 @@
 #include "engine.h"
 
 /* What a node said to the lock's last operation. */
-struct rl_said {
+struct rlk_node_answer {
   int64_t counted_until_ns; /* release: the lease there, if it counted at the call */
-  int64_t until_ns; /* BUSY, inspect: when its key ends; 0 unknown, RL_NEVER it does not */
-  char *value;      /* inspect: escaped, or NULL */
-  char *error;      /* ERROR: the server's text, or NULL */
+  int64_t until_ns;         /* BUSY, inspect: when its key ends; 0 unknown, RLK_NEVER it does not */
+  char *value;              /* inspect: escaped, or NULL */
+  char *error;              /* ERROR: the server's text, or NULL */
 };
 
-enum rl_phase {
-  RL_IDLE,
-  RL_ASKING_ALL,  /* a round on all nodes */
-  RL_ASKING_HOME, /* a retry asks the home node first (rule F) */
-  RL_SLEEPING     /* between two attempts */
+enum rlk_phase {
+  RLK_IDLE,
+  RLK_ASKING_ALL,  /* a round on all nodes */
+  RLK_ASKING_HOME, /* a retry asks the home node first (rule F) */
+  RLK_SLEEPING     /* between two attempts */
 };
 
 struct redlock_lock {
-  struct rl_engine *engine; /* its client is counted: valid until the lock is freed */
-  redlock_lock *next, *previous;                 /* in engine->locks */
-  redlock_lock *next_flight, *previous_flight;   /* in engine->flights while an operation runs */
-  redlock_lock *next_ended, *previous_ended;     /* in engine->ended */
+  struct rlk_engine *engine;                   /* its client is counted: valid until the lock is freed */
+  redlock_lock *next, *previous;               /* in engine->locks */
+  redlock_lock *next_flight, *previous_flight; /* in engine->flights while an operation runs */
+  redlock_lock *next_ended, *previous_ended;   /* in engine->ended */
   int is_ended;
   uint64_t tag;
-  struct rl_key *key;
-  struct rl_numbers options;
+  struct rlk_key *key;
+  struct rlk_numbers options;
   char *refusal; /* why a call was refused, until the next operation */
   /* the lease */
   int state; /* enum redlock_state */
   int detached;
-  struct rl_claim *claim; /* the current or last token; NULL before */
-  struct rl_claim *probe; /* carries the answers of an inspect */
-  struct rl_timer lease_timer;
+  struct rlk_claim *claim; /* the current or last token; NULL before */
+  struct rlk_claim *probe; /* carries the answers of an inspect */
+  struct rlk_timer lease_timer;
   int64_t valid_until_ns;
   int64_t acquired_ns;
-  int64_t extensions;    /* by the user */
-  struct rl_terms terms; /* of the lease */
-  int cut;               /* enum redlock_loss: why valid_until_ns is earlier than it was, until an extension */
-  int is_limited;        /* no renewal follows: max_hold_ms */
-  int loss;              /* enum redlock_loss: why the last lease was lost */
+  int64_t extensions;     /* by the user */
+  struct rlk_terms terms; /* of the lease */
+  int cut;                /* enum redlock_loss: why valid_until_ns is earlier than it was, until an extension */
+  int is_limited;         /* no renewal follows: max_hold_ms */
+  int loss;               /* enum redlock_loss: why the last lease was lost */
   /* renewal */
-  struct rl_wheel_entry renewal;
+  struct rlk_wheel_entry renewal;
   int64_t renewal_goal_ns; /* valid_until from which the round under way counts as confirmed; 0: none under way */
   int renewal_last;        /* that round reaches to max_hold_ms: no other follows */
   int renewed;             /* the keeper looks after it */
@@ -58,32 +58,32 @@ struct redlock_lock {
   int kind; /* enum redlock_operation */
   int status;
   int started;  /* by start: its end is told through engine->ended */
-  int occupied; /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
+  int in_call;  /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
   int settling; /* a thread waits for all answers to the last operation */
   int was_held;
-  enum rl_phase phase;
+  enum rlk_phase phase;
   uint32_t round;
-  int verdict;           /* of the last full round */
-  int64_t deadline_ns;   /* of the whole operation */
+  int verdict;             /* of the last full round */
+  int64_t deadline_ns;     /* of the whole operation */
   int64_t outage_until_ns; /* so long it puts up with too few nodes answering */
-  int64_t asked_all_ns;  /* when all nodes were asked last */
-  int64_t written_ns;    /* when the round's requests were written; 0: not yet */
-  int unwritten;         /* in engine->unwritten */
+  int64_t asked_all_ns;    /* when all nodes were asked last */
+  int64_t written_ns;      /* when the round's requests were written; 0: not yet */
+  int unwritten;           /* in engine->unwritten */
   redlock_lock *next_unwritten;
   int64_t attempts, attempts_max;
-  int64_t wake_ns;       /* SLEEPING: without the hint */
-  int timer_tight;       /* a quorum was asked: the time of the answers runs, from when they are written */
-  int asking_again;      /* extend: the timer is the next try of those that failed */
-  uint64_t counted;      /* release: nodes that counted at the call, as bits */
-  uint64_t unproven;     /* ... that said that the token is gone only after its lease, when it may have expired */
-  int home;              /* node asked first, or -1 */
-  struct rl_terms asked; /* terms of the operation */
-  struct rl_number ttl_text; /* the TTL of an acquisition, as it is sent */
-  struct rl_timer timer;
-  atomic_int cancelled;  /* asked for by redlock_lock_cancel */
-  struct rl_waiter *waiter;
-  struct rl_said *said;  /* per node */
-  uint8_t answers[];     /* enum rl_answer per node */
+  int64_t wake_ns;            /* SLEEPING: without the hint */
+  int timer_tight;            /* a quorum was asked: the time of the answers runs, from when they are written */
+  int asking_again;           /* extend: the timer is the next try of those that failed */
+  uint64_t counted;           /* release: nodes that counted at the call, as bits */
+  uint64_t unproven;          /* ... that said that the token is gone only after its lease, when it may have expired */
+  int home;                   /* node asked first, or -1 */
+  struct rlk_terms asked;     /* terms of the operation */
+  struct rlk_number ttl_text; /* the TTL of an acquisition, as it is sent */
+  struct rlk_timer timer;
+  atomic_int cancelled; /* asked for by redlock_lock_cancel */
+  struct rlk_waiter *waiter;
+  struct rlk_node_answer *node_answers; /* per node */
+  uint8_t votes[];                      /* enum rlk_vote per node */
 };
 
 #endif

@@ -1,8 +1,8 @@
-/* What the rooms below only mark; rl_client_unlock acts on it. */
+/* What the rooms below only mark; rlk_client_unlock acts on it. */
 #include "lock.h"
 
 /* The lock's started operation has ended, or it is at risk or lost: redlock_client_next gives its tag. */
-void rl_mark_ended(struct rl_engine *e, redlock_lock *lock)
+void rlk_mark_ended(struct rlk_engine *e, redlock_lock *lock)
 {
   if (!lock->is_ended) {
     lock->is_ended = 1;
@@ -17,7 +17,7 @@ void rl_mark_ended(struct rl_engine *e, redlock_lock *lock)
   e->ended_marked = 1;
 }
 
-void rl_unwait(struct rl_engine *e, struct rl_waiter *w)
+void rlk_unwait(struct rlk_engine *e, struct rlk_waiter *w)
 {
   if (!w->waits)
     return;
@@ -32,13 +32,13 @@ void rl_unwait(struct rl_engine *e, struct rl_waiter *w)
     e->last_waiter = w->previous;
 }
 
-void rl_mark_woken(struct rl_engine *e, struct rl_waiter *w)
+void rlk_mark_woken(struct rlk_engine *e, struct rlk_waiter *w)
 {
-  rl_unwait(e, w);
+  rlk_unwait(e, w);
   e->woken |= w->bit;
 }
 
-void rl_mark_renewal(struct rl_engine *e, int64_t at_ns)
+void rlk_mark_renewal(struct rlk_engine *e, int64_t at_ns)
 {
   if (at_ns < e->renew_due_ns)
     e->renew_due_ns = at_ns;

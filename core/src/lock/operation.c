@@ -14,36 +14,36 @@
 #include "renewal.h"
 #include "round.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 
-int rl_in_flight(const redlock_lock *lock)
+int rlk_in_flight(const redlock_lock *lock)
 {
   return lock->status == REDLOCK_PENDING;
 }
 
-int rl_is_awaited(const redlock_lock *lock)
+int rlk_is_awaited(const redlock_lock *lock)
 {
-  return rl_in_flight(lock) || (lock->settling && rl_round_is_open(lock));
+  return rlk_in_flight(lock) || (lock->settling && rlk_round_is_open(lock));
 }
 
-int rl_in_use(const redlock_lock *lock)
+int rlk_in_use(const redlock_lock *lock)
 {
-  return lock->occupied || rl_in_flight(lock);
+  return lock->in_call || rlk_in_flight(lock);
 }
 
 /* ---- beginning and ending ---- */
 
-void rl_operation_start(redlock_lock *lock, int kind)
+void rlk_operation_start(redlock_lock *lock, int kind)
 {
-  struct rl_engine *e = lock->engine;
+  struct rlk_engine *e = lock->engine;
   lock->kind = kind;
   lock->status = REDLOCK_PENDING;
-  lock->phase = RL_ASKING_ALL;
+  lock->phase = RLK_ASKING_ALL;
   lock->round++;
   lock->started = 0;
   lock->timer_tight = 0;
   lock->asking_again = 0;
-  lock->deadline_ns = lock->outage_until_ns = RL_NEVER;
+  lock->deadline_ns = lock->outage_until_ns = RLK_NEVER;
   atomic_store(&lock->cancelled, 0);
   lock->previous_flight = NULL;
   lock->next_flight = e->flights;
@@ -52,40 +52,40 @@ void rl_operation_start(redlock_lock *lock, int kind)
   e->flights = lock;
 }
 
-void rl_operation_end(redlock_lock *lock, int status)
+void rlk_operation_end(redlock_lock *lock, int status)
 {
-  struct rl_engine *e = lock->engine;
-  if (!rl_in_flight(lock))
+  struct rlk_engine *e = lock->engine;
+  if (!rlk_in_flight(lock))
     return;
   lock->status = status;
-  lock->phase = RL_IDLE;
-  rl_timer_clear(&e->net.timers, &lock->timer);
+  lock->phase = RLK_IDLE;
+  rlk_timer_clear(&e->net.timers, &lock->timer);
   if (lock->next_flight)
     lock->next_flight->previous_flight = lock->previous_flight;
   if (lock->previous_flight)
     lock->previous_flight->next_flight = lock->next_flight;
   else
     e->flights = lock->next_flight;
-  rl_claim_let_go(e, &lock->probe);
+  rlk_claim_let_go(e, &lock->probe);
   if (lock->waiter)
-    rl_mark_woken(e, lock->waiter);
+    rlk_mark_woken(e, lock->waiter);
   if (lock->started)
-    rl_mark_ended(e, lock);
+    rlk_mark_ended(e, lock);
 }
 
 /* ---- all of them ---- */
 
-void rl_operation_advance(redlock_lock *lock, int64_t now)
+void rlk_operation_advance(redlock_lock *lock, int64_t now)
 {
-  if (!rl_in_flight(lock) || lock->phase == RL_SLEEPING)
+  if (!rlk_in_flight(lock) || lock->phase == RLK_SLEEPING)
     return;
   switch (lock->kind) {
-  case REDLOCK_ACQUIRE: rl_acquire_advance(lock, now); break;
-  case REDLOCK_EXTEND: rl_extend_advance(lock, now); break;
-  case REDLOCK_RELEASE: rl_release_advance(lock); break;
-  case REDLOCK_INSPECT: rl_inspect_advance(lock); break;
-  case REDLOCK_EXPIRE: rl_extend_advance(lock, now); break;
-  case REDLOCK_REMOVE: rl_remove_advance(lock); break;
+  case REDLOCK_ACQUIRE: rlk_acquire_advance(lock, now); break;
+  case REDLOCK_EXTEND: rlk_extend_advance(lock, now); break;
+  case REDLOCK_RELEASE: rlk_release_advance(lock); break;
+  case REDLOCK_INSPECT: rlk_inspect_advance(lock); break;
+  case REDLOCK_EXPIRE: rlk_extend_advance(lock, now); break;
+  case REDLOCK_REMOVE: rlk_remove_advance(lock); break;
   }
 }
 
@@ -99,16 +99,16 @@ static void explain(redlock_lock *lock, int kind, int status)
 {
   static const char *const calls[] = {"", "acquire", "extend", "release", "inspect", "expire", "remove"};
   char why[400];
-  struct rl_text text = rl_text_in(why, sizeof why);
-  rl_text_format(&text, "%s: ", calls[kind]);
-  rl_text_escaped(&text, rl_key_resource(lock->key), lock->key->resource_size);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  rlk_text_format(&text, "%s: ", calls[kind]);
+  rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
   if (status == REDLOCK_LOST)
-    rl_text_add(&text, " is no longer held");
+    rlk_text_add(&text, " is no longer held");
   else if (status == REDLOCK_FORKED)
-    rl_text_add(&text, " is held by the parent process");
+    rlk_text_add(&text, " is held by the parent process");
   else
-    rl_text_add(&text, " was never acquired by this handle");
-  rl_lock_refuse(lock, why);
+    rlk_text_add(&text, " was never acquired by this handle");
+  rlk_lock_refuse(lock, why);
 }
 
 /* The table of state and call at the end of redlock.h. */
@@ -122,7 +122,7 @@ static int refusal(redlock_lock *lock, int kind)
   if (kind == REDLOCK_ACQUIRE) {
     if (!owned)
       return REDLOCK_OK;
-    rl_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
+    rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
     return REDLOCK_INVALID;
   }
   if (lock->state == REDLOCK_STATE_FORKED)
@@ -135,45 +135,45 @@ static int refusal(redlock_lock *lock, int kind)
 static int check_arguments(redlock_lock *lock, int kind, int64_t arg)
 {
   char why[256];
-  struct rl_text text = rl_text_in(why, sizeof why);
+  struct rlk_text text = rlk_text_in(why, sizeof why);
   int status = REDLOCK_OK;
-  if (kind == REDLOCK_ACQUIRE && (arg < -2 || arg > RL_YEAR_MS)) {
-    rl_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)arg, (long long)RL_YEAR_MS);
+  if (kind == REDLOCK_ACQUIRE && (arg < -2 || arg > RLK_YEAR_MS)) {
+    rlk_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)arg, (long long)RLK_YEAR_MS);
     status = REDLOCK_INVALID;
   } else if ((kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) && arg < 0) {
-    rl_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option", (long long)arg,
-                   RL_TTL_MS_MIN, (long long)RL_INT(&lock->options, MAX_TTL_MS));
+    rlk_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option", (long long)arg,
+                    RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
     status = REDLOCK_INVALID;
   } else if (!is_operation(kind)) {
-    rl_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);
+    rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);
     status = REDLOCK_INVALID;
   } else if (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) {
-    status = rl_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, &lock->asked, &text);
+    status = rlk_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, &lock->asked, &text);
   }
   if (status != REDLOCK_OK)
-    rl_lock_refuse(lock, why);
+    rlk_lock_refuse(lock, why);
   return status;
 }
 
 /* Release and inspect have no TTL of their own; one that does not fit the options must not keep them from running. */
 static void default_terms(redlock_lock *lock)
 {
-  struct rl_text nowhere = rl_text_in(NULL, 0);
-  if (rl_terms_for(&lock->options, 0, &lock->asked, &nowhere) != REDLOCK_OK)
-    lock->asked = (struct rl_terms){.ttl_ms = RL_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS,
-                                    .patience_max_ns = 50 * MS};
+  struct rlk_text nowhere = rlk_text_in(NULL, 0);
+  if (rlk_terms_for(&lock->options, 0, &lock->asked, &nowhere) != REDLOCK_OK)
+    lock->asked = (struct rlk_terms){
+        .ttl_ms = RLK_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS, .patience_max_ns = 50 * MS};
 }
 
-int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
+int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 {
   int status;
-  if (rl_in_use(lock))
+  if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
-  if (lock->engine->net.state != RL_NET_OPEN) {
-    rl_lock_refuse(lock, "the client has been closed");
+  if (lock->engine->net.state != RLK_NET_OPEN) {
+    rlk_lock_refuse(lock, "the client has been closed");
     return REDLOCK_INVALID;
   }
-  rl_lock_is_held(lock, now);
+  rlk_lock_is_held(lock, now);
   status = is_operation(kind) ? refusal(lock, kind) : REDLOCK_OK;
   if (status != REDLOCK_OK && status != REDLOCK_INVALID)
     explain(lock, kind, status);
@@ -181,37 +181,37 @@ int rl_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
     status = check_arguments(lock, kind, arg);
   if (status != REDLOCK_OK)
     return status;
-  rl_lock_refuse(lock, NULL);
+  rlk_lock_refuse(lock, NULL);
   switch (kind) {
-  case REDLOCK_ACQUIRE: return rl_acquire_begin(lock, arg, now);
+  case REDLOCK_ACQUIRE: return rlk_acquire_begin(lock, arg, now);
   case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: return rl_extend_begin(lock, kind, now);
-  case REDLOCK_RELEASE: default_terms(lock); return rl_release_begin(lock, now);
-  case REDLOCK_REMOVE: default_terms(lock); return rl_remove_begin(lock, now);
-  default: default_terms(lock); return rl_inspect_begin(lock, now);
+  case REDLOCK_EXPIRE: return rlk_extend_begin(lock, kind, now);
+  case REDLOCK_RELEASE: default_terms(lock); return rlk_release_begin(lock, now);
+  case REDLOCK_REMOVE: default_terms(lock); return rlk_remove_begin(lock, now);
+  default: default_terms(lock); return rlk_inspect_begin(lock, now);
   }
 }
 
-void rl_operation_cancel(redlock_lock *lock, int64_t now)
+void rlk_operation_cancel(redlock_lock *lock, int64_t now)
 {
   atomic_store(&lock->cancelled, 0);
-  if (!rl_in_flight(lock))
+  if (!rlk_in_flight(lock))
     return;
-  if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->over)
-    rl_claim_give_up(lock->engine, lock->claim, 0, 0, now);
-  rl_operation_end(lock, REDLOCK_CANCELLED);
+  if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
+    rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rlk_operation_end(lock, REDLOCK_CANCELLED);
 }
 
-void rl_operation_timer(redlock_lock *lock, int64_t now)
+void rlk_operation_timer(redlock_lock *lock, int64_t now)
 {
   switch (lock->kind) {
-  case REDLOCK_ACQUIRE: rl_acquire_timer(lock, now); break;
+  case REDLOCK_ACQUIRE: rlk_acquire_timer(lock, now); break;
   case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: rl_extend_timer(lock, now); break;
+  case REDLOCK_EXPIRE: rlk_extend_timer(lock, now); break;
   default:
-    if (rl_round_has_time(lock, now))
+    if (rlk_round_has_time(lock, now))
       return;
-    rl_round_close(lock);
-    rl_operation_advance(lock, now);
+    rlk_round_close(lock);
+    rlk_operation_advance(lock, now);
   }
 }

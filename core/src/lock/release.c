@@ -6,61 +6,61 @@
 #include "renewal.h"
 #include "round.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 
 /* Notes which nodes count towards the lease at now. */
 static void note_counted(redlock_lock *lock, int64_t now)
 {
   lock->counted = lock->unproven = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    lock->said[i].counted_until_ns = lock->claim->node[i].e_ns;
-    if (lock->claim->node[i].e_ns > now)
+    lock->node_answers[i].counted_until_ns = lock->claim->node[i].counts_until_ns;
+    if (lock->claim->node[i].counts_until_ns > now)
       lock->counted |= UINT64_C(1) << i;
   }
 }
 
 /* A delete that is executed late finds a key that has expired, and one that is sent again what the first has left: that
  * breaks no promise. */
-void rl_release_answered(redlock_lock *lock, int node, int answer, int64_t now)
+void rlk_release_answered(redlock_lock *lock, int node, int vote, int64_t now)
 {
-  int again = lock->claim->node[node].flags & RL_DELETE_LOST;
-  if (answer == RL_GONE && (again || now >= lock->said[node].counted_until_ns))
+  int again = lock->claim->node[node].flags & RLK_DELETE_LOST;
+  if (vote == RLK_GONE && (again || now >= lock->node_answers[node].counted_until_ns))
     lock->unproven |= UINT64_C(1) << node;
 }
 
 static int promise(const redlock_lock *lock)
 {
-  uint8_t answers[RL_NODES_MAX];
+  uint8_t votes[RLK_NODES_MAX];
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    answers[i] = lock->unproven >> i & 1 ? RL_LATE : lock->answers[i];
-  return rl_judge_promise(answers, lock->counted, lock->engine->net.node_count);
+    votes[i] = lock->unproven >> i & 1 ? RLK_LATE : lock->votes[i];
+  return rlk_judge_promise(votes, lock->counted, lock->engine->net.node_count);
 }
 
 /* The lock was held at the call. The deletes may show that it was not: another holder may have been let in. */
-static void advance_held(redlock_lock *lock, const struct rl_tally *tally, int status)
+static void advance_held(redlock_lock *lock, const struct rlk_tally *tally, int status)
 {
   int is_open = tally->asked + tally->waiting > 0;
   int verdict = tally->gone > 0 ? promise(lock) : REDLOCK_OK;
   if (verdict == REDLOCK_LOST) {
     for (int i = 0; i < lock->engine->net.node_count; i++)
-      if ((lock->counted >> i & 1) && lock->answers[i] == RL_GONE)
+      if ((lock->counted >> i & 1) && lock->votes[i] == RLK_GONE)
         lock->claim->node[i].cut = REDLOCK_LOSS_GONE;
-    rl_lock_note_loss(lock, REDLOCK_LOSS_GONE);
-    rl_operation_end(lock, REDLOCK_LOST);
+    rlk_lock_note_loss(lock, REDLOCK_LOSS_GONE);
+    rlk_operation_end(lock, REDLOCK_LOST);
   } else if (status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open)) {
-    rl_operation_end(lock, REDLOCK_OK);
+    rlk_operation_end(lock, REDLOCK_OK);
   }
 }
 
-void rl_release_advance(redlock_lock *lock)
+void rlk_release_advance(redlock_lock *lock)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->was_held == REDLOCK_STATE_ADOPTED;
-  int status = rl_judge_release(&tally, adopted);
+  int status = rlk_judge_release(&tally, adopted);
   if (lock->was_held == REDLOCK_STATE_HELD)
     advance_held(lock, &tally, status);
   else if (status != REDLOCK_PENDING)
-    rl_operation_end(lock, adopted ? status : REDLOCK_LOST);
+    rlk_operation_end(lock, adopted ? status : REDLOCK_LOST);
 }
 
 /* What the deletes that give_up queued, or could not queue, mean for the count. */
@@ -68,73 +68,73 @@ static void note_deletes(redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     int flags = lock->claim->node[i].flags;
-    if (flags & RL_DELETE_OWED)
-      lock->answers[i] = RL_ASKED;
-    else if (!(flags & RL_MAY_HOLD))
-      lock->answers[i] = RL_GONE; /* it never had the token, or does not any more */
+    if (flags & RLK_DELETE_IN_FLIGHT)
+      lock->votes[i] = RLK_ASKED;
+    else if (!(flags & RLK_MAY_HOLD))
+      lock->votes[i] = RLK_GONE; /* it never had the token, or does not any more */
     else
-      rl_round_ask_or_note(lock, i, now);
+      rlk_round_ask_or_note(lock, i, now);
   }
 }
 
-int rl_release_begin(redlock_lock *lock, int64_t now)
+int rlk_release_begin(redlock_lock *lock, int64_t now)
 {
   lock->was_held = lock->state;
   note_counted(lock, now);
-  rl_renewal_end(lock);
-  rl_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
-  if (!RL_MUTANT(RELEASE_HESITATES)) {
+  rlk_renewal_end(lock);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  if (!RLK_MUTANT(RELEASE_HESITATES)) {
     lock->state = REDLOCK_STATE_FREE; /* nobody may believe in the lock once the first delete is out (rule A.4) */
     lock->valid_until_ns = 0;
   }
-  rl_operation_start(lock, REDLOCK_RELEASE);
-  rl_round_clear(lock);
-  rl_claim_give_up(lock->engine, lock->claim, 0, lock->round, now);
+  rlk_operation_start(lock, REDLOCK_RELEASE);
+  rlk_round_clear(lock);
+  rlk_claim_give_up(lock->engine, lock->claim, 0, lock->round, now);
   note_deletes(lock, now);
-  rl_round_time(lock, now);
-  rl_operation_advance(lock, now);
+  rlk_round_time(lock, now);
+  rlk_operation_advance(lock, now);
   return REDLOCK_OK;
 }
 
 /* ---- inspect ---- */
 
-void rl_inspect_advance(redlock_lock *lock)
+void rlk_inspect_advance(redlock_lock *lock)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
-  int status = rl_judge_inspect(&tally);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  int status = rlk_judge_inspect(&tally);
   if (status != REDLOCK_PENDING)
-    rl_operation_end(lock, status);
+    rlk_operation_end(lock, status);
 }
 
 /* ---- remove ---- */
 
-void rl_remove_advance(redlock_lock *lock)
+void rlk_remove_advance(redlock_lock *lock)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
-  int status = rl_judge_remove(&tally);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  int status = rlk_judge_remove(&tally);
   if (status != REDLOCK_PENDING)
-    rl_operation_end(lock, status);
+    rlk_operation_end(lock, status);
 }
 
 /* The claim carries the answers; its token is sent to nobody. */
 static int begin_probe(redlock_lock *lock, int kind, int64_t now)
 {
-  lock->probe = rl_claim_new(lock);
+  lock->probe = rlk_claim_new(lock);
   if (!lock->probe)
     return REDLOCK_NO_MEMORY;
-  rl_operation_start(lock, kind);
-  rl_round_clear(lock);
-  rl_round_ask_all(lock, -1, now);
-  rl_operation_advance(lock, now);
+  rlk_operation_start(lock, kind);
+  rlk_round_clear(lock);
+  rlk_round_ask_all(lock, -1, now);
+  rlk_operation_advance(lock, now);
   return REDLOCK_OK;
 }
 
-int rl_remove_begin(redlock_lock *lock, int64_t now)
+int rlk_remove_begin(redlock_lock *lock, int64_t now)
 {
   return begin_probe(lock, REDLOCK_REMOVE, now);
 }
 
-int rl_inspect_begin(redlock_lock *lock, int64_t now)
+int rlk_inspect_begin(redlock_lock *lock, int64_t now)
 {
   return begin_probe(lock, REDLOCK_INSPECT, now);
 }

@@ -5,7 +5,7 @@
 #include "lease.h"
 #include "renewal.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 
 /* Leases that are due at about the same time are renewed together: one command per node. */
 static int64_t rounded(const redlock_lock *lock, int64_t at)
@@ -16,9 +16,9 @@ static int64_t rounded(const redlock_lock *lock, int64_t at)
 
 static void schedule(redlock_lock *lock, int64_t at)
 {
-  struct rl_engine *e = lock->engine;
-  rl_wheel_set(&e->wheel, &lock->renewal, at);
-  rl_mark_renewal(e, at);
+  struct rlk_engine *e = lock->engine;
+  rlk_wheel_set(&e->wheel, &lock->renewal, at);
+  rlk_mark_renewal(e, at);
 }
 
 static void close_round(redlock_lock *lock)
@@ -33,9 +33,9 @@ static void schedule_next(redlock_lock *lock)
   schedule(lock, rounded(lock, lock->valid_until_ns - lock->terms.lease_ns + lock->terms.ttl_ms * MS / 2));
 }
 
-void rl_renewal_begin(redlock_lock *lock)
+void rlk_renewal_begin(redlock_lock *lock)
 {
-  if (!RL_INT(&lock->options, RENEW) || lock->renewed)
+  if (!RLK_INT(&lock->options, RENEW) || lock->renewed)
     return;
   lock->renewed = 1;
   lock->renewal_last = lock->at_risk = 0;
@@ -43,24 +43,24 @@ void rl_renewal_begin(redlock_lock *lock)
   schedule_next(lock);
 }
 
-void rl_renewal_end(redlock_lock *lock)
+void rlk_renewal_end(redlock_lock *lock)
 {
   if (!lock->renewed)
     return;
   close_round(lock);
-  rl_wheel_clear(&lock->engine->wheel, &lock->renewal);
+  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal);
   lock->renewed = 0;
   lock->engine->renewing--;
 }
 
 static void limit_reached(redlock_lock *lock)
 {
-  rl_lock_tell(lock, RL_EVENT_LIMIT, "max_hold_ms has been reached: the lease will expire");
+  rlk_lock_tell(lock, RLK_EVENT_LIMIT, "max_hold_ms has been reached: the lease will expire");
   lock->is_limited = 1;
-  rl_renewal_end(lock);
+  rlk_renewal_end(lock);
 }
 
-void rl_renewal_confirmed(redlock_lock *lock)
+void rlk_renewal_confirmed(redlock_lock *lock)
 {
   if (!lock->renewed || !lock->renewal_goal_ns || lock->valid_until_ns < lock->renewal_goal_ns)
     return;
@@ -73,13 +73,13 @@ void rl_renewal_confirmed(redlock_lock *lock)
     schedule_next(lock);
 }
 
-void rl_batch_drop(struct rl_engine *e, struct rl_batch *batch)
+void rlk_batch_drop(struct rlk_engine *e, struct rlk_batch *batch)
 {
   if (--batch->users > 0)
     return;
   for (int i = 0; i < batch->count; i++) {
     batch->claim[i]->in_flight--;
-    rl_claim_settle(e, batch->claim[i]);
+    rlk_claim_settle(e, batch->claim[i]);
   }
   e->batches--;
   if (e->spare_batch)
@@ -88,9 +88,9 @@ void rl_batch_drop(struct rl_engine *e, struct rl_batch *batch)
     e->spare_batch = batch;
 }
 
-static struct rl_batch *batch_new(struct rl_engine *e)
+static struct rlk_batch *batch_new(struct rlk_engine *e)
 {
-  struct rl_batch *batch = e->spare_batch ? e->spare_batch : malloc(sizeof *batch);
+  struct rlk_batch *batch = e->spare_batch ? e->spare_batch : malloc(sizeof *batch);
   e->spare_batch = NULL;
   if (!batch)
     return NULL;
@@ -100,15 +100,15 @@ static struct rl_batch *batch_new(struct rl_engine *e)
   return batch;
 }
 
-struct rl_batch *rl_batch_again(struct rl_engine *e, struct rl_batch *batch, int64_t now)
+struct rlk_batch *rlk_batch_again(struct rlk_engine *e, struct rlk_batch *batch, int64_t now)
 {
-  struct rl_batch *again = batch_new(e);
+  struct rlk_batch *again = batch_new(e);
   if (!again)
     return NULL;
   again->terms = batch->terms;
   for (int i = 0; i < batch->count; i++) {
-    struct rl_claim *claim = batch->claim[i];
-    if (!claim->lock || claim->lock->claim != claim || claim->over || !rl_lock_is_held(claim->lock, now))
+    struct rlk_claim *claim = batch->claim[i];
+    if (!claim->lock || claim->lock->claim != claim || claim->given_up || !rlk_lock_is_held(claim->lock, now))
       continue;
     claim->in_flight++;
     again->claim[again->count++] = claim;
@@ -116,21 +116,21 @@ struct rl_batch *rl_batch_again(struct rl_engine *e, struct rl_batch *batch, int
   return again;
 }
 
-static void send_batch(struct rl_engine *e, struct rl_batch *batch, int64_t now)
+static void send_batch(struct rlk_engine *e, struct rlk_batch *batch, int64_t now)
 {
   if (!batch)
     return;
   e->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < e->net.node_count && batch->count; i++)
-    if (rl_node_can_ask(&e->net.nodes[i], rl_node_patience_ns(&e->net.nodes[i], &batch->terms), now) == RL_ASKED)
-      rl_ask_renewal(&e->net.nodes[i], batch, 0, now); /* without memory the node misses this round */
-  rl_batch_drop(e, batch);
+    if (rlk_node_can_ask(&e->net.nodes[i], rlk_node_patience_ns(&e->net.nodes[i], &batch->terms), now) == RLK_ASKED)
+      rlk_ask_renewal(&e->net.nodes[i], batch, 0, now); /* without memory the node misses this round */
+  rlk_batch_drop(e, batch);
 }
 
 /* The terms of the next renewal, cut to max_hold_ms: 0 when no time is left for one. */
-static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
+static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
-  int64_t hold_max_ms = RL_INT(&lock->options, MAX_HOLD_MS);
+  int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   int64_t left_ms;
   *terms = lock->terms;
   if (hold_max_ms < 0)
@@ -139,19 +139,19 @@ static int terms_of(redlock_lock *lock, struct rl_terms *terms, int64_t now)
   if (left_ms >= terms->ttl_ms)
     return 1;
   lock->renewal_last = 1;
-  if (left_ms < RL_TTL_MS_MIN)
+  if (left_ms < RLK_TTL_MS_MIN)
     return 0;
   terms->ttl_ms = left_ms;
-  terms->lease_ns = left_ms * MS - rl_drift_ns(left_ms, RL_FLOAT(&lock->options, DRIFT_FACTOR));
+  terms->lease_ns = left_ms * MS - rlk_drift_ns(left_ms, RLK_FLOAT(&lock->options, DRIFT_FACTOR));
   if (terms->node_timeout_ns > left_ms * MS / 4)
     terms->node_timeout_ns = left_ms * MS / 4; /* the user chose it for a whole TTL */
   return now + terms->lease_ns > lock->valid_until_ns;
 }
 
 /* Whether the lock takes part in this round; then terms says with what. */
-static int due(redlock_lock *lock, struct rl_terms *terms, int64_t now)
+static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
-  if (!rl_lock_is_held(lock, now))
+  if (!rlk_lock_is_held(lock, now))
     return 0;
   if (!terms_of(lock, terms, now)) {
     limit_reached(lock);
@@ -159,13 +159,13 @@ static int due(redlock_lock *lock, struct rl_terms *terms, int64_t now)
   }
   if (lock->renewal_goal_ns && !lock->at_risk) {
     lock->at_risk = 1;
-    rl_lock_tell(lock, RL_EVENT_AT_RISK, "a renewal was not confirmed in time");
-    rl_mark_ended(lock->engine, lock);
+    rlk_lock_tell(lock, RLK_EVENT_AT_RISK, "a renewal was not confirmed in time");
+    rlk_mark_ended(lock->engine, lock);
   }
   return 1;
 }
 
-static void renew(redlock_lock *lock, const struct rl_terms *terms, struct rl_batch *batch, int64_t now)
+static void renew(redlock_lock *lock, const struct rlk_terms *terms, struct rlk_batch *batch, int64_t now)
 {
   int64_t again_ns = terms->ttl_ms * MS / 8;
   if (again_ns < terms->node_timeout_ns)
@@ -180,23 +180,23 @@ static void renew(redlock_lock *lock, const struct rl_terms *terms, struct rl_ba
   schedule(lock, now + again_ns);
 }
 
-static int same_terms(const struct rl_terms *a, const struct rl_terms *b)
+static int same_terms(const struct rlk_terms *a, const struct rlk_terms *b)
 {
   return a->ttl_ms == b->ttl_ms && a->lease_ns == b->lease_ns;
 }
 
-void rl_renewals_due(struct rl_engine *e, int64_t now)
+void rlk_renewals_due(struct rlk_engine *e, int64_t now)
 {
-  struct rl_batch *batch = NULL;
-  struct rl_wheel_entry *entry;
+  struct rlk_batch *batch = NULL;
+  struct rlk_wheel_entry *entry;
   if (!e->wheel.count)
     return;
-  while ((entry = rl_wheel_pop(&e->wheel, now)) != NULL) {
-    redlock_lock *lock = RL_OWNER(redlock_lock, renewal, entry);
-    struct rl_terms terms;
+  while ((entry = rlk_wheel_pop(&e->wheel, now)) != NULL) {
+    redlock_lock *lock = RLK_OWNER(redlock_lock, renewal, entry);
+    struct rlk_terms terms;
     if (!due(lock, &terms, now))
       continue;
-    if (batch && (batch->count == RL_BATCH_MAX || !same_terms(&batch->terms, &terms))) {
+    if (batch && (batch->count == RLK_BATCH_MAX || !same_terms(&batch->terms, &terms))) {
       send_batch(e, batch, now);
       batch = NULL;
     }

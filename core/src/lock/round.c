@@ -7,77 +7,77 @@
 #include "operation.h"
 #include "round.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 
-void rl_round_clear(redlock_lock *lock)
+void rlk_round_clear(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    struct rl_said *said = &lock->said[i];
-    lock->answers[i] = RL_NOT_ASKED;
-    free(said->value);
-    said->value = NULL;
-    said->until_ns = 0;
-    free(said->error);
-    said->error = NULL;
+    struct rlk_node_answer *answer = &lock->node_answers[i];
+    lock->votes[i] = RLK_NOT_ASKED;
+    free(answer->value);
+    answer->value = NULL;
+    answer->until_ns = 0;
+    free(answer->error);
+    answer->error = NULL;
   }
 }
 
-static int send_set(redlock_lock *lock, struct rl_node *n, int64_t now)
+static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
   int hint = lock->attempts > 1 || lock->attempts_max == 1;
-  if (rl_ask_set(n, lock, now) != 0)
+  if (rlk_ask_set(n, lock, now) != 0)
     return -1;
   if (hint)
-    rl_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
+    rlk_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
   return 0;
 }
 
 /* Queues the round's request to a node that can be asked. */
-void rl_round_ask(redlock_lock *lock, struct rl_node *n, int64_t now)
+void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   int status = -1;
   switch (lock->kind) {
   case REDLOCK_ACQUIRE: status = send_set(lock, n, now); break;
-  case REDLOCK_EXTEND: status = rl_ask_extend(n, lock, 0, now); break;
-  case REDLOCK_RELEASE: status = rl_ask_delete(n, lock->claim, 0, lock->round, now); break;
-  case REDLOCK_INSPECT: status = rl_ask_inspect(n, lock, now); break;
+  case REDLOCK_EXTEND: status = rlk_ask_extend(n, lock, 0, now); break;
+  case REDLOCK_RELEASE: status = rlk_ask_delete(n, lock->claim, 0, lock->round, now); break;
+  case REDLOCK_INSPECT: status = rlk_ask_inspect(n, lock, now); break;
   case REDLOCK_EXPIRE:
-    status = rl_ask_expire(n, lock, now);
-    rl_lock_recount(lock, now); /* a shorter lease counts from now on */
+    status = rlk_ask_expire(n, lock, now);
+    rlk_lock_recount(lock, now); /* a shorter lease counts from now on */
     break;
-  case REDLOCK_REMOVE: status = rl_ask_remove(n, lock, now); break;
+  case REDLOCK_REMOVE: status = rlk_ask_remove(n, lock, now); break;
   }
-  lock->answers[n->index] = status == 0 ? RL_ASKED : RL_DOWN;
+  lock->votes[n->index] = status == 0 ? RLK_ASKED : RLK_DOWN;
 }
 
-void rl_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
+void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
 {
-  struct rl_node *n = &lock->engine->net.nodes[node];
-  int answer = rl_node_can_ask(n, rl_node_patience_ns(n, &lock->asked), now);
-  if (answer == RL_ASKED)
-    rl_round_ask(lock, n, now);
+  struct rlk_node *n = &lock->engine->net.nodes[node];
+  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->asked), now);
+  if (vote == RLK_ASKED)
+    rlk_round_ask(lock, n, now);
   else
-    lock->answers[node] = (uint8_t)answer;
+    lock->votes[node] = (uint8_t)vote;
 }
 
-void rl_round_set_timer(redlock_lock *lock, int64_t at_ns)
+void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns)
 {
   int64_t last_ns = lock->deadline_ns < lock->outage_until_ns ? lock->deadline_ns : lock->outage_until_ns;
-  rl_timer_set(&lock->engine->net.timers, &lock->timer, at_ns < last_ns ? at_ns : last_ns);
+  rlk_timer_set(&lock->engine->net.timers, &lock->timer, at_ns < last_ns ? at_ns : last_ns);
 }
 
 /* ---- the time of a round ---- */
 
 /* How long the answers that are open may take: a stall of all nodes is outlasted, but where a majority has answered the
  * others have a few of their round trips (rule A.2). */
-static int64_t patience_ns(const redlock_lock *lock, const struct rl_tally *tally)
+static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tally)
 {
-  int all = lock->phase == RL_ASKING_ALL && tally->answered < tally->quorum;
+  int all = lock->phase == RLK_ASKING_ALL && tally->answered < tally->quorum;
   int64_t longest = all ? lock->asked.node_timeout_ns : 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int64_t patience = rl_node_patience_ns(&lock->engine->net.nodes[i], &lock->asked);
-    if (lock->answers[i] == RL_ASKED && patience > longest)
+    int64_t patience = rlk_node_patience_ns(&lock->engine->net.nodes[i], &lock->asked);
+    if (lock->votes[i] == RLK_ASKED && patience > longest)
       longest = patience;
   }
   return longest;
@@ -85,30 +85,30 @@ static int64_t patience_ns(const redlock_lock *lock, const struct rl_tally *tall
 
 /* Answers are waited for from when their requests were written; until then no time runs. What slow nodes need more is
  * looked at when the time is over. */
-void rl_round_written(redlock_lock *lock, int64_t now)
+void rlk_round_written(redlock_lock *lock, int64_t now)
 {
-  if (!rl_in_flight(lock) || !lock->timer_tight || lock->asking_again || lock->phase == RL_SLEEPING)
+  if (!rlk_in_flight(lock) || !lock->timer_tight || lock->asking_again || lock->phase == RLK_SLEEPING)
     return;
   lock->written_ns = now;
-  if (lock->phase == RL_ASKING_HOME)
-    rl_round_set_timer(lock, now + rl_node_patience_ns(&lock->engine->net.nodes[lock->home], &lock->asked));
+  if (lock->phase == RLK_ASKING_HOME)
+    rlk_round_set_timer(lock, now + rlk_node_patience_ns(&lock->engine->net.nodes[lock->home], &lock->asked));
   else
-    rl_round_set_timer(lock, now + lock->asked.node_timeout_ns);
+    rlk_round_set_timer(lock, now + lock->asked.node_timeout_ns);
 }
 
-int rl_round_has_time(redlock_lock *lock, int64_t now)
+int rlk_round_has_time(redlock_lock *lock, int64_t now)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int64_t until_ns = lock->timer_tight && lock->written_ns ? lock->written_ns + patience_ns(lock, &tally) : 0;
   if (now >= until_ns)
     return 0;
-  rl_round_set_timer(lock, until_ns);
+  rlk_round_set_timer(lock, until_ns);
   return 1;
 }
 
 static void wait_for_write(redlock_lock *lock)
 {
-  struct rl_engine *e = lock->engine;
+  struct rlk_engine *e = lock->engine;
   lock->written_ns = 0;
   if (lock->unwritten)
     return;
@@ -118,13 +118,13 @@ static void wait_for_write(redlock_lock *lock)
 }
 
 /* The time of the answers begins when the client writes, or now if nothing waits to be written. */
-void rl_round_time_answers(redlock_lock *lock, int64_t now)
+void rlk_round_time_answers(redlock_lock *lock, int64_t now)
 {
   lock->timer_tight = 1;
   if (lock->engine->net.dirty_nodes)
     wait_for_write(lock);
   else
-    rl_round_written(lock, now);
+    rlk_round_written(lock, now);
 }
 
 /* What is asked for its own sake is waited for at every node. */
@@ -134,85 +134,85 @@ static int asks_everybody(const redlock_lock *lock)
 }
 
 /* Connections are waited for as long as they may take; once a quorum could be asked, only answers are. */
-void rl_round_time(redlock_lock *lock, int64_t now)
+void rlk_round_time(redlock_lock *lock, int64_t now)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int connecting = tally.waiting + tally.retrying;
   int tight = connecting == 0 || (!asks_everybody(lock) && tally.reached >= tally.quorum);
   if (tight && !lock->timer_tight)
-    rl_round_time_answers(lock, now);
+    rlk_round_time_answers(lock, now);
   else if (!lock->timer.place)
-    rl_round_set_timer(lock, now + RL_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS);
+    rlk_round_set_timer(lock, now + RLK_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS);
 }
 
 /* A majority has answered without a verdict: the others have less time from here on. */
-void rl_round_hurry(redlock_lock *lock, const struct rl_tally *tally)
+void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally)
 {
   if (lock->timer_tight && lock->written_ns && tally->answered == tally->quorum)
-    rl_round_set_timer(lock, lock->written_ns + patience_ns(lock, tally));
+    rlk_round_set_timer(lock, lock->written_ns + patience_ns(lock, tally));
 }
 
-void rl_round_ask_all(redlock_lock *lock, int but, int64_t now)
+void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now)
 {
-  lock->phase = RL_ASKING_ALL;
+  lock->phase = RLK_ASKING_ALL;
   lock->timer_tight = 0;
   lock->asked_all_ns = now;
-  rl_timer_clear(&lock->engine->net.timers, &lock->timer);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->timer);
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (i != but)
-      rl_round_ask_or_note(lock, i, now);
-  rl_round_time(lock, now);
+      rlk_round_ask_or_note(lock, i, now);
+  rlk_round_time(lock, now);
 }
 
 /* Does the round hope for a connection to the node? */
-int rl_round_awaits(const redlock_lock *lock, int node)
+int rlk_round_awaits(const redlock_lock *lock, int node)
 {
-  return lock->answers[node] == RL_WAITING || lock->answers[node] == RL_RETRYING;
+  return lock->votes[node] == RLK_WAITING || lock->votes[node] == RLK_RETRYING;
 }
 
 /* The time of the round is over: what is open now stays open no longer. */
-void rl_round_close(redlock_lock *lock)
+void rlk_round_close(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    if (lock->answers[i] == RL_ASKED)
-      lock->answers[i] = RL_LATE;
-    else if (rl_round_awaits(lock, i))
-      lock->answers[i] = RL_DOWN;
+    if (lock->votes[i] == RLK_ASKED)
+      lock->votes[i] = RLK_LATE;
+    else if (rlk_round_awaits(lock, i))
+      lock->votes[i] = RLK_DOWN;
   }
 }
 
 /* Too few nodes have answered in time. Connections may have died unnoticed: the round waits for new ones as it does for
  * any that are being made. */
-int rl_round_hope(redlock_lock *lock, int64_t now)
+int rlk_round_hope(redlock_lock *lock, int64_t now)
 {
-  struct rl_tally tally = rl_count(lock->answers, lock->engine->net.node_count);
-  int64_t until_ns = lock->asked_all_ns + RL_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS;
-  int is_patient = RL_INT(&lock->options, NODE_TIMEOUT_MS) == RL_AUTO;
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  int64_t until_ns = lock->asked_all_ns + RLK_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS;
+  int is_patient = RLK_INT(&lock->options, NODE_TIMEOUT_MS) == RLK_AUTO;
   int hoped = 0;
   if (tally.answered >= tally.quorum || now >= until_ns)
     return 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (lock->answers[i] == RL_ASKED && rl_silence_hope(&lock->engine->net.nodes[i], is_patient)) {
-      lock->answers[i] = RL_WAITING;
+    if (lock->votes[i] == RLK_ASKED && rlk_silence_hope(&lock->engine->net.nodes[i], is_patient)) {
+      lock->votes[i] = RLK_WAITING;
       hoped = 1;
     }
   if (!hoped)
     return 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (lock->answers[i] == RL_ASKED)
-      lock->answers[i] = RL_LATE;
+    if (lock->votes[i] == RLK_ASKED)
+      lock->votes[i] = RLK_LATE;
   lock->timer_tight = 0;
   lock->verdict = REDLOCK_NO_QUORUM; /* unless more comes of it */
-  rl_round_set_timer(lock, until_ns);
+  rlk_round_set_timer(lock, until_ns);
   return 1;
 }
 
 /* Whether answers or connections that the last operation concerns are still to come. */
-int rl_round_is_open(const redlock_lock *lock)
+int rlk_round_is_open(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    const struct rl_node *n = &lock->engine->net.nodes[i];
-    if (lock->answers[i] == RL_ASKED || (rl_round_awaits(lock, i) && n->state != RL_NODE_OFF))
+    const struct rlk_node *n = &lock->engine->net.nodes[i];
+    if (lock->votes[i] == RLK_ASKED || (rlk_round_awaits(lock, i) && n->state != RLK_NODE_OFF))
       return 1;
   }
   return lock->claim && lock->claim->in_flight > 0;

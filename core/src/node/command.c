@@ -45,30 +45,30 @@
   "end\n"                                                                                                              \
   "return 0"
 
-#ifdef RL_TEST_BUILD
+#ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
   "redis.call('PEXPIRE',KEYS[i],ARGV[1]) r[i]=1 else r[i]=0 end end return r"
 #endif
 
-#define LITERAL(b, text) rl_buffer_append(b, text, sizeof(text) - 1)
+#define LITERAL(b, text) rlk_buffer_append(b, text, sizeof(text) - 1)
 
-const char *rl_script_text(enum rl_script script)
+const char *rlk_script_text(enum rlk_script script)
 {
-#ifdef RL_TEST_BUILD
-  if (script == RL_SCRIPT_EXTEND && RL_MUTANT(EXTEND_SHORTENS))
+#ifdef RLK_TEST_BUILD
+  if (script == RLK_SCRIPT_EXTEND && RLK_MUTANT(EXTEND_SHORTENS))
     return EXTEND_SHORTENING_TEXT;
 #endif
   switch (script) {
-  case RL_SCRIPT_RELEASE: return RELEASE_TEXT;
-  case RL_SCRIPT_EXTEND: return EXTEND_TEXT;
+  case RLK_SCRIPT_RELEASE: return RELEASE_TEXT;
+  case RLK_SCRIPT_EXTEND: return EXTEND_TEXT;
   default: return PROOF_TEXT;
   }
 }
 
-const char *rl_script_hash(enum rl_script script)
+const char *rlk_script_hash(enum rlk_script script)
 {
-  return script == RL_SCRIPT_RELEASE ? RELEASE_HASH : EXTEND_HASH;
+  return script == RLK_SCRIPT_RELEASE ? RELEASE_HASH : EXTEND_HASH;
 }
 
 /* Writes n in decimal to out, which has room for 20 digits: their number. */
@@ -83,7 +83,7 @@ static size_t decimal(char *out, uint64_t n)
 }
 
 /* mark, n, CRLF: the head of an array or a bulk string */
-static void head(struct rl_buffer *out, char mark, uint64_t n)
+static void head(struct rlk_buffer *out, char mark, uint64_t n)
 {
   char line[24];
   size_t size;
@@ -91,45 +91,45 @@ static void head(struct rl_buffer *out, char mark, uint64_t n)
   size = 1 + decimal(line + 1, n);
   line[size++] = '\r';
   line[size++] = '\n';
-  rl_buffer_append(out, line, size);
+  rlk_buffer_append(out, line, size);
 }
 
-static void bulk(struct rl_buffer *out, const char *bytes, size_t size)
+static void bulk(struct rlk_buffer *out, const char *bytes, size_t size)
 {
   head(out, '$', size);
-  rl_buffer_append(out, bytes, size);
+  rlk_buffer_append(out, bytes, size);
   LITERAL(out, "\r\n");
 }
 
-static void bulk_number(struct rl_buffer *out, uint64_t n)
+static void bulk_number(struct rlk_buffer *out, uint64_t n)
 {
   char digits[24];
   size_t size = decimal(digits, n);
   memcpy(digits + size, "\r\n", 2);
   head(out, '$', size);
-  rl_buffer_append(out, digits, size + 2);
+  rlk_buffer_append(out, digits, size + 2);
 }
 
-char *rl_command_bulk(const char *prefix, const void *bytes, size_t size, size_t *bulk_size)
+char *rlk_command_bulk(const char *prefix, const void *bytes, size_t size, size_t *bulk_size)
 {
   size_t prefix_size = strlen(prefix);
-  struct rl_buffer out = {0};
-  if (rl_buffer_reserve(&out, prefix_size + size + 32) != 0)
+  struct rlk_buffer out = {0};
+  if (rlk_buffer_reserve(&out, prefix_size + size + 32) != 0)
     return NULL;
   head(&out, '$', prefix_size + size);
-  rl_buffer_append(&out, prefix, prefix_size);
-  rl_buffer_append(&out, bytes, size);
+  rlk_buffer_append(&out, prefix, prefix_size);
+  rlk_buffer_append(&out, bytes, size);
   LITERAL(&out, "\r\n");
   *bulk_size = out.end;
   return out.data;
 }
 
-int rl_command_argv(struct rl_buffer *out, int count, const char *const *words)
+int rlk_command_argv(struct rlk_buffer *out, int count, const char *const *words)
 {
   size_t size = 32;
   for (int i = 0; i < count; i++)
     size += strlen(words[i]) + 32;
-  if (rl_buffer_reserve(out, size) != 0)
+  if (rlk_buffer_reserve(out, size) != 0)
     return -1;
   head(out, '*', (uint64_t)count);
   for (int i = 0; i < count; i++)
@@ -146,24 +146,24 @@ static char *put(char *at, const char *bytes, size_t size)
 
 #define PUT(at, text) put(at, text, sizeof(text) - 1)
 
-int rl_command_set(struct rl_buffer *out, const char *key, size_t key_size, const char *token,
-                   const struct rl_number *ttl_ms)
+int rlk_command_set(struct rlk_buffer *out, const char *key, size_t key_size, const char *token,
+                    const struct rlk_number *ttl_ms)
 {
   char *at;
-  if (rl_buffer_reserve(out, key_size + 160) != 0)
+  if (rlk_buffer_reserve(out, key_size + 160) != 0)
     return -1;
   at = out->data + out->end;
   at = PUT(at, "*6\r\n$3\r\nSET\r\n");
   at = put(at, key, key_size);
   at = PUT(at, "$40\r\n");
-  at = put(at, token, RL_TOKEN_SIZE);
+  at = put(at, token, RLK_TOKEN_SIZE);
   at = PUT(at, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n");
   at = put(at, ttl_ms->bulk, ttl_ms->size);
   out->end = (size_t)(at - out->data);
   return 0;
 }
 
-void rl_command_number(struct rl_number *number, int64_t value)
+void rlk_command_number(struct rlk_number *number, int64_t value)
 {
   char digits[24];
   size_t count;
@@ -178,117 +178,117 @@ void rl_command_number(struct rl_number *number, int64_t value)
   number->size = (size_t)(PUT(number->bulk + number->size, "\r\n") - number->bulk);
 }
 
-int rl_command_pttl(struct rl_buffer *out, const char *key, size_t key_size)
+int rlk_command_pttl(struct rlk_buffer *out, const char *key, size_t key_size)
 {
-  if (rl_buffer_reserve(out, key_size + 32) != 0)
+  if (rlk_buffer_reserve(out, key_size + 32) != 0)
     return -1;
   LITERAL(out, "*2\r\n$4\r\nPTTL\r\n");
-  rl_buffer_append(out, key, key_size);
+  rlk_buffer_append(out, key, key_size);
   return 0;
 }
 
-int rl_command_peek(struct rl_buffer *out, const char *key, size_t key_size)
+int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size)
 {
-  if (rl_buffer_reserve(out, key_size + 64) != 0)
+  if (rlk_buffer_reserve(out, key_size + 64) != 0)
     return -1;
   LITERAL(out, "*4\r\n$8\r\nGETRANGE\r\n");
-  rl_buffer_append(out, key, key_size);
+  rlk_buffer_append(out, key, key_size);
   LITERAL(out, "$1\r\n0\r\n$2\r\n63\r\n");
   return 0;
 }
 
 /* EVALSHA hash n, or EVAL text n */
-static void script_head(struct rl_buffer *out, enum rl_script script, int whole, int words, int keys)
+static void script_head(struct rlk_buffer *out, enum rlk_script script, int full_script, int words, int keys)
 {
   head(out, '*', (uint64_t)words);
-  if (whole) {
-    const char *text = rl_script_text(script);
+  if (full_script) {
+    const char *text = rlk_script_text(script);
     LITERAL(out, "$4\r\nEVAL\r\n");
     bulk(out, text, strlen(text));
   } else {
     LITERAL(out, "$7\r\nEVALSHA\r\n$40\r\n");
-    rl_buffer_append(out, rl_script_hash(script), 40);
+    rlk_buffer_append(out, rlk_script_hash(script), 40);
     LITERAL(out, "\r\n");
   }
   bulk_number(out, (uint64_t)keys);
 }
 
-int rl_command_release(struct rl_buffer *out, int whole, const char *key, size_t key_size, const char *token,
-                       size_t token_size)
+int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key, size_t key_size, const char *token,
+                        size_t token_size)
 {
   char *at;
-  if (rl_buffer_reserve(out, key_size + 512) != 0)
+  if (rlk_buffer_reserve(out, key_size + 512) != 0)
     return -1;
-  if (RL_MUTANT(BLIND_DELETE)) {
+  if (RLK_MUTANT(BLIND_DELETE)) {
     LITERAL(out, "*2\r\n$3\r\nDEL\r\n");
-    rl_buffer_append(out, key, key_size);
+    rlk_buffer_append(out, key, key_size);
     return 0;
   }
-  if (whole)
-    script_head(out, RL_SCRIPT_RELEASE, 1, 5, 1);
+  if (full_script)
+    script_head(out, RLK_SCRIPT_RELEASE, 1, 5, 1);
   at = out->data + out->end;
-  if (!whole)
+  if (!full_script)
     at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RELEASE_HASH "\r\n$1\r\n1\r\n");
   at = put(at, key, key_size);
-  if (token_size == RL_TOKEN_SIZE) {
+  if (token_size == RLK_TOKEN_SIZE) {
     at = PUT(at, "$40\r\n");
-    at = put(at, token, RL_TOKEN_SIZE);
+    at = put(at, token, RLK_TOKEN_SIZE);
     at = PUT(at, "\r\n");
   }
   out->end = (size_t)(at - out->data);
-  if (token_size != RL_TOKEN_SIZE)
+  if (token_size != RLK_TOKEN_SIZE)
     bulk(out, token, token_size);
   return 0;
 }
 
-int rl_command_expire(struct rl_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
-                      int64_t ttl_ms)
+int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
+                       int64_t ttl_ms)
 {
-  if (rl_buffer_reserve(out, key_size + token_size + 512) != 0)
+  if (rlk_buffer_reserve(out, key_size + token_size + 512) != 0)
     return -1;
   LITERAL(out, "*6\r\n$4\r\nEVAL\r\n");
   bulk(out, EXPIRE_TEXT, sizeof EXPIRE_TEXT - 1);
   bulk_number(out, 1);
-  rl_buffer_append(out, key, key_size);
+  rlk_buffer_append(out, key, key_size);
   bulk(out, token, token_size);
   bulk_number(out, (uint64_t)ttl_ms);
   return 0;
 }
 
-int rl_command_remove(struct rl_buffer *out, const char *key, size_t key_size)
+int rlk_command_remove(struct rlk_buffer *out, const char *key, size_t key_size)
 {
-  if (rl_buffer_reserve(out, key_size + 64) != 0)
+  if (rlk_buffer_reserve(out, key_size + 64) != 0)
     return -1;
   LITERAL(out, "*2\r\n$3\r\nDEL\r\n");
-  rl_buffer_append(out, key, key_size);
+  rlk_buffer_append(out, key, key_size);
   return 0;
 }
 
-int rl_command_script_load(struct rl_buffer *out, enum rl_script script)
+int rlk_command_script_load(struct rlk_buffer *out, enum rlk_script script)
 {
-  const char *words[] = {"SCRIPT", "LOAD", rl_script_text(script)};
-  return rl_command_argv(out, 3, words);
+  const char *words[] = {"SCRIPT", "LOAD", rlk_script_text(script)};
+  return rlk_command_argv(out, 3, words);
 }
 
-int rl_command_extend_begin(struct rl_buffer *out, int whole, int count, size_t size)
+int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size)
 {
-  if (rl_buffer_reserve(out, size + (size_t)count * 16 + 640) != 0)
+  if (rlk_buffer_reserve(out, size + (size_t)count * 16 + 640) != 0)
     return -1;
-  script_head(out, RL_SCRIPT_EXTEND, whole || RL_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
+  script_head(out, RLK_SCRIPT_EXTEND, full_script || RLK_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
   return 0;
 }
 
-void rl_command_extend_key(struct rl_buffer *out, const char *key, size_t key_size)
+void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_size)
 {
-  rl_buffer_append(out, key, key_size);
+  rlk_buffer_append(out, key, key_size);
 }
 
-void rl_command_extend_ttl(struct rl_buffer *out, int64_t ttl_ms)
+void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms)
 {
   bulk_number(out, (uint64_t)ttl_ms);
 }
 
-void rl_command_extend_token(struct rl_buffer *out, const char *token, size_t token_size)
+void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size)
 {
   bulk(out, token, token_size);
 }

@@ -13,7 +13,7 @@
 
 #include "poller.h"
 
-static socklen_t to_sockaddr(const struct rl_address *a, struct sockaddr_storage *out)
+static socklen_t to_sockaddr(const struct rlk_address *a, struct sockaddr_storage *out)
 {
   memset(out, 0, sizeof *out);
   if (a->family == AF_UNIX) {
@@ -36,11 +36,11 @@ static socklen_t to_sockaddr(const struct rl_address *a, struct sockaddr_storage
   return sizeof *in;
 }
 
-static void sockets_close(struct rl_link *link)
+static void sockets_close(struct rlk_link *link)
 {
   if (link->fd < 0)
     return;
-  rl_poller_forget(link->poller, link->fd);
+  rlk_poller_forget(link->poller, link->fd);
   close(link->fd);
   link->fd = -1;
   link->writing = 0;
@@ -67,7 +67,7 @@ static void set_tcp(int fd)
 #endif
 }
 
-static int begin(struct rl_link *link, const struct rl_address *address)
+static int begin(struct rlk_link *link, const struct rlk_address *address)
 {
   struct sockaddr_storage to;
   socklen_t size = to_sockaddr(address, &to);
@@ -80,7 +80,7 @@ static int begin(struct rl_link *link, const struct rl_address *address)
   return errno == EINTR ? -EINPROGRESS : errno == EAGAIN ? -ECONNREFUSED : -errno;
 }
 
-static int sockets_open(struct rl_link *link, const struct rl_address *address)
+static int sockets_open(struct rlk_link *link, const struct rlk_address *address)
 {
   int status, watched;
   link->fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -88,7 +88,7 @@ static int sockets_open(struct rl_link *link, const struct rl_address *address)
     return -errno;
   status = begin(link, address);
   if (status == -EINPROGRESS) {
-    watched = rl_poller_watch(link->poller, link->fd, link->node, link->generation, 1, 0);
+    watched = rlk_poller_watch(link->poller, link->fd, link->node, link->generation, 1, 0);
     link->writing = 1;
     if (watched == 0)
       return status;
@@ -99,7 +99,7 @@ static int sockets_open(struct rl_link *link, const struct rl_address *address)
   return status;
 }
 
-static int sockets_finish(struct rl_link *link)
+static int sockets_finish(struct rlk_link *link)
 {
   struct sockaddr_storage peer;
   socklen_t size = sizeof peer;
@@ -112,7 +112,7 @@ static int sockets_finish(struct rl_link *link)
   return getpeername(link->fd, (struct sockaddr *)&peer, &size) == 0 ? 0 : -EINPROGRESS;
 }
 
-static ssize_t sockets_write(struct rl_link *link, const char *data, size_t size)
+static ssize_t sockets_write(struct rlk_link *link, const char *data, size_t size)
 {
   for (;;) {
     ssize_t n = send(link->fd, data, size, MSG_NOSIGNAL);
@@ -123,7 +123,7 @@ static ssize_t sockets_write(struct rl_link *link, const char *data, size_t size
   }
 }
 
-static ssize_t sockets_read(struct rl_link *link, char *data, size_t size)
+static ssize_t sockets_read(struct rlk_link *link, char *data, size_t size)
 {
   for (;;) {
     ssize_t n = recv(link->fd, data, size, 0);
@@ -134,21 +134,21 @@ static ssize_t sockets_read(struct rl_link *link, char *data, size_t size)
   }
 }
 
-static void sockets_want_write(struct rl_link *link, int on)
+static void sockets_want_write(struct rlk_link *link, int on)
 {
   if (link->fd < 0 || link->writing == on)
     return;
-  if (rl_poller_watch(link->poller, link->fd, link->node, link->generation, on, 1) == 0)
+  if (rlk_poller_watch(link->poller, link->fd, link->node, link->generation, on, 1) == 0)
     link->writing = on;
 }
 
-static void sockets_half_close(struct rl_link *link)
+static void sockets_half_close(struct rlk_link *link)
 {
   if (link->fd >= 0)
     shutdown(link->fd, SHUT_WR);
 }
 
-static void sockets_abandon(struct rl_link *link)
+static void sockets_abandon(struct rlk_link *link)
 {
   if (link->fd >= 0)
     close(link->fd);
@@ -156,5 +156,5 @@ static void sockets_abandon(struct rl_link *link)
   link->writing = 0;
 }
 
-const struct rl_link_ops rl_link_sockets = {sockets_open,       sockets_finish,     sockets_write, sockets_read,
-                                            sockets_want_write, sockets_half_close, sockets_close, sockets_abandon};
+const struct rlk_link_ops rlk_link_sockets = {sockets_open,       sockets_finish,     sockets_write, sockets_read,
+                                              sockets_want_write, sockets_half_close, sockets_close, sockets_abandon};

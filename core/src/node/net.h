@@ -1,6 +1,6 @@
 /* The nodes of a client and what they share. */
-#ifndef RL_NET_H
-#define RL_NET_H
+#ifndef RLK_NET_H
+#define RLK_NET_H
 
 #include <stdint.h>
 
@@ -10,31 +10,31 @@
 #include "env.h"
 #include "poller.h"
 
-enum rl_net_state {
-  RL_NET_NEW,
-  RL_NET_OPEN,
-  RL_NET_DRAINING, /* takes no new work; others may still be driving */
-  RL_NET_LEAVING,  /* all deletes are queued: what is written is followed by a half-close */
-  RL_NET_CLOSED
+enum rlk_net_state {
+  RLK_NET_NEW,
+  RLK_NET_OPEN,
+  RLK_NET_DRAINING, /* takes no new work; others may still be driving */
+  RLK_NET_LEAVING,  /* all deletes are queued: what is written is followed by a half-close */
+  RLK_NET_CLOSED
 };
 
-struct rl_net {
-  enum rl_net_state state;
-  struct rl_env env;
-  struct rl_numbers options;
+struct rlk_net {
+  enum rlk_net_state state;
+  struct rlk_env env;
+  struct rlk_numbers options;
   char *client_name, *key_prefix;
-  struct rl_node *nodes;
+  struct rlk_node *nodes;
   int node_count;
-  struct rl_poller poller;
-  struct rl_node *dirty_nodes; /* with something to be written */
-  struct rl_timers timers;
-  struct rl_events events;
+  struct rlk_poller poller;
+  struct rlk_node *dirty_nodes; /* with something to be written */
+  struct rlk_timers timers;
+  struct rlk_events events;
   uint64_t random_state;
   uint64_t commands; /* sent */
 };
 
-int64_t rl_now(const struct rl_net *net);
-uint64_t rl_random(struct rl_net *net);
-uint64_t rl_net_seed(struct rl_net *net); /* new randomness: bits that make this process unlike all others */
+int64_t rlk_now(const struct rlk_net *net);
+uint64_t rlk_random(struct rlk_net *net);
+uint64_t rlk_net_seed(struct rlk_net *net); /* new randomness: bits that make this process unlike all others */
 
 #endif

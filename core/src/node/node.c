@@ -8,51 +8,51 @@
 #include "session.h"
 #include "silence.h"
 
-#define MS RL_NS_PER_MS
+#define MS RLK_NS_PER_MS
 #define READS_MAX 16 /* of an event; the poller tells again if there is more */
 
 /* ---- life ---- */
 
-void rl_node_init(struct rl_node *n, struct rl_net *net, int index)
+void rlk_node_init(struct rlk_node *n, struct rlk_net *net, int index)
 {
   n->net = net;
   n->index = index;
-  n->timer.kind = RL_TIMER_NODE;
+  n->timer.kind = RLK_TIMER_NODE;
   n->line = &n->lines[0];
   for (int i = 0; i < 2; i++)
-    rl_line_init(&n->lines[i], n);
+    rlk_line_init(&n->lines[i], n);
 }
 
-void rl_node_free(struct rl_node *n)
+void rlk_node_free(struct rlk_node *n)
 {
   for (int i = 0; i < 2; i++)
-    rl_line_free(&n->lines[i]);
-  rl_resolve_drop(n->resolve);
-  rl_url_free(&n->url);
+    rlk_line_free(&n->lines[i]);
+  rlk_resolve_drop(n->resolve);
+  rlk_url_free(&n->url);
 }
 
 /* Nothing is written, and nothing that is shared with the parent is changed. */
-void rl_node_abandon(struct rl_node *n)
+void rlk_node_abandon(struct rlk_node *n)
 {
   for (int i = 0; i < 2; i++) {
-    rl_line_abandon(&n->lines[i]);
-    rl_node_be(&n->lines[i], RL_NODE_OFF);
+    rlk_line_abandon(&n->lines[i]);
+    rlk_node_be(&n->lines[i], RLK_NODE_OFF);
   }
-  rl_silence_forget(n);
-  rl_resolve_forked(n->resolve);
+  rlk_silence_forget(n);
+  rlk_resolve_forked(n->resolve);
   n->resolve = NULL;
   n->dirty = 0;
   n->failures = 0;
   n->run_id[0] = 0;
   n->news = 0;
-  n->fault = RL_FAULT_NONE;
-  rl_timer_set(&n->net->timers, &n->timer, 0);
+  n->fault = RLK_FAULT_NONE;
+  rlk_timer_set(&n->net->timers, &n->timer, 0);
 }
 
 /* ---- what can be asked ---- */
 
 /* How long an answer of this node is waited for: a few of its round trips (rule A.2). */
-int64_t rl_node_patience_ns(const struct rl_node *n, const struct rl_terms *terms)
+int64_t rlk_node_patience_ns(const struct rlk_node *n, const struct rlk_terms *terms)
 {
   int64_t patience_ns = 4 * n->rtt_ns;
   if (patience_ns < terms->patience_min_ns)
@@ -60,101 +60,101 @@ int64_t rl_node_patience_ns(const struct rl_node *n, const struct rl_terms *term
   return patience_ns < terms->patience_max_ns ? patience_ns : terms->patience_max_ns;
 }
 
-int rl_node_is_late(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+int rlk_node_is_late(const struct rlk_node *n, int64_t node_timeout_ns, int64_t now)
 {
-  const struct rl_request *oldest = rl_line_oldest(n->line);
+  const struct rlk_request *oldest = rlk_line_oldest(n->line);
   return oldest && now - oldest->sent_ns > node_timeout_ns;
 }
 
-int rl_node_can_ask(const struct rl_node *n, int64_t node_timeout_ns, int64_t now)
+int rlk_node_can_ask(const struct rlk_node *n, int64_t node_timeout_ns, int64_t now)
 {
-  uint32_t limit = RL_REQUESTS_MAX;
-  if (n->state == RL_NODE_RESOLVING || n->state == RL_NODE_CONNECTING || n->state == RL_NODE_SETUP)
-    return n->failures == 0 ? RL_WAITING : RL_RETRYING;
-  if (n->refused && n->state != RL_NODE_READY)
-    return RL_REFUSED;
-  if (n->state != RL_NODE_READY)
-    return RL_DOWN;
+  uint32_t limit = RLK_REQUESTS_MAX;
+  if (n->state == RLK_NODE_RESOLVING || n->state == RLK_NODE_CONNECTING || n->state == RLK_NODE_SETUP)
+    return n->failures == 0 ? RLK_WAITING : RLK_RETRYING;
+  if (n->refused && n->state != RLK_NODE_READY)
+    return RLK_REFUSED;
+  if (n->state != RLK_NODE_READY)
+    return RLK_DOWN;
   if (n->silent_ns) /* nothing more is put on its pile; who speaks first is asked */
-    return n->second && n->second_failures == 0 ? RL_WAITING : RL_DOWN;
+    return n->second && n->second_failures == 0 ? RLK_WAITING : RLK_DOWN;
   if (now < n->busy_until_ns)
-    return RL_ERROR;
-  if (rl_node_is_late(n, node_timeout_ns, now))
-    limit = RL_REQUESTS_LATE_MAX;
-  return n->line->requests.count < limit ? RL_ASKED : RL_OVERLOADED;
+    return RLK_ERROR;
+  if (rlk_node_is_late(n, node_timeout_ns, now))
+    limit = RLK_REQUESTS_LATE_MAX;
+  return n->line->requests.count < limit ? RLK_ASKED : RLK_OVERLOADED;
 }
 
-void rl_node_retry_deletes(struct rl_node *n, int64_t pause_ns, int64_t now)
+void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 {
-  if (n->state != RL_NODE_READY)
+  if (n->state != RLK_NODE_READY)
     return;
   if (!n->deletes_retry_ns || now + pause_ns < n->deletes_retry_ns)
     n->deletes_retry_ns = now + pause_ns;
-  rl_timer_set(&n->net->timers, &n->timer, n->deletes_retry_ns);
+  rlk_timer_set(&n->net->timers, &n->timer, n->deletes_retry_ns);
 }
 
 /* ---- states ---- */
 
-void rl_node_be(struct rl_line *l, enum rl_node_state state)
+void rlk_node_be(struct rlk_line *l, enum rlk_node_state state)
 {
   l->state = state;
   l->node->state = l->node->line->state;
 }
 
-void rl_node_hurry(struct rl_node *n)
+void rlk_node_hurry(struct rlk_node *n)
 {
   n->is_awake = n->is_urgent = 1;
 }
 
-void rl_node_tell(struct rl_node *n, enum rl_outcome_kind kind)
+void rlk_node_tell(struct rlk_node *n, enum rlk_outcome_kind kind)
 {
   n->news |= UINT32_C(1) << kind;
-  rl_node_hurry(n);
+  rlk_node_hurry(n);
 }
 
-static void say_why(struct rl_node *n, const char *why)
+static void say_why(struct rlk_node *n, const char *why)
 {
-  struct rl_text text = rl_text_in(n->why, sizeof n->why);
-  rl_text_add(&text, why);
+  struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
+  rlk_text_add(&text, why);
 }
 
-static void shut_down(struct rl_node *n, int again)
+static void shut_down(struct rlk_node *n, int again)
 {
-  rl_silence_forget(n);
-  rl_line_close(n->line);
-  rl_node_be(n->line, RL_NODE_OFF);
+  rlk_silence_forget(n);
+  rlk_line_close(n->line);
+  rlk_node_be(n->line, RLK_NODE_OFF);
   n->line->lost_again = again;
-  n->fault = RL_FAULT_NONE;
-  n->news &= UINT32_C(1) << RL_OUTCOME_FORGOTTEN;
+  n->fault = RLK_FAULT_NONE;
+  n->news &= UINT32_C(1) << RLK_OUTCOME_FORGOTTEN;
   n->drops++;
-  rl_node_hurry(n);
+  rlk_node_hurry(n);
 }
 
 /* A node that was refused long ago, in a client that nobody has looked after since: the reason may have passed. */
-static int is_refusal_old(const struct rl_node *n, int64_t now)
+static int is_refusal_old(const struct rlk_node *n, int64_t now)
 {
-  return n->state == RL_NODE_REFUSED && now - n->refused_ns > rl_connect_timeout_ns(n) + RL_BACKOFF_MAX_NS;
+  return n->state == RLK_NODE_REFUSED && now - n->refused_ns > rlk_connect_timeout_ns(n) + RLK_BACKOFF_MAX_NS;
 }
 
 /* Nodes that were refused because their server voted as this node: it may vote as theirs now. */
-static void free_shared(struct rl_node *n, int64_t now)
+static void free_shared(struct rlk_node *n, int64_t now)
 {
   for (int i = 0; i < n->net->node_count; i++) {
-    struct rl_node *other = &n->net->nodes[i];
+    struct rlk_node *other = &n->net->nodes[i];
     if (!other->refused || other->line->shared != n)
       continue;
     other->refused = 0;
-    if (other->state == RL_NODE_OFF && n->net->state == RL_NET_OPEN)
-      rl_timer_set(&n->net->timers, &other->timer, now);
+    if (other->state == RLK_NODE_OFF && n->net->state == RLK_NET_OPEN)
+      rlk_timer_set(&n->net->timers, &other->timer, now);
   }
 }
 
-void rl_node_drop(struct rl_node *n, int again, const char *why, int64_t now)
+void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
 {
-  int was_ready = n->state == RL_NODE_READY, was_refused = n->refused, is_open = n->net->state == RL_NET_OPEN;
-  char reason[RL_WHY_SIZE];
-  struct rl_text text = rl_text_in(reason, sizeof reason);
-  rl_text_add(&text, why); /* why may be a text of the connection that is about to go */
+  int was_ready = n->state == RLK_NODE_READY, was_refused = n->refused, is_open = n->net->state == RLK_NET_OPEN;
+  char reason[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(reason, sizeof reason);
+  rlk_text_add(&text, why);                     /* why may be a text of the connection that is about to go */
   again = again && n->failures == 0 && is_open; /* a server that closes right away is no reason to spin */
   if (is_refusal_old(n, now)) {
     n->refused = n->failures = 0;
@@ -164,185 +164,185 @@ void rl_node_drop(struct rl_node *n, int again, const char *why, int64_t now)
   if (!n->refused || was_ready)
     say_why(n, reason);
   if (is_open && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
-    rl_event_add(&n->net->events, RL_EVENT_NODE_DOWN, n->index, reason);
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_DOWN, n->index, reason);
   if (is_open)
-    rl_timer_set(&n->net->timers, &n->timer, again ? now : now + rl_connect_backoff_ns(n, n->failures));
+    rlk_timer_set(&n->net->timers, &n->timer, again ? now : now + rlk_connect_backoff_ns(n, n->failures));
   else
-    rl_timer_clear(&n->net->timers, &n->timer);
+    rlk_timer_clear(&n->net->timers, &n->timer);
   n->failures++;
   if (was_ready)
     free_shared(n, now);
   if (!again)
-    rl_node_tell(n, RL_OUTCOME_DOWN);
+    rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-void rl_node_line_failed(struct rl_line *l, int again, const char *why, int64_t now)
+void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
 {
   if (l == l->node->second)
-    rl_silence_second_failed(l->node, why, now);
+    rlk_silence_second_failed(l->node, why, now);
   else
-    rl_node_drop(l->node, again, why, now);
+    rlk_node_drop(l->node, again, why, now);
 }
 
-static void refuse(struct rl_node *n, const char *why, int64_t now)
+static void refuse(struct rlk_node *n, const char *why, int64_t now)
 {
   if (!n->refused || strcmp(n->why, why) != 0)
-    rl_event_add(&n->net->events, RL_EVENT_NODE_REFUSED, n->index, why);
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why);
   n->refused = 1;
   n->refused_ns = now;
-  rl_silence_forget(n);
+  rlk_silence_forget(n);
   say_why(n, why);
-  rl_node_be(n->line, RL_NODE_REFUSED);
-  rl_timer_set(&n->net->timers, &n->timer, now + rl_connect_timeout_ns(n));
-  rl_node_tell(n, RL_OUTCOME_DOWN);
+  rlk_node_be(n->line, RLK_NODE_REFUSED);
+  rlk_timer_set(&n->net->timers, &n->timer, now + rlk_connect_timeout_ns(n));
+  rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-static void ready(struct rl_line *l, int64_t now)
+static void ready(struct rlk_line *l, int64_t now)
 {
-  struct rl_node *n = l->node;
-  rl_event_add(&n->net->events, RL_EVENT_NODE_UP, n->index, n->version);
-  rl_node_be(l, RL_NODE_READY);
+  struct rlk_node *n = l->node;
+  rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
+  rlk_node_be(l, RLK_NODE_READY);
   n->refused = 0;
   n->session_proved = 1;
   n->why[0] = 0;
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->looked_ns = now;
-  rl_timer_clear(&n->net->timers, &n->timer);
-  if (rl_session_complete(l) != 0) {
-    rl_node_drop(n, 0, "out of memory", now);
+  rlk_timer_clear(&n->net->timers, &n->timer);
+  if (rlk_session_complete(l) != 0) {
+    rlk_node_drop(n, 0, "out of memory", now);
     return;
   }
-  rl_node_tell(n, RL_OUTCOME_READY);
-  if (n->net->state == RL_NET_LEAVING)
-    rl_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
+  rlk_node_tell(n, RLK_OUTCOME_READY);
+  if (n->net->state == RLK_NET_LEAVING)
+    rlk_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
 }
 
 /* The last reply to the set-up has come. */
-static void note_server(struct rl_line *l)
+static void note_server(struct rlk_line *l)
 {
-  struct rl_node *n = l->node;
-  n->forgotten = rl_session_note_server(l);
+  struct rlk_node *n = l->node;
+  n->forgotten = rlk_session_note_server(l);
   if (n->forgotten)
-    rl_node_tell(n, RL_OUTCOME_FORGOTTEN);
+    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
-static void object(struct rl_node *n, const char *why, int64_t now)
+static void object(struct rlk_node *n, const char *why, int64_t now)
 {
   if (n->line->shared)
-    rl_node_tell(n, RL_OUTCOME_SHARED);
-  rl_node_tell(n, RL_OUTCOME_PAYABLE); /* it is ineligible to vote, but deletes */
+    rlk_node_tell(n, RLK_OUTCOME_SHARED);
+  rlk_node_tell(n, RLK_OUTCOME_PAYABLE); /* it is ineligible to vote, but deletes */
   refuse(n, why, now);
 }
 
-static void judge(struct rl_line *l, int64_t now)
+static void judge(struct rlk_line *l, int64_t now)
 {
-  struct rl_node *n = l->node;
-  char why[RL_WHY_SIZE];
+  struct rlk_node *n = l->node;
+  char why[RLK_WHY_SIZE];
   if (l == n->second && !l->setup_again) {
-    rl_silence_replace(l); /* then it is judged: what was in flight on the old one is told before */
+    rlk_silence_replace(l); /* then it is judged: what was in flight on the old one is told before */
     return;
   }
   l->setup_done = 0;
   if (!l->setup_again)
     note_server(l);
-  switch (rl_session_judge(l, why, now)) {
-  case RL_SESSION_CONTINUE: break;
-  case RL_SESSION_READY: ready(l, now); break;
-  case RL_SESSION_DROP: rl_node_line_failed(l, 0, why, now); break;
-  case RL_SESSION_REJECT:
+  switch (rlk_session_judge(l, why, now)) {
+  case RLK_SESSION_CONTINUE: break;
+  case RLK_SESSION_READY: ready(l, now); break;
+  case RLK_SESSION_DROP: rlk_node_line_failed(l, 0, why, now); break;
+  case RLK_SESSION_REJECT:
     n->session_proved = 0;
     refuse(n, why, now);
     break;
-  case RL_SESSION_REFUSE: object(n, why, now); break;
+  case RLK_SESSION_REFUSE: object(n, why, now); break;
   }
 }
 
 /* ---- outcomes ---- */
 
-int rl_node_take_lost(struct rl_node *n, struct rl_request *request, int *again)
+int rlk_node_take_lost(struct rlk_node *n, struct rlk_request *request, int *again)
 {
   for (int i = 0; i < 2; i++) {
-    struct rl_line *l = &n->lines[i];
-    if (l->state != RL_NODE_OFF || l->requests.count == 0)
+    struct rlk_line *l = &n->lines[i];
+    if (l->state != RLK_NODE_OFF || l->requests.count == 0)
       continue;
-    rl_requests_take(&l->requests, request);
+    rlk_requests_take(&l->requests, request);
     *again = l->lost_again;
     return 1;
   }
   return 0;
 }
 
-static int next_lost(struct rl_node *n, struct rl_outcome *out)
+static int next_lost(struct rlk_node *n, struct rlk_outcome *out)
 {
   int again;
-  while (rl_node_take_lost(n, &out->request, &again)) {
+  while (rlk_node_take_lost(n, &out->request, &again)) {
     if (!out->request.claim && !out->request.batch)
       continue;
-    out->kind = RL_OUTCOME_VOTE;
-    out->vote = again ? RL_WAITING : RL_DROPPED;
-    out->fault = RL_FAULT_LOST;
+    out->kind = RLK_OUTCOME_VOTE;
+    out->vote = again ? RLK_WAITING : RLK_DROPPED;
+    out->fault = RLK_FAULT_LOST;
     out->error = NULL;
     return 1;
   }
   return 0;
 }
 
-static int next_news(struct rl_node *n, struct rl_outcome *out)
+static int next_news(struct rlk_node *n, struct rlk_outcome *out)
 {
-  int kind = RL_OUTCOME_FORGOTTEN;
+  int kind = RLK_OUTCOME_FORGOTTEN;
   if (!n->news)
     return 0;
   while (!(n->news >> kind & 1))
     kind++;
   n->news &= ~(UINT32_C(1) << kind);
-  out->kind = (enum rl_outcome_kind)kind;
+  out->kind = (enum rlk_outcome_kind)kind;
   out->reason = n->forgotten;
   return 1;
 }
 
-RL_COLD static void end_line(struct rl_line *l, const char *error)
+RLK_COLD static void end_line(struct rlk_line *l, const char *error)
 {
-  struct rl_text text;
-  rl_node_hurry(l->node);
+  struct rlk_text text;
+  rlk_node_hurry(l->node);
   if (l->end[0])
     return;
-  text = rl_text_in(l->end, sizeof l->end);
-  rl_text_clean(&text, error);
-  rl_text_mark_cut(&text);
+  text = rlk_text_in(l->end, sizeof l->end);
+  rlk_text_clean(&text, error);
+  rlk_text_mark_cut(&text);
 }
 
 /* What the last reply means for the node itself, now that its request knows. */
-static void react(struct rl_node *n, int64_t now)
+static void react(struct rlk_node *n, int64_t now)
 {
-  enum rl_fault fault = n->fault;
-  char clean[RL_WHY_SIZE];
-  struct rl_text text = rl_text_in(clean, sizeof clean);
-  n->fault = RL_FAULT_NONE;
-  if (fault != RL_FAULT_MISFIT && n->state == RL_NODE_REFUSED)
+  enum rlk_fault fault = n->fault;
+  char clean[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(clean, sizeof clean);
+  n->fault = RLK_FAULT_NONE;
+  if (fault != RLK_FAULT_MISFIT && n->state == RLK_NODE_REFUSED)
     return; /* the reason is known; its connection is only cleaned up on */
-  if (fault == RL_FAULT_CONFIG && n->state == RL_NODE_SETUP)
+  if (fault == RLK_FAULT_CONFIG && n->state == RLK_NODE_SETUP)
     return; /* it came before a login that is sent again */
   switch (fault) {
-  case RL_FAULT_MISFIT: rl_node_drop(n, 0, n->error, now); break;
-  case RL_FAULT_ROLE:
-  case RL_FAULT_LOADING: end_line(n->line, n->error); break;
-  case RL_FAULT_CONFIG:
-    rl_text_clean(&text, n->error);
-    rl_text_mark_cut(&text);
+  case RLK_FAULT_MISFIT: rlk_node_drop(n, 0, n->error, now); break;
+  case RLK_FAULT_ROLE:
+  case RLK_FAULT_LOADING: end_line(n->line, n->error); break;
+  case RLK_FAULT_CONFIG:
+    rlk_text_clean(&text, n->error);
+    rlk_text_mark_cut(&text);
     refuse(n, clean, now);
     break;
-  case RL_FAULT_PAUSE: n->busy_until_ns = now + RL_PAUSE_NS; break;
+  case RLK_FAULT_PAUSE: n->busy_until_ns = now + RLK_PAUSE_NS; break;
   default: break;
   }
 }
 
 /* What the line has to do beside reading: 1 if there was something. */
-static int settle_line(struct rl_line *l, int64_t now)
+static int settle_line(struct rlk_line *l, int64_t now)
 {
-  struct rl_node *n = l->node;
-  int is_answered = l == n->line && n->state == RL_NODE_REFUSED && l->requests.count == 0;
+  struct rlk_node *n = l->node;
+  int is_answered = l == n->line && n->state == RLK_NODE_REFUSED && l->requests.count == 0;
   if (is_answered || (l->end[0] && !l->is_fed)) {
-    rl_node_line_failed(l, 0, l->end[0] ? l->end : n->why, now);
+    rlk_node_line_failed(l, 0, l->end[0] ? l->end : n->why, now);
     return 1;
   }
   if (!l->setup_done || (l == n->second && (n->line->is_fed || n->line->reads_left)))
@@ -352,7 +352,7 @@ static int settle_line(struct rl_line *l, int64_t now)
 }
 
 /* What comes before reading: 1 with an outcome. */
-RL_COLD static int next_urgent(struct rl_node *n, struct rl_outcome *out, int64_t now)
+RLK_COLD static int next_urgent(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 {
   int is_waiting;
   do {
@@ -361,79 +361,79 @@ RL_COLD static int next_urgent(struct rl_node *n, struct rl_outcome *out, int64_
     if (next_lost(n, out) || next_news(n, out))
       return 1;
   } while (settle_line(n->line, now) || (n->second && settle_line(n->second, now)));
-  is_waiting = n->line->end[0] || n->state == RL_NODE_REFUSED || n->second;
+  is_waiting = n->line->end[0] || n->state == RLK_NODE_REFUSED || n->second;
   n->is_urgent = is_waiting;
   return 0;
 }
 
-RL_COLD static void note_fault(struct rl_node *n, struct rl_outcome *out)
+RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->error = out->fault == RL_FAULT_MISFIT ? rl_misfit_words(out->request.kind) : out->reply->text.data;
+  out->error = out->fault == RLK_FAULT_MISFIT ? rlk_misfit_words(out->request.kind) : out->reply->text.data;
   n->fault = out->fault;
   n->error = out->error;
-  rl_node_hurry(n);
+  rlk_node_hurry(n);
 }
 
-static void answer(struct rl_line *l, struct rl_outcome *out)
+static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
-  struct rl_node *n = l->node;
-  struct rl_meaning meaning = rl_meaning_of(&out->request, &l->reply);
-  if (l->reply.type != RL_REPLY_ERROR)
+  struct rlk_node *n = l->node;
+  struct rlk_meaning meaning = rlk_meaning_of(&out->request, &l->reply);
+  if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
-  if (out->request.kind == RL_REQUEST_SET) {
+  if (out->request.kind == RLK_REQUEST_SET) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
   }
-  out->kind = (enum rl_outcome_kind)meaning.kind;
+  out->kind = (enum rlk_outcome_kind)meaning.kind;
   out->vote = meaning.vote;
-  out->fault = (enum rl_fault)meaning.fault;
+  out->fault = (enum rlk_fault)meaning.fault;
   out->error = NULL;
   out->reply = &l->reply;
   if (meaning.fault)
     note_fault(n, out);
 }
 
-RL_COLD static void reply_to_nothing(struct rl_line *l, int64_t now)
+RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 {
-  if (l->reply.type == RL_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
+  if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
     end_line(l, l->reply.text.data);
   else
-    rl_node_line_failed(l, 0, "a reply to no request", now);
+    rlk_node_line_failed(l, 0, "a reply to no request", now);
 }
 
-RL_COLD static void reply_to_setup(struct rl_line *l, int step)
+RLK_COLD static void reply_to_setup(struct rlk_line *l, int step)
 {
-  rl_session_reply(l, step, &l->reply);
+  rlk_session_reply(l, step, &l->reply);
   if (!l->setup_done)
     return;
-  rl_node_hurry(l->node);
+  rlk_node_hurry(l->node);
   if (l == l->node->second)
     l->node->line->reads_left = READS_MAX;
 }
 
 /* To a look at a node that is ready. */
-RL_COLD static void reply_to_look(struct rl_line *l, int is_last, int64_t now)
+RLK_COLD static void reply_to_look(struct rlk_line *l, int is_last, int64_t now)
 {
-  char why[RL_WHY_SIZE];
-  if (rl_session_looked(l, is_last, &l->reply, why) == RL_SESSION_CONTINUE || l->state != RL_NODE_READY)
+  char why[RLK_WHY_SIZE];
+  if (rlk_session_looked(l, is_last, &l->reply, why) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
     return;
   note_server(l);
   object(l->node, why, now);
 }
 
 /* A reply that was parsed: 1 with an outcome. */
-static int take_reply(struct rl_line *l, struct rl_outcome *out, int64_t now)
+static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
   if (l->requests.count == 0) {
     reply_to_nothing(l, now);
     return 0;
   }
-  rl_requests_take(&l->requests, &out->request);
-  if (out->request.kind == RL_REQUEST_SETUP) {
+  rlk_requests_take(&l->requests, &out->request);
+  if (out->request.kind == RLK_REQUEST_SETUP) {
     reply_to_setup(l, (int)out->request.round);
     return 0;
   }
-  if (out->request.kind == RL_REQUEST_LOOK) {
+  if (out->request.kind == RLK_REQUEST_LOOK) {
     reply_to_look(l, (int)out->request.round, now);
     return 0;
   }
@@ -441,44 +441,44 @@ static int take_reply(struct rl_line *l, struct rl_outcome *out, int64_t now)
   return 1;
 }
 
-static void read_more(struct rl_line *l)
+static void read_more(struct rlk_line *l)
 {
-  struct rl_node *n = l->node;
-  char words[RL_WHY_SIZE];
+  struct rlk_node *n = l->node;
+  char words[RLK_WHY_SIZE];
   const char *why;
-  switch (rl_line_read(l, &why, words)) {
-  case RL_LINE_BYTES:
+  switch (rlk_line_read(l, &why, words)) {
+  case RLK_LINE_BYTES:
     if (n->silent_ns && l == n->line)
-      rl_silence_broken(n);
+      rlk_silence_broken(n);
     break;
-  case RL_LINE_BROKEN:
-    if (rl_session_error(l)) /* the server may have said it before it closed */
-      why = rl_session_error(l);
-    rl_node_line_failed(l, l->state == RL_NODE_READY, why, l->read_ns);
+  case RLK_LINE_BROKEN:
+    if (rlk_session_error(l)) /* the server may have said it before it closed */
+      why = rlk_session_error(l);
+    rlk_node_line_failed(l, l->state == RLK_NODE_READY, why, l->read_ns);
     break;
   default: break;
   }
 }
 
-RL_COLD static void no_reply(struct rl_line *l, int64_t now)
+RLK_COLD static void no_reply(struct rlk_line *l, int64_t now)
 {
-  const char *why = rl_line_unparsed(l);
+  const char *why = rlk_line_unparsed(l);
   if (why)
-    rl_node_line_failed(l, 0, why, now);
+    rlk_node_line_failed(l, 0, why, now);
 }
 
 /* The next reply of what was read: 1 with an outcome. */
-static int next_reply(struct rl_line *l, struct rl_outcome *out, int64_t now)
+static int next_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
-  if (rl_line_parse(l))
+  if (rlk_line_parse(l))
     return take_reply(l, out, now);
   no_reply(l, now);
   return 0;
 }
 
-int rl_node_next(struct rl_node *n, struct rl_outcome *out, int64_t now)
+int rlk_node_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 {
-  struct rl_line *l = n->line;
+  struct rlk_line *l = n->line;
   while (n->is_awake) {
     if (l->read_ns > now)
       now = l->read_ns;
@@ -502,74 +502,74 @@ int rl_node_next(struct rl_node *n, struct rl_outcome *out, int64_t now)
 
 /* ---- events and timers ---- */
 
-static void flush(struct rl_line *l, int64_t now)
+static void flush(struct rlk_line *l, int64_t now)
 {
-  char words[RL_WHY_SIZE];
-  const char *why = rl_line_flush(l, words);
+  char words[RLK_WHY_SIZE];
+  const char *why = rlk_line_flush(l, words);
   if (why)
-    rl_node_line_failed(l, l->state == RL_NODE_READY, why, now);
+    rlk_node_line_failed(l, l->state == RLK_NODE_READY, why, now);
 }
 
-void rl_node_flush(struct rl_node *n, int64_t now)
+void rlk_node_flush(struct rlk_node *n, int64_t now)
 {
   if (n->second)
     flush(n->second, now);
-  if (n->state == RL_NODE_READY && n->net->state == RL_NET_OPEN)
-    rl_session_look_again(n->line, now);
+  if (n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
+    rlk_session_look_again(n->line, now);
   flush(n->line, now);
-  if (n->state == RL_NODE_READY)
-    rl_silence_flushed(n, now);
+  if (n->state == RLK_NODE_READY)
+    rlk_silence_flushed(n, now);
 }
 
-void rl_node_event(struct rl_node *n, uint32_t generation, int what, int64_t now)
+void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t now)
 {
-  struct rl_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
+  struct rlk_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
   if (l->link.generation != generation || l->link.fd < 0)
     return; /* of an earlier connection */
-  if (l->state == RL_NODE_CONNECTING) {
-    rl_connect_finish(l, now);
+  if (l->state == RLK_NODE_CONNECTING) {
+    rlk_connect_finish(l, now);
     return;
   }
-  if (what & RL_WRITABLE)
+  if (what & RLK_WRITABLE)
     flush(l, now);
-  if ((what & RL_READABLE) && l->reader) {
+  if ((what & RLK_READABLE) && l->reader) {
     l->reads_left = READS_MAX;
     n->is_awake = 1;
   }
 }
 
-void rl_node_connect(struct rl_node *n, int64_t now)
+void rlk_node_connect(struct rlk_node *n, int64_t now)
 {
-  rl_connect(n->line, now);
+  rlk_connect(n->line, now);
 }
 
-void rl_node_look_at_name(struct rl_node *n, int64_t now)
+void rlk_node_look_at_name(struct rlk_node *n, int64_t now)
 {
   if (n->resolve)
-    rl_connect_look_at_name(n, now);
+    rlk_connect_look_at_name(n, now);
 }
 
-void rl_node_close(struct rl_node *n, int64_t now)
+void rlk_node_close(struct rlk_node *n, int64_t now)
 {
-  if (n->state != RL_NODE_OFF)
-    rl_node_drop(n, 0, "the client is closed", now);
+  if (n->state != RLK_NODE_OFF)
+    rlk_node_drop(n, 0, "the client is closed", now);
 }
 
-void rl_node_timer(struct rl_node *n, int64_t now)
+void rlk_node_timer(struct rlk_node *n, int64_t now)
 {
   switch (n->state) {
-  case RL_NODE_OFF:
-    if (n->net->state == RL_NET_OPEN)
-      rl_node_connect(n, now);
+  case RLK_NODE_OFF:
+    if (n->net->state == RLK_NET_OPEN)
+      rlk_node_connect(n, now);
     break;
-  case RL_NODE_RESOLVING:
-    rl_connect_look_at_name(n, now);
-    if (n->state == RL_NODE_RESOLVING)
-      rl_node_drop(n, 0, rl_connect_timed_out(n->line), now);
+  case RLK_NODE_RESOLVING:
+    rlk_connect_look_at_name(n, now);
+    if (n->state == RLK_NODE_RESOLVING)
+      rlk_node_drop(n, 0, rlk_connect_timed_out(n->line), now);
     break;
-  case RL_NODE_CONNECTING: rl_connect_next_address(n->line, rl_connect_timed_out(n->line), now); break;
-  case RL_NODE_SETUP: rl_node_drop(n, 0, rl_connect_timed_out(n->line), now); break;
-  case RL_NODE_REFUSED: rl_node_drop(n, 0, n->why, now); break;
-  case RL_NODE_READY: rl_silence_timer(n, now); break;
+  case RLK_NODE_CONNECTING: rlk_connect_next_address(n->line, rlk_connect_timed_out(n->line), now); break;
+  case RLK_NODE_SETUP: rlk_node_drop(n, 0, rlk_connect_timed_out(n->line), now); break;
+  case RLK_NODE_REFUSED: rlk_node_drop(n, 0, n->why, now); break;
+  case RLK_NODE_READY: rlk_silence_timer(n, now); break;
   }
 }

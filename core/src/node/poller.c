@@ -32,7 +32,7 @@ static void shut(int *fd)
   *fd = -1;
 }
 
-static int open_inner(struct rl_poller *p)
+static int open_inner(struct rlk_poller *p)
 {
   int status;
   p->inner = epoll_create1(EPOLL_CLOEXEC);
@@ -43,17 +43,17 @@ static int open_inner(struct rl_poller *p)
   return status;
 }
 
-int rl_poller_open(struct rl_poller *p)
+int rlk_poller_open(struct rlk_poller *p)
 {
   int status;
-  *p = (struct rl_poller){.inner = -1, .wake = -1, .outer = -1, .notify = -1, .timer = -1, .armed_ns = RL_NEVER};
+  *p = (struct rlk_poller){.inner = -1, .wake = -1, .outer = -1, .notify = -1, .timer = -1, .armed_ns = RLK_NEVER};
   status = open_inner(p);
   if (status != 0)
-    rl_poller_close(p);
+    rlk_poller_close(p);
   return status;
 }
 
-void rl_poller_close(struct rl_poller *p)
+void rlk_poller_close(struct rlk_poller *p)
 {
   shut(&p->outer);
   shut(&p->notify);
@@ -62,17 +62,17 @@ void rl_poller_close(struct rl_poller *p)
   shut(&p->inner);
 }
 
-static int open_timer(struct rl_poller *p)
+static int open_timer(struct rlk_poller *p)
 {
   p->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (p->timer < 0)
     p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  p->armed_ns = RL_NEVER;
+  p->armed_ns = RLK_NEVER;
   return p->timer < 0 ? -errno : add(p->inner, p->timer, TIMER_MARK);
 }
 
 /* Everything of the public descriptor but its number. */
-static int open_outer(struct rl_poller *p, int *fd)
+static int open_outer(struct rlk_poller *p, int *fd)
 {
   int status;
   *fd = epoll_create1(EPOLL_CLOEXEC);
@@ -85,7 +85,7 @@ static int open_outer(struct rl_poller *p, int *fd)
   return status == 0 ? open_timer(p) : status;
 }
 
-int rl_poller_public(struct rl_poller *p)
+int rlk_poller_public(struct rlk_poller *p)
 {
   int fd, status;
   if (p->outer >= 0)
@@ -100,7 +100,7 @@ int rl_poller_public(struct rl_poller *p)
   return p->outer = fd;
 }
 
-int rl_poller_reopen(struct rl_poller *p)
+int rlk_poller_reopen(struct rlk_poller *p)
 {
   int public_fd = p->outer, fd, status;
   shut(&p->notify);
@@ -117,14 +117,14 @@ int rl_poller_reopen(struct rl_poller *p)
   return status;
 }
 
-int rl_poller_watch(struct rl_poller *p, int fd, int node, uint32_t generation, int writable, int again)
+int rlk_poller_watch(struct rlk_poller *p, int fd, int node, uint32_t generation, int writable, int again)
 {
   struct epoll_event event = {.events = EPOLLIN | (writable ? (uint32_t)EPOLLOUT : 0),
                               .data.u64 = ((uint64_t)generation << 16) | (uint64_t)node};
   return epoll_ctl(p->inner, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-void rl_poller_forget(struct rl_poller *p, int fd)
+void rlk_poller_forget(struct rlk_poller *p, int fd)
 {
   epoll_ctl(p->inner, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -133,17 +133,17 @@ void rl_poller_forget(struct rl_poller *p, int fd)
  * with ppoll. (epoll_pwait2 would do both, but filters of system calls forbid it, and older kernels lack it.) */
 static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
 {
-  if (timeout_ns <= 0 || timeout_ns == RL_NEVER)
-    return epoll_wait(epoll, events, RL_POLL_EVENTS, timeout_ns <= 0 ? 0 : -1);
+  if (timeout_ns <= 0 || timeout_ns == RLK_NEVER)
+    return epoll_wait(epoll, events, RLK_POLL_EVENTS, timeout_ns <= 0 ? 0 : -1);
   if (timeout_ns < SHORT_NS) {
     struct pollfd readable = {.fd = epoll, .events = POLLIN};
     struct timespec limit = {.tv_nsec = (long)timeout_ns};
     int n = ppoll(&readable, 1, &limit, NULL);
-    return n > 0 ? epoll_wait(epoll, events, RL_POLL_EVENTS, 0) : n;
+    return n > 0 ? epoll_wait(epoll, events, RLK_POLL_EVENTS, 0) : n;
   }
   if (timeout_ns > INT64_C(3600000000000))
     timeout_ns = INT64_C(3600000000000);
-  return epoll_wait(epoll, events, RL_POLL_EVENTS, (int)((timeout_ns + 999999) / 1000000));
+  return epoll_wait(epoll, events, RLK_POLL_EVENTS, (int)((timeout_ns + 999999) / 1000000));
 }
 
 static void swallow(int fd)
@@ -163,9 +163,9 @@ static int failed(int64_t timeout_ns)
   return -error;
 }
 
-int rl_poller_wait(struct rl_poller *p, struct rl_poll_event *out, int64_t timeout_ns)
+int rlk_poller_wait(struct rlk_poller *p, struct rlk_poll_event *out, int64_t timeout_ns)
 {
-  struct epoll_event events[RL_POLL_EVENTS];
+  struct epoll_event events[RLK_POLL_EVENTS];
   int count = 0;
   int n = wait_for(p->inner, events, timeout_ns);
   if (n < 0)
@@ -176,12 +176,12 @@ int rl_poller_wait(struct rl_poller *p, struct rl_poll_event *out, int64_t timeo
       swallow(p->wake);
     } else if (mark == TIMER_MARK) {
       swallow(p->timer);
-      __atomic_store_n(&p->armed_ns, RL_NEVER, __ATOMIC_RELAXED);
+      __atomic_store_n(&p->armed_ns, RLK_NEVER, __ATOMIC_RELAXED);
     } else {
-      int what = events[i].events & EPOLLOUT ? RL_WRITABLE : 0;
+      int what = events[i].events & EPOLLOUT ? RLK_WRITABLE : 0;
       if (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-        what |= RL_READABLE;
-      out[count++] = (struct rl_poll_event){(int)(mark & 0xffff), (uint32_t)(mark >> 16), what};
+        what |= RLK_READABLE;
+      out[count++] = (struct rlk_poll_event){(int)(mark & 0xffff), (uint32_t)(mark >> 16), what};
     }
   }
   return count;
@@ -197,32 +197,32 @@ static void ring(int fd)
   errno = saved;
 }
 
-void rl_poller_wake(struct rl_poller *p)
+void rlk_poller_wake(struct rlk_poller *p)
 {
   ring(p->wake);
 }
 
-void rl_poller_notify(struct rl_poller *p)
+void rlk_poller_notify(struct rlk_poller *p)
 {
   ring(__atomic_load_n(&p->notify, __ATOMIC_ACQUIRE)); /* a cancel looks without the mutex */
 }
 
-void rl_poller_clear(struct rl_poller *p)
+void rlk_poller_clear(struct rlk_poller *p)
 {
   if (p->notify >= 0)
     swallow(p->notify);
 }
 
-int64_t rl_poller_armed_ns(const struct rl_poller *p)
+int64_t rlk_poller_armed_ns(const struct rlk_poller *p)
 {
   return __atomic_load_n(&p->armed_ns, __ATOMIC_RELAXED);
 }
 
-void rl_poller_arm(struct rl_poller *p, int64_t at_ns, int64_t now_ns)
+void rlk_poller_arm(struct rlk_poller *p, int64_t at_ns, int64_t now_ns)
 {
   int64_t left_ns = at_ns - now_ns > 1 ? at_ns - now_ns : 1;
   struct itimerspec spec = {.it_value = {left_ns / 1000000000, left_ns % 1000000000}};
-  if (p->timer < 0 || at_ns == RL_NEVER || at_ns >= rl_poller_armed_ns(p))
+  if (p->timer < 0 || at_ns == RLK_NEVER || at_ns >= rlk_poller_armed_ns(p))
     return;
   if (timerfd_settime(p->timer, 0, &spec, NULL) == 0)
     __atomic_store_n(&p->armed_ns, at_ns, __ATOMIC_RELAXED);

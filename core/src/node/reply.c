@@ -6,7 +6,7 @@
 #define NESTING_MAX 7 /* what the servers say has arrays in arrays in an array at most; the parser's stack may grow */
 
 /* The function that returns this stops the parser. */
-static void *fail(struct rl_reply *reply, const char *why)
+static void *fail(struct rlk_reply *reply, const char *why)
 {
   reply->fault = why;
   return NULL;
@@ -18,7 +18,7 @@ static int is_inner(const redisReadTask *task)
 }
 
 /* An element of the array that is the reply. */
-static void element(struct rl_reply *reply, const redisReadTask *task, int is_id)
+static void element(struct rlk_reply *reply, const redisReadTask *task, int is_id)
 {
   if (task->parent->parent)
     return;
@@ -28,27 +28,27 @@ static void element(struct rl_reply *reply, const redisReadTask *task, int is_id
 
 static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
 {
-  struct rl_reply *reply = task->privdata;
+  struct rlk_reply *reply = task->privdata;
   if (is_inner(task)) {
     element(reply, task, size == 2 && memcmp(bytes, "id", 2) == 0);
     return reply;
   }
-  reply->type = task->type == REDIS_REPLY_ERROR    ? RL_REPLY_ERROR
-                : task->type == REDIS_REPLY_STATUS ? RL_REPLY_STATUS
-                                                   : RL_REPLY_STRING;
+  reply->type = task->type == REDIS_REPLY_ERROR    ? RLK_REPLY_ERROR
+                : task->type == REDIS_REPLY_STATUS ? RLK_REPLY_STATUS
+                                                   : RLK_REPLY_STRING;
   reply->text.start = reply->text.end = 0;
-  if (size > RL_REPLY_SIZE_MAX)
+  if (size > RLK_REPLY_SIZE_MAX)
     return fail(reply, "a reply too large");
-  if (rl_buffer_reserve(&reply->text, size + 1) != 0)
+  if (rlk_buffer_reserve(&reply->text, size + 1) != 0)
     return fail(reply, "out of memory");
-  rl_buffer_append(&reply->text, bytes, size);
+  rlk_buffer_append(&reply->text, bytes, size);
   reply->text.data[size] = 0;
   return reply;
 }
 
 static void *array_of(const redisReadTask *task)
 {
-  struct rl_reply *reply = task->privdata;
+  struct rlk_reply *reply = task->privdata;
   int depth = 1;
   for (const redisReadTask *outer = task->parent; outer; outer = outer->parent)
     depth++;
@@ -58,7 +58,7 @@ static void *array_of(const redisReadTask *task)
     element(reply, task, 0);
     return reply;
   }
-  reply->type = RL_REPLY_ARRAY;
+  reply->type = RLK_REPLY_ARRAY;
   reply->count = reply->elements = reply->is_id = 0;
   reply->id = 0;
   return reply;
@@ -66,14 +66,14 @@ static void *array_of(const redisReadTask *task)
 
 static void *parse_integer(const redisReadTask *task, long long value)
 {
-  struct rl_reply *reply = task->privdata;
+  struct rlk_reply *reply = task->privdata;
   if (!is_inner(task)) {
-    reply->type = RL_REPLY_INTEGER;
+    reply->type = RLK_REPLY_INTEGER;
     reply->integer = value;
   } else if (!task->parent->parent) {
     if (reply->is_id)
       reply->id = value;
-    if (reply->count < RL_INTEGERS_MAX)
+    if (reply->count < RLK_INTEGERS_MAX)
       reply->integers[reply->count++] = value;
     element(reply, task, 0);
   }
@@ -82,11 +82,11 @@ static void *parse_integer(const redisReadTask *task, long long value)
 
 static void *parse_nil(const redisReadTask *task)
 {
-  struct rl_reply *reply = task->privdata;
+  struct rlk_reply *reply = task->privdata;
   if (is_inner(task))
     element(reply, task, 0);
   else
-    reply->type = RL_REPLY_NIL;
+    reply->type = RLK_REPLY_NIL;
   return reply;
 }
 
@@ -127,7 +127,7 @@ static void *parse_array(const redisReadTask *task, int count)
 static redisReplyObjectFunctions parse_functions = {parse_string, parse_array, parse_integer, parse_nil, parse_free};
 #endif
 
-redisReader *rl_reply_reader(struct rl_reply *reply)
+redisReader *rlk_reply_reader(struct rlk_reply *reply)
 {
   redisReader *reader = redisReaderCreateWithFunctions(&parse_functions);
   reply->fault = NULL;
@@ -136,9 +136,9 @@ redisReader *rl_reply_reader(struct rl_reply *reply)
   return reader;
 }
 
-int rl_reply_is_answers(const struct rl_reply *reply, int count)
+int rlk_reply_is_answers(const struct rlk_reply *reply, int count)
 {
-  if (reply->type != RL_REPLY_ARRAY || reply->elements != count || reply->count != count)
+  if (reply->type != RLK_REPLY_ARRAY || reply->elements != count || reply->count != count)
     return 0;
   for (int i = 0; i < count; i++)
     if (reply->integers[i] != 0 && reply->integers[i] != 1)

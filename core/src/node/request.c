@@ -4,17 +4,17 @@
 
 #include "node.h"
 
-int rl_requests_grow(struct rl_requests *q, uint32_t more)
+int rlk_requests_grow(struct rlk_requests *q, uint32_t more)
 {
   uint32_t size = q->size ? q->size : 32;
-  struct rl_request *ring;
+  struct rlk_request *ring;
   while (size < q->count + more)
     size *= 2;
   ring = malloc(size * sizeof *ring);
   if (!ring)
     return -1;
   for (uint32_t i = 0; i < q->count; i++)
-    ring[i] = *rl_request_at(q, i);
+    ring[i] = *rlk_request_at(q, i);
   free(q->ring);
   q->ring = ring;
   q->size = size;
@@ -23,32 +23,32 @@ int rl_requests_grow(struct rl_requests *q, uint32_t more)
 }
 
 /* Takes the entry at place i of the ring out; those behind it move up. */
-static void take_out(struct rl_requests *q, uint32_t i, uint64_t size)
+static void take_out(struct rlk_requests *q, uint32_t i, uint64_t size)
 {
   for (; i + 1 < q->count; i++) {
-    struct rl_request *to = rl_request_at(q, i);
-    *to = *rl_request_at(q, i + 1);
+    struct rlk_request *to = rlk_request_at(q, i);
+    *to = *rlk_request_at(q, i + 1);
     to->position -= size;
   }
   q->count--;
 }
 
-int rl_requests_unsend(struct rl_line *l, const struct rl_claim *claim, int *is_set)
+int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *is_set)
 {
-  struct rl_requests *q = &l->requests;
+  struct rlk_requests *q = &l->requests;
   int taken = 0;
   *is_set = 0;
   for (uint32_t i = q->count; i-- > 0;) {
-    struct rl_request r = *rl_request_at(q, i);
+    struct rlk_request r = *rlk_request_at(q, i);
     if (r.position < l->written)
       return taken;
-    if (r.claim != claim || (r.kind != RL_REQUEST_SET && r.kind != RL_REQUEST_HINT))
+    if (r.claim != claim || (r.kind != RLK_REQUEST_SET && r.kind != RLK_REQUEST_HINT))
       continue;
-    rl_buffer_cut(&l->out, (size_t)(r.position - l->written), r.size);
+    rlk_buffer_cut(&l->out, (size_t)(r.position - l->written), r.size);
     l->queued -= r.size;
     take_out(q, i, r.size);
     taken++;
-    *is_set |= r.kind == RL_REQUEST_SET;
+    *is_set |= r.kind == RLK_REQUEST_SET;
   }
   return taken;
 }

@@ -16,17 +16,17 @@
 
 #include "../base/platform.h"
 
-struct rl_resolve {
+struct rlk_resolve {
   atomic_int users; /* the node and the thread */
   atomic_int done;
   int wake_fd;
   int count, error;
   uint16_t port;
-  struct rl_address addresses[RL_ADDRESSES_MAX];
+  struct rlk_address addresses[RLK_ADDRESSES_MAX];
   char host[];
 };
 
-int rl_address_numeric(const char *host, uint16_t port, struct rl_address *a)
+int rlk_address_numeric(const char *host, uint16_t port, struct rlk_address *a)
 {
   memset(a, 0, sizeof *a);
   a->port = port;
@@ -37,7 +37,7 @@ int rl_address_numeric(const char *host, uint16_t port, struct rl_address *a)
   return inet_pton(AF_INET6, host, a->ip) == 1;
 }
 
-void rl_resolve_drop(struct rl_resolve *r)
+void rlk_resolve_drop(struct rlk_resolve *r)
 {
   if (!r || atomic_fetch_sub(&r->users, 1) > 1)
     return;
@@ -45,16 +45,16 @@ void rl_resolve_drop(struct rl_resolve *r)
   free(r);
 }
 
-void rl_resolve_forked(struct rl_resolve *r)
+void rlk_resolve_forked(struct rlk_resolve *r)
 {
   if (r)
     atomic_store(&r->users, 1);
-  rl_resolve_drop(r);
+  rlk_resolve_drop(r);
 }
 
-static void keep(struct rl_resolve *r, const struct addrinfo *found)
+static void keep(struct rlk_resolve *r, const struct addrinfo *found)
 {
-  struct rl_address *a = &r->addresses[r->count];
+  struct rlk_address *a = &r->addresses[r->count];
   a->family = found->ai_family;
   a->port = r->port;
   if (found->ai_family == AF_INET)
@@ -68,12 +68,12 @@ static void keep(struct rl_resolve *r, const struct addrinfo *found)
 
 static void *look_up(void *argument)
 {
-  struct rl_resolve *r = argument;
+  struct rlk_resolve *r = argument;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *list = NULL;
   uint64_t one = 1;
-  rl_thread_name("redlock-resolve");
+  rlk_thread_name("redlock-resolve");
   r->error = getaddrinfo(r->host, NULL, &hints, &list);
-  for (struct addrinfo *i = list; i && r->error == 0 && r->count < RL_ADDRESSES_MAX; i = i->ai_next)
+  for (struct addrinfo *i = list; i && r->error == 0 && r->count < RLK_ADDRESSES_MAX; i = i->ai_next)
     keep(r, i);
   if (list)
     freeaddrinfo(list);
@@ -81,20 +81,20 @@ static void *look_up(void *argument)
   if (write(r->wake_fd, &one, sizeof one) < 0) {
     /* the counter is full: somebody is being woken anyway */
   }
-  rl_resolve_drop(r);
+  rlk_resolve_drop(r);
   return NULL;
 }
 
-struct rl_resolve *rl_resolve_start(const char *host, uint16_t port, int wake_fd)
+struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int wake_fd)
 {
-  struct rl_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
+  struct rlk_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
   if (!r)
     return NULL;
   strcpy(r->host, host);
   r->port = port;
   r->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
   atomic_store(&r->users, 2);
-  if (r->wake_fd >= 0 && rl_thread_start(look_up, r) == 0)
+  if (r->wake_fd >= 0 && rlk_thread_start(look_up, r) == 0)
     return r;
   if (r->wake_fd >= 0)
     close(r->wake_fd);
@@ -102,12 +102,12 @@ struct rl_resolve *rl_resolve_start(const char *host, uint16_t port, int wake_fd
   return NULL;
 }
 
-int rl_resolve_result(struct rl_resolve *r, struct rl_address *addresses, struct rl_text *why)
+int rlk_resolve_result(struct rlk_resolve *r, struct rlk_address *addresses, struct rlk_text *why)
 {
   if (!atomic_load(&r->done))
     return -EAGAIN;
   if (r->count == 0) {
-    rl_text_format(why, "name not resolved: %s", r->error ? gai_strerror(r->error) : "no address");
+    rlk_text_format(why, "name not resolved: %s", r->error ? gai_strerror(r->error) : "no address");
     return -1;
   }
   memcpy(addresses, r->addresses, (size_t)r->count * sizeof *addresses);

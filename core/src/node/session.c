@@ -16,18 +16,19 @@ enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE };
 
 /* ---- sending ---- */
 
-static int send_words(struct rl_line *l, enum step step, int count, const char *const *words)
+static int send_words(struct rlk_line *l, enum step step, int count, const char *const *words)
 {
-  size_t before = rl_buffer_size(&l->out);
-  if (rl_requests_reserve(&l->requests, 1) != 0 || rl_command_argv(&l->out, count, words) != 0)
+  size_t before = rlk_buffer_size(&l->out);
+  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, count, words) != 0)
     return -1;
   l->setup_left++;
-  rl_request_add(l, before, (struct rl_request){.kind = RL_REQUEST_SETUP, .round = (uint32_t)step,
-                                                 .sent_ns = rl_now(l->node->net)});
+  rlk_request_add(
+      l, before,
+      (struct rlk_request){.kind = RLK_REQUEST_SETUP, .round = (uint32_t)step, .sent_ns = rlk_now(l->node->net)});
   return 0;
 }
 
-static int send_hello(struct rl_line *l)
+static int send_hello(struct rlk_line *l)
 {
   const char *words[7] = {"HELLO", "2"};
   int count = 2;
@@ -43,20 +44,20 @@ static int send_hello(struct rl_line *l)
   return send_words(l, HELLO, count, words);
 }
 
-static int send_name(struct rl_line *l)
+static int send_name(struct rlk_line *l)
 {
   const char *words[] = {"CLIENT", "SETNAME", l->node->net->client_name};
   return l->node->net->client_name[0] ? send_words(l, NAME, 3, words) : 0;
 }
 
-static int send_id(struct rl_line *l)
+static int send_id(struct rlk_line *l)
 {
   const char *words[] = {"CLIENT", "ID"};
   return send_words(l, ID, 2, words);
 }
 
 /* For servers that do not know HELLO. */
-static int send_auth(struct rl_line *l)
+static int send_auth(struct rlk_line *l)
 {
   const char *words[3] = {"AUTH"};
   int count = 1;
@@ -70,7 +71,7 @@ static int send_auth(struct rl_line *l)
   return send_name(l) != 0 ? -1 : send_id(l);
 }
 
-static int send_select(struct rl_line *l)
+static int send_select(struct rlk_line *l)
 {
   char number[16];
   const char *words[] = {"SELECT", number};
@@ -78,34 +79,34 @@ static int send_select(struct rl_line *l)
   return l->node->url.database ? send_words(l, SELECT, 2, words) : 0;
 }
 
-static int send_info(struct rl_line *l, const char *section)
+static int send_info(struct rlk_line *l, const char *section)
 {
   const char *words[] = {"INFO", section};
   return send_words(l, INFO, 2, words);
 }
 
-static int send_load(struct rl_line *l, enum rl_script script)
+static int send_load(struct rlk_line *l, enum rlk_script script)
 {
-  const char *words[] = {"SCRIPT", "LOAD", rl_script_text(script)};
+  const char *words[] = {"SCRIPT", "LOAD", rlk_script_text(script)};
   return send_words(l, LOAD, 3, words);
 }
 
 /* The scripts are tried, since a server may forbid what they do; on a key that nobody has. */
-static int send_proof(struct rl_line *l)
+static int send_proof(struct rlk_line *l)
 {
   char key[384];
-  const char *whole[] = {"EVAL", rl_script_text(RL_SCRIPT_PROOF), "1", key};
-  const char *by_hash[] = {"EVALSHA", rl_script_hash(RL_SCRIPT_EXTEND), "1", key, "1", "proof"};
-  struct rl_text text = rl_text_in(key, sizeof key);
-  rl_text_add(&text, l->node->net->key_prefix);
-  rl_text_format(&text, "libredlock:proof:%016llx", (unsigned long long)rl_random(l->node->net));
+  const char *whole[] = {"EVAL", rlk_script_text(RLK_SCRIPT_PROOF), "1", key};
+  const char *by_hash[] = {"EVALSHA", rlk_script_hash(RLK_SCRIPT_EXTEND), "1", key, "1", "proof"};
+  struct rlk_text text = rlk_text_in(key, sizeof key);
+  rlk_text_add(&text, l->node->net->key_prefix);
+  rlk_text_format(&text, "libredlock:proof:%016llx", (unsigned long long)rlk_random(l->node->net));
   return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
 }
 
-int rl_session_begin(struct rl_line *l)
+int rlk_session_begin(struct rlk_line *l)
 {
   l->setup_left = 0;
-  l->setup_fault = RL_FAULT_NONE;
+  l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
   l->maxmemory = l->client_id = 0;
@@ -115,12 +116,12 @@ int rl_session_begin(struct rl_line *l)
   /* several commands: servers before 7.0 take one section each */
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0)
     return -1;
-  if (send_load(l, RL_SCRIPT_RELEASE) != 0 || send_load(l, RL_SCRIPT_EXTEND) != 0)
+  if (send_load(l, RLK_SCRIPT_RELEASE) != 0 || send_load(l, RLK_SCRIPT_EXTEND) != 0)
     return -1;
   return send_proof(l);
 }
 
-int rl_session_is_joinable(const struct rl_line *l)
+int rlk_session_is_joinable(const struct rlk_line *l)
 {
   return l->node->session_proved || (l->node->url.database == 0 && !l->node->url.password);
 }
@@ -145,7 +146,7 @@ static int info_field(const char *info, const char *name, char *out, size_t size
   return 0;
 }
 
-static void read_info(struct rl_line *l, const char *info)
+static void read_info(struct rlk_line *l, const char *info)
 {
   char number[24];
   info_field(info, "run_id", l->run_id, sizeof l->run_id);
@@ -159,18 +160,18 @@ static void read_info(struct rl_line *l, const char *info)
 
 /* What the proof shows is what a script may not do, but of the user's keys only when they come. Whether the server can
  * write now is no matter of the set-up. */
-static int is_no_proof(enum rl_fault fault, const char *text)
+static int is_no_proof(enum rlk_fault fault, const char *text)
 {
-  return (fault != RL_FAULT_PERMISSION && fault != RL_FAULT_UNKNOWN) || strstr(text, " key");
+  return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-static void note_fault(struct rl_line *l, enum step step, const char *text)
+static void note_fault(struct rlk_line *l, enum step step, const char *text)
 {
-  enum rl_fault fault = rl_fault_of(text);
-  struct rl_text out;
-  if (step == NAME || step == ID || l->setup_fault != RL_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
+  enum rlk_fault fault = rlk_fault_of(text);
+  struct rlk_text out;
+  if (step == NAME || step == ID || l->setup_fault != RLK_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
     return; /* not needed to vote; and only the first error tells the cause */
-  if (step == HELLO && fault == RL_FAULT_UNKNOWN) {
+  if (step == HELLO && fault == RLK_FAULT_UNKNOWN) {
     l->node->no_hello = 1;
     l->setup_again = l->node->url.password != NULL; /* without a password the rest of the set-up stands */
     return;
@@ -178,47 +179,47 @@ static void note_fault(struct rl_line *l, enum step step, const char *text)
   if (l->setup_again)
     return; /* nobody is logged in yet */
   l->setup_fault = (int)fault;
-  out = rl_text_in(l->setup_error, sizeof l->setup_error);
-  rl_text_clean(&out, text);
-  rl_text_mark_cut(&out);
+  out = rlk_text_in(l->setup_error, sizeof l->setup_error);
+  rlk_text_clean(&out, text);
+  rlk_text_mark_cut(&out);
 }
 
-const char *rl_session_error(const struct rl_line *l)
+const char *rlk_session_error(const struct rlk_line *l)
 {
-  return l->state == RL_NODE_SETUP && l->setup_fault != RL_FAULT_NONE ? l->setup_error : NULL;
+  return l->state == RLK_NODE_SETUP && l->setup_fault != RLK_FAULT_NONE ? l->setup_error : NULL;
 }
 
-int rl_session_note_server(struct rl_line *l)
+int rlk_session_note_server(struct rlk_line *l)
 {
-  struct rl_node *n = l->node;
+  struct rlk_node *n = l->node;
   int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
   int demoted = l->role[0] && strcmp(l->role, "master") != 0;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])
     memcpy(n->version, l->version, sizeof n->version);
-  if (restarted && !RL_MUTANT(RESTART_IGNORED)) {
-    rl_event_add(&n->net->events, RL_EVENT_NODE_RESTARTED, n->index, "a new run_id: leases there no longer count");
+  if (restarted && !RLK_MUTANT(RESTART_IGNORED)) {
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id: leases there no longer count");
     return REDLOCK_LOSS_RESTARTED;
   }
-  return demoted && !RL_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
+  return demoted && !RLK_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
 }
 
 /* Another node that leads to the same server and votes, or did so for a lease that still counts: no server counts
  * twice for one lock (rule A.8). */
-static struct rl_node *same_server(const struct rl_line *l, int64_t now)
+static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 {
   for (int i = 0; i < l->node->net->node_count; i++) {
-    struct rl_node *other = &l->node->net->nodes[i];
+    struct rlk_node *other = &l->node->net->nodes[i];
     if (other != l->node && strcmp(other->run_id, l->run_id) == 0 &&
-        (other->state == RL_NODE_READY || other->leases_until_ns > now) && !RL_MUTANT(COUNTED_TWICE))
+        (other->state == RLK_NODE_READY || other->leases_until_ns > now) && !RLK_MUTANT(COUNTED_TWICE))
       return other;
   }
   return NULL;
 }
 
 /* Why the node is ineligible to vote, or NULL; size bytes of room are in why. */
-static const char *objection(const struct rl_line *l, char *why, size_t size)
+static const char *objection(const struct rlk_line *l, char *why, size_t size)
 {
   if (!l->run_id[0] || !l->role[0])
     return "INFO names no run_id or no role";
@@ -237,101 +238,101 @@ static const char *objection(const struct rl_line *l, char *why, size_t size)
   return NULL;
 }
 
-static const char *second_address(struct rl_line *l, char *why, size_t size, int64_t now)
+static const char *second_address(struct rlk_line *l, char *why, size_t size, int64_t now)
 {
-  struct rl_node *other = same_server(l, now);
+  struct rlk_node *other = same_server(l, now);
   if (!other)
     return NULL;
   l->shared = other;
   snprintf(why, size, "the same server as %s%s", other->url.name,
-           other->state == RL_NODE_READY ? "" : ", which is not connected but whose leases still count");
+           other->state == RLK_NODE_READY ? "" : ", which is not connected but whose leases still count");
   return why;
 }
 
-int rl_session_complete(struct rl_line *l)
+int rlk_session_complete(struct rlk_line *l)
 {
   if (!l->node->no_hello || l->node->url.password || l->client_id)
     return 0;
   return send_name(l) != 0 ? -1 : send_id(l);
 }
 
-static enum rl_session_verdict fault_verdict(const struct rl_line *l)
+static enum rlk_session_verdict fault_verdict(const struct rlk_line *l)
 {
   switch (l->setup_fault) {
-  case RL_FAULT_CONFIG:
-  case RL_FAULT_PERMISSION:
-  case RL_FAULT_UNKNOWN: return RL_SESSION_REJECT;
-  default: return RL_SESSION_DROP; /* it may pass */
+  case RLK_FAULT_CONFIG:
+  case RLK_FAULT_PERMISSION:
+  case RLK_FAULT_UNKNOWN: return RLK_SESSION_REJECT;
+  default: return RLK_SESSION_DROP; /* it may pass */
   }
 }
 
-enum rl_session_verdict rl_session_judge(struct rl_line *l, char *why, int64_t now)
+enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_t now)
 {
-  struct rl_text text = rl_text_in(why, RL_WHY_SIZE);
+  struct rlk_text text = rlk_text_in(why, RLK_WHY_SIZE);
   const char *objects;
-  char room[RL_WHY_SIZE];
+  char room[RLK_WHY_SIZE];
   if (l->setup_again) {
-    rl_text_add(&text, "out of memory");
-    return rl_session_begin(l) == 0 ? RL_SESSION_CONTINUE : RL_SESSION_DROP;
+    rlk_text_add(&text, "out of memory");
+    return rlk_session_begin(l) == 0 ? RLK_SESSION_CONTINUE : RLK_SESSION_DROP;
   }
-  if (l->setup_fault != RL_FAULT_NONE) {
-    rl_text_add(&text, l->setup_error);
+  if (l->setup_fault != RLK_FAULT_NONE) {
+    rlk_text_add(&text, l->setup_error);
     return fault_verdict(l);
   }
   objects = objection(l, room, sizeof room);
   if (!objects)
     objects = second_address(l, room, sizeof room, now);
   if (!objects)
-    return RL_SESSION_READY;
-  rl_text_add(&text, objects);
-  return RL_SESSION_REFUSE;
+    return RLK_SESSION_READY;
+  rlk_text_add(&text, objects);
+  return RLK_SESSION_REFUSE;
 }
 
-void rl_session_reply(struct rl_line *l, int step, const struct rl_reply *reply)
+void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *reply)
 {
   l->setup_left--;
-  if (reply->type == RL_REPLY_ERROR)
+  if (reply->type == RLK_REPLY_ERROR)
     note_fault(l, (enum step)step, reply->text.data);
-  else if (step == INFO && reply->type == RL_REPLY_STRING)
+  else if (step == INFO && reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
-  else if (step == HELLO && reply->type == RL_REPLY_ARRAY)
+  else if (step == HELLO && reply->type == RLK_REPLY_ARRAY)
     l->client_id = reply->id;
-  else if (step == ID && reply->type == RL_REPLY_INTEGER)
+  else if (step == ID && reply->type == RLK_REPLY_INTEGER)
     l->client_id = reply->integer;
-  l->setup_done = l->setup_left == 0 && l->state == RL_NODE_SETUP;
+  l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 
 /* ---- looking again ---- */
 
-void rl_session_look_again(struct rl_line *l, int64_t now)
+void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
   static const char *const sections[] = {"replication", "memory"};
-  int64_t pause_ms = RL_INT(&l->node->net->options, TTL_MS);
+  int64_t pause_ms = RLK_INT(&l->node->net->options, TTL_MS);
   pause_ms = pause_ms < LOOK_AGAIN_MIN_MS ? LOOK_AGAIN_MIN_MS : pause_ms;
   pause_ms = pause_ms > LOOK_AGAIN_MAX_MS ? LOOK_AGAIN_MAX_MS : pause_ms;
-  if (now - l->node->looked_ns < pause_ms * RL_NS_PER_MS)
+  if (now - l->node->looked_ns < pause_ms * RLK_NS_PER_MS)
     return;
   l->node->looked_ns = now;
   for (int is_last = 0; is_last < 2; is_last++) {
     const char *words[] = {"INFO", sections[is_last]};
-    size_t before = rl_buffer_size(&l->out);
-    if (rl_requests_reserve(&l->requests, 1) != 0 || rl_command_argv(&l->out, 2, words) != 0)
+    size_t before = rlk_buffer_size(&l->out);
+    if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, 2, words) != 0)
       return;
-    rl_request_add(l, before,
-                   (struct rl_request){.kind = RL_REQUEST_LOOK, .round = (uint32_t)is_last, .sent_ns = now});
+    rlk_request_add(l, before,
+                    (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)is_last, .sent_ns = now});
   }
 }
 
-enum rl_session_verdict rl_session_looked(struct rl_line *l, int is_last, const struct rl_reply *reply, char *why)
+enum rlk_session_verdict rlk_session_looked(struct rlk_line *l, int is_last, const struct rlk_reply *reply, char *why)
 {
-  struct rl_text text = rl_text_in(why, RL_WHY_SIZE);
-  char room[RL_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(why, RLK_WHY_SIZE);
+  char room[RLK_WHY_SIZE];
   const char *objects;
-  if (reply->type == RL_REPLY_STRING)
+  if (reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
   objects = is_last ? objection(l, room, sizeof room) : NULL;
   if (!objects)
-    return RL_SESSION_CONTINUE;
-  rl_text_add(&text, objects);
-  return RL_SESSION_REFUSE;
+    return RLK_SESSION_CONTINUE;
+  rlk_text_add(&text, objects);
+  return RLK_SESSION_REFUSE;
 }

@@ -23,8 +23,8 @@ enum scope { CLIENT, BOTH };
 #define RANGE_BOOL(min, max, also) "true or false" also
 #define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
 #define RANGE_NODES(min, max, also)                                                                                    \
-  "1 to " TEXT(RL_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                               \
-  "unix://[user:password@]/path[?db=n]" also
+  "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                              \
+                              "unix://[user:password@]/path[?db=n]" also
 
 static const struct row {
   const char *name;
@@ -35,11 +35,11 @@ static const struct row {
   const char *range;
   enum scope scope;
   const char *help;
-} rows[RL_OPTION_COUNT] = {
+} rows[RLK_OPTION_COUNT] = {
 #define ROW(symbol, name, type, unit, initial, min, max, also, scope, help)                                            \
-  [RL_OPT_##symbol] = {name, type, unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also), scope,   \
-                       help},
-    RL_OPTIONS(ROW)
+  [RLK_OPT_##                                                                                                          \
+      symbol] = {name, type, unit, initial, (double)(min), (double)(max), RANGE_##type(min, max, also), scope, help},
+    RLK_OPTIONS(ROW)
 #undef ROW
 };
 
@@ -47,7 +47,7 @@ static const char *const type_names[] = {"int", "int", "float", "bool", "string"
 
 const char *redlock_option_at(int index, int field)
 {
-  if (index < 0 || index >= RL_OPTION_COUNT)
+  if (index < 0 || index >= RLK_OPTION_COUNT)
     return NULL;
   switch (field) {
   case REDLOCK_OPTION_NAME: return rows[index].name;
@@ -61,26 +61,26 @@ const char *redlock_option_at(int index, int field)
   }
 }
 
-int rl_option_is_text(int option)
+int rlk_option_is_text(int option)
 {
   return rows[option].type == STRING || rows[option].type == NODES;
 }
 
-int rl_option_find(const char *name, int scope_lock)
+int rlk_option_find(const char *name, int scope_lock)
 {
-  for (int i = 0; i < RL_OPTION_COUNT; i++)
+  for (int i = 0; i < RLK_OPTION_COUNT; i++)
     if (strcmp(rows[i].name, name) == 0)
       return scope_lock && rows[i].scope != BOTH ? -1 : i;
   return -1;
 }
 
-void rl_options_defaults(struct rl_numbers *numbers)
+void rlk_options_defaults(struct rlk_numbers *numbers)
 {
-  struct rl_text nowhere = rl_text_in(NULL, 0);
+  struct rlk_text nowhere = rlk_text_in(NULL, 0);
   memset(numbers, 0, sizeof *numbers);
-  for (int i = 0; i < RL_OPTION_COUNT; i++)
-    if (!rl_option_is_text(i))
-      rl_option_parse(numbers, i, rows[i].initial, &nowhere);
+  for (int i = 0; i < RLK_OPTION_COUNT; i++)
+    if (!rlk_option_is_text(i))
+      rlk_option_parse(numbers, i, rows[i].initial, &nowhere);
 }
 
 static int parse_bool(const char *value, int64_t *out)
@@ -124,7 +124,7 @@ static int parse_float(const char *value, const struct row *row, double *out)
   return 1;
 }
 
-int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, struct rl_text *why)
+int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why)
 {
   const struct row *row = &rows[option];
   int ok = 0;
@@ -135,7 +135,7 @@ int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, s
   case FLOAT: ok = starts && parse_float(value, row, &numbers->v[option].d); break;
   case AUTO_INT:
     if (strcmp(value, "auto") == 0) {
-      numbers->v[option].i = RL_AUTO;
+      numbers->v[option].i = RLK_AUTO;
       return REDLOCK_OK;
     } /* fall through */
   case INT: ok = starts && parse_int(value, row, &numbers->v[option].i); break;
@@ -143,14 +143,14 @@ int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, s
   }
   if (ok)
     return REDLOCK_OK;
-  rl_text_format(why, "%s is \"", row->name);
-  rl_text_escaped(why, value, strlen(value));
-  rl_text_format(why, "\"; allowed: %s", row->range);
+  rlk_text_format(why, "%s is \"", row->name);
+  rlk_text_escaped(why, value, strlen(value));
+  rlk_text_format(why, "\"; allowed: %s", row->range);
   return REDLOCK_INVALID;
 }
 
 /* Up to 9 decimals, without zeros at the end. */
-static void format_float(double x, struct rl_text *out)
+static void format_float(double x, struct rlk_text *out)
 {
   char digits[32];
   int64_t billionths = (int64_t)(x * 1e9 + 0.5);
@@ -158,19 +158,19 @@ static void format_float(double x, struct rl_text *out)
                       (long long)(billionths % 1000000000));
   while (size > 2 && digits[size - 1] == '0' && digits[size - 2] != '.')
     size--;
-  rl_text_bytes(out, digits, (size_t)size);
+  rlk_text_bytes(out, digits, (size_t)size);
 }
 
-void rl_option_format(const struct rl_numbers *numbers, int option, struct rl_text *out)
+void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk_text *out)
 {
   switch (rows[option].type) {
-  case BOOL: rl_text_add(out, numbers->v[option].i ? "true" : "false"); break;
+  case BOOL: rlk_text_add(out, numbers->v[option].i ? "true" : "false"); break;
   case FLOAT: format_float(numbers->v[option].d, out); break;
   default:
-    if (numbers->v[option].i == RL_AUTO)
-      rl_text_add(out, "auto");
+    if (numbers->v[option].i == RLK_AUTO)
+      rlk_text_add(out, "auto");
     else
-      rl_text_format(out, "%lld", (long long)numbers->v[option].i);
+      rlk_text_format(out, "%lld", (long long)numbers->v[option].i);
   }
 }
 
@@ -195,30 +195,30 @@ static int distance(const char *a, const char *b)
   return row[n];
 }
 
-void rl_option_unknown(const char *name, int scope_lock, struct rl_text *why)
+void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
 {
   int best = -1, best_distance = 5;
-  if (scope_lock && rl_option_find(name, 0) >= 0) {
-    rl_text_format(why, "%s is an option of the client, not of a lock", name);
+  if (scope_lock && rlk_option_find(name, 0) >= 0) {
+    rlk_text_format(why, "%s is an option of the client, not of a lock", name);
     return;
   }
-  for (int i = 0; i < RL_OPTION_COUNT; i++) {
+  for (int i = 0; i < RLK_OPTION_COUNT; i++) {
     int d = distance(name, rows[i].name);
     if (d < best_distance && (!scope_lock || rows[i].scope == BOTH)) {
       best = i;
       best_distance = d;
     }
   }
-  rl_text_add(why, "there is no option \"");
-  rl_text_escaped(why, name, strlen(name));
-  rl_text_add(why, "\"");
+  rlk_text_add(why, "there is no option \"");
+  rlk_text_escaped(why, name, strlen(name));
+  rlk_text_add(why, "\"");
   if (best >= 0)
-    rl_text_format(why, "; did you mean %s?", rows[best].name);
+    rlk_text_format(why, "; did you mean %s?", rows[best].name);
 }
 
 /* auto: a majority may take as long as a stall of all nodes lasts; who is late beyond a majority has a few round trips
  * only (rule A.2). */
-static void node_timeouts(int64_t ttl_ms, struct rl_terms *terms)
+static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
 {
   int64_t least_ms = ttl_ms / 4 < 50 ? ttl_ms / 4 : 50;
   int64_t most_ms = ttl_ms / 10 > least_ms ? ttl_ms / 10 : least_ms;
@@ -227,36 +227,36 @@ static void node_timeouts(int64_t ttl_ms, struct rl_terms *terms)
   terms->node_timeout_ns = (most_ms < STALL_MS ? most_ms : STALL_MS) * 1000000;
 }
 
-int rl_terms_for(const struct rl_numbers *numbers, int64_t ttl_ms, struct rl_terms *terms, struct rl_text *why)
+int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why)
 {
-  int64_t max_ttl_ms = RL_INT(numbers, MAX_TTL_MS);
-  int64_t ttl = ttl_ms ? ttl_ms : RL_INT(numbers, TTL_MS);
-  int64_t node_timeout_ms = RL_INT(numbers, NODE_TIMEOUT_MS);
-  int64_t min_validity_ms = RL_INT(numbers, MIN_VALIDITY_MS);
-  if (ttl < RL_TTL_MS_MIN || ttl > max_ttl_ms) {
-    rl_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RL_TTL_MS_MIN,
-                   (long long)max_ttl_ms);
+  int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
+  int64_t ttl = ttl_ms ? ttl_ms : RLK_INT(numbers, TTL_MS);
+  int64_t node_timeout_ms = RLK_INT(numbers, NODE_TIMEOUT_MS);
+  int64_t min_validity_ms = RLK_INT(numbers, MIN_VALIDITY_MS);
+  if (ttl < RLK_TTL_MS_MIN || ttl > max_ttl_ms) {
+    rlk_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RLK_TTL_MS_MIN,
+                    (long long)max_ttl_ms);
     return REDLOCK_INVALID;
   }
-  if (node_timeout_ms != RL_AUTO && node_timeout_ms > ttl / 4) {
-    rl_text_format(why, "node_timeout_ms is %lld; allowed for ttl_ms %lld: at most a quarter of it (%lld)",
-                   (long long)node_timeout_ms, (long long)ttl, (long long)(ttl / 4));
+  if (node_timeout_ms != RLK_AUTO && node_timeout_ms > ttl / 4) {
+    rlk_text_format(why, "node_timeout_ms is %lld; allowed for ttl_ms %lld: at most a quarter of it (%lld)",
+                    (long long)node_timeout_ms, (long long)ttl, (long long)(ttl / 4));
     return REDLOCK_INVALID;
   }
-  if (node_timeout_ms == RL_AUTO)
+  if (node_timeout_ms == RLK_AUTO)
     node_timeouts(ttl, terms);
   else
     terms->node_timeout_ns = terms->patience_min_ns = terms->patience_max_ns = node_timeout_ms * 1000000;
-  if (min_validity_ms == RL_AUTO)
+  if (min_validity_ms == RLK_AUTO)
     min_validity_ms = ttl / 10 > 5 ? ttl / 10 : 5;
   terms->ttl_ms = ttl;
-  terms->lease_ns = ttl * 1000000 - rl_drift_ns(ttl, RL_FLOAT(numbers, DRIFT_FACTOR));
+  terms->lease_ns = ttl * 1000000 - rlk_drift_ns(ttl, RLK_FLOAT(numbers, DRIFT_FACTOR));
   terms->min_validity_ns = min_validity_ms * 1000000;
   if (terms->lease_ns - terms->min_validity_ns - terms->node_timeout_ns > 0)
     return REDLOCK_OK;
-  rl_text_format(why,
-                 "ttl_ms %lld is too short: less drift, min_validity_ms (%lld) must leave more than "
-                 "node_timeout_ms (%lld)",
-                 (long long)ttl, (long long)min_validity_ms, (long long)(terms->node_timeout_ns / 1000000));
+  rlk_text_format(why,
+                  "ttl_ms %lld is too short: less drift, min_validity_ms (%lld) must leave more than "
+                  "node_timeout_ms (%lld)",
+                  (long long)ttl, (long long)min_validity_ms, (long long)(terms->node_timeout_ns / 1000000));
   return REDLOCK_INVALID;
 }

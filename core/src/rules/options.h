@@ -1,34 +1,33 @@
 /* The option table: one row per option is all there is to know about it. */
-#ifndef RL_OPTIONS_H
-#define RL_OPTIONS_H
+#ifndef RLK_OPTIONS_H
+#define RLK_OPTIONS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "../base/buffer.h"
 
-#define RL_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
-#define RL_TTL_MS_MIN 20
+#define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
+#define RLK_TTL_MS_MIN 20
 
-#define RL_DAY_MS 86400000
-#define RL_YEAR_MS 31536000000
-#define RL_COUNT_MAX 1000000000
+#define RLK_DAY_MS 86400000
+#define RLK_YEAR_MS 31536000000
+#define RLK_COUNT_MAX 1000000000
 
 /* X(symbol, name, type, unit, default, min, max, also, scope, help). The range in words is made from type, min, max and
  * also, what the numbers alone do not say; for texts min and max are of their length. Types: INT, AUTO_INT (an int or
  * "auto"), FLOAT, BOOL, STRING, NODES. */
-#define RL_OPTIONS(X)                                                                                                  \
-  X(NODES, "nodes", NODES, "", "", 0, 65536, "", CLIENT,                                                               \
-    "URLs of the nodes, separated by commas")                                                                          \
-  X(TTL_MS, "ttl_ms", INT, "ms", "10000", RL_TTL_MS_MIN, RL_DAY_MS, ", not above max_ttl_ms", BOTH,                    \
+#define RLK_OPTIONS(X)                                                                                                 \
+  X(NODES, "nodes", NODES, "", "", 0, 65536, "", CLIENT, "URLs of the nodes, separated by commas")                     \
+  X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above max_ttl_ms", BOTH,                  \
     "how long a lease lasts unless it is extended")                                                                    \
-  X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "86400000", RL_TTL_MS_MIN, RL_DAY_MS, "", CLIENT,                             \
+  X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "86400000", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                           \
     "the longest TTL that any client of these nodes may use")                                                          \
-  X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RL_YEAR_MS, "", BOTH,                                                  \
+  X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RLK_YEAR_MS, "", BOTH,                                                 \
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
-  X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RL_YEAR_MS, "", BOTH,                                     \
+  X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH,                                    \
     "how long acquiring or extending tolerates too few nodes answering; -1 without limit")                             \
-  X(RETRY_COUNT, "retry_count", INT, "", "-1", -1, RL_COUNT_MAX, "", BOTH,                                             \
+  X(RETRY_COUNT, "retry_count", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                            \
     "attempts after the first, within the wait; -1 without limit")                                                     \
   X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, "", BOTH,                                          \
     "the longest pause between attempts; pauses start at three round trips and double")                                \
@@ -41,16 +40,14 @@
     "round trips and stalls: 50 ms to 1 s, at most a tenth of the TTL")                                                \
   X(CONNECT_TIMEOUT_MS, "connect_timeout_ms", INT, "ms", "3000", 1, 60000, "", CLIENT,                                 \
     "how long connecting to a node may take, including the session set-up")                                            \
-  X(MIN_VALIDITY_MS, "min_validity_ms", AUTO_INT, "ms", "auto", 1, RL_DAY_MS, "", BOTH,                                \
+  X(MIN_VALIDITY_MS, "min_validity_ms", AUTO_INT, "ms", "auto", 1, RLK_DAY_MS, "", BOTH,                               \
     "an attempt that would leave less validity than this fails; auto is the larger of 5 ms and a tenth of the TTL")    \
-  X(RENEW, "renew", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
-    "extend the lock in the background while it is held")                                                              \
-  X(MAX_EXTENSIONS, "max_extensions", INT, "", "-1", -1, RL_COUNT_MAX, "", BOTH,                                       \
+  X(RENEW, "renew", BOOL, "", "false", 0, 1, "", BOTH, "extend the lock in the background while it is held")           \
+  X(MAX_EXTENSIONS, "max_extensions", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                      \
     "calls of extend allowed during one hold; renewals do not count; -1 without limit")                                \
-  X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RL_YEAR_MS, "", BOTH,                                        \
+  X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RLK_YEAR_MS, "", BOTH,                                       \
     "no extension reaches beyond this time after the lock was acquired; -1 without limit")                             \
-  X(KEY_PREFIX, "key_prefix", STRING, "", "", 0, 256, "", CLIENT,                                                      \
-    "prepended to the resource to form the key")                                                                       \
+  X(KEY_PREFIX, "key_prefix", STRING, "", "", 0, 256, "", CLIENT, "prepended to the resource to form the key")         \
   X(STRICT_RELEASE, "strict_release", BOOL, "", "false", 0, 1, "", BOTH,                                               \
     "also send deletes to nodes that did not grant the lock")                                                          \
   X(CLIENT_NAME, "client_name", STRING, "", "libredlock", 0, 64, ", printable and without spaces", CLIENT,             \
@@ -58,41 +55,41 @@
   X(EXIT_DRAIN_MS, "exit_drain_ms", INT, "ms", "500", 0, 60000, "", CLIENT,                                            \
     "how long closing the client may take to release held locks")
 
-enum rl_option {
-#define RL_SYMBOL(symbol, ...) RL_OPT_##symbol,
-  RL_OPTIONS(RL_SYMBOL)
-#undef RL_SYMBOL
-  RL_OPTION_COUNT
+enum rlk_option {
+#define RLK_SYMBOL(symbol, ...) RLK_OPT_##symbol,
+  RLK_OPTIONS(RLK_SYMBOL)
+#undef RLK_SYMBOL
+      RLK_OPTION_COUNT
 };
 
 /* The values of all options that are numbers; texts are the client's. */
-struct rl_numbers {
+struct rlk_numbers {
   union {
     int64_t i;
     double d;
-  } v[RL_OPTION_COUNT];
+  } v[RLK_OPTION_COUNT];
 };
 
-#define RL_INT(numbers, symbol) ((numbers)->v[RL_OPT_##symbol].i)
-#define RL_FLOAT(numbers, symbol) ((numbers)->v[RL_OPT_##symbol].d)
+#define RLK_INT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].i)
+#define RLK_FLOAT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].d)
 
-void rl_options_defaults(struct rl_numbers *numbers);
+void rlk_options_defaults(struct rlk_numbers *numbers);
 
 /* The index of an option, or -1. scope_lock: only what a lock may set. */
-int rl_option_find(const char *name, int scope_lock);
-int rl_option_is_text(int option);
+int rlk_option_find(const char *name, int scope_lock);
+int rlk_option_is_text(int option);
 
 /* Reads value into numbers: REDLOCK_OK, or REDLOCK_INVALID with the reason in why. Not for texts. */
-int rl_option_parse(struct rl_numbers *numbers, int option, const char *value, struct rl_text *why);
-void rl_option_format(const struct rl_numbers *numbers, int option, struct rl_text *out);
+int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why);
+void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk_text *out);
 
 /* "no option x; did you mean y?" */
-void rl_option_unknown(const char *name, int scope_lock, struct rl_text *why);
+void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why);
 
 /* What a TTL makes of the options, all checked against each other (rule A.2). */
-struct rl_terms {
+struct rlk_terms {
   int64_t ttl_ms;
-  int64_t lease_ns; /* ttl - drift */
+  int64_t lease_ns;        /* ttl - drift */
   int64_t node_timeout_ns; /* how long an attempt waits for a majority of answers */
   int64_t patience_min_ns; /* ... and for a single node: a few of its round trips within these limits */
   int64_t patience_max_ns;
@@ -100,6 +97,6 @@ struct rl_terms {
 };
 
 /* REDLOCK_OK, or REDLOCK_INVALID with the reason in why. ttl_ms 0 means the option. */
-int rl_terms_for(const struct rl_numbers *numbers, int64_t ttl_ms, struct rl_terms *terms, struct rl_text *why);
+int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why);
 
 #endif

@@ -3,75 +3,75 @@
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
 
-int rl_quorum(int nodes)
+int rlk_quorum(int nodes)
 {
-  if (RL_MUTANT(QUORUM_OF_ONE))
+  if (RLK_MUTANT(QUORUM_OF_ONE))
     return 1;
   return nodes / 2 + 1;
 }
 
-int64_t rl_drift_ns(int64_t ttl_ms, double drift_factor)
+int64_t rlk_drift_ns(int64_t ttl_ms, double drift_factor)
 {
   double drift_ms = (double)ttl_ms * drift_factor;
   int64_t whole_ms = (int64_t)drift_ms;
-  if (RL_MUTANT(NO_DRIFT))
+  if (RLK_MUTANT(NO_DRIFT))
     return 0;
   if ((double)whole_ms < drift_ms)
     whole_ms++;
   return (whole_ms + 2) * 1000000;
 }
 
-int64_t rl_valid_until(const int64_t *e_ns, int n, int q)
+int64_t rlk_valid_until(const int64_t *counts_until_ns, int n, int q)
 {
-  int64_t largest[RL_NODES_MAX]; /* the q largest so far, descending */
+  int64_t largest[RLK_NODES_MAX]; /* the q largest so far, descending */
   for (int i = 0; i < n; i++) {
     int at = i < q ? i : q - 1;
-    if (i >= q && e_ns[i] <= largest[at])
+    if (i >= q && counts_until_ns[i] <= largest[at])
       continue;
-    for (; at > 0 && largest[at - 1] < e_ns[i]; at--)
+    for (; at > 0 && largest[at - 1] < counts_until_ns[i]; at--)
       largest[at] = largest[at - 1];
-    largest[at] = e_ns[i];
+    largest[at] = counts_until_ns[i];
   }
   return largest[q - 1];
 }
 
-struct rl_tally rl_count(const uint8_t *answers, int nodes)
+struct rlk_tally rlk_count(const uint8_t *votes, int nodes)
 {
-  uint8_t count[RL_ANSWERS] = {0};
-  struct rl_tally t = {.nodes = nodes, .quorum = rl_quorum(nodes)};
+  uint8_t count[RLK_VOTES] = {0};
+  struct rlk_tally t = {.nodes = nodes, .quorum = rlk_quorum(nodes)};
   for (int i = 0; i < nodes; i++)
-    count[answers[i]]++;
-  t.waiting = count[RL_WAITING];
-  t.retrying = count[RL_RETRYING];
-  t.asked = count[RL_ASKED];
-  t.granted = count[RL_GRANTED];
-  t.busy = count[RL_BUSY];
-  t.gone = count[RL_GONE];
-  t.free = count[RL_FREE];
-  t.refused = count[RL_REFUSED];
+    count[votes[i]]++;
+  t.waiting = count[RLK_WAITING];
+  t.retrying = count[RLK_RETRYING];
+  t.asked = count[RLK_ASKED];
+  t.granted = count[RLK_GRANTED];
+  t.busy = count[RLK_BUSY];
+  t.gone = count[RLK_GONE];
+  t.free = count[RLK_FREE];
+  t.refused = count[RLK_REFUSED];
   t.answered = t.granted + t.busy + t.gone + t.free;
-  t.reached = t.asked + t.granted + t.busy + t.gone + count[RL_ERROR] + count[RL_LATE];
+  t.reached = t.asked + t.granted + t.busy + t.gone + count[RLK_ERROR] + count[RLK_LATE];
   return t;
 }
 
 /* Nodes that may still answer. Once a quorum could be asked nobody waits for a node that has failed before (rule
  * A.3.0); one that is being connected for the first time may decide what the others left open. */
-static int open_nodes(const struct rl_tally *t)
+static int open_nodes(const struct rlk_tally *t)
 {
   return t->asked + t->waiting + (t->reached < t->quorum ? t->retrying : 0);
 }
 
 /* Too few answers to know more: because of configuration, or for want of nodes. */
-static int no_verdict(const struct rl_tally *t)
+static int no_verdict(const struct rlk_tally *t)
 {
   return t->nodes - t->refused < t->quorum ? REDLOCK_REFUSED_CONFIG : REDLOCK_NO_QUORUM;
 }
 
-int rl_judge_acquire(const struct rl_tally *t, int valid)
+int rlk_judge_acquire(const struct rlk_tally *t, int valid)
 {
   int open = open_nodes(t);
   int answered = t->granted + t->busy;
-  if (RL_WAIT_ALL && open > 0)
+  if (RLK_WAIT_ALL && open > 0)
     return REDLOCK_PENDING;
   if (t->granted >= t->quorum && valid)
     return REDLOCK_OK;
@@ -84,10 +84,10 @@ int rl_judge_acquire(const struct rl_tally *t, int valid)
   return answered + open >= t->quorum ? REDLOCK_PENDING : REDLOCK_NO_QUORUM;
 }
 
-int rl_judge_extend(const struct rl_tally *t)
+int rlk_judge_extend(const struct rlk_tally *t)
 {
   int open = open_nodes(t);
-  if (RL_WAIT_ALL && open > 0)
+  if (RLK_WAIT_ALL && open > 0)
     return REDLOCK_PENDING;
   if (t->granted >= t->quorum)
     return REDLOCK_OK;
@@ -96,11 +96,11 @@ int rl_judge_extend(const struct rl_tally *t)
   return t->granted + open >= t->quorum || t->gone + open > t->nodes - t->quorum ? REDLOCK_PENDING : no_verdict(t);
 }
 
-int rl_judge_release(const struct rl_tally *t, int adopted)
+int rlk_judge_release(const struct rlk_tally *t, int adopted)
 {
   int open = open_nodes(t);
   int confirmed = t->granted + t->gone;
-  if (RL_WAIT_ALL && open > 0)
+  if (RLK_WAIT_ALL && open > 0)
     return REDLOCK_PENDING;
   if (confirmed < t->quorum)
     return open > 0 ? REDLOCK_PENDING : no_verdict(t);
@@ -109,29 +109,29 @@ int rl_judge_release(const struct rl_tally *t, int adopted)
   return open > 0 && adopted ? REDLOCK_PENDING : REDLOCK_LOST;
 }
 
-int rl_judge_remove(const struct rl_tally *t)
+int rlk_judge_remove(const struct rlk_tally *t)
 {
   if (t->waiting + t->retrying + t->asked > 0)
     return REDLOCK_PENDING;
   return t->granted + t->gone >= t->quorum ? REDLOCK_OK : no_verdict(t);
 }
 
-int rl_judge_promise(const uint8_t *answers, uint64_t counted, int nodes)
+int rlk_judge_promise(const uint8_t *votes, uint64_t counted, int nodes)
 {
-  int quorum = rl_quorum(nodes), had = 0, may_have_had = 0, contradicted = 0, open = 0;
+  int quorum = rlk_quorum(nodes), had = 0, may_have_had = 0, contradicted = 0, open = 0;
   for (int i = 0; i < nodes; i++) {
     int is_counted = (int)(counted >> i & 1);
-    had += answers[i] == RL_GRANTED;
-    may_have_had += answers[i] == RL_GRANTED || (is_counted && answers[i] != RL_GONE);
-    contradicted |= is_counted && answers[i] == RL_GONE;
-    open += !is_counted && answers[i] == RL_ASKED; /* it may say yet that it had the token */
+    had += votes[i] == RLK_GRANTED;
+    may_have_had += votes[i] == RLK_GRANTED || (is_counted && votes[i] != RLK_GONE);
+    contradicted |= is_counted && votes[i] == RLK_GONE;
+    open += !is_counted && votes[i] == RLK_ASKED; /* it may say yet that it had the token */
   }
   if (may_have_had + open < quorum)
     return REDLOCK_LOST;
   return contradicted && had < quorum ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-int rl_judge_inspect(const struct rl_tally *t)
+int rlk_judge_inspect(const struct rlk_tally *t)
 {
   int answered = t->granted + t->busy + t->free;
   if (t->waiting + t->retrying + t->asked > 0)

@@ -3,22 +3,22 @@
 
 enum { ERROR = 1 << REDLOCK_IS_ERROR, RETRIABLE = 1 << REDLOCK_IS_RETRIABLE, USAGE = 1 << REDLOCK_IS_USAGE };
 
-#define STATUSES(X)                                                                                        \
-  X(OK, 0, "done")                                                                                         \
-  X(PENDING, 0, "in flight")                                                                               \
-  X(BUSY, ERROR | RETRIABLE, "others hold the lock")                                                       \
-  X(NO_QUORUM, ERROR | RETRIABLE, "too few nodes answered in time")                                        \
-  X(TIMED_OUT, ERROR | RETRIABLE, "the wait ended before any attempt had a result")                        \
-  X(CANCELLED, ERROR | RETRIABLE, "cancelled on request")                                                  \
-  X(LOST, ERROR, "the lock was held, but its lease has expired or was lost")                               \
-  X(NOT_HELD, ERROR | USAGE, "this handle has never acquired the lock")                                    \
-  X(LIMIT, ERROR, "the limit on extensions or on the holding time has been reached")                       \
-  X(FORKED, ERROR | USAGE, "the lock belongs to the parent process")                                       \
-  X(IN_FLIGHT, ERROR | USAGE, "the handle already has an operation in flight")                             \
-  X(INVALID, ERROR | USAGE, "an argument, option or handle state is not allowed")                          \
-  X(REFUSED_CONFIG, ERROR | USAGE, "too many nodes are ineligible to vote because of their configuration") \
-  X(NO_MEMORY, ERROR | RETRIABLE, "out of memory")                                                         \
-  X(INTERNAL, ERROR, "the system refused a resource")                                                      \
+#define STATUSES(X)                                                                                                    \
+  X(OK, 0, "done")                                                                                                     \
+  X(PENDING, 0, "in flight")                                                                                           \
+  X(BUSY, ERROR | RETRIABLE, "others hold the lock")                                                                   \
+  X(NO_QUORUM, ERROR | RETRIABLE, "too few nodes answered in time")                                                    \
+  X(TIMED_OUT, ERROR | RETRIABLE, "the wait ended before any attempt had a result")                                    \
+  X(CANCELLED, ERROR | RETRIABLE, "cancelled on request")                                                              \
+  X(LOST, ERROR, "the lock was held, but its lease has expired or was lost")                                           \
+  X(NOT_HELD, ERROR | USAGE, "this handle has never acquired the lock")                                                \
+  X(LIMIT, ERROR, "the limit on extensions or on the holding time has been reached")                                   \
+  X(FORKED, ERROR | USAGE, "the lock belongs to the parent process")                                                   \
+  X(IN_FLIGHT, ERROR | USAGE, "the handle already has an operation in flight")                                         \
+  X(INVALID, ERROR | USAGE, "an argument, option or handle state is not allowed")                                      \
+  X(REFUSED_CONFIG, ERROR | USAGE, "too many nodes are ineligible to vote because of their configuration")             \
+  X(NO_MEMORY, ERROR | RETRIABLE, "out of memory")                                                                     \
+  X(INTERNAL, ERROR, "the system refused a resource")                                                                  \
   X(UNREACHABLE, ERROR | RETRIABLE, "no connection to the node")
 
 static const struct {

@@ -12,9 +12,9 @@ struct part {
   size_t size;
 };
 
-static int refuse(struct rl_text *why, const char *reason)
+static int refuse(struct rlk_text *why, const char *reason)
 {
-  rl_text_add(why, reason);
+  rlk_text_add(why, reason);
   return REDLOCK_INVALID;
 }
 
@@ -39,8 +39,7 @@ static char *decode(struct part p, int *bad)
       out[n++] = p.at[i];
       continue;
     }
-    if (i + 2 >= p.size || hex(p.at[i + 1]) < 0 || hex(p.at[i + 2]) < 0 ||
-        (p.at[i + 1] == '0' && p.at[i + 2] == '0')) {
+    if (i + 2 >= p.size || hex(p.at[i + 1]) < 0 || hex(p.at[i + 2]) < 0 || (p.at[i + 1] == '0' && p.at[i + 2] == '0')) {
       *bad = 1;
       free(out);
       return NULL;
@@ -84,14 +83,14 @@ static int number(struct part p, long max, long *out)
 }
 
 /* Decodes p into *out: REDLOCK_OK or why not. */
-static int take(char **out, struct part p, const char *what, struct rl_text *why)
+static int take(char **out, struct part p, const char *what, struct rlk_text *why)
 {
   int bad;
   *out = decode(p, &bad);
   return *out ? REDLOCK_OK : bad ? refuse(why, what) : REDLOCK_NO_MEMORY;
 }
 
-static int parse_credentials(struct rl_url *url, struct part *rest, struct rl_text *why)
+static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_text *why)
 {
   int found, colon, status = REDLOCK_OK;
   struct part all = split(rest, '@', 1, &found);
@@ -112,7 +111,7 @@ static int parse_credentials(struct rl_url *url, struct part *rest, struct rl_te
   return status;
 }
 
-static int parse_database(struct rl_url *url, struct part p, struct rl_text *why)
+static int parse_database(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   long n;
   if (!number(p, 1000000, &n))
@@ -121,14 +120,14 @@ static int parse_database(struct rl_url *url, struct part p, struct rl_text *why
   return REDLOCK_OK;
 }
 
-static int parse_query(struct rl_url *url, struct part query, struct rl_text *why)
+static int parse_query(struct rlk_url *url, struct part query, struct rlk_text *why)
 {
   if (query.size < 3 || memcmp(query.at, "db=", 3) != 0)
     return refuse(why, "the only parameter is db");
   return parse_database(url, (struct part){query.at + 3, query.size - 3}, why);
 }
 
-static int parse_port(struct rl_url *url, struct part p, struct rl_text *why)
+static int parse_port(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   long n;
   if (!number(p, 65535, &n) || n == 0)
@@ -138,7 +137,7 @@ static int parse_port(struct rl_url *url, struct part p, struct rl_text *why)
 }
 
 /* host, host:port, [v6], [v6]:port */
-static int parse_host(struct rl_url *url, struct part p, struct rl_text *why)
+static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   int found;
   struct part host;
@@ -171,7 +170,7 @@ static int parse_host(struct rl_url *url, struct part p, struct rl_text *why)
   return take(&url->host, host, "the host has a broken % escape", why);
 }
 
-static int parse_network(struct rl_url *url, struct part rest, struct rl_text *why)
+static int parse_network(struct rlk_url *url, struct part rest, struct rlk_text *why)
 {
   int query_found, slash, status;
   struct part all = rest, before, path;
@@ -192,7 +191,7 @@ static int parse_network(struct rl_url *url, struct part rest, struct rl_text *w
   return status;
 }
 
-static int parse_unix(struct rl_url *url, struct part rest, struct rl_text *why)
+static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *why)
 {
   int found, status;
   struct part query = rest, path;
@@ -211,7 +210,7 @@ static int parse_unix(struct rl_url *url, struct part rest, struct rl_text *why)
   return status == REDLOCK_OK && found ? parse_query(url, query, why) : status;
 }
 
-static int make_name(struct rl_url *url)
+static int make_name(struct rlk_url *url)
 {
   char database[24] = "";
   size_t size = strlen(url->host) + 64;
@@ -238,7 +237,7 @@ static struct part skip(struct part p, size_t n)
 }
 
 /* The URL as it was given, but for all that may be a secret. */
-static void add_given(struct rl_text *why, struct part p)
+static void add_given(struct rlk_text *why, struct part p)
 {
   int found;
   struct part rest = p, secret;
@@ -248,13 +247,13 @@ static void add_given(struct rl_text *why, struct part p)
     while (scheme + 2 < secret.size && memcmp(secret.at + scheme, "://", 3) != 0)
       scheme++;
     if (scheme + 2 < secret.size)
-      rl_text_escaped(why, secret.at, scheme + 3);
-    rl_text_add(why, "***@");
+      rlk_text_escaped(why, secret.at, scheme + 3);
+    rlk_text_add(why, "***@");
   }
-  rl_text_escaped(why, rest.at, rest.size);
+  rlk_text_escaped(why, rest.at, rest.size);
 }
 
-static int parse(struct rl_url *url, struct part p, struct rl_text *why)
+static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   int status;
   const char *text = p.at;
@@ -273,25 +272,27 @@ static int parse(struct rl_url *url, struct part p, struct rl_text *why)
   return status == REDLOCK_OK ? make_name(url) : status;
 }
 
-int rl_url_parse(struct rl_url *url, const char *text, size_t size, struct rl_text *why)
+int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk_text *why)
 {
   struct part p = {text, size};
   char reason[128];
-  struct rl_text out = rl_text_in(reason, sizeof reason);
+  struct rlk_text out = rlk_text_in(reason, sizeof reason);
   int status;
   memset(url, 0, sizeof *url);
   status = parse(url, p, &out);
   if (status == REDLOCK_OK)
     return status;
-  rl_url_free(url);
-  rl_text_add(why, "nodes: \"");
+  rlk_url_free(url);
+  rlk_text_add(why, "nodes: \"");
   add_given(why, p);
-  rl_text_format(why, "\": %s; allowed: redis://[user:password@]host[:port][/database] or "
-                      "unix://[user:password@]/path[?db=n]", reason);
+  rlk_text_format(why,
+                  "\": %s; allowed: redis://[user:password@]host[:port][/database] or "
+                  "unix://[user:password@]/path[?db=n]",
+                  reason);
   return status;
 }
 
-void rl_url_free(struct rl_url *url)
+void rlk_url_free(struct rlk_url *url)
 {
   free(url->host);
   free(url->user);
@@ -300,20 +301,20 @@ void rl_url_free(struct rl_url *url)
   memset(url, 0, sizeof *url);
 }
 
-void rl_url_format(const struct rl_url *url, struct rl_text *out)
+void rlk_url_format(const struct rlk_url *url, struct rlk_text *out)
 {
-  rl_text_add(out, url->is_unix ? "unix://" : "redis://");
+  rlk_text_add(out, url->is_unix ? "unix://" : "redis://");
   if (url->password)
-    rl_text_format(out, "%s:***@", url->user ? url->user : "");
+    rlk_text_format(out, "%s:***@", url->user ? url->user : "");
   if (url->is_unix)
-    rl_text_add(out, url->host);
+    rlk_text_add(out, url->host);
   else
-    rl_text_format(out, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
+    rlk_text_format(out, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
   if (url->database)
-    rl_text_format(out, url->is_unix ? "?db=%d" : "/%d", url->database);
+    rlk_text_format(out, url->is_unix ? "?db=%d" : "/%d", url->database);
 }
 
-int rl_url_same(const struct rl_url *a, const struct rl_url *b)
+int rlk_url_same(const struct rlk_url *a, const struct rlk_url *b)
 {
   if (a->is_unix != b->is_unix || a->port != b->port)
     return 0;

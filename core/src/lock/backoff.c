@@ -3,7 +3,7 @@
 
 #include "../base/mutant.h"
 #include "../node/node.h"
-#include "waiting.h"
+#include "backoff.h"
 
 #define PAUSE_MIN_NS 100000
 
@@ -24,62 +24,62 @@ static uint64_t mix(uint64_t h)
   return h ^ (h >> 33);
 }
 
-/* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RL_NEVER if that is not
+/* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RLK_NEVER if that is not
  * known, or in a split vote, where a hint would wake all contenders together again and again. */
 static int64_t majority_free_ns(const redlock_lock *lock)
 {
-  const struct rl_engine *e = lock->engine;
-  int64_t ends[RL_NODES_MAX];
+  const struct rlk_engine *e = lock->engine;
+  int64_t ends[RLK_NODES_MAX];
   int busy = 0, at;
   for (int i = 0; i < e->net.node_count; i++) {
     int64_t end = 0;
-    if (lock->answers[i] == RL_BUSY) {
+    if (lock->votes[i] == RLK_BUSY) {
       busy++;
-      end = lock->said[i].until_ns ? lock->said[i].until_ns : RL_NEVER;
-    } else if (lock->answers[i] != RL_GRANTED) {
-      end = RL_NEVER; /* it cannot help */
+      end = lock->node_answers[i].until_ns ? lock->node_answers[i].until_ns : RLK_NEVER;
+    } else if (lock->votes[i] != RLK_GRANTED) {
+      end = RLK_NEVER; /* it cannot help */
     }
     for (at = i; at > 0 && ends[at - 1] > end; at--)
       ends[at] = ends[at - 1];
     ends[at] = end;
   }
-  if (busy < e->net.node_count - e->quorum + 1 || ends[e->quorum - 1] == RL_NEVER)
-    return RL_NEVER;
-  return ends[e->quorum - 1] + RL_NS_PER_MS;
+  if (busy < e->net.node_count - e->quorum + 1 || ends[e->quorum - 1] == RLK_NEVER)
+    return RLK_NEVER;
+  return ends[e->quorum - 1] + RLK_NS_PER_MS;
 }
 
 /* After a few attempts the answers about remaining lives should be there; if one was lost, all are asked again. */
 static int lacks_a_hint(const redlock_lock *lock)
 {
   for (int i = 0; lock->attempts > 3 && i < lock->engine->net.node_count; i++)
-    if (lock->answers[i] == RL_BUSY && lock->said[i].until_ns == 0)
+    if (lock->votes[i] == RLK_BUSY && lock->node_answers[i].until_ns == 0)
       return 1;
   return 0;
 }
 
 /* A hint that has passed is none: somebody extended, or was faster. */
-int64_t rl_waiting_hint_ns(redlock_lock *lock, int64_t now)
+int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now)
 {
   int64_t free_ns = majority_free_ns(lock);
-  return free_ns > now ? free_ns : RL_NEVER;
+  return free_ns > now ? free_ns : RLK_NEVER;
 }
 
 /* The node that all contenders for the resource ask first on a retry: the rendezvous hash over those that can answer.
  * -1, for a full round, when fewer than a majority can, and when the others should be free by now, or may be for all
  * that is known: home alone could still be held by a leftover. */
-int rl_waiting_home(redlock_lock *lock, int64_t now)
+int rlk_backoff_home(redlock_lock *lock, int64_t now)
 {
-  struct rl_engine *e = lock->engine;
-  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rl_key_resource(lock->key), lock->key->resource_size);
+  struct rlk_engine *e = lock->engine;
+  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(lock->key), lock->key->resource_size);
   uint64_t best = 0;
   int home = -1, able = 0;
   if (majority_free_ns(lock) <= now || lacks_a_hint(lock))
     return -1;
   for (int i = 0; i < e->net.node_count; i++) {
-    struct rl_node *n = &e->net.nodes[i];
+    struct rlk_node *n = &e->net.nodes[i];
     uint64_t rank = mix(hash(resource, n->url.name, strlen(n->url.name)));
-    int64_t patience_ns = rl_node_patience_ns(n, &lock->asked);
-    if (rl_node_can_ask(n, patience_ns, now) != RL_ASKED || rl_node_is_late(n, patience_ns, now))
+    int64_t patience_ns = rlk_node_patience_ns(n, &lock->asked);
+    if (rlk_node_can_ask(n, patience_ns, now) != RLK_ASKED || rlk_node_is_late(n, patience_ns, now))
       continue;
     able++;
     if (home < 0 || rank > best) {
@@ -90,20 +90,20 @@ int rl_waiting_home(redlock_lock *lock, int64_t now)
   return able >= e->quorum ? home : -1;
 }
 
-static int64_t round_trip_ns(const struct rl_engine *e)
+static int64_t round_trip_ns(const struct rlk_engine *e)
 {
   int64_t least = 0;
   for (int i = 0; i < e->net.node_count; i++)
     if (e->net.nodes[i].rtt_ns && (!least || e->net.nodes[i].rtt_ns < least))
       least = e->net.nodes[i].rtt_ns;
-  return least ? least : RL_NS_PER_MS;
+  return least ? least : RLK_NS_PER_MS;
 }
 
 /* Full jitter over 3 round trips, doubled per attempt up to retry_delay_ms. */
-int64_t rl_waiting_pause_ns(redlock_lock *lock)
+int64_t rlk_backoff_pause_ns(redlock_lock *lock)
 {
-  int64_t top = RL_INT(&lock->options, RETRY_DELAY_MS) * RL_NS_PER_MS;
-  double jitter = RL_FLOAT(&lock->options, RETRY_JITTER);
+  int64_t top = RLK_INT(&lock->options, RETRY_DELAY_MS) * RLK_NS_PER_MS;
+  double jitter = RLK_FLOAT(&lock->options, RETRY_JITTER);
   int64_t pause = 3 * round_trip_ns(lock->engine);
   double share;
   if (pause < PAUSE_MIN_NS)
@@ -112,6 +112,6 @@ int64_t rl_waiting_pause_ns(redlock_lock *lock)
     pause *= 2;
   if (pause > top)
     pause = top;
-  share = (double)(rl_random(&lock->engine->net) >> 11) / (double)(UINT64_C(1) << 53);
-  return RL_MUTANT(NO_BACKOFF) ? 1000 : (int64_t)((double)pause * (1 - jitter + jitter * share));
+  share = (double)(rlk_random(&lock->engine->net) >> 11) / (double)(UINT64_C(1) << 53);
+  return RLK_MUTANT(NO_BACKOFF) ? 1000 : (int64_t)((double)pause * (1 - jitter + jitter * share));
 }

@@ -1,0 +1,105 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "eventcount.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "platform.h"
+
+uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount)
+{
+  return atomic_load_explicit(&eventcount->rings, memory_order_relaxed);
+}
+
+void rlk_eventcount_announce(struct rlk_eventcount *eventcount)
+{
+  atomic_fetch_add_explicit(&eventcount->rings, 1, memory_order_relaxed);
+}
+
+#ifdef __linux__
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct timespec after(int64_t timeout_ns)
+{
+  struct timespec at;
+  int64_t ns;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  ns = at.tv_nsec + timeout_ns % 1000000000;
+  at.tv_sec += timeout_ns / 1000000000 + ns / 1000000000;
+  at.tv_nsec = ns % 1000000000;
+  return at;
+}
+
+int rlk_eventcount_init(struct rlk_eventcount *eventcount)
+{
+  atomic_init(&eventcount->rings, 0);
+  return 0;
+}
+
+void rlk_eventcount_free(struct rlk_eventcount *eventcount)
+{
+  (void)eventcount;
+}
+
+void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+{
+  struct timespec at = after(timeout_ns == RLK_NEVER ? 0 : timeout_ns > 0 ? timeout_ns : 0);
+  syscall(SYS_futex, &eventcount->rings, FUTEX_WAIT_BITSET_PRIVATE, rings, timeout_ns == RLK_NEVER ? NULL : &at, NULL,
+          bit);
+}
+
+void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
+{
+  syscall(SYS_futex, &eventcount->rings, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
+}
+
+#else
+
+int rlk_eventcount_init(struct rlk_eventcount *eventcount)
+{
+  atomic_init(&eventcount->rings, 0);
+  if (pthread_mutex_init(&eventcount->mutex, NULL) != 0)
+    return -1;
+  if (pthread_cond_init(&eventcount->condition, NULL) == 0)
+    return 0;
+  pthread_mutex_destroy(&eventcount->mutex);
+  return -1;
+}
+
+void rlk_eventcount_free(struct rlk_eventcount *eventcount)
+{
+  pthread_cond_destroy(&eventcount->condition);
+  pthread_mutex_destroy(&eventcount->mutex);
+}
+
+void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
+{
+  struct timespec at;
+  (void)bit;
+  clock_gettime(CLOCK_REALTIME, &at);
+  if (timeout_ns == RLK_NEVER || timeout_ns > INT64_C(3600000000000))
+    timeout_ns = INT64_C(3600000000000);
+  timeout_ns += at.tv_nsec;
+  at.tv_sec += timeout_ns / 1000000000;
+  at.tv_nsec = timeout_ns % 1000000000;
+  pthread_mutex_lock(&eventcount->mutex);
+  if (rlk_eventcount_rings(eventcount) == rings)
+    pthread_cond_timedwait(&eventcount->condition, &eventcount->mutex, &at);
+  pthread_mutex_unlock(&eventcount->mutex);
+}
+
+void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
+{
+  (void)bits;
+  pthread_mutex_lock(&eventcount->mutex);
+  pthread_cond_broadcast(&eventcount->condition);
+  pthread_mutex_unlock(&eventcount->mutex);
+}
+
+#endif

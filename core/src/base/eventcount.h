@@ -1,0 +1,32 @@
+/* One eventcount for all threads that wait in a client: a ring wakes a set of them with one system call. A condition
+ * per thread costs a call and two switches for each of them. */
+#ifndef RLK_EVENTCOUNT_H
+#define RLK_EVENTCOUNT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#ifndef __linux__
+#include <pthread.h>
+#endif
+
+struct rlk_eventcount {
+  _Atomic uint32_t rings;
+#ifndef __linux__
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+#endif
+};
+
+int rlk_eventcount_init(struct rlk_eventcount *eventcount); /* 0, or -1 */
+void rlk_eventcount_free(struct rlk_eventcount *eventcount);
+
+/* To be called under the mutex that guards what is waited for, by those who wait and by those who will ring. */
+uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount);
+void rlk_eventcount_announce(struct rlk_eventcount *eventcount);
+
+/* Both without that mutex. Waits until there was an announcement after `rings` for a set with this bit, or until
+ * timeout_ns (RLK_NEVER: no limit) has passed; may return for no reason. */
+void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns);
+void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits);
+
+#endif
