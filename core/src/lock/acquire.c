@@ -79,13 +79,16 @@ static void note_outage(redlock_lock *lock, int64_t now)
     lock->outage_until_ns = now + outage_wait_ms * MS;
 }
 
-/* A node whose refusal has been lifted meanwhile was not asked: that is an outage, not a refusal. */
+/* A node whose refusal has been lifted meanwhile was not asked: that is an outage. One that was asked, and has answered
+ * that it refuses, is a refusal. */
 static void note_lifted(redlock_lock *lock)
 {
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_REFUSED && lock->engine->net.nodes[i].state != RLK_NODE_REFUSED &&
-        !lock->engine->net.nodes[i].refused && lock->verdict == REDLOCK_REFUSED_CONFIG)
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    const struct rlk_node *n = &lock->engine->net.nodes[i];
+    int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused;
+    if (is_lifted && n->state != RLK_NODE_REFUSED && lock->verdict == REDLOCK_REFUSED_CONFIG)
       lock->verdict = REDLOCK_NO_QUORUM;
+  }
 }
 
 /* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
