@@ -150,8 +150,8 @@ void slot_release(struct slot *slot)
     redlock_lock_token(slot->lock, slot->released, sizeof slot->released);
   oracle_give_up(slot);
   slot_start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
-  if (!slot->operation || redlock_lock_loss(slot->lock) == REDLOCK_LOSS_EXPIRED)
-    slot->released[0] = 0; /* it lapsed between the look and the call */
+  if (!slot->operation || redlock_lock_loss(slot->lock) != REDLOCK_LOSS_NONE)
+    slot->released[0] = 0; /* it was lost between the look and the call */
 }
 
 /* It goes on as long as the lease, and no longer than an outage is put up with. */
