@@ -296,6 +296,25 @@ static void a_replica_is_refused_but_deletes(void **state)
   assert_int_equal(node.state, RLK_NODE_OFF);
 }
 
+/* Nobody has driven the client since, so the server may long be a master again: who asks now waits for the next look. */
+static void a_refusal_of_long_ago_is_looked_into_at_once(void **state)
+{
+  (void)state;
+  connect();
+  hear_setup(RUN_ID, "slave");
+  expect(RLK_OUTCOME_FORGOTTEN);
+  expect(RLK_OUTCOME_PAYABLE);
+  ask(RLK_REQUEST_DELETE, 1);
+  expect(RLK_OUTCOME_DOWN);
+  world.now_ns += 3600 * 1000 * MS;
+  rlk_node_timer(&node, world.now_ns);
+  expect_vote(RLK_WAITING, RLK_FAULT_LOST, 1);
+  expect_no_more();
+  assert_true(rlk_timers_next(&net.timers) <= world.now_ns);
+  rlk_node_timer(&node, world.now_ns);
+  assert_int_equal(rlk_node_can_ask(&node, 1000 * MS, world.now_ns), RLK_RETRYING);
+}
+
 static void a_silent_connection_gets_a_second_one_beside_it(void **state)
 {
   (void)state;
@@ -406,6 +425,7 @@ int main(void)
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),
+      CASE(a_refusal_of_long_ago_is_looked_into_at_once),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
       CASE(nonsense_for_a_vote_is_one_vote),
       CASE(nonsense_in_the_set_up_makes_no_voter),

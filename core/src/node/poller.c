@@ -130,7 +130,8 @@ void rlk_poller_forget(struct rlk_poller *p, int fd)
 }
 
 /* epoll_wait counts in milliseconds, which is too coarse for the shortest pauses between attempts: those are waited for
- * with ppoll. (epoll_pwait2 would do both, but filters of system calls forbid it, and older kernels lack it.) */
+ * with ppoll, or a little too long where that is forbidden. (epoll_pwait2 would do both, but filters of system calls
+ * forbid it, and older kernels lack it.) */
 static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
 {
   if (timeout_ns <= 0 || timeout_ns == RLK_NEVER)
@@ -139,7 +140,10 @@ static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
     struct pollfd readable = {.fd = epoll, .events = POLLIN};
     struct timespec limit = {.tv_nsec = (long)timeout_ns};
     int n = ppoll(&readable, 1, &limit, NULL);
-    return n > 0 ? epoll_wait(epoll, events, RLK_POLL_EVENTS, 0) : n;
+    if (n > 0)
+      return epoll_wait(epoll, events, RLK_POLL_EVENTS, 0);
+    if (n == 0 || errno == EINTR)
+      return n;
   }
   if (timeout_ns > INT64_C(3600000000000))
     timeout_ns = INT64_C(3600000000000);
