@@ -296,7 +296,7 @@ static void a_replica_is_refused_but_deletes(void **state)
   assert_int_equal(node.state, RLK_NODE_OFF);
 }
 
-/* Nobody has driven the client since, so the server may long be a master again: who asks now waits for the next look. */
+/* Nobody has driven the client since, so the server may be a master again: who asks now waits for the next look. */
 static void a_refusal_of_long_ago_is_looked_into_at_once(void **state)
 {
   (void)state;

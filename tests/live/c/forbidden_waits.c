@@ -1,6 +1,6 @@
-/* A filter of system calls, as containers and services have them, that forbids the waits of less than a few milliseconds
- * ("short ERRNO"): a lock whose servers have only such a moment to answer is taken all the same. Where no way of waiting
- * is allowed ("all ERRNO") the call ends by its deadline and burns no processor meanwhile. */
+/* A filter of system calls, as containers and services have them, that forbids waits of less than a few milliseconds
+ * ("short ERRNO"): a lock whose servers have only such a moment to answer is taken all the same. Where no way of
+ * waiting is allowed ("all ERRNO") the call ends by its deadline and burns no processor meanwhile. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
