@@ -12,8 +12,7 @@
 
 #include "check.h"
 
-#define ANSWER(number, action)                                                                                         \
-  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
+#define ANSWER(number, action) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
 
 #ifndef SYS_epoll_wait
 #define SYS_epoll_wait SYS_epoll_pwait
