@@ -49,12 +49,6 @@ def test_the_longest_and_an_automatic_time_out(nodes, make_client):
 # ---- known from other libraries ----------------------------------------------------------------------------------
 
 
-def test_n_contenders_on_n_nodes_each_with_one(nodes, client):
-    for i, node in enumerate(nodes):
-        occupy([node], token="%040d" % i)
-    assert client.lock().acquire() == BUSY
-
-
 def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
     """The replies are in the socket, but the client reads them after the TTL."""
     client = make_client(nodes.urls, **rl.short(400))
@@ -161,19 +155,6 @@ def test_hung_majority_is_no_quorum(nodes, make_client):
     for node in nodes.nodes[:3]:
         node.cont()
     spin(lock.client, lambda: not nodes.keys())
-
-
-def test_dead_majority_fails_fast(nodes, make_client):
-    """No wait for the two that are slow: a majority is impossible."""
-    lock = make_client(nodes.urls).lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    for node in nodes.nodes[:3]:
-        node.kill()
-    for _ in range(20):
-        assert lock.acquire() == NO_QUORUM
-        assert not {OK, BUSY} & set(lock.votes[:3])
-    spin(lock.client, lambda: not nodes.keys())
-    assert lock.message.count("refused") >= 1
 
 
 def test_a_hung_node_gets_no_endless_queue(nodes, make_client):

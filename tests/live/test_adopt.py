@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, held_everywhere, lapse, occupy, spin
+from helpers import held_everywhere, lapse, occupy, spin
 from rl import ADOPTED, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
 
@@ -32,24 +32,10 @@ def test_extension_confirms_it(nodes, handed):
     nodes.no_keys()
 
 
-def test_release_of_an_adopted_token(nodes, handed):
-    assert handed.release() == OK
-    nodes.no_keys()
-    assert handed.state == FREE
-
-
 def test_release_of_an_adopted_token_without_answers(nodes, handed):
     for node in nodes:
         node.kill()
     assert handed.release() == NO_QUORUM
-
-
-def test_adopting_anothers_lock_deletes_nothing(nodes, client):
-    occupy(nodes)
-    lock = client.lock()
-    assert lock.adopt("a" * 40) == OK
-    assert lock.release() == LOST
-    assert {node.get("r") for node in nodes} == {FOREIGN.encode()}
 
 
 def test_no_quorum_leaves_it_adopted(nodes, make_client, handed):
@@ -94,11 +80,12 @@ def test_tokens_of_other_libraries(nodes, client, token):
     nodes.no_keys()
 
 
-def test_anothers_token_of_the_same_size_is_left_alone(nodes, client):
+@pytest.mark.parametrize("operation", ["extend", "release"])
+def test_anothers_token_of_the_same_size_is_left_alone(nodes, client, operation):
     occupy(nodes, token="b" * 32)
     lock = client.lock()
     assert lock.adopt("a" * 32) == OK
-    assert lock.extend() == LOST
+    assert getattr(lock, operation)() == LOST
     assert {node.get("r") for node in nodes} == {b"b" * 32}
 
 

@@ -79,7 +79,9 @@ def test_restarted(nodes, held):
     spin(held.client, lambda: held.state == State.LOST, 30, "the new run_ids are seen")
     assert held.loss == Loss.RESTARTED
     assert "3 of 5 nodes" in held.message and "restarted" in held.message and "expired" not in held.message
-    assert lost_event(held.client)["reason"] == "restarted"
+    told = [event for event in held.client.events() if event["event"] in ("node_restarted", "lost")]
+    assert [event["event"] for event in told] == ["node_restarted"] * 3 + ["lost"]
+    assert told[3]["reason"] == "restarted" and held.validity_ms == 0
 
 
 def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, make_client, proxy):

@@ -54,16 +54,6 @@ def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, make_client, 
     assert finish(lock) == OK, lock.message
 
 
-def test_node_stopped_at_the_release(nodes, client):
-    lock = client.lock(ttl_ms=30000)
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
-    nodes[0].stop()
-    assert lock.release() == OK
-    nodes[0].cont()
-    nodes.no_keys()  # the delete was in the socket
-
-
 def test_majority_stopped_at_the_release(nodes, make_client):
     client = make_client(nodes.urls, ttl_ms=30000, node_timeout_ms=200)
     lock = client.lock()

@@ -1,11 +1,11 @@
-"""What servers answer when they cannot: every row of the table of replies, from real servers where possible."""
+"""What servers answer when they cannot. unit/test_meaning.c has what each reply means; here it comes from a server."""
 import os
 import threading
 
 import pytest
 
 import rl
-from helpers import acquire_until, finish, held_everywhere, spin
+from helpers import acquire_until, held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
 from testing import ReplyError, RespConnection, eventually
 
@@ -95,13 +95,6 @@ def test_out_of_memory(nodes, client):
     assert lock.message.count("OOM") == 3
 
 
-def test_out_of_memory_on_one_node(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK and lock.release() == OK
-    nodes[0].config_set("maxmemory", 1)
-    votes_no(lock, 0, "OOM")
-
-
 def test_misconf(nodes, make_client, mended):
     client = make_client(nodes.urls, **rl.short(2000))
     lock = client.lock()
@@ -156,16 +149,7 @@ def test_busy_script_on_a_majority_is_no_quorum(nodes, make_client):
         thread.join(10)
 
 
-ERRORS = [
-    b"-READONLY You can't write against a read only replica.\r\n", b"-LOADING Redis is loading the dataset\r\n",
-    b"-MASTERDOWN Link with MASTER is down\r\n", b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
-    b"-MISCONF Redis is configured to save RDB snapshots\r\n", b"-NOREPLICAS Not enough good replicas to write.\r\n",
-    b"-BUSY Redis is busy running a script.\r\n", b"-NOAUTH Authentication required.\r\n",
-    b"-NOPERM this user has no permissions to run the 'set' command\r\n", b"-MOVED 3999 127.0.0.1:6381\r\n",
-    b"-ASK 3999 127.0.0.1:6381\r\n", b"-CLUSTERDOWN Hash slot not served\r\n",
-    b"-ERR max number of clients reached\r\n", b"-ERR anything else\r\n",
-]
-PERMANENT = (b"-NOAUTH", b"-NOPERM", b"-MOVED", b"-ASK", b"-CLUSTERDOWN")
+ERRORS = [b"-MOVED 3999 127.0.0.1:6381\r\n", b"-CLUSTERDOWN Hash slot not served\r\n", b"-ERR anything else\r\n"]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.split()[0].decode().strip("-"))
@@ -176,7 +160,7 @@ def test_error_to_a_set(nodes, make_client, fake_server, error):
     assert lock.release() == OK
     nodes.no_keys()
     three = make_client([fakes[0].url, fakes[1].url, nodes.urls[0]]).lock()
-    assert three.acquire() == (REFUSED_CONFIG if error.startswith(PERMANENT) else NO_QUORUM), three.message
+    assert three.acquire() == (NO_QUORUM if error.startswith(b"-ERR") else REFUSED_CONFIG), three.message
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.split()[0].decode().strip("-"))
@@ -189,31 +173,9 @@ def test_error_to_an_extension_keeps_the_old_lease(make_client, fake_server, err
     assert lock.release() == OK
 
 
-@pytest.mark.parametrize("error", [b"-NOAUTH Authentication required.\r\n", b"-LOADING Redis is loading\r\n",
-                                   b"-DENIED Redis is running in protected mode\r\n",
-                                   b"-ERR max number of clients reached\r\n"], ids=lambda e: e[1:8].decode().strip())
-@pytest.mark.parametrize("command", ["HELLO", "INFO"])
-def test_error_in_set_up(nodes, make_client, fake_server, command, error):
-    fake = fake_server({command: error})
-    lock = make_client([fake.url, *nodes.urls[:4]]).lock()
-    words = error[5:-2].decode() if error.startswith(b"-ERR") else error[1:].split()[0].decode()
-    acquire_until(lock, lambda: lock.vote(0) not in (OK, rl.PENDING) and words in lock.answer(0))
-
-
-def test_server_that_refuses_with_a_word_and_closes(nodes, make_client, fake_server):
-    from testing import CLOSE
-    fake = fake_server({"CONNECT": (b"-ERR max number of clients reached\r\n", CLOSE)})
-    lock = make_client([fake.url, *nodes.urls[:4]]).lock()
-    for _ in range(5):
-        assert lock.acquire() == OK, lock.message
-        assert lock.release() == OK
-
-
-@pytest.mark.parametrize("reply", [b"+QUEUED\r\n", b"+ok\r\n", b"+OK \r\n", b"+\r\n", b"$2\r\nOK\r\n", b":1\r\n",
-                                   b"*1\r\n+OK\r\n"])
-def test_only_ok_is_a_vote(make_client, fake_server, reply):
+def test_only_ok_is_a_vote(make_client, fake_server):
     """Such a server may have made the key all the same: it is deleted, and the words tell what came."""
-    fakes = [fake_server({"SET": reply}) for _ in range(3)]
+    fakes = [fake_server({"SET": b"+QUEUED\r\n"}) for _ in range(3)]
     lock = make_client([f.url for f in fakes]).lock()
     assert lock.acquire() == NO_QUORUM and lock.state == rl.FREE
     assert lock.message.count("an unexpected reply to SET") >= 2
@@ -221,23 +183,12 @@ def test_only_ok_is_a_vote(make_client, fake_server, reply):
     spin(lock.client, lambda: all(any(args[0] == b"EVALSHA" and token in args for args in f.seen) for f in fakes))
 
 
-ANSWERS = [b"*0\r\n", b"*2\r\n:1\r\n:1\r\n", b"*3\r\n$3\r\nabc\r\n:1\r\n$-1\r\n", b"*1\r\n$1\r\n1\r\n",
-           b"*1\r\n*1\r\n:1\r\n", b"*2\r\n:1\r\n$-1\r\n", b"*1\r\n:2\r\n", b"*1\r\n:-1\r\n", b"*-1\r\n", b":1\r\n"]
-
-
-@pytest.mark.parametrize("reply", ANSWERS)
-@pytest.mark.parametrize("renew", [False, True], ids=["extend", "renew"])
-def test_only_an_array_of_answers_confirms(make_client, fake_server, reply, renew):
-    fakes = [fake_server({"EVALSHA": lambda args: reply if len(args) == 6 else None}) for _ in range(3)]
-    client = make_client([f.url for f in fakes], outage_wait_ms=100)
-    lock = client.lock(renew="yes", ttl_ms=4000, node_timeout_ms=1000) if renew else client.lock()
+def test_only_an_array_of_answers_confirms(make_client, fake_server):
+    fakes = [fake_server({"EVALSHA": lambda args: b":1\r\n" if len(args) == 6 else None}) for _ in range(3)]
+    lock = make_client([f.url for f in fakes], outage_wait_ms=100).lock()
     assert lock.acquire() == OK
-    if renew:
-        eventually(lambda: lock.state == rl.State.LOST, 20)
-        assert client.describe()["renewals"] == 0
-    else:
-        assert lock.extend(60000) != OK
-        assert lock.validity_ms <= 8000
+    assert lock.extend(60000) != OK
+    assert lock.validity_ms <= 8000
 
 
 def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, proxy, fake_server):
@@ -265,16 +216,3 @@ def test_noscript_again_and_again(make_client, fake_server):
     assert lock.extend() == OK, lock.message
     assert lock.release() == OK, lock.message
     spin(lock.client, lambda: all(f.count("EVAL") >= 1 for f in fakes))
-
-
-def test_queued_commands_are_answered_in_order(nodes, client):
-    """Replies are matched by position: many operations in one burst get each their own."""
-    locks = [client.lock("m%d" % i) for i in range(200)]
-    for node in nodes:
-        for j in range(0, 200, 3):
-            node.set("m%d" % j, "x", px=30000)
-    for lock in locks:
-        assert lock.start(rl.ACQUIRE, 0) == OK
-    for lock in locks:
-        finish(lock)
-    assert [lock.status for lock in locks] == [BUSY if j % 3 == 0 else OK for j in range(200)]

@@ -21,6 +21,9 @@ static const struct {
     {RLK_REQUEST_SET, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
     {RLK_REQUEST_SET, "$-1\r\n", RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_NONE},
     {RLK_REQUEST_SET, "+QUEUED\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_SET, "+ok\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_SET, "+OK \r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_SET, "+\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_SET, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_SET, "$2\r\nOK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_SET, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
@@ -35,6 +38,12 @@ static const struct {
     {RLK_REQUEST_EXTEND, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
     {RLK_REQUEST_EXTEND, "*1\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
     {RLK_REQUEST_EXTEND, "*1\r\n:2\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*1\r\n:-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*1\r\n$1\r\n1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*1\r\n*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_EXTEND, "*2\r\n:1\r\n$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_EXTEND, "*2\r\n:1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_EXTEND, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_CONFIRM, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
@@ -46,6 +55,9 @@ static const struct {
     {RLK_REQUEST_REMOVE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
     {RLK_REQUEST_RENEW, "*3\r\n:1\r\n:0\r\n:1\r\n", RLK_OUTCOME_BATCH, 0, RLK_FAULT_NONE},
     {RLK_REQUEST_RENEW, "*2\r\n:1\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_RENEW, "*3\r\n:1\r\n:2\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_RENEW, "*0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_RENEW, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_RENEW, "*3\r\n:1\r\n$-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_RENEW, "-NOSCRIPT No matching script.\r\n", RLK_OUTCOME_BATCH, RLK_ERROR, RLK_FAULT_NO_SCRIPT},
     {RLK_REQUEST_VALUE, "$3\r\nabc\r\n", RLK_OUTCOME_VALUE, 0, RLK_FAULT_NONE},
@@ -64,27 +76,33 @@ static const struct {
     {RLK_REQUEST_NOTHING, "-NOPERM No permissions\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
 };
 
+static struct rlk_meaning meaning_of(enum rlk_request_kind kind, const char *bytes)
+{
+  struct rlk_reply reply = {0};
+  struct rlk_request request = {.kind = kind, .count = 3};
+  struct rlk_meaning meaning;
+  redisReader *reader = rlk_reply_reader(&reply);
+  void *parsed = NULL;
+  assert_non_null(reader);
+  assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+  assert_int_equal(redisReaderGetReply(reader, &parsed), REDIS_OK);
+  assert_non_null(parsed);
+  meaning = rlk_meaning_of(&request, &reply);
+  redisReaderFree(reader);
+  rlk_buffer_free(&reply.text);
+  return meaning;
+}
+
 static void a_reply_means_what_the_table_says(void **state)
 {
   (void)state;
   for (size_t i = 0; i < ALL; i++) {
-    struct rlk_reply reply = {0};
-    struct rlk_request request = {.kind = rows[i].kind, .count = 3};
-    struct rlk_meaning meaning;
-    redisReader *reader = rlk_reply_reader(&reply);
-    void *parsed = NULL;
-    assert_non_null(reader);
-    assert_int_equal(redisReaderFeed(reader, rows[i].bytes, strlen(rows[i].bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &parsed), REDIS_OK);
-    assert_non_null(parsed);
-    meaning = rlk_meaning_of(&request, &reply);
+    struct rlk_meaning meaning = meaning_of(rows[i].kind, rows[i].bytes);
     if (meaning.kind != rows[i].outcome || meaning.vote != rows[i].vote || meaning.fault != rows[i].fault)
       fail_msg("request %d, %s: outcome %d, vote %d, fault %d", rows[i].kind, rows[i].bytes, meaning.kind, meaning.vote,
                meaning.fault);
     if (meaning.fault == RLK_FAULT_MISFIT)
       assert_non_null(rlk_misfit_words(rows[i].kind));
-    redisReaderFree(reader);
-    rlk_buffer_free(&reply.text);
   }
 }
 
@@ -121,9 +139,15 @@ static void an_error_is_known_by_its_first_word(void **state)
       {"", RLK_FAULT_OTHER},
   };
   (void)state;
-  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
-    if (rlk_fault_of(errors[i].text) != errors[i].fault)
-      fail_msg("%s: %d", errors[i].text, rlk_fault_of(errors[i].text));
+  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    int is_refused = errors[i].fault == RLK_FAULT_CONFIG || errors[i].fault == RLK_FAULT_PERMISSION;
+    char bytes[100];
+    struct rlk_meaning meaning;
+    snprintf(bytes, sizeof bytes, "-%s\r\n", errors[i].text);
+    meaning = meaning_of(RLK_REQUEST_EXTEND, bytes);
+    if (meaning.fault != errors[i].fault || meaning.vote != (is_refused ? RLK_REFUSED : RLK_ERROR))
+      fail_msg("%s: fault %d, vote %d", errors[i].text, meaning.fault, meaning.vote);
+  }
 }
 
 int main(void)

@@ -390,12 +390,13 @@ static int votes_until_the_connection_ends(void)
 
 static void nonsense_for_a_vote_is_one_vote(void **state)
 {
-  for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+  static const enum rlk_request_kind kinds[] = {RLK_REQUEST_SET, RLK_REQUEST_EXTEND, RLK_REQUEST_DELETE};
+  for (size_t i = 0; i < 3 * sizeof nonsense / sizeof nonsense[0]; i++) {
     get_ready();
-    ask(RLK_REQUEST_SET, 1);
-    hear_bytes(nonsense[i].bytes, nonsense[i].size);
+    ask(kinds[i % 3], 1);
+    hear_bytes(nonsense[i / 3].bytes, nonsense[i / 3].size);
     if (votes_until_the_connection_ends() != 1 || node.state != RLK_NODE_OFF)
-      fail_msg("%zu: %s", i, nonsense[i].bytes);
+      fail_msg("request %d: %s", kinds[i % 3], nonsense[i / 3].bytes);
     end(state);
     begin(state);
   }

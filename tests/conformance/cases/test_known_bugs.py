@@ -148,6 +148,8 @@ def test_a_minority_is_away(make, nodes, black_hole, how):
         nodes[0].stop()
     if "dead" in how:
         nodes[1].kill()
+    if how == "dead":
+        nodes[2].kill()
     lock = make(urls=addresses).lock()
     for _ in range(2):
         assert lock.acquire() == "OK"
