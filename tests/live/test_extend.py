@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, held_everywhere, lapse, spin
+from helpers import FOREIGN, Call, held_everywhere, lapse, spin
 from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK
 from testing import eventually
 
@@ -124,6 +124,22 @@ def test_script_cache_flushed(nodes, held):
         node.command("SCRIPT", "FLUSH")
     assert held.release() == OK, held.message
     spin(held.client, lambda: not nodes.keys())  # the slower nodes' NOSCRIPT is repaired when it is read
+
+
+def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, make_client, proxy):
+    """Their NOSCRIPT would not be read before the next call, and the keys stay until they expire."""
+    slow = proxy(nodes[0])
+    lock = make_client([slow.url, *nodes.urls[1:]], **rl.short(30000)).lock()
+    assert lock.acquire(5000) == OK
+    held_everywhere(lock, nodes)
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    slow.hold("down")
+    releasing = Call(lock.release)
+    eventually(lambda: not any(node.keys() for node in nodes.nodes[1:]))
+    slow.go()
+    assert releasing.join() == OK
+    assert not nodes.keys()
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ static void check_lease(struct slot *slot, int status, int is_fresh)
   struct world *world = slot->process->world;
   uint32_t switches = thread_switches();
   int64_t usual_ms = slot->ttl_ms / 10 > 5 ? slot->ttl_ms / 10 : 5;
-  int64_t least_ms = is_fresh && !slot->process->leaving ? usual_ms - 1 : 0, validity_ms;
+  int64_t least_ms = is_fresh ? usual_ms - 1 : 0, validity_ms;
   if (status != REDLOCK_OK)
     return;
   validity_ms = redlock_lock_validity_ms(slot->lock);

@@ -248,6 +248,14 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
   return rlk_operation_begin(lock, kind, arg, now);
 }
 
+/* The client leaves: it has released the lock, or is about to; of an acquisition nobody hears OK then. */
+static int is_given_back(const redlock_lock *lock)
+{
+  if (lock->state == REDLOCK_STATE_FREE)
+    return !lock->detached;
+  return lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
+}
+
 /* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
 static int last_look(redlock_lock *lock, int64_t now)
 {
@@ -258,14 +266,12 @@ static int last_look(redlock_lock *lock, int64_t now)
     return REDLOCK_INVALID;
   if (lock->status != REDLOCK_OK || !confers_a_lease(lock->kind))
     return lock->status;
-  if (lock->state == REDLOCK_STATE_LOST && lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN)
-    lock->status = REDLOCK_CANCELLED; /* nobody was told of the win, and it is too late for another attempt */
+  if (lock->state == REDLOCK_STATE_FORKED)
+    lock->status = REDLOCK_FORKED;
+  else if (is_given_back(lock))
+    lock->status = REDLOCK_CANCELLED;
   else if (lock->state == REDLOCK_STATE_LOST)
     lock->status = REDLOCK_LOST;
-  else if (lock->state == REDLOCK_STATE_FORKED)
-    lock->status = REDLOCK_FORKED;
-  else if (lock->state == REDLOCK_STATE_FREE && !lock->detached)
-    lock->status = REDLOCK_CANCELLED; /* the client has left: it was released */
   return lock->status;
 }
 

@@ -215,6 +215,15 @@ static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
     not_granted(n, &out->request, out->now_ns);
 }
 
+/* NOSCRIPT: the same with the full script. */
+static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = lock_of(r);
+  if (lock && lock->round == r->round)
+    lock->scripts_missing = 1;
+  return rlk_ask_delete(n, r->claim, 1, r->round, now);
+}
+
 static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
@@ -224,7 +233,7 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
-  else if (out->fault == RLK_FAULT_NO_SCRIPT && rlk_ask_delete(n, r->claim, 1, r->round, out->now_ns) == 0)
+  else if (out->fault == RLK_FAULT_NO_SCRIPT && delete_again(n, r, out->now_ns) == 0)
     return;
   note_error(n, out);
   count_delete(n, r, out->vote, out->now_ns);

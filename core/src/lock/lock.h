@@ -76,6 +76,7 @@ struct redlock_lock {
   int asking_again;           /* extend: the timer is the next try of those that failed */
   uint64_t counted;           /* release: nodes that counted at the call, as bits */
   uint64_t unproven;          /* ... that said that the token is gone only after its lease, when it may have expired */
+  int scripts_missing;        /* release: a node had lost its scripts */
   int home;                   /* node asked first, or -1 */
   struct rlk_terms asked;     /* terms of the operation */
   struct rlk_number ttl_text; /* the TTL of an acquisition, as it is sent */

@@ -57,6 +57,8 @@ void rlk_release_advance(redlock_lock *lock)
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->was_held == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
+  if (lock->scripts_missing && tally.asked > 0)
+    return; /* what the others answer may have to be repaired, too, and later nobody may read it */
   if (lock->was_held == REDLOCK_STATE_HELD)
     advance_held(lock, &tally, status);
   else if (status != REDLOCK_PENDING)
@@ -80,6 +82,7 @@ static void note_deletes(redlock_lock *lock, int64_t now)
 int rlk_release_begin(redlock_lock *lock, int64_t now)
 {
   lock->was_held = lock->state;
+  lock->scripts_missing = 0;
   note_counted(lock, now);
   rlk_renewal_end(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
