@@ -206,7 +206,7 @@ static void ready(struct rlk_line *l, int64_t now)
   n->session_proved = 1;
   n->why[0] = 0;
   n->busy_until_ns = n->deletes_retry_ns = 0;
-  n->looked_ns = now;
+  n->look_again_ns = now + rlk_session_pause_ns(n);
   rlk_timer_clear(&n->net->timers, &n->timer);
   if (rlk_session_complete(l) != 0) {
     rlk_node_drop(n, 0, "out of memory", now);
@@ -489,8 +489,10 @@ int rlk_node_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
     if (!l->is_fed && !l->reads_left && n->second)
       l = n->second;
     if (l->is_fed) {
-      if (next_reply(l, out, now))
+      if (next_reply(l, out, now)) {
+        n->is_awake = n->is_urgent || l->is_fed || l->reads_left || n->second;
         return 1;
+      }
     } else if (l->reads_left) {
       read_more(l);
     } else {
@@ -514,7 +516,7 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
 {
   if (n->second)
     flush(n->second, now);
-  if (n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
+  if (now >= n->look_again_ns && n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
     rlk_session_look_again(n->line, now);
   flush(n->line, now);
   if (n->state == RLK_NODE_READY)

@@ -44,8 +44,8 @@ struct rlk_node {
   int64_t rtt_ns;           /* smoothed */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
-  int64_t looked_ns;        /* when it was last seen to be eligible */
-  int64_t refused_ns;       /* ... or not to be */
+  int64_t look_again_ns;    /* then it is asked whether it is still eligible */
+  int64_t refused_ns;       /* when it was last seen not to be */
   uint64_t connects, drops;
   /* what is to be told */
   int is_awake;         /* there may be outcomes */

@@ -304,15 +304,18 @@ void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *rep
 
 /* ---- looking again ---- */
 
+int64_t rlk_session_pause_ns(const struct rlk_node *n)
+{
+  int64_t pause_ms = RLK_INT(&n->net->options, TTL_MS);
+  pause_ms = pause_ms < LOOK_AGAIN_MIN_MS ? LOOK_AGAIN_MIN_MS : pause_ms;
+  pause_ms = pause_ms > LOOK_AGAIN_MAX_MS ? LOOK_AGAIN_MAX_MS : pause_ms;
+  return pause_ms * RLK_NS_PER_MS;
+}
+
 void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
   static const char *const sections[] = {"replication", "memory"};
-  int64_t pause_ms = RLK_INT(&l->node->net->options, TTL_MS);
-  pause_ms = pause_ms < LOOK_AGAIN_MIN_MS ? LOOK_AGAIN_MIN_MS : pause_ms;
-  pause_ms = pause_ms > LOOK_AGAIN_MAX_MS ? LOOK_AGAIN_MAX_MS : pause_ms;
-  if (now - l->node->looked_ns < pause_ms * RLK_NS_PER_MS)
-    return;
-  l->node->looked_ns = now;
+  l->node->look_again_ns = now + rlk_session_pause_ns(l->node);
   for (int is_last = 0; is_last < 2; is_last++) {
     const char *words[] = {"INFO", sections[is_last]};
     size_t before = rlk_buffer_size(&l->out);

@@ -21,7 +21,9 @@ void rlk_session_reply(struct rlk_line *line, int step, const struct rlk_reply *
 int rlk_session_note_server(struct rlk_line *line);
 /* Judges a set-up whose last reply has come; why has RLK_WHY_SIZE bytes. */
 enum rlk_session_verdict rlk_session_judge(struct rlk_line *line, char *why, int64_t now_ns);
-/* Asks a node that is ready for its role and policy again if that has not been done for a while (rule C.3). */
+/* How long a node that is ready is believed to be still eligible. */
+int64_t rlk_session_pause_ns(const struct rlk_node *node);
+/* Asks it for its role and policy again (rule C.3). */
 void rlk_session_look_again(struct rlk_line *line, int64_t now_ns);
 /* A reply to that: REFUSE, with the reason in why, or CONTINUE. */
 enum rlk_session_verdict rlk_session_looked(struct rlk_line *line, int is_last, const struct rlk_reply *reply,
