@@ -30,6 +30,12 @@ do {
 echo $tag, ' ', redlock_status_name($other->status()), "\n";
 $other->abandon();
 echo $other->state(), "\n";
+echo redlock_status_name($other->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, 60000, 8)), "\n";
+do {
+    $tag = $client->await(5000);
+} while ($tag === null);
+echo $tag, ' ', redlock_status_name($other->status()), "\n";
+$other->run(REDLOCK_RELEASE, 0, 60000);
 
 $cycles = getenv('USE_ZEND_ALLOC') === '0' ? 200 : 20000;
 $memory = memory_get_usage();
@@ -58,4 +64,6 @@ OK
 OK PENDING
 7 OK
 0
+OK
+8 OK
 no growth

@@ -249,6 +249,32 @@ final class FiberTest extends NodesTestCase
         $this->loop->run([static fn () => \Fiber::suspend()]);
     }
 
+    public function testADeadlockBesideAnIdleClientIsAnError(): void
+    {
+        $client = $this->fiberClient();
+        $this->expectException(\LogicException::class);
+        $this->loop->run([static function () use ($client): void {
+            $client->lock('idle')->run(static fn () => null);
+            \Fiber::suspend();
+        }]);
+    }
+
+    public function testASignalHandlerRunsWhileFibersWait(): void
+    {
+        $holder = $this->client()->lock('signal');
+        $holder->acquire();
+        $handled = 0;
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, static function () use (&$handled, $holder): void {
+            $handled++;
+            $holder->release();
+        });
+        $client = $this->fiberClient();
+        \pcntl_alarm(1);
+        $this->loop->run([static fn () => $client->lock('signal')->run(static fn () => null)]);
+        $this->assertSame(1, $handled);
+    }
+
     public function testHighDescriptorsAreRefusedWithWords(): void
     {
         $this->assertGreaterThan(1100, \posix_getrlimit()["soft openfiles"]);

@@ -20,6 +20,8 @@ final class StreamSelectLoop implements Loop
     private array $clients = [];
     /** @var array<int, \Closure(): bool> whether nobody waits for one of them */
     private array $idle = [];
+    /** Whose descriptor is the only stream: it is waited for without stream_select. */
+    private ?Native\Client $only = null;
     /** @var \WeakMap<\Fiber, FiberSuspension> */
     private readonly \WeakMap $suspensions;
     /** @var array<int, true> streams that stream_select can wait for, by their number */
@@ -57,6 +59,14 @@ final class StreamSelectLoop implements Loop
             $fiber->start($tasks[$name]);
         }
         while ($running > 0) {
+            if ($this->only !== null && $this->sleepers === 0) {
+                $client = $this->only;
+                for ($waiter = $client->await(self::LOOK_AFTER_S * 1000); $waiter; $waiter = $client->next()) {
+                    $waiter instanceof \WeakReference ? $waiter->get()?->resume() : Waiters::wake($waiter);
+                }
+                $waiter === false && $this->nothingCame(self::LOOK_AFTER_S, 0);
+                continue;
+            }
             $seconds = self::LOOK_AFTER_S;
             $microseconds = 0;
             if ($this->sleepers > 0) {
@@ -101,12 +111,14 @@ final class StreamSelectLoop implements Loop
     {
         $watch = $this->add($stream);
         $this->callbacks[$watch] = $ready;
+        $this->setOnly();
         return $watch;
     }
 
     public function unwatch(mixed $watch): void
     {
         unset($this->streams[$watch], $this->callbacks[$watch], $this->clients[$watch], $this->idle[$watch]);
+        $this->setOnly();
     }
 
     /**
@@ -118,6 +130,7 @@ final class StreamSelectLoop implements Loop
     {
         $watch = $this->add($stream);
         [$this->clients[$watch], $this->idle[$watch]] = [$client, $isIdle];
+        $this->setOnly();
         return $watch;
     }
 
@@ -127,6 +140,11 @@ final class StreamSelectLoop implements Loop
         $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
         $this->streams[++$this->lastWatch] = $stream;
         return $this->lastWatch;
+    }
+
+    private function setOnly(): void
+    {
+        $this->only = \count($this->streams) === 1 ? $this->clients[\array_key_first($this->streams)] ?? null : null;
     }
 
     public function suspension(): Suspension
