@@ -7,6 +7,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
 import rl  # noqa: E402
+from helpers import held_everywhere  # noqa: E402
 from testing import eventually  # noqa: E402
 from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster, redlock_variant  # noqa: E402, F401
 
@@ -32,3 +33,21 @@ def make_client():
 def client(nodes, make_client):
     """A client of the session's five nodes."""
     return make_client(nodes.urls)
+
+
+@pytest.fixture
+def proxies(nodes, proxy):
+    """One before each of the session's five nodes."""
+    return [proxy(node) for node in nodes]
+
+
+@pytest.fixture
+def hold(nodes, make_client):
+    """hold(servers, **options): a lock of a client of its own that all of them have granted; else the five nodes."""
+    def hold(servers=nodes, **options):
+        lock = make_client([server.url for server in servers], **options).lock()
+        assert lock.acquire(5000) == rl.OK, lock.message
+        held_everywhere(lock)
+        return lock
+
+    return hold

@@ -29,9 +29,9 @@ def finish(lock, within_s=30):
     return lock.status
 
 
-def held_everywhere(lock, nodes):
-    """Waits until every node has the lock's key."""
-    spin(lock.client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="all nodes granted")
+def held_everywhere(lock):
+    """Waits until every node has granted the lock."""
+    spin(lock.client, lambda: set(lock.votes) == {rl.OK}, what="all nodes granted")
 
 
 def acquire_until(lock, condition):

@@ -2,7 +2,7 @@
 import re
 
 import rl
-from helpers import FOREIGN, finish, held_everywhere, occupy, spin
+from helpers import FOREIGN, finish, occupy, spin
 from rl import BUSY, HELD, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
 from testing import HOLD, BlackHole, eventually
 
@@ -97,10 +97,8 @@ def test_set_of_a_finished_attempt_is_never_sent(nodes, make_client, proxy):
     assert nodes[0].calls("set") == 0 and nodes[0].keys() == []
 
 
-def test_another_type_under_the_key_at_extend(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_another_type_under_the_key_at_extend(nodes, hold):
+    lock = hold()
     for node in nodes.nodes[:3]:
         node.command("DEL", "r")
         node.command("HSET", "r", "field", "1")
@@ -184,9 +182,8 @@ def test_verdicts_are_told_apart(nodes, make_client, make_cluster):
     assert refused.acquire(60000) == REFUSED_CONFIG
 
 
-def test_too_little_validity_is_a_failure(nodes, make_client, proxy):
+def test_too_little_validity_is_a_failure(nodes, make_client, proxies):
     """A grant that comes so late that less than min_validity_ms is left is given back."""
-    proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies], ttl_ms=2000, node_timeout_ms=500, min_validity_ms=1400)
     lock = client.lock()
     assert lock.acquire(5000) == OK and lock.release() == OK

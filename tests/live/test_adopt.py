@@ -2,17 +2,15 @@
 import pytest
 
 import rl
-from helpers import held_everywhere, lapse, occupy, spin
+from helpers import lapse, occupy, spin
 from rl import ADOPTED, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
 
 
 @pytest.fixture
-def handed(nodes, client, make_client):
+def handed(nodes, make_client, hold):
     """(token of a detached lock, lock of another client that adopted it)"""
-    first = client.lock()
-    assert first.acquire() == OK
-    held_everywhere(first, nodes)
+    first = hold()
     token = first.token
     assert first.detach() == OK
     assert first.state == FREE and first.validity_ms == 0
@@ -38,7 +36,7 @@ def test_release_of_an_adopted_token_without_answers(nodes, handed):
     assert handed.release() == NO_QUORUM
 
 
-def test_no_quorum_leaves_it_adopted(nodes, make_client, handed):
+def test_no_quorum_leaves_it_adopted(nodes, handed):
     handed.set("node_timeout_ms", 200)
     for node in nodes.nodes[:3]:
         node.kill()
@@ -47,13 +45,11 @@ def test_no_quorum_leaves_it_adopted(nodes, make_client, handed):
     assert handed.detach() == OK
 
 
-def test_detached_lock_is_never_deleted(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_detached_lock_is_never_deleted(nodes, hold):
+    lock = hold()
     assert lock.detach() == OK
     lock.free()
-    assert client.drain(5000) == OK
+    assert lock.client.drain(5000) == OK
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
 
 
@@ -102,11 +98,9 @@ def test_an_adopted_token_of_another_library_is_renewed(nodes, make_client):
     nodes.no_keys()
 
 
-def test_an_unconfirmed_token_is_left_alone_by_free(nodes, make_client):
+def test_an_unconfirmed_token_is_left_alone_by_free(nodes, make_client, hold):
     """Whoever works under it may still need it."""
-    first = make_client(nodes.urls).lock()
-    assert first.acquire() == OK
-    held_everywhere(first, nodes)
+    first = hold()
     supervisor = make_client(nodes.urls, outage_wait_ms=300)
     second = supervisor.lock()
     assert second.adopt(first.token) == OK

@@ -9,10 +9,8 @@ def pttls(nodes):
     return [node.pttl("r") for node in nodes]
 
 
-def test_shorter_on_every_node(nodes, make_client):
-    lock = make_client(nodes.urls, ttl_ms=60000).lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_shorter_on_every_node(nodes, hold):
+    lock = hold(ttl_ms=60000)
     assert lock.expire(20000) == OK, lock.message
     assert 10000 < lock.validity_ms <= 20000
     assert lock.settle() == OK
@@ -20,10 +18,8 @@ def test_shorter_on_every_node(nodes, make_client):
     assert lock.release() == OK
 
 
-def test_longer_on_every_node(nodes, make_client):
-    lock = make_client(nodes.urls, ttl_ms=20000).lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_longer_on_every_node(nodes, hold):
+    lock = hold(ttl_ms=20000)
     assert lock.expire(60000) == OK and lock.validity_ms > 40000
     assert lock.settle() == OK and min(pttls(nodes)) > 40000
     assert lock.release() == OK
@@ -32,7 +28,7 @@ def test_longer_on_every_node(nodes, make_client):
 def test_an_adopted_token(nodes, make_client):
     first, second = (make_client(nodes.urls, ttl_ms=60000).lock() for _ in range(2))
     assert first.acquire() == OK
-    held_everywhere(first, nodes)
+    held_everywhere(first)
     assert first.detach() == OK
     assert second.adopt(first.token) == OK and second.expire(20000) == OK
     assert second.state == HELD and second.validity_ms <= 20000
@@ -48,22 +44,17 @@ def test_what_is_not_held(nodes, make_client):
     assert lock.expire(5000) == LOST
 
 
-def test_an_extension_afterwards_counts_in_full(nodes, make_client):
-    lock = make_client(nodes.urls, ttl_ms=60000).lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_an_extension_afterwards_counts_in_full(hold):
+    lock = hold(ttl_ms=60000)
     assert lock.expire(20000) == OK and lock.settle() == OK
     assert lock.extend(60000) == OK and lock.validity_ms > 40000
     assert lock.release() == OK
 
 
-def test_a_shorter_lease_counts_from_the_call(nodes, make_client, proxy):
+def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
     """Two of three requests are on their way and may be executed at any time."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
-    client = make_client([p.url for p in proxies], ttl_ms=60000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes.nodes[:3])
+    lock = hold(proxies, ttl_ms=60000)
     for p in proxies[1:]:
         p.hold()
     assert lock.start(rl.EXPIRE, 20000) == OK
@@ -74,17 +65,14 @@ def test_a_shorter_lease_counts_from_the_call(nodes, make_client, proxy):
     assert lock.release() == OK
 
 
-def test_a_lost_shortening_limits_every_later_extension(nodes, make_client, proxy):
+def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
     """Its connection broke: the server may execute it after any extension that follows on the next one."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
-    client = make_client([p.url for p in proxies], ttl_ms=60000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes.nodes[:3])
+    lock = hold(proxies, ttl_ms=60000)
     for p in proxies[1:]:
         p.hold()
     assert lock.start(rl.EXPIRE, 20000) == OK
-    spin(client, lambda: all(b"PEXPIRE" in p.held_bytes() for p in proxies[1:]), what="two requests are held")
+    spin(lock.client, lambda: all(b"PEXPIRE" in p.held_bytes() for p in proxies[1:]), what="two requests are held")
     assert lock.cancel() == OK
     for p in proxies[1:]:
         p.drop(late=True)

@@ -2,17 +2,15 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, Call, held_everywhere, lapse, spin
+from helpers import FOREIGN, Call, lapse, spin
 from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK
 from testing import eventually
 
 
 @pytest.fixture
-def held(nodes, client):
+def held(nodes, hold):
     """A lock that all five nodes have granted."""
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+    lock = hold()
     return lock
 
 
@@ -33,11 +31,8 @@ def test_key_gone_on_a_minority(nodes, held):
     assert held.extend() == LOST
 
 
-def test_partial_extension(nodes, make_client):
-    client = make_client(nodes.urls, node_timeout_ms=2000)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+def test_partial_extension(nodes, hold):
+    lock = hold(node_timeout_ms=2000)
     for node in nodes.nodes[:2]:
         node.stop()
     assert lock.extend(20000) == OK and lock.validity_ms > 10000
@@ -77,13 +72,10 @@ def test_max_hold(nodes, make_client):
     assert lock.extend() == LOST
 
 
-def test_loss_is_sticky(nodes, make_client):
+def test_loss_is_sticky(nodes, hold):
     """A lapsed lock stays lost although a majority still has its keys: another may have held it in between."""
-    client = make_client(nodes.urls, **rl.short(2000))
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
+    lock = hold(**rl.short(2000))
     token = lock.token
-    held_everywhere(lock, nodes)
     assert [node.command("PEXPIRE", "r", 30000) for node in nodes] == [1] * 5  # as if these clocks were slow
     lapse(lock)
     assert {node.get("r") for node in nodes} == {token.encode()}
@@ -95,13 +87,10 @@ def test_loss_is_sticky(nodes, make_client):
     assert lock.acquire(10000) == OK and lock.token != token
 
 
-def test_extension_that_succeeds_too_late_revives_nothing(nodes, make_client, proxy):
+def test_extension_that_succeeds_too_late_revives_nothing(nodes, proxies, hold):
     """It was executed in time, its replies come after the lease has lapsed."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], **rl.short(4000))
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold(proxies, **rl.short(4000))
+    client = lock.client
     for p in proxies:
         p.hold("down")
     assert lock.start(rl.EXTEND, 20000) == OK
@@ -126,12 +115,10 @@ def test_script_cache_flushed(nodes, held):
     spin(held.client, lambda: not nodes.keys())  # the slower nodes' NOSCRIPT is repaired when it is read
 
 
-def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, make_client, proxy):
+def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, proxy, hold):
     """Their NOSCRIPT would not be read before the next call, and the keys stay until they expire."""
     slow = proxy(nodes[0])
-    lock = make_client([slow.url, *nodes.urls[1:]], **rl.short(30000)).lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold([slow, *nodes.nodes[1:]], **rl.short(30000))
     for node in nodes:
         node.command("SCRIPT", "FLUSH")
     slow.hold("down")
@@ -143,19 +130,15 @@ def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, make_c
 
 
 @pytest.fixture
-def long_held(nodes, make_client):
+def long_held(nodes, hold):
     """A lock that all five nodes have granted for so long that it does not lapse within a test."""
-    lock = make_client(nodes.urls, ttl_ms=600000, max_ttl_ms=600000).lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold(ttl_ms=600000, max_ttl_ms=600000)
     return lock
 
 
-def test_restart_of_a_minority_leaves_the_rest_of_the_lease(nodes, make_client):
+def test_restart_of_a_minority_leaves_the_rest_of_the_lease(nodes, hold):
     """What a restarted node had granted counts no more, so the lease is as long as the others'."""
-    lock = make_client(nodes.urls, ttl_ms=60000, max_ttl_ms=600000).lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold(ttl_ms=60000, max_ttl_ms=600000)
     for node in nodes.nodes[:2]:
         node.stop()
     assert lock.extend(600000) == OK and lock.validity_ms > 60000  # by three nodes
@@ -178,11 +161,9 @@ def test_master_that_became_a_replica_counts_no_more(nodes, long_held, make_clus
     assert long_held.extend() == LOST
 
 
-def test_key_gone_on_a_minority_shortens_the_lease(nodes, make_client):
+def test_key_gone_on_a_minority_shortens_the_lease(nodes, hold):
     """A node that says that the token is gone counts no more, although the lease that it once confirmed runs on."""
-    lock = make_client(nodes.urls, ttl_ms=60000, max_ttl_ms=600000).lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold(ttl_ms=60000, max_ttl_ms=600000)
     for node in nodes.nodes[:2]:
         node.stop()
     assert lock.extend(600000) == OK and lock.validity_ms > 60000  # by three nodes

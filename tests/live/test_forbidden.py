@@ -54,7 +54,7 @@ def test_an_error_in_a_script_is_an_error(nodes, allow, make_client):
     """Not 'nothing to delete' and 'the token is gone'; and the deletes are sent again once they are allowed."""
     lock = make_client(allow(), ttl_ms=60000).lock()
     assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+    held_everywhere(lock)
     allow("-get")
     assert lock.extend() == REFUSED_CONFIG
     assert lock.state == HELD and lock.message.count("can't run this command") >= 3

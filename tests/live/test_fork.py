@@ -5,7 +5,7 @@ import signal
 import traceback
 
 import rl
-from helpers import Call, held_everywhere, occupy, spin
+from helpers import Call, occupy, spin
 from rl import BUSY, HELD, OK
 from testing import eventually
 
@@ -52,7 +52,7 @@ def test_inherited_handle_takes_a_lock_of_its_own(nodes, client):
     nodes.no_keys()
 
 
-def test_tokens_of_parent_and_child_differ(nodes, client):
+def test_tokens_of_parent_and_child_differ(client):
     read, write = os.pipe()
 
     def child():
@@ -93,9 +93,8 @@ def test_descriptor_keeps_its_number_and_works_in_both(nodes, client):
     nodes.no_keys()
 
 
-def test_fork_in_mid_operation(nodes, make_client, proxy):
+def test_fork_in_mid_operation(nodes, make_client, proxies):
     """What the parent has started is the parent's alone."""
-    proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies])
     lock = client.lock()
     assert lock.acquire() == OK and lock.release() == OK
@@ -159,14 +158,6 @@ def test_fork_with_a_renewed_lock(nodes, make_client):
     assert lock.state == HELD
     in_child(os._exit, 0)
     assert lock.extend() == OK
-
-
-def test_child_that_ends_without_a_word(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
-    in_child(lambda: None)
-    assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]} and lock.extend() == OK
 
 
 def test_grandchild(nodes, client):

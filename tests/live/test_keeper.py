@@ -72,8 +72,7 @@ def test_release_ends_the_renewal(nodes, renewing):
     assert extensions(nodes) == before
 
 
-def test_release_in_the_middle_of_a_renewal(nodes, make_client, proxy):
-    proxies = [proxy(node) for node in nodes]
+def test_release_in_the_middle_of_a_renewal(nodes, make_client, proxies):
     client = make_client([p.url for p in proxies], renew="true", **rl.short(1000))
     lock = client.lock()
     assert lock.acquire(5000) == OK
@@ -134,7 +133,7 @@ def test_adopted_and_detached_locks_are_left_alone(nodes, renewing):
     assert lock.extend() == NOT_HELD
 
 
-def test_renewals_do_not_use_up_the_users_extensions(nodes, renewing):
+def test_renewals_do_not_use_up_the_users_extensions(renewing):
     lock = renewing(max_extensions=1)
     eventually(lambda: lock.client.describe()["renewals"] >= 3, 30, "three renewals")
     assert lock.extend() == OK and lock.extend() == LIMIT

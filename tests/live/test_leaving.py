@@ -4,18 +4,16 @@ import time
 import pytest
 
 import rl
-from helpers import Call, held_everywhere, run_python
+from helpers import Call, run_python
 from rl import HELD, INVALID, OK, TIMED_OUT
 from testing import eventually
 
 
 @pytest.fixture
-def draining(nodes, make_client):
+def draining(nodes, hold):
     """A client whose drain takes two seconds, since a node hangs: (client, the call)."""
-    client = make_client(nodes.urls, exit_drain_ms=5000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+    lock = hold(exit_drain_ms=5000)
+    client = lock.client
     nodes[0].stop()
     begun = time.monotonic()
     call = Call(client.drain, 2000)

@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import Call, held_everywhere, lapse, occupy, spin
+from helpers import Call, lapse, occupy, spin
 from rl import FREE, HELD, LOST, OK, Loss, State
 from testing import eventually
 
@@ -21,10 +21,8 @@ def lost_event(client):
 
 
 @pytest.fixture
-def held(nodes, make_client):
-    lock = make_client(nodes.urls, ttl_ms=60000).lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def held(hold):
+    lock = hold(ttl_ms=60000)
     assert lock.loss == Loss.NONE
     return lock
 
@@ -60,17 +58,14 @@ def test_gone_at_an_extension(nodes, held):
     assert event["reason"] == "gone" and "expired" not in event["detail"]
 
 
-def test_gone_at_a_renewal(nodes, make_client):
-    client = make_client(nodes.urls, renew=True, ttl_ms=8000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_gone_at_a_renewal(nodes, hold):
+    lock = hold(renew=True, ttl_ms=8000)
     for node in nodes.nodes[:4]:
         node.set("r", "somebody else", px=60000)
     lapse(lock)
     assert lock.loss == Loss.GONE and "of 5 nodes" in lock.message
     assert {node.get("r") for node in nodes.nodes[:4]} == {b"somebody else"}
-    assert lost_event(client)["reason"] == "gone"
+    assert lost_event(lock.client)["reason"] == "gone"
 
 
 def test_restarted(nodes, held):
@@ -84,19 +79,16 @@ def test_restarted(nodes, held):
     assert told[3]["reason"] == "restarted" and held.validity_ms == 0
 
 
-def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, make_client, proxy):
+def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, proxy, hold):
     """An extension that reached only two of three nodes; one of these loses the key: the older lease of the third
     decides now, earlier than the holder could expect."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
-    client = make_client([p.url for p in proxies], ttl_ms=4000, node_timeout_ms=1000)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes.nodes[:3])
+    lock = hold(proxies, ttl_ms=4000, node_timeout_ms=1000)
     proxies[2].hold()
     assert lock.extend(60000) == OK and lock.validity_ms > 30000
     nodes[0].flush()
     assert lock.start(rl.EXTEND) == OK
-    spin(client, lambda: lock.vote(0) == LOST, what="the first node has lost it")
+    spin(lock.client, lambda: lock.vote(0) == LOST, what="the first node has lost it")
     lapse(lock)
     assert lock.loss == Loss.GONE and "expired" not in lock.message
     proxies[2].go()
@@ -135,14 +127,11 @@ def test_a_node_that_never_granted_contradicts_nothing(nodes, make_client):
     assert lock.release() == OK and lock.loss == Loss.NONE
 
 
-def test_the_order_of_the_answers_does_not_matter(nodes, make_client, proxy):
+def test_the_order_of_the_answers_does_not_matter(nodes, proxies, hold):
     """The two nodes that still have it answer first; the verdict waits for the other three, of which one is silent for
     good: that is certain when two of them have said that it is gone."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], ttl_ms=60000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+    lock = hold(proxies, ttl_ms=60000)
+    client = lock.client
     for node in nodes.nodes[2:]:
         node.flush()
     for p in proxies[2:]:

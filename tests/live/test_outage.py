@@ -5,7 +5,7 @@ import time
 import pytest
 
 import rl
-from helpers import Call, held_everywhere, lapse, now_ms, occupy, spin
+from helpers import Call, lapse, now_ms, occupy, spin
 from rl import BUSY, HELD, LOST, NO_QUORUM, OK
 from testing import eventually
 
@@ -81,12 +81,9 @@ def test_a_stall_does_not_end_an_extension(nodes, make_client, stall):
     assert lock.release() == OK
 
 
-def test_an_extension_asks_again_where_it_was_refused(nodes, make_client):
+def test_an_extension_asks_again_where_it_was_refused(nodes, hold):
     """Nodes that were down, or that answered with an error that passes, come back while the lease still runs."""
-    client = make_client(nodes.urls, ttl_ms=60000, outage_wait_ms=60000, retry_delay_ms=50)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+    lock = hold(ttl_ms=60000, outage_wait_ms=60000, retry_delay_ms=50)
     eventually(lambda: all(node.pttl("r") < 60000 for node in nodes))  # else there is nothing to write
     for node in nodes.nodes[:3]:
         node.config_set("min-replicas-to-write", 1)
@@ -119,7 +116,7 @@ def test_a_wait_puts_up_with_an_outage_for_a_time_only(nodes, make_client, wait_
     assert lock.message.count("connection refused") == 3
 
 
-def test_nodes_that_are_never_reached(make_client):
+def test_nodes_that_are_never_reached():
     """From the first call on, as with a wrong port."""
     with rl.opened("redis://127.0.0.1:1", outage_wait_ms=300) as client:
         assert Call(client.lock().acquire, -1).join() == NO_QUORUM

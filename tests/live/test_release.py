@@ -2,63 +2,49 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin
+from helpers import FOREIGN, acquire_until, finish, now_ms, occupy, spin
 from rl import BUSY, OK
 from testing import eventually
 
 
 @pytest.fixture
-def behind(nodes, make_client, proxy):
+def behind(proxies, hold):
     """A lock held on five nodes, each behind a proxy."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], ttl_ms=30000)
-    lock = client.lock()
+    lock = hold(proxies, ttl_ms=30000)
     lock.proxies = proxies
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
     return lock
 
 
-def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, make_client):
+def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, hold):
     """The nodes stand still until the keys have expired: that the token is gone by then does not make the lock lost."""
-    client = make_client(nodes.urls, ttl_ms=4000, node_timeout_ms=1000)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
+    lock = hold(ttl_ms=4000, node_timeout_ms=1000)
     ends_ms = now_ms() + 4000
-    held_everywhere(lock, nodes)
     eventually(lambda: lock.validity_ms < 300)
     for node in nodes:
         node.stop()
     assert lock.start(rl.RELEASE) == OK
-    client.process()
+    lock.client.process()
     eventually(lambda: now_ms() > ends_ms + 50, 10)
     for node in nodes:
         node.cont()
     assert finish(lock) == OK, lock.message
 
 
-def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, make_client, proxy):
+def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, proxies, hold):
     """They are sent again on new connections and find nothing, for the first ones were executed."""
-    proxies = [proxy(node) for node in nodes]
-    client = make_client([p.url for p in proxies], ttl_ms=60000, node_timeout_ms=10000)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+    lock = hold(proxies, ttl_ms=60000, node_timeout_ms=10000)
     for p in proxies:
         p.hold("down")
     assert lock.start(rl.RELEASE) == OK
-    spin(client, lambda: not nodes.keys())
+    spin(lock.client, lambda: not nodes.keys())
     for p in proxies:
         p.drop()
         p.go()
     assert finish(lock) == OK, lock.message
 
 
-def test_majority_stopped_at_the_release(nodes, make_client):
-    client = make_client(nodes.urls, ttl_ms=30000, node_timeout_ms=200)
-    lock = client.lock()
-    assert lock.acquire(5000) == OK
-    held_everywhere(lock, nodes)
+def test_majority_stopped_at_the_release(nodes, hold):
+    lock = hold(ttl_ms=30000, node_timeout_ms=200)
     for node in nodes.nodes[:3]:
         node.stop()
     assert lock.release() == OK  # it was held at the call; nodes that do not answer are cleaned up later
@@ -89,17 +75,14 @@ def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
     spin(behind.client, lambda: not nodes.keys())
 
 
-def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, make_client):
+def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, hold):
     durable = make_cluster(3, config={"appendonly": "yes", "appendfsync": "always"})
-    client = make_client(durable.urls, ttl_ms=30000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, durable)
+    lock = hold(durable, ttl_ms=30000)
     durable[0].kill()
     assert lock.release() == OK
     durable[0].start()
     assert durable[0].get("r") is not None
-    spin(client, lambda: not durable.keys())
+    spin(lock.client, lambda: not durable.keys())
 
 
 def test_debts_of_many_locks(nodes, behind):
@@ -150,9 +133,8 @@ def test_free_releases(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_release_ends_the_hold_at_the_call(nodes, make_client, proxy):
+def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
     """Whatever the nodes do: nobody may believe in the lock once the first delete may be out."""
-    proxies = [proxy(node) for node in nodes]
     client = make_client([p.url for p in proxies])
     lock = client.lock()
     assert lock.acquire() == OK

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import rl
-from helpers import acquire_until, held_everywhere, spin
+from helpers import acquire_until, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
 from testing import ReplyError, RespConnection, eventually
 
@@ -59,10 +59,8 @@ def votes_no(lock, node, word):
     assert word in lock.message
 
 
-def test_readonly_after_a_demotion(nodes, client, make_cluster):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_readonly_after_a_demotion(nodes, make_cluster, hold):
+    lock = hold()
     assert lock.release() == OK
     master = make_cluster(1)[0]
     for node in nodes.nodes[:3]:
@@ -81,50 +79,40 @@ def test_readonly_after_a_demotion(nodes, client, make_cluster):
     eventually(lambda: lock.acquire(1000) == OK, 20, lock.message)
 
 
-def test_out_of_memory(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_out_of_memory(nodes, hold):
+    lock = hold()
     for node in nodes.nodes[:3]:
         node.config_set("maxmemory", 1)
     assert lock.extend() == OK, lock.message  # scripts without a shebang still work
-    assert client.lock("other").acquire() == NO_QUORUM
+    assert lock.client.lock("other").acquire() == NO_QUORUM
     assert lock.release() == OK
-    spin(client, lambda: not nodes.keys())
+    spin(lock.client, lambda: not nodes.keys())
     assert lock.acquire() == NO_QUORUM
     assert lock.message.count("OOM") == 3
 
 
-def test_misconf(nodes, make_client, mended):
-    client = make_client(nodes.urls, **rl.short(2000))
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_misconf(nodes, mended, hold):
+    lock = hold(**rl.short(2000))
     fail_background_saves(nodes[0])
     assert lock.release() == OK  # the delete is refused there, too: the TTL ends that key
     eventually(lambda: nodes.keys() in ({b"r": [0]}, {}))
     votes_no(lock, 0, "MISCONF")
     assert lock.release() == OK
-    spin(client, lambda: not nodes.keys())
+    spin(lock.client, lambda: not nodes.keys())
 
 
-def test_misconf_ends_and_the_debt_is_paid(nodes, make_client, mended):
-    client = make_client(nodes.urls, ttl_ms=30000)
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_misconf_ends_and_the_debt_is_paid(nodes, mended, hold):
+    lock = hold(ttl_ms=30000)
     fail_background_saves(nodes[0])
     assert lock.release() == OK
     eventually(lambda: nodes.keys() == {b"r": [0]})
     nodes[0].config_set("save", "")
     nodes[0].kill_clients()  # a debt is paid after the next set-up at the latest
-    spin(client, lambda: not nodes.keys())
+    spin(lock.client, lambda: not nodes.keys())
 
 
-def test_busy_script(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_busy_script(nodes, hold):
+    lock = hold()
     thread = busy_script(nodes[0])
     assert lock.extend() == OK and lock.release() == OK
     votes_no(lock, 0, "BUSY")
@@ -133,7 +121,7 @@ def test_busy_script(nodes, client):
     nodes[0].command("SCRIPT", "KILL")
     thread.join(10)
     nodes[0].kill_clients()
-    spin(client, lambda: not nodes.keys(), 20)
+    spin(lock.client, lambda: not nodes.keys(), 20)
 
 
 def test_busy_script_on_a_majority_is_no_quorum(nodes, make_client):

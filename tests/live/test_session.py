@@ -207,7 +207,7 @@ def test_ipv6(nodes, make_client):
     assert lock.acquire() == OK
 
 
-def test_host_name_that_does_not_exist(nodes, one_odd):
+def test_host_name_that_does_not_exist(one_odd):
     lock = one_odd("redis://no-such-host.invalid:7001")
     assert lock.acquire() == OK
 
@@ -261,14 +261,14 @@ def test_a_server_that_turns_out_to_be_an_old_one(make_client, fake_server):
     ("HELLO", b"-ERR Protocol version is not an integer or out of range\r\n", "Protocol"),
     ("SELECT", b"-ERR DB index is out of range\r\n", "DB index"),
 ])
-def test_error_in_set_up_voids_the_vote(nodes, one_odd, fake_server, command, reply, words):
+def test_error_in_set_up_voids_the_vote(one_odd, fake_server, command, reply, words):
     server = fake_server({command: reply})
     lock = one_odd(server.url + "/1")
     assert lock.acquire() == OK
     refuses(lock, 0, words)
 
 
-def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
+def test_role_and_mode_are_read_not_inferred(one_odd, fake_server):
     for field, value, words in (("role", "slave", "replica"), ("redis_mode", "cluster", "cluster"),
                                 ("redis_mode", "sentinel", "sentinel")):
         server = fake_server({"HELLO": UNKNOWN % b"HELLO"})
@@ -282,9 +282,8 @@ def test_role_and_mode_are_read_not_inferred(nodes, one_odd, fake_server):
 # ---- the set-up's write ---------------------------------------------------------------------------------------------
 
 
-def test_first_set_rides_with_the_set_up(nodes, make_client, proxy):
+def test_first_set_rides_with_the_set_up(nodes, make_client, proxies):
     """Not one answer has come yet, and the nodes have executed the SET already."""
-    proxies = [proxy(node) for node in nodes]
     for _ in range(20):
         for p in proxies:
             p.hold("down")
@@ -342,9 +341,8 @@ def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(n
 
 
 @pytest.mark.parametrize("parts", [{"db": 3}, {"password": "any"}], ids=["database", "password"])
-def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, make_client, proxy, parts):
+def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, make_client, proxies, parts):
     """SELECT or AUTH may fail, and then the SET would go to another database or as another user."""
-    proxies = [proxy(node) for node in nodes]
     for p in proxies:
         p.hold("down")
     urls = [node.url_with(**parts).replace(node.name, p.name) for node, p in zip(nodes, proxies)]

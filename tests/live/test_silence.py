@@ -18,11 +18,6 @@ SLOW = "user slow on >pw ~* &* +@all -client|kill"  # may not do what fences a c
 
 
 @pytest.fixture
-def proxies(nodes, proxy):
-    return [proxy(node) for node in nodes]
-
-
-@pytest.fixture
 def client(proxies, make_client):
     return make_client([p.url for p in proxies])
 

@@ -101,7 +101,7 @@ def test_advance_gives_every_tag(nodes, client):
     nodes.no_keys()
 
 
-def test_what_advance_leaves_behind_makes_the_descriptor_readable(nodes, client):
+def test_what_advance_leaves_behind_makes_the_descriptor_readable(client):
     locks = {tag: client.lock("m%d" % tag) for tag in (1, 2, 3)}
     fd, tags = client.fd, []
     for tag, lock in locks.items():
@@ -115,7 +115,7 @@ def test_what_advance_leaves_behind_makes_the_descriptor_readable(nodes, client)
     spin(client, lambda: not select.select([fd], [], [], 0)[0])
 
 
-def test_what_ends_in_process_makes_the_descriptor_readable(nodes, client):
+def test_what_ends_in_process_makes_the_descriptor_readable(client):
     """A thread may process for others, who wait for the descriptor."""
     lock = client.lock()
     lock.set_tag(7)
@@ -171,7 +171,7 @@ def test_refused_at_once(client):
     assert lock.start(rl.ACQUIRE) == INVALID and lock.state == HELD
 
 
-def test_wait_drives(nodes, client):
+def test_wait_drives(client):
     lock = client.lock()
     assert lock.wait(10) == NOT_HELD
     assert lock.start(rl.ACQUIRE) == OK
@@ -225,7 +225,7 @@ def test_blocking_calls_survive_signals(nodes, client):
     assert caught
 
 
-def test_started_and_blocking_calls_on_one_client(nodes, client):
+def test_started_and_blocking_calls_on_one_client(client):
     started, blocking = client.lock("a"), client.lock("b")
     assert started.start(rl.ACQUIRE) == OK
     assert blocking.acquire() == OK
@@ -260,10 +260,8 @@ def test_inspect_with_nodes_that_fail(nodes, make_client, fake_server):
     assert lock.start(rl.INSPECT) == OK and finish(lock) == NO_QUORUM
 
 
-def test_inspect_a_held_lock(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_inspect_a_held_lock(nodes, hold):
+    lock = hold()
     nodes[0].set("r", b"\x00\n\xff" + b"x" * 100)
     assert lock.start(rl.INSPECT) == OK
     finish(lock)
@@ -343,8 +341,7 @@ def test_cancel_in_a_signal_handler(nodes, client):
 
 
 @pytest.mark.parametrize("operation", [rl.ACQUIRE, rl.EXTEND, rl.RELEASE])
-def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxy, operation):
-    proxies = [proxy(node) for node in nodes]
+def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxies, operation):
     client = make_client([p.url for p in proxies], ttl_ms=30000)
     lock = client.lock()
     assert lock.acquire() == OK
@@ -352,7 +349,7 @@ def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxy, operation):
         assert lock.release() == OK
         nodes.no_keys()
     else:
-        held_everywhere(lock, nodes)
+        held_everywhere(lock)
     for p in proxies:
         p.hold("down")
     assert lock.start(operation) == OK
@@ -379,8 +376,7 @@ def test_free_of_a_client_in_mid_operation(nodes, steps):
     client.free()
 
 
-def test_free_of_a_client_with_unreachable_nodes_in_mid_operation(nodes, proxy):
-    proxies = [proxy(node) for node in nodes]
+def test_free_of_a_client_with_unreachable_nodes_in_mid_operation(nodes, proxies):
     client = rl.Client([p.url for p in proxies], ttl_ms=3000, node_timeout_ms=750)
     lock = client.lock()
     assert lock.acquire(5000) == OK and lock.release() == OK
@@ -454,12 +450,10 @@ def test_drain_ends_with_a_node_that_was_being_set_up(nodes, proxy, make_client)
     nodes.no_keys()
 
 
-def test_drain_with_a_hung_node(nodes, client):
-    lock = client.lock()
-    assert lock.acquire() == OK
-    held_everywhere(lock, nodes)
+def test_drain_with_a_hung_node(nodes, hold):
+    lock = hold()
     nodes[0].stop()
-    assert client.drain(200) == rl.TIMED_OUT
+    assert lock.client.drain(200) == rl.TIMED_OUT
     nodes.no_keys()  # on those that run
     nodes[0].cont()
     nodes.no_keys()  # the delete had been written before the end
@@ -480,7 +474,7 @@ def turns(client, during_s=0.5):
     return count
 
 
-def test_a_cancel_after_the_end_does_not_keep_a_loop_awake(nodes, client):
+def test_a_cancel_after_the_end_does_not_keep_a_loop_awake(client):
     lock = client.lock()
     assert client.fd >= 0
     assert lock.acquire() == OK and lock.release() == OK
@@ -547,13 +541,10 @@ def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
     assert not nodes.keys() or all(node.get("r") in (None, token.encode()) for node in nodes)
 
 
-def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, proxy):
+def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, proxies, hold):
     """An extension that a majority has confirmed goes on to the others, and detach can wait for that."""
-    first = make_client(nodes.urls, ttl_ms=20000).lock()
-    assert first.acquire() == OK
-    held_everywhere(first, nodes)
+    first = hold(ttl_ms=20000)
     assert first.detach() == OK
-    proxies = [proxy(node) for node in nodes]
     for p in proxies[3:]:
         p.delay(100, 100)
     client = make_client([p.url for p in proxies], settle=False, ttl_ms=60000)

@@ -14,16 +14,6 @@ def test_no_wait_is_one_attempt(nodes, client):
     eventually(lambda: [node.calls("set") for node in nodes] == [2] * 5)  # ours and the occupant's
 
 
-def test_wait_of_the_option(nodes, make_client):
-    occupy(nodes)
-    lock = make_client(nodes.urls, wait_ms=0, retry_delay_ms=20).lock()
-    assert lock.acquire(-2) == BUSY
-    eventually(lambda: [node.calls("set") for node in nodes] == [2] * 5)
-    assert lock.set("wait_ms", 1000) == OK
-    assert lock.acquire(-2) == BUSY
-    assert max(node.calls("set") for node in nodes) > 3
-
-
 @pytest.mark.parametrize("retries", [0, 1, 4])
 def test_retry_count(nodes, make_client, retries):
     occupy(nodes)
