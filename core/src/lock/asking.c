@@ -21,6 +21,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
+  uint64_t position = l->queued;
   if (rlk_requests_reserve(&l->requests, 1) != 0 ||
       rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text) != 0)
     return -1;
@@ -32,6 +33,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
                            .lease_ns = lock->asked.lease_ns});
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
+  claim->node[n->index].set_position = position;
   return 0;
 }
 
@@ -169,7 +171,10 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
 
 void rlk_ask_not(struct rlk_node *n, struct rlk_claim *claim)
 {
+  const struct rlk_claim_node *at = &claim->node[n->index];
   int is_set;
+  if (!(at->flags & RLK_SET_IN_FLIGHT) || at->set_position < n->line->written)
+    return;
   claim->in_flight -= rlk_requests_unsend(n->line, claim, &is_set);
   if (!is_set)
     return;

@@ -175,8 +175,7 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_s
   claim->given_up = 1;
   for (int i = 0; i < e->net.node_count; i++) {
     struct rlk_node *n = &e->net.nodes[i];
-    if ((claim->node[i].flags & RLK_SET_IN_FLIGHT) && rlk_buffer_size(&n->line->out) > 0)
-      rlk_ask_not(n, claim);
+    rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;
     int wanted = (flags & RLK_MAY_HOLD) || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;

@@ -34,9 +34,10 @@ enum {
 struct rlk_claim_node {
   int64_t counts_until_ns; /* the lease there is counted on until then; 0: it is not (rule 0) */
   uint8_t flags;
-  uint8_t cut;          /* enum redlock_loss: why it is not counted on any more, before its time */
-  uint16_t shortenings; /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
-  int64_t cap_ns;       /* then it counts no longer than this, whatever is confirmed */
+  uint8_t cut;           /* enum redlock_loss: why it is not counted on any more, before its time */
+  uint16_t shortenings;  /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
+  int64_t cap_ns;        /* then it counts no longer than this, whatever is confirmed */
+  uint64_t set_position; /* of the last SET in the stream of the connection */
 };
 
 /* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no
