@@ -1,27 +1,20 @@
 """The asyncio surface of the Python package as a face of the conformance suite: every message is a task."""
 import asyncio
+import inspect
 import os
 import sys
 
 import lines
+import package
 from lines import Malformed, facts, failure, now_ms, send
+from package import CAN, BodyFailed, waiting
 
 import libredlock
 import libredlock.aio
 
-CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
-       "renew body nul").split()
 
-
-FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
-
-
-class BodyFailed(Exception):
-    """The body of an `async with` block fails with it."""
-
-
-class Driver(lines.Driver):
-    FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
+class Driver(package.Driver):
+    Client = libredlock.aio.Client
 
     def __init__(self):
         super().__init__()
@@ -33,22 +26,6 @@ class Driver(lines.Driver):
 
     async def hello(self, message):
         return {"face": "aio", "version": libredlock.__version__, "pid": os.getpid(), "can": CAN, "cancel": "command"}
-
-    async def client(self, message):
-        options = lines.options(message)
-        nodes = options.pop("nodes", None)
-        self.clients[message["client"]] = libredlock.aio.Client(nodes, **lines.keywords(options))
-        return {"status": "OK"}
-
-    async def lock(self, message):
-        client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
-        return {"status": "OK"}
-
-    async def adopt(self, message):
-        client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.adopt(lines.resource(message), message["token"], **options)
-        return {"status": "OK"}
 
     async def acquire(self, message):
         return await self.operate(message, "acquire", message.get("wait_ms", -2))
@@ -75,21 +52,8 @@ class Driver(lines.Driver):
         lines.known("lock", self.started, message).cancel()
         return {"status": "OK"}
 
-    async def state(self, message):
-        return lines.state(self.known("lock", message))
-
-    async def validity(self, message):
-        return lines.validity(self.known("lock", message))
-
-    async def detach(self, message):
-        lock = self.known("lock", message)
-        return dict(facts(lock, now_ms()), status="OK", token=lock.detach())
-
     async def status(self, message):
         return lines.verdict(await self.known("client", message).status(lines.resource(message)))
-
-    async def describe(self, message):
-        return {"status": "OK", "describe": self.known("client", message).describe()}
 
     async def fork(self, message):
         """The child of a process that runs a loop starts one of its own."""
@@ -134,7 +98,7 @@ class Driver(lines.Driver):
         lock, t0_ms, status = self.known("lock", message), now_ms(), "OK"
         try:
             if what == "acquire":
-                status = "OK" if await self.take(lock, arg) else "BUSY"
+                status = "OK" if await lock.acquire(**waiting(arg)) else "BUSY"
             elif what == "extend":
                 await lock.extend(arg / 1000 if arg else None)
             else:
@@ -145,15 +109,10 @@ class Driver(lines.Driver):
             return dict(facts(lock, t0_ms), status="CANCELLED", error="CancelledError")
         return dict(facts(lock, t0_ms), status=status)
 
-    async def take(self, lock, wait_ms):
-        if wait_ms == 0:
-            return await lock.acquire(blocking=False)
-        timeout = FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000
-        return await lock.acquire(timeout=timeout)
-
     async def answer(self, message):
         try:
-            return await self.command(message)(message)
+            reply = self.command(message)(message)
+            return await reply if inspect.isawaitable(reply) else reply
         except (Malformed, *self.FAILURES) as error:
             return self.problem(message, error)
 

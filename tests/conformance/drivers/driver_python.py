@@ -5,46 +5,21 @@ import sys
 import threading
 
 import lines
+import package
 from lines import Fields, facts, failure, now_ms, send
+from package import CAN, BodyFailed, waiting
 
 import libredlock
 
-CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
-       "renew body nul").split()
 
-
-FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
-
-
-class BodyFailed(Exception):
-    """The body of a `with` block fails with it."""
-
-
-class Driver(lines.Driver):
-    FAILURES = libredlock.RedlockError, TypeError, ValueError, OverflowError
+class Driver(package.Driver):
+    Client = libredlock.Client
 
     # -- commands
 
     def hello(self, message):
         return {"face": "python", "version": libredlock.__version__, "pid": os.getpid(), "can": CAN,
                 "cancel": "signal"}
-
-    def client(self, message):
-        options = lines.options(message)
-        nodes = options.pop("nodes", None)
-        self.clients[message["client"]] = libredlock.Client(nodes, **lines.keywords(options))
-        return {"status": "OK"}
-
-    def lock(self, message):
-        client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
-        return {"status": "OK"}
-
-    def adopt(self, message):
-        client, options = self.known("client", message), lines.keywords(lines.options(message))
-        lock = client.adopt(lines.resource(message), message["token"], **options)
-        self.locks[message["lock"]] = lock
-        return {"status": "OK"}
 
     def acquire(self, message):
         return self.operate(self.known("lock", message), "acquire", message.get("wait_ms", -2))
@@ -75,21 +50,8 @@ class Driver(lines.Driver):
         threading.Thread(target=watch, daemon=True).start()
         return None
 
-    def state(self, message):
-        return lines.state(self.known("lock", message))
-
-    def validity(self, message):
-        return lines.validity(self.known("lock", message))
-
-    def detach(self, message):
-        lock = self.known("lock", message)
-        return dict(facts(lock, now_ms()), status="OK", token=lock.detach())
-
     def status(self, message):
         return lines.verdict(self.known("client", message).status(lines.resource(message)))
-
-    def describe(self, message):
-        return {"status": "OK", "describe": self.known("client", message).describe()}
 
     def fork(self, message):
         commands = lines.commands(message)
@@ -125,7 +87,7 @@ class Driver(lines.Driver):
         t0_ms, status = now_ms(), "OK"
         try:
             if what == "acquire":
-                status = "OK" if self.take(lock, arg) else "BUSY"
+                status = "OK" if lock.acquire(**waiting(arg)) else "BUSY"
             elif what == "extend":
                 lock.extend(arg / 1000 if arg else None)
             else:
@@ -137,11 +99,6 @@ class Driver(lines.Driver):
         except KeyboardInterrupt:
             return dict(facts(lock, t0_ms), status="CANCELLED", error="KeyboardInterrupt")
         return dict(facts(lock, t0_ms), status=status)
-
-    def take(self, lock, wait_ms):
-        if wait_ms == 0:
-            return lock.acquire(blocking=False)
-        return lock.acquire(timeout=FOREVER_S if wait_ms == -1 else -1 if wait_ms == -2 else wait_ms / 1000)
 
     def loop(self, until=None):
         while True:
