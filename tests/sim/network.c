@@ -115,6 +115,28 @@ static void give_back(struct world *world, struct connection *connection)
     connection->state = CONNECTION_FREE;
 }
 
+static int ready_for(const struct connection *connection)
+{
+  int what = 0;
+  if (connection->state == CONNECTION_CONNECTING || !connection->client_open)
+    return 0;
+  if (connection->want_write && !connection->stalled)
+    what |= RLK_WRITABLE;
+  if (connection->down.head < connection->down.arrived || connection->ended)
+    what |= RLK_READABLE;
+  return what;
+}
+
+/* Pollers are level-triggered: what was not read to its end is told again. */
+static void tell(struct connection *connection, int what)
+{
+  struct world *world = connection->process->world;
+  uint32_t serial = connection->serial;
+  process_told(connection->process, connection, what);
+  if (connection->serial == serial && connection->state == CONNECTION_OPEN && (ready_for(connection) & RLK_READABLE))
+    plan(world, connection, EVENT_UNREAD, world->now, 0);
+}
+
 static void report(struct connection *connection, int what)
 {
   if (!connection->client_open || !connection->process)
@@ -124,7 +146,7 @@ static void report(struct connection *connection, int what)
   else if (connection->process->running)
     threads_poke(connection->process);
   else
-    process_told(connection->process, connection, what);
+    tell(connection, what);
 }
 
 void network_report_all(struct process *process)
@@ -138,18 +160,6 @@ void network_report_all(struct process *process)
     connection->report = 0;
     report(connection, what);
   }
-}
-
-static int ready_for(const struct connection *connection)
-{
-  int what = 0;
-  if (connection->state == CONNECTION_CONNECTING || !connection->client_open)
-    return 0;
-  if (connection->want_write && !connection->stalled)
-    what |= RLK_WRITABLE;
-  if (connection->down.head < connection->down.arrived || connection->ended)
-    what |= RLK_READABLE;
-  return what;
 }
 
 /* What a poller finds, level-triggered. */
@@ -365,6 +375,10 @@ void network_event(struct world *world, const struct event *event)
     break;
   case EVENT_DOWN:
     bytes_down(connection, event);
+    break;
+  case EVENT_UNREAD:
+    if (ready_for(connection) & RLK_READABLE)
+      report(connection, RLK_READABLE);
     break;
   case EVENT_DOWN_END:
     connection->ended = 1;

@@ -77,7 +77,8 @@ enum event_kind {
   EVENT_THREAD,         /* a thread may run */
   EVENT_OVERDUE,        /* a blocking call should have returned */
   EVENT_ADDRESS,        /* an address that led elsewhere leads to its own server again */
-  EVENT_NODE_UP
+  EVENT_NODE_UP,
+  EVENT_UNREAD          /* a poller tells again of what was not read */
 };
 
 struct event {

@@ -501,10 +501,6 @@ static void prove_alive(struct world *world)
     int operation = i % 2 ? REDLOCK_RELEASE : REDLOCK_ACQUIRE;
     process_prove_alive(process, operation);
     run_until_quiet(world);
-    if (process->slots[0].last_status == REDLOCK_REFUSED_CONFIG) { /* two addresses led to one server: seen now */
-      process_prove_alive(process, operation);
-      run_until_quiet(world);
-    }
     if (process->slots[0].last_status != REDLOCK_OK)
       world_violation(world, "process %d can not %s in a world without faults: %s", i / 2,
                       i % 2 ? "release" : "acquire", redlock_status_name(process->slots[0].last_status));
