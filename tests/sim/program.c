@@ -274,7 +274,7 @@ static void act_while_held(struct slot *slot)
 /* Whoever holds the lock is robbed. */
 static void remove_by_force(struct slot *slot)
 {
-  slot->process->world->removes = 1;
+  slot->process->world->removes[slot->process->index] |= UINT32_C(1) << slot->resource;
   slot_start(slot, REDLOCK_REMOVE, 0, 0, ALLOW(OK));
 }
 

@@ -292,7 +292,9 @@ static void command_set(struct request *request)
 
 static void command_pttl(struct request *request)
 {
-  struct key *key = key_of(request, 1);
+  struct world *world = request->world;
+  struct key *key = key_of(request, 1), *keys = request->node->keys;
+  int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
   if (key)
     reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
 }
@@ -312,10 +314,13 @@ static void command_del(struct request *request)
   if (!key)
     return;
   reply_integer(request, key->live);
-  if (request->world->removes && key >= request->node->keys && key < request->node->keys + RESOURCES_MAX)
-    backing_lose(request->world, request->node, (int)(key - request->node->keys));
-  else
-    server_free(request->world, key);
+  if (resource >= 0 && (world->removes[request->connection->process->index] >> resource & 1)) {
+    backing_lose(world, request->node, resource);
+    return;
+  }
+  if (resource >= 0)
+    world_violation(world, "a DEL that no program has asked for");
+  server_free(world, key);
 }
 
 /* ---- scripts ---- */

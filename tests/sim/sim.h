@@ -443,7 +443,6 @@ struct faults {            /* the switches of one world; probabilities in parts 
 };
 
 struct world {
-  int removes; /* keys have been deleted whatever was under them */
   uint64_t seed, random;
   int64_t now;
   int64_t end_of_work;
@@ -470,6 +469,7 @@ struct world {
   struct resource resources[RESOURCES_MAX];
   struct connection connections[CONNECTIONS_MAX];
   uint32_t connection_serial, lives;
+  uint32_t removes[PROCESSES_MAX]; /* resources whose key the process deletes whatever is under it */
   struct tokens tokens;
   uint64_t attempts, wins, events;
 };

@@ -526,6 +526,7 @@ static void reset(struct world *world, uint64_t seed)
   oracle_start(world);
   world->queue.count = world->queue.order = 0;
   world->lives = 0;
+  memset(world->removes, 0, sizeof world->removes);
   world->seed = seed;
   world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
   world->now = MS;
