@@ -145,6 +145,15 @@ static int start_and_wait(struct slot *slot, int64_t wait_ms)
   return status;
 }
 
+/* Leases of so much were asked for until now; a node that is connected a little later is asked, too. */
+static void note_asked(struct slot *slot, int64_t ttl_ms)
+{
+  struct world *world = slot->process->world;
+  int64_t until = world->now + (ttl_ms + world->connect_timeout_ms) * MS;
+  if (until > slot->leased_until)
+    slot->leased_until = until;
+}
+
 static void acquire(struct slot *slot)
 {
   struct world *world = slot->process->world;
@@ -162,6 +171,8 @@ static void acquire(struct slot *slot)
   oracle_give_up(slot); /* if it has lapsed since the last look */
   begin_call(slot, is_started ? "start and wait" : "acquire", limit_ms);
   status = is_started ? start_and_wait(slot, wait_ms) : redlock_lock_acquire(slot->lock, wait_ms);
+  slot->leased_until = 0;
+  note_asked(slot, slot->ttl_ms);
   if (is_started) /* it may lapse before it is waited for, or be about to */
     end_call(slot, status, acquired | ALLOW(LOST), 1);
   else
@@ -175,20 +186,30 @@ static void release(struct slot *slot)
   end_call(slot, redlock_lock_release(slot->lock), ALLOW(OK) | ALLOW(LOST) | ALLOW(CANCELLED), 0);
 }
 
+/* It goes on as long as the lease, which the answers to all that was asked before may lengthen: the call reads them
+ * first. Renewals are asked for at any time. */
+static int64_t extension_limit_ms(struct slot *slot)
+{
+  int64_t limit_ms = slot_extension_limit_ms(slot), longest_ms;
+  if (slot->temper == TEMPER_RENEW)
+    note_asked(slot, slot->ttl_ms);
+  longest_ms = (slot->leased_until - slot->process->world->now) / MS + 1;
+  if (slot->outage_wait_ms >= 0 && slot->outage_wait_ms < longest_ms)
+    longest_ms = slot->outage_wait_ms;
+  return limit_ms > longest_ms ? limit_ms : longest_ms;
+}
+
 static void extend(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t ttl_ms = world->ttl_ms * random_in(&world->random, 1, 4) / 2, longest_ms, limit_ms;
+  int64_t ttl_ms = world->ttl_ms * random_in(&world->random, 1, 4) / 2;
+  int status;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;
-  longest_ms = world->last_ttl_ms;
-  if (slot->outage_wait_ms >= 0 && slot->outage_wait_ms < longest_ms)
-    longest_ms = slot->outage_wait_ms;
-  limit_ms = slot_extension_limit_ms(slot);
-  if (limit_ms < longest_ms) /* answers to a cancelled extension, which the call reads first, may lengthen the lease */
-    limit_ms = longest_ms;
-  begin_call(slot, "extend", limit_ms);
-  end_call(slot, redlock_lock_extend(slot->lock, ttl_ms),
+  begin_call(slot, "extend", extension_limit_ms(slot));
+  status = redlock_lock_extend(slot->lock, ttl_ms);
+  note_asked(slot, ttl_ms);
+  end_call(slot, status,
            ALLOW(OK) | ALLOW(LOST) | ALLOW(LIMIT) | ALLOW(NO_QUORUM) | ALLOW(CANCELLED) | ALLOW(REFUSED_CONFIG), 1);
 }
 

@@ -251,6 +251,7 @@ struct slot {
   int64_t overdue_at;      /* it should have returned by then, */
   int64_t stolen_before;   /* if no more was stolen from the process than this */
   int holding;             /* index in the resource's ring, -1 if none */
+  int64_t leased_until;    /* no answer to what its thread has asked for can lengthen the lease beyond this */
 };
 
 struct informed {          /* what the last set-up on an address has told */
