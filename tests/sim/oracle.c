@@ -120,12 +120,19 @@ static void see_held(struct slot *slot, struct holding *holding, int64_t until)
   check_alone(world, &world->resources[slot->resource], holding);
 }
 
+/* It has ended, and was to last until then. */
+static void check_end(const struct slot *slot, const struct holding *holding, int64_t until)
+{
+  struct world *world = slot->process->world;
+  int64_t now = world->now + slot->process->lag;
+  if (now < until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
+    world_violation(world, "lock %d ended %.3f ms early without a reason", slot->index, (double)(until - now) / MS);
+}
+
 static void see_not_held(struct slot *slot, struct holding *holding)
 {
   struct world *world = slot->process->world;
-  if (world->now < holding->until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
-    world_violation(world, "lock %d ended %.3f ms early without a reason", slot->index,
-                    (double)(holding->until - world->now) / MS);
+  check_end(slot, holding, holding->until);
   if (world->faultless && slot->temper == TEMPER_RENEW && !slot->shortens)
     world_violation(world, "lock %d was renewed and lapsed although nothing broke", slot->index);
   TRACE(world, "process %d lock %d: lapsed", slot->process->index, slot->index);
@@ -166,17 +173,27 @@ void oracle_observe(struct slot *slot)
   see_held(slot, holding, process_true_time(process, process_clock(process) + validity_ms * MS));
 }
 
-void oracle_give_up(struct slot *slot)
+/* The holding that ends, NULL if there is none. */
+struct holding *oracle_give_up(struct slot *slot)
 {
   struct world *world = slot->process->world;
   struct holding *holding = holding_of(slot);
   if (!holding)
-    return;
+    return NULL;
   holding->given_up_at = world->now;
+  holding->promised_until = holding->until;
   holding->open = 0;
   if (holding->until > world->now)
     holding->until = world->now;
   slot->holding = -1;
+  return holding;
+}
+
+/* The call that was to give it back has found it lost. */
+void oracle_lost_in_call(const struct slot *slot, const struct holding *given_up)
+{
+  if (given_up)
+    check_end(slot, given_up, given_up->promised_until);
 }
 
 /* Whoever held at the call is told otherwise only where a server has lost the key. */

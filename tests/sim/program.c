@@ -148,10 +148,12 @@ void slot_release(struct slot *slot)
 {
   if (slot->holding >= 0 && redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD)
     redlock_lock_token(slot->lock, slot->released, sizeof slot->released);
-  oracle_give_up(slot);
+  struct holding *given_up = oracle_give_up(slot);
   slot_start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
-  if (!slot->operation || redlock_lock_loss(slot->lock) != REDLOCK_LOSS_NONE)
-    slot->released[0] = 0; /* it was lost between the look and the call */
+  if (slot->operation && redlock_lock_loss(slot->lock) == REDLOCK_LOSS_NONE)
+    return;
+  oracle_lost_in_call(slot, given_up); /* between the look and the call */
+  slot->released[0] = 0;
 }
 
 /* It goes on as long as the lease, and no longer than an outage is put up with. */

@@ -374,6 +374,7 @@ struct holding {
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
+  int64_t promised_until;  /* until, before it was given up */
   int robbed;              /* a server has lost its key: others may be let in (README) */
   int64_t backed_until;    /* what was checked last, */
   uint64_t backed_changes; /* and when */
@@ -403,7 +404,8 @@ struct tokens {            /* a hash set */
 
 void oracle_start(struct world *world);
 void oracle_observe(struct slot *slot);
-void oracle_give_up(struct slot *slot);
+struct holding *oracle_give_up(struct slot *slot);
+void oracle_lost_in_call(const struct slot *slot, const struct holding *given_up);
 void oracle_detach(struct slot *slot);
 void oracle_released(struct slot *slot, int status);
 void oracle_rob(struct world *world, int resource, const char *token);
