@@ -11,15 +11,9 @@
 
 /* ---- what was lost ---- */
 
-/* The last one: a token whose SET was sent again over another connection may have been lost twice. */
-static struct loss *loss_of(struct resource *resource, const char *token, int node)
+static int is_loss_of(const struct loss *loss, const char *token, int node)
 {
-  for (uint32_t i = 1; i <= LOSSES_MAX; i++) {
-    struct loss *loss = &resource->losses[(resource->loss_count - i) % LOSSES_MAX];
-    if (loss->node == node && !memcmp(loss->token, token, TOKEN_SIZE))
-      return loss;
-  }
-  return NULL;
+  return loss->node == node && !memcmp(loss->token, token, TOKEN_SIZE);
 }
 
 void backing_lose(struct world *world, struct node *node, int index)
@@ -30,8 +24,9 @@ void backing_lose(struct world *world, struct node *node, int index)
   if (!key->live)
     return;
   struct loss *loss = &resource->losses[resource->loss_count++ % LOSSES_MAX];
-  *loss = (struct loss){.node = node->index, .link = key->link, .epoch = node->epoch++};
+  *loss = (struct loss){.node = node->index, .epoch = node->epoch++, .expires_at = key->expires_at};
   memcpy(loss->token, key->token, TOKEN_SIZE);
+  memcpy(loss->links, key->links, sizeof loss->links);
   node->restarted_at = world->now;
   server_free(world, key);
   oracle_rob(world, index, loss->token);
@@ -109,29 +104,27 @@ void backing_gone(struct connection *connection, int resource, const char *token
 {
   struct gone *gone = &connection->gone[connection->gone_count++ % GONE_KEPT];
   gone->resource = resource;
+  gone->losses = connection->process->world->resources[resource].loss_count;
   gone->reply_end = reply_end;
   gone->read = 0;
   memcpy(gone->token, token, TOKEN_SIZE);
 }
 
-/* The process counts on the server under another address, too, from which it has not heard yet. */
-static int has_another_address(const struct connection *connection)
-{
-  for (int i = 0; i < connection->process->world->node_count; i++)
-    if (i != connection->link_node && connection->process->informed[i].server == connection->node)
-      return 1;
-  return 0;
-}
-
-/* A token's holder learns that it is gone on the server, or has not learnt it after all. */
+/* A token's holder learns that it is gone on the server, or has not learnt it after all. The same server under another
+ * address has said nothing yet. */
 static void tell(struct connection *connection, const struct gone *gone, int told)
 {
-  struct loss *loss = loss_of(&connection->process->world->resources[gone->resource], gone->token, connection->node);
-  uint32_t bit = UINT32_C(1) << connection->process->index;
-  if (!loss || loss->link != connection->link_node || has_another_address(connection))
+  struct resource *resource = &connection->process->world->resources[gone->resource];
+  int process = connection->process->index;
+  uint8_t link = (uint8_t)(1u << connection->link_node);
+  for (uint32_t i = gone->losses; i > 0 && gone->losses - i < LOSSES_MAX; i--) {
+    struct loss *loss = &resource->losses[(i - 1) % LOSSES_MAX];
+    if (!is_loss_of(loss, gone->token, connection->node) || !(loss->links[process] & link))
+      continue;
+    loss->told[process] = told ? loss->told[process] | link : loss->told[process] & (uint8_t)~link;
+    connection->process->world->changes++;
     return;
-  loss->told = told ? loss->told | bit : loss->told & ~bit;
-  connection->process->world->changes++;
+  }
 }
 
 /* The client has read more of the connection. */
@@ -158,65 +151,81 @@ void backing_close(struct connection *connection)
       tell(connection, &connection->gone[i], 0);
 }
 
-/* Every address that leads to the server, as far as the process knows, has told of it. */
-static int was_told(const struct process *process, const struct loss *loss)
+/* The addresses over which the process was told of the key, and not yet of its loss: neither by an answer nor by a
+ * set-up. */
+static uint32_t untold_links(const struct process *process, const struct loss *loss)
 {
-  if (loss->told >> process->index & 1)
-    return 1;
+  uint32_t untold = loss->links[process->index] & ~(uint32_t)loss->told[process->index];
   for (int i = 0; i < process->world->node_count; i++) {
     const struct informed *informed = &process->informed[i];
-    int is_new = informed->server < 0 && process->world->leads_to[process->index][i] == loss->node;
-    if (is_new || (informed->server == loss->node && informed->epoch <= loss->epoch))
-      return 0;
-  }
-  return 1;
-}
-
-/* ---- counting ---- */
-
-struct ends {
-  int64_t largest[NODES_MAX * (NODES_MAX + 1)];
-  int count;
-};
-
-static void add(struct ends *ends, int64_t end)
-{
-  int at = ends->count++;
-  for (; at > 0 && ends->largest[at - 1] < end; at--)
-    ends->largest[at] = ends->largest[at - 1];
-  ends->largest[at] = end;
-}
-
-/* The last loss of the token there over each address. */
-static uint32_t untold_links(const struct process *process, const struct resource *resource, const char *token,
-                             int node)
-{
-  uint32_t seen = 0, untold = 0;
-  for (uint32_t i = 1; i <= LOSSES_MAX; i++) {
-    const struct loss *loss = &resource->losses[(resource->loss_count - i) % LOSSES_MAX];
-    uint32_t link = UINT32_C(1) << loss->link;
-    if (loss->node != node || (seen & link) || memcmp(loss->token, token, TOKEN_SIZE))
-      continue;
-    seen |= link;
-    if (!was_told(process, loss))
-      untold |= link;
+    if (informed->server != loss->node || informed->epoch > loss->epoch)
+      untold &= ~(UINT32_C(1) << i);
   }
   return untold;
 }
 
-/* The key that is on the server, and those that it has lost without the process having been told. All count where they
- * were set over different addresses: no run_id tells that a server which was restarted is the one that was there. */
-static void add_server(struct ends *ends, struct process *process, int resource, const char *token, int node)
+/* ---- counting ---- */
+
+struct backing {           /* one key */
+  uint32_t links;
+  int64_t until;
+};
+
+struct backings {
+  struct backing key[NODES_MAX * (NODES_MAX + 1)];
+  int count;
+};
+
+static void add(struct backings *backings, uint32_t links, int64_t until)
 {
-  struct world *world = process->world;
-  const struct key *key = &world->nodes[node].keys[resource];
-  uint32_t untold = untold_links(process, &world->resources[resource], token, node);
-  if (key->live && !memcmp(key->token, token, TOKEN_SIZE)) {
-    add(ends, key->expires_at);
-    untold &= ~(UINT32_C(1) << key->link);
+  if (until > 0)
+    backings->key[backings->count++] = (struct backing){links, until};
+}
+
+/* A key that was lost backs its holder like one that is there. Over the same address both are one to the holder. Over
+ * another one they are two: no run_id tells that a server which was restarted is the one that was there. */
+static void add_lost(struct backings *backings, int first, uint32_t untold, int64_t until)
+{
+  for (int i = first; i < backings->count; i++) {
+    struct backing *key = &backings->key[i];
+    if ((key->links & untold) && key->until < until)
+      key->until = until;
+    untold &= ~key->links;
   }
-  for (; untold; untold &= untold - 1)
-    add(ends, RLK_NEVER);
+  if (untold)
+    add(backings, untold, until);
+}
+
+/* The key that is on the server, and those that it has lost, the last one first: what was told of that concerns those
+ * before, too. */
+static void add_server(struct backings *backings, const struct process *process, int index, const char *token, int node)
+{
+  const struct resource *resource = &process->world->resources[index];
+  const struct key *key = &process->world->nodes[node].keys[index];
+  int first = backings->count;
+  uint32_t told = 0;
+  if (key->live && !memcmp(key->token, token, TOKEN_SIZE))
+    add(backings, key->links[process->index], key->expires_at);
+  for (uint32_t i = resource->loss_count; i > 0 && resource->loss_count - i < LOSSES_MAX; i--) {
+    const struct loss *loss = &resource->losses[(i - 1) % LOSSES_MAX];
+    uint32_t untold = is_loss_of(loss, token, node) ? untold_links(process, loss) : 0;
+    if (!is_loss_of(loss, token, node))
+      continue;
+    add_lost(backings, first, untold & ~told, loss->expires_at);
+    told |= loss->links[process->index] & ~untold;
+  }
+}
+
+static int64_t nth_largest(struct backings *backings, int n)
+{
+  for (int i = 0; i <= n; i++)
+    for (int j = backings->count - 1; j > i; j--)
+      if (backings->key[j].until > backings->key[j - 1].until) {
+        struct backing larger = backings->key[j];
+        backings->key[j] = backings->key[j - 1];
+        backings->key[j - 1] = larger;
+      }
+  return backings->key[n].until;
 }
 
 /* Until when a majority of the servers has the token, or has lost it without the process having been told. A server
@@ -224,8 +233,8 @@ static void add_server(struct ends *ends, struct process *process, int resource,
 int64_t backing_until(struct process *process, int resource, const char *token)
 {
   const struct world *world = process->world;
-  struct ends ends = {.count = 0};
+  struct backings backings = {.count = 0};
   for (int i = 0; i < world->node_count; i++)
-    add_server(&ends, process, resource, token, i == world->twin ? 0 : i);
-  return ends.count > world->node_count / 2 ? ends.largest[world->node_count / 2] : 0;
+    add_server(&backings, process, resource, token, i == world->twin ? 0 : i);
+  return backings.count > world->node_count / 2 ? nth_largest(&backings, world->node_count / 2) : 0;
 }

@@ -408,6 +408,36 @@ int network_is_quiet(const struct world *world)
   return 1;
 }
 
+/* ---- a SET is never sent when its attempt is over (rule A.3.2) ---- */
+
+/* A SET is executed. */
+void network_note_set(struct connection *connection, const char *token)
+{
+  struct written_set *set = &connection->sets[connection->set_count++ % SETS_KEPT];
+  memcpy(set->token, token, TOKEN_SIZE);
+  set->start = connection->executed_total;
+}
+
+/* One write has the bytes [start, end): then all of it was still unsent when the end was made. */
+static int is_one_write(const struct connection *connection, uint64_t start, uint64_t end)
+{
+  for (uint32_t i = 1; i < WRITES_KEPT && i < connection->writes; i++) {
+    uint64_t from = connection->write_ends[(connection->writes - i - 1) % WRITES_KEPT];
+    if (from <= start)
+      return end <= connection->write_ends[(connection->writes - i) % WRITES_KEPT];
+  }
+  return 0;
+}
+
+/* The token is given up by a request of so many bytes. */
+void network_check_release(const struct connection *connection, const char *token, size_t size)
+{
+  for (uint32_t i = 0; i < SETS_KEPT && i < connection->set_count; i++)
+    if (!memcmp(token, connection->sets[i].token, TOKEN_SIZE) &&
+        is_one_write(connection, connection->sets[i].start, connection->executed_total + size))
+      world_violation(connection->process->world, "a SET was sent although its attempt was over");
+}
+
 /* ---- the core's link functions ---- */
 
 static struct connection *of_link(const struct rlk_link *link)

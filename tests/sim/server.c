@@ -220,6 +220,12 @@ static int holds(const struct key *key, const struct argument *token)
   return key->live && same(token, key->token, strlen(key->token));
 }
 
+/* The client is to be told that its token is there. */
+static void note_told(const struct request *request, struct key *key)
+{
+  key->links[request->connection->process->index] |= (uint8_t)(1u << request->connection->link_node);
+}
+
 static void set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms)
 {
   struct connection *connection = request->connection;
@@ -230,42 +236,12 @@ static void set_key(struct request *request, struct key *key, const struct argum
   memset(key, 0, sizeof *key);
   memcpy(key->token, token->bytes, TOKEN_SIZE);
   key->live = 1;
-  key->link = connection->link_node;
+  note_told(request, key);
   end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
   key->set_at = request->world->now;
   key->connection = connection->index;
   key->serial = connection->serial;
   key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
-}
-
-/* ---- a SET is never sent when its attempt is over (rule A.3.2) ---- */
-
-static void note_set(struct request *request)
-{
-  struct connection *connection = request->connection;
-  struct written_set *set = &connection->sets[connection->set_count++ % SETS_KEPT];
-  memcpy(set->token, request->arguments[2].bytes, TOKEN_SIZE);
-  set->start = connection->executed_total;
-}
-
-/* One write has the bytes [start, end): then all of it was still unsent when the end was made. */
-static int is_one_write(const struct connection *connection, uint64_t start, uint64_t end)
-{
-  for (uint32_t i = 1; i < WRITES_KEPT && i < connection->writes; i++) {
-    uint64_t from = connection->write_ends[(connection->writes - i - 1) % WRITES_KEPT];
-    if (from <= start)
-      return end <= connection->write_ends[(connection->writes - i) % WRITES_KEPT];
-  }
-  return 0;
-}
-
-static void check_release(struct request *request, const struct argument *token)
-{
-  const struct connection *connection = request->connection;
-  for (uint32_t i = 0; i < SETS_KEPT && i < connection->set_count; i++)
-    if (same(token, connection->sets[i].token, TOKEN_SIZE) &&
-        is_one_write(connection, connection->sets[i].start, connection->executed_total + request->size))
-      world_violation(request->world, "a SET was sent although its attempt was over");
 }
 
 static void command_set(struct request *request)
@@ -281,7 +257,7 @@ static void command_set(struct request *request)
   }
   memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
   oracle_token(request->world, token, request->connection->life);
-  note_set(request);
+  network_note_set(request->connection, token);
   if (key->live) {
     reply(request, "$-1\r\n");
     return;
@@ -292,9 +268,7 @@ static void command_set(struct request *request)
 
 static void command_pttl(struct request *request)
 {
-  struct world *world = request->world;
-  struct key *key = key_of(request, 1), *keys = request->node->keys;
-  int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
+  struct key *key = key_of(request, 1);
   if (key)
     reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
 }
@@ -310,7 +284,9 @@ static void command_get(struct request *request, const char *missing)
 
 static void command_del(struct request *request)
 {
-  struct key *key = key_of(request, 1);
+  struct world *world = request->world;
+  struct key *key = key_of(request, 1), *keys = request->node->keys;
+  int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
   if (!key)
     return;
   reply_integer(request, key->live);
@@ -376,7 +352,8 @@ static void run_release(struct request *request, const struct script *script)
     world_violation(request->world, "a release that is not: script 1 key token");
     return;
   }
-  check_release(request, &request->arguments[4]);
+  if (request->arguments[4].size == TOKEN_SIZE)
+    network_check_release(request->connection, request->arguments[4].bytes, request->size);
   check_speaker(request, &request->arguments[4]);
   int deletes = key->live && (!script->compares || holds(key, &request->arguments[4]));
   if (deletes)
@@ -411,6 +388,8 @@ static void run_extend(struct request *request, const struct script *script)
     int confirms = key && holds(key, token);
     check_speaker(request, token);
     int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
+    if (confirms)
+      note_told(request, key);
     if (confirms && (!script->guards || key->expire_ms < expire_ms))
       end_key_at(request->node, key, expire_ms);
     reply_integer(request, confirms);
@@ -430,6 +409,7 @@ static void run_expire(struct request *request)
   check_speaker(request, &request->arguments[4]);
   confirms = holds(key, &request->arguments[4]);
   if (confirms) {
+    note_told(request, key);
     end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
     request->world->changes++;
   }

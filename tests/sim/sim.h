@@ -117,6 +117,7 @@ struct written_set {
 struct gone {              /* the answer of an extension that the token is not there */
   int resource;
   char token[TOKEN_SIZE];
+  uint32_t losses;         /* how many there had been: it tells of none that came later */
   uint64_t reply_end;      /* its place in the server's bytes, 0 once it was read, */
   uint32_t read;           /* with which read */
 };
@@ -168,6 +169,8 @@ int network_kill(struct world *world, int node, uint32_t client_id);
 void network_node_awake(struct world *world, int node);
 void network_report_all(struct process *process);
 void network_start(struct world *world);
+void network_note_set(struct connection *connection, const char *token);
+void network_check_release(const struct connection *connection, const char *token, size_t size);
 int network_is_quiet(const struct world *world);
 int network_gather(struct process *process, struct rlk_poll_event *events, int most);
 void stream_append(struct stream *stream, const char *bytes, size_t size);
@@ -181,7 +184,7 @@ struct key {
   int64_t expire_ms;       /* on the node's clock */
   int64_t expires_at;      /* the same in true time */
   int64_t freed_at;        /* true time of its end, if that was not its expiry */
-  int link;                /* the client's number of the address over which it was set */
+  uint8_t links[PROCESSES_MAX]; /* addresses over which the process was told that its token is there */
   int64_t set_at, read_at; /* true time of the SET, and of its reply being read by the client (0: not yet) */
   uint32_t connection, serial;
   uint64_t reply_end;      /* position in that connection's replies */
@@ -248,10 +251,10 @@ struct slot {
   int shortens;            /* its holder has asked for an earlier end of the lease */
   const char *call;        /* the blocking call that its thread is in */
   uint32_t call_serial;
+  int64_t leased_until;    /* no answer to what its thread has asked for can lengthen the lease beyond this */
   int64_t overdue_at;      /* it should have returned by then, */
   int64_t stolen_before;   /* if no more was stolen from the process than this */
   int holding;             /* index in the resource's ring, -1 if none */
-  int64_t leased_until;    /* no answer to what its thread has asked for can lengthen the lease beyond this */
 };
 
 struct informed {          /* what the last set-up on an address has told */
@@ -371,10 +374,10 @@ struct holding {
   char token[TOKEN_SIZE + 1];
   int64_t since, until;    /* true time; until is what the holder's own clock says */
   int64_t first_until;     /* of the lease that it began with */
+  int64_t promised_until;  /* until, before it was given up */
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
-  int64_t promised_until;  /* until, before it was given up */
   int robbed;              /* a server has lost its key: others may be let in (README) */
   int64_t backed_until;    /* what was checked last, */
   uint64_t backed_changes; /* and when */
@@ -382,9 +385,11 @@ struct holding {
 
 struct loss {              /* a key that a server has lost */
   char token[TOKEN_SIZE];
-  int node, link;
+  int node;
   uint32_t epoch;
-  uint32_t told;           /* processes that have read that it is gone */
+  int64_t expires_at;      /* when it would have ended: nobody was told of more */
+  uint8_t links[PROCESSES_MAX];
+  uint8_t told[PROCESSES_MAX]; /* addresses over which the process has read that it is gone */
 };
 
 struct resource {
@@ -464,6 +469,7 @@ struct world {
   int drift_percent;
   int database;            /* of all nodes; with one other than 0 there is a password too */
   int twin;                /* address that leads to the server of node 0, -1 if none */
+  uint32_t removes[PROCESSES_MAX]; /* resources whose key the process deletes whatever is under it */
   int leads_to[PROCESSES_MAX][NODES_MAX]; /* the server behind each address, for each process */
   int64_t last_ttl_ms;     /* the longest lease that was asked for */
   int node_count, process_count, resource_count, slot_count;
@@ -472,7 +478,6 @@ struct world {
   struct resource resources[RESOURCES_MAX];
   struct connection connections[CONNECTIONS_MAX];
   uint32_t connection_serial, lives;
-  uint32_t removes[PROCESSES_MAX]; /* resources whose key the process deletes whatever is under it */
   struct tokens tokens;
   uint64_t attempts, wins, events;
 };
