@@ -133,21 +133,6 @@ def test_who_may_do_what(make_cluster, proxy, unix):
     stranger.close()
 
 
-def test_proxy_delivers_late(nodes):
-    with Proxy(nodes[0]) as proxy:
-        connection = RespConnection((proxy.host, proxy.port))
-        assert connection.command("PING") == b"PONG"
-        proxy.hold()
-        connection.sock.sendall(encode("SET", "k", "v"))
-        eventually(proxy.held_bytes)
-        proxy.drop(late=True)
-        with pytest.raises(OSError):
-            connection.read()
-        assert nodes[0].get("k") is None
-        proxy.deliver()
-        eventually(lambda: nodes[0].get("k") == b"v")
-
-
 def test_proxy_holds_from_a_pattern_on(nodes):
     with Proxy(nodes[0]) as proxy:
         connection = RespConnection((proxy.host, proxy.port))

@@ -34,21 +34,6 @@ async def until(condition, within=30.0):
         await asyncio.sleep(0.001)
 
 
-def test_busy_and_false(on_client, client):
-    async def body(mine):
-        lock = mine.lock("r", wait=LAST_VERDICT_S)
-        assert await lock.acquire(blocking=False) is False
-        assert await lock.acquire(timeout=LAST_VERDICT_S) is False
-        assert await lock.acquire() is False
-        with pytest.raises(libredlock.Busy) as caught:
-            async with mine.lock("r", wait=0):
-                pytest.fail("entered")
-        assert len(caught.value.votes) == 5
-
-    with client.lock("r"):
-        on_client(body)
-
-
 def test_a_thousand_tasks_share_a_client(on_client, nodes):
     async def body(client):
         counts = [0] * 50
@@ -110,17 +95,6 @@ def test_no_operation_starts_a_thread(on_client):
     on_client(body)
 
 
-def test_release_does_not_fail_because_of_nodes(on_client, nodes):
-    async def body(client):
-        lock = client.lock("r")
-        await lock.acquire()
-        for node in nodes:
-            node.kill()
-        await lock.release()
-
-    on_client(body)
-
-
 def test_a_lapsed_lock_is_lost(on_client, nodes):
     async def body(client):
         with pytest.raises(libredlock.Lost):
@@ -177,19 +151,6 @@ def test_a_task_that_waits_gets_a_lock_whose_lease_has_ended(on_client, nodes):
 
     on_client(body)
     nodes.no_keys()
-
-
-def test_release_tells_that_the_nodes_had_lost_the_lock(on_client, nodes):
-    async def body(client):
-        lock = client.lock("r", ttl=20)
-        await lock.acquire()
-        for node in nodes:
-            node.set("r", "somebody else", px=20_000)
-        with pytest.raises(libredlock.Lost) as caught:
-            await lock.release()
-        assert caught.value.reason == "gone" and not lock.locked()
-
-    on_client(body)
 
 
 def test_cancel_on_lost_cancels_the_body_at_the_moment_of_loss(on_client, nodes):

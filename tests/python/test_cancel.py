@@ -125,23 +125,3 @@ def test_when_the_grant_has_just_come(nodes, run):
 
     assert run(main()) > 0
     nodes.no_keys()
-
-
-def test_wait_for_leaves_no_key(nodes, run, proxy):
-    proxies = [proxy(node) for node in nodes]
-
-    async def main():
-        async with aio.Client([p.url for p in proxies], **CALM) as client:
-            async with client.lock("r"):
-                pass
-            for p in proxies:
-                p.hold("down")
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(client.lock("r").acquire(), 0.05)
-            for p in proxies:
-                p.go()
-            while (await client.status("r")).verdict != "free":
-                await asyncio.sleep(0)
-
-    run(main())
-    nodes.no_keys()

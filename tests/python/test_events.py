@@ -42,13 +42,6 @@ def test_a_loss_is_logged_though_nobody_asks(client, records, nodes):
         lock.release()
 
 
-def test_the_end_of_a_lease_that_nobody_renews_is_logged(client, records):
-    lock = client.lock("r", **short(0.4))
-    lock.acquire()
-    assert one(records, "lost").redlock_resource == "r"
-    assert lock.lost
-
-
 def test_nodes_are_logged(records, nodes):
     with libredlock.Client(nodes.urls, **CALM) as client:
         client.status("r")

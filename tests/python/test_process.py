@@ -330,27 +330,6 @@ def test_fork_while_threads_wait(script, nodes):
     nodes.no_keys()
 
 
-def test_a_forked_asyncio_client_works_in_the_child(script, nodes):
-    source = program(
-        """
-        import asyncio, os
-        from libredlock import aio
-        client = aio.Client(**CALM)
-        async def use(name):
-            async with client.lock(name):
-                pass
-        asyncio.run(use("parent"))
-        pid = os.fork()
-        if pid == 0:
-            asyncio.run(use("child"))
-            os._exit(0)
-        print(os.waitpid(pid, 0)[1])
-        asyncio.run(use("parent"))
-        """
-    )
-    assert script(source).end() == (0, "0", "")
-
-
 def test_the_interpreter_s_lock_is_free_while_a_thread_waits(client, other):
     import threading
 

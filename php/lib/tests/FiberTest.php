@@ -122,16 +122,6 @@ final class FiberTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testAChildWorksWithTheInheritedClient(): void
-    {
-        $client = $this->fiberClient();
-        $loop = $this->loop;
-        $task = static fn (): bool => $client->lock('fork')->run(static fn (Lock $lock): bool => $lock->isHeld());
-        $this->assertSame([true], $loop->run([$task]));
-        $this->assertSame('yes', $this->inChild(static fn (): string => $loop->run([$task]) === [true] ? 'yes' : 'no'));
-        $this->assertSame([true], $loop->run([$task]));
-    }
-
     public function testTwoFibersInOneLockAreRefused(): void
     {
         $lock = $this->fiberClient()->lock('shared object');

@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
-use Redlock\Exception\ForkedException;
-
 /** Signals, fork and exit. */
 final class ProcessTest extends NodesTestCase
 {
@@ -41,31 +39,6 @@ final class ProcessTest extends NodesTestCase
         }
         $holder->release();
         $this->assertNothingIsLeft();
-    }
-
-    public function testAChildHoldsNothingOfItsParent(): void
-    {
-        $client = $this->client();
-        $lock = $client->lock('parent');
-        $lock->acquire();
-        $seen = $this->inChild(static function () use ($client, $lock): string {
-            $seen = $lock->isHeld() ? 'held ' : '';
-            try {
-                $lock->release();
-                $seen .= 'released ';
-            } catch (ForkedException) {
-                $seen .= 'forked ';
-            }
-            $mine = $client->lock('child');
-            $seen .= $mine->tryAcquire() ? 'acquired ' : '';
-            $seen .= $client->lock('parent')->tryAcquire() ? 'stole' : 'refused';
-            unset($lock, $mine);
-            return $seen;
-        });
-        $this->assertSame('forked acquired refused', $seen);
-        $this->assertTrue($lock->isHeld());
-        $lock->extend();
-        $lock->release();
     }
 
     /** @dataProvider endings */
