@@ -44,12 +44,7 @@ def test_busy_names_every_node(redlock, nodes):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (BUSY, "", 1)
     assert done.stderr.startswith("redlock: ") and "orders:42" in done.stderr
     assert all(node.name in done.stderr for node in nodes)
-    assert done.stderr.count("busy") >= nodes.quorum
-
-
-def test_busy_says_that_others_hold_it(redlock):
-    redlock.acquire("orders:42")
-    assert redlock.once("acquire", "orders:42").stderr.count("held by others") == 1
+    assert done.stderr.count("busy") >= nodes.quorum and done.stderr.count("held by others") == 1
 
 
 @pytest.mark.parametrize("wait", [("-n",), ("--no-wait",), ("-w", "0")])
@@ -115,11 +110,6 @@ def test_busy_in_json(redlock, nodes):
 def test_exit_status_for_busy_can_be_chosen(redlock, flag):
     redlock.acquire("orders:42")
     assert redlock.once("acquire", flag, "3", "orders:42").returncode == 3
-
-
-def test_waits_for_ever(redlock):
-    redlock.acquire("orders:42", "--ttl", "1s")
-    assert redlock("acquire", "--wait", "forever", "orders:42").returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
