@@ -148,6 +148,53 @@ def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, 
     spin(client, lambda: not nodes.keys())
 
 
+@pytest.fixture
+def two_names(nodes, make_client, proxy, fake_server):
+    """two_names(third): a client; the name of a server that votes, to which all bytes are lost from now on; the other
+    name of that server, and its number."""
+    def make(third):
+        names = [proxy(nodes[0]), proxy(nodes[0])]
+        client = make_client([*(name.url for name in names), third.url], ttl_ms=60000, node_timeout_ms=15000,
+                             connect_timeout_ms=25000)
+        states = [node["state"] for node in client.describe()["nodes"]]
+        assert states.count("ready") == 2 and states[2] == "ready", states
+        voter = states.index("ready")
+        names[voter].black_hole()
+        return client, names[voter], names[1 - voter], 1 - voter
+
+    return make
+
+
+def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhile(nodes, proxy, two_names):
+    third = proxy(nodes[1])
+    client, voter, _, _ = two_names(third)
+    third.hold()
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, 0) == OK
+    spin(client, lambda: third.held_bytes("up"))
+    voter.drop()
+    spin(client, lambda: nodes[0].get("r"), what="the server is asked under its other name")
+    third.go()
+    assert finish(lock) == OK, lock.message
+
+
+def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
+    """One of three nodes refuses the SET, one is not connected, and one was the other name of that one's server."""
+    third = fake_server({"SET": (HOLD, b"-NOPERM no\r\n")})
+    client, voter, other, index = two_names(third)
+    other.hold("down")
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: third.count("SET"))
+    voter.drop()
+    spin(client, lambda: client.describe()["nodes"][index]["state"] == "setup")
+    third.let_go()
+    spin(client, lambda: "NOPERM" in lock.answer(2))
+    third.replies = {}
+    other.go()
+    assert finish(lock) == OK, lock.message
+
+
 # ---- credentials -----------------------------------------------------------------------------------------------
 
 
