@@ -249,6 +249,21 @@ static void a_server_that_talks_nonsense_is_dropped(void **state)
   assert_string_equal(node.why, "an unexpected reply to SET");
 }
 
+static void what_breaks_the_protocol_ends_the_connection_at_once(void **state)
+{
+  static const char *const bytes[] = {"?what\r\n", "$abc\r\n", "$-2\r\n", "*-2\r\n", ":12x\r\n"};
+  for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+    get_ready();
+    ask(RLK_REQUEST_SET, 1);
+    hear(bytes[i]);
+    expect_vote(RLK_DROPPED, RLK_FAULT_LOST, 1);
+    expect(RLK_OUTCOME_DOWN);
+    assert_string_not_equal(node.why, "");
+    end(state);
+    begin(state);
+  }
+}
+
 static void a_master_that_is_one_no_more_ends_when_its_replies_are_read(void **state)
 {
   (void)state;
@@ -423,6 +438,7 @@ int main(void)
       CASE(votes_come_in_order_however_the_bytes_are_cut),
       CASE(what_was_asked_on_a_broken_connection_is_lost),
       CASE(a_server_that_talks_nonsense_is_dropped),
+      CASE(what_breaks_the_protocol_ends_the_connection_at_once),
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),
