@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import RLock
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -42,6 +42,7 @@ NULL = ffi.NULL
 _state = lib.redlock_lock_state
 _free = lib.redlock_lock_free
 _new = lib.redlock_lock_new
+_make = lib.make_lock
 _set = lib.redlock_lock_set
 
 
@@ -81,7 +82,7 @@ class ClientBase:
         self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
         self._era = object()  # what locks remember of a line ends with it: at a fork, or with an event loop
         self._armed = -1
-        self._pairs: Dict[Any, List[Tuple[bytes, bytes]]] = {}
+        self._settings: Dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
         self._watched: Dict[int, ref[LockBase]] = {}
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
@@ -149,28 +150,14 @@ class ClientBase:
             raise Closed("the client is closed")
         return self._handle
 
-    def _new_handle(self, resource: Resource) -> Any:
-        try:
-            name = resource if isinstance(resource, bytes) else resource.encode()
-        except (AttributeError, UnicodeEncodeError) as failure:
-            raise _unusable(resource, failure) from None
-        if self._armed != here.generation:
-            self._arm()
-        with self._mutex:
-            if not self._is_open:
-                raise Closed("the client is closed")
-            handle = _new(self._handle, name, len(name))
-        if not handle:
-            raise NoMemory("no memory for a lock", resource=resource)
-        return handle
-
     def _arm(self) -> None:
         """At the first lock in every process."""
         self._armed = here.generation
         here.arm()
 
-    def _report(self, handle: Any, resource: Resource, status: int) -> Report:
+    def _report(self, lock: LockBase, status: int) -> Report:
         """What an inspection found."""
+        handle, resource = lock._handle, lock._resource
         answers = votes(handle, list(self._nodes))
         verdict = lib.redlock_lock_verdict(handle)
         if verdict == lib.REDLOCK_VERDICT_UNKNOWN:
@@ -261,34 +248,37 @@ class LockBase:
         self._lapses: Optional[Dict[Any, int]] = None
         self._extending: Any = None
         self._on_lost = on_lost
-        self._handle = handle = client._new_handle(resource)
-        if not options:
-            if _state(handle) == lib.REDLOCK_STATE_INVALID:
-                raise self._error(lib.REDLOCK_INVALID)
-        else:
-            # locks are made with the same few options over and over: the client remembers those that it has checked
-            known = client._pairs
-            key = (*options.items(), *map(type, options.values()))
-            try:
-                pairs = known.get(key)
-            except TypeError:  # a value that is refused, since none that is allowed is unhashable
-                pairs = None
-            if pairs is None:
-                pairs = self._check(options, function)
-                if len(known) >= OPTIONS_KEPT:
-                    known.clear()
-                known[key] = pairs
-            else:
-                for name, value in pairs:
-                    status = _set(handle, name, value)
-                    if status:
-                        raise self._error(status)
-            if "renew" in options:
-                self._renew = options["renew"]
+        try:
+            name = resource if isinstance(resource, bytes) else resource.encode()
+        except (AttributeError, UnicodeEncodeError) as failure:
+            raise _unusable(resource, failure) from None
+        if client._armed != here.generation:
+            client._arm()
+        # locks are made with the same few options over and over: the client remembers those that it has checked
+        key = (*options.items(), *map(type, options.values()))
+        try:
+            settings = client._settings.get(key)
+        except TypeError:  # a value that is refused, since none that is allowed is unhashable
+            settings = None
+        if settings is not None:
+            with client._mutex:
+                self._handle = _make(client._handle, name, len(name), settings, len(settings))
+        if not self._handle:
+            self._make_checked(name, options, function, key)
+        if "renew" in options:
+            self._renew = options["renew"]
         if on_lost is not None and not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
 
-    def _check(self, options: Mapping[str, Any], function: str) -> List[Tuple[bytes, bytes]]:
+    def _make_checked(self, name: bytes, options: Mapping[str, Any], function: str, key: Any) -> None:
+        """Step by step, each of which may be refused in words."""
+        client = self._client
+        with client._mutex:
+            if not client._is_open:
+                raise Closed("the client is closed")
+            self._handle = _new(client._handle, name, len(name))
+        if not self._handle:
+            raise NoMemory("no memory for a lock", resource=self._resource)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
             raise self._error(lib.REDLOCK_INVALID)
         for keyword in options:
@@ -299,7 +289,9 @@ class LockBase:
         if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
             given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
             raise InvalidOption(f"{function}({given}): {self._why_invalid()}", resource=self._resource)
-        return [pair(keyword, value) for keyword, value in options.items()]
+        if len(client._settings) >= OPTIONS_KEPT:
+            client._settings.clear()
+        client._settings[key] = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
 
     # ---- local facts ------------------------------------------------------------------------------------------------
 

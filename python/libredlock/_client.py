@@ -35,7 +35,7 @@ INVALID = lib.REDLOCK_INVALID
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
 RELEASE = lib.REDLOCK_RELEASE
-_start = lib.redlock_lock_start
+_run = lib.run_operation
 _set = lib.redlock_lock_set
 _wait = lib.redlock_lock_wait
 _state = lib.redlock_lock_state
@@ -43,16 +43,17 @@ _state = lib.redlock_lock_state
 
 def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     """Runs an operation to its end; signal handlers run in between if this is the main thread."""
-    status: int = _start(handle, operation, argument)
-    return wait(handle, PENDING) if status == OK else status
-
-
-def wait(handle: Any, status: int) -> int:
-    """The end of an operation that was started."""
     limit_ms = SLICE_MS if get_ident() == here.main_thread else -1
+    status: int = _run(handle, operation, argument, limit_ms)
+    return wait(handle, limit_ms) if status == PENDING else status
+
+
+def wait(handle: Any, limit_ms: int) -> int:
+    """The end of an operation that was started."""
+    status = PENDING
     while status == PENDING:
         status = _wait(handle, limit_ms)
-    return int(CANCELLED) if status == INVALID else status  # the client was closed since it was started
+    return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
 
 
 class Lock(LockBase):
@@ -185,11 +186,9 @@ class Lock(LockBase):
         if me != here.main_thread or client._greenlets is not None:
             status = client._drive(client, handle, ACQUIRE, limit_ms)
         else:  # as drive() does it, and with less on the way
-            status = _start(handle, ACQUIRE, limit_ms)
-            if status == OK:
-                status = _wait(handle, SLICE_MS)
-                if status == PENDING or status == INVALID:
-                    status = wait(handle, status)
+            status = _run(handle, ACQUIRE, limit_ms, SLICE_MS)
+            if status == PENDING:
+                status = wait(handle, SLICE_MS)
         if status == OK:
             ticket.owner = me
             if self._on_lost is not None:
@@ -346,11 +345,8 @@ class Client(ClientBase):
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
-        handle = self._new_handle(resource)
-        try:
-            return self._report(handle, resource, self._drive(self, handle, lib.REDLOCK_INSPECT, 0))
-        finally:
-            lib.redlock_lock_free(handle)
+        lock = Lock(self, resource, {}, "status", None)
+        return self._report(lock, self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0))
 
     def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""

@@ -1,4 +1,5 @@
-"""The compiled core: cffi's two objects. The functions and constants are those of core/include/redlock.h."""
+"""The compiled core: cffi's two objects. The functions and constants are those of core/include/redlock.h,
+and what bindings/cffi_build.py adds."""
 
 from typing import Any
 

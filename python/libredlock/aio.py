@@ -418,13 +418,8 @@ class Client(ClientBase):
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
         loop = self._bind()
-        handle = self._new_handle(resource)
-        tag = next(self._tags)
-        lib.redlock_lock_set_tag(handle, tag)
-        try:
-            return self._report(handle, resource, await self._run(loop, handle, tag, lib.REDLOCK_INSPECT, 0))
-        finally:
-            lib.redlock_lock_free(handle)
+        lock = Lock(self, resource, {}, "status", None, False)
+        return self._report(lock, await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0))
 
     async def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
