@@ -48,12 +48,18 @@ def taken_and_given_back(lock, nodes):
     spin(lock.client, lambda: not any(node["owed"] for node in lock.client.describe()["nodes"]))
 
 
+@pytest.fixture
+def lock(nodes, client):
+    """A free lock whose client has used every connection."""
+    lock = client.lock()
+    taken_and_given_back(lock, nodes)
+    return lock
+
+
 # ---- a lock is taken all the same ------------------------------------------------------------------------------
 
 
-def test_one_attempt_is_enough(nodes, client, proxies):
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
+def test_one_attempt_is_enough(nodes, client, lock, proxies):
     silence(proxies)
     assert lock.acquire(0) == OK, lock.message
     spin(client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="all nodes have granted")
@@ -114,10 +120,8 @@ def test_extension_and_release_get_through(nodes, client, proxies):
     nodes.no_keys()
 
 
-def test_key_that_the_silent_connection_made_is_known_as_its_own(nodes, client, proxies):
+def test_key_that_the_silent_connection_made_is_known_as_its_own(nodes, client, lock, proxies):
     """Only the answers are lost: the SET over the new connection meets the key of the one before."""
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
     silence(proxies, direction="down")
     assert lock.acquire(0) == OK, lock.message
     spin(client, lambda: lock.votes == [OK] * 5, what=lock.message)
@@ -126,9 +130,7 @@ def test_key_that_the_silent_connection_made_is_known_as_its_own(nodes, client, 
     nodes.no_keys()
 
 
-def test_key_of_another_is_not(nodes, client, proxies):
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
+def test_key_of_another_is_not(nodes, lock, proxies):
     for node in nodes:
         node.set("r", "other", px=60000)
     silence(proxies, direction="down")
@@ -149,9 +151,7 @@ def test_sockets_notice_a_dead_peer(client, proxies):
 # ---- who speaks first is kept ----------------------------------------------------------------------------------
 
 
-def test_old_connection_that_speaks_first_stays(nodes, client, proxies):
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
+def test_old_connection_that_speaks_first_stays(nodes, client, lock, proxies):
     client.events()
     silence(proxies)
     for p in proxies:
@@ -173,9 +173,7 @@ def test_old_connection_that_speaks_first_stays(nodes, client, proxies):
     nodes.no_keys()
 
 
-def test_one_silent_node_costs_nothing(nodes, client, proxies):
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
+def test_one_silent_node_costs_nothing(nodes, client, lock, proxies):
     proxies[0].silence()
     proxies[0].refuse()
     begun_s = now_s()
@@ -190,9 +188,7 @@ def test_one_silent_node_costs_nothing(nodes, client, proxies):
     nodes.no_keys()
 
 
-def test_stopped_server_is_silent_and_comes_back(nodes, client, proxies):
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
+def test_stopped_server_is_silent_and_comes_back(nodes, client, lock, proxies):
     client.events()
     nodes[0].stop()
     assert lock.acquire(0) == OK
@@ -248,10 +244,8 @@ def test_late_set_without_the_fence_makes_a_key_that_nobody_counts(make_cluster,
     assert lock.extend() == rl.NOT_HELD
 
 
-def test_id_of_another_start_of_the_server_ends_nobody(nodes, client, proxies):
+def test_id_of_another_start_of_the_server_ends_nobody(nodes, client, lock, proxies):
     """The numbers of connections begin anew with a server: the old one may be somebody else's by now."""
-    lock = client.lock()
-    taken_and_given_back(lock, nodes)
     for p in proxies:
         p.silence()
     for node in nodes:

@@ -36,6 +36,13 @@ def sh(script):
     return "sh", "-c", script
 
 
+def ready(redlock, *args, **popen):
+    """`redlock run`, when its command has said that it is ready."""
+    running = redlock.start("run", *args, **popen)
+    read_until(running.stdout, "ready")
+    return running
+
+
 def busy(redlock, resource="job"):
     return redlock.once("acquire", resource).returncode == BUSY
 
@@ -176,16 +183,14 @@ FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signa
 def test_forwards_signals(redlock, nodes, number):
     script = ("import signal, sys; signal.signal(%d, lambda *_: sys.exit(42)); print('ready', flush=True);"
               "signal.pause()" % number)
-    running = redlock.start("run", "job", "--", sys.executable, "-c", script)
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "job", "--", sys.executable, "-c", script)
     running.send_signal(number)
     assert finish(running).returncode == 42
     nodes.no_keys()
 
 
 def test_forwarded_signals_reach_the_whole_group(redlock, nodes, tmp_path):
-    running = redlock.start("run", "job", "--", *sh("sleep 60 & echo $! >%s; echo ready; wait" % (tmp_path / "pid")))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "job", "--", *sh("sleep 60 & echo $! >%s; echo ready; wait" % (tmp_path / "pid")))
     running.send_signal(signal.SIGTERM)
     assert finish(running).returncode == -signal.SIGTERM
     all_gone([pid_in(tmp_path / "pid")])
@@ -193,9 +198,8 @@ def test_forwarded_signals_reach_the_whole_group(redlock, nodes, tmp_path):
 
 def test_signals_that_were_ignored_stay_ignored(redlock):
     ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
-    running = redlock.start("run", "job", "--", *sh("echo ready; read go; kill -HUP $$; echo alive"),
-                            stdin=subprocess.PIPE, preexec_fn=ignore)
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "job", "--", *sh("echo ready; read go; kill -HUP $$; echo alive"),
+                    stdin=subprocess.PIPE, preexec_fn=ignore)
     running.send_signal(signal.SIGHUP)
     done = finish(running, b"\n")
     assert (done.returncode, done.stdout) == (0, "alive\n")
@@ -236,8 +240,7 @@ def family(tmp_path):
 
 def test_lost_lock_ends_the_whole_group(redlock, nodes, family):
     script, pids = family
-    running = redlock.start("run", *SHORT, "--kill-after", "300ms", "job", "--", *sh(script))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "--kill-after", "300ms", "job", "--", *sh(script))
     assert [process_state(pid) is not None for pid in pids()] == [True, True]
     for node in nodes:
         node.stop()
@@ -248,8 +251,7 @@ def test_lost_lock_ends_the_whole_group(redlock, nodes, family):
 
 
 def test_loss_names_the_nodes_that_went(redlock, nodes):
-    running = redlock.start("run", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
     for i in (0, 1, 3):
         nodes[i].kill()
     done = finish(running)
@@ -258,9 +260,8 @@ def test_loss_names_the_nodes_that_went(redlock, nodes):
 
 
 def test_lost_lock_sends_sigterm_first(redlock, nodes):
-    running = redlock.start("run", *SHORT, "--kill-after", "1h", "job", "--",
-                            *sh("trap 'echo warned; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "--kill-after", "1h", "job", "--",
+                    *sh("trap 'echo warned; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
     for node in nodes:
         node.stop()
     done = finish(running)
@@ -271,8 +272,7 @@ def test_lost_lock_is_told_when_grandchildren_outlive_the_command(redlock, nodes
     """The command obeys SIGTERM, its child does not: the child is killed all the same."""
     script, pids = family
     outer = "sh -c \"$0\" & trap 'exit 0' TERM; wait; wait"
-    running = redlock.start("run", *SHORT, "--kill-after", "500ms", "job", "--", "sh", "-c", outer, script)
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "--kill-after", "500ms", "job", "--", "sh", "-c", outer, script)
     for node in nodes:
         node.stop()
     assert finish(running).returncode == LOST
@@ -280,8 +280,7 @@ def test_lost_lock_is_told_when_grandchildren_outlive_the_command(redlock, nodes
 
 
 def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
-    running = redlock.start("run", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
     for node in nodes:
         node.flush()
     done = finish(running)
@@ -291,8 +290,7 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
 
 def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
     """Others may have worked at the same time, though no renewal was due that could have told."""
-    running = redlock.start("run", "--ttl", "1m", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "--ttl", "1m", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
     for node in nodes:
         node.flush()
     done = finish(running, b"go\n")
@@ -301,8 +299,7 @@ def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
 
 
 def test_restarted_nodes_are_named(redlock, nodes):
-    running = redlock.start("run", *SHORT, "--ttl", "20s", "job", "--", *sh("echo ready; exec sleep 60"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "--ttl", "20s", "job", "--", *sh("echo ready; exec sleep 60"))
     eventually(lambda: all(node.get("job") for node in nodes), LIMIT_S, "a vote of every node")
     for i in (1, 2, 4):
         nodes[i].kill()
@@ -316,8 +313,7 @@ def test_restarted_nodes_are_named(redlock, nodes):
 
 def test_stopped_redlock_finds_the_lock_lost(redlock, nodes, family):
     script, pids = family
-    running = redlock.start("run", *SHORT, "--kill-after", "100ms", "job", "--", *sh(script))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, *SHORT, "--kill-after", "100ms", "job", "--", *sh(script))
     running.send_signal(signal.SIGSTOP)
     token = redlock.acquire("job", "--wait", "20s", "--ttl", "30s")
     running.send_signal(signal.SIGCONT)
@@ -352,8 +348,7 @@ def test_stop_signal_to_redlock_without_a_terminal_is_passed_on(redlock, nodes):
 
 def test_killed_redlock_takes_its_command_along(redlock, nodes, family):
     script, pids = family
-    running = redlock.start("run", "--ttl", "2s", "job", "--", *sh(script))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "--ttl", "2s", "job", "--", *sh(script))
     family_pids = pids()
     running.kill()
     assert finish(running).returncode == -signal.SIGKILL
@@ -386,8 +381,7 @@ def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_
 
 
 def test_no_process_stays(redlock):
-    running = redlock.start("run", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
     pids = list(children_of(running.pid).values())
     assert len(pids) == 2, "the command and the guard"
     assert finish(running, b"\n").returncode == 0
@@ -414,8 +408,7 @@ def test_json_when_busy(redlock):
 
 
 def test_json_when_lost(redlock, nodes):
-    running = redlock.start("run", "--json", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "--json", *SHORT, "job", "--", *sh("echo ready; exec sleep 60"))
     for node in nodes:
         node.stop()
     done = finish(running)
@@ -429,7 +422,6 @@ def test_json_when_lost(redlock, nodes):
     (("--max-hold", "5s"), lambda nodes: None, "limit"),
 ])
 def test_reason_of_a_loss_in_json(redlock, nodes, options, spoil, reason):
-    running = redlock.start("run", "--json", *SHORT, *options, "job", "--", *sh("echo ready; exec sleep 60"))
-    read_until(running.stdout, "ready")
+    running = ready(redlock, "--json", *SHORT, *options, "job", "--", *sh("echo ready; exec sleep 60"))
     spoil(nodes)
     assert json.loads(finish(running).stderr)["reason"] == reason
