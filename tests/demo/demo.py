@@ -18,10 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))
 import php_step  # noqa: E402
 import python_step  # noqa: E402
+from steps import BIN, BUILD  # noqa: E402
 from testing import Cluster, eventually  # noqa: E402
 
-BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
-BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
 BUSY, NO_QUORUM = 75, 69
 LIMIT_S = 60
 PATIENCE = ["--node-timeout", "1s"]  # with 50 ms a stall of the machine would be a verdict

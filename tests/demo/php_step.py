@@ -3,10 +3,8 @@ import os
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
-BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
-PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build" / "venv-python" / "bin" / "python")
+from steps import BIN, PYTHON, ROOT, expect, run
+
 EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(ROOT / "build/php/demo/php/modules/redlock.so")
 
 LIBRARY = f"""
@@ -53,15 +51,15 @@ def step(cluster):
     """PHP locks too: run(), three Fibers, and a lock of PHP that Python is refused and C extends and releases"""
     build()
     out = _php(cluster, "run() around a function", BLOCKING)
-    _expect("a second one: false" in out and "after run: free" in out, "run()")
+    expect("a second one: false" in out and "after run: free" in out, "run()")
     out = _php(cluster, "three Fibers, one lock", FIBERS)
-    _expect(out.count("begins, fiber") == 0 and out.count("ends") == 3, "the Fibers come one after the other")
+    expect(out.count("begins, fiber") == 0 and out.count("ends") == 3, "the Fibers come one after the other")
     token = _php(cluster, "take orders:52 and hand its token over", HOLD).strip()
-    out = _run(cluster, [PYTHON, "-c", REFUSED], "python  # the same resource")
-    _expect("gets it: False" in out, "Python is refused")
-    _run(cluster, [BIN, "extend", "--node-timeout", "1s", "--ttl", "30s", "orders:52", token],
+    out = run(cluster, [PYTHON, "-c", REFUSED], "python  # the same resource")
+    expect("gets it: False" in out, "Python is refused")
+    run(cluster, [BIN, "extend", "--node-timeout", "1s", "--ttl", "30s", "orders:52", token],
          "redlock extend --node-timeout 1s --ttl 30s orders:52 TOKEN")
-    _run(cluster, [BIN, "release", "--node-timeout", "1s", "orders:52", token],
+    run(cluster, [BIN, "release", "--node-timeout", "1s", "orders:52", token],
          "redlock release --node-timeout 1s orders:52 TOKEN")
 
 
@@ -74,22 +72,8 @@ def build():
     subprocess.run(["python3", str(ROOT / "bindings/php_generate.py"), "--tree", str(tree)], check=True)
     for command in (["phpize"], ["./configure", "--quiet"], ["make", "-s", "-j2"]):
         done = subprocess.run(command, cwd=tree / "php", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        _expect(done.returncode == 0, " ".join(command) + ":\n" + done.stdout[-2000:])
+        expect(done.returncode == 0, " ".join(command) + ":\n" + done.stdout[-2000:])
 
 
 def _php(cluster, title, source):
-    return _run(cluster, ["php", "-d", f"extension={EXTENSION}", "-r", LIBRARY + source], f"php  # {title}")
-
-
-def _run(cluster, command, shown):
-    print("    $ " + shown)
-    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
-    _expect(done.returncode == 0, shown)
-    return done.stdout
-
-
-def _expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
+    return run(cluster, ["php", "-d", f"extension={EXTENSION}", "-r", LIBRARY + source], f"php  # {title}")

@@ -1,13 +1,7 @@
 """The step of the demo that shows Python: synchronous, asyncio, and a lock taken by the command and kept by Python."""
-import os
 import re
-import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build" / "dev")
-BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
-PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build" / "venv-python" / "bin" / "python")
+from steps import BIN, PYTHON, expect, run
 
 SYNCHRONOUS = """
 import libredlock
@@ -46,28 +40,14 @@ with libredlock.Client(node_timeout=1) as client:
 def step(cluster):
     """Python locks too: a with block, tasks of asyncio, and a lock that the shell took and Python extends"""
     out = _python(cluster, "a with block", SYNCHRONOUS)
-    _expect("gets it: False" in out and "after the block: free" in out, "the with block")
+    expect("gets it: False" in out and "after the block: free" in out, "the with block")
     out = _python(cluster, "three tasks, one lock", ASYNCIO)
-    _expect(out.count("begins, ends") == 3, "the tasks come one after the other")
-    token = _run(cluster, [BIN, "acquire", "--ttl", "8s", "orders:46"], "redlock acquire --ttl 8s orders:46").strip()
+    expect(out.count("begins, ends") == 3, "the tasks come one after the other")
+    token = run(cluster, [BIN, "acquire", "--ttl", "8s", "orders:46"], "redlock acquire --ttl 8s orders:46").strip()
     out = _python(cluster, f"extend the lock of token {token[:8]}...", KEEP, token)
     left_s = float(re.search(r"extended: ([0-9.]+) s left", out)[1])
-    _expect(8 < left_s < 20 and "released: free" in out, "Python extends the lock of the shell")
+    expect(8 < left_s < 20 and "released: free" in out, "Python extends the lock of the shell")
 
 
 def _python(cluster, title, source, *arguments):
-    return _run(cluster, [PYTHON, "-c", source, *arguments], f"python  # {title}")
-
-
-def _run(cluster, command, shown):
-    print("    $ " + shown)
-    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
-    _expect(done.returncode == 0, shown)
-    return done.stdout
-
-
-def _expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
+    return run(cluster, [PYTHON, "-c", source, *arguments], f"python  # {title}")

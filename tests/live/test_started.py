@@ -225,13 +225,6 @@ def test_blocking_calls_survive_signals(nodes, client):
     assert caught
 
 
-def test_started_and_blocking_calls_on_one_client(client):
-    started, blocking = client.lock("a"), client.lock("b")
-    assert started.start(rl.ACQUIRE) == OK
-    assert blocking.acquire() == OK
-    assert finish(started) == OK
-
-
 def test_inspect(nodes, client):
     lock = client.lock()
     assert lock.start(rl.INSPECT) == OK and finish(lock) == OK  # free

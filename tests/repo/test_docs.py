@@ -39,35 +39,6 @@ def test_readme_begins_with_the_two_commands():
     assert any("./dev demo" in line for line in head) and any("./dev test" in line for line in head)
 
 
-def test_readme_code_compiles(tmp_path):
-    code = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
-    includes, statements = code.split("\n", 1)
-    source = tmp_path / "readme.c"
-    source.write_text(f"{includes}\nvoid work(void), complain(void);\nint main(void) {{\n{statements}}}\n")
-    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
-    subprocess.run(["gcc", *strict, f"-I{ROOT}/core/include", source], check=True)
-
-
-def test_readme_commands_work(nodes, tmp_path):
-    """Those for the shell, with a job of ours and without naming the nodes of the example."""
-    chapter = (ROOT / "README.md").read_text().split("## Quick start")[1].split("\n## ")[0]
-    lines = [line.strip() for line in chapter.splitlines() if line.startswith("    ")]
-    commands = [line for line in lines if not line.startswith("export")]
-    assert len(lines) == len(commands) + 1 and len(commands) >= 5
-    for job in (tmp_path / "report.sh", tmp_path / "import.sh"):
-        job.write_text("#!/bin/sh\necho $REDLOCK_RESOURCE >>done\n")
-        job.chmod(0o755)
-    environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PATH": f"{BUILD}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "done").read_text() == "nightly-report\nimport\n"
-    assert set(nodes.keys()) == {b"nightly-report"}, "that one is kept for a while"
-    for node in nodes:
-        node.flush()
-
-
 def test_every_task_in_the_help_exists_and_the_other_way_round():
     script = (ROOT / "dev").read_text()
     written = set(re.findall(r"^task_(\w+)\(\)", script, re.M))
