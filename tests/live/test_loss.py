@@ -127,27 +127,6 @@ def test_a_node_that_never_granted_contradicts_nothing(nodes, make_client):
     assert lock.release() == OK and lock.loss == Loss.NONE
 
 
-def test_the_order_of_the_answers_does_not_matter(nodes, proxies, hold):
-    """The two nodes that still have it answer first; the verdict waits for the other three, of which one is silent for
-    good: that is certain when two of them have said that it is gone."""
-    lock = hold(proxies, ttl_ms=60000)
-    client = lock.client
-    for node in nodes.nodes[2:]:
-        node.flush()
-    for p in proxies[2:]:
-        p.hold()
-    assert lock.start(rl.RELEASE) == OK
-    spin(client, lambda: lock.votes[:2] == [OK, OK], what="two have deleted it")
-    proxies[2].go()
-    spin(client, lambda: lock.vote(2) != rl.PENDING, what="one says that it is gone")
-    assert lock.status == rl.PENDING
-    for p in proxies[3:]:
-        p.go()
-    spin(client, lambda: lock.status != rl.PENDING)
-    assert lock.status == LOST and lock.loss == Loss.GONE
-    assert "the token was gone on 3 of 5 nodes" in lock.message
-
-
 def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, make_client):
     """One node has lost it, the others hang: nothing is proved."""
     lock = make_client(nodes.urls, ttl_ms=60000, node_timeout_ms=500).lock()

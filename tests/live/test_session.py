@@ -417,15 +417,6 @@ def test_first_lock_after_the_server_closed_idle_connections(nodes, client):
             node.kill_clients()
 
 
-def test_first_lock_after_the_servers_idle_time_out(nodes, client):
-    lock = client.lock()
-    assert lock.acquire(0) == OK and lock.release() == OK
-    for node in nodes:
-        node.config_set("timeout", 1)
-    eventually(lambda: all(not node.clients() for node in nodes), 30, "idle connections are closed")
-    assert lock.acquire(0) == OK, lock.message
-
-
 def test_lock_after_a_restart_of_every_node(nodes, client):
     lock = client.lock()
     assert lock.acquire(0) == OK and lock.release() == OK

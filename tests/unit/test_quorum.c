@@ -236,6 +236,7 @@ static void a_release_tells_whether_the_lock_was_held(void **state)
   assert_int_equal(judge_promise("GDd"), REDLOCK_OK);      /* a late grant held it, too */
   assert_int_equal(judge_promise("GD?"), REDLOCK_PENDING); /* ... and may be told last */
   assert_int_equal(judge_promise("GGDD!"), REDLOCK_PENDING);
+  assert_int_equal(judge_promise("DDG!!"), REDLOCK_PENDING); /* whoever answers first */
   assert_int_equal(judge_promise("GGDDD"), REDLOCK_OK);
   assert_int_equal(judge_promise("GGGDD"), REDLOCK_LOST);
   assert_int_equal(judge_promise("G"), REDLOCK_LOST);

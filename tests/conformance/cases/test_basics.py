@@ -42,17 +42,6 @@ def test_a_held_lock_is_busy(make, nodes):
     eventually(lambda: values(nodes, "r") == {held.token.encode()}, 5, "the loser leaves nothing")
 
 
-def test_a_waiter_gets_the_lock_when_it_is_released(make, nodes):
-    holder, other = make().lock(), make().lock()
-    assert holder.acquire() == "OK"
-    waiting = other.waiting()
-    eventually(lambda: sum(node.calls("set") for node in nodes) > 10, 30, "it has tried, and again")
-    assert waiting.pending
-    assert holder.release() == "OK"
-    assert waiting.result() == "OK"
-    assert other.release() == "OK"
-
-
 def test_a_wait_ends(make, nodes):
     occupy(nodes)
     assert make().lock().acquire(wait_ms=LAST_VERDICT_MS) == "BUSY"

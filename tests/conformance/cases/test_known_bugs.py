@@ -8,6 +8,7 @@ from steps import (
     LATE_S,
     acquire_everywhere,
     assert_others_suffice,
+    error_name,
     occupy,
     operate,
     other_name,
@@ -189,13 +190,13 @@ def test_a_release_does_not_fail_because_of_nodes(make, nodes):
 
 
 @pytest.mark.needs("fork", "state")
-def test_fork_while_held(make, nodes):
+def test_fork_while_held(face, make, nodes):
     party = make()
     lock = party.lock()
     token = lock.acquire().token
     replies = party.fork(("state", lock), ("validity", lock), ("extend", lock), ("release", lock), ("detach", lock))
     assert (replies[0].state, replies[1].validity_ms) == ("FREE", 0)
-    assert [reply.status for reply in replies[2:]] == ["FORKED"] * 3
+    assert [(reply.status, reply.get("error")) for reply in replies[2:]] == [("FORKED", error_name(face, "FORKED"))] * 3
     assert lock.state == "HELD"
     assert lock.extend() == "OK"
     assert values(nodes, "r") == {token.encode()}

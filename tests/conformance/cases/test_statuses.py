@@ -120,14 +120,6 @@ def test_invalid(face, make):
     says(face, reply, "INVALID")
 
 
-@pytest.mark.needs("fork", "state")
-def test_forked(face, make):
-    party = make()
-    lock = party.lock()
-    assert lock.acquire() == "OK"
-    says(face, party.fork(("release", lock))[0], "FORKED")
-
-
 @pytest.mark.needs("body")
 def test_a_busy_body_is_not_entered(face, make, nodes):
     occupy(nodes)

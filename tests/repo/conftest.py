@@ -1,5 +1,0 @@
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "libredlock"))
-pytest_plugins = ["testing.plugin"]
