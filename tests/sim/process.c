@@ -451,6 +451,7 @@ void process_end(struct process *process)
 /* After the client was drained or freed; or else an event loop goes on with it. */
 void process_threads_ended(struct process *process)
 {
+  process->woke_at = process->world->now; /* since the last call nobody has sent or read */
   if (!process->leaving) {
     step(process);
     return;
