@@ -102,6 +102,7 @@ static void every_option_has_its_default(void **state)
       assert_true(atof(get(name)) == atof(initial));
     else
       assert_string_equal(get(name), initial);
+    assert_int_equal(set(name, initial), REDLOCK_OK);
   }
 }
 
@@ -161,6 +162,8 @@ static void an_unknown_option_gets_the_nearest(void **state)
   (void)state;
   assert_int_equal(set("tll_ms", "5"), REDLOCK_INVALID);
   assert_says(message(), "tll_ms");
+  assert_says(message(), "did you mean ttl_ms?");
+  assert_int_equal(set("ttl", "5"), REDLOCK_INVALID);
   assert_says(message(), "did you mean ttl_ms?");
   assert_int_equal(redlock_client_get(client, "no_such", NULL, 0), -REDLOCK_INVALID);
   assert_int_equal(set(NULL, "5"), REDLOCK_INVALID);
@@ -247,6 +250,18 @@ static void a_refused_url_is_told_what_is_wrong(void **state)
       {"redis://h :1", "space"},
       {"redis://h,,redis://i", "nodes"},
       {"redis://h:1,", "nodes"},
+      {"a", "redis://"},
+      {"redis:/a", "redis://"},
+      {"redis://:6379", "host"},
+      {"redis://[]", "host"},
+      {"redis://[::1]x", "port"},
+      {"redis://u:sesame%2@a", "%"},
+      {"redis://u:sesame%00@a", "%"},
+      {"redis://sesame@a", "password"},
+      {"redis://u:sesame@", "host"},
+      {"redis://a:1:2", "port"},
+      {"redis://a?x=1", "redis://"},
+      {"unix://", "/"},
       {",", "nodes"},
   };
   char deep[300] = "unix:///";
