@@ -46,31 +46,6 @@ final class FiberTest extends NodesTestCase
         }
     }
 
-    public function testOthersRunWhileOneWaits(): void
-    {
-        $client = $this->fiberClient();
-        $events = [];
-        $this->loop->run([
-            function () use ($client, &$events): void {
-                $lock = $client->lock('shared');
-                $lock->acquire();
-                $events[] = 'first holds';
-                $this->delayUntil(static fn (): bool => $client->describe()['attempts'] >= 3);
-                $events[] = 'first releases';
-                $lock->release();
-            },
-            function () use ($client, &$events): void {
-                $this->delayUntil(static function () use (&$events): bool {
-                    return $events !== [];
-                });
-                $client->lock('shared')->run(static function () use (&$events): void {
-                    $events[] = 'second holds';
-                });
-            },
-        ]);
-        $this->assertSame(['first holds', 'first releases', 'second holds'], $events);
-    }
-
     public function testOneAtATime(): void
     {
         $client = $this->fiberClient(retryDelayMs: 5);
