@@ -217,6 +217,8 @@ static void extend(struct slot *slot)
 static void replace_lock(struct slot *slot)
 {
   redlock_lock *lock = slot->lock;
+  if (slot->process->leaving)
+    return; /* another thread may be freeing the client */
   oracle_give_up(slot);
   slot->lock = NULL;
   slot->process->in_client++;

@@ -414,7 +414,7 @@ static void run_expire(struct request *request)
     request->world->changes++;
   }
   reply_integer(request, confirms);
-  if (!confirms)
+  if (!confirms && key >= request->node->keys && key < request->node->keys + request->world->resource_count)
     backing_gone(request->connection, (int)(key - request->node->keys), request->arguments[4].bytes,
                  request->connection->replies_total + request->reply->end);
 }
