@@ -216,8 +216,10 @@ static void detach(struct slot *slot)
   TRACE(slot->process->world, "process %d lock %d: detach: %s", slot->process->index, slot->index,
         redlock_status_name(status));
   expect(slot, "detach", status, ALLOW(OK) | ALLOW(LOST));
-  memcpy(resource->detached, token, sizeof token);
-  oracle_share(slot->process->world, token);
+  if (status == REDLOCK_OK) { /* what had lapsed is still its own to delete */
+    memcpy(resource->detached, token, sizeof token);
+    oracle_share(slot->process->world, token);
+  }
   slot_plan(slot, slot_think_time(slot));
 }
 
