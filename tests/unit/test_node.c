@@ -264,6 +264,26 @@ static void what_breaks_the_protocol_ends_the_connection_at_once(void **state)
   }
 }
 
+/* It is never too large for what was not parsed yet: its elements are taken as they come. */
+static void a_reply_without_end_ends_the_connection(void **state)
+{
+  char elements[16000];
+  (void)state;
+  for (size_t i = 0; i < sizeof elements; i += 4)
+    memcpy(elements + i, ":1\r\n", 4);
+  get_ready();
+  ask(RLK_REQUEST_SET, 1);
+  hear("*2147483647\r\n");
+  expect_no_more();
+  for (int i = 0; i < 200 && node.state == RLK_NODE_READY; i++) { /* 3.2 MB */
+    hear_bytes(elements, sizeof elements);
+    while (rlk_node_next(&node, &outcome, world.now_ns))
+      ;
+  }
+  assert_int_equal(node.state, RLK_NODE_OFF);
+  assert_string_equal(node.why, "a reply too large");
+}
+
 static void a_master_that_is_one_no_more_ends_when_its_replies_are_read(void **state)
 {
   (void)state;
@@ -439,6 +459,7 @@ int main(void)
       CASE(what_was_asked_on_a_broken_connection_is_lost),
       CASE(a_server_that_talks_nonsense_is_dropped),
       CASE(what_breaks_the_protocol_ends_the_connection_at_once),
+      CASE(a_reply_without_end_ends_the_connection),
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),

@@ -35,6 +35,7 @@ static void forget_bytes(struct rlk_line *l)
     redisReaderFree(l->reader);
   l->reader = NULL;
   l->reads_left = l->is_fed = l->setup_done = 0;
+  l->unfinished = 0;
   l->end[0] = 0;
   rlk_buffer_free(&l->out);
   l->queued = l->written = 0;
@@ -113,6 +114,7 @@ enum rlk_line_news rlk_line_read(struct rlk_line *l, const char **why, char *wor
     return RLK_LINE_BROKEN;
   }
   l->is_fed = 1;
+  l->unfinished += (size_t)size;
   if (redisReaderFeed(l->reader, bytes, (size_t)size) == REDIS_OK)
     return RLK_LINE_BYTES;
   *why = "out of memory";
@@ -125,5 +127,5 @@ const char *rlk_line_unparsed(struct rlk_line *l)
     return l->reply.fault;
   if (l->reader->err)
     return l->reader->errstr[0] ? l->reader->errstr : "malformed bytes";
-  return l->reader->len - l->reader->pos > RLK_REPLY_SIZE_MAX ? "a reply too large" : NULL;
+  return l->unfinished > RLK_REPLY_SIZE_MAX ? "a reply too large" : NULL;
 }

@@ -31,6 +31,7 @@ struct rlk_line {
   struct rlk_reply reply;
   int reads_left;         /* of this event; 0: nothing to be read */
   int is_fed;             /* the reader may have a whole reply */
+  size_t unfinished;      /* bytes of the reply that has not come to its end */
   int64_t read_ns;        /* when the last bytes came */
   char end[RLK_WHY_SIZE]; /* why it is closed once the replies that have come are taken; "" it is not */
   /* the set-up */
@@ -64,7 +65,9 @@ static inline int rlk_line_parse(struct rlk_line *line)
 {
   void *parsed = NULL;
   redisReaderGetReply(line->reader, &parsed);
-  line->is_fed = parsed && line->reader->pos < line->reader->len;
+  if (parsed)
+    line->unfinished = line->reader->len - line->reader->pos;
+  line->is_fed = parsed && line->unfinished > 0;
   return parsed != NULL;
 }
 
