@@ -1,4 +1,4 @@
-"""C programs against five nodes: 100 threads, forks, a late winner, forbidden calls, and every allocation failing once.
+"""C programs against five nodes: threads, forks, a late winner, calls that hang or are forbidden, memory that is out.
 
 A sanitizer's build folder is chosen with REDLOCK_LIBRARY, as for all live tests; then the programs are those of it."""
 import errno
@@ -31,7 +31,7 @@ def test_threads100(nodes):
 
 
 @pytest.mark.skipif(SANITIZER == "tsan", reason="TSan holds a signal back while its thread sleeps; other builds run it")
-@pytest.mark.parametrize("how", ["lapsed", "short", "drained", "left"])
+@pytest.mark.parametrize("how", ["lapsed", "short", "drained", "left", "leaving"])
 def test_late_winner(nodes, how):
     assert run(nodes, "late_winner", how).endswith("ok\n")
 
@@ -43,6 +43,15 @@ def test_short_waits_that_a_filter_forbids(nodes, error):
 
 def test_waiting_that_fails_does_not_spin(nodes):
     assert run(nodes, "forbidden_waits", "all", str(errno.EPERM)).endswith("ok\n")
+
+
+def test_names_that_take_long_to_look_up(nodes):
+    assert run(nodes, "hanging_names").endswith("ok\n")
+
+
+@pytest.mark.parametrize("what", ["cancel", "sleep"])
+def test_a_loop_beside_a_call(nodes, what):
+    assert run(nodes, "beside_driver", what).endswith("ok\n")
 
 
 def test_forks(nodes):

@@ -1,7 +1,7 @@
 /* A thread that waits for a lock is kept from running while another thread wins it for that one. By the time it runs
  * the lease has lapsed ("lapsed") or is shorter than min_validity_ms ("short"): its call must not return that lock. Nor
- * may it where the client has been drained meanwhile, while the lease still ran ("drained") or after it ("left"): then
- * it must neither return OK nor begin anew. */
+ * may it where the client has been drained meanwhile, while the lease still ran ("drained") or after it ("left"), or is
+ * about to give the lock back ("leaving"): then it must neither return OK nor begin anew. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,13 +12,30 @@
 #include "check.h"
 
 static redlock_lock *driving, *late;
-static atomic_int kept, go, taken;
+static atomic_int kept, go, taken, returned;
+static _Thread_local int leaves_now;
 
 static void pause_ms(int ms)
 {
   struct timespec time = {0, ms * 1000000L};
-  nanosleep(&time, NULL);
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
+
+/* In place of the C library's, for the shared library too. drain sleeps until nobody drives any more, before it gives
+ * the locks back: the thread that was kept comes then. */
+#pragma GCC visibility push(default)
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+  if (leaves_now) {
+    atomic_store(&go, 1);
+    while (!atomic_load(&returned))
+      pause_ms(1);
+  }
+  return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left) == 0 ? 0 : -1;
+}
+
+#pragma GCC visibility pop
 
 static void keep(int number)
 {
@@ -37,6 +54,7 @@ static void *drive(void *argument)
 static void *take(void *argument)
 {
   atomic_store(&taken, redlock_lock_acquire(late, -1));
+  atomic_store(&returned, 1);
   return argument;
 }
 
@@ -97,11 +115,16 @@ static void set_lease(redlock_lock *lock, int ttl_ms, int64_t min_validity_ms)
   CHECK_OK(lock, redlock_lock_set(lock, "min_validity_ms", minimum));
 }
 
+static int is(const char *how, const char *either, const char *other)
+{
+  return strcmp(how, either) == 0 || strcmp(how, other) == 0;
+}
+
 int main(int argc, char **argv)
 {
   const char *how = argc > 1 ? argv[1] : "short";
-  int lapsed = strcmp(how, "lapsed") == 0 || strcmp(how, "left") == 0, drained = strcmp(how, "drained") == 0;
-  int leaves = drained || strcmp(how, "left") == 0;
+  int lapsed = is(how, "lapsed", "left"), drained = is(how, "drained", "leaving");
+  int leaves = drained || is(how, "left", "left");
   int64_t min_validity_ms = lapsed || drained ? 1 : 28000;
   redlock_client *client = check_client();
   redlock_lock *first, *second;
@@ -130,8 +153,11 @@ int main(int argc, char **argv)
   redlock_lock_token(late, token, sizeof token);
   while (!drained && !is_too_late(lapsed, min_validity_ms))
     pause_ms(1);
+  leaves_now = is(how, "leaving", "leaving");
   if (leaves)
     CHECK(redlock_client_drain(client, 10000) == REDLOCK_OK);
+  if (leaves_now)
+    CHECK(atomic_load(&returned));
   atomic_store(&go, 1);
   pthread_join(taker, NULL);
   if (leaves)
