@@ -1,4 +1,4 @@
-/* A filter of system calls, as containers and services have them, that forbids waits of less than a few milliseconds
+/* A filter of system calls, as containers and services have them, that forbids the waits that count in nanoseconds
  * ("short ERRNO"): a lock whose servers have only such a moment to answer is taken all the same. Where no way of
  * waiting is allowed ("all ERRNO") the call ends by its deadline and burns no processor meanwhile. */
 #include <errno.h>
@@ -17,6 +17,9 @@
 #ifndef SYS_epoll_wait
 #define SYS_epoll_wait SYS_epoll_pwait
 #endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
 
 static void forbid(int all, unsigned error)
 {
@@ -24,6 +27,7 @@ static void forbid(int all, unsigned error)
   struct sock_filter waits[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       ANSWER(SYS_ppoll, refuse),
+      ANSWER(SYS_epoll_pwait2, refuse),
       ANSWER(SYS_epoll_pwait, others),
       ANSWER(SYS_epoll_wait, others),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
