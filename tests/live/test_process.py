@@ -83,6 +83,27 @@ def test_memory_does_not_grow(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
+def test_a_renewal_thread_that_cannot_be_started_is_told(nodes):
+    """Before anything is asked; without renewal there is a lock, and with descriptors again a renewed one."""
+    out = run_python("""
+import resource
+client = rl.Client(sys.argv[1], **rl.CALM)
+renewed, plain = client.lock("renewed", renew="true"), client.lock("plain")
+assert plain.acquire(10000) == OK  # all that this takes is there
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+print(renewed.acquire(0).name, renewed.start(ACQUIRE).name, renewed.state.name, plain.extend().name)
+print(renewed.message)
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(renewed.acquire(10000).name)
+client.free()
+""", nodes.nodes_env)
+    statuses, message, later = out.splitlines()
+    assert statuses.split() == ["INTERNAL", "INTERNAL", "FREE", "OK"]
+    assert message == "renew: the renewal thread could not be started"
+    assert later == "OK"
+
+
 def test_open_files_exhausted(nodes):
     """Without descriptors there is a status, and with them again a lock."""
     out = run_python("""

@@ -487,6 +487,22 @@ def test_a_cancelled_wait_of_a_thread_does_not_keep_a_loop_awake(nodes, client):
     assert turns(client) < 100
 
 
+def test_locks_whose_end_nobody_asks_for_are_freed_as_quickly_as_others():
+    with rl.opened("redis://127.0.0.1:1") as client:
+        def time_to_free(ended):
+            locks = [client.lock() for _ in range(20000)]
+            for lock in locks if ended else ():
+                assert lock.start(rl.ACQUIRE) == OK and lock.cancel() == OK
+            assert client.process() == OK
+            client.locks.clear()
+            begun = time.thread_time()
+            for lock in reversed(locks):
+                lock.free()
+            return time.thread_time() - begun
+
+        assert time_to_free(ended=True) < 5 * time_to_free(ended=False) + 0.1
+
+
 def test_no_win_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
     """A loop that is busy for longer than the lease."""
     client = make_client(nodes.urls, **rl.short(400))

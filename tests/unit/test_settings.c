@@ -379,6 +379,8 @@ static void assert_unusable(redlock_lock *made, const char *word)
   assert_int_equal(redlock_lock_extend(made, 0), REDLOCK_INVALID);
   assert_int_equal(redlock_lock_release(made), REDLOCK_INVALID);
   assert_int_equal(redlock_lock_start(made, REDLOCK_INSPECT, 0), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_status(made), REDLOCK_INVALID);
+  assert_int_equal(redlock_lock_wait(made, 0), REDLOCK_INVALID);
   redlock_lock_free(made);
   lock = kept;
 }

@@ -1,7 +1,9 @@
-/* A child that inherits a client: forked, cloned without the C library's knowledge, and one that starts threads. */
+/* A child that inherits a client: forked, cloned without the C library's knowledge, one that starts threads, and one
+ * that was forked as another thread worked in a client that is not open yet. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -100,6 +102,45 @@ static void fork_in_mid_operation(void)
   redlock_lock_free(lock);
 }
 
+static redlock_client *fresh;
+static atomic_int set_often, stop_setting;
+
+static void *set_again_and_again(void *nodes)
+{
+  while (!atomic_load(&stop_setting)) {
+    check_set(fresh, "nodes", nodes);
+    atomic_fetch_add(&set_often, 1);
+  }
+  return NULL;
+}
+
+static void fork_as_a_client_is_set(void)
+{
+  char nodes[64 * 32] = "redis://127.0.0.1:1000";
+  pthread_t setter;
+  for (size_t i = 1, end = strlen(nodes); i < 64; i++)
+    end += (size_t)snprintf(nodes + end, sizeof nodes - end, ",redis://127.0.0.1:%zu", 1000 + i);
+  fresh = redlock_client_new();
+  CHECK(fresh);
+  CHECK(pthread_create(&setter, NULL, set_again_and_again, nodes) == 0);
+  for (int i = 0; i < 50; i++) {
+    pid_t pid;
+    int before = atomic_load(&set_often);
+    while (atomic_load(&set_often) == before)
+      poll(NULL, 0, 1);
+    pid = fork();
+    if (pid == 0) {
+      alarm(20);
+      check_set(fresh, "ttl_ms", "10000");
+      _exit(0);
+    }
+    reap(pid);
+  }
+  atomic_store(&stop_setting, 1);
+  pthread_join(setter, NULL);
+  redlock_client_free(fresh);
+}
+
 static void parents_lock_is_intact(void)
 {
   CHECK(redlock_lock_state(held) == REDLOCK_STATE_HELD);
@@ -122,6 +163,7 @@ int main(int argc, char **argv)
   parents_lock_is_intact();
   fork_in_mid_operation();
   parents_lock_is_intact();
+  fork_as_a_client_is_set();
   CHECK_OK(held, redlock_lock_release(held));
   redlock_lock_free(held);
   redlock_client_free(client);
