@@ -22,7 +22,8 @@ static struct {
   int64_t now_ns;
   char in[65536]; /* what the server has sent and nobody has read */
   size_t in_size;
-  int is_closed; /* by the server */
+  int is_closed;       /* by the server */
+  int is_flood, reads; /* there is always more: elements of an array; and how often some was read */
 } world;
 
 static int64_t now_ns(void *context)
@@ -55,6 +56,12 @@ static ssize_t link_read(struct rlk_link *link, char *data, size_t size)
 {
   size_t taken = world.in_size < size ? world.in_size : size;
   (void)link;
+  world.reads++;
+  if (world.is_flood) {
+    for (size_t i = 0; i < size; i++)
+      data[i] = ":1\r\n"[i % 4];
+    return (ssize_t)size;
+  }
   if (!taken)
     return world.is_closed ? 0 : -EAGAIN;
   memcpy(data, world.in, taken);
@@ -284,6 +291,24 @@ static void a_reply_without_end_ends_the_connection(void **state)
   assert_string_equal(node.why, "a reply too large");
 }
 
+/* The other nodes, and the threads that wait for the client's mutex, have their turn between two events. */
+static void a_flood_is_read_in_parts(void **state)
+{
+  (void)state;
+  get_ready();
+  ask(RLK_REQUEST_SET, 1);
+  hear("*2147483647\r\n");
+  expect_no_more();
+  world.is_flood = 1;
+  for (int i = 0; i < 2; i++) {
+    world.reads = 0;
+    hear("");
+    expect_no_more();
+    assert_in_range(world.reads, 1, 16);
+  }
+  assert_int_equal(node.state, RLK_NODE_READY);
+}
+
 static void a_master_that_is_one_no_more_ends_when_its_replies_are_read(void **state)
 {
   (void)state;
@@ -460,6 +485,7 @@ int main(void)
       CASE(a_server_that_talks_nonsense_is_dropped),
       CASE(what_breaks_the_protocol_ends_the_connection_at_once),
       CASE(a_reply_without_end_ends_the_connection),
+      CASE(a_flood_is_read_in_parts),
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),

@@ -1,4 +1,5 @@
-/* Tokens: no two are equal, also not in copies of a process that go on from one snapshot. */
+/* Tokens: no two are equal, also not in copies of a process that go on from one snapshot. And what is remembered of
+ * them is forgotten when their keys have ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "lock/asking.h"
 
 enum { TOKENS = 300 };
 
@@ -81,11 +83,49 @@ static void copies_part_for_good(void **state)
   leave(&other);
 }
 
+/* Of a lock that was handed over and freed, whose SET was answered after that. */
+static void a_token_that_nobody_has_is_forgotten_after_its_time(void **state)
+{
+  struct party party = join();
+  struct rlk_engine *engine = &party.client->engine;
+  struct rlk_claim *claim = rlk_claim_new(party.lock);
+  (void)state;
+  assert_non_null(claim);
+  rlk_claim_may_be_at(claim, 0, 1000);
+  rlk_claim_let_go(engine, &claim);
+  rlk_claims_expire(engine, 999);
+  assert_non_null(engine->claims);
+  rlk_claims_expire(engine, 1000);
+  assert_null(engine->claims);
+  leave(&party);
+}
+
+/* As many as may be in flight; those for a node that does not answer are sent when it does. */
+static void a_delete_waits_where_too_much_is_unanswered(void **state)
+{
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_requests *requests = &node->line->requests;
+  struct rlk_claim *claim = rlk_claim_new(party.lock);
+  (void)state;
+  assert_non_null(claim);
+  assert_int_equal(rlk_requests_reserve(requests, RLK_REQUESTS_MAX), 0);
+  requests->count = RLK_REQUESTS_MAX;
+  assert_int_equal(rlk_ask_delete(node, claim, 0, 0, 0), -1);
+  assert_int_equal(requests->count, RLK_REQUESTS_MAX);
+  assert_int_equal(claim->in_flight, 0);
+  requests->count = 0;
+  rlk_claim_let_go(&party.client->engine, &claim);
+  leave(&party);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copies_of_a_process_have_tokens_of_their_own),
       cmocka_unit_test(copies_part_for_good),
+      cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
+      cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
