@@ -148,14 +148,25 @@ def test_a_node_that_does_not_answer_is_not_asked_without_end(nodes, make_client
         nodes[0].cont()
 
 
-def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client):
+def evict(node):
+    node.config_set("maxmemory-policy", "allkeys-lru")
+    node.config_set("maxmemory", "100mb")
+
+
+def follow(node):
+    """A replica that takes writes: no answer but INFO tells it."""
+    node.config_set("replica-read-only", "no")
+    node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+@pytest.mark.parametrize("change, word", [(evict, "allkeys-lru"), (follow, "replica")])
+def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client, change, word):
     """Of nodes that stay connected; they are asked now and then."""
     client = make_client(nodes.urls, ttl_ms=1000, node_timeout_ms=250)
     lock = client.lock()
     assert lock.acquire() == OK and lock.release() == OK
     for node in nodes.nodes[:3]:
-        node.config_set("maxmemory-policy", "allkeys-lru")
-        node.config_set("maxmemory", "100mb")
+        change(node)
 
     def refused():
         status = lock.acquire(0)
@@ -163,5 +174,5 @@ def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client):
             lock.release()
         return status == REFUSED_CONFIG
 
-    spin(client, refused, 30, "nodes that evict are refused")
-    assert lock.message.count("allkeys-lru") == 3
+    spin(client, refused, 30, "the nodes are refused")
+    assert lock.message.count(word) == 3

@@ -171,29 +171,33 @@ def test_only_ok_is_a_vote(make_client, fake_server):
     spin(lock.client, lambda: all(any(args[0] == b"EVALSHA" and token in args for args in f.seen) for f in fakes))
 
 
-def test_only_an_array_of_answers_confirms(make_client, fake_server):
-    fakes = [fake_server({"EVALSHA": lambda args: b":1\r\n" if len(args) == 6 else None}) for _ in range(3)]
+@pytest.mark.parametrize("reply", [b":1\r\n", b"*3\r\n$3\r\nabc\r\n:1\r\n$-1\r\n"], ids=["number", "mixed"])
+def test_only_an_array_of_answers_confirms(make_client, fake_server, reply):
+    fakes = [fake_server({"EVALSHA": lambda args: reply if len(args) == 6 else None}) for _ in range(3)]
     lock = make_client([f.url for f in fakes], outage_wait_ms=100).lock()
     assert lock.acquire() == OK
     assert lock.extend(60000) != OK
     assert lock.validity_ms <= 8000
 
 
-def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, proxy, fake_server):
-    """A proxy that has passed the SET on and then lost its server: the key is deleted."""
-    def pass_on_and_fail(args):
-        nodes[0].connect().command(*args)
-        return b"-ERR upstream failure\r\n"
+def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, fake_server):
+    """Proxies that have passed the SET on and then lost their servers: the attempt has failed, its keys are deleted."""
+    def proxy_to(node):
+        def pass_on_and_fail(args):
+            node.connect().command(*args)
+            return b"-ERR upstream failure\r\n"
 
-    def pass_on(args):
-        return b":%d\r\n" % nodes[0].connect().command(*args)
+        def pass_on(args):
+            return b":%d\r\n" % node.connect().command(*args)
 
-    fake = fake_server({"SET": pass_on_and_fail, "EVAL": pass_on, "EVALSHA": b"-NOSCRIPT no\r\n"})
-    lock = make_client([fake.url, *nodes.urls[1:3]]).lock()
-    acquire_until(lock, lambda: "upstream failure" in lock.answer(0))
-    assert nodes[0].get("r") == lock.token.encode()
-    assert lock.release() == OK
+        return fake_server({"SET": pass_on_and_fail, "EVAL": pass_on, "EVALSHA": b"-NOSCRIPT no\r\n"})
+
+    proxies = [proxy_to(node) for node in nodes.nodes[:3]]
+    lock = make_client([p.url for p in proxies], ttl_ms=60000).lock()
+    assert lock.acquire() == NO_QUORUM
+    assert lock.message.count("upstream failure") >= 2
     spin(lock.client, lambda: not nodes.keys())
+    assert sum(p.count("EVAL") for p in proxies) >= 2
 
 
 def test_noscript_again_and_again(make_client, fake_server):
