@@ -21,6 +21,9 @@
   X(DELETE_OF_HELD, "delete-of-held", "a held token is deleted like one that was given up")                            \
   X(SLEEPS_FOR_HINT, "sleeps-for-hint", "a waiter sleeps until the keys would end, however early they are deleted")    \
   X(HOME_ONLY, "home-only", "a waiter asks its home node alone")                                                       \
+  X(QUEUE_JUMPER, "queue-jumper", "who comes again at once goes ahead of those who wait")                              \
+  X(NOBODY_IS_WOKEN, "nobody-is-woken", "who is first in the queue finds out by asking alone")                         \
+  X(PLACE_FORGOTTEN, "place-forgotten", "every question takes a new place, at the end")                                \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
   X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease")                        \

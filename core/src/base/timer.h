@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum rlk_timer_kind { RLK_TIMER_OPERATION, RLK_TIMER_LEASE, RLK_TIMER_NODE };
+enum rlk_timer_kind { RLK_TIMER_OPERATION, RLK_TIMER_LEASE, RLK_TIMER_NODE, RLK_TIMER_LISTENER };
 
 struct rlk_timer {
   int64_t at_ns;

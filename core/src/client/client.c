@@ -7,6 +7,7 @@
 #include "../base/mutant.h"
 #include "../lock/dispatch.h"
 #include "../lock/lease.h"
+#include "../lock/queue.h"
 #include "drain.h"
 #include "keeper.h"
 #include "registry.h"
@@ -27,6 +28,7 @@ void rlk_client_free_nodes(redlock_client *c)
 static void destroy(redlock_client *c)
 {
   rlk_claims_free(&c->engine);
+  rlk_queue_free(&c->engine);
   rlk_client_free_nodes(c);
   rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)
@@ -102,18 +104,19 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   struct rlk_net *net = &c->engine.net;
   int error;
   rlk_claims_seed(&c->engine);
+  rlk_queue_init(&c->engine);
   if (!net->env.stepped && rlk_registry_add(c) != REDLOCK_OK) {
     rlk_text_add(why, "no fork handler could be installed");
     return REDLOCK_INTERNAL;
   }
-  if (rlk_events_init(&net->events) != 0 || rlk_timers_reserve(&net->timers, net->node_count) != 0) {
+  if (rlk_events_init(&net->events) != 0 || rlk_timers_reserve(&net->timers, 2 * net->node_count) != 0) {
     rlk_text_add(why, "out of memory");
     return REDLOCK_NO_MEMORY;
   }
   error = net->env.stepped ? 0 : rlk_poller_open(&net->poller);
   if (error == 0)
     return REDLOCK_OK;
-  rlk_timers_reserve(&net->timers, -net->node_count);
+  rlk_timers_reserve(&net->timers, -2 * net->node_count);
   rlk_text_format(why, "no descriptor: %s", strerror(-error));
   return REDLOCK_INTERNAL;
 }
@@ -198,6 +201,7 @@ void rlk_client_forked(redlock_client *c)
   c->settling = c->engine.ended_marked = 0;
   c->engine.renew_due_ns = RLK_NEVER;
   rlk_events_forked(&c->engine.net.events);
+  rlk_queue_init(&c->engine);
   c->polled_ns = 0;
   c->notified = 0;
   if (!RLK_MUTANT(CHILD_KEEPS_SEED))

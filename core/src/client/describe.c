@@ -27,6 +27,11 @@ static void string(struct rlk_text *out, const char *name, const char *value)
   rlk_text_json(out, value, strlen(value), SIZE_MAX);
 }
 
+static int is_word(const char *type, const char *value)
+{
+  return strcmp(type, "string") == 0 || (strcmp(type, "int") == 0 && strcmp(value, "auto") == 0);
+}
+
 static void options(redlock_client *c, struct rlk_text *out)
 {
   int first = 1;
@@ -47,7 +52,7 @@ static void options(redlock_client *c, struct rlk_text *out)
     }
     rlk_option_format(&c->engine.net.options, i, &text);
     key(out, redlock_option_at(i, REDLOCK_OPTION_NAME));
-    rlk_text_format(out, strcmp(type, "int") == 0 && strcmp(value, "auto") == 0 ? "\"%s\"" : "%s", value);
+    rlk_text_format(out, is_word(type, value) ? "\"%s\"" : "%s", value);
   }
   rlk_text_add(out, "}");
 }

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "../lock/operation.h"
+#include "../lock/queue.h"
 #include "../lock/renewal.h"
 #include "drain.h"
 #include "driver.h"
@@ -17,6 +18,7 @@ static void give_everything_up(redlock_client *c, int64_t now)
     rlk_renewal_end(lock);
     rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
     if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST) {
+      rlk_queue_hand_over(lock, now);
       rlk_claim_give_up(&c->engine, lock->claim, 1, 0, now);
       lock->state = REDLOCK_STATE_FREE;
       lock->valid_until_ns = 0;

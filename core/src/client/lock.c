@@ -8,6 +8,7 @@
 #include "../lock/asking.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
+#include "../lock/queue.h"
 #include "../lock/renewal.h"
 #include "driver.h"
 #include "keeper.h"
@@ -513,6 +514,7 @@ int redlock_lock_detach(redlock_lock *lock)
     for (int i = 0; i < c->engine.net.node_count; i++)
       rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
     rlk_claim_forget(&c->engine, lock->claim);
+    rlk_queue_forget(lock);
     lock->detached = 1;
     lock->valid_until_ns = 0;
     lock->state = REDLOCK_STATE_FREE;

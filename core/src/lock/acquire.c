@@ -5,6 +5,7 @@
 #include "asking.h"
 #include "lease.h"
 #include "operation.h"
+#include "queue.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
@@ -16,8 +17,13 @@
  * does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->attempts > 1 && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RLK_MUTANT(HOME_ONLY)) &&
+  return lock->attempts > 1 && !lock->place && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RLK_MUTANT(HOME_ONLY)) &&
          (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
+}
+
+int rlk_acquire_is_overdue(const redlock_lock *lock, int64_t now)
+{
+  return now - lock->asked_all_ns >= ASK_ALL_EVERY_NS && !RLK_MUTANT(HOME_ONLY);
 }
 
 static void ask_home(redlock_lock *lock, int64_t now)
@@ -30,7 +36,7 @@ static void ask_home(redlock_lock *lock, int64_t now)
   rlk_round_time_answers(lock, now);
 }
 
-static void attempt(redlock_lock *lock, int64_t now)
+void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
   rlk_lock_drop_claim(lock, now);
@@ -41,6 +47,7 @@ static void attempt(redlock_lock *lock, int64_t now)
   }
   lock->round++;
   lock->attempts++;
+  lock->others_wait = 0;
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0) {
@@ -48,6 +55,7 @@ static void attempt(redlock_lock *lock, int64_t now)
     return;
   }
   rlk_round_clear(lock);
+  lock->queue_home = rlk_queue_home(lock, now);
   rlk_round_ask_all(lock, -1, now);
   rlk_operation_advance(lock, now);
 }
@@ -106,6 +114,8 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   }
   if (lock->attempts == 1)
     ask_for_hints(lock, now);
+  if (rlk_queue_wait(lock, now))
+    return;
   lock->phase = RLK_SLEEPING;
   lock->wake_ns = now + rlk_backoff_pause_ns(lock);
   rlk_acquire_sleep(lock, now);
@@ -144,6 +154,9 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
   if (status == REDLOCK_PENDING) {
     rlk_round_hurry(lock, &tally);
+  } else if (status == REDLOCK_OK && rlk_queue_is_ahead(lock)) {
+    lock->verdict = REDLOCK_BUSY;
+    attempt_failed(lock, now);
   } else if (status == REDLOCK_OK) {
     won(lock, until_ns, now);
   } else {
@@ -173,14 +186,15 @@ int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
     lock->outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
   lock->verdict = REDLOCK_TIMED_OUT;
   rlk_command_number(&lock->ttl_text, lock->asked.ttl_ms);
-  attempt(lock, now);
+  if (!rlk_queue_begin(lock, now))
+    rlk_acquire_attempt(lock, now);
   return REDLOCK_OK;
 }
 
 /* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
 static void give_up(redlock_lock *lock, int status, int64_t now)
 {
-  if (!lock->claim->given_up)
+  if (lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
   rlk_operation_end(lock, status);
 }
@@ -200,8 +214,10 @@ void rlk_acquire_timer(redlock_lock *lock, int64_t now)
     give_up(lock, last_verdict(lock), now);
   } else if (now >= lock->outage_until_ns) {
     give_up(lock, REDLOCK_NO_QUORUM, now);
+  } else if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room)) {
+    rlk_queue_timer(lock, now);
   } else if (lock->phase == RLK_SLEEPING) {
-    attempt(lock, now);
+    rlk_acquire_attempt(lock, now);
   } else if (!rlk_round_has_time(lock, now)) {
     if (lock->phase == RLK_ASKING_HOME)
       lock->votes[lock->home] = RLK_LATE;

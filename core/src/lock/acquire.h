@@ -5,6 +5,9 @@
 #include "lock.h"
 
 int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now_ns);
+void rlk_acquire_attempt(redlock_lock *lock, int64_t now_ns);
+/* All nodes have not been asked for so long that a leftover on one of them might hide a free majority. */
+int rlk_acquire_is_overdue(const redlock_lock *lock, int64_t now_ns);
 void rlk_acquire_advance(redlock_lock *lock, int64_t now_ns);
 void rlk_acquire_timer(redlock_lock *lock, int64_t now_ns);
 void rlk_acquire_sleep(redlock_lock *lock, int64_t now_ns); /* until the next attempt: a hint has come */

@@ -1,5 +1,6 @@
 #include "asking.h"
 
+#include "../base/mutant.h"
 #include "claim.h"
 
 #define MS RLK_NS_PER_MS
@@ -48,13 +49,93 @@ int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, in
   return 0;
 }
 
+/* ---- the queue ---- */
+
+/* NULL when memory is out. */
+static const struct rlk_queue_keys *queue_of(const struct rlk_net *net, struct rlk_key *key)
+{
+  if (!key->queue.text &&
+      rlk_command_queue_keys(&key->queue, net->key_prefix, rlk_key_resource(key), key->resource_size) != 0)
+    return NULL;
+  return &key->queue;
+}
+
+/* The client's name and a number of its own; "" for none. */
+static const char *place_name(const struct rlk_engine *e, uint64_t place, char *out, size_t size)
+{
+  struct rlk_text text = rlk_text_in(out, size);
+  if (place)
+    rlk_text_format(&text, "%s:%llu", e->queue_name, (unsigned long long)place);
+  return out;
+}
+
+int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int full_script, const struct rlk_promise *promise,
+                 int64_t now)
+{
+  struct rlk_line *l = n->line;
+  const struct rlk_queue_keys *keys = queue_of(n->net, lock->key);
+  size_t before = rlk_buffer_size(&l->out);
+  char place[48];
+  if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
+      rlk_command_join(&l->out, full_script, keys, place_name(lock->engine, lock->place, place, sizeof place),
+                       RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->began_ns) / 1000, promise) != 0)
+    return -1;
+  add(l, before,
+      (struct rlk_request){.kind = RLK_REQUEST_JOIN, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+  return 0;
+}
+
+int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rlk_line *l = n->line;
+  const struct rlk_queue_keys *keys = queue_of(n->net, lock->key);
+  size_t before = rlk_buffer_size(&l->out);
+  if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_is_queued(&l->out, keys) != 0)
+    return -1;
+  add(l, before,
+      (struct rlk_request){.kind = RLK_REQUEST_QUEUED, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+  return 0;
+}
+
+int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
+{
+  struct rlk_line *l = n->line;
+  const struct rlk_queue_keys *keys = queue_of(n->net, lock->key);
+  size_t before = rlk_buffer_size(&l->out);
+  char place[48];
+  if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
+      rlk_command_leave(&l->out, keys, place_name(lock->engine, lock->place, place, sizeof place)) != 0)
+    return -1;
+  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_NOTHING, .sent_ns = rlk_now(n->net)});
+  return 0;
+}
+
+static int hand_over(struct rlk_node *n, struct rlk_claim *claim, int full_script)
+{
+  const struct rlk_queue_keys *keys = queue_of(n->net, claim->key);
+  char place[48];
+  if (!keys)
+    return -1;
+  return rlk_command_hand_over(&n->line->out, full_script, keys, rlk_claim_token(claim), claim->token_size,
+                               place_name(rlk_engine_of(n->net), claim->place, place, sizeof place));
+}
+
+/* ---- the end of a claim ---- */
+
+static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script)
+{
+  if (claim->hands_over == n->index)
+    return hand_over(n, claim, full_script);
+  return rlk_command_release(&n->line->out, full_script, claim->key->bulk, claim->key->bulk_size,
+                             rlk_claim_token(claim), claim->token_size);
+}
+
 int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now)
 {
   struct rlk_line *l = n->line;
   size_t before = rlk_buffer_size(&l->out);
   if (l->requests.count >= RLK_REQUESTS_MAX || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      rlk_command_release(&l->out, full_script, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim),
-                          claim->token_size) != 0)
+      append_delete(n, claim, full_script) != 0)
     return -1;
   add(l, before, (struct rlk_request){.kind = RLK_REQUEST_DELETE, .claim = claim, .round = round, .sent_ns = now});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;

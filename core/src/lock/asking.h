@@ -18,6 +18,11 @@ int rlk_ask_expire(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_renewal(struct rlk_node *node, struct rlk_batch *batch, int full_script, int64_t now_ns);
 int rlk_ask_inspect(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_remove(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+/* What is asked of the queue on the home node. */
+int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, int full_script, const struct rlk_promise *promise,
+                 int64_t now_ns);
+int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+int rlk_ask_leave(struct rlk_node *node, redlock_lock *lock);
 /* Takes back the SET of a finished attempt if not one byte of it was written (rule A.3.2). */
 void rlk_ask_not(struct rlk_node *node, struct rlk_claim *claim);
 

@@ -64,30 +64,59 @@ int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now)
   return free_ns > now ? free_ns : RLK_NEVER;
 }
 
-/* The node that all contenders for the resource ask first on a retry: the rendezvous hash over those that can answer.
- * -1, for a full round, when fewer than a majority can, and when the others should be free by now, or may be for all
- * that is known: home alone could still be held by a leftover. */
-int rlk_backoff_home(redlock_lock *lock, int64_t now)
+static int is_able(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
-  struct rlk_engine *e = lock->engine;
+  int64_t patience_ns = rlk_node_patience_ns(n, &lock->asked);
+  late_ns = late_ns > patience_ns ? late_ns : patience_ns;
+  return rlk_node_can_ask(n, patience_ns, now) == RLK_ASKED && !rlk_node_is_late(n, late_ns, now);
+}
+
+int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now)
+{
+  int able = 0;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    able += is_able(lock, &lock->engine->net.nodes[i], late_ns, now);
+  return able >= lock->engine->quorum;
+}
+
+/* The highest by the rendezvous hash of all nodes, or of those that can be asked. */
+static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_t now)
+{
+  const struct rlk_engine *e = lock->engine;
   uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(lock->key), lock->key->resource_size);
   uint64_t best = 0;
-  int home = -1, able = 0;
-  if (majority_free_ns(lock) <= now || lacks_a_hint(lock))
-    return -1;
+  int home = -1;
   for (int i = 0; i < e->net.node_count; i++) {
-    struct rlk_node *n = &e->net.nodes[i];
-    uint64_t rank = mix(hash(resource, n->url.name, strlen(n->url.name)));
-    int64_t patience_ns = rlk_node_patience_ns(n, &lock->asked);
-    if (rlk_node_can_ask(n, patience_ns, now) != RLK_ASKED || rlk_node_is_late(n, patience_ns, now))
-      continue;
-    able++;
-    if (home < 0 || rank > best) {
+    const struct rlk_node *n = &e->net.nodes[i];
+    const char *name = n->run_id[0] ? n->run_id : n->url.name; /* clients may know a server under different names */
+    uint64_t rank = mix(hash(resource, name, strlen(name)));
+    if ((of_all || is_able(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
       home = i;
       best = rank;
     }
   }
-  return able >= e->quorum ? home : -1;
+  return home;
+}
+
+int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now)
+{
+  const struct rlk_node *nodes = lock->engine->net.nodes;
+  if (lock->key->home < 0 || lock->key->home_servers != lock->engine->net.servers) {
+    lock->key->home = highest(lock, 1, 0, now);
+    lock->key->home_servers = lock->engine->net.servers;
+  }
+  if (is_able(lock, &nodes[lock->key->home], late_ns, now))
+    return lock->key->home;
+  return highest(lock, 0, late_ns, now);
+}
+
+/* All are asked when fewer than a majority can be, and when the others should be free by now, or may be for all that is
+ * known: home alone could still be held by a leftover. */
+int rlk_backoff_home(redlock_lock *lock, int64_t now)
+{
+  if (majority_free_ns(lock) <= now || lacks_a_hint(lock) || !rlk_backoff_has_majority(lock, 0, now))
+    return -1;
+  return rlk_backoff_node(lock, 0, now);
 }
 
 static int64_t round_trip_ns(const struct rlk_engine *e)

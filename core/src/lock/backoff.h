@@ -4,6 +4,11 @@
 
 #include "lock.h"
 
+/* The node that all contenders for the resource have in common, of those that can be asked and owe no answer for
+ * longer than late_ns, or than is usual; -1 if there is none. */
+int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now_ns);
+int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now_ns); /* ... of such nodes */
+/* The node for a retry, or -1 if all should be asked. */
 int rlk_backoff_home(redlock_lock *lock, int64_t now_ns);
 int64_t rlk_backoff_pause_ns(redlock_lock *lock);
 int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now_ns);

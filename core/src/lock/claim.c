@@ -18,7 +18,7 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
   struct rlk_key *key = malloc(sizeof *key);
   if (!key)
     return NULL;
-  key->users = 1;
+  *key = (struct rlk_key){.users = 1, .home = -1};
   key->resource_size = size;
   key->bulk = rlk_command_bulk(prefix, resource, size, &key->bulk_size);
   if (key->bulk)
@@ -32,6 +32,7 @@ void rlk_key_drop(struct rlk_key *key)
   if (!key || --key->users > 0)
     return;
   free(key->bulk);
+  free(key->queue.text);
   free(key);
 }
 
@@ -93,6 +94,7 @@ struct rlk_claim *rlk_claim_new(redlock_lock *lock)
   claim->lock = lock;
   claim->key = lock->key;
   claim->key->users++;
+  claim->hands_over = -1;
   make_token(e, claim->token);
   claim->token_size = RLK_TOKEN_SIZE;
   claim->previous = e->last_claim;
@@ -155,6 +157,7 @@ void rlk_claim_cleared(struct rlk_engine *e, struct rlk_claim *claim, int node)
 
 void rlk_claim_forget(struct rlk_engine *e, struct rlk_claim *claim)
 {
+  claim->hands_over = -1;
   for (int i = 0; i < e->net.node_count; i++) {
     rlk_claim_cleared(e, claim, i);
     claim->node[i].counts_until_ns = 0;
@@ -169,15 +172,18 @@ static int can_delete_now(const struct rlk_node *n, int flags)
 
 void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now)
 {
+  int first = claim->hands_over > 0 ? claim->hands_over : 0;
   int strict = claim->lock && RLK_INT(&claim->lock->options, STRICT_RELEASE);
   if (!claim->given_up && claim->holders > 0)
     e->pending_deletes++;
   claim->given_up = 1;
-  for (int i = 0; i < e->net.node_count; i++) {
+  for (int k = 0; k < e->net.node_count; k++) {
+    int i = (first + k) % e->net.node_count; /* what is asked first is written last: others are to find all released */
     struct rlk_node *n = &e->net.nodes[i];
     rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;
-    int wanted = (flags & RLK_MAY_HOLD) || (strict && (flags & RLK_ANSWERED_BUSY));
+    int wanted =
+        (flags & RLK_MAY_HOLD) || (claim->hands_over == i && claim->place) || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
         rlk_ask_delete(n, claim, full_script, round, now) != 0)

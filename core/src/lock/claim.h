@@ -16,6 +16,9 @@ struct rlk_node;
 /* A resource as a key, shared by its lock and the claims on it. */
 struct rlk_key {
   int users;
+  int home;              /* the node that all contenders have in common, once it is known; -1 */
+  uint64_t home_servers; /* net->servers at that time */
+  struct rlk_queue_keys queue;
   size_t bulk_size;     /* of the RESP bulk string in bulk */
   size_t resource_size; /* the resource stands at its end, before CRLF */
   char *bulk;
@@ -49,6 +52,8 @@ struct rlk_claim {
   int in_flight;                     /* requests that name it */
   int holders;                       /* nodes with RLK_MAY_HOLD */
   int given_up;                      /* given up: to be deleted wherever it may be */
+  int hands_over;                    /* the node whose delete tells who is first in the queue; -1: none */
+  uint64_t place;                    /* ... and takes this place out of it */
   int64_t until_ns;                  /* no node holds it after that */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */

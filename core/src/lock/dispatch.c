@@ -8,6 +8,7 @@
 #include "asking.h"
 #include "lease.h"
 #include "operation.h"
+#include "queue.h"
 #include "release.h"
 #include "round.h"
 
@@ -229,6 +230,10 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
+  if (out->fault == RLK_FAULT_NONE && r->claim->hands_over == n->index) {
+    r->claim->hands_over = -1;
+    rlk_queue_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
+  }
   if (out->fault == RLK_FAULT_LOST)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
@@ -325,11 +330,33 @@ static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
       lock->node_answers[n->index].until_ns = RLK_NEVER;
     else
       lock->node_answers[n->index].until_ns = out->now_ns + (pttl_ms > 0 ? pttl_ms * MS : 0);
-    if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING)
+    if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING && !lock->room)
       rlk_acquire_sleep(lock, out->now_ns);
   }
   if (out->vote)
     count(n, &out->request, out->vote, out->now_ns);
+}
+
+/* ---- the queue ---- */
+
+static void queued_outcome(const struct rlk_outcome *out)
+{
+  redlock_lock *lock = lock_of(&out->request);
+  if (lock && lock->round == out->request.round)
+    lock->others_wait = out->reply->integer > 0;
+}
+
+static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  redlock_lock *lock = lock_of(&out->request);
+  if (!lock || lock->round != out->request.round || !rlk_in_flight(lock))
+    return;
+  if (out->fault == RLK_FAULT_NONE)
+    rlk_queue_placed(lock, out->reply->integers[0], out->reply->integers[1], out->now_ns);
+  else if (out->fault == RLK_FAULT_NO_SCRIPT)
+    rlk_queue_missing(lock, out->now_ns);
+  else
+    rlk_queue_refused(lock, n->index, out->now_ns);
 }
 
 /* ---- nodes ---- */
@@ -470,6 +497,9 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_BATCH: batch_outcome(e, n, out); break;
   case RLK_OUTCOME_VALUE: value_outcome(n, out); break;
   case RLK_OUTCOME_PTTL: pttl_outcome(n, out); break;
+  case RLK_OUTCOME_QUEUED: queued_outcome(out); break;
+  case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
+  case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
   case RLK_OUTCOME_NOTHING: break;
   default: node_outcome(e, n, out); return;
   }

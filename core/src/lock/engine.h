@@ -7,6 +7,8 @@
 #include "../base/wheel.h"
 #include "../node/net.h"
 
+enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16 };
+
 struct rlk_batch;
 struct rlk_claim;
 
@@ -36,6 +38,14 @@ struct rlk_engine {
   int batches;              /* with answers to come */
   int64_t batch_answers_ns; /* so long the keeper waits for those that no majority needs: for a NOSCRIPT */
   struct rlk_batch *spare_batch;
+  /* waiting in order */
+  struct rlk_room *rooms[RLK_ROOM_BUCKETS];
+  redlock_lock *placed[RLK_ROOM_BUCKETS];   /* those that wait for their turn, by their place */
+  char queue_name[RLK_QUEUE_NAME_SIZE + 1]; /* of the client, in queues and as its channel */
+  int room_count;
+  uint64_t arrivals; /* acquisitions that were begun */
+  uint64_t places;   /* taken so far */
+  uint64_t strays;   /* wake-ups that named nobody */
   /* marks */
   redlock_lock *ended, *last_ended;
   int ended_marked;     /* the list of the ended has grown: the descriptor has to tell */

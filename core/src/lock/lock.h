@@ -20,9 +20,10 @@ struct rlk_node_answer {
 
 enum rlk_phase {
   RLK_IDLE,
-  RLK_ASKING_ALL,  /* a round on all nodes */
-  RLK_ASKING_HOME, /* a retry asks the home node first (rule F) */
-  RLK_SLEEPING     /* between two attempts */
+  RLK_ASKING_ALL,   /* a round on all nodes */
+  RLK_ASKING_HOME,  /* a retry asks the home node first (rule F) */
+  RLK_ASKING_QUEUE, /* the home node, for a place */
+  RLK_SLEEPING      /* between two attempts */
 };
 
 struct redlock_lock {
@@ -71,12 +72,28 @@ struct redlock_lock {
   int unwritten;           /* in engine->unwritten */
   redlock_lock *next_unwritten;
   int64_t attempts, attempts_max;
-  int64_t wake_ns;            /* SLEEPING: without the hint */
-  int timer_tight;            /* a quorum was asked: the time of the answers runs, from when they are written */
-  int asking_again;           /* extend: the timer is the next try of those that failed */
-  uint64_t counted;           /* release: nodes that counted at the call, as bits */
-  uint64_t unproven;          /* ... that said that the token is gone only after its lease, when it may have expired */
-  int scripts_missing;        /* release: a node had lost its scripts */
+  int64_t wake_ns;     /* SLEEPING: without the hint */
+  int timer_tight;     /* a quorum was asked: the time of the answers runs, from when they are written */
+  int asking_again;    /* extend: the timer is the next try of those that failed */
+  uint64_t counted;    /* release: nodes that counted at the call, as bits */
+  uint64_t unproven;   /* ... that said that the token is gone only after its lease, when it may have expired */
+  int scripts_missing; /* release: a node had lost its scripts */
+  /* waiting in order */
+  struct rlk_room *room; /* where it stands, or NULL */
+  redlock_lock *next_waiting, *previous_waiting;
+  redlock_lock *next_placed;  /* in its bucket of engine->placed */
+  int64_t began_ns;           /* the acquisition: its place in the queue is by this */
+  uint64_t arrival;           /* ... and among those of its client by this number */
+  int64_t alone_ns;           /* when its release was told that nobody waits; 0: it was not */
+  uint64_t place;             /* its number in the queue; 0: none */
+  int place_home;             /* the node of that queue */
+  int64_t rank;               /* of the last answer */
+  int64_t rank_changed_ns;    /* since when it is that */
+  int is_ranked;              /* there was an answer */
+  int64_t step_ns;            /* how long one of those before it took; 0: not known */
+  int64_t free_ns;            /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
+  int queue_home;             /* the node that is asked behind its SET whether others wait; -1: none is */
+  int others_wait;            /* the home node said so behind its vote */
   int home;                   /* node asked first, or -1 */
   struct rlk_terms asked;     /* terms of the operation */
   struct rlk_number ttl_text; /* the TTL of an acquisition, as it is sent */

@@ -10,6 +10,7 @@
 #include "extend.h"
 #include "lease.h"
 #include "operation.h"
+#include "queue.h"
 #include "release.h"
 #include "renewal.h"
 #include "round.h"
@@ -67,6 +68,7 @@ void rlk_operation_end(redlock_lock *lock, int status)
   else
     e->flights = lock->next_flight;
   rlk_claim_let_go(e, &lock->probe);
+  rlk_queue_leave(lock);
   if (lock->waiter)
     rlk_mark_woken(e, lock->waiter);
   if (lock->started)
@@ -77,7 +79,7 @@ void rlk_operation_end(redlock_lock *lock, int status)
 
 void rlk_operation_advance(redlock_lock *lock, int64_t now)
 {
-  if (!rlk_in_flight(lock) || lock->phase == RLK_SLEEPING)
+  if (!rlk_in_flight(lock) || lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE)
     return;
   switch (lock->kind) {
   case REDLOCK_ACQUIRE: rlk_acquire_advance(lock, now); break;

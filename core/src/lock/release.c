@@ -2,6 +2,7 @@
 #include "../base/mutant.h"
 #include "lease.h"
 #include "operation.h"
+#include "queue.h"
 #include "release.h"
 #include "renewal.h"
 #include "round.h"
@@ -91,6 +92,7 @@ int rlk_release_begin(redlock_lock *lock, int64_t now)
     lock->valid_until_ns = 0;
   }
   rlk_operation_start(lock, REDLOCK_RELEASE);
+  rlk_queue_hand_over(lock, now);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, 0, lock->round, now);
   note_deletes(lock, now);

@@ -25,9 +25,11 @@ void rlk_round_clear(redlock_lock *lock)
 static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
-  int hint = lock->attempts > 1 || lock->attempts_max == 1;
+  int hint = (lock->attempts > 1 && !lock->place) || lock->attempts_max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
+  if (n->index == lock->queue_home)
+    rlk_ask_is_queued(n, lock, now); /* only a hint, too */
   if (hint)
     rlk_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
   return 0;

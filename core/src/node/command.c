@@ -45,6 +45,61 @@
   "end\n"                                                                                                              \
   "return 0"
 
+/* Tells who is first that its turn has come. An odd place has a listener: if nobody hears, its client is gone. Where
+ * nobody can hear, the next is told to ask. */
+#define WAKE_THE_FIRST(channel, or_else)                                                                               \
+  "local at=0\n"                                                                                                       \
+  "for i=1,100 do\n"                                                                                                   \
+  "  local h=redis.pcall('ZRANGE',KEYS[2],at,at)[1]\n"                                                                 \
+  "  if not h or at>2" or_else " then break end\n"                                                                     \
+  "  if redis.pcall('PUBLISH'," channel "..h:sub(1,16),at==0 and h or h..'?')~=0 then break end\n"                     \
+  "  if h:find('[13579]$') then\n"                                                                                     \
+  "    redis.pcall('ZREM',KEYS[2],h)\n"                                                                                \
+  "    redis.pcall('ZREM',KEYS[3],h)\n"                                                                                \
+  "  else at=at+1 end\n"                                                                                               \
+  "end\n"
+
+/* What waiters queue with, on the home node (rule F): a set of their places by arrival, and one of the times by which
+ * each has promised to ask again. Whoever asks removes those at the head who have not. */
+#define JOIN_TEXT                                                                                                      \
+  "local t=redis.call('TIME')\n"                                                                                       \
+  "local now=t[1]*1000000+t[2]\n"                                                                                      \
+  "for i=1,100 do\n"                                                                                                   \
+  "  local m=redis.call('ZRANGE',KEYS[2],0,0)[1]\n"                                                                    \
+  "  local u=m and redis.call('ZSCORE',KEYS[3],m)\n"                                                                   \
+  "  if not m or (u and tonumber(u)>now) then break end\n"                                                             \
+  "  redis.call('ZREM',KEYS[2],m)\n"                                                                                   \
+  "  redis.call('ZREM',KEYS[3],m)\n"                                                                                   \
+  "end\n"                                                                                                              \
+  "redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1])\n"                                                                   \
+  "local ttl=redis.call('PTTL',KEYS[1])\n"                                                                             \
+  "if ttl==-2 then\n" WAKE_THE_FIRST(                                                                                  \
+      "ARGV[6]", " or h==ARGV[1]") "end\n"                                                                             \
+                                   "local rank=redis.call('ZRANK',KEYS[2],ARGV[1])\n"                                  \
+                                   "redis.call('ZADD',KEYS[3],now+ARGV[3]+math.min(rank*ARGV[4],ARGV[5]),ARGV[1])\n"   \
+                                   "redis.call('PEXPIRE',KEYS[2],60000)\n"                                             \
+                                   "redis.call('PEXPIRE',KEYS[3],60000)\n"                                             \
+                                   "return {rank,ttl}"
+#define JOIN_HASH "5b550e29a6c7138e786435158010c693bdccf89f"
+
+/* The release on the home node: the holder's place goes, and who is first is told. What the queue
+ * answers is no matter of the release. */
+#define HAND_OVER_TEXT                                                                                                 \
+  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
+  "local r=0\n"                                                                                                        \
+  "if v==ARGV[1] then r=redis.call('DEL',KEYS[1])\n"                                                                   \
+  "elseif " IS_ERROR " then return v end\n"                                                                            \
+  "if redis.pcall('EXISTS',KEYS[2])~=1 then return r end\n"                                                            \
+  "if ARGV[2]~='' then\n"                                                                                              \
+  "  redis.pcall('ZREM',KEYS[2],ARGV[2])\n"                                                                            \
+  "  redis.pcall('ZREM',KEYS[3],ARGV[2])\n"                                                                            \
+  "end\n" WAKE_THE_FIRST("ARGV[3]", "") "if redis.pcall('EXISTS',KEYS[2])==1 then r=r+2 end\n"                         \
+                                        "return r"
+#define HAND_OVER_HASH "9ea4742bc93a16874a475cecb8ce7cdfc7c63252"
+
+/* Rare, so always sent in full. */
+#define LEAVE_TEXT "for i=1,2 do redis.pcall('ZREM',KEYS[i],ARGV[1]) end return 0"
+
 #ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
@@ -62,13 +117,21 @@ const char *rlk_script_text(enum rlk_script script)
   switch (script) {
   case RLK_SCRIPT_RELEASE: return RELEASE_TEXT;
   case RLK_SCRIPT_EXTEND: return EXTEND_TEXT;
+  case RLK_SCRIPT_JOIN: return JOIN_TEXT;
+  case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
+  case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
   default: return PROOF_TEXT;
   }
 }
 
 const char *rlk_script_hash(enum rlk_script script)
 {
-  return script == RLK_SCRIPT_RELEASE ? RELEASE_HASH : EXTEND_HASH;
+  switch (script) {
+  case RLK_SCRIPT_RELEASE: return RELEASE_HASH;
+  case RLK_SCRIPT_JOIN: return JOIN_HASH;
+  case RLK_SCRIPT_HAND_OVER: return HAND_OVER_HASH;
+  default: return EXTEND_HASH;
+  }
 }
 
 /* Writes n in decimal to out, which has room for 20 digits: their number. */
@@ -291,4 +354,101 @@ void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms)
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size)
 {
   bulk(out, token, token_size);
+}
+
+/* ---- the queue ---- */
+
+#define QUEUE_PREFIX "libredlock:q:"
+#define PROMISES_PREFIX "libredlock:p:"
+#define CHANNEL_PREFIX "libredlock:w:"
+
+static void queue_key(struct rlk_buffer *out, const char *prefix, const char *kind, const char *resource, size_t size)
+{
+  size_t prefix_size = strlen(prefix), kind_size = strlen(kind);
+  head(out, '$', prefix_size + kind_size + size);
+  rlk_buffer_append(out, prefix, prefix_size);
+  rlk_buffer_append(out, kind, kind_size);
+  rlk_buffer_append(out, resource, size);
+  LITERAL(out, "\r\n");
+}
+
+int rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size)
+{
+  struct rlk_buffer out = {0};
+  if (rlk_buffer_reserve(&out, 4 * strlen(prefix) + 3 * size + 256) != 0)
+    return -1;
+  queue_key(&out, prefix, "", resource, size);
+  keys->queue = out.end;
+  queue_key(&out, prefix, QUEUE_PREFIX, resource, size);
+  keys->promises = out.end;
+  queue_key(&out, prefix, PROMISES_PREFIX, resource, size);
+  keys->channels = out.end;
+  queue_key(&out, prefix, CHANNEL_PREFIX, "", 0);
+  keys->size = out.end;
+  keys->text = out.data;
+  return 0;
+}
+
+static void part(struct rlk_buffer *out, const struct rlk_queue_keys *keys, size_t from, size_t to)
+{
+  rlk_buffer_append(out, keys->text + from, to - from);
+}
+
+static int reserve(struct rlk_buffer *out, const struct rlk_queue_keys *keys)
+{
+  return rlk_buffer_reserve(out, keys->size + 2048);
+}
+
+int rlk_command_join(struct rlk_buffer *out, int full_script, const struct rlk_queue_keys *keys, const char *place,
+                     int64_t waited_us, const struct rlk_promise *promise)
+{
+  if (reserve(out, keys) != 0)
+    return -1;
+  script_head(out, RLK_SCRIPT_JOIN, full_script, 12, 3);
+  part(out, keys, 0, keys->channels);
+  bulk(out, place, strlen(place));
+  bulk_number(out, (uint64_t)waited_us);
+  bulk_number(out, (uint64_t)promise->first_us);
+  bulk_number(out, (uint64_t)promise->step_us);
+  bulk_number(out, (uint64_t)promise->steps_max_us);
+  part(out, keys, keys->channels, keys->size);
+  return 0;
+}
+
+int rlk_command_hand_over(struct rlk_buffer *out, int full_script, const struct rlk_queue_keys *keys, const char *token,
+                          size_t token_size, const char *place)
+{
+  if (reserve(out, keys) != 0)
+    return -1;
+  if (full_script)
+    script_head(out, RLK_SCRIPT_HAND_OVER, 1, 9, 3);
+  else
+    LITERAL(out, "*9\r\n$7\r\nEVALSHA\r\n$40\r\n" HAND_OVER_HASH "\r\n$1\r\n3\r\n");
+  part(out, keys, 0, keys->channels);
+  bulk(out, token, token_size);
+  if (*place)
+    bulk(out, place, strlen(place));
+  else
+    LITERAL(out, "$0\r\n\r\n");
+  part(out, keys, keys->channels, keys->size);
+  return 0;
+}
+
+int rlk_command_leave(struct rlk_buffer *out, const struct rlk_queue_keys *keys, const char *place)
+{
+  if (reserve(out, keys) != 0)
+    return -1;
+  script_head(out, RLK_SCRIPT_LEAVE, 1, 6, 2);
+  part(out, keys, keys->queue, keys->channels);
+  bulk(out, place, strlen(place));
+  return 0;
+}
+
+int rlk_command_is_queued(struct rlk_buffer *out, const struct rlk_queue_keys *keys)
+{
+  if (reserve(out, keys) != 0)
+    return -1;
+  LITERAL(out, "*2\r\n$6\r\nEXISTS\r\n");
+  part(out, keys, keys->queue, keys->promises);
+  return 0;
 }

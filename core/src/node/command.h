@@ -19,7 +19,14 @@ struct rlk_number {
   char bulk[32];
 };
 
-enum rlk_script { RLK_SCRIPT_RELEASE, RLK_SCRIPT_EXTEND, RLK_SCRIPT_PROOF };
+enum rlk_script {
+  RLK_SCRIPT_RELEASE,
+  RLK_SCRIPT_EXTEND,
+  RLK_SCRIPT_JOIN,
+  RLK_SCRIPT_HAND_OVER,
+  RLK_SCRIPT_LEAVE,
+  RLK_SCRIPT_PROOF
+};
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
  * key is the key as a RESP bulk string (rlk_command_bulk). */
@@ -45,6 +52,28 @@ int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count,
 void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_size);
 void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms);
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size);
+
+/* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
+ * queue, from promises on the promises, from channels on what the names of clients are put behind. */
+struct rlk_queue_keys {
+  char *text; /* NULL: not made yet */
+  size_t queue, promises, channels, size;
+};
+int rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
+
+/* By when one who waits will ask again: the later the more stand before him. */
+struct rlk_promise {
+  int64_t first_us, step_us, steps_max_us;
+};
+
+/* Stands in the queue at place, as one who has waited for so long, or says that it still does. */
+int rlk_command_join(struct rlk_buffer *out, int full_script, const struct rlk_queue_keys *keys, const char *place,
+                     int64_t waited_us, const struct rlk_promise *promise);
+/* A release that leaves the queue (place "": it did not stand there) and tells who is first. */
+int rlk_command_hand_over(struct rlk_buffer *out, int full_script, const struct rlk_queue_keys *keys, const char *token,
+                          size_t token_size, const char *place);
+int rlk_command_leave(struct rlk_buffer *out, const struct rlk_queue_keys *keys, const char *place);
+int rlk_command_is_queued(struct rlk_buffer *out, const struct rlk_queue_keys *keys); /* EXISTS */
 
 /* The bulk string "$n\r\n<prefix><bytes>\r\n" in a new allocation; NULL when memory is out. */
 char *rlk_command_bulk(const char *prefix, const void *bytes, size_t size, size_t *bulk_size);

@@ -61,7 +61,7 @@ enum rlk_fault rlk_fault_of(const char *text)
 static const struct {
   const char *misfit;
   uint8_t ok, nil;         /* +OK, nil */
-  uint8_t some, none;      /* an integer above 0, or not */
+  uint8_t some, none;      /* an odd integer, or an even one: 2 in it says that others wait */
   uint8_t one_yes, one_no; /* an array of one 1, or of one 0 */
 } votes[RLK_REQUEST_NOTHING + 1] = {
     [RLK_REQUEST_SET] = {"an unexpected reply to SET", .ok = RLK_GRANTED, .nil = RLK_BUSY},
@@ -70,6 +70,8 @@ static const struct {
     [RLK_REQUEST_EXTEND] = {"an unexpected reply to the extend script", .one_yes = RLK_GRANTED, .one_no = RLK_GONE},
     [RLK_REQUEST_EXPIRE] = {"an unexpected reply to the expire script", .some = RLK_GRANTED, .none = RLK_GONE},
     [RLK_REQUEST_RENEW] = {.misfit = "an unexpected reply to the extend script"},
+    [RLK_REQUEST_QUEUED] = {.misfit = "an unexpected reply to EXISTS"},
+    [RLK_REQUEST_JOIN] = {.misfit = "an unexpected reply to the script of the queue"},
     [RLK_REQUEST_REMOVE] = {"an unexpected reply to DEL", .some = RLK_GRANTED, .none = RLK_GONE},
 };
 
@@ -78,7 +80,7 @@ static uint8_t vote_of(enum rlk_request_kind kind, const struct rlk_reply *reply
   switch (reply->type) {
   case RLK_REPLY_STATUS: return reply->text.end == 2 && memcmp(reply->text.data, "OK", 2) == 0 ? votes[kind].ok : 0;
   case RLK_REPLY_NIL: return votes[kind].nil;
-  case RLK_REPLY_INTEGER: return reply->integer > 0 ? votes[kind].some : votes[kind].none;
+  case RLK_REPLY_INTEGER: return reply->integer & 1 ? votes[kind].some : votes[kind].none;
   case RLK_REPLY_ARRAY:
     if (!rlk_reply_is_answers(reply, 1))
       return 0;
@@ -94,9 +96,11 @@ RLK_COLD static struct rlk_meaning error_meaning(enum rlk_request_kind kind, con
   enum rlk_fault fault = rlk_fault_of(text);
   int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION;
   struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, is_refused ? RLK_REFUSED : RLK_ERROR, (uint8_t)fault};
-  if (kind == RLK_REQUEST_HINT || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
+  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_QUEUED || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
     return nothing;
-  if (kind == RLK_REQUEST_RENEW)
+  if (kind == RLK_REQUEST_JOIN)
+    meaning.kind = RLK_OUTCOME_PLACE;
+  else if (kind == RLK_REQUEST_RENEW)
     meaning.kind = RLK_OUTCOME_BATCH;
   else if (kind == RLK_REQUEST_SET && fault == RLK_FAULT_TYPE)
     meaning.vote = RLK_BUSY;
@@ -118,6 +122,18 @@ RLK_COLD static struct rlk_meaning view_meaning(enum rlk_request_kind kind, cons
   return meaning;
 }
 
+RLK_COLD static struct rlk_meaning queue_meaning(enum rlk_request_kind kind, const struct rlk_reply *reply)
+{
+  struct rlk_meaning meaning = nothing;
+  if (kind == RLK_REQUEST_QUEUED && reply->type == RLK_REPLY_INTEGER)
+    meaning.kind = RLK_OUTCOME_QUEUED;
+  else if (kind == RLK_REQUEST_JOIN && reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2)
+    meaning.kind = RLK_OUTCOME_PLACE;
+  else
+    meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT};
+  return meaning;
+}
+
 struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struct rlk_reply *reply)
 {
   enum rlk_request_kind kind = request->kind;
@@ -130,6 +146,8 @@ struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struc
     return error_meaning(kind, reply->text.data);
   if (kind == RLK_REQUEST_VALUE || kind == RLK_REQUEST_TTL || kind == RLK_REQUEST_HINT)
     return view_meaning(kind, reply);
+  if (kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_JOIN)
+    return queue_meaning(kind, reply);
   if (kind == RLK_REQUEST_RENEW && rlk_reply_is_answers(reply, (int)request->count))
     meaning.kind = RLK_OUTCOME_BATCH;
   else

@@ -29,6 +29,9 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_BATCH,     /* a renewal: one answer per lock in reply->integers, or an error */
   RLK_OUTCOME_VALUE,     /* what is under the key */
   RLK_OUTCOME_PTTL,      /* how long it lives; a vote, too, unless that is RLK_NOT_ASKED */
+  RLK_OUTCOME_QUEUED,    /* how many queues of its resource there are: 1 or 0 */
+  RLK_OUTCOME_PLACE,     /* the place in it, and how long the key lives, in reply->integers; or an error */
+  RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_NOTHING,   /* the request ended, and nothing comes of it */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */

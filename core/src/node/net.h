@@ -23,6 +23,7 @@ struct rlk_net {
   struct rlk_env env;
   struct rlk_numbers options;
   char *client_name, *key_prefix;
+  char channel[320]; /* on which it is told whose turn it is in a queue */
   struct rlk_node *nodes;
   int node_count;
   struct rlk_poller poller;
@@ -31,6 +32,7 @@ struct rlk_net {
   struct rlk_events events;
   uint64_t random_state;
   uint64_t commands; /* sent */
+  uint64_t servers;  /* how often a node turned out to be another server than before */
 };
 
 int64_t rlk_now(const struct rlk_net *net);

@@ -5,6 +5,7 @@
 
 #include "../base/macros.h"
 #include "connect.h"
+#include "listener.h"
 #include "session.h"
 #include "silence.h"
 
@@ -19,13 +20,14 @@ void rlk_node_init(struct rlk_node *n, struct rlk_net *net, int index)
   n->index = index;
   n->timer.kind = RLK_TIMER_NODE;
   n->line = &n->lines[0];
-  for (int i = 0; i < 2; i++)
+  n->listener_timer.kind = RLK_TIMER_LISTENER;
+  for (int i = 0; i < RLK_NODE_LINES; i++)
     rlk_line_init(&n->lines[i], n);
 }
 
 void rlk_node_free(struct rlk_node *n)
 {
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < RLK_NODE_LINES; i++)
     rlk_line_free(&n->lines[i]);
   rlk_resolve_drop(n->resolve);
   rlk_url_free(&n->url);
@@ -34,11 +36,14 @@ void rlk_node_free(struct rlk_node *n)
 /* Nothing is written, and nothing that is shared with the parent is changed. */
 void rlk_node_abandon(struct rlk_node *n)
 {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < RLK_NODE_LINES; i++) {
     rlk_line_abandon(&n->lines[i]);
     rlk_node_be(&n->lines[i], RLK_NODE_OFF);
   }
   rlk_silence_forget(n);
+  rlk_listener_close(n);
+  n->listener_failures = 0;
+  n->listener_again_ns = 0;
   rlk_resolve_forked(n->resolve);
   n->resolve = NULL;
   n->dirty = 0;
@@ -121,6 +126,7 @@ static void say_why(struct rlk_node *n, const char *why)
 static void shut_down(struct rlk_node *n, int again)
 {
   rlk_silence_forget(n);
+  rlk_listener_close(n);
   rlk_line_close(n->line);
   rlk_node_be(n->line, RLK_NODE_OFF);
   n->line->lost_again = again;
@@ -178,7 +184,9 @@ void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
 
 void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
 {
-  if (l == l->node->second)
+  if (l == rlk_listener_line(l->node))
+    rlk_listener_failed(l->node, now);
+  else if (l == l->node->second)
     rlk_silence_second_failed(l->node, why, now);
   else
     rlk_node_drop(l->node, again, why, now);
@@ -424,6 +432,8 @@ RLK_COLD static void reply_to_look(struct rlk_line *l, int is_last, int64_t now)
 /* A reply that was parsed: 1 with an outcome. */
 static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
+  if (l == rlk_listener_line(l->node))
+    return rlk_listener_reply(l, out, now);
   if (l->requests.count == 0) {
     reply_to_nothing(l, now);
     return 0;
@@ -488,9 +498,11 @@ int rlk_node_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
     l = n->line;
     if (!l->is_fed && !l->reads_left && n->second)
       l = n->second;
+    if (!l->is_fed && !l->reads_left)
+      l = rlk_listener_line(n);
     if (l->is_fed) {
       if (next_reply(l, out, now)) {
-        n->is_awake = n->is_urgent || l->is_fed || l->reads_left || n->second;
+        n->is_awake = n->is_urgent || l->is_fed || l->reads_left || n->second || rlk_listener_line(n)->reads_left;
         return 1;
       }
     } else if (l->reads_left) {
@@ -516,6 +528,8 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
 {
   if (n->second)
     flush(n->second, now);
+  if (rlk_listener_line(n)->state == RLK_NODE_SETUP)
+    flush(rlk_listener_line(n), now);
   if (now >= n->look_again_ns && n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
     rlk_session_look_again(n->line, now);
   flush(n->line, now);
@@ -526,6 +540,10 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
 void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t now)
 {
   struct rlk_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
+  if (rlk_listener_line(n)->link.fd >= 0 && rlk_listener_line(n)->link.generation == generation) {
+    rlk_listener_event(n, what, now);
+    return;
+  }
   if (l->link.generation != generation || l->link.fd < 0)
     return; /* of an earlier connection */
   if (l->state == RLK_NODE_CONNECTING) {
@@ -553,6 +571,7 @@ void rlk_node_look_at_name(struct rlk_node *n, int64_t now)
 
 void rlk_node_close(struct rlk_node *n, int64_t now)
 {
+  rlk_listener_close(n);
   if (n->state != RLK_NODE_OFF)
     rlk_node_drop(n, 0, "the client is closed", now);
 }

@@ -15,22 +15,24 @@
 
 #define RLK_PAUSE_NS (100 * RLK_NS_PER_MS) /* for a server that cannot do just now what is asked */
 
+enum { RLK_NODE_LINES = 3 };
+
 struct rlk_node {
   struct rlk_net *net;
   int index;
   struct rlk_url url;
-  enum rlk_node_state state; /* that of its line */
-  int failures;              /* in a row since it was ready */
-  int refused;               /* the reason is its configuration, or ours */
-  char why[RLK_WHY_SIZE];    /* why it is not ready; "" at first */
-  struct rlk_timer timer;    /* OFF: next try; until READY: time-out; READY: looks for overdue replies */
-  struct rlk_line lines[2];
-  struct rlk_line *line;   /* the one in use */
-  struct rlk_line *second; /* the other one, while it is set up beside a silent one */
-  int64_t silent_ns;       /* since when requests are in flight and nothing comes; 0: it is not silent */
-  int64_t second_ns;       /* the time-out of the second; without one: when the next is tried */
-  int second_failures;     /* in a row */
-  uint32_t generations;    /* of links that were opened */
+  enum rlk_node_state state;             /* that of its line */
+  int failures;                          /* in a row since it was ready */
+  int refused;                           /* the reason is its configuration, or ours */
+  char why[RLK_WHY_SIZE];                /* why it is not ready; "" at first */
+  struct rlk_timer timer;                /* OFF: next try; until READY: time-out; READY: looks for overdue replies */
+  struct rlk_line lines[RLK_NODE_LINES]; /* two for requests, and the listener */
+  struct rlk_line *line;                 /* the one in use */
+  struct rlk_line *second;               /* the other one, while it is set up beside a silent one */
+  int64_t silent_ns;                     /* since when requests are in flight and nothing comes; 0: it is not silent */
+  int64_t second_ns;                     /* the time-out of the second; without one: when the next is tried */
+  int second_failures;                   /* in a row */
+  uint32_t generations;                  /* of links that were opened */
   struct rlk_resolve *resolve;
   struct rlk_address addresses[RLK_ADDRESSES_MAX];
   int address_count, address_next;
@@ -46,6 +48,10 @@ struct rlk_node {
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
   int64_t refused_ns;       /* when it was last seen not to be */
+  struct rlk_timer listener_timer;
+  int64_t listener_wanted_ns, listener_again_ns;
+  int listener_failures;  /* in a row */
+  int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   /* what is to be told */
   int is_awake;         /* there may be outcomes */

@@ -26,16 +26,8 @@ static void element(struct rlk_reply *reply, const redisReadTask *task, int is_i
   reply->is_id = is_id;
 }
 
-static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
+static void *keep_text(struct rlk_reply *reply, const char *bytes, size_t size)
 {
-  struct rlk_reply *reply = task->privdata;
-  if (is_inner(task)) {
-    element(reply, task, size == 2 && memcmp(bytes, "id", 2) == 0);
-    return reply;
-  }
-  reply->type = task->type == REDIS_REPLY_ERROR    ? RLK_REPLY_ERROR
-                : task->type == REDIS_REPLY_STATUS ? RLK_REPLY_STATUS
-                                                   : RLK_REPLY_STRING;
   reply->text.start = reply->text.end = 0;
   if (size > RLK_REPLY_SIZE_MAX)
     return fail(reply, "a reply too large");
@@ -44,6 +36,21 @@ static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
   rlk_buffer_append(&reply->text, bytes, size);
   reply->text.data[size] = 0;
   return reply;
+}
+
+static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
+{
+  struct rlk_reply *reply = task->privdata;
+  if (is_inner(task)) {
+    element(reply, task, size == 2 && memcmp(bytes, "id", 2) == 0);
+    if (!task->parent->parent && reply->elements == 1)
+      reply->is_message = size == 7 && memcmp(bytes, "message", 7) == 0;
+    return reply->is_message ? keep_text(reply, bytes, size) : reply;
+  }
+  reply->type = task->type == REDIS_REPLY_ERROR    ? RLK_REPLY_ERROR
+                : task->type == REDIS_REPLY_STATUS ? RLK_REPLY_STATUS
+                                                   : RLK_REPLY_STRING;
+  return keep_text(reply, bytes, size);
 }
 
 static void *array_of(const redisReadTask *task)
@@ -59,7 +66,7 @@ static void *array_of(const redisReadTask *task)
     return reply;
   }
   reply->type = RLK_REPLY_ARRAY;
-  reply->count = reply->elements = reply->is_id = 0;
+  reply->count = reply->elements = reply->is_id = reply->is_message = 0;
   reply->id = 0;
   return reply;
 }

@@ -26,6 +26,7 @@ struct rlk_reply {
   int elements;           /* of an array, of whatever type */
   int count;              /* integers among them, the first RLK_INTEGERS_MAX */
   int64_t integers[RLK_INTEGERS_MAX];
+  int is_message;    /* an array that begins with "message"; its last text is in text */
   int is_id;         /* the last element was the word "id" ... */
   int64_t id;        /* ... and this came behind it (HELLO) */
   const char *fault; /* why it cannot be taken; NULL: the parser says it */

@@ -26,6 +26,8 @@ enum rlk_request_kind {
   RLK_REQUEST_VALUE, /* inspect */
   RLK_REQUEST_TTL,
   RLK_REQUEST_REMOVE,
+  RLK_REQUEST_QUEUED, /* whether others stand in the queue */
+  RLK_REQUEST_JOIN,   /* the place in it */
   RLK_REQUEST_LOOK,   /* INFO of a node that is ready: may it still vote? */
   RLK_REQUEST_NOTHING /* an answer that does not matter */
 };
@@ -34,7 +36,7 @@ struct rlk_request {
   enum rlk_request_kind kind;
   uint32_t round;          /* of the lock's operation; answers of an earlier one do not count. SETUP, LOOK: the step */
   uint32_t size;           /* of the command */
-  uint32_t count;          /* RENEW: of locks */
+  uint32_t count;          /* RENEW: of locks. DELETE: 1 if it hands over */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
   int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */

@@ -103,6 +103,16 @@ static int send_proof(struct rlk_line *l)
   return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
 }
 
+int rlk_session_login(struct rlk_line *l)
+{
+  return l->node->no_hello ? send_auth(l) : send_hello(l);
+}
+
+int rlk_session_send(struct rlk_line *l, int count, const char *const *words)
+{
+  return send_words(l, NAME, count, words);
+}
+
 int rlk_session_begin(struct rlk_line *l)
 {
   l->setup_left = 0;
@@ -111,13 +121,14 @@ int rlk_session_begin(struct rlk_line *l)
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
   l->maxmemory = l->client_id = 0;
   l->shared = NULL;
-  if ((l->node->no_hello ? send_auth(l) : send_hello(l)) != 0 || send_select(l) != 0)
+  if (rlk_session_login(l) != 0 || send_select(l) != 0)
     return -1;
   /* several commands: servers before 7.0 take one section each */
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0)
     return -1;
-  if (send_load(l, RLK_SCRIPT_RELEASE) != 0 || send_load(l, RLK_SCRIPT_EXTEND) != 0)
-    return -1;
+  for (int script = RLK_SCRIPT_RELEASE; script <= RLK_SCRIPT_HAND_OVER; script++)
+    if (send_load(l, (enum rlk_script)script) != 0)
+      return -1;
   return send_proof(l);
 }
 
@@ -193,7 +204,9 @@ int rlk_session_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
   int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
+  int is_other = strcmp(n->run_id, l->run_id) != 0;
   int demoted = l->role[0] && strcmp(l->role, "master") != 0;
+  n->net->servers += l->run_id[0] && is_other;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])

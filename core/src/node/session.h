@@ -15,6 +15,9 @@ enum rlk_session_verdict {
 int rlk_session_begin(struct rlk_line *line); /* -1 when memory is out */
 /* The first SET may join the set-up only if nothing in front of it can redirect it. */
 int rlk_session_is_joinable(const struct rlk_line *line);
+/* For another connection than the one that votes. */
+int rlk_session_login(struct rlk_line *line);
+int rlk_session_send(struct rlk_line *line, int count, const char *const *words);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, int step, const struct rlk_reply *reply);
 /* Why leases that were granted before do not count any more: enum redlock_loss; and what the server is from now on. */

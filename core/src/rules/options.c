@@ -11,7 +11,7 @@
 
 #define STALL_MS 1000 /* a stall of all nodes that an attempt outlasts */
 
-enum type { INT, AUTO_INT, FLOAT, BOOL, STRING, NODES };
+enum type { INT, AUTO_INT, FLOAT, BOOL, CHOICE, STRING, NODES };
 enum scope { CLIENT, BOTH };
 
 /* The range of an option in words, from its numbers. */
@@ -21,6 +21,7 @@ enum scope { CLIENT, BOTH };
 #define RANGE_AUTO_INT(min, max, also) "auto, or " RANGE_INT(min, max, also)
 #define RANGE_FLOAT(min, max, also) RANGE_INT(min, max, also)
 #define RANGE_BOOL(min, max, also) "true or false" also
+#define RANGE_CHOICE(min, max, also) "auto, push or poll" also
 #define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
 #define RANGE_NODES(min, max, also)                                                                                    \
   "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                              \
@@ -43,7 +44,7 @@ static const struct row {
 #undef ROW
 };
 
-static const char *const type_names[] = {"int", "int", "float", "bool", "string", "nodes"};
+static const char *const type_names[] = {"int", "int", "float", "bool", "string", "string", "nodes"};
 
 const char *redlock_option_at(int index, int field)
 {
@@ -95,6 +96,18 @@ static int parse_bool(const char *value, int64_t *out)
   return 0;
 }
 
+static const char *const choices[] = {"auto", "push", "poll"};
+
+static int parse_choice(const char *value, int64_t *out)
+{
+  for (int i = 0; i < 3; i++)
+    if (strcmp(value, choices[i]) == 0) {
+      *out = i;
+      return 1;
+    }
+  return 0;
+}
+
 static int parse_int(const char *value, const struct row *row, int64_t *out)
 {
   char *end;
@@ -132,6 +145,7 @@ int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value,
   int starts = *value && strchr("+-.0123456789", *value) != NULL;
   switch (row->type) {
   case BOOL: ok = parse_bool(value, &numbers->v[option].i); break;
+  case CHOICE: ok = parse_choice(value, &numbers->v[option].i); break;
   case FLOAT: ok = starts && parse_float(value, row, &numbers->v[option].d); break;
   case AUTO_INT:
     if (strcmp(value, "auto") == 0) {
@@ -166,6 +180,7 @@ void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk
   switch (rows[option].type) {
   case BOOL: rlk_text_add(out, numbers->v[option].i ? "true" : "false"); break;
   case FLOAT: format_float(numbers->v[option].d, out); break;
+  case CHOICE: rlk_text_add(out, choices[numbers->v[option].i]); break;
   default:
     if (numbers->v[option].i == RLK_AUTO)
       rlk_text_add(out, "auto");

@@ -7,6 +7,8 @@
 
 #include "../base/buffer.h"
 
+enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
+
 #define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
 #define RLK_TTL_MS_MIN 20
 
@@ -33,6 +35,10 @@
     "the longest pause between attempts; pauses start at three round trips and double")                                \
   X(RETRY_JITTER, "retry_jitter", FLOAT, "", "1.0", 0, 1, "", BOTH,                                                    \
     "how much of each pause is random: 0 none of it, 1 all of it")                                                     \
+  X(QUEUE, "queue", BOOL, "", "true", 0, 1, "", BOTH,                                                                  \
+    "waiters queue on one node, so that they are served in order; false: each tries again after a random pause")       \
+  X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "", CLIENT,                                                                \
+    "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

@@ -1,0 +1,505 @@
+#include "queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/mutant.h"
+#include "../node/listener.h"
+#include "acquire.h"
+#include "asking.h"
+#include "backoff.h"
+#include "operation.h"
+#include "round.h"
+
+#define MS RLK_NS_PER_MS
+#define CONTENDED_NS (2000 * MS)
+#define REFUSED_NS (10000 * MS) /* so long a node whose queue cannot be used is not asked for it */
+#define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them */
+#define STEP_MAX_NS (4000 * MS)
+#define RESOURCE_MAX 65536 /* whoever waits for a longer one does so without the queue */
+#define ALONE_NS (5 * MS)  /* so long a handle believes what its release was told: that nobody waits */
+#define PAUSE_MIN_NS (MS / 2)
+#define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
+#define ASK_NS (100 * MS)      /* the next in turn, though it is told */
+#define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
+#define GRACE_NS (100 * MS)    /* a promise is kept by then, or the next in the queue goes ahead */
+
+/* ---- rooms ---- */
+
+static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
+{
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ (unsigned char)resource[i]) * 0x100000001b3;
+  return &e->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
+}
+
+static void free_room(struct rlk_engine *e, struct rlk_room *room)
+{
+  rlk_key_drop(room->key);
+  free(room);
+  e->room_count--;
+}
+
+/* On the way it frees rooms that nobody needs any more. */
+static struct rlk_room *find_room(struct rlk_engine *e, const char *resource, size_t size, int64_t now)
+{
+  struct rlk_room **at = bucket_of(e, resource, size), *found = NULL, *room;
+  while ((room = *at) != NULL) {
+    if (room->key->resource_size == size && memcmp(rlk_key_resource(room->key), resource, size) == 0) {
+      found = room;
+    } else if (!room->first && now >= room->contended_until_ns) {
+      *at = room->next;
+      free_room(e, room);
+      continue;
+    }
+    at = &room->next;
+  }
+  return found;
+}
+
+static struct rlk_room *room_of(redlock_lock *lock, int64_t now)
+{
+  return find_room(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
+}
+
+static struct rlk_room *make_room(struct rlk_engine *e, struct rlk_key *key, int64_t now)
+{
+  struct rlk_room **bucket = bucket_of(e, rlk_key_resource(key), key->resource_size);
+  struct rlk_room *room = find_room(e, rlk_key_resource(key), key->resource_size, now);
+  if (room)
+    return room;
+  room = calloc(1, sizeof *room);
+  if (!room)
+    return NULL;
+  e->room_count++;
+  room->key = key;
+  room->key->users++;
+  room->next = *bucket;
+  *bucket = room;
+  return room;
+}
+
+/* In the order in which they began, but not before one that has a place. */
+static void enter(struct rlk_room *room, redlock_lock *lock)
+{
+  redlock_lock *before = room->last;
+  while (before && before->arrival > lock->arrival && !before->place)
+    before = before->previous_waiting;
+  lock->room = room;
+  lock->previous_waiting = before;
+  lock->next_waiting = before ? before->next_waiting : room->first;
+  if (before)
+    before->next_waiting = lock;
+  else
+    room->first = lock;
+  if (lock->next_waiting)
+    lock->next_waiting->previous_waiting = lock;
+  else
+    room->last = lock;
+}
+
+static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
+{
+  return &e->placed[(place >> 1) % RLK_ROOM_BUCKETS];
+}
+
+static void leave_place(redlock_lock *lock)
+{
+  redlock_lock **at = placed_bucket(lock->engine, lock->place);
+  while (*at && *at != lock)
+    at = &(*at)->next_placed;
+  if (*at)
+    *at = lock->next_placed;
+}
+
+static void take_place(redlock_lock *lock, const struct rlk_node *home)
+{
+  redlock_lock **bucket;
+  leave_place(lock);
+  lock->place = ++lock->engine->places << 1 | (uint64_t)rlk_listener_is_ready(home); /* odd: it listens */
+  bucket = placed_bucket(lock->engine, lock->place);
+  lock->next_placed = *bucket;
+  *bucket = lock;
+}
+
+/* Only a hint: a promise that is not kept gives the place back, too. */
+static void give_place_back(redlock_lock *lock)
+{
+  struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
+  if (lock->place && home->state == RLK_NODE_READY)
+    rlk_ask_leave(home, lock);
+}
+
+static int is_first(const redlock_lock *lock)
+{
+  return lock->room && lock->room->first == lock;
+}
+
+/* It waits for those before it; only its deadline ends that. */
+static void stand_behind(redlock_lock *lock)
+{
+  const redlock_lock *first = lock->room->first;
+  lock->phase = RLK_SLEEPING;
+  lock->wake_ns = lock->outage_until_ns = RLK_NEVER;
+  if (first != lock && first->verdict != REDLOCK_TIMED_OUT)
+    lock->verdict = first->verdict;
+  rlk_round_set_timer(lock, RLK_NEVER);
+}
+
+void rlk_queue_init(struct rlk_engine *e)
+{
+  struct rlk_text name = rlk_text_in(e->queue_name, sizeof e->queue_name);
+  struct rlk_text channel = rlk_text_in(e->net.channel, sizeof e->net.channel);
+  rlk_text_format(&name, "%016llx", (unsigned long long)rlk_net_seed(&e->net));
+  rlk_text_add(&channel, e->net.key_prefix);
+  rlk_text_add(&channel, "libredlock:w:");
+  rlk_text_add(&channel, e->queue_name);
+}
+
+void rlk_queue_free(struct rlk_engine *e)
+{
+  for (int i = 0; i < RLK_ROOM_BUCKETS; i++)
+    while (e->rooms[i]) {
+      struct rlk_room *room = e->rooms[i];
+      e->rooms[i] = room->next;
+      free_room(e, room);
+    }
+}
+
+/* ---- the place on the home node ---- */
+
+static int usable(const redlock_lock *lock, int home, int64_t now)
+{
+  return home >= 0 && now >= lock->engine->net.nodes[home].queue_again_ns ? home : -1;
+}
+
+/* The home node, if its queue can be used and a majority can be asked; else -1. */
+static int home_of(const redlock_lock *lock, int64_t now)
+{
+  return rlk_backoff_has_majority(lock, LATE_NS, now) ? usable(lock, rlk_backoff_node(lock, LATE_NS, now), now) : -1;
+}
+
+/* The one before it may be the holder itself, whose place goes with its release. */
+static int is_next(const redlock_lock *lock)
+{
+  return lock->rank <= 1;
+}
+
+/* Where a push tells whose turn it is, asking is only for the case that it does not come. */
+static int64_t pushed_pause_ns(const redlock_lock *lock)
+{
+  int64_t pause_ns = is_next(lock) ? ASK_NS : STEP_NS * (lock->rank + 1);
+  return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t top)
+{
+  return value < least ? least : value > top ? top : value;
+}
+
+/* When it asks again where no push tells: soon if it is next, and the later the longer nothing has changed; before that
+ * when it should be next, as fast as the queue has moved. */
+static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
+{
+  int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
+  int64_t top_ns = delay_ns < 2 * ASK_NS ? delay_ns : 2 * ASK_NS;
+  int64_t same_ns = within((now - lock->rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
+  int64_t before = lock->rank - 1;
+  if (is_next(lock))
+    return same_ns;
+  if (lock->step_ns)
+    same_ns = within(lock->step_ns / 3, PAUSE_MIN_NS, top_ns);
+  return within(same_ns * before, PAUSE_MIN_NS, STEP_MAX_NS);
+}
+
+static int64_t pause_ns(const redlock_lock *lock, int64_t now)
+{
+  const struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
+  return rlk_listener_is_ready(home) ? pushed_pause_ns(lock) : polled_pause_ns(lock, now);
+}
+
+static void ask(redlock_lock *lock, int full_script, int64_t now)
+{
+  struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
+  int64_t patience_ns = rlk_node_patience_ns(home, &lock->asked);
+  struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, STEP_MAX_NS / 1000};
+  if (rlk_ask_join(home, lock, full_script, &promise, now) != 0) {
+    rlk_acquire_attempt(lock, now);
+    return;
+  }
+  lock->phase = RLK_ASKING_QUEUE;
+  lock->timer_tight = 0;
+  rlk_round_set_timer(lock, now + (patience_ns > LATE_NS ? patience_ns : LATE_NS));
+}
+
+static int has_place_at(const redlock_lock *lock, int home)
+{
+  int listens = rlk_listener_is_ready(&lock->engine->net.nodes[home]);
+  return lock->place && lock->place_home == home && (lock->place & 1) == (uint64_t)listens;
+}
+
+/* The first of the room asks for its place, or, where there is no queue, for the lock. */
+static void ask_for_place(redlock_lock *lock, int64_t now)
+{
+  int home = home_of(lock, now);
+  if (home >= 0 && !lock->claim)
+    lock->claim = rlk_claim_new(lock); /* carries the answer; its token is sent to nobody */
+  if (home < 0 || !lock->claim) {
+    rlk_acquire_attempt(lock, now);
+    return;
+  }
+  if (!lock->place || home != lock->place_home) {
+    lock->rank_changed_ns = now;
+    lock->rank = 1;
+    lock->step_ns = lock->is_ranked = 0;
+    lock->free_ns = RLK_NEVER;
+  }
+  if (!has_place_at(lock, home)) {
+    give_place_back(lock);
+    take_place(lock, &lock->engine->net.nodes[home]);
+  }
+  lock->place_home = home;
+  lock->round++;
+  ask(lock, 0, now);
+}
+
+static void sleep_until(redlock_lock *lock, int64_t at_ns)
+{
+  lock->phase = RLK_SLEEPING;
+  lock->wake_ns = at_ns;
+  rlk_round_set_timer(lock, at_ns);
+}
+
+/* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
+static void note_busy(redlock_lock *lock)
+{
+  if (lock->verdict == REDLOCK_NO_QUORUM)
+    return;
+  lock->outage_until_ns = RLK_NEVER;
+  for (redlock_lock *each = lock; each; each = each->next_waiting)
+    each->verdict = REDLOCK_BUSY;
+}
+
+/* How long a lock has to be free until it is its turn: at once for the first, later for those behind, in case that the
+ * others have died. */
+static int64_t turn_ns(const redlock_lock *lock)
+{
+  int64_t before = lock->rank < 10 ? lock->rank : 10;
+  return before * OVERSLEPT_NS;
+}
+
+static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
+{
+  if (rank == lock->rank)
+    return;
+  if (rank < lock->rank && lock->is_ranked)
+    lock->step_ns = (now - lock->rank_changed_ns) / (lock->rank - rank);
+  lock->rank_changed_ns = now;
+  lock->rank = rank;
+  lock->is_ranked = 1;
+}
+
+void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now)
+{
+  int64_t wake_ns;
+  int is_free;
+  if (lock->phase != RLK_ASKING_QUEUE)
+    return;
+  note_rank(lock, rank, now);
+  is_free = pttl_ms == -2; /* as far as the home node knows */
+  if (!is_free)
+    lock->free_ns = RLK_NEVER;
+  else if (lock->free_ns == RLK_NEVER)
+    lock->free_ns = now;
+  if (is_free && now - lock->free_ns >= turn_ns(lock)) {
+    rlk_acquire_attempt(lock, now);
+    return;
+  }
+  note_busy(lock);
+  if (!is_free) {
+    lock->votes[lock->place_home] = RLK_BUSY;
+    lock->node_answers[lock->place_home].until_ns = pttl_ms >= 0 ? now + pttl_ms * MS : RLK_NEVER;
+  }
+  if ((is_next(lock) || lock->verdict == REDLOCK_NO_QUORUM) && rlk_acquire_is_overdue(lock, now)) {
+    rlk_acquire_attempt(lock, now);
+    return;
+  }
+  rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
+  wake_ns = now + pause_ns(lock, now);
+  if (is_free && now + turn_ns(lock) + OVERSLEPT_NS < wake_ns)
+    wake_ns = now + turn_ns(lock) + OVERSLEPT_NS;
+  if (is_next(lock) && pttl_ms >= 0 && now + (pttl_ms + 1) * MS < wake_ns)
+    wake_ns = now + (pttl_ms + 1) * MS;
+  sleep_until(lock, wake_ns);
+}
+
+void rlk_queue_refused(redlock_lock *lock, int node, int64_t now)
+{
+  struct rlk_node *n = &lock->engine->net.nodes[node];
+  if (now >= n->queue_again_ns)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, node, "waiters cannot queue there: they try again at random");
+  n->queue_again_ns = now + REFUSED_NS;
+  if (lock->phase == RLK_ASKING_QUEUE)
+    rlk_acquire_attempt(lock, now);
+}
+
+void rlk_queue_missing(redlock_lock *lock, int64_t now)
+{
+  if (lock->phase == RLK_ASKING_QUEUE)
+    ask(lock, 1, now);
+}
+
+/* ---- waiting ---- */
+
+int rlk_queue_is_used(const redlock_lock *lock)
+{
+  return RLK_INT(&lock->options, QUEUE) && lock->attempts_max == INT64_MAX && lock->key->resource_size <= RESOURCE_MAX;
+}
+
+void rlk_queue_forget(redlock_lock *lock)
+{
+  give_place_back(lock);
+  lock->place = 0;
+}
+
+int rlk_queue_begin(redlock_lock *lock, int64_t now)
+{
+  struct rlk_room *room;
+  lock->place = 0;
+  lock->others_wait = 0;
+  lock->began_ns = lock->asked_all_ns = now;
+  lock->arrival = ++lock->engine->arrivals;
+  if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = room_of(lock, now)) == NULL)
+    return 0;
+  rlk_round_clear(lock);
+  if (room->first) {
+    enter(room, lock);
+    stand_behind(lock);
+    return 1;
+  }
+  if (now >= room->contended_until_ns || home_of(lock, now) < 0 || RLK_MUTANT(QUEUE_JUMPER))
+    return 0;
+  enter(room, lock);
+  ask_for_place(lock, now);
+  return 1;
+}
+
+int rlk_queue_wait(redlock_lock *lock, int64_t now)
+{
+  struct rlk_room *room;
+  if (!rlk_queue_is_used(lock) || home_of(lock, now) < 0)
+    return 0;
+  if (!lock->room && (room = make_room(lock->engine, lock->key, now)) != NULL)
+    enter(room, lock);
+  if (!lock->room)
+    return 0;
+  for (redlock_lock *other = lock->next_waiting; other; other = other->next_waiting)
+    other->verdict = lock->verdict;
+  if (!is_first(lock))
+    stand_behind(lock);
+  else if (!lock->place)
+    ask_for_place(lock, now);
+  else
+    sleep_until(lock, now + rlk_backoff_pause_ns(lock));
+  return 1;
+}
+
+void rlk_queue_timer(redlock_lock *lock, int64_t now)
+{
+  if (!is_first(lock))
+    stand_behind(lock);
+  else if (lock->phase == RLK_ASKING_QUEUE)
+    rlk_acquire_attempt(lock, now); /* the home node is silent */
+  else
+    ask_for_place(lock, now);
+}
+
+void rlk_queue_leave(redlock_lock *lock)
+{
+  struct rlk_room *room = lock->room;
+  if (!room)
+    return;
+  if (lock->previous_waiting)
+    lock->previous_waiting->next_waiting = lock->next_waiting;
+  else
+    room->first = lock->next_waiting;
+  if (lock->next_waiting)
+    lock->next_waiting->previous_waiting = lock->previous_waiting;
+  else
+    room->last = lock->previous_waiting;
+  lock->room = NULL;
+  leave_place(lock);
+  if (lock->status != REDLOCK_OK)
+    give_place_back(lock);
+  if (!lock->previous_waiting && room->first && rlk_in_flight(room->first))
+    rlk_timer_set(&lock->engine->net.timers, &room->first->timer, 0); /* its turn */
+}
+
+void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
+{
+  size_t name_size = strlen(e->queue_name);
+  int is_question = strchr(text, '?') != NULL; /* the first may not have heard */
+  uint64_t place = 0;
+  redlock_lock *lock;
+  if (RLK_MUTANT(NOBODY_IS_WOKEN))
+    return;
+  if (strncmp(text, e->queue_name, name_size) == 0 && text[name_size] == ':')
+    place = strtoull(text + name_size + 1, NULL, 10);
+  lock = *placed_bucket(e, place);
+  while (lock && lock->place != place)
+    lock = lock->next_placed;
+  if (lock && lock->phase == RLK_SLEEPING && is_question)
+    ask_for_place(lock, now);
+  else if (lock && !is_question && (lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE))
+    rlk_acquire_attempt(lock, now);
+  else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
+    rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node, "a wake-up for nobody who waits; others are not told again");
+}
+
+/* ---- those who do not wait ---- */
+
+/* The cost of the queue is spared who comes again and again where nobody else does. */
+static int is_alone(const redlock_lock *lock, int64_t now)
+{
+  return lock->alone_ns && now - lock->alone_ns < ALONE_NS;
+}
+
+int rlk_queue_home(const redlock_lock *lock, int64_t now)
+{
+  return lock->place || is_alone(lock, now) || !rlk_queue_is_used(lock)
+             ? -1
+             : usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
+}
+
+int rlk_queue_is_ahead(const redlock_lock *lock)
+{
+  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others_wait && !lock->place && rlk_queue_is_used(lock);
+}
+
+void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
+{
+  if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
+    return;
+  if (!lock->place && is_alone(lock, now))
+    return;
+  lock->claim->hands_over = lock->place ? lock->place_home : usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
+  lock->claim->place = lock->place;
+}
+
+void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
+{
+  const struct rlk_key *key = claim->key;
+  struct rlk_room *room = NULL;
+  if (others_wait)
+    room = make_room(e, claim->key, now); /* without memory it comes back too early once */
+  else if (e->room_count)
+    room = find_room(e, rlk_key_resource(key), key->resource_size, now);
+  if (claim->lock)
+    claim->lock->alone_ns = others_wait ? 0 : now;
+  if (!room)
+    return;
+  room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
+  if (room->first && room->first->phase == RLK_SLEEPING)
+    rlk_timer_set(&e->net.timers, &room->first->timer, now); /* of this client: it need not be told by the node */
+}

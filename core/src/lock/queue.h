@@ -1,0 +1,46 @@
+/* Waiting in order: the room of a client, where those that wait for one resource stand, and the queue on the home node,
+ * where the first of each room has a place (rule F). Both decide who asks, never who holds. */
+#ifndef RLK_QUEUE_H
+#define RLK_QUEUE_H
+
+#include "../node/node.h"
+#include "lock.h"
+
+/* Those of one client that wait for one resource. Only the first speaks with the nodes. */
+struct rlk_room {
+  struct rlk_room *next; /* in its bucket of engine->rooms */
+  struct rlk_key *key;
+  redlock_lock *first, *last;
+  int64_t contended_until_ns; /* so long nobody asks for the lock before the queue */
+};
+
+/* Whether this acquisition waits in order. */
+int rlk_queue_is_used(const redlock_lock *lock);
+/* Begins an acquisition: 1 if it waits behind others or asks the queue first, 0 if it makes an attempt. */
+int rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
+/* An attempt has failed: 1 if the lock waits in order from here on. */
+int rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
+/* Its timer: what the one who waits does next. */
+void rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
+/* The operation has ended. */
+void rlk_queue_leave(redlock_lock *lock);
+/* The node that is asked, behind its SET, whether others wait; -1: none is. */
+int rlk_queue_home(const redlock_lock *lock, int64_t now_ns);
+/* A lock that was won although others wait for it, by one who does not: it goes behind them. */
+int rlk_queue_is_ahead(const redlock_lock *lock);
+/* It is handed to somebody else, who does not know its place. */
+void rlk_queue_forget(redlock_lock *lock);
+/* The lock is about to be released: the home node is to tell who is first. */
+void rlk_queue_hand_over(redlock_lock *lock, int64_t now_ns);
+/* It was released: whether others wait is known. */
+void rlk_queue_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
+/* The answer to a place that was asked for: rank and remaining life of the key, or an error. */
+void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now_ns);
+void rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
+void rlk_queue_refused(redlock_lock *lock, int node, int64_t now_ns);
+/* A push: the turn of that place has come. */
+void rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
+void rlk_queue_init(struct rlk_engine *engine); /* a name of its own, in a child, too */
+void rlk_queue_free(struct rlk_engine *engine);
+
+#endif
