@@ -35,6 +35,7 @@ void backing_lose(struct world *world, struct node *node, int index)
 
 void backing_lose_all(struct world *world, struct node *node)
 {
+  memset(node->waitqueues, 0, sizeof node->waitqueues);
   for (int i = 0; i < world->resource_count; i++)
     backing_lose(world, node, i);
   node->epoch++;

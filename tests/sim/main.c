@@ -51,7 +51,11 @@ static const char *shows(int mutant)
     return "came back";
   case RLK_MUTANT_SLEEPS_FOR_HINT:
   case RLK_MUTANT_HOME_ONLY:
+  case RLK_MUTANT_NOBODY_IS_WOKEN:
     return "missed:";
+  case RLK_MUTANT_QUEUE_JUMPER:
+  case RLK_MUTANT_PLACE_FORGOTTEN:
+    return "overtaken:";
   case RLK_MUTANT_NO_BACKOFF:
     return "back off";
   case RLK_MUTANT_NO_HEIR:

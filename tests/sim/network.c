@@ -277,6 +277,27 @@ int network_kill(struct world *world, int node, uint32_t client_id)
   return 0;
 }
 
+/* To all that have subscribed: their number. */
+int network_publish(struct world *world, int node, const char *channel, const char *message)
+{
+  char text[256];
+  int count = 0;
+  int size = snprintf(text, sizeof text, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(channel),
+                      channel, strlen(message), message);
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    struct connection *connection = &world->connections[i];
+    if (connection->state != CONNECTION_OPEN || connection->node != node || !connection->server_open ||
+        strcmp(connection->channel, channel) != 0)
+      continue;
+    count++;
+    if (connection->cut_down || !connection->client_open || connection->dropped)
+      continue;
+    connection->replies_total += (uint64_t)size;
+    transfer(world, connection, EVENT_DOWN, text, (size_t)size, 0);
+  }
+  return count;
+}
+
 /* ---- the server's side ---- */
 
 static void serve(struct world *world, struct connection *connection)

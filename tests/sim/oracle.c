@@ -237,8 +237,8 @@ static int64_t free_since(const struct world *world, int resource)
 /* Where nothing breaks a waiter sees a free majority soon, whatever was left behind on the other nodes. */
 void oracle_waits(const struct slot *slot)
 {
-  const int64_t soon = 1100 * MS;
   struct world *world = slot->process->world;
+  const int64_t soon = (world->orderly && world->faultless ? 60 : 1100) * MS; /* whose turn it is is told */
   int64_t since;
   if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon)
     return;
@@ -246,6 +246,23 @@ void oracle_waits(const struct slot *slot)
   if (since <= world->now - soon)
     world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
+}
+
+/* Where everybody waits in order nobody is overtaken again and again. A few times are granted: keys are left behind,
+ * and places are lost. */
+void oracle_order(struct slot *winner)
+{
+  const int overtaken_max = 3;
+  struct world *world = winner->process->world;
+  for (int i = 0; world->orderly && i < world->slot_count; i++) {
+    struct slot *slot = world_slot(world, (uint32_t)i);
+    if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
+        slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
+      continue; /* who came first is known by clocks that drift */
+    if (++slot->overtaken > overtaken_max)
+      world_violation(world, "overtaken: %d times others who came later were granted %s before lock %d",
+                      slot->overtaken, world->resources[slot->resource].name, slot->index);
+  }
 }
 
 /* ---- residue ---- */

@@ -81,6 +81,8 @@ static void operation_ended(struct slot *slot, int status)
     world_violation(slot->process->world, "operation %d on lock %d ended and nobody was told", operation, slot->index);
   if (operation == REDLOCK_ACQUIRE && status == REDLOCK_OK)
     check_grant(slot);
+  if (operation == REDLOCK_ACQUIRE && status == REDLOCK_OK)
+    oracle_order(slot);
   if (!slot->process->world->calm)
     slot_plan(slot, slot_pause(slot));
 }

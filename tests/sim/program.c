@@ -20,7 +20,7 @@ static int64_t hold_time(struct slot *slot)
   struct world *world = slot->process->world;
   int64_t ttl = slot->ttl_ms * MS;
   if (world->patient)
-    return random_in(&world->random, 0, 1000 * MS);
+    return random_in(&world->random, 0, (world->orderly ? 100 : 1000) * MS);
   switch (slot->temper) {
   case TEMPER_CHURN:
     return random_in(&world->random, 0, 2 * MS);
@@ -36,8 +36,10 @@ static int64_t hold_time(struct slot *slot)
 int64_t slot_think_time(struct slot *slot)
 {
   struct world *world = slot->process->world;
+  if (world->orderly && random_in(&world->random, 0, 1)) /* it comes again at once */
+    return 0;
   if (world->patient)
-    return random_in(&world->random, 0, 3000 * MS);
+    return random_in(&world->random, 0, (world->orderly ? 300 : 3000) * MS);
   return random_in(&world->random, 0, 9) ? random_in(&world->random, 0, 3 * MS) : random_in(&world->random, 0, 80 * MS);
 }
 
@@ -81,6 +83,7 @@ void slot_make_lock(struct slot *slot)
   slot_set_number(slot, "retry_delay_ms", random_in(&world->random, 5, 100));
   slot_set_number(slot, "renew", slot->temper == TEMPER_RENEW);
   slot_set_number(slot, "strict_release", random_in(&world->random, 0, 1));
+  slot_set_number(slot, "queue", world->orderly || random_in(&world->random, 0, 4) > 0);
   if (slot->temper == TEMPER_EXTEND)
     slot_set_number(slot, "max_extensions", random_in(&world->random, 2, 20));
   slot->max_hold_ms = slot->temper == TEMPER_HOLD ? 2 * slot->ttl_ms : -1;
@@ -115,7 +118,7 @@ void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limi
   }
   slot->operation = operation;
   slot->started_at = world->now;
-  slot->told = 0;
+  slot->told = slot->overtaken = 0;
   slot->must_end_by = world->now + slot->process->lag + (limit_ms + slack_ms) * MS * (100 + world->drift_percent) / 100;
   if (limit_ms < 0)
     slot->must_end_by = RLK_NEVER;

@@ -1,7 +1,7 @@
 /* A model of one Redis server: it reads requests, keeps keys with an expiry on its own clock and runs the core's
  * scripts by their meaning. What it does not know is a violation, so that nothing is tested by accident of an error
  * reply. */
-#include "sim.h"
+#include "server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,22 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { ARGUMENTS_MAX = 512, SCRIPTS_MAX = 8 };
-
-struct argument {
-  const char *bytes;
-  size_t size;
-};
-
-struct request {
-  struct world *world;
-  struct node *node;
-  struct connection *connection;
-  struct stream *reply;
-  size_t size;             /* of its bytes */
-  int count;
-  struct argument arguments[ARGUMENTS_MAX];
-};
+enum { SCRIPTS_MAX = 16 };
 
 struct script {
   char *text;
@@ -33,6 +18,7 @@ struct script {
   int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
+  int joins, hands_over, leaves;          /* of those who wait */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -46,7 +32,7 @@ static void reply(struct request *request, const char *text)
 }
 
 /* printf takes a tenth of the simulator's time. */
-static void reply_number(struct request *request, char type, int64_t value)
+void server_reply_number(struct request *request, char type, int64_t value)
 {
   char text[32];
   size_t at = sizeof text;
@@ -64,12 +50,12 @@ static void reply_number(struct request *request, char type, int64_t value)
 
 static void reply_integer(struct request *request, int64_t value)
 {
-  reply_number(request, ':', value);
+  server_reply_number(request, ':', value);
 }
 
 static void reply_bulk(struct request *request, const char *bytes, size_t size)
 {
-  reply_number(request, '$', (int64_t)size);
+  server_reply_number(request, '$', (int64_t)size);
   stream_append(request->reply, bytes, size);
   stream_append(request->reply, "\r\n", 2);
 }
@@ -83,7 +69,7 @@ static int is(const struct request *request, int index, const char *word)
   return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
 }
 
-static int64_t number(const struct request *request, int index)
+int64_t server_number(const struct request *request, int index)
 {
   const struct argument *argument = &request->arguments[index];
   int64_t value = 0;
@@ -201,7 +187,7 @@ static struct key *stray_key(struct request *request, int resource)
   return key;
 }
 
-static struct key *key_of(struct request *request, int index)
+struct key *server_key(struct request *request, int index)
 {
   struct world *world = request->world;
   for (int i = 0; index < request->count && i < world->resource_count; i++)
@@ -246,11 +232,11 @@ static void set_key(struct request *request, struct key *key, const struct argum
 
 static void command_set(struct request *request)
 {
-  struct key *key = key_of(request, 1);
+  struct key *key = server_key(request, 1);
   char token[TOKEN_SIZE + 1] = "";
   if (!key)
     return;
-  if (request->count != 6 || !is(request, 3, "NX") || !is(request, 4, "PX") || number(request, 5) <= 0 ||
+  if (request->count != 6 || !is(request, 3, "NX") || !is(request, 4, "PX") || server_number(request, 5) <= 0 ||
       request->arguments[2].size != TOKEN_SIZE) {
     world_violation(request->world, "a SET that is not SET key token NX PX ttl");
     return;
@@ -262,20 +248,20 @@ static void command_set(struct request *request)
     reply(request, "$-1\r\n");
     return;
   }
-  set_key(request, key, &request->arguments[2], number(request, 5));
+  set_key(request, key, &request->arguments[2], server_number(request, 5));
   reply(request, "+OK\r\n");
 }
 
 static void command_pttl(struct request *request)
 {
-  struct key *key = key_of(request, 1);
+  struct key *key = server_key(request, 1);
   if (key)
     reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
 }
 
 static void command_get(struct request *request, const char *missing)
 {
-  struct key *key = key_of(request, 1);
+  struct key *key = server_key(request, 1);
   if (key && key->live)
     reply_bulk(request, key->token, strlen(key->token));
   else
@@ -285,7 +271,7 @@ static void command_get(struct request *request, const char *missing)
 static void command_del(struct request *request)
 {
   struct world *world = request->world;
-  struct key *key = key_of(request, 1), *keys = request->node->keys;
+  struct key *key = server_key(request, 1), *keys = request->node->keys;
   int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
   if (!key)
     return;
@@ -324,6 +310,11 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->guards = find_text(text->bytes, text->size, "'PTTL'");
   script->is_exact = script->extends && !find_text(text->bytes, text->size, "for ");
   script->is_proof = script->deletes && script->extends;
+  script->joins = find_text(text->bytes, text->size, "'ZADD'");
+  script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
+  script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
+  if (script->joins || script->leaves)
+    return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
     return -1;
@@ -345,20 +336,24 @@ static void check_speaker(const struct request *request, const struct argument *
     oracle_speaks(request->world, token->bytes, request->connection->life);
 }
 
+/* script 1 key token; or, with those who wait: script 3 key queue promises token place channels */
 static void run_release(struct request *request, const struct script *script)
 {
-  struct key *key = number(request, 2) == 1 && request->count == 5 ? key_of(request, 3) : NULL;
+  int keys = script->hands_over ? 3 : 1;
+  struct key *key =
+    server_number(request, 2) == keys && request->count == (keys == 3 ? 9 : 5) ? server_key(request, 3) : NULL;
+  const struct argument *token = &request->arguments[3 + keys];
   if (!key) {
-    world_violation(request->world, "a release that is not: script 1 key token");
+    world_violation(request->world, "a release that the model does not know");
     return;
   }
-  if (request->arguments[4].size == TOKEN_SIZE)
-    network_check_release(request->connection, request->arguments[4].bytes, request->size);
-  check_speaker(request, &request->arguments[4]);
-  int deletes = key->live && (!script->compares || holds(key, &request->arguments[4]));
+  if (token->size == TOKEN_SIZE)
+    network_check_release(request->connection, token->bytes, request->size);
+  check_speaker(request, token);
+  int deletes = key->live && (!script->compares || holds(key, token));
   if (deletes)
     server_free(request->world, key);
-  reply_integer(request, deletes);
+  reply_integer(request, deletes + (script->hands_over && waitqueue_hand_over(request) > 0 ? 2 : 0));
 }
 
 /* The client knows that a token is gone once it has read all of the reply. */
@@ -367,7 +362,7 @@ static void note_gone(struct request *request, int count)
   uint64_t reply_end = request->connection->replies_total + request->reply->end;
   for (int i = 0; i < count; i++) {
     const struct argument *token = &request->arguments[4 + count + i];
-    const struct key *key = key_of(request, 3 + i);
+    const struct key *key = server_key(request, 3 + i);
     int resource = key ? (int)(key - request->node->keys) : -1;
     if (resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE && !holds(key, token))
       backing_gone(request->connection, resource, token->bytes, reply_end);
@@ -376,15 +371,15 @@ static void note_gone(struct request *request, int count)
 
 static void run_extend(struct request *request, const struct script *script)
 {
-  int64_t count = number(request, 2), ttl_ms = number(request, 3 + (int)count);
+  int64_t count = server_number(request, 2), ttl_ms = server_number(request, 3 + (int)count);
   if (count < 1 || request->count != 4 + 2 * count || ttl_ms <= 0) {
     world_violation(request->world, "an extension that is not: script n key.. ttl token..");
     return;
   }
-  reply_number(request, '*', count);
+  server_reply_number(request, '*', count);
   for (int i = 0; i < count; i++) {
     const struct argument *token = &request->arguments[4 + count + i];
-    struct key *key = key_of(request, 3 + i);
+    struct key *key = server_key(request, 3 + i);
     int confirms = key && holds(key, token);
     check_speaker(request, token);
     int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
@@ -399,8 +394,8 @@ static void run_extend(struct request *request, const struct script *script)
 
 static void run_expire(struct request *request)
 {
-  struct key *key = number(request, 2) == 1 && request->count == 6 ? key_of(request, 3) : NULL;
-  int64_t ttl_ms = number(request, 5);
+  struct key *key = server_number(request, 2) == 1 && request->count == 6 ? server_key(request, 3) : NULL;
+  int64_t ttl_ms = server_number(request, 5);
   int confirms;
   if (!key || ttl_ms <= 0) {
     world_violation(request->world, "a shortening that is not: script 1 key token ttl");
@@ -424,6 +419,11 @@ static int is_on_proof_key(const struct request *request)
   return request->count > 3 && find_text(request->arguments[3].bytes, request->arguments[3].size, "libredlock:proof:");
 }
 
+static int is_full(const struct request *request)
+{
+  return request->node->error == NODE_ERROR_OOM && request->node->error_until > request->world->now;
+}
+
 static void command_eval(struct request *request)
 {
   int by_sha = is(request, 0, "EVALSHA");
@@ -436,6 +436,12 @@ static void command_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (is_on_proof_key(request))
     reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
+  else if (scripts[index].joins && is_full(request))
+    reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  else if (scripts[index].joins)
+    waitqueue_join(request);
+  else if (scripts[index].leaves)
+    waitqueue_leave(request);
   else if (scripts[index].deletes)
     run_release(request, &scripts[index]);
   else if (scripts[index].is_exact)
@@ -497,8 +503,9 @@ static void command_client(struct request *request)
     reply(request, "+OK\r\n");
   } else if (request->node->kills_nobody) {
     reply(request, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
-  } else if (is(request, 2, "ID") && number(request, 3) > 0 && (uint32_t)number(request, 3) != client_id(request)) {
-    reply_integer(request, network_kill(request->world, request->node->index, (uint32_t)number(request, 3)));
+  } else if (is(request, 2, "ID") && server_number(request, 3) > 0 &&
+             (uint32_t)server_number(request, 3) != client_id(request)) {
+    reply_integer(request, network_kill(request->world, request->node->index, (uint32_t)server_number(request, 3)));
   } else {
     world_violation(request->world, "a CLIENT KILL that is not: ID of another connection");
   }
@@ -534,7 +541,7 @@ static void command_auth(struct request *request)
 
 static void command_select(struct request *request)
 {
-  request->connection->database = (int)number(request, 1);
+  request->connection->database = (int)server_number(request, 1);
   reply(request, "+OK\r\n");
 }
 
@@ -573,6 +580,7 @@ static const struct command {
   {"DEL", 2, 1, 0, command_del},       {"HELLO", 1, 0, 1, command_hello},       {"INFO", 1, 0, 1, command_info},
   {"SCRIPT", 2, 0, 1, command_script}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
   {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, command_time},
+  {"EXISTS", 2, 0, 0, waitqueue_exists}, {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
 };
 
 static const struct command *command_of(const struct request *request)

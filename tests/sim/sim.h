@@ -20,13 +20,15 @@ enum {
   SLOTS_MAX = 3,
   RESOURCES_MAX = 2,
   CONNECTIONS_MAX = 512,
-  OPEN_MAX = 4 * NODES_MAX,
+  OPEN_MAX = 6 * NODES_MAX,
   HOLDINGS_MAX = 64,
   TOKEN_SIZE = 40,
   TOKENS_AT_FIRST = 4096,
   WRITES_KEPT = 16,
   SETS_KEPT = 8,
   GONE_KEPT = 16,
+  PLACES_MAX = 64,
+  CHANNEL_MAX = 64,
   LOSSES_MAX = 128,
   MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
@@ -146,6 +148,7 @@ struct connection {
   struct written_set sets[SETS_KEPT]; /* the last SETs that were executed */
   uint32_t set_count;
   int authenticated, database;
+  char channel[CHANNEL_MAX]; /* that it has subscribed to, "" for none */
   uint32_t client_id;      /* the server's number for it */
   int to_replica;
   uint64_t setup_end;      /* of the replies to the set-up so far, */
@@ -165,6 +168,7 @@ void network_event(struct world *world, const struct event *event);
 void network_nemesis_drop(struct world *world);
 void network_drop_address(struct world *world, int link_node);
 void network_node_down(struct world *world, int node);
+int network_publish(struct world *world, int node, const char *channel, const char *message);
 int network_kill(struct world *world, int node, uint32_t client_id);
 void network_node_awake(struct world *world, int node);
 void network_report_all(struct process *process);
@@ -201,6 +205,16 @@ enum node_error {
   NODE_ERRORS
 };
 
+struct place {             /* of one who waits in order */
+  char name[48];
+  int64_t arrived_us, promised_us;
+};
+
+struct waitqueue {
+  int count;
+  struct place places[PLACES_MAX];
+};
+
 struct node {
   int index;
   int64_t clock_offset;
@@ -219,9 +233,11 @@ struct node {
   struct key keys[RESOURCES_MAX];
   int replaced;            /* a writable replica answers at its address */
   struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
+  struct waitqueue waitqueues[RESOURCES_MAX];
   struct stream reply;
 };
 
+void waitqueue_meddle(struct world *world, struct node *node, int resource);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_expire(struct world *world, struct node *node, int resource);
@@ -242,6 +258,7 @@ struct slot {
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t started_at;
+  int overtaken;           /* how often one who came later was granted the lock before it */
   int64_t must_end_by;     /* true time; RLK_NEVER for an unlimited wait */
   int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
@@ -415,6 +432,7 @@ void oracle_detach(struct slot *slot);
 void oracle_released(struct slot *slot, int status);
 void oracle_rob(struct world *world, int resource, const char *token);
 void oracle_waits(const struct slot *slot);
+void oracle_order(struct slot *winner);
 void oracle_expired(struct world *world, struct node *node, int resource);
 void oracle_quiet(struct world *world);
 void oracle_token(struct world *world, const char *token, uint32_t life);
@@ -455,6 +473,7 @@ struct world {
   int64_t now;
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
+  int orderly;             /* everybody waits in order */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
   int tracing;

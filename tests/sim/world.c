@@ -141,6 +141,7 @@ static void choose_sizes(struct world *world)
   world->process_count = (int)PICK(world, 1, 2, 2, 3, 3, 4, 5);
   world->resource_count = (int)PICK(world, 1, 1, 2);
   world->patient = random_in(&world->random, 0, 14) == 0;
+  world->orderly = world->patient && random_in(&world->random, 0, 3) > 0;
   world->ttl_ms = world->patient ? PICK(world, 2000, 5000, 10000) : PICK(world, 60, 100, 150, 250, 400);
   world->explicit_timeout = random_in(&world->random, 0, 3) == 0;
   world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : world->ttl_ms > 250 ? world->ttl_ms / 5 : 50;
@@ -297,8 +298,9 @@ static void break_node(struct world *world, struct node *node)
 
 static void flush_scripts(struct world *world, struct node *node)
 {
-  TRACE(world, "node %d    forgets its scripts", node->index);
+  TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
   node->scripts = 0;
+  waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
 }
 
 /* Leases end where nobody has ended them: new ones may be granted at once. */
