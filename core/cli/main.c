@@ -14,12 +14,12 @@ static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
-    "retry_jitter", NULL};
+    "retry_jitter", "queue", "wake", NULL};
 /* It waits for every node, so one that hangs costs no more than this. */
 static const struct option_default defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
 /* clang-format on */
 
 static const struct command commands[] = {
