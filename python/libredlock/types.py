@@ -74,6 +74,7 @@ class LockOptions(TypedDict, total=False):
     retry_count: Optional[int]
     retry_delay: Seconds
     retry_jitter: float
+    queue: bool
     drift_factor: float
     node_timeout: Union[Seconds, Literal["auto"]]
     min_validity: Union[Seconds, Literal["auto"]]
@@ -87,6 +88,7 @@ class ClientOptions(LockOptions, total=False):
     """What Client() takes beside the nodes: the defaults of its locks, and its own."""
 
     max_ttl: Seconds
+    wake: Literal["auto", "push", "poll"]
     connect_timeout: Seconds
     key_prefix: str
     client_name: str
