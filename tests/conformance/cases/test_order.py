@@ -1,0 +1,72 @@
+"""Waiting in order: who came first is served first, also of different faces."""
+import faces
+from driver import Waiting
+from testing import eventually
+
+QUEUE = "libredlock:q:r"
+TTL_MS = 60000  # nobody waits for a lease to end
+SOON_S = 30
+
+
+def places(nodes):
+    return [place for node in nodes for place in node.command("ZRANGE", QUEUE, 0, -1)]
+
+
+def stand_in_line(lock, nodes, number):
+    """It waits, and this many with it."""
+    waiting = Waiting(lock, -1)
+    eventually(lambda: len(places(nodes)) >= number, SOON_S, "%d wait" % number)
+    return waiting
+
+
+def assert_served_in_order(waiting):
+    for number, one in enumerate(waiting):
+        served = one.result()
+        assert served == "OK", served
+        assert all(other.pending for other in waiting[number + 1:])
+        assert one.lock.release() == "OK"
+
+
+def test_waiters_are_served_in_the_order_of_arrival(make, nodes):
+    holder, *others = (make(ttl_ms=TTL_MS).lock() for _ in range(4))
+    assert holder.acquire() == "OK"
+    waiting = [stand_in_line(lock, nodes, number) for number, lock in enumerate(others, 1)]
+    assert holder.release() == "OK"
+    assert_served_in_order(waiting)
+
+
+def test_a_releaser_that_comes_again_waits_behind_the_others(make, nodes):
+    holder, *others = (make(ttl_ms=TTL_MS).lock() for _ in range(3))
+    assert holder.acquire() == "OK"
+    waiting = [stand_in_line(lock, nodes, number) for number, lock in enumerate(others, 1)]
+    assert holder.release() == "OK"
+    assert_served_in_order([*waiting, Waiting(holder, -1)])
+
+
+def test_waiters_of_all_faces_are_served_in_the_order_of_arrival(parties, nodes):
+    holder = parties("c", ttl_ms=TTL_MS).lock()
+    assert holder.acquire() == "OK"
+    waiting = [stand_in_line(parties(face, ttl_ms=TTL_MS).lock(), nodes, number)
+               for number, face in enumerate(faces.FACES, 1)]
+    assert holder.release() == "OK"
+    assert_served_in_order(waiting)
+
+
+def test_without_the_queue_nobody_stands_in_line(make, nodes):
+    holder, other = make().lock(ttl_ms=TTL_MS), make().lock(queue=False, ttl_ms=TTL_MS)
+    assert holder.acquire() == "OK"
+    waiting = Waiting(other, -1)
+    eventually(lambda: max(node.calls("set") for node in nodes) >= 4, SOON_S, "it tries again")
+    assert places(nodes) == []
+    assert holder.release() == "OK"
+    assert waiting.result() == "OK"
+
+
+def test_who_is_not_to_be_told_asks(make, nodes):
+    holder, other = make(ttl_ms=TTL_MS).lock(), make(ttl_ms=TTL_MS, wake="poll").lock()
+    assert holder.acquire() == "OK"
+    waiting = stand_in_line(other, nodes, 1)
+    eventually(lambda: max(node.calls("zrank") for node in nodes) >= 4, SOON_S, "it asks again")
+    assert [node.calls("subscribe") for node in nodes] == [0] * 5
+    assert holder.release() == "OK"
+    assert waiting.result() == "OK"
