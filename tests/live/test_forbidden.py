@@ -6,7 +6,7 @@ import pytest
 
 import rl
 from common import occupy
-from helpers import held_everywhere, spin
+from helpers import Call, held_everywhere, spin
 from rl import HELD, OK, REFUSED_CONFIG
 from testing import CLOSE, bulk, eventually
 
@@ -42,6 +42,13 @@ def test_the_documented_permissions_suffice(nodes, make_client):
     assert lock.release() == OK
     lock.start(rl.INSPECT)
     assert lock.wait() == OK and lock.message.count("NOPERM") == 0
+    assert lock.acquire() == OK
+    waiter = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:")
+    waiting = Call(waiter.lock().acquire, 60000)
+    eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
+    assert lock.release() == OK and waiting.join() == OK
+    assert [event for event in waiter.events() + client.events() if event["event"] == "warning"] == []
+    assert not any("NOPERM" in name for node in nodes for name in node.info("errorstats"))
 
 
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
