@@ -276,6 +276,22 @@ def test_the_queue_has_the_prefix_of_the_key(nodes, make_client, hold):
     assert held.release() == OK and waiting.join(SOON_S) == OK
 
 
+def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queued, make_client):
+    """As a process does that releases by a token, or a request of PHP."""
+    held = hold(**LONG)
+    token = held.token
+    held.detach()
+    turns, _ = queued(2)
+    node = home(nodes)
+    eventually(lambda: all(int(place[-1:]) % 2 for place in members(node)), 20, "both listen")
+    before = node.calls("publish")
+    lock = make_client(nodes.urls, settle=False, **LONG).lock()
+    assert lock.adopt(token) == OK
+    assert lock.release() == OK
+    assert turns.end() == [0, 1]
+    eventually(lambda: node.calls("publish") >= before + 2, 5, "every release has told the next")
+
+
 # ---- leaving
 
 
