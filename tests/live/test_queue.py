@@ -10,7 +10,7 @@ import pytest
 
 import rl
 from common import now_ms, occupy
-from helpers import Call, held_everywhere, lapse, python, spin
+from helpers import Call, python, spin
 from rl import BUSY, CALM, CANCELLED, OK, short
 from testing import ReplyError, eventually
 
