@@ -338,7 +338,7 @@ def test_who_has_been_served_is_forgotten(nodes, make_client):
     """What the nodes keep of a resource that is never free does not grow."""
     def one_waits(order):
         if len(order) < 2 * ROUNDS - 1:
-            places_be(nodes, 1)
+            eventually(lambda: places(nodes), 30)
 
     take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(2)], one_waits)
     assert len(places(nodes, PROMISES)) <= 4
