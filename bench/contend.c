@@ -36,15 +36,6 @@ static void pause_us(int64_t us)
   nanosleep(&time, NULL);
 }
 
-static int64_t commands_of(redlock_client *client)
-{
-  char text[65536];
-  const char *found;
-  redlock_client_describe(client, text, sizeof text);
-  found = strstr(text, "\"commands\":");
-  return found ? strtoll(found + 11, NULL, 10) : 0;
-}
-
 static void hold(struct share *share, int64_t wait_ns)
 {
   if (shared->inside++ != 0)

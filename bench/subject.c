@@ -76,3 +76,12 @@ redlock_lock *subject_lock(redlock_client *client, unsigned number)
     die("no lock for %s", resource);
   return lock;
 }
+
+int64_t commands_of(redlock_client *client)
+{
+  char text[65536];
+  const char *found;
+  redlock_client_describe(client, text, sizeof text);
+  found = strstr(text, "\"commands\":");
+  return found ? strtoll(found + 11, NULL, 10) : 0;
+}

@@ -1,4 +1,4 @@
-/* What cycle.c and leases.c share: an open client made from the command line. */
+/* What the programs that measure the library share: an open client made from the command line. */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
 
@@ -11,5 +11,8 @@ extern const struct argp subject_argp;
 
 /* A new lock on resource "bench:<number>". */
 redlock_lock *subject_lock(redlock_client *client, unsigned number);
+
+/* Commands that the client has sent so far. */
+int64_t commands_of(redlock_client *client);
 
 #endif

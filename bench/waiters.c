@@ -1,128 +1,196 @@
-/* Many waiters of one client on a lock that another client holds: what they cost while it is held, and how fast and in
- * which order they are served when it is released. */
+/* Waiters on a lock that another process holds: what they cost while it is held, how fast and in which order they are
+ * served once it is released, and how long as many cycles take while nobody else wants the lock. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "figures.h"
 #include "subject.h"
 
-enum { WAITERS_MAX = 10000 };
+enum { WAITERS_MAX = 10000, PROCESSES_MAX = 256, SERVE_MAX_S = 120 };
 
-static redlock_client *client;
+/* What one process has measured. */
+struct line {
+  int64_t commands, cpu_us, disorder, end_ns;
+  int served;
+};
+
+static struct {
+  _Atomic int go, measured; /* processes that have */
+  int64_t begin_ns, end_ns; /* of the time in which they just wait */
+  struct line of[PROCESSES_MAX];
+} *shared;
+
+static redlock_client *client; /* each process has connections of its own: they are made anew after the fork */
 static redlock_lock *locks[WAITERS_MAX];
-static int waiters = 1000;
-static int64_t held_ms = 10000;
+static int waiters = 1000, processes = 1;
+static int64_t held_ms = 10000, settle_ms = 2000;
 
-static double cpu_s(void)
+static int64_t cpu_us(void)
 {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-static int64_t commands(void)
+static void start(redlock_lock *lock, enum redlock_operation operation)
 {
-  char text[65536];
-  const char *found;
-  redlock_client_describe(client, text, sizeof text);
-  found = strstr(text, "\"commands\":");
-  return found ? strtoll(found + 11, NULL, 10) : 0;
+  if (redlock_lock_start(lock, operation, operation == REDLOCK_ACQUIRE ? -1 : 0) != REDLOCK_OK)
+    die("an operation could not be started");
 }
 
-/* Runs the client's loop until end_ns: the number of waiters that were served. Each is released at once. */
-static int run(int64_t end_ns, int wanted, int64_t *disorder)
+/* An operation of this lock has ended: 1 if that was its release. */
+static int advance(redlock_lock *lock)
+{
+  if (redlock_lock_status(lock) != REDLOCK_OK)
+    die("an operation ended with %d", redlock_lock_status(lock));
+  if (redlock_lock_state(lock) != REDLOCK_STATE_HELD)
+    return 1;
+  start(lock, REDLOCK_RELEASE); /* at once: the next is waiting */
+  return 0;
+}
+
+/* Runs the client's loop until end_ns, or until all are served. */
+static void run_until(int64_t end_ns, struct line *line)
 {
   struct pollfd readable = {.fd = redlock_client_fd(client), .events = POLLIN};
-  static int last = -1;
-  int served = 0;
-  while (served < wanted && now_ns() < end_ns) {
-    poll(&readable, 1, 10);
+  static int64_t latest = -1; /* the one that began last of those that had the lock */
+  for (int64_t now; line->served < waiters && (now = now_ns()) < end_ns;) {
+    poll(&readable, 1, (int)((end_ns - now) / 1000000 + 1));
     redlock_client_process(client);
     for (uint64_t tag; redlock_client_next(client, &tag) == 1;) {
-      if (redlock_lock_state(locks[tag]) != REDLOCK_STATE_HELD)
-        continue;
-      *disorder += (int)tag < last;
-      last = (int)tag;
-      if (redlock_lock_start(locks[tag], REDLOCK_RELEASE, 0) != REDLOCK_OK)
-        die("a release could not be started");
-      served++;
+      if (advance(locks[tag])) {
+        line->served++;
+      } else {
+        line->disorder += (int64_t)tag < latest;
+        latest = (int64_t)tag > latest ? (int64_t)tag : latest;
+      }
     }
   }
-  return served;
+}
+
+static void wait_in_line(struct line *line)
+{
+  while (!shared->go)
+    poll(NULL, 0, 1);
+  for (int i = 0; i < waiters; i++) {
+    locks[i] = subject_lock(client, 0);
+    if (redlock_lock_set_tag(locks[i], (uint64_t)i) != REDLOCK_OK)
+      die("waiter %d has no tag", i);
+    start(locks[i], REDLOCK_ACQUIRE);
+  }
+  run_until(shared->begin_ns, line);
+  int64_t commands = commands_of(client), used_us = cpu_us();
+  run_until(shared->end_ns, line);
+  line->commands = commands_of(client) - commands;
+  line->cpu_us = cpu_us() - used_us;
+  shared->measured++;
+  run_until(shared->end_ns + SERVE_MAX_S * INT64_C(1000000000), line);
+  line->end_ns = now_ns();
+}
+
+static void fork_lines(void)
+{
+  for (int i = 0; i < processes; i++) {
+    pid_t child = fork();
+    if (child < 0)
+      die("fork failed");
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, 9);
+      wait_in_line(&shared->of[i]);
+      _exit(0);
+    }
+  }
+}
+
+/* As many cycles as there were waiters, in the same shape, on the same lock: how long they take. */
+static double alone_s(redlock_lock *lock)
+{
+  struct pollfd readable = {.fd = redlock_client_fd(client), .events = POLLIN};
+  int64_t begin_ns = now_ns();
+  for (int cycles = 0; cycles < waiters * processes; cycles++) {
+    start(lock, REDLOCK_ACQUIRE);
+    for (int is_over = 0; !is_over;) {
+      poll(&readable, 1, -1);
+      redlock_client_process(client);
+      for (uint64_t tag; redlock_client_next(client, &tag) == 1;)
+        is_over = advance(lock);
+    }
+  }
+  return (double)(now_ns() - begin_ns) / 1e9;
+}
+
+static void print(int64_t released_ns, double alone)
+{
+  struct line all = {0};
+  double held_s = (double)held_ms / 1e3;
+  for (int i = 0; i < processes; i++) {
+    const struct line *line = &shared->of[i];
+    all.commands += line->commands;
+    all.cpu_us += line->cpu_us;
+    all.disorder += line->disorder;
+    all.served += line->served;
+    all.end_ns = line->end_ns > all.end_ns ? line->end_ns : all.end_ns;
+  }
+  printf("{\"processes\":%d,\"waiters\":%d,\"commands_per_s\":%.4f,\"share_of_core\":%.5f,\"served\":%d,"
+         "\"serve_s\":%.4f,\"alone_s\":%.4f,\"disorder\":%" PRId64 "}\n",
+         processes, waiters, (double)all.commands / held_s / (waiters * processes), (double)all.cpu_us / 1e6 / held_s,
+         all.served, (double)(all.end_ns - released_ns) / 1e9, alone, all.disorder);
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   switch (key) {
+  case 'p': processes = (int)parse_number(state, "processes", text, 1, PROCESSES_MAX); return 0;
   case 'w': waiters = (int)parse_number(state, "waiters", text, 1, WAITERS_MAX); return 0;
   case 'h': held_ms = parse_number(state, "held", text, 1, 3600000); return 0;
+  case 's': settle_ms = parse_number(state, "settle", text, 0, 3600000); return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = client; return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-/* The holder is another process as far as the nodes can tell: a client of its own. */
-static redlock_lock *take(redlock_client *holder)
-{
-  char nodes[4096];
-  redlock_client_get(client, "nodes", nodes, sizeof nodes);
-  redlock_client_set(holder, "nodes", nodes);
-  redlock_client_set(holder, "ttl_ms", "600000");
-  if (redlock_client_open(holder) != REDLOCK_OK)
-    die("the holder's client does not open");
-  redlock_lock *lock = subject_lock(holder, 0);
-  if (redlock_lock_acquire(lock, 60000) != REDLOCK_OK)
-    die("the holder does not get the lock");
-  return lock;
-}
-
 int main(int argc, char **argv)
 {
   static const struct argp_option own[] = {
-      {"waiters", 'w', "N", 0, "how many (default 1000)", 0},
-      {"held", 'h', "MS", 0, "for how long the lock is held while they wait (default 10000)", 0},
+      {"processes", 'p', "N", 0, "how many processes wait (default 1)", 0},
+      {"waiters", 'w', "N", 0, "how many waiters each has (default 1000)", 0},
+      {"held", 'h', "MS", 0, "for how long the lock is held while they are measured (default 10000)", 0},
+      {"settle", 's', "MS", 0, "for how long it is held before that (default 2000)", 0},
       {0},
   };
   static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {.options = own,
                                    .parser = parse_option,
                                    .children = children,
-                                   .doc = "Many waiters of one client on one lock, through libredlock."};
-  int64_t disorder = 0;
+                                   .doc = "Waiters on a lock that another process holds, through libredlock."};
   client = redlock_client_new();
-  redlock_client *holder = redlock_client_new();
-  if (client == NULL || holder == NULL)
-    die("no memory for a client");
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (client == NULL || shared == MAP_FAILED)
+    die("no memory");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
-  redlock_lock *held = take(holder);
-  for (int i = 0; i < waiters; i++) {
-    locks[i] = subject_lock(client, 0);
-    redlock_lock_set_tag(locks[i], (uint64_t)i);
-    if (redlock_lock_start(locks[i], REDLOCK_ACQUIRE, -1) != REDLOCK_OK)
-      die("waiter %d cannot be started", i);
-  }
-  run(now_ns() + 1000000000, waiters, &disorder); /* they settle down */
-  double cpu_begin_s = cpu_s();
-  int64_t commands_begin = commands(), begin_ns = now_ns();
-  run(begin_ns + held_ms * 1000000, waiters, &disorder);
-  double waited_s = (double)(now_ns() - begin_ns) / 1e9, used_s = cpu_s() - cpu_begin_s;
-  double rate = (double)(commands() - commands_begin) / waited_s / waiters;
+  fork_lines();
+  redlock_lock *held = subject_lock(client, 0);
+  if (redlock_lock_set(held, "ttl_ms", "600000") != REDLOCK_OK || redlock_lock_acquire(held, 60000) != REDLOCK_OK)
+    die("the lock cannot be held");
+  shared->begin_ns = now_ns() + settle_ms * 1000000;
+  shared->end_ns = shared->begin_ns + held_ms * 1000000;
+  shared->go = 1;
+  while (shared->measured < processes)
+    poll(NULL, 0, 10);
+  int64_t released_ns = now_ns();
   if (redlock_lock_release(held) != REDLOCK_OK)
     die("the holder had lost the lock");
-  begin_ns = now_ns();
-  int served = run(begin_ns + 120000000000, waiters, &disorder);
-  printf("{\"waiters\":%d,\"commands_per_s\":%.4f,\"share_of_core\":%.5f,\"served\":%d,\"serve_s\":%.4f,"
-         "\"disorder\":%" PRId64 "}\n",
-         waiters, rate, used_s / waited_s, served, (double)(now_ns() - begin_ns) / 1e9, disorder);
-  for (int i = 0; i < waiters; i++)
-    redlock_lock_free(locks[i]);
+  for (int i = 0, status; i < processes; i++)
+    if (wait(&status) < 0 || status != 0)
+      die("a process of waiters failed");
+  print(released_ns, alone_s(held));
   redlock_lock_free(held);
-  redlock_client_free(holder);
   redlock_client_free(client);
   return 0;
 }
