@@ -25,6 +25,8 @@ FAULT_CYCLES = 25000
 LEASES = 10000
 LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
                  for arg in ("--set", pair)]
+CONTENDERS, MANY_CONTENDERS, HOLD_MS = 16, 64, 5
+WAITERS, WAITING_PROCESSES = 1000, 200
 WARM_CYCLES = 500  # the programs' default
 TOOL_CYCLES = (1000, 6000)  # for callgrind and strace: the slope between them leaves starting and ending out
 
@@ -71,8 +73,9 @@ class Programs:
         build = self.test_build if "--wait-all" in args else self.build
         return [self._path(build, "cycle"), "--nodes", self.cluster.nodes_env, *args]
 
-    def leases(self, *args: str) -> List[str]:
-        return [self._path(self.build, "leases"), "--nodes", self.cluster.nodes_env, *args]
+    def library(self, name: str, *args: str) -> List[str]:
+        """A program that has only the library as its subject."""
+        return [self._path(self.build, name), "--nodes", self.cluster.nodes_env, *args]
 
     @staticmethod
     def _path(build: Path, name: str) -> str:
@@ -152,12 +155,13 @@ def under_tool(tool: List[str], command: List[str], figure: str) -> float:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "faults", "memory", "leases"]
+    AXES = ["sequential", "in-flight", "faults", "memory", "leases", "contention", "waiting"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
         self.programs, self.options = programs, options
         self.time = ["--milliseconds", "300" if options.quick else "1000"]
+        self.few_rounds = max(1, options.rounds // 2)
 
     def measure(self, axis: str) -> List[Row]:
         return getattr(self, axis.replace("-", "_"))()
@@ -205,7 +209,7 @@ class Bench:
     def faults(self) -> List[Row]:
         """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""
         faults = {fault: fault for fault in ("healthy", "hung", "killed")}
-        runs = interleaved(max(1, self.options.rounds // 2), faults, self._with_fault)
+        runs = interleaved(self.few_rounds, faults, self._with_fault)
         healthy = runs["healthy"]
         rows = [Row("all nodes healthy, p99", "us", median(healthy, "p99_us"), note=failure_note(healthy))]
         for fault in ("hung", "killed"):
@@ -245,11 +249,75 @@ class Bench:
 
     def leases(self) -> List[Row]:
         hold_s = self.options.lease_seconds or (12 if self.options.quick else 30)
-        run = output_of(self.programs.leases(*LEASE_OPTIONS, "--leases", str(LEASES), "--hold", str(hold_s * 1000)))
+        args = [*LEASE_OPTIONS, "--leases", str(LEASES), "--hold", str(hold_s * 1000)]
+        run = output_of(self.programs.library("leases", *args))
         share, lost = run["share_of_core"] * 100, run["lost"]
         what = "%d renewed leases of 10 s" % LEASES
         return [Row(what + ", CPU", "% of a core", share, note="for %d s" % hold_s).judged(share, "<=", 5),
                 Row(what + ", lost", "leases", lost).judged(lost, "<=", 0)]
+
+    def contention(self) -> List[Row]:
+        """The rate is compared with that of one process which nobody disturbs: more cannot be had."""
+        poll, random = ["--set", "wake=poll"], ["--set", "queue=false"]
+        cases = {
+            "alone": (1, [], {}),
+            "%d contend" % CONTENDERS: (CONTENDERS, [], {"per_s": 0.92, "jain": 0.99, "p99": 1.4, "commands": 12}),
+            "%d contend" % MANY_CONTENDERS: (MANY_CONTENDERS, [],
+                                             {"per_s": 0.92, "jain": 0.99, "p99": 1.4, "commands": 12}),
+            "%d contend, wake=poll" % CONTENDERS: (CONTENDERS, poll, {"per_s": 0.8, "jain": 0.97}),
+            "%d contend, queue=false" % CONTENDERS: (CONTENDERS, random, {}),
+        }
+        args = ["--hold-us", str(HOLD_MS * 1000), "--milliseconds", "2000" if self.options.quick else "5000"]
+        commands = {name: self.programs.library("contend", "--processes", str(processes), *args, *more)
+                    for name, (processes, more, _) in cases.items()}
+        runs = interleaved(self.few_rounds, commands)
+        rows = [Row("alone, hold %d ms" % HOLD_MS, "acquired/s", median(runs["alone"], "per_s"))]
+        for name, (processes, _, goals) in cases.items():
+            if name != "alone":
+                rows += self._contended(name, processes, runs[name], runs["alone"], goals)
+        overlaps = sum(run["overlaps"] for case in runs.values() for run in case)
+        return rows + [Row("two held the lock at once", "times", overlaps).judged(overlaps, "<=", 0)]
+
+    @staticmethod
+    def _contended(name: str, processes: int, runs: List[Run], alone: List[Run], goals: Dict[str, float]) -> List[Row]:
+        ratio, p99_ms = median_ratio(runs, alone, "per_s"), median(runs, "p99_ms")
+        jain, commands = median(runs, "jain"), median(runs, "commands")
+        failed = sum(int(run["failed"]) for run in runs)
+        longest = "longest %.0f ms" % max(run["longest_ms"] for run in runs)
+        rows = {"per_s": (Row(name, "acquired/s", median(runs, "per_s"), ratio=ratio, ratio_to="alone",
+                              note="%d failed" % failed if failed else ""), ratio, ">="),
+                "jain": (Row("  Jain's index", "", jain), jain, ">="),
+                "p99": (Row("  wait, p99", "ms", p99_ms, ratio=p99_ms / processes / HOLD_MS, ratio_to="clients x hold",
+                            note=longest), p99_ms / processes / HOLD_MS, "<="),
+                "commands": (Row("  commands for an acquisition", "", commands), commands, "<=")}
+        return [row.judged(value, comparison, goals[figure]) if figure in goals else row
+                for figure, (row, value, comparison) in rows.items()]
+
+    def waiting(self) -> List[Row]:
+        args = ["--held", "3000" if self.options.quick else "6000"]
+        one = ["--processes", "1", "--waiters", str(WAITERS)]
+        many = ["--processes", str(WAITING_PROCESSES), "--waiters", "1"]
+        cases = {"%d waiters of one client" % WAITERS: one, "%d processes with one" % WAITING_PROCESSES: many,
+                 "%d processes with one, wake=poll" % WAITING_PROCESSES: [*many, "--set", "wake=poll"]}
+        runs = interleaved(self.few_rounds, {name: self.programs.library("waiters", *args, *more)
+                                             for name, more in cases.items()})
+        return [row for name, more in cases.items() for row in self._waited(name, runs[name], more == one)]
+
+    @staticmethod
+    def _waited(name: str, runs: List[Run], is_one_client: bool) -> List[Row]:
+        """What is started by several processes has no order, and each of them has to be told."""
+        commands, share = median(runs, "commands_per_s"), median(runs, "share_of_core") * 100
+        ratio = statistics.median(run["serve_s"] / run["alone_s"] for run in runs)
+        unserved = sum(run["processes"] * run["waiters"] - run["served"] for run in runs)
+        served = Row("  all served", "s", median(runs, "serve_s"), ratio=ratio, ratio_to="alone",
+                     note="%d were not" % unserved if unserved else "")
+        rows = [Row(name + ", commands", "per waiter and s", commands).judged(commands, "<=", 0.5),
+                Row("  CPU", "% of a core", share).judged(share, "<=", 2), served]
+        if is_one_client:
+            disorder = max(run["disorder"] for run in runs)
+            served.judged(ratio, "<=", 1.5)
+            rows.append(Row("  served out of turn", "waiters", disorder).judged(disorder, "<=", 0))
+        return rows
 
     def instructions(self) -> List[Row]:
         return self._per_cycle("instructions", instructions, {"blocking": 20000, "started": 10000, "threads": 10000})
