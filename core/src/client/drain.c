@@ -103,9 +103,9 @@ static void take_the_seat(redlock_client *c, int64_t until_ns)
   for (;;) {
     while (c->engine.flights)
       rlk_operation_cancel(c->engine.flights, rlk_client_now(c));
+    rlk_client_wake_driver(c); /* its own operation may have ended here, however long it meant to sleep */
     if (!c->driven || rlk_client_now(c) >= until_ns)
       break;
-    rlk_client_wake_driver(c);
     pause_unlocked(c);
   }
   c->driven = 1;
