@@ -186,16 +186,20 @@ static int is_next(const redlock_lock *lock)
   return lock->rank <= 1;
 }
 
-/* Where a push tells whose turn it is, asking is only for the case that it does not come. */
-static int64_t pushed_pause_ns(const redlock_lock *lock)
-{
-  int64_t pause_ns = is_next(lock) ? ASK_NS : STEP_NS * (lock->rank + 1);
-  return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
-}
-
 static int64_t within(int64_t value, int64_t least, int64_t top)
 {
   return value < least ? least : value > top ? top : value;
+}
+
+/* Where a push tells whose turn it is, asking is only for the case that it does not come. */
+static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
+{
+  int64_t pause_ns = STEP_NS * (lock->rank + 1);
+  if (lock->rank == 0) /* the holder has no place, and may not tell */
+    return within(now - lock->rank_changed_ns, ALONE_NS, ASK_NS);
+  if (is_next(lock))
+    return ASK_NS;
+  return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
 }
 
 /* When it asks again where no push tells: soon if it is next, and the later the longer nothing has changed; before that
@@ -216,7 +220,7 @@ static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
 {
   const struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
-  return rlk_listener_is_ready(home) ? pushed_pause_ns(lock) : polled_pause_ns(lock, now);
+  return rlk_listener_is_ready(home) ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
 static void ask(redlock_lock *lock, int full_script, int64_t now)
@@ -481,7 +485,7 @@ void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
 {
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  if (!lock->place && is_alone(lock, now))
+  if (!lock->place && !lock->engine->room_count && is_alone(lock, now))
     return;
   lock->claim->hands_over = lock->place ? lock->place_home : usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
   lock->claim->place = lock->place;

@@ -182,14 +182,26 @@ void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
     rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
+/* The last reply to the set-up has come. */
+static void note_server(struct rlk_line *l)
+{
+  struct rlk_node *n = l->node;
+  n->forgotten = rlk_session_note_server(l);
+  if (n->forgotten)
+    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
+}
+
 void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
 {
-  if (l == rlk_listener_line(l->node))
+  if (l == rlk_listener_line(l->node)) {
     rlk_listener_failed(l->node, now);
-  else if (l == l->node->second)
+  } else if (l == l->node->second) {
+    if (l->setup_done) /* what it has told is true, although it came to nothing */
+      note_server(l);
     rlk_silence_second_failed(l->node, why, now);
-  else
+  } else {
     rlk_node_drop(l->node, again, why, now);
+  }
 }
 
 static void refuse(struct rlk_node *n, const char *why, int64_t now)
@@ -223,15 +235,6 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_READY);
   if (n->net->state == RLK_NET_LEAVING)
     rlk_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
-}
-
-/* The last reply to the set-up has come. */
-static void note_server(struct rlk_line *l)
-{
-  struct rlk_node *n = l->node;
-  n->forgotten = rlk_session_note_server(l);
-  if (n->forgotten)
-    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
 static void object(struct rlk_node *n, const char *why, int64_t now)
