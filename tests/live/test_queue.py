@@ -281,15 +281,15 @@ def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queue
     held = hold(**LONG)
     token = held.token
     held.detach()
-    turns, _ = queued(2)
+    turns, _ = queued(1)
     node = home(nodes)
-    eventually(lambda: all(int(place[-1:]) % 2 for place in members(node)), 20, "both listen")
+    eventually(lambda: all(int(place[-1:]) % 2 for place in members(node)), 20, "it listens")
     before = node.calls("publish")
     lock = make_client(nodes.urls, settle=False, **LONG).lock()
     assert lock.adopt(token) == OK
     assert lock.release() == OK
-    assert turns.end() == [0, 1]
-    eventually(lambda: node.calls("publish") >= before + 2, 5, "every release has told the next")
+    assert turns.end() == [0]
+    eventually(lambda: node.calls("publish") > before, 5, "it was told")
 
 
 # ---- leaving

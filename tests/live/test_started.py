@@ -565,6 +565,19 @@ def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, p
     assert lock.detach() == OK
 
 
+def test_settle_ends_when_the_last_node_has_deleted(nodes, make_client, proxies, hold):
+    """It was not connected when the release ended; its key is deleted as soon as it is, and nothing more is to come."""
+    first = hold(ttl_ms=60000)
+    assert first.detach() == OK
+    proxies[0].hold("down")
+    lock = make_client([p.url for p in proxies], settle=False, ttl_ms=60000).lock()
+    assert lock.adopt(first.token) == OK
+    assert lock.release() == OK
+    proxies[0].go()
+    assert lock.settle(20000) == OK
+    assert not nodes.keys()
+
+
 def test_settle_has_a_limit(nodes, client):
     lock = client.lock()
     nodes[0].stop()

@@ -48,6 +48,8 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->round++;
   lock->attempts++;
   lock->others_wait = 0;
+  lock->queue_asked = 0;
+  lock->queue_until_ns = 0;
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0) {
@@ -141,6 +143,17 @@ static int advance_home(redlock_lock *lock, int64_t now)
   return vote == RLK_GRANTED;
 }
 
+/* Whether others wait is told by one node, which need not be among the fastest: it has as long again as the others
+ * needed. */
+static int waits_to_know(redlock_lock *lock, int64_t now)
+{
+  if (!lock->queue_asked || lock->others_wait)
+    return 0;
+  if (!lock->queue_until_ns)
+    lock->queue_until_ns = now + (now - lock->asked_all_ns) + MS;
+  return now < lock->queue_until_ns;
+}
+
 void rlk_acquire_advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally;
@@ -154,6 +167,8 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
   if (status == REDLOCK_PENDING) {
     rlk_round_hurry(lock, &tally);
+  } else if (status == REDLOCK_OK && waits_to_know(lock, now)) {
+    rlk_round_set_timer(lock, lock->queue_until_ns);
   } else if (status == REDLOCK_OK && rlk_queue_is_ahead(lock)) {
     lock->verdict = REDLOCK_BUSY;
     attempt_failed(lock, now);
@@ -214,6 +229,9 @@ void rlk_acquire_timer(redlock_lock *lock, int64_t now)
     give_up(lock, last_verdict(lock), now);
   } else if (now >= lock->outage_until_ns) {
     give_up(lock, REDLOCK_NO_QUORUM, now);
+  } else if (lock->queue_until_ns && lock->phase == RLK_ASKING_ALL) {
+    lock->queue_asked = 0;
+    rlk_operation_advance(lock, now);
   } else if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room)) {
     rlk_queue_timer(lock, now);
   } else if (lock->phase == RLK_SLEEPING) {

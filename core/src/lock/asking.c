@@ -124,7 +124,7 @@ static int hand_over(struct rlk_node *n, struct rlk_claim *claim, int full_scrip
 
 static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script)
 {
-  if (claim->hands_over == n->index)
+  if (claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE)
     return hand_over(n, claim, full_script);
   return rlk_command_release(&n->line->out, full_script, claim->key->bulk, claim->key->bulk_size,
                              rlk_claim_token(claim), claim->token_size);

@@ -225,12 +225,17 @@ static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t
   return rlk_ask_delete(n, r->claim, 1, r->round, now);
 }
 
+static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node *n, const struct rlk_reply *reply)
+{
+  return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
+}
+
 static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NONE && r->claim->hands_over == n->index) {
+  if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
     r->claim->hands_over = -1;
     rlk_queue_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
   }
@@ -339,11 +344,15 @@ static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 
 /* ---- the queue ---- */
 
-static void queued_outcome(const struct rlk_outcome *out)
+static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = lock_of(&out->request);
-  if (lock && lock->round == out->request.round)
-    lock->others_wait = out->reply->integer > 0;
+  if (!lock || lock->round != out->request.round)
+    return;
+  lock->others_wait |= out->reply->integer > 0;
+  lock->queue_asked &= ~(UINT64_C(1) << n->index);
+  if (lock->queue_until_ns)
+    rlk_operation_advance(lock, out->now_ns);
 }
 
 static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
@@ -497,7 +506,7 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_BATCH: batch_outcome(e, n, out); break;
   case RLK_OUTCOME_VALUE: value_outcome(n, out); break;
   case RLK_OUTCOME_PTTL: pttl_outcome(n, out); break;
-  case RLK_OUTCOME_QUEUED: queued_outcome(out); break;
+  case RLK_OUTCOME_QUEUED: queued_outcome(n, out); break;
   case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
   case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
   case RLK_OUTCOME_NOTHING: break;

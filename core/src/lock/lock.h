@@ -18,6 +18,8 @@ struct rlk_node_answer {
   char *error;              /* ERROR: the server's text, or NULL */
 };
 
+enum { RLK_QUEUE_ANYWHERE = -2 /* the client is connecting: it does not know yet where others wait */ };
+
 enum rlk_phase {
   RLK_IDLE,
   RLK_ASKING_ALL,   /* a round on all nodes */
@@ -92,7 +94,9 @@ struct redlock_lock {
   int is_ranked;              /* there was an answer */
   int64_t step_ns;            /* how long one of those before it took; 0: not known */
   int64_t free_ns;            /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
-  int queue_home;             /* the node that is asked behind its SET whether others wait; -1: none is */
+  int queue_home;             /* the node that is asked behind its SET whether others wait, RLK_QUEUE_..., or -1 */
+  uint64_t queue_asked;       /* nodes whose answer to that is outstanding, as bits */
+  int64_t queue_until_ns;     /* a lock that is won waits for them no longer than that; 0: it does not wait */
   int others_wait;            /* the home node said so behind its vote */
   int home;                   /* node asked first, or -1 */
   struct rlk_terms asked;     /* terms of the operation */

@@ -341,8 +341,9 @@ void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t
 void rlk_queue_refused(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  if (now >= n->queue_again_ns)
+  if (!n->queue_refused)
     rlk_event_add(&n->net->events, RLK_EVENT_WARNING, node, "waiters cannot queue there: they try again at random");
+  n->queue_refused = 1;
   n->queue_again_ns = now + REFUSED_NS;
   if (lock->phase == RLK_ASKING_QUEUE)
     rlk_acquire_attempt(lock, now);
@@ -469,11 +470,27 @@ static int is_alone(const redlock_lock *lock, int64_t now)
   return lock->alone_ns && now - lock->alone_ns < ALONE_NS;
 }
 
+/* A node that was never connected may be the one that is home to others. */
+static int is_connecting(const struct rlk_engine *e)
+{
+  for (int i = 0; i < e->net.node_count; i++) {
+    const struct rlk_node *n = &e->net.nodes[i];
+    if (!n->run_id[0] && n->failures == 0 && n->state != RLK_NODE_REFUSED)
+      return 1;
+  }
+  return 0;
+}
+
+static int home_or_anywhere(const redlock_lock *lock, int64_t now)
+{
+  if (is_connecting(lock->engine))
+    return RLK_QUEUE_ANYWHERE;
+  return usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
+}
+
 int rlk_queue_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->place || is_alone(lock, now) || !rlk_queue_is_used(lock)
-             ? -1
-             : usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
+  return lock->place || is_alone(lock, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
 }
 
 int rlk_queue_is_ahead(const redlock_lock *lock)
@@ -487,7 +504,7 @@ void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
     return;
   if (!lock->place && !lock->engine->room_count && is_alone(lock, now))
     return;
-  lock->claim->hands_over = lock->place ? lock->place_home : usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
+  lock->claim->hands_over = lock->place ? lock->place_home : home_or_anywhere(lock, now);
   lock->claim->place = lock->place;
 }
 

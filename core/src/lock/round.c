@@ -28,8 +28,8 @@ static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
   int hint = (lock->attempts > 1 && !lock->place) || lock->attempts_max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
-  if (n->index == lock->queue_home)
-    rlk_ask_is_queued(n, lock, now); /* only a hint, too */
+  if ((n->index == lock->queue_home || lock->queue_home == RLK_QUEUE_ANYWHERE) && rlk_ask_is_queued(n, lock, now) == 0)
+    lock->queue_asked |= UINT64_C(1) << n->index; /* only a hint, too */
   if (hint)
     rlk_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
   return 0;
@@ -214,7 +214,8 @@ int rlk_round_is_open(const redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_node *n = &lock->engine->net.nodes[i];
-    if (lock->votes[i] == RLK_ASKED || (rlk_round_awaits(lock, i) && n->state != RLK_NODE_OFF))
+    int may_come = n->state != RLK_NODE_OFF && (n->state != RLK_NODE_READY || n->second); /* when ready it is asked */
+    if (lock->votes[i] == RLK_ASKED || (rlk_round_awaits(lock, i) && may_come))
       return 1;
   }
   return lock->claim && lock->claim->in_flight > 0;

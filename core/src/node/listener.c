@@ -108,13 +108,22 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_timer_set(&n->net->timers, &n->listener_timer, now + IDLE_NS);
 }
 
+/* Logging in once more, or pub/sub, is forbidden. */
+static void refused(struct rlk_node *n, int64_t now)
+{
+  if (!n->listener_refused)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters are not told their turn there: they ask");
+  n->listener_refused = 1;
+  rlk_listener_failed(n, now);
+}
+
 int rlk_listener_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
   struct rlk_request r;
   if (l->requests.count > 0) {
     rlk_requests_take(&l->requests, &r);
-    if (l->reply.type == RLK_REPLY_ERROR) /* logging in, or pub/sub, is forbidden */
-      rlk_listener_failed(l->node, now);
+    if (l->requests.count == 0 && l->reply.type == RLK_REPLY_ERROR)
+      refused(l->node, now);
     else if (l->requests.count == 0)
       ready(l, now);
     return 0;

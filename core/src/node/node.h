@@ -51,6 +51,8 @@ struct rlk_node {
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;
   int listener_failures;  /* in a row */
+  int listener_refused;   /* the server forbids it; that was told */
+  int queue_refused;      /* the same of the queue */
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   /* what is to be told */

@@ -127,16 +127,15 @@ int main(int argc, char **argv)
   int leaves = drained || is(how, "left", "left");
   int64_t min_validity_ms = lapsed || drained ? 1 : 28000;
   redlock_client *client = check_client();
-  redlock_lock *first, *second;
+  redlock_lock *locks[4], *first, *second;
   pthread_t driver, taker;
   char token[64];
   alarm(120); /* a call that does not return is a failure */
   check_set(client, "retry_delay_ms", "50");
   CHECK(redlock_client_open(client) == REDLOCK_OK);
-  first = lock_on(client, "first");
-  second = lock_on(client, "second");
-  driving = lock_on(client, "first");
-  late = lock_on(client, "second");
+  for (int i = 0; i < 4; i++)
+    locks[i] = lock_on(client, i % 2 ? "second" : "first");
+  first = locks[0], second = locks[1], driving = locks[2], late = locks[3];
   set_lease(late, lapsed ? 4000 : 30000, min_validity_ms);
   CHECK_OK(first, redlock_lock_acquire(first, 10000));
   CHECK_OK(second, redlock_lock_acquire(second, 10000));
@@ -167,10 +166,8 @@ int main(int argc, char **argv)
   redlock_lock_cancel(driving);
   pthread_join(driver, NULL);
   redlock_client_free(client);
-  redlock_lock_free(first);
-  redlock_lock_free(second);
-  redlock_lock_free(driving);
-  redlock_lock_free(late);
+  for (int i = 0; i < 4; i++)
+    redlock_lock_free(locks[i]);
   puts("ok");
   return 0;
 }
