@@ -27,7 +27,7 @@ enum {
   WRITES_KEPT = 16,
   SETS_KEPT = 8,
   GONE_KEPT = 16,
-  PLACES_MAX = 64,
+  PLACES_MAX = 256,
   CHANNEL_MAX = 64,
   LOSSES_MAX = 128,
   MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */

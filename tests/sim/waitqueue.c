@@ -110,7 +110,7 @@ void waitqueue_join(struct request *request)
   pttl_ms = key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2;
   if (!key->live)
     wake_the_first(request, queue, channels, name);
-  for (rank = 0; &queue->places[rank] != place_of(queue, name);)
+  for (rank = 0; rank < queue->count && &queue->places[rank] != place_of(queue, name);)
     rank++;
   queue->places[rank].promised_us = now_us + server_number(request, 8);
   if (rank * server_number(request, 9) < server_number(request, 10))

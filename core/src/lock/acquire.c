@@ -223,15 +223,25 @@ static int last_verdict(const redlock_lock *lock)
   return lock->verdict;
 }
 
+/* Home has had its time to tell whether others wait. */
+static void go_on_without_home(redlock_lock *lock, int64_t now)
+{
+  if (!lock->queue_until_ns || now < lock->queue_until_ns || lock->phase != RLK_ASKING_ALL)
+    return;
+  lock->queue_asked = 0;
+  lock->queue_until_ns = 0;
+  rlk_operation_advance(lock, now);
+}
+
 void rlk_acquire_timer(redlock_lock *lock, int64_t now)
 {
+  go_on_without_home(lock, now);
+  if (!rlk_in_flight(lock))
+    return;
   if (now >= lock->deadline_ns) {
     give_up(lock, last_verdict(lock), now);
   } else if (now >= lock->outage_until_ns) {
     give_up(lock, REDLOCK_NO_QUORUM, now);
-  } else if (lock->queue_until_ns && lock->phase == RLK_ASKING_ALL) {
-    lock->queue_asked = 0;
-    rlk_operation_advance(lock, now);
   } else if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room)) {
     rlk_queue_timer(lock, now);
   } else if (lock->phase == RLK_SLEEPING) {
