@@ -45,7 +45,7 @@ def test_a_hundred_threads_share_a_client(client, nodes):
 
     in_threads(100, work)
     assert counts == [30] * 10
-    assert max(len(node.clients()) for node in nodes) == 1  # one connection whatever the number of threads
+    assert max(len(node.clients()) for node in nodes) <= 2  # whatever the number of threads; the second tells waiters
     nodes.no_keys()
 
 
