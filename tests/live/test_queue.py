@@ -11,7 +11,7 @@ import pytest
 import rl
 from common import now_ms, occupy
 from helpers import Call, python, spin
-from rl import BUSY, CALM, CANCELLED, OK, short
+from rl import BUSY, CALM, CANCELLED, NO_QUORUM, OK, PENDING, short
 from testing import ReplyError, eventually
 
 QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
@@ -676,3 +676,14 @@ def test_a_client_without_the_queue_is_served_beside_those_who_queue(nodes, held
     assert sorted(map(str, order)) == ["0", "1", "2", "alone"]
     order.remove("alone")
     assert order == [0, 1, 2]
+
+
+def test_an_outage_ends_the_waits_of_a_client_together(nodes, make_client, held):
+    """They stand one behind the other, but do not put up with the outage one after the other."""
+    client = make_client(nodes.urls, outage_wait_ms=1500, **LONG)
+    calls = [Call(client.lock().acquire, -1) for _ in range(12)]
+    eventually(lambda: all(lock.status == PENDING for lock in client.locks), 20)
+    for node in nodes.nodes[:3]:
+        node.kill()
+    end = time.monotonic() + 10  # one after the other they would need 18 s
+    assert [call.join(max(end - time.monotonic(), 0)) for call in calls] == [NO_QUORUM] * 12

@@ -234,11 +234,23 @@ static int64_t free_since(const struct world *world, int resource)
   return since[world->node_count / 2];
 }
 
+/* Nobody has released it: then nobody tells whose turn it is. */
+static int has_lapsed(const struct world *world, int resource)
+{
+  for (int i = 0; i < world->node_count; i++) {
+    const struct key *key = &world->nodes[i].keys[resource];
+    if (key->live ? key->expires_at <= world->now : key->freed_at == key->expires_at)
+      return 1;
+  }
+  return 0;
+}
+
 /* Where nothing breaks a waiter sees a free majority soon, whatever was left behind on the other nodes. */
 void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
-  const int64_t soon = (world->orderly && world->faultless ? 60 : 1100) * MS; /* whose turn it is is told */
+  int is_told = world->orderly && world->faultless && !has_lapsed(world, slot->resource);
+  const int64_t soon = (is_told ? 60 : 1100) * MS;
   int64_t since;
   if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon)
     return;

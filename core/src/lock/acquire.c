@@ -110,6 +110,7 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
           now < lock->outage_until_ns;
   rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rlk_queue_tell(lock, now);
   if (!again) {
     rlk_operation_end(lock, lock->verdict);
     return;

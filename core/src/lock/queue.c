@@ -137,14 +137,31 @@ static int is_first(const redlock_lock *lock)
 }
 
 /* It waits for those before it; only its deadline ends that. */
-static void stand_behind(redlock_lock *lock)
+/* What the first knows concerns those behind it: an outage begins for them, too, or is over. */
+static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
-  const redlock_lock *first = lock->room->first;
-  lock->phase = RLK_SLEEPING;
-  lock->wake_ns = lock->outage_until_ns = RLK_NEVER;
-  if (first != lock && first->verdict != REDLOCK_TIMED_OUT)
-    lock->verdict = first->verdict;
+  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (verdict != REDLOCK_NO_QUORUM)
+    lock->outage_until_ns = RLK_NEVER;
+  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
+    lock->outage_until_ns = now + outage_wait_ms * MS;
+  if (verdict != REDLOCK_TIMED_OUT)
+    lock->verdict = verdict;
   rlk_round_set_timer(lock, RLK_NEVER);
+}
+
+static void stand_behind(redlock_lock *lock, int64_t now)
+{
+  lock->phase = RLK_SLEEPING;
+  lock->wake_ns = RLK_NEVER;
+  learn(lock, lock->room->first->verdict, now);
+}
+
+void rlk_queue_tell(const redlock_lock *first, int64_t now)
+{
+  for (redlock_lock *lock = first->room ? first->next_waiting : NULL; lock; lock = lock->next_waiting)
+    if (lock->phase == RLK_SLEEPING)
+      learn(lock, first->verdict, now);
 }
 
 void rlk_queue_init(struct rlk_engine *e)
@@ -276,13 +293,13 @@ static void sleep_until(redlock_lock *lock, int64_t at_ns)
 }
 
 /* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
-static void note_busy(redlock_lock *lock)
+static void note_busy(redlock_lock *lock, int64_t now)
 {
-  if (lock->verdict == REDLOCK_NO_QUORUM)
+  if (lock->verdict == REDLOCK_NO_QUORUM || (lock->verdict == REDLOCK_BUSY && lock->outage_until_ns == RLK_NEVER))
     return;
   lock->outage_until_ns = RLK_NEVER;
-  for (redlock_lock *each = lock; each; each = each->next_waiting)
-    each->verdict = REDLOCK_BUSY;
+  lock->verdict = REDLOCK_BUSY;
+  rlk_queue_tell(lock, now);
 }
 
 /* How long a lock has to be free until it is its turn: at once for the first, later for those behind, in case that the
@@ -320,7 +337,7 @@ void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t
     rlk_acquire_attempt(lock, now);
     return;
   }
-  note_busy(lock);
+  note_busy(lock, now);
   if (!is_free) {
     lock->votes[lock->place_home] = RLK_BUSY;
     lock->node_answers[lock->place_home].until_ns = pttl_ms >= 0 ? now + pttl_ms * MS : RLK_NEVER;
@@ -380,7 +397,7 @@ int rlk_queue_begin(redlock_lock *lock, int64_t now)
   rlk_round_clear(lock);
   if (room->first) {
     enter(room, lock);
-    stand_behind(lock);
+    stand_behind(lock, now);
     return 1;
   }
   if (now >= room->contended_until_ns || home_of(lock, now) < 0 || RLK_MUTANT(QUEUE_JUMPER))
@@ -399,10 +416,8 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
     enter(room, lock);
   if (!lock->room)
     return 0;
-  for (redlock_lock *other = lock->next_waiting; other; other = other->next_waiting)
-    other->verdict = lock->verdict;
   if (!is_first(lock))
-    stand_behind(lock);
+    stand_behind(lock, now);
   else if (!lock->place)
     ask_for_place(lock, now);
   else
@@ -413,7 +428,7 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
 void rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
   if (!is_first(lock))
-    stand_behind(lock);
+    stand_behind(lock, now);
   else if (lock->phase == RLK_ASKING_QUEUE)
     rlk_acquire_attempt(lock, now); /* the home node is silent */
   else

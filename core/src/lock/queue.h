@@ -20,6 +20,8 @@ int rlk_queue_is_used(const redlock_lock *lock);
 int rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 /* An attempt has failed: 1 if the lock waits in order from here on. */
 int rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
+/* Its attempt has failed: those behind it learn why. */
+void rlk_queue_tell(const redlock_lock *first, int64_t now_ns);
 /* Its timer: what the one who waits does next. */
 void rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
