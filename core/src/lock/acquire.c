@@ -144,14 +144,14 @@ static int advance_home(redlock_lock *lock, int64_t now)
   return vote == RLK_GRANTED;
 }
 
-/* Whether others wait is told by one node, which need not be among the fastest: it has as long again as the others
- * needed. */
+/* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
+ * was asked. A lease that was granted slowly is not made shorter by that. */
 static int waits_to_know(redlock_lock *lock, int64_t now)
 {
   if (!lock->queue_asked || lock->others_wait)
     return 0;
   if (!lock->queue_until_ns)
-    lock->queue_until_ns = now + (now - lock->asked_all_ns) + MS;
+    lock->queue_until_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
   return now < lock->queue_until_ns;
 }
 

@@ -119,7 +119,7 @@ int rlk_backoff_home(redlock_lock *lock, int64_t now)
   return rlk_backoff_node(lock, 0, now);
 }
 
-static int64_t round_trip_ns(const struct rlk_engine *e)
+int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *e)
 {
   int64_t least = 0;
   for (int i = 0; i < e->net.node_count; i++)
@@ -133,7 +133,7 @@ int64_t rlk_backoff_pause_ns(redlock_lock *lock)
 {
   int64_t top = RLK_INT(&lock->options, RETRY_DELAY_MS) * RLK_NS_PER_MS;
   double jitter = RLK_FLOAT(&lock->options, RETRY_JITTER);
-  int64_t pause = 3 * round_trip_ns(lock->engine);
+  int64_t pause = 3 * rlk_backoff_round_trip_ns(lock->engine);
   double share;
   if (pause < PAUSE_MIN_NS)
     pause = PAUSE_MIN_NS;

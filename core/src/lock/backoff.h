@@ -10,6 +10,7 @@ int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now_ns);
 int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now_ns); /* ... of such nodes */
 /* The node for a retry, or -1 if all should be asked. */
 int rlk_backoff_home(redlock_lock *lock, int64_t now_ns);
+int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *engine); /* of the fastest node; 1 ms if that is not known */
 int64_t rlk_backoff_pause_ns(redlock_lock *lock);
 int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now_ns);
 
