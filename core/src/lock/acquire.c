@@ -148,10 +148,12 @@ static int advance_home(redlock_lock *lock, int64_t now)
  * was asked. A lease that was granted slowly is not made shorter by that. */
 static int waits_to_know(redlock_lock *lock, int64_t now)
 {
+  int64_t until_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
+  int64_t longest_ns = lock->asked.lease_ns / 20 < 20 * MS ? lock->asked.lease_ns / 20 : 20 * MS;
   if (!lock->queue_asked || lock->others_wait)
     return 0;
   if (!lock->queue_until_ns)
-    lock->queue_until_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
+    lock->queue_until_ns = until_ns < now + longest_ns ? until_ns : now + longest_ns;
   return now < lock->queue_until_ns;
 }
 
