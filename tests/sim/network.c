@@ -515,8 +515,13 @@ static int sim_finish(struct rlk_link *link)
 static size_t room(struct world *world, struct connection *connection, size_t size)
 {
   int64_t pause;
-  if (connection->stalled || connection->up.end - connection->up.arrived > SOCKET_BUFFER)
+  if (connection->stalled)
     return 0;
+  if (connection->up.end - connection->up.arrived > SOCKET_BUFFER) { /* full: until some of it has arrived */
+    connection->stalled = 1;
+    plan(world, connection, EVENT_WRITABLE, world->now + connection->process->lag + delay(world), 0);
+    return 0;
+  }
   if (world->calm || !random_hits(&world->random, world->faults.stall))
     return size;
   pause = delay(world);

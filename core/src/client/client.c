@@ -201,11 +201,12 @@ void rlk_client_forked(redlock_client *c)
   c->settling = c->engine.ended_marked = 0;
   c->engine.renew_due_ns = RLK_NEVER;
   rlk_events_forked(&c->engine.net.events);
-  rlk_queue_init(&c->engine);
   c->polled_ns = 0;
   c->notified = 0;
-  if (!RLK_MUTANT(CHILD_KEEPS_SEED))
+  if (!RLK_MUTANT(CHILD_KEEPS_SEED)) {
     rlk_claims_seed(&c->engine);
+    rlk_queue_init(&c->engine);
+  }
   if (c->engine.net.state != RLK_NET_OPEN)
     c->engine.net.state = RLK_NET_CLOSED;
   else if (rlk_poller_reopen(&c->engine.net.poller) != 0)
