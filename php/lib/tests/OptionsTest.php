@@ -82,8 +82,9 @@ final class OptionsTest extends TestCase
                 continue;
             }
             $camel = \lcfirst(\str_replace('_', '', \ucwords($name, '_')));
-            $isAuto = \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT) === 'auto';
-            $type = $isAuto ? 'string|int|null' : $types[\redlock_option_at($i, \REDLOCK_OPTION_TYPE)];
+            $named = \redlock_option_at($i, \REDLOCK_OPTION_TYPE);
+            $isAuto = $named === 'int' && \redlock_option_at($i, \REDLOCK_OPTION_DEFAULT) === 'auto';
+            $type = $isAuto ? 'string|int|null' : $types[$named];
             $this->assertSame($type, $connect[$camel] ?? 'none', $camel);
             $ofLocks = \redlock_option_at($i, \REDLOCK_OPTION_SCOPE) === 'both' ? $type : 'none';
             $this->assertSame([$ofLocks, $ofLocks, $ofLocks],
