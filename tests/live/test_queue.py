@@ -176,9 +176,7 @@ def test_a_releaser_that_comes_again_goes_behind_those_who_wait(nodes, make_clie
     def others_wait(order):
         """And the holder has a place, but for the first."""
         waiting = sum(order.count(name) < ROUNDS for name in range(3) if name != order[-1])
-        end_ms = now_ms() + 5000
-        while len(places(nodes)) < waiting + (len(order) > 1) and now_ms() < end_ms:
-            time.sleep(0.001)
+        eventually(lambda: len(places(nodes)) >= waiting + (len(order) > 1), 20)
 
     order = take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(3)], others_wait)
     first = order[:3]
