@@ -21,8 +21,8 @@ struct line {
 };
 
 static struct {
-  _Atomic int go, measured; /* processes that have */
-  int64_t begin_ns, end_ns; /* of the time in which they just wait */
+  _Atomic int go, measured, served; /* processes that have */
+  int64_t begin_ns, end_ns;         /* of the time in which they just wait */
   struct line of[PROCESSES_MAX];
 } *shared;
 
@@ -30,6 +30,7 @@ static redlock_client *client; /* each process has connections of its own: they 
 static redlock_lock *locks[WAITERS_MAX];
 static int waiters = 1000, processes = 1;
 static int64_t held_ms = 10000, settle_ms = 2000;
+static int the_end[2]; /* a pipe that is closed when all are served */
 
 static int64_t cpu_us(void)
 {
@@ -92,6 +93,16 @@ static void wait_in_line(struct line *line)
   shared->measured++;
   run_until(shared->end_ns + SERVE_MAX_S * INT64_C(1000000000), line);
   line->end_ns = now_ns();
+  shared->served++;
+}
+
+/* Who has been served stays until all are: the end of a process costs as much as a lock. */
+static void wait_for_the_others(void)
+{
+  char byte;
+  close(the_end[1]);
+  while (read(the_end[0], &byte, 1) > 0)
+    ;
 }
 
 static void fork_lines(void)
@@ -103,6 +114,7 @@ static void fork_lines(void)
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, 9);
       wait_in_line(&shared->of[i]);
+      wait_for_the_others();
       _exit(0);
     }
   }
@@ -171,7 +183,7 @@ int main(int argc, char **argv)
                                    .doc = "Waiters on a lock that another process holds, through libredlock."};
   client = redlock_client_new();
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED)
+  if (client == NULL || shared == MAP_FAILED || pipe(the_end) != 0)
     die("no memory");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
   fork_lines();
@@ -186,6 +198,9 @@ int main(int argc, char **argv)
   int64_t released_ns = now_ns();
   if (redlock_lock_release(held) != REDLOCK_OK)
     die("the holder had lost the lock");
+  while (shared->served < processes && waitpid(-1, NULL, WNOHANG) == 0)
+    poll(NULL, 0, 10);
+  close(the_end[1]);
   for (int i = 0, status; i < processes; i++)
     if (wait(&status) < 0 || status != 0)
       die("a process of waiters failed");

@@ -130,6 +130,19 @@ def test_waiters_of_one_client_are_served_in_the_order_of_arrival(nodes, held, m
     assert client.lock().acquire(0) == OK
 
 
+def test_waiters_that_began_before_their_client_was_connected_are_served_in_that_order(nodes, held, make_client):
+    client = make_client(nodes.urls, settle=False, **LONG)
+    locks = [client.lock() for _ in range(40)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
+    spin(client, lambda: places(nodes))
+    assert held.release() == OK
+    for number, lock in enumerate(locks):
+        spin(client, lambda: any(one.status != rl.PENDING for one in locks[number:]), SOON_S)
+        assert lock.status == OK, number
+        assert lock.release() == OK
+
+
 def test_a_second_waiter_of_a_client_keeps_the_time_of_its_arrival(nodes, held, make_client):
     """It has no place of its own before the first one's turn has come; others who came later are behind it."""
     one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
@@ -618,6 +631,39 @@ def test_one_connection_for_all_resources(nodes, make_client):
     assert all(len(subscribers([node])) <= 1 for node in nodes)
 
 
+# ---- a lock that is held, but not on the home node
+
+
+@pytest.fixture
+def held_elsewhere(nodes, home_of_r, make_client):
+    occupy([home_of_r], ttl_ms=600000)
+    held = make_client(nodes.urls, **LONG).lock()
+    assert held.acquire(PATIENT_MS) == OK
+    home_of_r.command("DEL", "r")
+    return held
+
+
+def test_who_releases_what_home_does_not_hold_tells_the_first_all_the_same(home_of_r, held_elsewhere, queued):
+    turns, _ = queued(1)
+    eventually(lambda: int(places([home_of_r])[0][-1:]) % 2, 20, "it listens")
+    told = home_of_r.calls("publish")
+    assert held_elsewhere.release() == OK
+    assert turns.end() == [0]
+    assert home_of_r.calls("publish") == told + 1
+
+
+def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
+    turns, clients = queued(8)
+
+    def attempts(client):
+        return client.describe()["attempts"]
+
+    eventually(lambda: attempts(clients[0]) > 60, 60, "the first tries again and again")
+    assert max(map(attempts, clients[3:])) <= 5
+    assert held_elsewhere.release() == OK
+    assert turns.end() == list(range(8))
+
+
 # ---- what waiting costs, and those beside us
 
 
@@ -634,6 +680,13 @@ def test_a_thousand_waiters_of_a_client_cost_hardly_more_than_one(nodes, held, m
     for lock in locks:
         assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
     spin(client, lambda: places(nodes), 20)
+    sent = []
+
+    def all_have_tried():
+        sent.append(commands(nodes))
+        return client.describe()["attempts"] >= 1000 and len(sent) > 2 and sent[-3] == sent[-1]
+
+    spin(client, all_have_tried, 20)
     before, began_ms = commands(nodes), now_ms()
     spin(client, lambda: now_ms() - began_ms > 3000)
     took_s = (now_ms() - began_ms) / 1000

@@ -182,8 +182,7 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_s
     struct rlk_node *n = &e->net.nodes[i];
     rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;
-    int wanted =
-        (flags & RLK_MAY_HOLD) || (claim->hands_over == i && claim->place) || (strict && (flags & RLK_ANSWERED_BUSY));
+    int wanted = (flags & RLK_MAY_HOLD) || claim->hands_over == i || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
         rlk_ask_delete(n, claim, full_script, round, now) != 0)

@@ -24,7 +24,7 @@ struct rlk_engine {
   struct rlk_net net;
   int quorum;
   /* what there is */
-  redlock_lock *locks, *flights;
+  redlock_lock *locks, *flights, *last_flight;
   redlock_lock *unwritten;               /* rounds whose requests wait to be written */
   struct rlk_claim *claims, *last_claim; /* in the order of their making */
   struct rlk_claim *spare_claims;        /* for reuse, singly linked by next */

@@ -94,6 +94,7 @@ struct redlock_lock {
   int is_ranked;              /* there was an answer */
   int64_t step_ns;            /* how long one of those before it took; 0: not known */
   int64_t free_ns;            /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
+  int in_vain;                /* attempts that failed although it says so */
   int queue_home;             /* the node that is asked behind its SET whether others wait, RLK_QUEUE_..., or -1 */
   uint64_t queue_asked;       /* nodes whose answer to that is outstanding, as bits */
   int64_t queue_until_ns;     /* a lock that is won waits for them no longer than that; 0: it does not wait */

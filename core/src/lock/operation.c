@@ -34,9 +34,34 @@ int rlk_in_use(const redlock_lock *lock)
 
 /* ---- beginning and ending ---- */
 
-void rlk_operation_start(redlock_lock *lock, int kind)
+/* In the order in which they began: a node that comes up late is asked in that order, too. */
+static void add_flight(redlock_lock *lock)
 {
   struct rlk_engine *e = lock->engine;
+  lock->next_flight = NULL;
+  lock->previous_flight = e->last_flight;
+  if (e->last_flight)
+    e->last_flight->next_flight = lock;
+  else
+    e->flights = lock;
+  e->last_flight = lock;
+}
+
+static void drop_flight(redlock_lock *lock)
+{
+  struct rlk_engine *e = lock->engine;
+  if (lock->next_flight)
+    lock->next_flight->previous_flight = lock->previous_flight;
+  else
+    e->last_flight = lock->previous_flight;
+  if (lock->previous_flight)
+    lock->previous_flight->next_flight = lock->next_flight;
+  else
+    e->flights = lock->next_flight;
+}
+
+void rlk_operation_start(redlock_lock *lock, int kind)
+{
   lock->kind = kind;
   lock->status = REDLOCK_PENDING;
   lock->phase = RLK_ASKING_ALL;
@@ -46,11 +71,7 @@ void rlk_operation_start(redlock_lock *lock, int kind)
   lock->asking_again = 0;
   lock->deadline_ns = lock->outage_until_ns = RLK_NEVER;
   atomic_store(&lock->cancelled, 0);
-  lock->previous_flight = NULL;
-  lock->next_flight = e->flights;
-  if (e->flights)
-    e->flights->previous_flight = lock;
-  e->flights = lock;
+  add_flight(lock);
 }
 
 void rlk_operation_end(redlock_lock *lock, int status)
@@ -61,12 +82,7 @@ void rlk_operation_end(redlock_lock *lock, int status)
   lock->status = status;
   lock->phase = RLK_IDLE;
   rlk_timer_clear(&e->net.timers, &lock->timer);
-  if (lock->next_flight)
-    lock->next_flight->previous_flight = lock->previous_flight;
-  if (lock->previous_flight)
-    lock->previous_flight->next_flight = lock->next_flight;
-  else
-    e->flights = lock->next_flight;
+  drop_flight(lock);
   rlk_claim_let_go(e, &lock->probe);
   rlk_queue_leave(lock);
   if (lock->waiter)

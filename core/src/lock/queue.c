@@ -22,7 +22,8 @@
 #define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
 #define ASK_NS (100 * MS)      /* the next in turn, though it is told */
 #define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
-#define GRACE_NS (100 * MS)    /* a promise is kept by then, or the next in the queue goes ahead */
+#define IN_VAIN_MAX 8
+#define GRACE_NS (100 * MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* ---- rooms ---- */
 
@@ -80,11 +81,17 @@ static struct rlk_room *make_room(struct rlk_engine *e, struct rlk_key *key, int
   return room;
 }
 
-/* In the order in which they began, but not before one that has a place. */
+/* An attempt is under way: whoever makes it stays where it stands. */
+static int is_trying(const redlock_lock *lock)
+{
+  return lock->phase == RLK_ASKING_ALL || lock->phase == RLK_ASKING_HOME;
+}
+
+/* In the order in which they began. */
 static void enter(struct rlk_room *room, redlock_lock *lock)
 {
   redlock_lock *before = room->last;
-  while (before && before->arrival > lock->arrival && !before->place)
+  while (before && before->arrival > lock->arrival && !is_trying(before))
     before = before->previous_waiting;
   lock->room = room;
   lock->previous_waiting = before;
@@ -97,6 +104,27 @@ static void enter(struct rlk_room *room, redlock_lock *lock)
     lock->next_waiting->previous_waiting = lock;
   else
     room->last = lock;
+}
+
+/* What the first knows concerns those behind it: an outage begins for them, too, or is over. */
+static void learn(redlock_lock *lock, int verdict, int64_t now)
+{
+  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (verdict != REDLOCK_NO_QUORUM)
+    lock->outage_until_ns = RLK_NEVER;
+  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
+    lock->outage_until_ns = now + outage_wait_ms * MS;
+  if (verdict != REDLOCK_TIMED_OUT)
+    lock->verdict = verdict;
+  rlk_round_set_timer(lock, RLK_NEVER);
+}
+
+/* It waits for those before it; only its deadline ends that. */
+static void stand_behind(redlock_lock *lock, int64_t now)
+{
+  lock->phase = RLK_SLEEPING;
+  lock->wake_ns = RLK_NEVER;
+  learn(lock, lock->room->first->verdict, now);
 }
 
 static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
@@ -113,14 +141,35 @@ static void leave_place(redlock_lock *lock)
     *at = lock->next_placed;
 }
 
-static void take_place(redlock_lock *lock, const struct rlk_node *home)
+static void be_at(redlock_lock *lock, uint64_t place)
 {
-  redlock_lock **bucket;
+  redlock_lock **bucket = placed_bucket(lock->engine, place);
   leave_place(lock);
-  lock->place = ++lock->engine->places << 1 | (uint64_t)rlk_listener_is_ready(home); /* odd: it listens */
-  bucket = placed_bucket(lock->engine, lock->place);
+  lock->place = place;
   lock->next_placed = *bucket;
   *bucket = lock;
+}
+
+static void take_place(redlock_lock *lock, const struct rlk_node *home)
+{
+  be_at(lock, ++lock->engine->places << 1 | (uint64_t)rlk_listener_is_ready(home)); /* odd: it listens */
+}
+
+/* It began earlier than the one that has stood for the room until now. */
+static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
+{
+  uint64_t place = from->place;
+  leave_place(from);
+  from->place = 0;
+  be_at(lock, place);
+  lock->place_home = from->place_home;
+  lock->rank = from->rank;
+  lock->rank_changed_ns = from->rank_changed_ns;
+  lock->is_ranked = from->is_ranked;
+  lock->step_ns = from->step_ns;
+  lock->free_ns = from->free_ns;
+  lock->in_vain = from->in_vain;
+  stand_behind(from, now);
 }
 
 /* Only a hint: a promise that is not kept gives the place back, too. */
@@ -134,27 +183,6 @@ static void give_place_back(redlock_lock *lock)
 static int is_first(const redlock_lock *lock)
 {
   return lock->room && lock->room->first == lock;
-}
-
-/* It waits for those before it; only its deadline ends that. */
-/* What the first knows concerns those behind it: an outage begins for them, too, or is over. */
-static void learn(redlock_lock *lock, int verdict, int64_t now)
-{
-  int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (verdict != REDLOCK_NO_QUORUM)
-    lock->outage_until_ns = RLK_NEVER;
-  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
-    lock->outage_until_ns = now + outage_wait_ms * MS;
-  if (verdict != REDLOCK_TIMED_OUT)
-    lock->verdict = verdict;
-  rlk_round_set_timer(lock, RLK_NEVER);
-}
-
-static void stand_behind(redlock_lock *lock, int64_t now)
-{
-  lock->phase = RLK_SLEEPING;
-  lock->wake_ns = RLK_NEVER;
-  learn(lock, lock->room->first->verdict, now);
 }
 
 void rlk_queue_tell(const redlock_lock *first, int64_t now)
@@ -273,7 +301,7 @@ static void ask_for_place(redlock_lock *lock, int64_t now)
   if (!lock->place || home != lock->place_home) {
     lock->rank_changed_ns = now;
     lock->rank = 1;
-    lock->step_ns = lock->is_ranked = 0;
+    lock->step_ns = lock->is_ranked = lock->in_vain = 0;
     lock->free_ns = RLK_NEVER;
   }
   if (!has_place_at(lock, home)) {
@@ -303,11 +331,11 @@ static void note_busy(redlock_lock *lock, int64_t now)
 }
 
 /* How long a lock has to be free until it is its turn: at once for the first, later for those behind, in case that the
- * others have died. */
+ * others have died. It may be held by other nodes than home: then they try more and more rarely. */
 static int64_t turn_ns(const redlock_lock *lock)
 {
-  int64_t before = lock->rank < 10 ? lock->rank : 10;
-  return before * OVERSLEPT_NS;
+  int64_t turn_ns = lock->rank > 1 ? lock->rank * STEP_NS : lock->rank * OVERSLEPT_NS;
+  return turn_ns << (lock->in_vain < IN_VAIN_MAX ? lock->in_vain : IN_VAIN_MAX);
 }
 
 static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
@@ -321,6 +349,16 @@ static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
   lock->is_ranked = 1;
 }
 
+static void note_free(redlock_lock *lock, int is_free, int64_t now)
+{
+  if (!is_free) {
+    lock->free_ns = RLK_NEVER;
+    lock->in_vain = 0;
+  } else if (lock->free_ns == RLK_NEVER) {
+    lock->free_ns = now;
+  }
+}
+
 void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now)
 {
   int64_t wake_ns;
@@ -329,10 +367,7 @@ void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t
     return;
   note_rank(lock, rank, now);
   is_free = pttl_ms == -2; /* as far as the home node knows */
-  if (!is_free)
-    lock->free_ns = RLK_NEVER;
-  else if (lock->free_ns == RLK_NEVER)
-    lock->free_ns = now;
+  note_free(lock, is_free, now);
   if (is_free && now - lock->free_ns >= turn_ns(lock)) {
     rlk_acquire_attempt(lock, now);
     return;
@@ -407,6 +442,14 @@ int rlk_queue_begin(redlock_lock *lock, int64_t now)
   return 1;
 }
 
+static void note_vain(redlock_lock *lock, int64_t now)
+{
+  if (lock->free_ns == RLK_NEVER)
+    return;
+  lock->in_vain++;
+  lock->free_ns = now;
+}
+
 int rlk_queue_wait(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
@@ -416,12 +459,20 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
     enter(room, lock);
   if (!lock->room)
     return 0;
-  if (!is_first(lock))
+  if (!is_first(lock)) {
     stand_behind(lock, now);
-  else if (!lock->place)
+    return 1;
+  }
+  if (!lock->place && lock->next_waiting && lock->next_waiting->place)
+    take_over(lock, lock->next_waiting, now);
+  else if (lock->place)
+    note_vain(lock, now);
+  if (!lock->place) {
     ask_for_place(lock, now);
-  else
-    sleep_until(lock, now + rlk_backoff_pause_ns(lock));
+    return 1;
+  }
+  rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
+  sleep_until(lock, now + rlk_backoff_pause_ns(lock));
   return 1;
 }
 
