@@ -8,6 +8,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents
 
 import rl  # noqa: E402
 from helpers import held_everywhere  # noqa: E402
+from queueing import held, home_of_r, queued  # noqa: E402, F401
 from testing import eventually  # noqa: E402
 from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster, redlock_variant  # noqa: E402, F401
 

@@ -145,15 +145,23 @@ static int advance_home(redlock_lock *lock, int64_t now)
 }
 
 /* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
- * was asked. A lease that was granted slowly is not made shorter by that. */
+ * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
+ * slowly is not made shorter by that. */
+static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
+{
+  int64_t by_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
+  int64_t longest_ns = lock->asked.lease_ns / 20 < 20 * MS ? lock->asked.lease_ns / 20 : 20 * MS;
+  if (by_ns < now + MS)
+    by_ns = now + MS;
+  return by_ns < now + longest_ns ? by_ns : now + longest_ns;
+}
+
 static int waits_to_know(redlock_lock *lock, int64_t now)
 {
-  int64_t until_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
-  int64_t longest_ns = lock->asked.lease_ns / 20 < 20 * MS ? lock->asked.lease_ns / 20 : 20 * MS;
   if (!lock->queue_asked || lock->others_wait)
     return 0;
   if (!lock->queue_until_ns)
-    lock->queue_until_ns = until_ns < now + longest_ns ? until_ns : now + longest_ns;
+    lock->queue_until_ns = knows_by_ns(lock, now);
   return now < lock->queue_until_ns;
 }
 

@@ -1,0 +1,335 @@
+"""Nothing that happens to the queue, or to those who stand in it, keeps anybody from the lock."""
+import itertools
+import os
+import signal
+
+import pytest
+
+import rl
+from common import occupy
+from helpers import Call, python, spin
+from queueing import (
+    LONG,
+    PATIENT_MS,
+    PROMISES,
+    QUEUE,
+    SOON_S,
+    Turns,
+    home,
+    members,
+    places,
+    places_be,
+    stand_before,
+    subscribers,
+    warnings,
+)
+from rl import BUSY, OK, short
+from testing import eventually
+
+# ---- waiters that are gone, or late
+
+WAITER = """
+client = Client(sys.argv[1].split(","), **dict(CALM, ttl_ms=60000, wake=sys.argv[2]))
+assert client.lock().acquire(120000) == OK
+print("held", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def waiter(nodes):
+    """waiter(wake): a process that waits; it stands in the queue."""
+    made = []
+
+    def start(wake="auto"):
+        before = len(places(nodes))
+        made.append(python(WAITER, nodes.nodes_env, wake))
+        places_be(nodes, before + 1)
+        if wake != "poll":  # when it listens its place is odd
+            eventually(lambda: int(places(nodes)[before][-1:]) % 2, 20, "it listens")
+        return made[-1]
+
+    yield start
+    for process in made:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("wake", ["auto", "poll"])
+def test_waiters_whose_process_was_killed_hold_nobody_up(nodes, held, waiter, make_client, wake):
+    gone = [waiter(wake) for _ in range(3)]
+    turns = Turns()
+    turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
+    places_be(nodes, 4)
+    for process in gone:
+        process.kill()
+        process.wait()
+    assert held.release() == OK
+    assert turns.end(20) == ["next"]
+
+
+@pytest.mark.parametrize("wake", ["auto", "poll"])
+def test_a_waiter_that_is_stopped_holds_nobody_up_and_is_served_later(nodes, held, waiter, make_client, wake):
+    late = waiter(wake)
+    turns = Turns()
+    turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
+    places_be(nodes, 2)
+    os.kill(late.pid, signal.SIGSTOP)
+    assert held.release() == OK
+    assert turns.end(20) == ["next"]
+    os.kill(late.pid, signal.SIGCONT)
+    assert late.stdout.readline() == "held\n"
+
+
+def test_the_holder_dies(nodes, hold, queued):
+    """Nobody is told when a lease ends."""
+    lock = hold(**short(3000))
+    lock.detach()
+    turns, _ = queued(3)
+    assert turns.end() == [0, 1, 2]
+
+
+# ---- what may happen to the queue
+
+
+def lose_queue(nodes, home):
+    for node in nodes:
+        node.command("DEL", QUEUE, PROMISES)
+
+
+def lose_promises(nodes, home):
+    home.command("DEL", PROMISES)
+
+
+def flush_home(nodes, home):
+    home.flush()
+
+
+def flush_scripts(nodes, home):
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+
+
+def stop_home(nodes, home):
+    home.stop()
+
+
+def kill_home(nodes, home):
+    home.kill()
+
+
+def restart_home(nodes, home):
+    home.restart(empty=True)
+
+
+def close_connections(nodes, home):
+    home.kill_clients()
+
+
+@pytest.mark.parametrize("happens", [lose_queue, lose_promises, flush_home, flush_scripts, stop_home, kill_home,
+                                     restart_home, close_connections])
+def test_whatever_happens_to_the_queue_everybody_is_served(nodes, held, queued, happens):
+    turns, _ = queued(4, node_timeout_ms=500)
+    happens(nodes, home(nodes))
+    assert held.release() == OK
+    assert sorted(turns.end(60)) == [0, 1, 2, 3]
+    for node in nodes:
+        if node.stopped:
+            node.cont()
+
+
+@pytest.mark.parametrize("happens", [lose_queue, flush_home, flush_scripts])
+def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, happens):
+    turns, _ = queued(4)
+    happens(nodes, home(nodes))
+    places_be(nodes, 4)
+    assert held.release() == OK
+    assert turns.end() == [0, 1, 2, 3]
+
+
+def test_home_comes_back_while_others_wait(nodes, held, queued):
+    turns, _ = queued(4, node_timeout_ms=500)
+    old = home(nodes)
+    old.stop()
+    eventually(lambda: len(places(nodes)) == 4, 60, "they wait on another node")
+    old.cont()
+    assert held.release() == OK
+    assert sorted(turns.end(60)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("key", [QUEUE, PROMISES])
+def test_a_key_of_another_type_in_its_place_is_told_once(nodes, held, make_client, key):
+    occupy(nodes, key, ttl_ms=600000, token="somebody's")
+    clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
+    turns = Turns()
+    for number, client in enumerate(clients):
+        lock = client.lock()
+        turns.wait(number, lock)
+        eventually(lambda: lock.votes.count(BUSY) >= 3, 20)
+    assert held.release() == OK
+    assert sorted(turns.end()) == [0, 1]
+    assert [len(warnings(client)) for client in clients] == [1, 1]
+    assert nodes[0].get(key) == b"somebody's"
+
+
+@pytest.mark.parametrize("count, member", [
+    (3, "%d"), (200, "%d"), (200, "%016x:2"), (200, "\0\xff%d:1"), (3, "%d" + "x" * 5000)],
+    ids=["few", "many", "as ours", "bytes", "long"])
+def test_members_that_are_none_of_ours_hold_nobody_up(nodes, held, queued, count, member):
+    turns, _ = queued(2)
+    names = [(member % number).encode("latin-1") for number in range(count)]
+    home(nodes).command("ZADD", QUEUE, *itertools.chain(*((number, name) for number, name in enumerate(names))))
+    assert held.release() == OK
+    assert turns.end() == [0, 1]
+
+
+@pytest.mark.parametrize("promise_us", [3600e6, float("inf")])
+def test_promises_that_nobody_gives_hold_nobody_up(nodes, held, queued, promise_us):
+    """A clock that was set back, or somebody's doing."""
+    turns, _ = queued(2)
+    stand_before(home(nodes), promise_us)
+    assert held.release() == OK
+    assert sorted(turns.end()) == [0, 1]
+
+
+# ---- being told, and not
+
+
+def test_by_asking_alone_they_are_served_in_order_too(nodes, held, queued):
+    turns, _ = queued(4, wake="poll")
+    assert subscribers(nodes) == []
+    assert held.release() == OK
+    assert turns.end() == [0, 1, 2, 3]
+    assert subscribers(nodes) == []
+
+
+@pytest.fixture
+def allow(nodes):
+    """allow(rule...) -> the URLs of the nodes for a user with all rights but for these rules."""
+    def make(*rules):
+        for node in nodes:
+            node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "&*", "+@all", *rules)
+        return [node.url_with("few", "p") for node in nodes]
+
+    return make
+
+
+@pytest.mark.parametrize("rule", ["resetchannels", "-publish", "-subscribe"])
+def test_who_may_not_publish_or_subscribe_is_served_in_order(allow, held, queued, rule):
+    turns, clients = queued(3, urls=allow(rule))
+    assert held.release() == OK
+    assert turns.end() == [0, 1, 2]
+    if rule != "-publish":
+        assert [len(warnings(client)) for client in clients] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zrem", "-zscore", "-time", "-exists"])
+def test_who_may_not_queue_is_served(nodes, allow, held, make_client, rule):
+    urls, turns, clients = allow(rule), Turns(), []
+    for number in range(3):
+        clients.append(make_client(urls, **LONG))
+        lock = clients[-1].lock()
+        turns.wait(number, lock)
+        eventually(lambda: lock.votes.count(BUSY) >= 3, 20)
+    assert held.release() == OK
+    assert sorted(turns.end()) == [0, 1, 2]
+    told = [len(warnings(client)) for client in clients]
+    assert max(told) <= 1
+    assert min(told) == 1 or rule in ("-zrem", "-zscore", "-exists"), "which not everybody needs"
+
+
+def test_what_is_refused_is_told_once_not_every_ten_seconds(nodes, allow, held, make_client):
+    client = make_client(allow("-zadd"), **LONG)
+    assert client.lock().acquire(12000) == BUSY
+    assert len(warnings(client)) == 1
+
+
+def channel_of(node):
+    return eventually(lambda: node.command("PUBSUB", "CHANNELS", "libredlock:w:*"), 20, "somebody listens")[0]
+
+
+@pytest.mark.parametrize("words", [b"junk", b"", b"\0\r\n:1", b"x" * 100000, b"%s:99999999999999999999999", b"%s:",
+                                   b"%s:77", b"%s:0"], ids=str)
+def test_a_push_that_names_nobody_is_told_once(nodes, held, queued, words):
+    turns, (client,) = queued(1)
+    channel = channel_of(home(nodes))
+    words = words.replace(b"%s", channel.rpartition(b":")[2])
+    for _ in range(3):
+        assert home(nodes).command("PUBLISH", channel, words) == 1
+    told = []
+    eventually(lambda: told.extend(warnings(client)) or told, 20)
+    places_be(nodes, 1)
+    assert held.release() == OK
+    assert turns.end() == [0]
+    assert len(told + warnings(client)) == 1
+    assert client.lock().acquire(0) == OK
+
+
+def test_a_push_before_its_time_changes_nothing(nodes, held, queued):
+    turns, _ = queued(2)
+    node = home(nodes)
+    eventually(lambda: all(int(place[-1:]) % 2 for place in members(node)), 20, "both listen")
+    for place in 5 * members(node):
+        assert node.command("PUBLISH", b"libredlock:w:" + place.split(b":")[0], place) == 1
+    assert held.release() == OK
+    assert sorted(turns.end()) == [0, 1]
+
+
+def test_a_client_listens_only_while_it_waits(nodes, make_client, hold):
+    client = make_client(nodes.urls, **LONG)
+    lock = client.lock()
+    for _ in range(5):
+        assert lock.acquire(5000) == OK and lock.release() == OK
+    assert subscribers(nodes) == []
+    held = hold(**LONG)
+    waiting = Call(lock.acquire, PATIENT_MS)
+    eventually(lambda: len(subscribers(nodes)) == 1, 20, "it listens where it waits")
+    assert held.release() == OK and waiting.join(SOON_S) == OK
+    assert lock.release() == OK
+    spin(client, lambda: not subscribers(nodes), 40, "the connection is closed when nobody waits")
+    assert lock.acquire(0) == OK, "and all others are there"
+
+
+def test_one_connection_for_all_resources(nodes, make_client):
+    client = make_client(nodes.urls, **LONG)
+    names = ["r%d" % number for number in range(40)]
+    for name in names:
+        occupy(nodes, name, ttl_ms=600000)
+        assert client.lock(name).start(rl.ACQUIRE, PATIENT_MS) == OK
+    spin(client, lambda: subscribers(nodes), 20)
+    spin(client, lambda: sum(len(members(node, "libredlock:q:" + name)) for node in nodes for name in names) == 40, 20)
+    assert all(len(subscribers([node])) <= 1 for node in nodes)
+
+
+# ---- a lock that is held, but not on the home node
+
+
+@pytest.fixture
+def held_elsewhere(nodes, home_of_r, make_client):
+    occupy([home_of_r], ttl_ms=600000)
+    held = make_client(nodes.urls, **LONG).lock()
+    assert held.acquire(PATIENT_MS) == OK
+    home_of_r.command("DEL", "r")
+    return held
+
+
+def test_who_releases_what_home_does_not_hold_tells_the_first_all_the_same(home_of_r, held_elsewhere, queued):
+    turns, _ = queued(1)
+    eventually(lambda: int(places([home_of_r])[0][-1:]) % 2, 20, "it listens")
+    told = home_of_r.calls("publish")
+    assert held_elsewhere.release() == OK
+    assert turns.end() == [0]
+    assert home_of_r.calls("publish") == told + 1
+
+
+def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
+    turns, clients = queued(8)
+
+    def attempts(client):
+        return client.describe()["attempts"]
+
+    eventually(lambda: attempts(clients[0]) > 60, 60, "the first tries again and again")
+    assert max(map(attempts, clients[3:])) <= 5
+    assert held_elsewhere.release() == OK
+    assert turns.end() == list(range(8))
