@@ -162,8 +162,10 @@ def test_on_busy_skips_returns_something_else_or_raises(client, other):
 def test_on_busy_waits_if_it_is_told_to(client, other):
     held_by_other = other.lock("r", renew=True)
     held_by_other.acquire()
-    threading.Timer(0.2, held_by_other.release).start()
+    timer = threading.Timer(0.2, held_by_other.release)
+    timer.start()
     assert client.guard("r", on_busy="skip", wait=30)(lambda: "ran")() == "ran"
+    timer.join()
 
 
 def test_busy_of_the_function_itself_leaves(client):
