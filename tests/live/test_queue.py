@@ -203,7 +203,7 @@ def test_the_queue_has_the_prefix_of_the_key(nodes, make_client, hold):
 
 
 def is_told_by_one_who_has_just_connected(nodes, token, queued, make_client):
-    """One that stands in the queue alone takes the lock without being told if home is the last to hear of the release."""
+    """Who stands there alone takes the lock without being told if home is the last to hear of the release."""
     turns, _ = queued(1)
     node = home(nodes)
     eventually(lambda: all(int(place[-1:]) % 2 for place in members(node)), 20, "it listens")
