@@ -19,8 +19,8 @@ static char output[1 << 16];
 struct request {
   long long seeds, first, seed;
   double seconds;
-  int trace;
-  char *mutant;
+  int trace, shrink;
+  char *mutant, *without, *strikes;
 };
 
 struct total {
@@ -34,6 +34,9 @@ static const char *const mutants[] = {
   RLK_MUTANTS(MUTANT_NAME)
 #undef MUTANT_NAME
 };
+
+#define FAULT_NAME(name, text) " " text
+#define FAULT_NAMES ("with commas:" FAULTS(FAULT_NAME))
 
 /* What a world has to show for the broken rule to be found: two holders, where the rule is there to prevent them. */
 static const char *shows(int mutant)
@@ -187,6 +190,12 @@ static int check(struct request *request)
   if (request->seeds == NOT_GIVEN && request->seconds == NOT_GIVEN)
     request->seeds = 100;
   world.tracing = request->trace;
+  if (request->without && shrink_parse_faults(&world.omissions, request->without) != 0)
+    return refuse("--without", request->without, FAULT_NAMES);
+  if (request->strikes && shrink_parse_strikes(&world.omissions, request->strikes) != 0)
+    return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
+  if (request->shrink && request->seed == NOT_GIVEN)
+    return refuse("--shrink", "without --seed", "with --seed");
   return request->mutant ? choose_mutant(request->mutant) : 0;
 }
 
@@ -200,6 +209,9 @@ static int parse(int argc, const char **argv, struct request *request)
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
     {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
      "found is success", "NAME"},
+    {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
+    {"without", 0, POPT_ARG_STRING, &request->without, 0, "leave out these kinds of faults", "FAULT,..."},
+    {"strikes", 0, POPT_ARG_STRING, &request->strikes, 0, "of what the nemesis does, only these, or none", "N,..."},
     POPT_AUTOHELP POPT_TABLEEND};
   poptContext context = poptGetContext("sim", argc, argv, options, 0);
   int status = poptGetNextOpt(context), refused = 0;
@@ -222,7 +234,9 @@ int main(int argc, const char **argv)
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);
   signal(SIGALRM, on_signal);
-  status = hunt_or_run(&request);
+  status = request.shrink ? shrink(&world, (uint64_t)request.seed, request.mutant) : hunt_or_run(&request);
   free(request.mutant);
+  free(request.without);
+  free(request.strikes);
   return status;
 }

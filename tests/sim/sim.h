@@ -30,6 +30,7 @@ enum {
   PLACES_MAX = 256,
   CHANNEL_MAX = 64,
   LOSSES_MAX = 128,
+  STRIKES_MAX = 8192,
   MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
   THREADS_PER_PROCESS,
@@ -468,8 +469,30 @@ struct faults {            /* the switches of one world; probabilities in parts 
   int64_t timer_late;
 };
 
+/* Faults by name, so that some can be left out: first what the nemesis does, then what just happens. */
+#define FAULTS(X) \
+  X(DROP, "drop") X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") \
+  X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") \
+  X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork") X(PROCESS_END, "process-end") \
+  X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
+
+enum fault {
+#define FAULT(name, text) FAULT_##name,
+  FAULTS(FAULT)
+#undef FAULT
+  FAULT_COUNT
+};
+
+/* What of its faults a world does without, to see which of them a violation needs. */
+struct omissions {
+  uint32_t faults;         /* a bit for each kind */
+  uint64_t strikes[STRIKES_MAX / 64];
+};
+
 struct world {
   uint64_t seed, random;
+  struct omissions omissions;
+  uint32_t strikes;        /* of the nemesis so far */
   int64_t now;
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
@@ -509,6 +532,17 @@ void world_note_bytes(struct world *world, const char *bytes, size_t size);
 void world_violation(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_edge(struct world *world);
+
+static inline int is_left_out(const uint64_t *strikes, uint32_t strike)
+{
+  return strike < STRIKES_MAX && (strikes[strike / 64] >> strike % 64 & 1);
+}
+
+/* ---- shrink.c: which faults a violation needs ---- */
+
+int shrink_parse_faults(struct omissions *omissions, const char *names); /* -1: a name is unknown */
+int shrink_parse_strikes(struct omissions *omissions, const char *numbers); /* those that are kept; -1: no number */
+int shrink(struct world *world, uint64_t seed, const char *mutant);
 
 #define TRACE(world, ...) \
   do { \

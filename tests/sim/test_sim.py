@@ -4,6 +4,8 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -91,6 +93,61 @@ def test_seed_does_not_depend_on_those_before():
     assert trace_hash(sim("--first", 3, "--seeds", 5)) == f"{total:016x}"
 
 
+def replay_of(run):
+    return re.search(r"replay it with: sim (.*)", run.stdout)[1].split()
+
+
+def test_shrinking_finds_the_faults_that_a_violation_needs():
+    """Nothing that it names can be left out, and nothing that it leaves out is needed."""
+    hunt = sim("--mutant", "restart-ignored", "--seeds", 200)
+    seed = re.search(r"found by seed (\d+): unbacked", hunt.stdout)[1]
+    replay = replay_of(sim("--seed", seed, "--mutant", "restart-ignored", "--shrink"))
+    replay.remove("--trace")
+    assert "violation" not in replay and "unbacked" in sim(*replay).stdout
+    strikes = replay[replay.index("--strikes") + 1].split(",")
+    assert 1 <= len(strikes) <= 5
+    for strike in strikes:
+        fewer = [other for other in strikes if other != strike]
+        replay[replay.index("--strikes") + 1] = ",".join(fewer) or "none"
+        assert "unbacked" not in sim(*replay).stdout
+
+
+def test_shrinking_a_world_without_a_violation_says_so():
+    run = sim("--seed", 7, "--shrink")
+    assert run.returncode == 1 and "has no violation" in run.stdout
+
+
+def diagram(trace, *arguments):
+    return subprocess.run([sys.executable, ROOT / "tests/sim/diagram.py", *map(str, arguments)], input=trace,
+                          capture_output=True, text=True, timeout=60)
+
+
+def shapes(svg, tag, kind):
+    name = "{http://www.w3.org/2000/svg}" + tag
+    return [shape for shape in ElementTree.fromstring(svg).iter(name) if shape.get("class") == kind]
+
+
+def test_a_violation_is_seen_in_the_diagram():
+    """Two locks of the same time, the keys that stand for them, and the moment in which that was found."""
+    hunt = sim("--mutant", "quorum-of-one", "--seeds", 100)
+    seed = re.search(r"found by seed (\d+)", hunt.stdout)[1]
+    svg = diagram(sim("--seed", seed, "--mutant", "quorum-of-one", "--trace").stdout).stdout
+    assert len(shapes(svg, "line", "violation")) == 1 and "is held by lock" in svg
+    at = float(shapes(svg, "line", "violation")[0].get("x1"))
+    spans = [(float(bar.get("x")), float(bar.get("x")) + float(bar.get("width")))
+             for bar in shapes(svg, "rect", "process")]
+    assert sum(begin <= at <= end + 1 for begin, end in spans) >= 2
+    assert shapes(svg, "rect", "node") and shapes(svg, "line", "message")
+
+
+def test_a_diagram_of_a_part_and_of_nothing():
+    trace = sim("--seed", 7, "--trace").stdout
+    whole, part = diagram(trace).stdout, diagram(trace, "--from", 100, "--to", 200).stdout
+    assert len(shapes(whole, "rect", "node")) > len(shapes(part, "rect", "node")) > 0
+    assert diagram(trace, "--from", 200, "--to", 100).stderr == "diagram: --from 200 is not before --to 100\n"
+    assert diagram("what is this\n").returncode == 1
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -98,6 +155,9 @@ def test_seed_does_not_depend_on_those_before():
         (["--seconds", "-1"], '--seconds is "-1"; allowed: 0.001 and above'),
         (["--seed", "x"], "x: invalid numeric value"),
         (["--mutant", "all"], '--mutant is "all"; allowed: none, quorum-of-one'),
+        (["--seed", "1", "--without", "drop,rain"], '--without is "drop,rain"; allowed: with commas: drop node-pause'),
+        (["--seed", "1", "--strikes", "1,x"], '--strikes is "1,x"; allowed: numbers from 0 with commas, or none'),
+        (["--shrink"], "allowed: with --seed"),
         (["--trase"], "--trase: unknown option"),
         (["7"], '"7" is no option'),
     ],

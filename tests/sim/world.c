@@ -130,6 +130,22 @@ static void choose_faults(struct world *world)
     faults->restart = 0; /* no run_id tells that a server which kept its keys is the one behind another address, too */
 }
 
+static int does_without(const struct world *world, enum fault fault)
+{
+  return (int)(world->omissions.faults >> fault & 1);
+}
+
+static void leave_out(struct world *world)
+{
+  struct faults *faults = &world->faults;
+  faults->tail *= !does_without(world, FAULT_TAIL);
+  faults->edge *= !does_without(world, FAULT_EDGE);
+  faults->split *= !does_without(world, FAULT_SPLIT);
+  faults->stall *= !does_without(world, FAULT_STALL);
+  faults->lag *= !does_without(world, FAULT_LAG);
+  faults->refuse *= !does_without(world, FAULT_REFUSE);
+}
+
 static int own_server(const struct world *world, int address)
 {
   return address == world->twin ? 0 : address;
@@ -351,41 +367,42 @@ static void strike(struct world *world)
 {
   struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
   struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
-  switch (draw_fault(world)) {
-  case -1:
-    break;
-  case 0:
+  int64_t fault = draw_fault(world);
+  if (fault < 0 || does_without(world, (enum fault)fault))
+    return;
+  switch (fault) {
+  case FAULT_DROP:
     network_nemesis_drop(world);
     break;
-  case 1:
+  case FAULT_NODE_PAUSE:
     pause_node(world, node);
     break;
-  case 2:
+  case FAULT_PROCESS_PAUSE:
     process_sleep(process, world_edge(world));
     break;
-  case 3:
+  case FAULT_RESTART:
     restart_node(world, node, 0);
     break;
-  case 4:
+  case FAULT_SCRIPT_FLUSH:
     flush_scripts(world, node);
     break;
-  case 5:
+  case FAULT_NODE_ERROR:
     break_node(world, node);
     break;
-  case 6:
+  case FAULT_REPLICA:
     replace_node(world, node);
     break;
-  case 7:
+  case FAULT_LOSS:
     lose_keys(world, node);
     break;
-  case 8:
+  case FAULT_LEFTOVER:
     server_leave_key(world, node, (int)random_in(&world->random, 0, world->resource_count - 1),
                      random_in(&world->random, 1, world->last_ttl_ms));
     break;
-  case 9:
+  case FAULT_ASTRAY:
     lead_astray(world, node->index);
     break;
-  case 10:
+  case FAULT_FORK:
     fork_process(process);
     break;
   default:
@@ -395,9 +412,15 @@ static void strike(struct world *world)
 
 static void nemesis(struct world *world)
 {
+  uint64_t random = world->random;
   if (world->calm)
     return;
-  strike(world);
+  /* each strike has numbers of its own: one that is left out changes none of the others */
+  world->random = (world->seed ^ (uint64_t)world->strikes << 32) * UINT64_C(0xD1342543DE82EF95);
+  if (!is_left_out(world->omissions.strikes, world->strikes))
+    strike(world);
+  world->random = random;
+  world->strikes++;
   world_plan(world, random_in(&world->random, 1, 2 * world->faults.nemesis_every), EVENT_NEMESIS, 0, 0);
 }
 
@@ -528,6 +551,7 @@ static void reset(struct world *world, uint64_t seed)
   oracle_start(world);
   world->queue.count = world->queue.order = 0;
   world->lives = 0;
+  world->strikes = 0;
   memset(world->removes, 0, sizeof world->removes);
   world->seed = seed;
   world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
@@ -545,6 +569,7 @@ void world_run(struct world *world, uint64_t seed)
   reset(world, seed);
   choose_sizes(world);
   choose_faults(world);
+  leave_out(world);
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world);
