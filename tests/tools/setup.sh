@@ -29,7 +29,8 @@ packages_of() {
       php) echo swig make php-cli php-dev ;;
       phpunit) echo php-fpm phpunit php-symfony-lock composer ;;
       languages) echo g++ clang ;;
-      lint) echo clang git php-codesniffer ;;
+      go) command -v go >/dev/null || echo golang-go ;;
+      lint) echo clang git php-codesniffer $(packages_of go) ;;
       processes) echo procps ;;
       valgrind | strace) echo "$group" ;;
       package) echo swig dpkg-dev git python3-dev ;;
@@ -109,6 +110,13 @@ build() {
 use_build() {
   export REDLOCK_BUILD_DIR=$PWD/build/$1
   export REDLOCK_LIBRARY=$REDLOCK_BUILD_DIR/libredlock.so
+}
+
+# The program that judges the soak's history.
+need_judge() {
+  need_packages go
+  echo "== building build/judge"
+  quietly judge env -C tests/judge go build -buildvcs=false -o ../../build/judge/judge .
 }
 
 # The library, and both bindings as they are now.
