@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Processes of all faces on shared resources under faults; every hold is logged, and a checker reads the log.
+"""Processes of all faces on shared resources under faults; a checker reads the log, and the judge the history of holds.
 
-    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--log FILE]
+    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--log FILE] [--history FILE]
             [--server NAME] [--nodes KIND] [--auth KIND]
 """
 import argparse
@@ -22,6 +22,7 @@ import checker  # noqa: E402
 import faces  # noqa: E402
 import variants  # noqa: E402
 from driver import Overstated, Party, ProtocolError, now_ms  # noqa: E402
+from history import JUDGE, History, Hold, judge  # noqa: E402
 from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
 
 RESOURCES = ["orders", "stock", "mail"]
@@ -109,47 +110,52 @@ class Worker(threading.Thread):
         self.log.count(took.status)
         if took != "OK":
             return
-        start_ms, end_ms = now_ms(), took.t0_ms + took.validity_ms
+        hold = Hold(self.soak.history, self.name, resource, took)
         try:
-            end_ms = self.hold(lock, end_ms, bool(renew))
-        except ProtocolError:  # killed: what it held, it held until now at the most
-            self.held(lock, start_ms, min(now_ms(), end_ms))
-            raise
-        self.held(lock, start_ms, min(now_ms(), end_ms))
-        gave = self.timed(lambda: lock.release(), "release")
-        self.log.count("released, " + gave.status)
+            self.keep(lock, hold)
+            hold.release()
+            gave = self.timed(lock.release, "release")
+            self.log.count("released, " + gave.status)
+        finally:
+            hold.close()
+            self.log.write("hold", resource=resource, token=took.token, party=self.name, from_ms=hold.from_ms,
+                           to_ms=hold.end_ms)
+            self.log.count("holds of " + self.face)
 
-    def hold(self, lock, end_ms, renewed):
-        """Keeps it for a while, sometimes beyond its end, and extends it or forks: until when it is valid."""
+    def keep(self, lock, hold):
+        """For a while, sometimes beyond its end; extends it or forks."""
         for _ in range(self.random.randrange(3)):
             time.sleep(self.random.choice([0, 0.01, 0.05, 0.3]))
             if self.random.random() < 0.5:
                 extended = self.timed(lambda: self.unchecked(lock, "extend"), "extend")
                 self.log.count("extended, " + extended.status)
                 if extended == "OK":
-                    end_ms = max(end_ms, extended.t0_ms + extended.validity_ms)
+                    hold.told(extended.t0_ms, extended.t0_ms + extended.validity_ms)
                 elif extended == "LOST":
-                    return min(end_ms, extended.t0_ms)
+                    hold.lose(extended.t0_ms)
+                    return
         if "fork" in self.party.can and self.random.random() < 0.05:
             self.log.count("forks")
             self.party.fork(("state", lock), ("release", lock))  # it has nothing to release
         if self.random.random() < 0.1:
-            time.sleep(max(0, end_ms - now_ms()) / 1000 + 0.01)
+            time.sleep(max(0, hold.end_ms - now_ms()) / 1000 + 0.01)
         if "validity" in self.party.can:
-            end_ms = self.ask(lock, end_ms, renewed)
-        return end_ms
+            self.ask(lock, hold)
 
-    def ask(self, lock, end_ms, renewed):
+    def ask(self, lock, hold):
         """What the handle itself says; a holder has to know its loss."""
         said = lock.driver.call("validity", lock=lock.name)
         if said.validity_ms > 0:
-            return max(end_ms, said.t0_ms + said.validity_ms)
+            hold.told(said.t0_ms, said.t0_ms + said.validity_ms)
+            return
         ended_ms = now_ms() + 1  # a part of a millisecond may be left
+        hold.lose(said.t0_ms)
         time.sleep(0.003)
         asked_ms, state = now_ms(), lock.state
         self.log.write("told", party=self.name, token=lock.token, ended_ms=ended_ms, at_ms=asked_ms, state=state)
         self.log.count("losses told" if state == "LOST" else "state " + state)
-        return min(end_ms, said.t0_ms)
+        if state == "HELD":
+            hold.told(asked_ms, asked_ms)
 
     def unchecked(self, lock, what, **fields):
         """Over-statement goes into the log."""
@@ -166,11 +172,6 @@ class Worker(threading.Thread):
                        limit_ms=WAIT_MS + SLACK_MS)
         return reply
 
-    def held(self, lock, start_ms, end_ms):
-        self.log.write("hold", resource=lock.resource, token=lock.token, party=self.name, from_ms=start_ms,
-                       to_ms=end_ms)
-        self.log.count("holds of " + self.face)
-
 
 class Soak:
     def __init__(self, options):
@@ -178,6 +179,7 @@ class Soak:
         self.lose_data = options.lose_data
         self.random = random.Random(options.seed)
         self.log = Log(options.log)
+        self.history = History(options.history)
         self.over = threading.Event()
         self.end_s = time.monotonic() + options.minutes * 60
         self.cluster = Cluster(5, config=DURABLE, **variants.cluster_options(options.auth, options.nodes))
@@ -223,6 +225,7 @@ class Soak:
             proxy.close()
         self.cluster.close()
         self.log.file.close()
+        self.history.close()
 
     def look_at_keys(self, limit_ms):
         for node in self.cluster:
@@ -298,13 +301,15 @@ def arguments(argv):
     parser.add_argument("--processes", type=int, help="how many (2 of each face)")
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
+    parser.add_argument("--history", help="where the operations for the judge go (build/soak/history.jsonl)")
     variants.add_options(parser.add_argument)
     options = parser.parse_args(argv)
     if options.minutes <= 0:
         parser.error("--minutes %g: allowed are numbers above 0" % options.minutes)
-    if not options.log:
-        (faces.ROOT / "build/soak").mkdir(parents=True, exist_ok=True)
-        options.log = str(faces.ROOT / "build/soak/log.jsonl")
+    folder = faces.ROOT / "build/soak"
+    folder.mkdir(parents=True, exist_ok=True)
+    options.log = options.log or str(folder / "log.jsonl")
+    options.history = options.history or str(folder / "history.jsonl")
     return options
 
 
@@ -313,11 +318,22 @@ def too_little(counts, names):
     return ["too little work: no hold of " + face for face in names if not counts["holds of " + face]]
 
 
+def judged(history):
+    """What the judge refuses, in its words."""
+    status, words = judge(history)
+    if status:
+        return [words]
+    print(words)
+    return []
+
+
 def main(argv=None):
     options = arguments(argv)
     for face in options.face or faces.FACES:
         if faces.missing(face):
             sys.exit("soak: the face %s is required: %s" % (face, faces.missing(face)))
+    if not JUDGE.exists():
+        sys.exit("soak: the judge is required: %s" % JUDGE)
     if options.server:
         try:
             os.environ["REDLOCK_SERVER"] = variants.servers(options.server)
@@ -333,6 +349,7 @@ def main(argv=None):
         print("%8d  %s" % (count, what))
     print("%8d  records in %s" % (len(soak.log.records), options.log))
     violations += too_little(soak.log.counts, options.face or faces.FACES)
+    violations += judged(options.history)
     print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 

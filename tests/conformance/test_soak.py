@@ -6,7 +6,8 @@ import pytest
 import faces
 import soak
 from checker import check
-from driver import Party, now_ms
+from driver import Party
+from history import History, Hold
 from testing import eventually
 
 BROKEN = faces.ROOT / "build/testbuild"  # its library has the switch that makes one vote enough
@@ -14,24 +15,32 @@ QUORUM_OF_ONE = "1"
 LONG_MS = 30000  # the first hold lasts while nodes are changed or restarted
 
 
-def hold(party, took, end_ms):
-    return {"kind": "hold", "resource": "r", "token": took.token, "party": party, "from_ms": end_ms[0],
-            "to_ms": min(end_ms[1], took.t0_ms + took.validity_ms)}
+@pytest.fixture
+def history(tmp_path):
+    made = History(tmp_path / "history.jsonl")
+    yield made
+    made.close()
 
 
-def two_holds(one, other, between):
-    """Both acquire and keep what they got; what each of them was told, as a log."""
+def two_holds(one, other, between, history):
+    """Both acquire and keep what they got: what the checker and the judge say of what each of them was told."""
     warm = one.lock("warm")  # connected to all nodes, so all of them are asked
     assert warm.acquire() == "OK" and warm.release() == "OK"
     first = one.driver.call("acquire", lock=one.lock().name, wait_ms=0)
-    first_from = now_ms()
+    assert first == "OK"
+    holds = {"one": Hold(history, "one", "r", first)}
     between()
     second = other.driver.call("acquire", lock=other.lock().name, wait_ms=0)
-    second_from = now_ms()
-    end = now_ms() + 5
-    assert first == "OK"
-    holds = [hold("one", first, (first_from, end))]
-    return holds + ([hold("other", second, (second_from, end))] if second == "OK" else [])
+    if second == "OK":
+        holds["other"] = Hold(history, "other", "r", second)
+    for hold in holds.values():
+        hold.release()
+    for hold in holds.values():
+        hold.close()
+    history.close()
+    log = [{"kind": "hold", "resource": "r", "token": party, "party": party, "from_ms": hold.from_ms,
+            "to_ms": hold.end_ms} for party, hold in holds.items()]
+    return check(log), soak.judged(history.path)
 
 
 @pytest.fixture
@@ -53,20 +62,21 @@ def contenders(nodes):
 
 
 @pytest.mark.parametrize("rule, violations", [(QUORUM_OF_ONE, 1), ("0", 0)], ids=["quorum of one", "sound"])
-def test_a_client_content_with_one_vote_is_found(contenders, nodes, rule, violations):
+def test_a_client_content_with_one_vote_is_found(contenders, nodes, history, rule, violations):
     one, other = contenders(rule)
 
     def free_one_node():
         eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20, "all have granted")
         nodes[4].command("DEL", "r")
 
-    found = check(two_holds(one, other, free_one_node))
-    assert len(found) == violations, found
+    found, refused = two_holds(one, other, free_one_node, history)
+    assert len(found) == len(refused) == violations, found + refused
     assert all("two holders: one and other" in words for words in found)
+    assert all("r: no lock allows these operations" in words for words in refused)
 
 
 @pytest.mark.parametrize("lost, violations", [(True, 1), (False, 0)], ids=["without data", "with data"])
-def test_restarts(make_cluster, lost, violations):
+def test_restarts(make_cluster, history, lost, violations):
     """What README says of nodes that lose their data, which the soak's do with --lose-data only."""
     assert not soak.arguments(["--minutes", "1"]).lose_data
     cluster = make_cluster(5, config=soak.DURABLE)
@@ -77,22 +87,22 @@ def test_restarts(make_cluster, lost, violations):
             soak.restart(node, lost)
 
     try:
-        found = check(two_holds(one, other, restart))
+        found, refused = two_holds(one, other, restart, history)
     finally:
         one.close()
         other.close()
-    assert len(found) == violations, found
+    assert len(found) == len(refused) == violations, found + refused
 
 
 def test_a_short_soak(tmp_path, capsys):
     """A few seconds of all faces under faults, as `./dev soak` runs them for longer."""
-    log = tmp_path / "log.jsonl"
+    files = ["--log", str(tmp_path / "log.jsonl"), "--history", str(tmp_path / "history.jsonl")]
     for face in faces.FACES:
         if faces.missing(face):
             pytest.fail("the face %s is required: %s" % (face, faces.missing(face)), pytrace=False)
-    assert soak.main(["--minutes", "0.2", "--seed", "7", "--log", str(log)]) == 0, capsys.readouterr().out
+    assert soak.main(["--minutes", "0.2", "--seed", "7", *files]) == 0, capsys.readouterr().out
     out = capsys.readouterr().out
-    assert "no violation" in out
+    assert "no violation" in out and "judge: a lock allows all" in out
     assert all("holds of " + face in out for face in faces.FACES)
 
 
