@@ -28,6 +28,7 @@ static void disown(struct slot *slot, const struct slot *parents)
   int state = redlock_lock_state(slot->lock);
   int owned = slot->operation || slot->holding >= 0;
   slot->operation = 0;
+  slot->released[0] = 0;
   slot->holding = -1;
   slot->action_serial = parents->action_serial;
   if (owned && state != REDLOCK_STATE_FORKED)
