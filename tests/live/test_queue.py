@@ -227,6 +227,27 @@ def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queue
     pytest.fail("nobody was told")
 
 
+def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):
+    """It says how long its sender has waited, and home when it has come: by that it has come later."""
+    turns, _ = queued(1)
+    node = home(nodes)
+
+    def asks_late():
+        asked = node.calls("zrank")
+        node.stop()
+        began_ms = now_ms()
+        eventually(lambda: now_ms() - began_ms > 150, 5, "the waiter has asked meanwhile")
+        node.cont()
+        eventually(lambda: node.calls("zrank") > asked, 20, "it was answered")
+
+    arrived = float(node.command("ZSCORE", QUEUE, members(node)[0]))
+    for _ in range(3):
+        asks_late()
+    assert float(node.command("ZSCORE", QUEUE, members(node)[0])) <= arrived + 1000
+    assert held.release() == OK
+    assert turns.end() == [0]
+
+
 # ---- leaving
 
 

@@ -56,7 +56,8 @@ static int comes_before(const struct place *one, const struct place *other)
 
 static int stand_in(struct request *request, struct waitqueue *queue, const struct argument *name, int64_t arrived_us)
 {
-  struct place place = {.arrived_us = arrived_us};
+  const struct place *before = place_of(queue, name);
+  struct place place = {.arrived_us = before && before->arrived_us < arrived_us ? before->arrived_us : arrived_us};
   int at = 0;
   leave(queue, name);
   if (queue->count == PLACES_MAX || name->size >= sizeof place.name) {

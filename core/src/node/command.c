@@ -60,7 +60,8 @@
   "end\n"
 
 /* What waiters queue with, on the home node (rule F): a set of their places by arrival, and one of the times by which
- * each has promised to ask again. Whoever asks removes those at the head who have not. */
+ * each has promised to ask again. Whoever asks removes those at the head who have not. A request that was slow makes
+ * its sender seem to have come later: the earliest counts. */
 #define JOIN_TEXT                                                                                                      \
   "local t=redis.call('TIME')\n"                                                                                       \
   "local now=t[1]*1000000+t[2]\n"                                                                                      \
@@ -71,7 +72,8 @@
   "  redis.call('ZREM',KEYS[2],m)\n"                                                                                   \
   "  redis.call('ZREM',KEYS[3],m)\n"                                                                                   \
   "end\n"                                                                                                              \
-  "redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1])\n"                                                                   \
+  "local since=redis.call('ZSCORE',KEYS[2],ARGV[1])\n"                                                                 \
+  "if not since or now-ARGV[2]<tonumber(since) then redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1]) end\n"              \
   "local ttl=redis.call('PTTL',KEYS[1])\n"                                                                             \
   "if ttl==-2 then\n" WAKE_THE_FIRST(                                                                                  \
       "ARGV[6]", " or h==ARGV[1]") "end\n"                                                                             \
@@ -80,7 +82,7 @@
                                    "redis.call('PEXPIRE',KEYS[2],60000)\n"                                             \
                                    "redis.call('PEXPIRE',KEYS[3],60000)\n"                                             \
                                    "return {rank,ttl}"
-#define JOIN_HASH "5b550e29a6c7138e786435158010c693bdccf89f"
+#define JOIN_HASH "bd45f9324e811027571917f2632b8d36391bc94c"
 
 /* The release on the home node: the holder's place goes, and who is first is told. What the queue
  * answers is no matter of the release. */
