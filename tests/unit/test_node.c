@@ -375,14 +375,37 @@ static void a_refusal_of_long_ago_is_looked_into_at_once(void **state)
   assert_int_equal(rlk_node_can_ask(&node, 1000 * MS, world.now_ns), RLK_RETRYING);
 }
 
+static void fall_silent(void)
+{
+  world.now_ns += 300 * MS;
+  rlk_node_timer(&node, world.now_ns);
+  assert_int_equal(node.silent_ns, 0);
+  world.now_ns += 50 * MS;
+  rlk_node_timer(&node, world.now_ns);
+  assert_int_not_equal(node.silent_ns, 0);
+}
+
+static void a_process_that_stood_still_makes_no_server_silent(void **state)
+{
+  (void)state;
+  get_ready();
+  ask(RLK_REQUEST_SET, 1);
+  rlk_node_flush(&node, world.now_ns);
+  world.now_ns += 2000 * MS;
+  rlk_node_timer(&node, world.now_ns);
+  hear("+OK\r\n");
+  expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1);
+  expect_no_more();
+  assert_null(node.second);
+}
+
 static void a_silent_connection_gets_a_second_one_beside_it(void **state)
 {
   (void)state;
   get_ready();
   ask(RLK_REQUEST_SET, 1);
   rlk_node_flush(&node, world.now_ns);
-  world.now_ns += 400 * MS;
-  rlk_node_timer(&node, world.now_ns); /* silent: the second is opened */
+  fall_silent(); /* the second is opened */
   expect_no_more();
   assert_non_null(node.second);
   hear("+OK\r\n"); /* but the first one speaks */
@@ -490,6 +513,7 @@ int main(void)
       CASE(a_restart_is_told_before_the_node_may_be_asked),
       CASE(a_replica_is_refused_but_deletes),
       CASE(a_refusal_of_long_ago_is_looked_into_at_once),
+      CASE(a_process_that_stood_still_makes_no_server_silent),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
       CASE(nonsense_for_a_vote_is_one_vote),
       CASE(nonsense_in_the_set_up_makes_no_voter),

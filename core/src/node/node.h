@@ -30,6 +30,7 @@ struct rlk_node {
   struct rlk_line *line;                 /* the one in use */
   struct rlk_line *second;               /* the other one, while it is set up beside a silent one */
   int64_t silent_ns;                     /* since when requests are in flight and nothing comes; 0: it is not silent */
+  int64_t looked_ns;                     /* when nothing had come for so long that it may be */
   int64_t second_ns;                     /* the time-out of the second; without one: when the next is tried */
   int second_failures;                   /* in a row */
   uint32_t generations;                  /* of links that were opened */

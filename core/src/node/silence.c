@@ -14,6 +14,7 @@
 
 #define MS RLK_NS_PER_MS
 #define SILENT_NS (300 * MS)
+#define LOOK_NS (50 * MS)
 #define IDLE_NS (1000 * MS)
 #define STALE_MIN_NS (5000 * MS)
 
@@ -27,6 +28,16 @@ static int64_t waits_since_ns(const struct rlk_line *l)
 static int64_t patience_ns(const struct rlk_node *n)
 {
   return 4 * n->rtt_ns > SILENT_NS ? 4 * n->rtt_ns : SILENT_NS;
+}
+
+/* When the line is looked at next. Two looks in a row have to find nothing: at the first it may be this process that
+ * stood still, and the reply has come long ago or the request has only now been written. */
+static int64_t look_ns(const struct rlk_node *n)
+{
+  int64_t silent_ns = waits_since_ns(n->line) + patience_ns(n);
+  if (n->looked_ns <= waits_since_ns(n->line))
+    return silent_ns - LOOK_NS;
+  return silent_ns > n->looked_ns + LOOK_NS ? silent_ns : n->looked_ns + LOOK_NS;
 }
 
 static int64_t stale_ns(const struct rlk_node *n)
@@ -53,7 +64,7 @@ static void arm(struct rlk_node *n)
   if (o)
     sooner(&at, o->sent_ns + stale_ns(n));
   if (o && !n->silent_ns && is_open(n))
-    sooner(&at, waits_since_ns(n->line) + patience_ns(n));
+    sooner(&at, look_ns(n));
   if (n->silent_ns && (n->second || is_open(n)))
     sooner(&at, n->second_ns);
   if (at != RLK_NEVER)
@@ -62,8 +73,9 @@ static void arm(struct rlk_node *n)
 
 void rlk_silence_flushed(struct rlk_node *n, int64_t now)
 {
-  if (!n->timer.place || n->timer.at_ns > now + SILENT_NS)
-    rlk_timer_set(&n->net->timers, &n->timer, now + SILENT_NS);
+  int64_t look = now + SILENT_NS - LOOK_NS;
+  if (!n->timer.place || n->timer.at_ns > look)
+    rlk_timer_set(&n->net->timers, &n->timer, look);
 }
 
 /* ---- the second connection ---- */
@@ -145,6 +157,14 @@ static void fall_silent(struct rlk_node *n, int64_t now)
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_SILENT, n->index, n->why);
 }
 
+static void look(struct rlk_node *n, int64_t now)
+{
+  if (n->looked_ns > waits_since_ns(n->line))
+    fall_silent(n, now);
+  else
+    n->looked_ns = now;
+}
+
 void rlk_silence_broken(struct rlk_node *n)
 {
   rlk_silence_forget(n);
@@ -172,8 +192,8 @@ void rlk_silence_timer(struct rlk_node *n, int64_t now)
     n->deletes_retry_ns = 0;
     rlk_node_tell(n, RLK_OUTCOME_PAYABLE);
   }
-  if (o && !n->silent_ns && is_open(n) && now - waits_since_ns(n->line) >= patience_ns(n))
-    fall_silent(n, now);
+  if (o && !n->silent_ns && is_open(n) && now >= look_ns(n))
+    look(n, now);
   if (n->silent_ns && n->second && n->second_ns <= now)
     rlk_silence_second_failed(n, rlk_connect_timed_out(n->second), now);
   else if (n->silent_ns && !n->second && n->second_ns <= now && is_open(n))
