@@ -39,7 +39,7 @@ final class LockedCall
         }
         $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
         if (HeldHere::has($spec->place(), $resource)) {
-            return $this->run($specs); /* this coroutine holds it already, further out */
+            return HeldHere::within($spec->place(), $resource, fn (): mixed => $this->run($specs));
         }
         return $this->under($spec, $resource, $specs);
     }

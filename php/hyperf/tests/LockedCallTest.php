@@ -119,6 +119,16 @@ final class LockedCallTest extends NodesTestCase
         $this->assertNull(Locks::current());
     }
 
+    public function testTheBodyReachesItsLockAlsoIfThatIsHeldFurtherOut(): void
+    {
+        $order = [new LockSpec('order:#{id}')];
+        $names = $this->call($order, fn (): array => $this->call([new LockSpec('stock')], fn (): array => [
+            $this->call($order, static fn (): string => Locks::current()->resource),
+            Locks::current()->resource,
+        ]));
+        $this->assertSame(['order:7', 'stock'], $names);
+    }
+
     public function testWantOfNodesCallsOnNoQuorum(): void
     {
         foreach ([0, 1, 2] as $i) {
