@@ -13,7 +13,8 @@ final class LocksFactory
     public function __invoke(ContainerInterface $container): Locks
     {
         $config = $container->get(ConfigInterface::class);
+        $clusters = $config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php';
         $logger = $container->has(StdoutLoggerInterface::class) ? $container->get(StdoutLoggerInterface::class) : null;
-        return new Locks($config->get('redlock', []), $config->get('redis', []), $logger);
+        return new Locks($clusters, $config->get('redis', []), $logger);
     }
 }

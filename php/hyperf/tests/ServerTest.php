@@ -247,6 +247,18 @@ final class ServerTest extends NodesTestCase
         $this->assertStringContainsString("App\\Service\\$class$words", \file_get_contents($this->log()));
     }
 
+    public function testWithoutAPublishedConfigurationTheEnvironmentNamesTheNodes(): void
+    {
+        $file = "$this->app/config/autoload/redlock.php";
+        \rename($file, "$file.aside");
+        try {
+            $this->start();
+        } finally {
+            \rename("$file.aside", $file);
+        }
+        $this->assertPaid(['n1'], 2);
+    }
+
     /** What Swoole has not handed to a coroutine yet, a worker that ends may drop. */
     private function waitUntilAllAreAsked(int $requests): void
     {
