@@ -34,6 +34,7 @@ packages_of() {
       processes) echo procps ;;
       valgrind | strace) echo "$group" ;;
       package) echo swig dpkg-dev git python3-dev ;;
+      model) echo spin gcc libc6-dev python3 ;;
       bare) echo debootstrap musl-tools composer php-dev php-zip ;;
       *) fail "no group of packages '$group'" ;;
     esac
