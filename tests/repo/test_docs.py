@@ -92,3 +92,11 @@ def test_the_architecture_names_the_files_that_there_are():
     cited = set(re.findall(r"`((?:base|rules|node|lock|client)/\w+)\.[ch]`", page))
     assert cited <= files, sorted(cited - files)
     assert all((ROOT / path).exists() for path in re.findall(r"`((?:core|tests|python|php|docs)/[\w/.]+\.\w+)`", page))
+
+
+def test_the_proof_names_every_run_of_the_models():
+    rows = (ROOT / "tests/model/verdicts.txt").read_text().splitlines()
+    runs = {row.split("|")[0].strip() for row in rows if row and not row.startswith("#")}
+    page = (ROOT / "docs/proof.md").read_text()
+    named = set(re.findall(r"`([a-z][a-z0-9-]*)`", page)) - {"drift", "core", "planned", "limit"}
+    assert len(runs) > 40 and named == runs, sorted(named ^ runs)
