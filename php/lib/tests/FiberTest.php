@@ -224,20 +224,27 @@ final class FiberTest extends NodesTestCase
         }]);
     }
 
+    /** Not only when the loop looks around, after a second, and finds that nothing will ever come. */
     public function testASignalHandlerRunsWhileFibersWait(): void
     {
-        $holder = $this->client()->lock('signal');
-        $holder->acquire();
-        $handled = 0;
-        \pcntl_async_signals(true);
-        \pcntl_signal(\SIGALRM, static function () use (&$handled, $holder): void {
-            $handled++;
-            $holder->release();
-        });
         $client = $this->fiberClient();
-        \pcntl_alarm(1);
-        $this->loop->run([static fn () => $client->lock('signal')->run(static fn () => null)]);
-        $this->assertSame(1, $handled);
+        $child = \proc_open(['sh', '-c', 'read line; sleep 0.5; kill -USR1 $PPID'], [['pipe', 'r']], $pipes);
+        $handled = null;
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGUSR1, static function () use (&$handled): void {
+            $handled = \microtime(true);
+        });
+        try {
+            $this->loop->run([static function () use ($client, $pipes): void {
+                $client->lock('idle')->run(static fn () => null);
+                \fwrite($pipes[0], "\n");
+                \Fiber::suspend();
+            }]);
+        } catch (\LogicException) {
+            $this->assertNotNull($handled);
+            $this->assertGreaterThan(0.5, \microtime(true) - $handled);
+        }
+        $this->assertSame(0, \proc_close($child));
     }
 
     public function testHighDescriptorsAreRefusedWithWords(): void
