@@ -258,6 +258,7 @@ def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):
         node.cont()
         eventually(lambda: node.calls("zrank") > asked, 20, "it was answered")
 
+    eventually(lambda: int(places(nodes)[0][-1:]) % 2, 20, "it listens")  # and keeps the name of its place
     arrived = float(node.command("ZSCORE", QUEUE, members(node)[0]))
     for _ in range(3):
         asks_late()
