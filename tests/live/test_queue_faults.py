@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import rl
-from common import occupy
+from common import now_ms, occupy
 from helpers import Call, python, spin
 from queueing import (
     LONG,
@@ -343,12 +343,14 @@ def test_who_releases_what_home_does_not_hold_tells_the_first_all_the_same(home_
 
 
 def test_those_behind_leave_it_to_the_first_to_try(held_elsewhere, queued):
+    """The longer the less, but for the second, who now and then asks all nodes."""
+    began_ms = now_ms()
     turns, clients = queued(8)
 
     def attempts(client):
         return client.describe()["attempts"]
 
     eventually(lambda: attempts(clients[0]) > 150, 60, "the first tries again and again")
-    assert max(map(attempts, clients[3:])) <= 6
+    assert max(map(attempts, clients[1:])) <= 10 + 2 * (now_ms() - began_ms) / 1000
     assert held_elsewhere.release() == OK
-    assert turns.end() == list(range(8))
+    assert sorted(turns.end()) == list(range(8))  # who tries at that moment may be faster than the first
