@@ -10,7 +10,7 @@
  * RESTARTS=n  so many restarts without data. The node does not vote while anybody counts it: the guard
  * FLOOR       a counter that is absent starts above all numbers that were given until then: what a clock gives whose
  *             error is smaller than the quarantine
- * Broken rules: NO_CONFIRMATION ONE_HAS_IT CONFIRMED_ANYWHERE LATE_SUCCESS LOSS_NOT_FINAL NO_GUARD */
+ * Broken rules: NO_CONFIRMATION CONFIRMED_ANYWHERE LATE_SUCCESS LOSS_NOT_FINAL NO_GUARD */
 #ifndef CLIENTS
 #define CLIENTS 2
 #endif
@@ -101,7 +101,7 @@ inline win(c) {
   number[c] = 0
 }
 
-#if defined(ONE_HAS_IT) || defined(NO_CONFIRMATION)
+#ifdef NO_CONFIRMATION
 #define HAS_IT(l, number_) true
 #else
 #define HAS_IT(l, number_) (l.value == number_)
