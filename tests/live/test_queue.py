@@ -19,6 +19,7 @@ from queueing import (
     places,
     places_be,
     stand_before,
+    subscribers,
 )
 from rl import BUSY, CALM, CANCELLED, NO_QUORUM, OK, PENDING
 from testing import eventually
@@ -156,6 +157,27 @@ def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_clie
         waiting.append(holder)
         spin(client, lambda: any(lock.status != rl.PENDING for lock in waiting), SOON_S)
         assert [lock.status for lock in waiting] == [OK, rl.PENDING, rl.PENDING]
+
+
+@pytest.mark.parametrize("once_more", range(4))
+def test_a_handle_that_was_alone_lets_in_who_came_while_it_held(nodes, make_client, once_more):
+    """Told that nobody waits, it believes that for brief holds only."""
+    clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
+    alone, newcomer = (client.lock() for client in clients)
+    for _ in range(2):
+        assert alone.acquire(0) == alone.release() == OK
+    assert alone.acquire(0) == OK
+    assert newcomer.start(rl.ACQUIRE, PATIENT_MS) == OK
+    spin(clients[1], lambda: places(nodes) and subscribers(nodes))
+    assert alone.release() == OK
+    assert alone.start(rl.ACQUIRE, PATIENT_MS) == OK
+
+    def somebody_holds():
+        clients[0].process()
+        return OK in (alone.status, newcomer.status)
+
+    spin(clients[1], somebody_holds, SOON_S)
+    assert (newcomer.status, alone.status) == (OK, PENDING)
 
 
 def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):

@@ -17,7 +17,9 @@
 #define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them */
 #define STEP_MAX_NS (4000 * MS)
 #define RESOURCE_MAX 65536 /* whoever waits for a longer one does so without the queue */
-#define ALONE_NS (5 * MS)  /* so long a handle believes what its release was told: that nobody waits */
+#define ALONE_NS (20 * MS) /* so long a handle believes what its release was told: that nobody waits ... */
+#define BRIEF_NS (2 * MS)  /* ... unless it has held longer than this: others had time to come */
+#define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
 #define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
 #define ASK_NS (100 * MS)      /* the next in turn, though it is told */
@@ -241,7 +243,7 @@ static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t pause_ns = STEP_NS * (lock->rank + 1);
   if (lock->rank == 0) /* the holder has no place, and may not tell */
-    return within(now - lock->rank_changed_ns, ALONE_NS, ASK_NS);
+    return within(now - lock->rank_changed_ns, ASK_MIN_NS, ASK_NS);
   if (is_next(lock))
     return ASK_NS;
   return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
@@ -568,8 +570,9 @@ void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
 {
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  if (!lock->place && !lock->engine->room_count && is_alone(lock, now))
+  if (!lock->place && !lock->engine->room_count && now - lock->began_ns < BRIEF_NS && is_alone(lock, now))
     return;
+  lock->alone_ns = 0; /* until home answers */
   lock->claim->hands_over = lock->place ? lock->place_home : home_or_anywhere(lock, now);
   lock->claim->place = lock->place;
 }
