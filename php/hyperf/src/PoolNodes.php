@@ -19,7 +19,8 @@ final class PoolNodes
     public static function resolve(array $config, array $pools): array
     {
         $urls = $prefixes = [];
-        foreach ((array) ($config['nodes'] ?? []) as $node) {
+        $isGiven = static fn ($node): bool => $node !== ''; /* what explode() makes of an empty variable */
+        foreach (\array_filter((array) ($config['nodes'] ?? []), $isGiven) as $node) {
             if (\is_string($node) && !\str_contains($node, '://')) {
                 [$urls[], $prefixes[$node]] = self::pool($node, $pools);
             } else {

@@ -41,6 +41,11 @@ final class PoolNodesTest extends TestCase
             PoolNodes::resolve(['nodes' => ['a'], 'key_prefix' => 'mine:'], $pools)['key_prefix']);
     }
 
+    public function testAnEmptyVariableNamesNoNode(): void
+    {
+        $this->assertNull(PoolNodes::resolve(['nodes' => \explode(',', '')], [])['nodes']);
+    }
+
     /** @dataProvider refused */
     public function testWhatCanNotBeANode(array $nodes, string $words): void
     {
