@@ -30,7 +30,8 @@ static redlock_client *client; /* each process has connections of its own: they 
 static redlock_lock *locks[WAITERS_MAX];
 static int waiters = 1000, processes = 1;
 static int64_t held_ms = 10000, settle_ms = 2000;
-static int the_end[2]; /* a pipe that is closed when all are served */
+static int turn[PROCESSES_MAX + 1]
+               [2]; /* pipes: whose turn it is to make a cycle once all are served; the last is ours */
 
 static int64_t cpu_us(void)
 {
@@ -96,13 +97,35 @@ static void wait_in_line(struct line *line)
   shared->served++;
 }
 
-/* Who has been served stays until all are: the end of a process costs as much as a lock. */
-static void wait_for_the_others(void)
+static void cycle(redlock_lock *lock)
+{
+  struct pollfd readable = {.fd = redlock_client_fd(client), .events = POLLIN};
+  start(lock, REDLOCK_ACQUIRE);
+  for (int is_over = 0; !is_over;) {
+    poll(&readable, 1, -1);
+    redlock_client_process(client);
+    for (uint64_t tag; redlock_client_next(client, &tag) == 1;)
+      is_over = advance(lock);
+  }
+}
+
+static void make_cycles(redlock_lock *lock)
+{
+  for (int cycles = 0; cycles < waiters; cycles++)
+    cycle(lock);
+}
+
+static void pass_the_turn_to(int number)
+{
+  if (write(turn[number][1], "", 1) != 1)
+    die("a turn cannot be passed on");
+}
+
+static void await_the_turn_of(int number)
 {
   char byte;
-  close(the_end[1]);
-  while (read(the_end[0], &byte, 1) > 0)
-    ;
+  if (read(turn[number][0], &byte, 1) != 1)
+    die("a turn does not come");
 }
 
 static void fork_lines(void)
@@ -114,30 +137,34 @@ static void fork_lines(void)
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, 9);
       wait_in_line(&shared->of[i]);
-      wait_for_the_others();
+      await_the_turn_of(i);
+      make_cycles(locks[0]);
+      pass_the_turn_to(i + 1);
+      await_the_turn_of(i); /* the end of a process costs as much as a lock: nobody ends yet */
       _exit(0);
     }
   }
 }
 
-/* As many cycles as there were waiters, in the same shape, on the same lock: how long they take. */
-static double alone_s(redlock_lock *lock)
+/* How long as many cycles take as there were waiters, on the same lock: each process in turn makes those of its own. */
+static double in_turns_s(void)
 {
-  struct pollfd readable = {.fd = redlock_client_fd(client), .events = POLLIN};
   int64_t begin_ns = now_ns();
-  for (int cycles = 0; cycles < waiters * processes; cycles++) {
-    start(lock, REDLOCK_ACQUIRE);
-    for (int is_over = 0; !is_over;) {
-      poll(&readable, 1, -1);
-      redlock_client_process(client);
-      for (uint64_t tag; redlock_client_next(client, &tag) == 1;)
-        is_over = advance(lock);
-    }
-  }
+  pass_the_turn_to(0);
+  await_the_turn_of(processes);
   return (double)(now_ns() - begin_ns) / 1e9;
 }
 
-static void print(int64_t released_ns, double alone)
+/* The same in one process, whose caches are warm. */
+static double alone_s(redlock_lock *lock)
+{
+  int64_t begin_ns = now_ns();
+  for (int i = 0; i < processes; i++)
+    make_cycles(lock);
+  return (double)(now_ns() - begin_ns) / 1e9;
+}
+
+static void print(int64_t released_ns, double in_turns, double alone)
 {
   struct line all = {0};
   double held_s = (double)held_ms / 1e3;
@@ -150,9 +177,9 @@ static void print(int64_t released_ns, double alone)
     all.end_ns = line->end_ns > all.end_ns ? line->end_ns : all.end_ns;
   }
   printf("{\"processes\":%d,\"waiters\":%d,\"commands_per_s\":%.4f,\"share_of_core\":%.5f,\"served\":%d,"
-         "\"serve_s\":%.4f,\"alone_s\":%.4f,\"disorder\":%" PRId64 "}\n",
+         "\"serve_s\":%.4f,\"in_turns_s\":%.4f,\"alone_s\":%.4f,\"disorder\":%" PRId64 "}\n",
          processes, waiters, (double)all.commands / held_s / (waiters * processes), (double)all.cpu_us / 1e6 / held_s,
-         all.served, (double)(all.end_ns - released_ns) / 1e9, alone, all.disorder);
+         all.served, (double)(all.end_ns - released_ns) / 1e9, in_turns, alone, all.disorder);
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -183,8 +210,11 @@ int main(int argc, char **argv)
                                    .doc = "Waiters on a lock that another process holds, through libredlock."};
   client = redlock_client_new();
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (client == NULL || shared == MAP_FAILED || pipe(the_end) != 0)
+  if (client == NULL || shared == MAP_FAILED)
     die("no memory");
+  for (int i = 0; i <= PROCESSES_MAX; i++)
+    if (pipe(turn[i]) != 0)
+      die("no pipe");
   argp_parse(&argp, argc, argv, 0, NULL, NULL);
   fork_lines();
   redlock_lock *held = subject_lock(client, 0);
@@ -200,11 +230,15 @@ int main(int argc, char **argv)
     die("the holder had lost the lock");
   while (shared->served < processes && waitpid(-1, NULL, WNOHANG) == 0)
     poll(NULL, 0, 10);
-  close(the_end[1]);
+  if (shared->served < processes)
+    die("a process of waiters failed");
+  double in_turns = in_turns_s();
+  print(released_ns, in_turns, alone_s(held));
+  for (int i = 0; i < processes; i++)
+    pass_the_turn_to(i);
   for (int i = 0, status; i < processes; i++)
     if (wait(&status) < 0 || status != 0)
       die("a process of waiters failed");
-  print(released_ns, alone_s(held));
   redlock_lock_free(held);
   redlock_client_free(client);
   return 0;
