@@ -27,11 +27,37 @@ def test_options_in_php_signatures_are_current():
     subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
 
 
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]+)?(?:\s+\"([^\"]+)\")?\)")
+
+
+def anchors(page):
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {"#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
-    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    """To a file, to a heading in it, or to the test that the link's title names."""
+    missing = []
+    for path, anchor, title in LINK.findall(page.read_text()):
+        target = page.parent / path if path else page
+        if "://" in path:
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(path + anchor)
+        elif title and not re.search(rf"^def test_{title}\(", target.read_text(), re.M):
+            missing.append(f"{path}: test_{title}")
     assert missing == []
+
+
+def test_every_promise_names_its_evidence():
+    promises = re.search(r"^## Promises\n(.+?)^## ", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+    points = re.findall(r"^- (.+?)(?=^- |\Z)", promises, re.M | re.S)
+    sentences = [sentence for point in points for sentence in re.split(r"(?<=[.:])\s+(?=[A-Z])", point.strip())]
+    assert len(sentences) > 12
+    bare = [sentence for sentence in sentences if "](" not in sentence and not re.fullmatch(r"\*\*.+\*\*", sentence)]
+    assert bare == []
 
 
 def test_readme_begins_with_the_two_commands():
