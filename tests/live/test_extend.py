@@ -14,6 +14,26 @@ def held(nodes, hold):
     return lock
 
 
+def test_an_extension_that_is_refused_changes_no_vote_that_is_still_to_come(make_cluster, make_client, proxy):
+    """The third node is set up when the extension has been refused: its vote is for the TTL of its SET."""
+    nodes = make_cluster(3)
+    slow = proxy(nodes[2])
+    slow.hold("down")
+    urls = [server.url + "/3" for server in (nodes[0], nodes[1], slow)]  # no SET joins a set-up that selects
+    client = make_client(urls, settle=False, ttl_ms=9000, max_hold_ms=30000)
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    assert lock.extend(60000) == LIMIT
+    slow.go()
+    spin(client, lambda: "db3" in nodes[2].info("keyspace"))
+    assert lock.settle(5000) == OK
+    for node in nodes[1:]:
+        node.stop()
+    assert lock.start(rl.EXTEND, 20000) == OK
+    spin(client, lambda: lock.votes[0] == OK)
+    assert 0 < lock.validity_ms <= 9000
+
+
 def test_foreign_owner_on_a_minority(nodes, held):
     for node in nodes.nodes[:2]:
         node.set("r", FOREIGN, px=20000)

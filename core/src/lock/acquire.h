@@ -4,7 +4,7 @@
 
 #include "lock.h"
 
-int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now_ns);
+int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t wait_ms, int64_t now_ns);
 void rlk_acquire_attempt(redlock_lock *lock, int64_t now_ns);
 /* All nodes have not been asked for so long that a leftover on one of them might hide a free majority. */
 int rlk_acquire_is_overdue(const redlock_lock *lock, int64_t now_ns);

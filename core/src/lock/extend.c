@@ -93,7 +93,7 @@ void rlk_extend_timer(redlock_lock *lock, int64_t now)
   rlk_operation_advance(lock, now);
 }
 
-static int beyond_limits(redlock_lock *lock, int kind, int64_t now)
+static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
 {
   char why[160];
   struct rlk_text text = rlk_text_in(why, sizeof why);
@@ -103,9 +103,9 @@ static int beyond_limits(redlock_lock *lock, int kind, int64_t now)
     return 0;
   if (kind == REDLOCK_EXTEND && extensions_max >= 0 && lock->extensions >= extensions_max)
     rlk_text_format(&text, "no further extension: max_extensions is %lld", (long long)extensions_max);
-  else if (hold_max_ms >= 0 && now + lock->asked.ttl_ms * MS > lock->acquired_ns + hold_max_ms * MS)
+  else if (hold_max_ms >= 0 && now + terms->ttl_ms * MS > lock->acquired_ns + hold_max_ms * MS)
     rlk_text_format(&text, "no further extension by ttl_ms %lld: max_hold_ms is %lld, held for %lld ms",
-                    (long long)lock->asked.ttl_ms, (long long)hold_max_ms, (long long)((now - lock->acquired_ns) / MS));
+                    (long long)terms->ttl_ms, (long long)hold_max_ms, (long long)((now - lock->acquired_ns) / MS));
   else
     return 0;
   rlk_lock_refuse(lock, why);
@@ -125,10 +125,11 @@ static int64_t deadline_ns(const redlock_lock *lock, int64_t now)
   return lease_end < deadline ? lease_end : deadline;
 }
 
-int rlk_extend_begin(redlock_lock *lock, int kind, int64_t now)
+int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
 {
-  if (beyond_limits(lock, kind, now))
+  if (beyond_limits(lock, kind, terms, now))
     return REDLOCK_LIMIT;
+  lock->asked = *terms;
   lock->was_held = lock->state;
   rlk_operation_start(lock, kind);
   lock->deadline_ns = deadline_ns(lock, now);

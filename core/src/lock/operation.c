@@ -150,7 +150,7 @@ static int refusal(redlock_lock *lock, int kind)
   return owned ? REDLOCK_OK : REDLOCK_NOT_HELD;
 }
 
-static int check_arguments(redlock_lock *lock, int kind, int64_t arg)
+static int check_arguments(redlock_lock *lock, int kind, int64_t arg, struct rlk_terms *terms)
 {
   char why[256];
   struct rlk_text text = rlk_text_in(why, sizeof why);
@@ -166,7 +166,7 @@ static int check_arguments(redlock_lock *lock, int kind, int64_t arg)
     rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);
     status = REDLOCK_INVALID;
   } else if (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) {
-    status = rlk_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, &lock->asked, &text);
+    status = rlk_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, terms, &text);
   }
   if (status != REDLOCK_OK)
     rlk_lock_refuse(lock, why);
@@ -184,6 +184,7 @@ static void default_terms(redlock_lock *lock)
 
 int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 {
+  struct rlk_terms terms; /* a call that is refused leaves those of the votes still to come alone */
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
@@ -196,14 +197,14 @@ int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
   if (status != REDLOCK_OK && status != REDLOCK_INVALID)
     explain(lock, kind, status);
   if (status == REDLOCK_OK)
-    status = check_arguments(lock, kind, arg);
+    status = check_arguments(lock, kind, arg, &terms);
   if (status != REDLOCK_OK)
     return status;
   rlk_lock_refuse(lock, NULL);
   switch (kind) {
-  case REDLOCK_ACQUIRE: return rlk_acquire_begin(lock, arg, now);
+  case REDLOCK_ACQUIRE: return rlk_acquire_begin(lock, &terms, arg, now);
   case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: return rlk_extend_begin(lock, kind, now);
+  case REDLOCK_EXPIRE: return rlk_extend_begin(lock, kind, &terms, now);
   case REDLOCK_RELEASE: default_terms(lock); return rlk_release_begin(lock, now);
   case REDLOCK_REMOVE: default_terms(lock); return rlk_remove_begin(lock, now);
   default: default_terms(lock); return rlk_inspect_begin(lock, now);
@@ -216,7 +217,7 @@ void rlk_operation_cancel(redlock_lock *lock, int64_t now)
   if (!rlk_in_flight(lock))
     return;
   if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_operation_end(lock, REDLOCK_CANCELLED);
 }
 
