@@ -133,6 +133,16 @@ def test_free_releases(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
+def test_a_release_on_its_way_meets_no_script_when_its_client_leaves(nodes, hold):
+    """Nobody reads that then and sends it again."""
+    lock = hold(ttl_ms=60000)
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    assert lock.start(rl.RELEASE) == OK
+    assert lock.client.drain(5000) == OK
+    assert not nodes.keys()
+
+
 def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
     """Whatever the nodes do: nobody may believe in the lock once the first delete may be out."""
     client = make_client([p.url for p in proxies])

@@ -258,6 +258,7 @@ static void pass(struct slot *slot)
 static void take_and_hold(struct process *process, int number)
 {
   struct slot *slot = slot_of(process, number);
+  int state;
   thread_nap(random_in(&process->world->random, 0, process->world->ttl_ms * MS / 4));
   while (goes_on(process)) {
     act(slot);
@@ -266,10 +267,11 @@ static void take_and_hold(struct process *process, int number)
   }
   if (process->leaving)
     return;
+  state = redlock_lock_state(slot->lock);
   if (random_in(&process->world->random, 0, 1))
     replace_lock(slot);
-  else if (redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD)
-    release(slot);
+  else if (state == REDLOCK_STATE_HELD || state == REDLOCK_STATE_LOST)
+    release(slot); /* of a lock that was lost, too: a vote for it may come late */
   else
     oracle_give_up(slot);
 }

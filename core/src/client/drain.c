@@ -8,8 +8,15 @@
 #include "driver.h"
 #include "step.h"
 
-/* All that is pending ends, all that is held is released; the deletes carry the full script, for a NOSCRIPT could not
- * be repaired any more (rule A.5). */
+/* From now on deletes carry the script (rule A.5); those under way do not. */
+static void repeat_deletes(redlock_client *c, int64_t now)
+{
+  for (int i = 0; i < c->engine.net.node_count; i++)
+    if (c->engine.net.nodes[i].state == RLK_NODE_READY)
+      rlk_claims_repeat(&c->engine, &c->engine.net.nodes[i], now);
+}
+
+/* All that is pending ends, all that is held is released. */
 static void give_everything_up(redlock_client *c, int64_t now)
 {
   while (c->engine.flights)
@@ -19,7 +26,7 @@ static void give_everything_up(redlock_client *c, int64_t now)
     rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
     if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST) {
       rlk_queue_hand_over(lock, now);
-      rlk_claim_give_up(&c->engine, lock->claim, 1, 0, now);
+      rlk_claim_give_up(&c->engine, lock->claim, 0, now);
       lock->state = REDLOCK_STATE_FREE;
       lock->valid_until_ns = 0;
     }
@@ -131,6 +138,7 @@ int rlk_client_drain(redlock_client *c, int64_t limit_ms)
   if (c->engine.net.state != RLK_NET_OPEN)
     return REDLOCK_OK;
   c->engine.net.state = RLK_NET_DRAINING; /* refuses new work */
+  repeat_deletes(c, rlk_client_now(c));
   take_the_seat(c, until_ns);
   status = drain(c, until_ns);
   rlk_client_hand_over(c);

@@ -50,6 +50,7 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->others_wait = 0;
   lock->queue_asked = 0;
   lock->queue_until_ns = 0;
+  lock->is_told = 0;
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0) {
@@ -109,7 +110,7 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   note_outage(lock, now);
   again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
           now < lock->outage_until_ns;
-  rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+  rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
   if (!again) {
     rlk_operation_end(lock, lock->verdict);
@@ -191,9 +192,10 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   }
 }
 
-int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
+int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t wait_ms, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
+  lock->asked = *terms;
   if (wait_ms == -2)
     wait_ms = RLK_INT(&lock->options, WAIT_MS);
   rlk_operation_start(lock, REDLOCK_ACQUIRE);
@@ -221,7 +223,7 @@ int rlk_acquire_begin(redlock_lock *lock, int64_t wait_ms, int64_t now)
 static void give_up(redlock_lock *lock, int status, int64_t now)
 {
   if (lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_operation_end(lock, status);
 }
 

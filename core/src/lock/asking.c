@@ -122,8 +122,10 @@ static int hand_over(struct rlk_node *n, struct rlk_claim *claim, int full_scrip
 
 /* ---- the end of a claim ---- */
 
+/* Who leaves sends the script itself: a NOSCRIPT could not be repaired any more (rule A.5). */
 static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script)
 {
+  full_script |= n->net->state != RLK_NET_OPEN;
   if (claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE)
     return hand_over(n, claim, full_script);
   return rlk_command_release(&n->line->out, full_script, claim->key->bulk, claim->key->bulk_size,

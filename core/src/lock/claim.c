@@ -170,7 +170,7 @@ static int can_delete_now(const struct rlk_node *n, int flags)
   return n->state == RLK_NODE_READY || (n->state == RLK_NODE_SETUP && (flags & RLK_SET_IN_FLIGHT));
 }
 
-void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now)
+void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
   int first = claim->hands_over > 0 ? claim->hands_over : 0;
   int strict = claim->lock && RLK_INT(&claim->lock->options, STRICT_RELEASE);
@@ -185,22 +185,33 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, int full_s
     int wanted = (flags & RLK_MAY_HOLD) || claim->hands_over == i || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
-        rlk_ask_delete(n, claim, full_script, round, now) != 0)
+        rlk_ask_delete(n, claim, 0, round, now) != 0)
       rlk_node_retry_deletes(n, RLK_PAUSE_NS, now);
   }
   if (e->pending_deletes > RLK_PENDING_DELETES_MAX)
     rlk_claims_expire(e, now);
 }
 
-void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+static void send_deletes(struct rlk_engine *e, struct rlk_node *n, int under_way, int64_t now)
 {
   for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
     int flags = claim->node[n->index].flags;
     int is_given_up = claim->given_up || RLK_MUTANT(DELETE_OF_HELD);
-    if (is_given_up && (flags & RLK_MAY_HOLD) && !(flags & (RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT)) &&
-        claim->until_ns > now && rlk_ask_delete(n, claim, n->net->state != RLK_NET_OPEN, 0, now) != 0)
+    if (is_given_up && (flags & RLK_MAY_HOLD) && (flags & (RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT)) == under_way &&
+        claim->until_ns > now && rlk_ask_delete(n, claim, 0, 0, now) != 0)
       return;
   }
+}
+
+void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+{
+  send_deletes(e, n, 0, now);
+}
+
+void rlk_claims_repeat(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+{
+  send_deletes(e, n, RLK_DELETE_IN_FLIGHT, now);
+  send_deletes(e, n, RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT, now);
 }
 
 void rlk_claims_note_leases(struct rlk_engine *e)

@@ -89,10 +89,12 @@ const char *rlk_claim_token(const struct rlk_claim *claim);
 /* The token is known not to be on the node. */
 void rlk_claim_cleared(struct rlk_engine *engine, struct rlk_claim *claim, int node);
 /* Gives the token up: deletes go to every node where it may be, now or when the node can be told again. */
-void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, int full_script, uint32_t round,
-                       int64_t now_ns);
+void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 /* Sends what was given up and may still be on the node to be deleted there. */
 void rlk_claims_pay(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
+
+/* Deletes that are under way are sent once more. */
+void rlk_claims_repeat(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
 void rlk_claims_expire(struct rlk_engine *engine, int64_t now_ns);
 /* Notes until when leases on each node are counted on. */
 void rlk_claims_note_leases(struct rlk_engine *engine);

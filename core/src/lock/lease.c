@@ -14,7 +14,7 @@ void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
   if (lock->claim && !lock->claim->given_up && lock->state == REDLOCK_STATE_HELD)
     rlk_queue_hand_over(lock, now);
   if (lock->claim && !lock->claim->given_up && !lock->detached)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, 0, now);
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_claim_let_go(lock->engine, &lock->claim);
   lock->detached = 0;
 }

@@ -92,6 +92,7 @@ struct redlock_lock {
   int64_t rank;               /* of the last answer */
   int64_t rank_changed_ns;    /* since when it is that */
   int is_ranked;              /* there was an answer */
+  int is_told;                /* that it is its turn, while an attempt was under way */
   int64_t step_ns;            /* how long one of those before it took; 0: not known */
   int64_t free_ns;            /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
   int in_vain;                /* attempts that failed although it says so */

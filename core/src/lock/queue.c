@@ -469,7 +469,7 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
     take_over(lock, lock->next_waiting, now);
   else if (lock->place)
     note_vain(lock, now);
-  if (!lock->place) {
+  if (!lock->place || lock->is_told) {
     ask_for_place(lock, now);
     return 1;
   }
@@ -522,7 +522,9 @@ void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t n
   lock = *placed_bucket(e, place);
   while (lock && lock->place != place)
     lock = lock->next_placed;
-  if (lock && lock->phase == RLK_SLEEPING && is_question)
+  if (lock && is_trying(lock))
+    lock->is_told = 1; /* what it finds may be older */
+  else if (lock && lock->phase == RLK_SLEEPING && is_question)
     ask_for_place(lock, now);
   else if (lock && !is_question && (lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE))
     rlk_acquire_attempt(lock, now);

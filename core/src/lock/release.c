@@ -94,7 +94,7 @@ int rlk_release_begin(redlock_lock *lock, int64_t now)
   rlk_operation_start(lock, REDLOCK_RELEASE);
   rlk_queue_hand_over(lock, now);
   rlk_round_clear(lock);
-  rlk_claim_give_up(lock->engine, lock->claim, 0, lock->round, now);
+  rlk_claim_give_up(lock->engine, lock->claim, lock->round, now);
   note_deletes(lock, now);
   rlk_round_time(lock, now);
   rlk_operation_advance(lock, now);

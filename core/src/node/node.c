@@ -123,8 +123,19 @@ static void say_why(struct rlk_node *n, const char *why)
   rlk_text_add(&text, why);
 }
 
+/* The last reply to the set-up has come. What it has told is true, also if nothing becomes of the connection. */
+static void note_server(struct rlk_line *l)
+{
+  struct rlk_node *n = l->node;
+  n->forgotten = rlk_session_note_server(l);
+  if (n->forgotten)
+    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
+}
+
 static void shut_down(struct rlk_node *n, int again)
 {
+  if (n->second && n->second->setup_done)
+    note_server(n->second);
   rlk_silence_forget(n);
   rlk_listener_close(n);
   rlk_line_close(n->line);
@@ -182,21 +193,12 @@ void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
     rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-/* The last reply to the set-up has come. */
-static void note_server(struct rlk_line *l)
-{
-  struct rlk_node *n = l->node;
-  n->forgotten = rlk_session_note_server(l);
-  if (n->forgotten)
-    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
-}
-
 void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
 {
   if (l == rlk_listener_line(l->node)) {
     rlk_listener_failed(l->node, now);
   } else if (l == l->node->second) {
-    if (l->setup_done) /* what it has told is true, although it came to nothing */
+    if (l->setup_done)
       note_server(l);
     rlk_silence_second_failed(l->node, why, now);
   } else {
