@@ -184,7 +184,7 @@ static void default_terms(redlock_lock *lock)
 
 int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 {
-  struct rlk_terms terms; /* a call that is refused leaves those of the votes still to come alone */
+  struct rlk_terms terms; /* a refused call must not change those of votes that are still to come */
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
