@@ -33,7 +33,8 @@ def dynamic(library, tag):
 @pytest.fixture(scope="module")
 def with_static_hiredis(tmp_path_factory):
     build = tmp_path_factory.mktemp("static-hiredis")
-    output("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_STATIC_HIREDIS=ON", "-DREDLOCK_TESTS=OFF")
+    output("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_STATIC_HIREDIS=ON", "-DREDLOCK_TESTS=OFF",
+           "-DCMAKE_BUILD_TYPE=Release")
     output("cmake", "--build", build)
     return build / "libredlock.so"
 
@@ -50,6 +51,10 @@ def test_exports_are_the_list_with_hiredis_linked_in(with_static_hiredis):
     assert exported(with_static_hiredis) == [f"{name}@@{NODE}" for name in REVIEWED]
     assert not any("hiredis" in name for name in dynamic(with_static_hiredis, "NEEDED"))
     assert "redisReaderFeed" in output("nm", with_static_hiredis), "hiredis was not linked in"
+
+
+def test_the_static_library_of_a_release_links_with_any_compiler(with_static_hiredis):
+    assert ".gnu.lto" not in output("readelf", "-SW", with_static_hiredis.parent / "libredlock.a")
 
 
 def test_soname_and_flags():
