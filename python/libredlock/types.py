@@ -89,6 +89,7 @@ class ClientOptions(LockOptions, total=False):
 
     max_ttl: Seconds
     wake: Literal["auto", "push", "poll"]
+    guard: Literal["off", "uptime", "marker", "external", "bootstrap"]
     connect_timeout: Seconds
     key_prefix: str
     client_name: str

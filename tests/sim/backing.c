@@ -2,9 +2,9 @@
  * holder having been told.
  *
  * Servers lose keys here: a restart without data, FLUSHALL, a key deleted by hand, a master that becomes the replica of
- * an empty one. There is no restart guard yet, so others may then take the lock at once. What is promised is that a
- * holder that has been told stops counting: by the run_id or the role in a set-up that it has read to the end, or by
- * the answer of an extension that the token is gone. */
+ * an empty one. Without the restart guard others may then take the lock at once. What is promised is that a holder that
+ * has been told stops counting: by the run_id or the role in a set-up that it has read to the end, or by the answer of
+ * an extension that the token is gone. With the guard a holder keeps what it has, and nobody else is let in. */
 #include "sim.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static int is_loss_of(const struct loss *loss, const char *token, int node)
   return loss->node == node && !memcmp(loss->token, token, TOKEN_SIZE);
 }
 
-void backing_lose(struct world *world, struct node *node, int index)
+void backing_lose(struct world *world, struct node *node, int index, int by_hand)
 {
   struct resource *resource = &world->resources[index];
   struct key *key = &node->keys[index];
@@ -24,12 +24,13 @@ void backing_lose(struct world *world, struct node *node, int index)
   if (!key->live)
     return;
   struct loss *loss = &resource->losses[resource->loss_count++ % LOSSES_MAX];
-  *loss = (struct loss){.node = node->index, .epoch = node->epoch++, .expires_at = key->expires_at};
+  *loss = (struct loss){.node = node->index, .by_hand = by_hand, .epoch = node->epoch++, .expires_at = key->expires_at};
   memcpy(loss->token, key->token, TOKEN_SIZE);
   memcpy(loss->links, key->links, sizeof loss->links);
   node->restarted_at = world->now;
   server_free(world, key);
-  oracle_rob(world, index, loss->token);
+  if (by_hand || !world->guarded)
+    oracle_rob(world, index, loss->token);
   TRACE(world, "node %d    loses the key of %s", node->index, resource->name);
 }
 
@@ -37,7 +38,8 @@ void backing_lose_all(struct world *world, struct node *node)
 {
   memset(node->waitqueues, 0, sizeof node->waitqueues);
   for (int i = 0; i < world->resource_count; i++)
-    backing_lose(world, node, i);
+    backing_lose(world, node, i, 0);
+  node->marker[0] = 0;
   node->epoch++;
   node->restarted_at = world->now;
 }
@@ -46,6 +48,14 @@ int backing_was_lost(const struct resource *resource, const char *token)
 {
   for (int i = 0; i < LOSSES_MAX; i++)
     if (!memcmp(resource->losses[i].token, token, TOKEN_SIZE))
+      return 1;
+  return 0;
+}
+
+int backing_was_robbed(const struct world *world, const struct resource *resource, const char *token)
+{
+  for (int i = 0; i < LOSSES_MAX; i++)
+    if (!memcmp(resource->losses[i].token, token, TOKEN_SIZE) && (resource->losses[i].by_hand || !world->guarded))
       return 1;
   return 0;
 }
@@ -153,11 +163,11 @@ void backing_close(struct connection *connection)
 }
 
 /* The addresses over which the process was told of the key, and not yet of its loss: neither by an answer nor by a
- * set-up. */
+ * set-up. With the guard a set-up changes nothing: nobody else is let in there. */
 static uint32_t untold_links(const struct process *process, const struct loss *loss)
 {
   uint32_t untold = loss->links[process->index] & ~(uint32_t)loss->told[process->index];
-  for (int i = 0; i < process->world->node_count; i++) {
+  for (int i = 0; i < process->world->node_count && !process->world->guarded; i++) {
     const struct informed *informed = &process->informed[i];
     if (informed->server != loss->node || informed->epoch > loss->epoch)
       untold &= ~(UINT32_C(1) << i);

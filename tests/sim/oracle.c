@@ -45,7 +45,7 @@ static struct holding *begin_holding(struct slot *slot, const char *token)
   holding->open = 1;
   holding->since = world->now;
   memcpy(holding->token, token, TOKEN_SIZE);
-  holding->robbed = backing_was_lost(resource, token);
+  holding->robbed = backing_was_robbed(world, resource, token);
   world->wins++;
   return holding;
 }

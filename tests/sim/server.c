@@ -19,6 +19,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
+  int registers, tells_time;              /* of the restart guard */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -53,7 +54,7 @@ static void reply_integer(struct request *request, int64_t value)
   server_reply_number(request, ':', value);
 }
 
-static void reply_bulk(struct request *request, const char *bytes, size_t size)
+void server_reply_bulk(struct request *request, const char *bytes, size_t size)
 {
   server_reply_number(request, '$', (int64_t)size);
   stream_append(request->reply, bytes, size);
@@ -61,13 +62,6 @@ static void reply_bulk(struct request *request, const char *bytes, size_t size)
 }
 
 /* ---- arguments ---- */
-
-static int is(const struct request *request, int index, const char *word)
-{
-  const struct argument *argument = &request->arguments[index];
-  size_t size = strlen(word);
-  return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
-}
 
 int64_t server_number(const struct request *request, int index)
 {
@@ -263,7 +257,7 @@ static void command_get(struct request *request, const char *missing)
 {
   struct key *key = server_key(request, 1);
   if (key && key->live)
-    reply_bulk(request, key->token, strlen(key->token));
+    server_reply_bulk(request, key->token, strlen(key->token));
   else
     reply(request, missing);
 }
@@ -277,7 +271,7 @@ static void command_del(struct request *request)
     return;
   reply_integer(request, key->live);
   if (resource >= 0 && (world->removes[request->connection->process->index] >> resource & 1)) {
-    backing_lose(world, request->node, resource);
+    backing_lose(world, request->node, resource, 1);
     return;
   }
   if (resource >= 0)
@@ -313,7 +307,9 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->joins = find_text(text->bytes, text->size, "'ZADD'");
   script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
-  if (script->joins || script->leaves)
+  script->registers = find_text(text->bytes, text->size, "'SET'");
+  script->tells_time = !script->registers && !script->joins && find_text(text->bytes, text->size, "'TIME'");
+  if (script->joins || script->leaves || script->registers || script->tells_time)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
@@ -436,8 +432,12 @@ static void command_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (is_on_proof_key(request))
     reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if (scripts[index].joins && is_full(request))
+  else if (scripts[index].tells_time)
+    reply_integer(request, server_clock_ms(request->world, request->node));
+  else if ((scripts[index].joins || scripts[index].registers) && is_full(request))
     reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  else if (scripts[index].registers)
+    marker_register(request);
   else if (scripts[index].joins)
     waitqueue_join(request);
   else if (scripts[index].leaves)
@@ -458,7 +458,7 @@ static void command_script(struct request *request)
     return;
   }
   request->node->scripts |= UINT32_C(1) << index;
-  reply_bulk(request, scripts[index].sha, 40);
+  server_reply_bulk(request, scripts[index].sha, 40);
 }
 
 /* ---- set-up ---- */
@@ -521,16 +521,16 @@ static int is_replica(const struct request *request)
 static void command_info(struct request *request)
 {
   const struct node *node = request->node;
-  char text[512];
+  char text[512], run_id[48];
+  server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
   int size = snprintf(text, sizeof text,
-                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%08x%08x%08x%08x%08x\r\n"
+                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
                       "uptime_in_seconds:%" PRId64 "\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
                       "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                      node->old ? "5.0.14" : "7.0.15", (unsigned)request->world->seed, node->index, node->incarnation,
-                      (unsigned)request->connection->to_replica, 0u, request->world->now / (1000 * MS),
+                      node->old ? "5.0.14" : "7.0.15", run_id, request->world->now / (1000 * MS),
                       is_replica(request) ? "slave" : "master");
-  reply_bulk(request, text, (size_t)size);
+  server_reply_bulk(request, text, (size_t)size);
 }
 
 static void command_auth(struct request *request)
@@ -565,7 +565,10 @@ static void command_getrange(struct request *request)
 
 static void command_plain_get(struct request *request)
 {
-  command_get(request, "$-1\r\n");
+  if (marker_is_key(request, 1))
+    marker_reply(request);
+  else
+    command_get(request, "$-1\r\n");
 }
 
 static const struct command {
@@ -646,7 +649,9 @@ static void execute(struct request *request)
     reply(request, error);
   else
     command->run(request);
-  if (command && (command->is_setup || is_on_proof_key(request)))
+  if (command && marker_is_asked_for(request))
+    ; /* it tells nothing of a loss by itself */
+  else if (command && (command->is_setup || is_on_proof_key(request)))
     backing_setup(request->world, request->connection, request->connection->replies_total + request->reply->end,
                   command->run == command_info && !error, is_replica(request));
   else

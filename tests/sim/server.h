@@ -2,6 +2,9 @@
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
+#include <string.h>
+#include <strings.h>
+
 #include "sim.h"
 
 enum { ARGUMENTS_MAX = 512 };
@@ -21,9 +24,24 @@ struct request {
   struct argument arguments[ARGUMENTS_MAX];
 };
 
+static inline int is(const struct request *request, int index, const char *word)
+{
+  const struct argument *argument = &request->arguments[index];
+  size_t size = strlen(word);
+  return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
+}
+
 int64_t server_number(const struct request *request, int index);
 void server_reply_number(struct request *request, char type, int64_t value);
+void server_reply_bulk(struct request *request, const char *bytes, size_t size);
 struct key *server_key(struct request *request, int index);
+
+/* ---- marker.c ---- */
+
+int marker_is_key(const struct request *request, int index);
+int marker_is_asked_for(const struct request *request);
+void marker_register(struct request *request);
+void marker_reply(struct request *request);
 
 /* ---- waitqueue.c ---- */
 

@@ -29,6 +29,7 @@ enum {
   GONE_KEPT = 16,
   PLACES_MAX = 256,
   CHANNEL_MAX = 64,
+  MARKER_MAX = 128,
   LOSSES_MAX = 128,
   STRIKES_MAX = 8192,
   MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
@@ -235,12 +236,15 @@ struct node {
   int replaced;            /* a writable replica answers at its address */
   struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
+  char marker[MARKER_MAX]; /* of the restart guard, "" for none */
   struct stream reply;
 };
 
 void waitqueue_meddle(struct world *world, struct node *node, int resource);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
+void server_bootstrap(struct world *world, struct node *node);
+void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
 void server_free(struct world *world, struct key *key);
 void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms);
@@ -396,7 +400,7 @@ struct holding {
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
-  int robbed;              /* a server has lost its key: others may be let in (README) */
+  int robbed;              /* its key was lost where no guard sees it: others may be let in (README) */
   int64_t backed_until;    /* what was checked last, */
   uint64_t backed_changes; /* and when */
 };
@@ -404,6 +408,7 @@ struct holding {
 struct loss {              /* a key that a server has lost */
   char token[TOKEN_SIZE];
   int node;
+  int by_hand;             /* not by a server: no guard sees that */
   uint32_t epoch;
   int64_t expires_at;      /* when it would have ended: nobody was told of more */
   uint8_t links[PROCESSES_MAX];
@@ -443,8 +448,9 @@ void oracle_share(struct world *world, const char *token);
 /* ---- backing.c ---- */
 
 void backing_start(struct process *process);
-void backing_lose(struct world *world, struct node *node, int resource);
+void backing_lose(struct world *world, struct node *node, int resource, int by_hand);
 int backing_was_lost(const struct resource *resource, const char *token);
+int backing_was_robbed(const struct world *world, const struct resource *resource, const char *token);
 void backing_lose_all(struct world *world, struct node *node);
 void backing_setup(struct world *world, struct connection *connection, uint64_t reply_end, int tells, int is_replica);
 void backing_other(struct connection *connection, uint64_t reply_end);
@@ -497,6 +503,7 @@ struct world {
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
+  int guarded;             /* its clients have the restart guard */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
   int tracing;

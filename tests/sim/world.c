@@ -334,7 +334,7 @@ static void lose_keys(struct world *world, struct node *node)
     break;
   case 2:
     TRACE(world, "node %d    a key is deleted by hand", node->index);
-    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
+    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1), 1);
     break;
   default:
     TRACE(world, "node %d    becomes the replica of an empty master", node->index);
@@ -518,6 +518,12 @@ static void check_empty(struct world *world, const char *when)
     }
 }
 
+/* A node that may have lost keys votes again by then. */
+static int64_t guard_time(const struct world *world)
+{
+  return world->guarded ? 5 * world->ttl_ms * MS + 2 * BACKOFF_MAX : 0;
+}
+
 /* When all leases are over nothing stands in the way of a new lock, for anybody. */
 static void prove_alive(struct world *world)
 {
@@ -570,9 +576,12 @@ void world_run(struct world *world, uint64_t seed)
   choose_sizes(world);
   choose_faults(world);
   leave_out(world);
+  world->guarded = seed % 4 == 1;
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world);
+    if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */
+      server_bootstrap(world, &world->nodes[i]);
   }
   start_processes(world);
   world_plan(world, world->faults.nemesis_every, EVENT_NEMESIS, 0, 0);
@@ -580,8 +589,10 @@ void world_run(struct world *world, uint64_t seed)
   calm_down(world);
   run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "that no lease explains");
-  run_until(world, world->now + BACKOFF_MAX); /* a refused node is looked at again by then */
+  run_until(world, world->now + BACKOFF_MAX + guard_time(world)); /* a refused node is looked at again by then */
   prove_alive(world);
+  if (world->guarded) /* who has found only now that keys were lost deletes over a new connection */
+    run_until(world, world->now + BACKOFF_MAX);
   check_empty(world, "after the last release");
   leave(world);
 }

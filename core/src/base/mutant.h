@@ -24,6 +24,9 @@
   X(QUEUE_JUMPER, "queue-jumper", "who comes again at once goes ahead of those who wait")                              \
   X(NOBODY_IS_WOKEN, "nobody-is-woken", "who is first in the queue finds out by asking alone")                         \
   X(PLACE_FORGOTTEN, "place-forgotten", "every question takes a new place, at the end")                                \
+  X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
+  X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
+  X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
   X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease")                        \

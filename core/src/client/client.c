@@ -8,6 +8,7 @@
 #include "../lock/dispatch.h"
 #include "../lock/lease.h"
 #include "../lock/queue.h"
+#include "../node/guard.h"
 #include "drain.h"
 #include "keeper.h"
 #include "registry.h"
@@ -105,6 +106,7 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   int error;
   rlk_claims_seed(&c->engine);
   rlk_queue_init(&c->engine);
+  rlk_guard_init(net);
   if (!net->env.stepped && rlk_registry_add(c) != REDLOCK_OK) {
     rlk_text_add(why, "no fork handler could be installed");
     return REDLOCK_INTERNAL;

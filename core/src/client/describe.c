@@ -1,6 +1,7 @@
 /* A client in JSON, for people and tools. */
 #include <string.h>
 
+#include "../node/guard.h"
 #include "step.h"
 
 static const char *state_name(const struct rlk_node *n)
@@ -57,13 +58,18 @@ static void options(redlock_client *c, struct rlk_text *out)
   rlk_text_add(out, "}");
 }
 
-static void node(struct rlk_node *n, struct rlk_text *out)
+static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  int votes = n->state == RLK_NODE_READY && !n->silent_ns;
+  int is_guarded = n->state == RLK_NODE_READY && rlk_guard_waits(n, now);
+  int votes = n->state == RLK_NODE_READY && !n->silent_ns && !is_guarded;
+  char guard[RLK_WHY_SIZE];
+  struct rlk_text guard_text = rlk_text_in(guard, sizeof guard);
+  if (is_guarded)
+    rlk_guard_words(n, &guard_text, now);
   rlk_text_add(out, "{");
   string(out, "node", n->url.name);
   rlk_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), votes ? "true" : "false");
-  string(out, "why", votes ? "" : n->why);
+  string(out, "why", votes ? "" : is_guarded ? guard : n->why);
   rlk_text_add(out, ",");
   string(out, "version", n->version);
   rlk_text_add(out, ",");
@@ -108,7 +114,7 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
   rlk_text_add(&out, ",\"nodes\":[");
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_text_add(&out, i ? "," : "");
-    node(&c->engine.net.nodes[i], &out);
+    node(&c->engine.net.nodes[i], &out, rlk_client_now(c));
   }
   rlk_text_add(&out, "]}");
   rlk_client_leave(c);

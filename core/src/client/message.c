@@ -3,6 +3,7 @@
 
 #include "../lock/lease.h"
 #include "../lock/operation.h"
+#include "../node/guard.h"
 #include "step.h"
 
 /* What the connection to a node that could not be asked is like. */
@@ -65,6 +66,12 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_LATE: rlk_text_add(out, "no answer in time"); break;
   case RLK_DROPPED: rlk_text_add(out, "connection lost"); break;
   case RLK_OVERLOADED: rlk_text_add(out, "too many answers outstanding"); break;
+  case RLK_QUARANTINED:
+    if (rlk_guard_waits(n, now))
+      rlk_guard_words(n, out, now);
+    else
+      rlk_text_add(out, "was quarantined; it may have lost keys");
+    break;
   case RLK_REFUSED:
     if (answer->error && !n->refused)
       rlk_text_format(out, "error: %s", answer->error);
@@ -88,7 +95,8 @@ static int vote(const redlock_lock *lock, int node)
   case RLK_LATE: return REDLOCK_TIMED_OUT;
   case RLK_DROPPED:
   case RLK_DOWN:
-  case RLK_OVERLOADED: return REDLOCK_UNREACHABLE;
+  case RLK_OVERLOADED:
+  case RLK_QUARANTINED: return REDLOCK_UNREACHABLE;
   case RLK_REFUSED: return REDLOCK_REFUSED_CONFIG;
   default: return REDLOCK_NOT_HELD;
   }

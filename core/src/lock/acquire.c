@@ -80,11 +80,18 @@ void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, early ? hint : lock->wake_ns);
 }
 
+/* Nodes that may vote again in a while are no outage: the wait for a busy lock is theirs, too. */
+static int waits_for_the_guard(const redlock_lock *lock)
+{
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  return tally.quarantined > 0 && tally.answered + tally.quarantined >= tally.quorum;
+}
+
 /* Too few nodes answered: the time for which the wait puts up with that begins, or goes on. */
 static void note_outage(redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (lock->verdict != REDLOCK_NO_QUORUM)
+  if (lock->verdict != REDLOCK_NO_QUORUM || waits_for_the_guard(lock))
     lock->outage_until_ns = RLK_NEVER;
   else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
     lock->outage_until_ns = now + outage_wait_ms * MS;

@@ -1,6 +1,7 @@
 #include "asking.h"
 
 #include "../base/mutant.h"
+#include "../node/guard.h"
 #include "claim.h"
 
 #define MS RLK_NS_PER_MS
@@ -17,13 +18,29 @@ static int64_t gone_by_ns(const struct rlk_terms *terms, int64_t now)
   return now + 2 * terms->ttl_ms * MS - terms->lease_ns;
 }
 
+/* The other half of a vote. Without memory the vote stays open until its time is over. */
+static void ask_marker(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  const struct rlk_net *net = n->net;
+  struct rlk_line *l = n->line;
+  size_t before = rlk_buffer_size(&l->out);
+  if (rlk_command_get(&l->out, net->marker_key, net->marker_key_size) != 0)
+    return;
+  add(l, before,
+      (struct rlk_request){.kind = RLK_REQUEST_MARKER,
+                           .claim = lock->claim,
+                           .round = lock->round,
+                           .sent_ns = now,
+                           .lease_ns = lock->asked.lease_ns});
+}
+
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
-  if (rlk_requests_reserve(&l->requests, 1) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text) != 0)
     return -1;
   add(l, before,
@@ -35,6 +52,8 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
+  if (rlk_guard_checks_votes(n->net))
+    ask_marker(n, lock, now);
   return 0;
 }
 

@@ -29,6 +29,7 @@ enum {
   RLK_ANSWERED_BUSY = 2,        /* it answered a definite nil: it cannot hold the token */
   RLK_SET_IN_FLIGHT = 4,        /* its answer to the SET has not been read yet */
   RLK_DELETE_IN_FLIGHT = 8,     /* a delete is on its way on the node's connection */
+  RLK_UNCHECKED = 64,           /* it granted, but has not shown its marker yet */
   RLK_SHORTENING_LOST = 0x8000, /* in shortenings */
   RLK_SET_LOST = 16,            /* a SET may have been executed unnoticed: a nil to another is no proof of absence */
   RLK_DELETE_LOST = 32          /* the same of a delete: that another one finds nothing proves nothing */

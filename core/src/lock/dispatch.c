@@ -5,6 +5,7 @@
 
 #include "../base/mutant.h"
 #include "acquire.h"
+#include "../node/guard.h"
 #include "asking.h"
 #include "lease.h"
 #include "operation.h"
@@ -104,11 +105,19 @@ static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vo
   note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
 }
 
+/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
+static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  return r->claim->node[n->index].counts_until_ns == 0 && rlk_guard_waits(n, now);
+}
+
 static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = lock_of(r);
   if (!lock)
     return;
+  if (vote == RLK_GRANTED && r->kind != RLK_REQUEST_REMOVE && begins_too_early(n, r, now))
+    vote = RLK_QUARANTINED;
   switch (r->kind) {
   case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
   case RLK_REQUEST_EXTEND:
@@ -158,7 +167,11 @@ static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_
 static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
-  const struct rlk_claim_node *at = &r->claim->node[n->index];
+  struct rlk_claim_node *at = &r->claim->node[n->index];
+  if (rlk_guard_checks_votes(n->net) && n->state == RLK_NODE_READY) {
+    at->flags |= RLK_UNCHECKED;
+    return;
+  }
   if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
     if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
@@ -167,7 +180,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
    * for another node, and it may have been handed over (rule C.3). */
-  count_set(n, r, RLK_REFUSED, now);
+  count_set(n, r, n->state == RLK_NODE_SETUP ? RLK_QUARANTINED : RLK_REFUSED, now);
   if (n->line->shared && !r->claim->given_up) {
     rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
     rlk_claim_cleared(e, r->claim, n->index);
@@ -201,6 +214,19 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
     count_set(n, &out->request, RLK_WAITING, out->now_ns);
     return;
   }
+  note_error(n, out);
+  count_set(n, &out->request, out->vote, out->now_ns);
+}
+
+/* What follows a SET: the server has lost no keys since it was found eligible, so its vote counts (rule C.3). */
+static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  if (!(at->flags & RLK_UNCHECKED))
+    return;
+  at->flags &= (uint8_t)~RLK_UNCHECKED;
+  if (out->fault == RLK_FAULT_LOST)
+    at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
   note_error(n, out);
   count_set(n, &out->request, out->vote, out->now_ns);
 }
@@ -269,6 +295,7 @@ static void vote_outcome(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request *r = &out->request;
   switch (r->kind) {
   case RLK_REQUEST_SET: set_outcome(n, out); return;
+  case RLK_REQUEST_MARKER: marker_outcome(n, out); return;
   case RLK_REQUEST_DELETE: delete_outcome(n, out); return;
   case RLK_REQUEST_EXPIRE:
     if (out->fault == RLK_FAULT_LOST)
@@ -377,6 +404,8 @@ static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t 
   int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
   for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
     int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
+    if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
+      continue;
     if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
         now - lock->asked_all_ns < connect_ns)
       rlk_round_ask(lock, n, now);
@@ -402,6 +431,11 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
       continue;
     if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
+    if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now)) {
+      lock->votes[n->index] = RLK_QUARANTINED;
+      rlk_operation_advance(lock, now);
+      continue;
+    }
     rlk_round_ask(lock, n, now);
     rlk_round_time(lock, now);
   }

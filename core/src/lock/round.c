@@ -1,6 +1,7 @@
 /* A round: one request to every node that can be asked, and the time that the answers have. */
 #include <stdlib.h>
 
+#include "../node/guard.h"
 #include "../node/silence.h"
 #include "asking.h"
 #include "lease.h"
@@ -57,6 +58,8 @@ void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
   int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->asked), now);
+  if (vote == RLK_ASKED && lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
+    vote = RLK_QUARANTINED;
   if (vote == RLK_ASKED)
     rlk_round_ask(lock, n, now);
   else

@@ -102,6 +102,19 @@
 /* Rare, so always sent in full. */
 #define LEAVE_TEXT "for i=1,2 do redis.pcall('ZREM',KEYS[i],ARGV[1]) end return 0"
 
+/* The server's clock in ms. */
+#define TIME_TEXT "local t=redis.call('TIME') return t[1]*1000+math.floor(t[2]/1000)"
+
+/* Writes the marker of the restart guard and returns it, or returns the one that somebody else has written since. */
+#define REGISTER_TEXT                                                                                                  \
+  "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
+  "if v~=ARGV[1] then return v end\n"                                                                                  \
+  "local t=redis.call('TIME')\n"                                                                                       \
+  "local since=ARGV[4]=='1' and 0 or t[1]*1000+math.floor(t[2]/1000)\n"                                                \
+  "v='v1 '..ARGV[2]..' '..string.format('%.0f',since)..' '..ARGV[3]\n"                                                 \
+  "redis.call('SET',KEYS[1],v)\n"                                                                                      \
+  "return v"
+
 #ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
@@ -122,6 +135,8 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_JOIN: return JOIN_TEXT;
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
   case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
+  case RLK_SCRIPT_TIME: return TIME_TEXT;
+  case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
   default: return PROOF_TEXT;
   }
 }
@@ -241,6 +256,15 @@ void rlk_command_number(struct rlk_number *number, int64_t value)
   number->size = (size_t)(PUT(number->bulk + number->size, "\r\n") - number->bulk);
   number->size = (size_t)(put(number->bulk + number->size, digits, count) - number->bulk);
   number->size = (size_t)(PUT(number->bulk + number->size, "\r\n") - number->bulk);
+}
+
+int rlk_command_get(struct rlk_buffer *out, const char *key, size_t key_size)
+{
+  if (rlk_buffer_reserve(out, key_size + 32) != 0)
+    return -1;
+  LITERAL(out, "*2\r\n$3\r\nGET\r\n");
+  rlk_buffer_append(out, key, key_size);
+  return 0;
 }
 
 int rlk_command_pttl(struct rlk_buffer *out, const char *key, size_t key_size)

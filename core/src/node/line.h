@@ -7,7 +7,7 @@
 #include "reply.h"
 #include "request.h"
 
-enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
+enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */, RLK_MARKER_SIZE = 128 };
 
 enum rlk_node_state {
   RLK_NODE_OFF, /* backing off; its timer says when it is tried again */
@@ -41,6 +41,9 @@ struct rlk_line {
   int setup_fault; /* what the first error in it means: enum rlk_fault */
   char setup_error[RLK_WHY_SIZE];
   char run_id[41], role[16], mode[16], policy[32], version[24];
+  char marker[RLK_MARKER_SIZE]; /* of the restart guard; "" none */
+  int is_registered;            /* it was written in this set-up */
+  int64_t server_ms, uptime_s;
   int64_t maxmemory;
   int64_t client_id;       /* the server's number for this connection; 0 unknown */
   struct rlk_node *shared; /* the node under whose address the server votes already, or NULL */

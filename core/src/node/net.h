@@ -23,6 +23,8 @@ struct rlk_net {
   struct rlk_env env;
   struct rlk_numbers options;
   char *client_name, *key_prefix;
+  char marker_key[320]; /* of the restart guard, as a bulk string */
+  size_t marker_key_size;
   char channel[320]; /* on which it is told whose turn it is in a queue */
   struct rlk_node *nodes;
   int node_count;

@@ -5,6 +5,7 @@
 
 #include "../base/macros.h"
 #include "connect.h"
+#include "guard.h"
 #include "listener.h"
 #include "session.h"
 #include "silence.h"
@@ -219,6 +220,14 @@ static void refuse(struct rlk_node *n, const char *why, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
+static void tell_quarantine(struct rlk_node *n, int64_t now)
+{
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  rlk_guard_words(n, &text, now);
+  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
+}
+
 static void ready(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -230,6 +239,8 @@ static void ready(struct rlk_line *l, int64_t now)
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);
   rlk_timer_clear(&n->net->timers, &n->timer);
+  if (rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
+    tell_quarantine(n, now);
   if (rlk_session_complete(l) != 0) {
     rlk_node_drop(n, 0, "out of memory", now);
     return;
@@ -387,10 +398,27 @@ RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
   rlk_node_hurry(n);
 }
 
+/* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
+static struct rlk_meaning marker_meaning(struct rlk_line *l, int64_t now)
+{
+  struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
+  if (l->reply.type == RLK_REPLY_ERROR)
+    return rlk_meaning_of(&(struct rlk_request){.kind = RLK_REQUEST_MARKER}, &l->reply);
+  if (!rlk_guard_is_unchanged(l->node, &l->reply) && l == l->node->line) {
+    rlk_guard_note_change(l->node);
+    end_line(l, "its marker has changed: it may have lost keys");
+    meaning.vote = RLK_QUARANTINED;
+  } else if (rlk_guard_waits(l->node, now)) {
+    meaning.vote = RLK_QUARANTINED;
+  }
+  return meaning;
+}
+
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
-  struct rlk_meaning meaning = rlk_meaning_of(&out->request, &l->reply);
+  int is_marker = out->request.kind == RLK_REQUEST_MARKER;
+  struct rlk_meaning meaning = is_marker ? marker_meaning(l, out->now_ns) : rlk_meaning_of(&out->request, &l->reply);
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
   if (out->request.kind == RLK_REQUEST_SET) {

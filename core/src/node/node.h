@@ -56,6 +56,13 @@ struct rlk_node {
   int queue_refused;      /* the same of the queue */
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
+  /* the restart guard */
+  char marker[RLK_MARKER_SIZE]; /* of the server that votes */
+  int64_t marker_ms;            /* since when it has it, by its own clock; 0: an operator has written it */
+  int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
+  char former_run_id[41];       /* of the server before, whose leases still count until then */
+  int64_t former_until_ns;
+  int64_t quarantined_until_ns; /* no votes are counted before */
   /* what is to be told */
   int is_awake;         /* there may be outcomes */
   int is_urgent;        /* there is more to do than to read: of what follows, or of a line */

@@ -42,7 +42,7 @@ int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *
     struct rlk_request r = *rlk_request_at(q, i);
     if (r.position < l->written)
       return taken;
-    if (r.claim != claim || (r.kind != RLK_REQUEST_SET && r.kind != RLK_REQUEST_HINT))
+    if (r.claim != claim || (r.kind != RLK_REQUEST_SET && r.kind != RLK_REQUEST_MARKER && r.kind != RLK_REQUEST_HINT))
       continue;
     rlk_buffer_cut(&l->out, (size_t)(r.position - l->written), r.size);
     l->queued -= r.size;

@@ -17,7 +17,8 @@ enum {
 enum rlk_request_kind {
   RLK_REQUEST_SETUP,
   RLK_REQUEST_SET,
-  RLK_REQUEST_HINT, /* PTTL for the waiting */
+  RLK_REQUEST_MARKER, /* GET of the restart guard's marker, behind a SET */
+  RLK_REQUEST_HINT,   /* PTTL for the waiting */
   RLK_REQUEST_DELETE,
   RLK_REQUEST_CONFIRM, /* the extension script, for a SET that may have met its own token */
   RLK_REQUEST_EXTEND,  /* the user's */

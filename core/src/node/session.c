@@ -7,9 +7,10 @@
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
 #include "command.h"
+#include "guard.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
-enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE };
+enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGISTER };
 
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
@@ -103,6 +104,38 @@ static int send_proof(struct rlk_line *l)
   return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
 }
 
+static struct rlk_text marker_key(const struct rlk_line *l, char *out, size_t size)
+{
+  struct rlk_text text = rlk_text_in(out, size);
+  rlk_text_add(&text, l->node->net->key_prefix);
+  rlk_text_add(&text, "libredlock:m");
+  return text;
+}
+
+/* What the restart guard wants to know. */
+static int send_guard(struct rlk_line *l)
+{
+  char key[320];
+  const char *get[] = {"GET", key};
+  const char *time[] = {"EVAL", rlk_script_text(RLK_SCRIPT_TIME), "0"};
+  int guard = rlk_guard_of(l->node->net);
+  if (guard != RLK_GUARD_MARKER && guard != RLK_GUARD_BOOTSTRAP)
+    return 0;
+  marker_key(l, key, sizeof key);
+  return send_words(l, MARKER, 2, get) != 0 ? -1 : send_words(l, TIME, 3, time);
+}
+
+int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
+{
+  char key[320];
+  const char *words[] = {
+      "EVAL", rlk_script_text(RLK_SCRIPT_REGISTER), "1", key, l->marker, l->run_id, tail, is_bootstrap ? "1" : "0"};
+  marker_key(l, key, sizeof key);
+  l->is_registered = 1;
+  l->setup_done = 0;
+  return send_words(l, REGISTER, 8, words);
+}
+
 int rlk_session_login(struct rlk_line *l)
 {
   return l->node->no_hello ? send_auth(l) : send_hello(l);
@@ -119,12 +152,14 @@ int rlk_session_begin(struct rlk_line *l)
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
-  l->maxmemory = l->client_id = 0;
+  l->marker[0] = l->is_registered = 0;
+  l->maxmemory = l->client_id = l->server_ms = l->uptime_s = 0;
   l->shared = NULL;
   if (rlk_session_login(l) != 0 || send_select(l) != 0)
     return -1;
   /* several commands: servers before 7.0 take one section each */
-  if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0)
+  if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0 ||
+      send_guard(l) != 0)
     return -1;
   for (int script = RLK_SCRIPT_RELEASE; script <= RLK_SCRIPT_HAND_OVER; script++)
     if (send_load(l, (enum rlk_script)script) != 0)
@@ -167,6 +202,8 @@ static void read_info(struct rlk_line *l, const char *info)
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
     l->maxmemory = strtoll(number, NULL, 10);
+  if (info_field(info, "uptime_in_seconds", number, sizeof number))
+    l->uptime_s = strtoll(number, NULL, 10);
 }
 
 /* What the proof shows is what a script may not do, but of the user's keys only when they come. Whether the server can
@@ -206,26 +243,35 @@ int rlk_session_note_server(struct rlk_line *l)
   int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
   int is_other = strcmp(n->run_id, l->run_id) != 0;
   int demoted = l->role[0] && strcmp(l->role, "master") != 0;
+  int keeps_leases = restarted && rlk_guard_note_restart(n);
   n->net->servers += l->run_id[0] && is_other;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])
     memcpy(n->version, l->version, sizeof n->version);
-  if (restarted && !RLK_MUTANT(RESTART_IGNORED)) {
+  if (restarted && !keeps_leases && !RLK_MUTANT(RESTART_IGNORED)) {
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id: leases there no longer count");
     return REDLOCK_LOSS_RESTARTED;
   }
+  if (restarted && keeps_leases)
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id");
   return demoted && !RLK_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
 }
 
 /* Another node that leads to the same server and votes, or did so for a lease that still counts: no server counts
  * twice for one lock (rule A.8). */
+static int has_voted_as(const struct rlk_node *n, const char *run_id, int64_t now)
+{
+  if (strcmp(n->run_id, run_id) == 0 && (n->state == RLK_NODE_READY || n->leases_until_ns > now))
+    return 1;
+  return strcmp(n->former_run_id, run_id) == 0 && n->former_until_ns > now;
+}
+
 static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 {
   for (int i = 0; i < l->node->net->node_count; i++) {
     struct rlk_node *other = &l->node->net->nodes[i];
-    if (other != l->node && strcmp(other->run_id, l->run_id) == 0 &&
-        (other->state == RLK_NODE_READY || other->leases_until_ns > now) && !RLK_MUTANT(COUNTED_TWICE))
+    if (other != l->node && has_voted_as(other, l->run_id, now) && !RLK_MUTANT(COUNTED_TWICE))
       return other;
   }
   return NULL;
@@ -296,9 +342,17 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_
   if (!objects)
     objects = second_address(l, room, sizeof room, now);
   if (!objects)
-    return RLK_SESSION_READY;
+    return rlk_guard_judge(l, &text, now);
   rlk_text_add(&text, objects);
   return RLK_SESSION_REFUSE;
+}
+
+/* What is too long for a marker, or no text, is none. */
+static void read_marker(struct rlk_line *l, const struct rlk_buffer *text)
+{
+  size_t size = text->end < sizeof l->marker && strlen(text->data) == text->end ? text->end : 1;
+  memcpy(l->marker, size == text->end ? text->data : "?", size);
+  l->marker[size] = 0;
 }
 
 void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *reply)
@@ -312,6 +366,10 @@ void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *rep
     l->client_id = reply->id;
   else if (step == ID && reply->type == RLK_REPLY_INTEGER)
     l->client_id = reply->integer;
+  else if ((step == MARKER || step == REGISTER) && reply->type == RLK_REPLY_STRING)
+    read_marker(l, &reply->text);
+  else if (step == TIME && reply->type == RLK_REPLY_INTEGER)
+    l->server_ms = reply->integer;
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 

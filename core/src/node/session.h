@@ -18,6 +18,8 @@ int rlk_session_is_joinable(const struct rlk_line *line);
 /* For another connection than the one that votes. */
 int rlk_session_login(struct rlk_line *line);
 int rlk_session_send(struct rlk_line *line, int count, const char *const *words);
+/* Writes the marker of the restart guard, unless it is another one now than line->marker; -1 when memory is out. */
+int rlk_session_register(struct rlk_line *line, const char *tail, int is_bootstrap);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, int step, const struct rlk_reply *reply);
 /* Why leases that were granted before do not count any more: enum redlock_loss; and what the server is from now on. */

@@ -21,7 +21,7 @@ enum scope { CLIENT, BOTH };
 #define RANGE_AUTO_INT(min, max, also) "auto, or " RANGE_INT(min, max, also)
 #define RANGE_FLOAT(min, max, also) RANGE_INT(min, max, also)
 #define RANGE_BOOL(min, max, also) "true or false" also
-#define RANGE_CHOICE(min, max, also) "auto, push or poll" also
+#define RANGE_CHOICE(min, max, also) also
 #define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
 #define RANGE_NODES(min, max, also)                                                                                    \
   "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                              \
@@ -96,12 +96,23 @@ static int parse_bool(const char *value, int64_t *out)
   return 0;
 }
 
-static const char *const choices[] = {"auto", "push", "poll"};
-
-static int parse_choice(const char *value, int64_t *out)
+/* The words of a range such as "auto, push or poll": the i-th and its size, or NULL. */
+static const char *choice_at(const char *range, int i, size_t *size)
 {
-  for (int i = 0; i < 3; i++)
-    if (strcmp(value, choices[i]) == 0) {
+  for (; i > 0 && range; i--) {
+    const char *comma = strstr(range, ", "), *last = strstr(range, " or ");
+    range = comma ? comma + 2 : last ? last + 4 : NULL;
+  }
+  *size = range ? strcspn(range, ", ") : 0;
+  return range;
+}
+
+static int parse_choice(const char *value, const struct row *row, int64_t *out)
+{
+  size_t size;
+  const char *word;
+  for (int i = 0; (word = choice_at(row->range, i, &size)); i++)
+    if (strlen(value) == size && strncmp(word, value, size) == 0) {
       *out = i;
       return 1;
     }
@@ -145,7 +156,7 @@ int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value,
   int starts = *value && strchr("+-.0123456789", *value) != NULL;
   switch (row->type) {
   case BOOL: ok = parse_bool(value, &numbers->v[option].i); break;
-  case CHOICE: ok = parse_choice(value, &numbers->v[option].i); break;
+  case CHOICE: ok = parse_choice(value, row, &numbers->v[option].i); break;
   case FLOAT: ok = starts && parse_float(value, row, &numbers->v[option].d); break;
   case AUTO_INT:
     if (strcmp(value, "auto") == 0) {
@@ -180,7 +191,12 @@ void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk
   switch (rows[option].type) {
   case BOOL: rlk_text_add(out, numbers->v[option].i ? "true" : "false"); break;
   case FLOAT: format_float(numbers->v[option].d, out); break;
-  case CHOICE: rlk_text_add(out, choices[numbers->v[option].i]); break;
+  case CHOICE: {
+    size_t size;
+    const char *word = choice_at(rows[option].range, (int)numbers->v[option].i, &size);
+    rlk_text_bytes(out, word, size);
+    break;
+  }
   default:
     if (numbers->v[option].i == RLK_AUTO)
       rlk_text_add(out, "auto");

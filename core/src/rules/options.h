@@ -7,6 +7,7 @@
 
 #include "../base/buffer.h"
 
+enum rlk_guard { RLK_GUARD_OFF, RLK_GUARD_UPTIME, RLK_GUARD_MARKER, RLK_GUARD_EXTERNAL, RLK_GUARD_BOOTSTRAP };
 enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
 
 #define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
@@ -37,8 +38,11 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "how much of each pause is random: 0 none of it, 1 all of it")                                                     \
   X(QUEUE, "queue", BOOL, "", "true", 0, 1, "", BOTH,                                                                  \
     "waiters queue on one node, so that they are served in order; false: each tries again after a random pause")       \
-  X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "", CLIENT,                                                                \
+  X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
+  X(GUARD, "guard", CHOICE, "", "off", 0, 4, "off, uptime, marker, external or bootstrap", CLIENT,                     \
+    "how a node is kept from voting after it has lost keys: marker by a key that it would lose, too, uptime by when "  \
+    "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live")          \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

@@ -48,6 +48,7 @@ struct rlk_tally rlk_count(const uint8_t *votes, int nodes)
   t.busy = count[RLK_BUSY];
   t.gone = count[RLK_GONE];
   t.free = count[RLK_FREE];
+  t.quarantined = count[RLK_QUARANTINED];
   t.refused = count[RLK_REFUSED];
   t.answered = t.granted + t.busy + t.gone + t.free;
   t.reached = t.asked + t.granted + t.busy + t.gone + count[RLK_ERROR] + count[RLK_LATE];

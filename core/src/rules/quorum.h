@@ -21,6 +21,7 @@ enum rlk_vote {
   RLK_DROPPED,       /* the connection broke after the request */
   RLK_DOWN,          /* no connection */
   RLK_OVERLOADED,    /* it owes too many replies */
+  RLK_QUARANTINED,   /* ineligible to vote for a time: it may have lost keys (rule C.3) */
   RLK_REFUSED,       /* ineligible to vote: configuration */
   RLK_VOTES
 };
@@ -29,7 +30,7 @@ enum rlk_round_kind { RLK_ROUND_ACQUIRE, RLK_ROUND_EXTEND, RLK_ROUND_RELEASE, RL
 
 struct rlk_tally {
   int nodes, quorum;
-  int waiting, retrying, asked, granted, busy, gone, free, refused;
+  int waiting, retrying, asked, granted, busy, gone, free, quarantined, refused;
   int answered; /* granted, busy, gone or free */
   int reached;  /* asked, whatever came of it */
 };

@@ -50,7 +50,7 @@ final class Client implements ClientInterface
         /* options: made by ./dev docs */
         ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
-        ?string $wake = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
+        ?string $wake = null, ?string $guard = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
         ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
         ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null, ?bool $strictRelease = null,
         ?string $clientName = null, ?int $exitDrainMs = null,

@@ -1,0 +1,41 @@
+/* The restart guard: a server that may have lost keys does not vote before every lease that it may have granted is over
+ * (rule C.3). Each server keeps a marker, which a server that has lost its keys has lost, too, and which a replica has
+ * from another server. It is looked at when a connection is set up, and with every vote. */
+#ifndef RLK_GUARD_H
+#define RLK_GUARD_H
+
+#include "session.h"
+
+void rlk_guard_init(struct rlk_net *net); /* when the options stand */
+
+static inline int rlk_guard_of(const struct rlk_net *net)
+{
+  return (int)RLK_INT(&net->options, GUARD);
+}
+
+/* Is the marker asked for behind every SET? */
+static inline int rlk_guard_checks_votes(const struct rlk_net *net)
+{
+  return rlk_guard_of(net) == RLK_GUARD_MARKER;
+}
+
+/* May the server have lost keys whose leases still count? Then it does not vote. */
+static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
+{
+  return now_ns < node->quarantined_until_ns;
+}
+
+/* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being
+ * written; REFUSE or DROP with the reason in why. */
+enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_text *why, int64_t now_ns);
+/* This process has seen that the server has lost keys. */
+void rlk_guard_note_change(struct rlk_node *node);
+/* It has seen that it was started anew, or is another one: 1 if leases there go on to count, since nobody else is
+ * granted them. Then node->run_id is still that of the former server. */
+int rlk_guard_note_restart(struct rlk_node *node);
+/* The reply to the marker behind a SET: has the server lost no keys since it was judged? */
+int rlk_guard_is_unchanged(const struct rlk_node *node, const struct rlk_reply *reply);
+/* How long it will not vote, and why. */
+void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
+
+#endif

@@ -1,0 +1,238 @@
+"""The restart guard: what a server may have lost is granted to nobody before every lease on it is over."""
+import re
+import select
+import socket
+import threading
+
+import pytest
+
+import rl
+from helpers import spin
+from rl import HELD, NO_QUORUM, OK
+from testing import eventually
+
+MAX_TTL_MS = 4000
+GUARDED = dict(guard="marker", max_ttl_ms=MAX_TTL_MS, ttl_ms=MAX_TTL_MS, node_timeout_ms="auto", min_validity_ms="auto")
+MARKER = "libredlock:m"
+
+
+@pytest.fixture
+def guarded(make_client):
+    """guarded(servers, **options): a client with the guard; the first one says before that no lock is live."""
+    begun = []
+
+    def make(servers, **options):
+        urls = [server.url for server in servers]
+        if not begun:
+            make_client(urls, **dict(GUARDED, guard="bootstrap"))
+        begun.append(urls)
+        return make_client(urls, **dict(GUARDED, **options))
+
+    return make
+
+
+@pytest.fixture
+def server(make_cluster):
+    return make_cluster(1).nodes[0]
+
+
+def granted_to_another(client, first):
+    """Waits until the client gets what the first one holds; nobody may hold it then."""
+    second = client.lock()
+    assert second.acquire(0) == NO_QUORUM, second.message
+    assert re.search(r"quarantined for another \d+\.\d s", second.message) or "may have lost keys" in second.message
+    assert first.validity_ms > 0, "the first lease is over, so this shows nothing"
+    assert second.acquire(60000) == OK, second.message
+    assert first.validity_ms == 0 and first.state != HELD
+    return second
+
+
+@pytest.fixture
+def first(server, guarded):
+    lock = guarded([server]).lock()
+    assert lock.acquire(0) == OK, lock.message
+    return lock
+
+
+def test_a_server_that_was_restarted_empty(server, first, guarded):
+    server.restart(empty=True)
+    granted_to_another(guarded([server]), first)
+
+
+def test_a_server_that_was_restarted_seen_by_a_client_that_knows_it(server, first, guarded):
+    second = guarded([server])
+    server.restart(empty=True)
+    eventually(lambda: second.settled() and second.describe()["nodes"][0]["why"], 60, "it is connected again")
+    granted_to_another(second, first)
+
+
+def test_a_server_that_came_back_with_old_data(server, guarded):
+    client = guarded([server])
+    server.command("SAVE")
+    first = client.lock()
+    assert first.acquire(0) == OK
+    server.kill()
+    server.start()
+    assert server.get("r") is None and server.get(MARKER)
+    granted_to_another(guarded([server]), first)
+
+
+def test_flushall_seen_by_a_new_client(server, first, guarded):
+    server.flush()
+    granted_to_another(guarded([server]), first)
+
+
+def test_flushall_under_a_connection(server, first, guarded):
+    second = guarded([server])
+    server.flush()
+    granted_to_another(second, first)
+
+
+def test_flushall_that_somebody_else_saw_first(server, first, guarded):
+    second = guarded([server])
+    server.flush()
+    guarded([server])
+    granted_to_another(second, first)
+
+
+def test_a_replica_that_was_promoted(make_cluster, proxy, guarded):
+    master, replica = make_cluster(2).nodes
+    relay = proxy(master)
+    first = guarded([relay]).lock()
+    replica.replica_of(master)
+    master.command("REPLICAOF", "NO", "ONE")
+    replica.command("REPLICAOF", "NO", "ONE")  # it has the marker, and not what comes now
+    assert first.acquire(0) == OK
+    assert replica.get(MARKER) and replica.get("r") is None
+    relay.lead_to(replica)
+    master.kill_clients()
+    granted_to_another(guarded([relay]), first)
+
+
+class Balancer:
+    """Keeps its clients' connections and passes what they send to another server from one moment on."""
+
+    def __init__(self, server):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.name = self.url
+        self.server = server
+        self.moved = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
+
+    def carry(self, client):
+        server = upstream = None
+        while True:
+            if server is not self.server:
+                self.moved += server is not None
+                server, upstream = self.server, socket.create_connection(self.server.address)
+            for ready in select.select([client, upstream], [], [], 0.01)[0]:
+                data = ready.recv(65536)
+                if not data:
+                    return
+                (upstream if ready is client else client).sendall(data)
+
+
+@pytest.fixture
+def balancer(server):
+    one = Balancer(server)
+    yield one
+    one.listener.close()
+
+
+def test_a_failover_behind_a_connection_that_is_kept(make_cluster, balancer, guarded):
+    first, second = guarded([balancer]).lock(), guarded([balancer])
+    assert first.acquire(0) == OK
+    balancer.server = make_cluster(1).nodes[0]
+    eventually(lambda: balancer.moved >= 2, 10, "the connections of both clients lead to the other server")
+    granted_to_another(second, first)
+
+
+def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, make_client):
+    client = make_client(make_cluster(3).urls, **GUARDED)
+    lock = client.lock()
+    lock.start(rl.ACQUIRE, 15000)
+    eventually(lambda: "quarantined for another" in lock.message, 10, "it says why it waits")
+    assert "a new server, or one that has lost its keys, was first seen there at 2" in lock.message
+    assert not any(node["votes"] for node in client.describe()["nodes"])
+    assert lock.wait(20000) == OK, lock.message
+    warnings = [event for event in client.events() if event["event"] == "warning"]
+    assert len(warnings) == 3 and all("quarantined" in event["detail"] for event in warnings)
+
+
+def test_bootstrapped_servers_vote_at_once(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    assert client.lock().acquire(0) == OK
+    assert all(server.get(MARKER).startswith(b"v1 %s 0 %d 3 " % (server.info("server")["run_id"].encode(), MAX_TTL_MS))
+               for server in servers)
+
+
+def test_who_bootstraps_takes_no_lock(server, make_client):
+    lock = make_client([server.url], **dict(GUARDED, guard="bootstrap")).lock()
+    assert lock.acquire(0) == NO_QUORUM and "only writes markers" in lock.message
+    assert server.get("r") is None
+
+
+@pytest.mark.parametrize("marker, words", [
+    ("something else", "libredlock:m is not a marker of this library"),
+    ("v1 {run_id} 0 4000 5 00", "its marker is of 5 nodes, and this client has 1"),
+    ("v1 {run_id} 0 1000 1 00", "its marker says max_ttl_ms 1000, and this client's is 4000"),
+    ("v1 {run_id} 0 4000 1 00 and more", "is not a marker"),
+])
+def test_a_marker_that_is_not_understood_is_never_overwritten(server, make_client, marker, words):
+    marker = marker.format(run_id=server.info("server")["run_id"])
+    server.set(MARKER, marker)
+    lock = make_client([server.url], **GUARDED).lock()
+    assert lock.acquire(0) == rl.REFUSED_CONFIG and words in lock.message
+    assert server.get(MARKER) == marker.encode()
+
+
+def test_a_marker_of_another_type(server, make_client):
+    server.command("LPUSH", MARKER, "x")
+    lock = make_client([server.url], **GUARDED).lock()
+    assert lock.acquire(0) == NO_QUORUM and "WRONGTYPE" in lock.message
+
+
+def test_a_holder_keeps_its_lease_where_nobody_else_is_granted(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    lock = client.lock()
+    assert lock.acquire(0) == OK
+    for server in servers[:2]:
+        server.restart(empty=True)
+    eventually(lambda: client.settled() and sum(node["connects"] for node in client.describe()["nodes"]) == 5, 60,
+               "it is connected again")
+    assert lock.state == HELD and lock.validity_ms > 0
+
+
+def test_an_extension_counts_no_node_that_may_not_vote(make_cluster, guarded):
+    """It has the key from the SET that showed that it has lost others."""
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    servers[0].flush()
+    lock = client.lock()
+    assert lock.acquire(0) == OK, lock.message
+    spin(client, lambda: client.describe()["nodes"][0]["connects"] == 2 and client.settled(), what="connected again")
+    assert lock.votes[0] == rl.UNREACHABLE and servers[0].get("r") == lock.token.encode()
+    servers[1].flush()
+    assert lock.extend() == rl.LOST and "quarantined" in lock.message
+    assert lock.state != HELD
+
+
+def test_uptime(server, make_client):
+    options = dict(GUARDED, guard="uptime")
+    lock = make_client([server.url], **options).lock()
+    assert lock.acquire(0) == NO_QUORUM and "it was started a short time ago" in lock.message
+    assert server.get(MARKER) is None
+    assert lock.acquire(30000) == OK
+    server.restart(empty=True)
+    granted_to_another(make_client([server.url], **options), lock)

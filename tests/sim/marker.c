@@ -1,0 +1,68 @@
+/* The marker of the restart guard on a model server. */
+#include "server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size)
+{
+  snprintf(out, size, "%08x%08x%08x%08x%08x", (unsigned)world->seed, node->index, node->incarnation,
+           (unsigned)is_replica, 0u);
+}
+
+/* An operator says that no lock is live. */
+void server_bootstrap(struct world *world, struct node *node)
+{
+  char run_id[48];
+  server_run_id(world, node, 0, run_id, sizeof run_id);
+  snprintf(node->marker, sizeof node->marker, "v1 %s 0 %" PRId64 " %d 00", run_id, 4 * world->ttl_ms,
+           world->node_count);
+}
+
+int marker_is_key(const struct request *request, int index)
+{
+  return index < request->count && is(request, index, "libredlock:m");
+}
+
+/* The marker stands where the locks do. */
+static char *marker_of(const struct request *request)
+{
+  static char nowhere[MARKER_MAX];
+  int is_there = request->connection->database == request->world->database && !request->connection->to_replica;
+  nowhere[0] = 0;
+  return is_there ? request->node->marker : nowhere;
+}
+
+/* script 1 key seen run_id tail bootstrap */
+void marker_register(struct request *request)
+{
+  const struct argument *seen = &request->arguments[4];
+  char *marker = marker_of(request);
+  if (request->count != 8 || !marker_is_key(request, 3) || !is(request, 7, "0") ||
+      request->arguments[6].size > 60) {
+    world_violation(request->world, "a registration that is not: script 1 key seen run_id tail 0");
+    return;
+  }
+  if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
+    snprintf(marker, MARKER_MAX, "v1 %.*s %" PRId64 " %.*s", (int)request->arguments[5].size,
+             request->arguments[5].bytes, server_clock_ms(request->world, request->node),
+             (int)request->arguments[6].size, request->arguments[6].bytes);
+  server_reply_bulk(request, marker, strlen(marker));
+}
+
+void marker_reply(struct request *request)
+{
+  const char *marker = marker_of(request);
+  if (marker[0])
+    server_reply_bulk(request, marker, strlen(marker));
+  else
+    stream_append(request->reply, "$-1\r\n", 5);
+}
+
+int marker_is_asked_for(const struct request *request)
+{
+  int is_eval = is(request, 0, "EVAL");
+  int is_eval_of_it = is_eval && (marker_is_key(request, 3) || is(request, 2, "0"));
+  return is_eval_of_it || (is(request, 0, "GET") && marker_is_key(request, 1));
+}
