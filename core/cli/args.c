@@ -181,13 +181,14 @@ static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
   bool wants_token = !args->force && (args->command->main == extend_main || args->command->main == release_main);
-  int count = count_of(operands), wanted = wants_token ? 2 : 1;
+  bool wants_none = args->command->main == bootstrap_main;
+  int count = count_of(operands), wanted = wants_none ? 0 : wants_token ? 2 : 1;
   bool lacks_dashes = args->command->main == run_main && args->job == NULL;
   if (count > wanted && !lacks_dashes)
     return fail(EXIT_USAGE, "'%s' is one operand too many; usage: %s %s", operands[wanted], parser->name,
                 args->command->operands);
-  if (count > 0)
-    args->resource = operands[0];
+  if (count > 0 || wants_none)
+    args->resource = wants_none ? args->command->name : operands[0];
   if (args->command->main == run_main)
     return read_job(args, parser);
   if (count < wanted)

@@ -211,5 +211,6 @@ int acquire_main(const struct args *args);
 int extend_main(const struct args *args);
 int release_main(const struct args *args);
 int status_main(const struct args *args);
+int bootstrap_main(const struct args *args);
 
 #endif

@@ -20,6 +20,10 @@ static const struct option_default defaults_of_status[] = {{"connect_timeout_ms"
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+static const char *const without_for_bootstrap[] = {
+    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", NULL};
+static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
 
 static const struct command commands[] = {
@@ -40,6 +44,9 @@ static const struct command commands[] = {
      release_main, without_for_release, NULL},
     {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
      without_for_release, defaults_of_status},
+    {"bootstrap", "[OPTION...]",
+     "Asserts that no lock is live on the nodes, so that the restart guard lets them vote at once.", bootstrap_main,
+     without_for_bootstrap, defaults_of_bootstrap},
     {.name = NULL}};
 
 static const struct command *command_named(const char *name)
@@ -65,7 +72,7 @@ static int print_overview(void)
 {
   puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.\n");
   for (const struct command *command = commands; command->name != NULL; command++)
-    printf("  redlock %-8s%s\n", command->name, command->operands);
+    printf("  redlock %-10s%s\n", command->name, command->operands);
   puts("\nName the nodes with --node redis://host:port, once for each, with REDLOCK_NODES=URL,URL,URL, or with a line\n"
        "nodes = URL,URL,URL in the file given by --config or REDLOCK_CONFIG, or in " CONFIG_DEFAULT ".\n"
        "`redlock COMMAND --help` lists the options, `redlock --version` prints the version.");
@@ -99,7 +106,7 @@ int main(int argc, char **argv)
 {
   reserve_standard_streams();
   if (argc < 2)
-    return fail(EXIT_USAGE, "which command? run, acquire, extend, release or status; see redlock --help");
+    return fail(EXIT_USAGE, "which command? run, acquire, extend, release, status or bootstrap; see redlock --help");
   const char *first = argv[1];
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
     return print_overview();

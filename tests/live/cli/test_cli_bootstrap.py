@@ -1,0 +1,77 @@
+"""redlock bootstrap: an operator says that no lock is live."""
+import json
+
+import pytest
+
+from command import UNAVAILABLE, USAGE
+
+DECLINED = 1
+GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
+
+
+def markers(nodes):
+    return [node.get("libredlock:m") for node in nodes]
+
+
+def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
+    waiting = redlock("acquire", *GUARDED, "-n", "orders:42")
+    assert waiting.returncode == UNAVAILABLE and "quarantined for another" in waiting.stderr
+    done = redlock("bootstrap", "--yes", "--max-ttl", "1m")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join("%s: bootstrapped\n" % node.name for node in nodes)
+    assert all(marker.split()[2:5] == [b"0", b"60000", b"5"] for marker in markers(nodes))
+    assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == 0
+
+
+def test_asks_first(terminal, nodes):
+    program = terminal("bootstrap", "--max-ttl", "1m")
+    program.expect(r"Is no lock live on these nodes\? \[y/N\] ")
+    assert markers(nodes) == [None] * 5
+    program.type("y\n")
+    assert program.wait() == 0 and program.seen.count("bootstrapped") == 5
+    assert None not in markers(nodes)
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "\x04"])
+def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
+    program = terminal("bootstrap")
+    program.expect(r"\[y/N\] ")
+    program.type(answer)
+    assert program.wait() == DECLINED and "Nothing was written." in program.seen
+    assert markers(nodes) == [None] * 5
+
+
+def test_nobody_to_ask(redlock, nodes):
+    done = redlock("bootstrap")
+    assert (done.returncode, done.stdout) == (USAGE, "") and "--yes" in done.stderr
+    assert markers(nodes) == [None] * 5
+
+
+def test_a_node_that_is_down(redlock, make_cluster):
+    cluster = make_cluster(3)
+    cluster[2].kill()
+    redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    done = redlock("bootstrap", "--yes", "--connect-timeout", "1s")
+    assert done.returncode == UNAVAILABLE
+    told = done.stdout.splitlines()
+    assert told[:2] == ["%s: bootstrapped" % node.name for node in cluster.nodes[:2]]
+    assert told[2].startswith(cluster[2].name) and "refused" in told[2]
+
+
+def test_a_key_that_is_no_marker_is_left_alone(redlock, nodes):
+    nodes[0].set("libredlock:m", "mine")
+    done = redlock("bootstrap", "--yes")
+    assert done.returncode == UNAVAILABLE and "is not a marker of this library" in done.stdout
+    assert nodes[0].get("libredlock:m") == b"mine" and None not in markers(nodes)
+
+
+def test_in_json(redlock, nodes):
+    done = redlock("bootstrap", "--yes", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0 and len(report["nodes"]) == 5
+
+
+def test_what_it_does_not_take(redlock):
+    for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"]):
+        done = redlock("bootstrap", "--yes", *words)
+        assert done.returncode == USAGE and done.stdout == ""
