@@ -223,9 +223,33 @@ def test_an_extension_counts_no_node_that_may_not_vote(make_cluster, guarded):
     assert lock.acquire(0) == OK, lock.message
     spin(client, lambda: client.describe()["nodes"][0]["connects"] == 2 and client.settled(), what="connected again")
     assert lock.votes[0] == rl.UNREACHABLE and servers[0].get("r") == lock.token.encode()
-    servers[1].flush()
-    assert lock.extend() == rl.LOST and "quarantined" in lock.message
-    assert lock.state != HELD
+    servers[1].stop()
+    assert lock.extend() != OK and "quarantined" in lock.message
+    servers[1].cont()
+
+
+def test_an_adopted_token_counts_where_the_marker_is_as_it_was(make_cluster, guarded):
+    """Somebody has set it where this client does not know yet that keys were lost."""
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    lock = client.lock()
+    token = "0123456789" * 4
+    lock.adopt(token)
+    servers[0].flush()
+    for server in servers[:2]:
+        server.set("r", token, 60000)
+    assert lock.extend() != OK and lock.state != HELD
+    assert "may have lost keys" in lock.message or "quarantined" in lock.message
+
+
+def test_an_adopted_lock_is_held_again(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    first, second = guarded(servers).lock(), guarded(servers).lock()
+    assert first.acquire(0) == OK
+    second.adopt(first.token)
+    first.detach()
+    assert second.extend() == OK and second.state == HELD
+    assert second.release() == OK and [server.get("r") for server in servers].count(None) >= 2
 
 
 def test_uptime(server, make_client):

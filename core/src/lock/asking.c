@@ -1,7 +1,6 @@
 #include "asking.h"
 
 #include "../base/mutant.h"
-#include "../node/guard.h"
 #include "claim.h"
 
 #define MS RLK_NS_PER_MS
@@ -19,7 +18,7 @@ static int64_t gone_by_ns(const struct rlk_terms *terms, int64_t now)
 }
 
 /* The other half of a vote. Without memory the vote stays open until its time is over. */
-static void ask_marker(struct rlk_node *n, redlock_lock *lock, int64_t now)
+static void ask_marker(struct rlk_node *n, redlock_lock *lock, enum rlk_request_kind behind, int64_t now)
 {
   const struct rlk_net *net = n->net;
   struct rlk_line *l = n->line;
@@ -28,6 +27,7 @@ static void ask_marker(struct rlk_node *n, redlock_lock *lock, int64_t now)
     return;
   add(l, before,
       (struct rlk_request){.kind = RLK_REQUEST_MARKER,
+                           .count = (uint32_t)behind,
                            .claim = lock->claim,
                            .round = lock->round,
                            .sent_ns = now,
@@ -53,7 +53,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
   if (rlk_guard_checks_votes(n->net))
-    ask_marker(n, lock, now);
+    ask_marker(n, lock, RLK_REQUEST_SET, now);
   return 0;
 }
 
@@ -168,7 +168,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
     return -1;
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
@@ -178,6 +178,8 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
       (struct rlk_request){
           .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns});
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
+  if (rlk_claim_is_unproved(claim, n))
+    ask_marker(n, lock, kind, now);
   return 0;
 }
 

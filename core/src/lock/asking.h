@@ -2,13 +2,20 @@
 #ifndef RLK_ASKING_H
 #define RLK_ASKING_H
 
-#include "../node/node.h"
+#include "../node/guard.h"
 #include "lock.h"
 #include "renewal.h"
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now_ns);
+/* An adopted token that the node does not count yet: nobody knows whether the node was eligible to vote when it was set
+ * there, so its marker is asked for as behind a SET (rule C.3.1). */
+static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const struct rlk_node *node)
+{
+  return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node->net);
+}
+
 int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int full_script, int64_t now_ns);
 /* The same for a SET of the lock's attempt that met a key which may be its own. */
 int rlk_ask_confirm(struct rlk_node *node, redlock_lock *lock, int full_script, int64_t now_ns);

@@ -109,6 +109,7 @@ struct rlk_claim *rlk_claim_new(redlock_lock *lock)
 int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size)
 {
   claim->token_size = size;
+  claim->is_adopted = 1;
   if (size == RLK_TOKEN_SIZE) {
     memcpy(claim->token, token, size);
     return 0;

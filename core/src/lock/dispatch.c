@@ -5,7 +5,6 @@
 
 #include "../base/mutant.h"
 #include "acquire.h"
-#include "../node/guard.h"
 #include "asking.h"
 #include "lease.h"
 #include "operation.h"
@@ -108,7 +107,8 @@ static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vo
 /* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
 static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  return r->claim->node[n->index].counts_until_ns == 0 && rlk_guard_waits(n, now);
+  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
+  return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
 }
 
 static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -116,6 +116,10 @@ static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int
   redlock_lock *lock = lock_of(r);
   if (!lock)
     return;
+  if (vote == RLK_GRANTED && r->kind == RLK_REQUEST_EXTEND && rlk_claim_is_unproved(r->claim, n)) {
+    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
+    return;
+  }
   if (vote == RLK_GRANTED && r->kind != RLK_REQUEST_REMOVE && begins_too_early(n, r, now))
     vote = RLK_QUARANTINED;
   switch (r->kind) {
@@ -218,17 +222,23 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   count_set(n, &out->request, out->vote, out->now_ns);
 }
 
-/* What follows a SET: the server has lost no keys since it was found eligible, so its vote counts (rule C.3). */
+/* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
 static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  struct rlk_request *r = &out->request;
+  struct rlk_claim_node *at = &r->claim->node[n->index];
   if (!(at->flags & RLK_UNCHECKED))
     return;
   at->flags &= (uint8_t)~RLK_UNCHECKED;
-  if (out->fault == RLK_FAULT_LOST)
-    at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
+  r->kind = (enum rlk_request_kind)r->count;
   note_error(n, out);
-  count_set(n, &out->request, out->vote, out->now_ns);
+  if (r->kind == RLK_REQUEST_EXTEND && lock_of(r)) {
+    extend_vote(lock_of(r), n->index, r, out->vote, out->now_ns);
+  } else if (r->kind == RLK_REQUEST_SET) {
+    if (out->fault == RLK_FAULT_LOST)
+      at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
+    count_set(n, r, out->vote, out->now_ns);
+  }
 }
 
 static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)

@@ -107,14 +107,15 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
   }
 }
 
-void rlk_guard_note_change(struct rlk_node *n)
+void rlk_guard_note_loss(struct rlk_node *n)
 {
   n->changed_ns = rlk_now(n->net);
+  n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
 }
 
 int rlk_guard_note_restart(struct rlk_node *n)
 {
-  rlk_guard_note_change(n);
+  n->changed_ns = rlk_now(n->net);
   if (rlk_guard_of(n->net) == RLK_GUARD_OFF || n->former_until_ns > n->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
   memcpy(n->former_run_id, n->run_id, sizeof n->former_run_id);
@@ -137,6 +138,10 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
   struct tm utc;
   if (rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP) {
     rlk_text_add(out, "this client only writes markers (guard is bootstrap)");
+    return;
+  }
+  if (n->quarantined_until_ns == RLK_NEVER) {
+    rlk_text_add(out, RLK_GUARD_LOSS);
     return;
   }
   rlk_text_format(out, "quarantined for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));

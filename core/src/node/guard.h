@@ -28,8 +28,10 @@ static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
 /* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being
  * written; REFUSE or DROP with the reason in why. */
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_text *why, int64_t now_ns);
-/* This process has seen that the server has lost keys. */
-void rlk_guard_note_change(struct rlk_node *node);
+#define RLK_GUARD_LOSS "its marker has changed: it may have lost keys"
+
+/* This process has seen that the server has lost keys: it does not vote until it has been set up and judged again. */
+void rlk_guard_note_loss(struct rlk_node *node);
 /* It has seen that it was started anew, or is another one: 1 if leases there go on to count, since nobody else is
  * granted them. Then node->run_id is still that of the former server. */
 int rlk_guard_note_restart(struct rlk_node *node);

@@ -404,13 +404,12 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, int64_t now)
   struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
   if (l->reply.type == RLK_REPLY_ERROR)
     return rlk_meaning_of(&(struct rlk_request){.kind = RLK_REQUEST_MARKER}, &l->reply);
-  if (!rlk_guard_is_unchanged(l->node, &l->reply) && l == l->node->line) {
-    rlk_guard_note_change(l->node);
-    end_line(l, "its marker has changed: it may have lost keys");
-    meaning.vote = RLK_QUARANTINED;
-  } else if (rlk_guard_waits(l->node, now)) {
-    meaning.vote = RLK_QUARANTINED;
+  if (!rlk_guard_is_unchanged(l->node, &l->reply)) {
+    rlk_guard_note_loss(l->node);
+    end_line(l, RLK_GUARD_LOSS);
   }
+  if (rlk_guard_waits(l->node, now))
+    meaning.vote = RLK_QUARANTINED;
   return meaning;
 }
 
