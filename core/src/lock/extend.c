@@ -35,7 +35,7 @@ static void extended(redlock_lock *lock, int64_t now)
 static int may_ask_again(int vote)
 {
   return vote == RLK_DOWN || vote == RLK_DROPPED || vote == RLK_ERROR || vote == RLK_OVERLOADED || vote == RLK_LATE ||
-         vote == RLK_REFUSED;
+         vote == RLK_REFUSED || vote == RLK_QUARANTINED;
 }
 
 static int some_failed(const redlock_lock *lock)
