@@ -19,7 +19,8 @@ static const char *const without_for_extend[] = {
 static const struct option_default defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", NULL};
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "ttl_ms", "max_ttl_ms", "drift_factor",
+    "min_validity_ms", NULL};
 static const char *const without_for_bootstrap[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", NULL};

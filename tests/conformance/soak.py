@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Processes of all faces on shared resources under faults; a checker reads the log, and the judge the history of holds.
 
-    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--log FILE] [--history FILE]
-            [--server NAME] [--nodes KIND] [--auth KIND]
+    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--guard] [--log FILE]
+            [--history FILE] [--server NAME] [--nodes KIND] [--auth KIND]
 """
 import argparse
 import collections
@@ -33,6 +33,7 @@ PATIENCE_S = 60  # a slow machine has started the last face so late after the en
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 TOKEN_AND_PTTL = "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}"  # of one moment
+HELPER = b"libredlock:"
 GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
 
 
@@ -98,7 +99,7 @@ class Worker(threading.Thread):
     def live(self):
         self.party = None
         self.party = Party(self.face, self.soak.cluster, self.soak.urls, ttl_ms=1200, max_ttl_ms=MAX_TTL_MS,
-                           node_timeout_ms=200, retry_delay_ms=60)
+                           node_timeout_ms=200, retry_delay_ms=60, **self.soak.options)
         while not self.soak.over.is_set():
             self.round()
 
@@ -176,7 +177,8 @@ class Worker(threading.Thread):
 class Soak:
     def __init__(self, options):
         self.seed = options.seed
-        self.lose_data = options.lose_data
+        self.lose_data = options.lose_data or options.guard
+        self.options = {"guard": "marker"} if options.guard else {}
         self.random = random.Random(options.seed)
         self.log = Log(options.log)
         self.history = History(options.history)
@@ -189,6 +191,8 @@ class Soak:
         self.workers = [Worker(self, names[i % len(names)], i) for i in range(options.processes or 2 * len(names))]
         self.faults = [self.pause_node, self.restart_node, self.lose_node, self.hold_proxy, self.slow_proxy,
                        self.drop_proxy, self.black_hole, self.kill_worker, self.pause_worker]
+        if options.guard:
+            self.faults += [self.restart_node, self.flush_node]
 
     def run(self):
         for worker in self.workers:
@@ -216,7 +220,7 @@ class Soak:
     def settle(self):
         """When all is quiet and every TTL and debt has run out, nothing may be left."""
         end_s = time.monotonic() + 3 * MAX_TTL_MS / 1000
-        while self.cluster.keys() and time.monotonic() < end_s:
+        while any(not key.startswith(HELPER) for key in self.cluster.keys()) and time.monotonic() < end_s:
             time.sleep(0.05)
         self.look_at_keys(0)
 
@@ -230,7 +234,7 @@ class Soak:
     def look_at_keys(self, limit_ms):
         for node in self.cluster:
             try:
-                for key in node.command("KEYS", "*"):
+                for key in (key for key in node.command("KEYS", "*") if not key.startswith(HELPER)):
                     at_ms, (token, pttl) = now_ms(), node.command("EVAL", TOKEN_AND_PTTL, 1, key)
                     if token and pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
                         self.log.write("key", node=node.name, key=key.decode(), token=token.decode(), at_ms=at_ms,
@@ -249,6 +253,12 @@ class Soak:
     def restart_node(self):
         node = self.random.choice(self.cluster.nodes)
         restart(node, self.lose_data, self.random.uniform(0, 500))
+
+    def flush_node(self):
+        try:
+            self.random.choice(self.cluster.nodes).command("FLUSHALL")
+        except (OSError, ReplyError):
+            pass  # it loads its data just now
 
     def lose_node(self):
         """It comes back without its data when nobody can hold a lock by its vote any more."""
@@ -300,6 +310,8 @@ def arguments(argv):
     parser.add_argument("--face", action="append", choices=faces.ALL, help="only this face; may be repeated")
     parser.add_argument("--processes", type=int, help="how many (2 of each face)")
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
+    parser.add_argument("--guard", action="store_true",
+                        help="with the restart guard; nodes restart empty, and are flushed, while leases live")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
     parser.add_argument("--history", help="where the operations for the judge go (build/soak/history.jsonl)")
     variants.add_options(parser.add_argument)
