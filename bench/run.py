@@ -155,7 +155,7 @@ def under_tool(tool: List[str], command: List[str], figure: str) -> float:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "faults", "memory", "leases", "contention", "waiting"]
+    AXES = ["sequential", "in-flight", "guard", "faults", "memory", "leases", "contention", "waiting"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -196,15 +196,36 @@ class Bench:
     def _with_cpu(self, command: List[str]) -> Run:
         """Adds what the program and the nodes together take of the core for a cycle."""
         nodes = [node.pid for node in self.programs.cluster]
-        before = cpu_of_children_us() + sum(map(cpu_us_of, nodes))
+        before, nodes_before = cpu_of_children_us(), sum(map(cpu_us_of, nodes))
         run = output_of(command)
-        used = cpu_of_children_us() + sum(map(cpu_us_of, nodes)) - before
-        return {**run, "cpu_us": used / (run["cycles"] + WARM_CYCLES)}
+        nodes_used, cycles = sum(map(cpu_us_of, nodes)) - nodes_before, run["cycles"] + WARM_CYCLES
+        return {**run, "cpu_us": (cpu_of_children_us() - before + nodes_used) / cycles,
+                "vote_us": nodes_used / cycles / len(nodes)}
 
     @staticmethod
     def _row(runs: Runs, axis: str, unit: str, shape: str, figure: str) -> Row:
         return Row(axis, unit, *(median(runs[name], figure) for name in (shape, "raw", "hiredis")),
                    ratio=median_ratio(runs[shape], runs["raw"], figure), ratio_to="raw", note=failure_note(runs[shape]))
+
+    def guard(self) -> List[Row]:
+        """Cycles with the restart guard beside cycles without."""
+        for node in self.programs.cluster:
+            node.set("libredlock:m", "v1 %s 0 86400000 %d 00" % (node.info("server")["run_id"], NODES))
+        shapes = {"sequential": ["--shape", "blocking"],
+                  "64 started": ["--shape", "started", "--in-flight", str(IN_FLIGHT)]}
+        commands = {"%s, %s" % (shape, guard): self.programs.cycle(*args, *self.time, "--set", "guard=" + guard)
+                    for shape, args in shapes.items() for guard in ("off", "marker")}
+        runs = interleaved(self.options.rounds, commands, self._with_cpu)
+        rows = []
+        for shape in shapes:
+            plain, guarded = runs[shape + ", off"], runs[shape + ", marker"]
+            row = Row("guard, %s, p50" % shape, "us", median(guarded, "p50_us"),
+                      ratio=median_ratio(guarded, plain, "p50_us"), ratio_to="without", note=failure_note(guarded))
+            rows.append(row.judged(row.ratio, "<=", 1.05) if shape == "sequential" else row)
+            more_us = statistics.median(run["vote_us"] - other["vote_us"] for run, other in zip(guarded, plain))
+            rows.append(Row("  CPU of a node for a vote, beyond the same without", "us", more_us)
+                        .judged(more_us, "<=", 0.6))
+        return rows
 
     def faults(self) -> List[Row]:
         """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""

@@ -161,11 +161,11 @@ def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
 def test_debts_are_bounded(nodes, behind):
     """More locks given up than debts are remembered: the oldest are left to their TTL."""
     client = behind.client
-    locks = [client.lock("m%d" % i) for i in range(17000)]
-    for first in range(0, 17000, 1000):  # a node may owe no more than some thousands of answers at a time
-        for lock in locks[first:first + 1000]:
+    locks = [client.lock("m%d" % i, ttl_ms=600000) for i in range(17000)]  # none ends meanwhile
+    for first in range(0, 17000, 250):  # a node whose answers are late is asked no more when it owes a thousand
+        for lock in locks[first:first + 250]:
             assert lock.start(rl.ACQUIRE, -1) == OK
-        spin(client, lambda: nodes[0].command("DBSIZE") == first + 1001, 60)
+        spin(client, lambda: nodes[0].command("DBSIZE") == first + 251, 60)
     spin(client, lambda: all(lock.status == OK for lock in locks), 60)
     behind.proxies[0].refuse()
     behind.proxies[0].drop()

@@ -83,7 +83,7 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
     return write_marker(l, why);
   memcpy(n->marker, l->marker, sizeof n->marker);
   n->marker_ms = m.since_ms;
-  quarantine(n, l->server_ms - m.since_ms, m.max_ttl_ms, now);
+  quarantine(n, m.since_ms ? l->server_ms - m.since_ms : m.max_ttl_ms, m.max_ttl_ms, now);
   return RLK_SESSION_READY;
 }
 
