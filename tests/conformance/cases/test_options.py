@@ -13,7 +13,7 @@ TABLE = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_te
 REFUSED = [("ttl_ms", "0"), ("ttl_ms", "19"), ("ttl_ms", "86400001"),
            ("max_ttl_ms", "5"), ("retry_count", "-2"), ("retry_delay_ms", "0"), ("retry_jitter", "2"),
            ("drift_factor", "0.5"), ("node_timeout_ms", "0"), ("connect_timeout_ms", "0"), ("min_validity_ms", "0"),
-           ("wake", "pull"), ("client_name", "two words"), ("exit_drain_ms", "60001")]
+           ("wake", "pull"), ("guard", "on"), ("client_name", "two words"), ("exit_drain_ms", "60001")]
 
 
 @pytest.mark.parametrize("option, value", REFUSED, ids=["%s %s" % pair for pair in REFUSED])
@@ -114,7 +114,7 @@ def test_every_option_has_a_good_value(make):
     good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.3, "drift_factor": 0.02,
             "min_validity_ms": "auto", "renew": True, "max_extensions": -1, "max_hold_ms": 60000,
             "strict_release": True, "client_name": "me", "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000,
-            "outage_wait_ms": 2000, "key_prefix": "p:", "queue": False, "wake": "poll"}
+            "outage_wait_ms": 2000, "key_prefix": "p:", "queue": False, "wake": "poll", "guard": "external"}
     assert set(TABLE) == set(good) | {"nodes", "ttl_ms", "node_timeout_ms", "connect_timeout_ms"}
     lock = make(**good).lock()
     assert lock.acquire() == "OK"
