@@ -494,7 +494,8 @@ static int sim_open(struct rlk_link *link, const struct rlk_address *address)
   connection->state = CONNECTION_CONNECTING;
   connection->want_write = link->writing = 1;
   link->fd = (int)connection->index;
-  TRACE(world, "process %d #%u connects to node %d", process->index, connection->serial, connection->node);
+  TRACE(world, "process %d #%u connects to node %d by address %d", process->index, connection->serial,
+        connection->node, connection->link_node);
   if (dice >= world->faults.refuse) /* else the SYN is swallowed */
     plan(world, connection, EVENT_CONNECTED, world->now + process->lag + 2 * delay(world), 0);
   return -EINPROGRESS;

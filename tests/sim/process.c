@@ -507,6 +507,7 @@ int process_is_idle(const struct process *process)
 static void prove_alive(struct process *process, int operation)
 {
   struct slot *slot = &process->slots[0];
+  slot->has_lapsed = redlock_lock_state(slot->lock) == REDLOCK_STATE_LOST;
   if (operation == REDLOCK_RELEASE)
     oracle_give_up(slot);
   else

@@ -267,6 +267,7 @@ struct slot {
   int64_t must_end_by;     /* true time; RLK_NEVER for an unlimited wait */
   int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
+  int has_lapsed;          /* ... before its last release began */
   uint32_t action_serial;
   int action_due;          /* it came while the process slept */
   char released[TOKEN_SIZE + 1]; /* held when its release was started; "" if it was not */

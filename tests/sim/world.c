@@ -240,7 +240,8 @@ static void wake_node(struct world *world, struct node *node)
 static void restart_node(struct world *world, struct node *node, int forgets)
 {
   int64_t memory = world->last_ttl_ms * MS * 3 / 2;
-  int keeps = !forgets && random_in(&world->random, 0, 1);
+  /* under a second address it would seem to be another server, which has the same keys */
+  int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
   int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
   if (node->asleep || node->down || node->replaced)
     return;
@@ -524,6 +525,13 @@ static int64_t guard_time(const struct world *world)
   return world->guarded ? 5 * world->ttl_ms * MS + 2 * BACKOFF_MAX : 0;
 }
 
+/* A short lease may be over before all is quiet. */
+static int is_proof(const struct slot *slot, int operation)
+{
+  int is_late = operation == REDLOCK_RELEASE && slot->has_lapsed;
+  return slot->last_status == REDLOCK_OK || (is_late && slot->last_status == REDLOCK_LOST);
+}
+
 /* When all leases are over nothing stands in the way of a new lock, for anybody. */
 static void prove_alive(struct world *world)
 {
@@ -532,7 +540,7 @@ static void prove_alive(struct world *world)
     int operation = i % 2 ? REDLOCK_RELEASE : REDLOCK_ACQUIRE;
     process_prove_alive(process, operation);
     run_until_quiet(world);
-    if (process->slots[0].last_status != REDLOCK_OK)
+    if (!is_proof(&process->slots[0], operation))
       world_violation(world, "process %d can not %s in a world without faults: %s", i / 2,
                       i % 2 ? "release" : "acquire", redlock_status_name(process->slots[0].last_status));
   }

@@ -150,9 +150,12 @@ static void nobody_waits_for_failing_connections_once_a_quorum_is_asked(void **s
   uint8_t enough[5] = {RLK_BUSY, RLK_BUSY, RLK_BUSY, RLK_RETRYING, RLK_RETRYING};
   uint8_t split[5] = {RLK_GRANTED, RLK_GRANTED, RLK_BUSY, RLK_RETRYING, RLK_DOWN};
   uint8_t fresh[5] = {RLK_GRANTED, RLK_GRANTED, RLK_BUSY, RLK_WAITING, RLK_DOWN};
+  uint8_t more[5] = {RLK_GRANTED, RLK_GRANTED, RLK_BUSY, RLK_BUSY, RLK_RETRYING};
   struct rlk_tally tally = rlk_count(few, 5);
   (void)state;
   assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_PENDING);
+  tally = rlk_count(more, 5);
+  assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_BUSY);
   tally = rlk_count(enough, 5);
   assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_BUSY);
   tally = rlk_count(split, 5);
@@ -161,14 +164,61 @@ static void nobody_waits_for_failing_connections_once_a_quorum_is_asked(void **s
   assert_int_equal(rlk_judge_acquire(&tally, 1), REDLOCK_PENDING);
 }
 
-static int judge_extend(const char *answers)
+/* Nodes as letters: + granted or deleted, b busy, 0 gone, f free, ? asked, w and r connecting, r after a failure,
+ * - no answer, e an error, d no connection, q quarantined, x refused. */
+static struct rlk_tally tally_of(const char *nodes)
 {
-  uint8_t a[RLK_NODES_MAX];
-  int n = (int)strlen(answers);
-  struct rlk_tally tally;
+  static const char letters[] = "+b0f?wr-edqx";
+  static const uint8_t votes[] = {RLK_GRANTED,  RLK_BUSY, RLK_GONE,  RLK_FREE, RLK_ASKED,       RLK_WAITING,
+                                  RLK_RETRYING, RLK_LATE, RLK_ERROR, RLK_DOWN, RLK_QUARANTINED, RLK_REFUSED};
+  uint8_t answers[RLK_NODES_MAX];
+  int n = (int)strlen(nodes);
   for (int i = 0; i < n; i++)
-    a[i] = answers[i] == '+' ? RLK_GRANTED : answers[i] == '0' ? RLK_GONE : answers[i] == '?' ? RLK_ASKED : RLK_LATE;
-  tally = rlk_count(a, n);
+    answers[i] = votes[strchr(letters, nodes[i]) - letters];
+  return rlk_count(answers, n);
+}
+
+static void votes_are_counted(void **state)
+{
+  struct rlk_tally t = tally_of("+++++bbbb000ff????wwrrr-eddqqxxx");
+  (void)state;
+  assert_int_equal(t.nodes, 32);
+  assert_int_equal(t.quorum, 17);
+  assert_int_equal(t.granted, 5);
+  assert_int_equal(t.busy, 4);
+  assert_int_equal(t.gone, 3);
+  assert_int_equal(t.free, 2);
+  assert_int_equal(t.asked, 4);
+  assert_int_equal(t.waiting, 2);
+  assert_int_equal(t.retrying, 3);
+  assert_int_equal(t.quarantined, 2);
+  assert_int_equal(t.refused, 3);
+  assert_int_equal(t.answered, 14);
+  assert_int_equal(t.reached, 18); /* asked, granted, busy, gone, late, or with an error */
+}
+
+static int judge_acquire(const char *nodes)
+{
+  struct rlk_tally tally = tally_of(nodes);
+  return rlk_judge_acquire(&tally, 1);
+}
+
+/* It may vote again later: no reason to give up for good, but nothing to wait for now. */
+static void a_quarantined_node_is_not_waited_for(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_acquire("+qq"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_acquire("++q"), REDLOCK_OK);
+  assert_int_equal(judge_acquire("+++"), REDLOCK_OK);
+  assert_int_equal(judge_acquire("bbq"), REDLOCK_BUSY);
+  assert_int_equal(judge_acquire("+?q"), REDLOCK_PENDING);
+  assert_int_equal(judge_acquire("xqq"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_acquire("xxq"), REDLOCK_REFUSED_CONFIG);
+}
+
+static int judge_extend(const char *nodes)
+{
+  struct rlk_tally tally = tally_of(nodes);
   return rlk_judge_extend(&tally);
 }
 
@@ -184,39 +234,102 @@ static void extensions_are_judged(void **state)
   assert_int_equal(judge_extend("-----"), REDLOCK_NO_QUORUM);
   assert_int_equal(judge_extend("++00"), REDLOCK_LOST); /* 3 of 4 needed, 2 gone: it cannot be held */
   assert_int_equal(judge_extend("+"), REDLOCK_OK);
+  assert_int_equal(judge_extend("++w"), REDLOCK_OK);
+  assert_int_equal(judge_extend("+++"), REDLOCK_OK);
+  assert_int_equal(judge_extend("+w-"), REDLOCK_PENDING);
+  assert_int_equal(judge_extend("+rd"), REDLOCK_PENDING); /* no majority was asked: even this one is waited for */
+  assert_int_equal(judge_extend("+-r"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_extend("+xx"), REDLOCK_REFUSED_CONFIG);
+  assert_int_equal(judge_extend("+qq"), REDLOCK_NO_QUORUM);
 }
 
-static int judge_release(const char *answers, int adopted)
+static int judge_release(const char *nodes, int adopted)
 {
-  uint8_t a[RLK_NODES_MAX];
-  int n = (int)strlen(answers);
-  struct rlk_tally tally;
-  for (int i = 0; i < n; i++)
-    a[i] = answers[i] == '1' ? RLK_GRANTED : answers[i] == '0' ? RLK_GONE : answers[i] == '?' ? RLK_ASKED : RLK_DOWN;
-  tally = rlk_count(a, n);
+  struct rlk_tally tally = tally_of(nodes);
   return rlk_judge_release(&tally, adopted);
 }
 
 static void releases_are_judged(void **state)
 {
   (void)state;
-  assert_int_equal(judge_release("111??", 0), REDLOCK_OK);
-  assert_int_equal(judge_release("11???", 0), REDLOCK_PENDING);
+  assert_int_equal(judge_release("+++??", 0), REDLOCK_OK);
+  assert_int_equal(judge_release("++???", 0), REDLOCK_PENDING);
+  assert_int_equal(judge_release("++ddd", 0), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_release("++xxx", 0), REDLOCK_REFUSED_CONFIG);
+  assert_int_equal(judge_release("++?dd", 0), REDLOCK_PENDING);
+  assert_int_equal(judge_release("+00??", 0), REDLOCK_OK);
+  assert_int_equal(judge_release("000??", 0), REDLOCK_LOST);
   assert_int_equal(judge_release("000??", 1), REDLOCK_PENDING); /* one of the others may still have had it */
-  assert_int_equal(judge_release("00001", 1), REDLOCK_OK);
+  assert_int_equal(judge_release("000?d", 1), REDLOCK_PENDING);
+  assert_int_equal(judge_release("000w-", 1), REDLOCK_PENDING);
+  assert_int_equal(judge_release("000--", 1), REDLOCK_LOST);
+  assert_int_equal(judge_release("0000+", 1), REDLOCK_OK);
   assert_int_equal(judge_release("00000", 1), REDLOCK_LOST);
-  assert_int_equal(judge_release("00---", 1), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_release("00ddd", 1), REDLOCK_NO_QUORUM);
 }
 
-/* Nodes as letters: d deleted, g gone, ? no answer; D, G and ! those that counted. */
+static int judge_remove(const char *nodes)
+{
+  struct rlk_tally tally = tally_of(nodes);
+  return rlk_judge_remove(&tally);
+}
+
+/* Every node is waited for. */
+static void removals_are_judged(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_remove("+++"), REDLOCK_OK);
+  assert_int_equal(judge_remove("+0d"), REDLOCK_OK);
+  assert_int_equal(judge_remove("00d"), REDLOCK_OK);
+  assert_int_equal(judge_remove("000"), REDLOCK_OK);
+  assert_int_equal(judge_remove("++?"), REDLOCK_PENDING);
+  assert_int_equal(judge_remove("++w"), REDLOCK_PENDING);
+  assert_int_equal(judge_remove("++r"), REDLOCK_PENDING);
+  assert_int_equal(judge_remove("wr?"), REDLOCK_PENDING);
+  assert_int_equal(judge_remove("+dd"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_remove("0xd"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_remove("+xx"), REDLOCK_REFUSED_CONFIG);
+}
+
+static int judge_inspect(const char *nodes)
+{
+  struct rlk_tally tally = tally_of(nodes);
+  return rlk_judge_inspect(&tally);
+}
+
+static void inspections_are_judged(void **state)
+{
+  (void)state;
+  assert_int_equal(judge_inspect("fff"), REDLOCK_OK);
+  assert_int_equal(judge_inspect("ffb"), REDLOCK_OK);
+  assert_int_equal(judge_inspect("ffd"), REDLOCK_OK);
+  assert_int_equal(judge_inspect("fbb"), REDLOCK_BUSY);
+  assert_int_equal(judge_inspect("bbb"), REDLOCK_BUSY);
+  assert_int_equal(judge_inspect("fbd"), REDLOCK_BUSY);
+  assert_int_equal(judge_inspect("+bd"), REDLOCK_BUSY);
+  assert_int_equal(judge_inspect("++d"), REDLOCK_BUSY);
+  assert_int_equal(judge_inspect("ff?"), REDLOCK_PENDING);
+  assert_int_equal(judge_inspect("ffw"), REDLOCK_PENDING);
+  assert_int_equal(judge_inspect("ffr"), REDLOCK_PENDING);
+  assert_int_equal(judge_inspect("wr?"), REDLOCK_PENDING);
+  assert_int_equal(judge_inspect("bdd"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_inspect("fed"), REDLOCK_NO_QUORUM);
+  assert_int_equal(judge_inspect("fxx"), REDLOCK_REFUSED_CONFIG);
+}
+
+/* Nodes as letters: d deleted, g gone, ? no answer yet, - none in time, w connecting; D, G, ! and L are the same of
+ * those that counted. */
 static int judge_promise(const char *nodes)
 {
   uint8_t answers[RLK_NODES_MAX];
   uint64_t counted = 0;
   int n = (int)strlen(nodes);
   for (int i = 0; i < n; i++) {
-    answers[i] = strchr("Dd", nodes[i]) ? RLK_GRANTED : strchr("Gg", nodes[i]) ? RLK_GONE : RLK_ASKED;
-    counted |= (uint64_t)(nodes[i] == 'D' || nodes[i] == 'G' || nodes[i] == '!') << i;
+    static const char letters[] = "DdGg?!-Lw";
+    static const uint8_t votes[] = {RLK_GRANTED, RLK_GRANTED, RLK_GONE, RLK_GONE,   RLK_ASKED,
+                                    RLK_ASKED,   RLK_LATE,    RLK_LATE, RLK_WAITING};
+    answers[i] = votes[strchr(letters, nodes[i]) - letters];
+    counted |= (uint64_t)(strchr("DG!L", nodes[i]) != NULL) << i;
   }
   return rlk_judge_promise(answers, counted, n);
 }
@@ -240,6 +353,15 @@ static void a_release_tells_whether_the_lock_was_held(void **state)
   assert_int_equal(judge_promise("GGDDD"), REDLOCK_OK);
   assert_int_equal(judge_promise("GGGDD"), REDLOCK_LOST);
   assert_int_equal(judge_promise("G"), REDLOCK_LOST);
+  assert_int_equal(judge_promise("GDDD!"), REDLOCK_OK);
+  assert_int_equal(judge_promise("GDDDD"), REDLOCK_OK);
+  assert_int_equal(judge_promise("Dg?"), REDLOCK_OK); /* the others have not contradicted */
+  assert_int_equal(judge_promise("D??"), REDLOCK_OK);
+  assert_int_equal(judge_promise("Dgg"), REDLOCK_LOST);
+  assert_int_equal(judge_promise("g!!"), REDLOCK_OK); /* it never granted */
+  assert_int_equal(judge_promise("GD-"), REDLOCK_LOST);
+  assert_int_equal(judge_promise("GDw"), REDLOCK_LOST); /* it was never asked, and did not count */
+  assert_int_equal(judge_promise("DLL"), REDLOCK_OK);   /* silence contradicts nothing */
 }
 
 static void quorum_is_a_majority(void **state)
@@ -288,8 +410,12 @@ int main(void)
       cmocka_unit_test(granted_too_late_is_no_win),
       cmocka_unit_test(nodes_that_may_not_vote_are_told_apart),
       cmocka_unit_test(nobody_waits_for_failing_connections_once_a_quorum_is_asked),
+      cmocka_unit_test(votes_are_counted),
+      cmocka_unit_test(a_quarantined_node_is_not_waited_for),
       cmocka_unit_test(extensions_are_judged),
       cmocka_unit_test(releases_are_judged),
+      cmocka_unit_test(removals_are_judged),
+      cmocka_unit_test(inspections_are_judged),
       cmocka_unit_test(a_release_tells_whether_the_lock_was_held),
       cmocka_unit_test(quorum_is_a_majority),
       cmocka_unit_test(drift_is_rounded_up_and_has_two_ms_more),

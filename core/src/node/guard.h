@@ -1,6 +1,6 @@
 /* The restart guard: a server that may have lost keys does not vote before every lease that it may have granted is over
- * (rule C.3). Each server keeps a marker, which a server that has lost its keys has lost, too, and which a replica has
- * from another server. It is looked at when a connection is set up, and with every vote. */
+ * (rule C.3.1). Each server keeps a marker: it is gone where keys are gone, and it names another server on a replica
+ * that was promoted. It is read when a connection is set up, and behind every SET. */
 #ifndef RLK_GUARD_H
 #define RLK_GUARD_H
 
