@@ -100,6 +100,7 @@ static void counters(redlock_client *c, struct rlk_text *out)
 int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
+  int64_t now;
   if (!c)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
@@ -112,9 +113,10 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
   rlk_text_add(&out, ",");
   options(c, &out);
   rlk_text_add(&out, ",\"nodes\":[");
+  now = rlk_client_now(c);
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_text_add(&out, i ? "," : "");
-    node(&c->engine.net.nodes[i], &out, rlk_client_now(c));
+    node(&c->engine.net.nodes[i], &out, now);
   }
   rlk_text_add(&out, "]}");
   rlk_client_leave(c);

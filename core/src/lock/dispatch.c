@@ -184,7 +184,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
    * for another node, and it may have been handed over (rule C.3). */
-  count_set(n, r, n->state == RLK_NODE_SETUP ? RLK_QUARANTINED : RLK_REFUSED, now);
+  count_set(n, r, n->state == RLK_NODE_SETUP && n->line->is_registered ? RLK_QUARANTINED : RLK_REFUSED, now);
   if (n->line->shared && !r->claim->given_up) {
     rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
     rlk_claim_cleared(e, r->claim, n->index);
