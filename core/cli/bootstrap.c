@@ -10,7 +10,7 @@ enum { EXIT_DECLINED = 1 };
 static bool user_agrees(void)
 {
   char answer[16];
-  fputs("Nodes that have lost keys, or are new, will grant locks at once. Is no lock live on these nodes? [y/N] ",
+  fputs("Nodes that have lost keys, or are new, will grant locks at once. Are you sure that no lock is live? [y/N] ",
         stderr);
   fflush(stderr);
   return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');

@@ -203,7 +203,7 @@ static int judge_acquire(const char *nodes)
   return rlk_judge_acquire(&tally, 1);
 }
 
-/* It may vote again later: no reason to give up for good, but nothing to wait for now. */
+/* It may vote in a later attempt; this one does not wait for it. */
 static void a_quarantined_node_is_not_waited_for(void **state)
 {
   (void)state;

@@ -25,7 +25,7 @@ def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
 
 def test_asks_first(terminal, nodes):
     program = terminal("bootstrap", "--max-ttl", "1m")
-    program.expect(r"Is no lock live on these nodes\? \[y/N\] ")
+    program.expect(r"Are you sure that no lock is live\? \[y/N\] ")
     assert markers(nodes) == [None] * 5
     program.type("y\n")
     assert program.wait() == 0 and program.seen.count("bootstrapped") == 5
