@@ -151,11 +151,18 @@ def test_sockets_notice_a_dead_peer(client, proxies):
 # ---- who speaks first is kept ----------------------------------------------------------------------------------
 
 
-def test_old_connection_that_speaks_first_stays(nodes, client, lock, proxies):
+@pytest.fixture
+def mute():
+    """The address of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()
+
+
+def test_old_connection_that_speaks_first_stays(nodes, client, lock, proxies, mute):
     client.events()
     silence(proxies)
     for p in proxies:
-        p.hold()  # the second connections have no answers
+        p.lead_to(mute)  # the second connections never have an answer
     assert lock.start(ACQUIRE, 0) == OK
     spin(client, lambda: states(client) == ["silent"] * 5, what="all are silent")
     assert [node["votes"] for node in client.describe()["nodes"]] == [False] * 5
