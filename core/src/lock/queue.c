@@ -16,9 +16,10 @@
 #define REFUSED_NS (10000 * MS) /* so long a node whose queue cannot be used is not asked for it */
 #define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them */
 #define STEP_MAX_NS (4000 * MS)
-#define RESOURCE_MAX 65536 /* whoever waits for a longer one does so without the queue */
-#define ALONE_NS (20 * MS) /* so long a handle believes what its release was told: that nobody waits ... */
-#define BRIEF_NS (2 * MS)  /* ... unless it has held longer than this: others had time to come */
+#define RESOURCE_MAX 65536       /* whoever waits for a longer one does so without the queue */
+#define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
+#define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
+#define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
 #define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
@@ -535,9 +536,9 @@ void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t n
 /* ---- those who do not wait ---- */
 
 /* The cost of the queue is spared who comes again and again where nobody else does. */
-static int is_alone(const redlock_lock *lock, int64_t now)
+static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
 {
-  return lock->alone_ns && now - lock->alone_ns < ALONE_NS;
+  return lock->alone_ns && now - lock->alone_ns < for_ns;
 }
 
 /* A node that was never connected may be the one that is home to others. */
@@ -560,7 +561,7 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 
 int rlk_queue_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->place || is_alone(lock, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
+  return lock->place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
 }
 
 int rlk_queue_is_ahead(const redlock_lock *lock)
@@ -570,11 +571,14 @@ int rlk_queue_is_ahead(const redlock_lock *lock)
 
 void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
 {
+  int is_brief;
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  if (!lock->place && !lock->engine->room_count && now - lock->began_ns < BRIEF_NS && is_alone(lock, now))
+  is_brief = !lock->place && !lock->engine->room_count && now - lock->began_ns < BRIEF_NS;
+  if (is_brief && is_alone(lock, ALONE_NS, now))
     return;
-  lock->alone_ns = 0; /* until home answers */
+  if (!is_brief)
+    lock->alone_ns = 0; /* until home answers */
   lock->claim->hands_over = lock->place ? lock->place_home : home_or_anywhere(lock, now);
   lock->claim->place = lock->place;
 }
