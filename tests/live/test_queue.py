@@ -180,6 +180,15 @@ def test_a_handle_that_was_alone_lets_in_who_came_while_it_held(nodes, make_clie
     assert (newcomer.status, alone.status) == (OK, PENDING)
 
 
+def test_a_handle_that_is_alone_asks_again(nodes, make_client):
+    """Others may come between its brief holds: what it was told is good for 20 ms."""
+    lock = make_client(nodes.urls, **LONG).lock()
+    before = sum(node.calls("exists") for node in nodes)
+    for _ in range(2000):
+        assert lock.acquire(0) == lock.release() == OK
+    assert sum(node.calls("exists") for node in nodes) - before > 5
+
+
 def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):
     order = take_turns(nodes, [make_client(nodes.urls, queue="false").lock() for _ in range(3)], lambda order: None)
     assert order != order[:3] * ROUNDS
