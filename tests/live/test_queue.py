@@ -385,7 +385,7 @@ def test_a_thousand_waiters_of_a_client_cost_hardly_more_than_one(nodes, held, m
 
 
 def test_a_client_without_the_queue_starves_nobody(nodes, make_client, queued, hold):
-    """It takes the lock again the moment it has released it."""
+    """It takes the lock again the moment it has released it; those in line try beside each other then."""
     greedy, served = hold(queue="false", **LONG), threading.Event()
 
     def take_again():
@@ -400,7 +400,7 @@ def test_a_client_without_the_queue_starves_nobody(nodes, make_client, queued, h
     turns, _ = queued(2)
     taking = Call(take_again)
     try:
-        assert turns.end(90) == [0, 1]
+        assert sorted(turns.end(90)) == [0, 1]
     finally:
         served.set()
     assert taking.join(60) > 0
