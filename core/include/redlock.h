@@ -131,7 +131,8 @@ enum redlock_loss {
   REDLOCK_LOSS_GONE = 2,      /* the token was gone on too many nodes to leave a majority */
   REDLOCK_LOSS_RESTARTED = 3, /* too many nodes restarted */
   REDLOCK_LOSS_REFUSED = 4,   /* too many nodes became ineligible to vote, for example by becoming a replica */
-  REDLOCK_LOSS_LIMIT = 5      /* the lease expired because max_hold_ms allowed no further renewal */
+  REDLOCK_LOSS_LIMIT = 5,     /* the lease expired because max_hold_ms allowed no further renewal */
+  REDLOCK_LOSS_CLOCK = 6      /* the clocks of too many nodes were stepped forward */
 };
 
 /* Who holds a resource, for redlock_lock_verdict. */

@@ -566,6 +566,7 @@ _LOSSES = {
     lib.REDLOCK_LOSS_RESTARTED: ("restarted", ": too many nodes restarted"),
     lib.REDLOCK_LOSS_REFUSED: ("refused", ": too many nodes became ineligible to vote"),
     lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
+    lib.REDLOCK_LOSS_CLOCK: ("clock", ": the clocks of too many nodes were stepped forward"),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
 import rl  # noqa: E402
+from guarding import guarded  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402
 from queueing import held, home_of_r, queued  # noqa: E402, F401
 from testing import eventually  # noqa: E402

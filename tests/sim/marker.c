@@ -62,7 +62,6 @@ void marker_reply(struct request *request)
 
 int marker_is_asked_for(const struct request *request)
 {
-  int is_eval = is(request, 0, "EVAL");
-  int is_eval_of_it = is_eval && (marker_is_key(request, 3) || is(request, 2, "0"));
-  return is_eval_of_it || (is(request, 0, "GET") && marker_is_key(request, 1));
+  int is_eval_of_it = is(request, 0, "EVAL") && marker_is_key(request, 3);
+  return is_eval_of_it || is(request, 0, "TIME") || (is(request, 0, "GET") && marker_is_key(request, 1));
 }

@@ -19,7 +19,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
-  int registers, tells_time;              /* of the restart guard */
+  int registers;                          /* of the restart guard */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -308,8 +308,7 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
   script->registers = find_text(text->bytes, text->size, "'SET'");
-  script->tells_time = !script->registers && !script->joins && find_text(text->bytes, text->size, "'TIME'");
-  if (script->joins || script->leaves || script->registers || script->tells_time)
+  if (script->joins || script->leaves || script->registers)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
@@ -432,8 +431,6 @@ static void command_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (is_on_proof_key(request))
     reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if (scripts[index].tells_time)
-    reply_integer(request, server_clock_ms(request->world, request->node));
   else if ((scripts[index].joins || scripts[index].registers) && is_full(request))
     reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
   else if (scripts[index].registers)

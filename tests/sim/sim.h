@@ -471,7 +471,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
   int64_t refuse;          /* of one connect */
   /* how often the nemesis does this or that, in proportion */
   uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
-  uint32_t loss, leftover, astray, fork;
+  uint32_t loss, leftover, astray, fork, clock_step;
   int64_t nemesis_every;
   int64_t timer_late;
 };
@@ -480,7 +480,8 @@ struct faults {            /* the switches of one world; probabilities in parts 
 #define FAULTS(X) \
   X(DROP, "drop") X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") \
   X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") \
-  X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork") X(PROCESS_END, "process-end") \
+  X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork") X(CLOCK_STEP, "clock-step") \
+  X(PROCESS_END, "process-end") \
   X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
 
 enum fault {

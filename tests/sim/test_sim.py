@@ -35,6 +35,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "no-guard": 500,
     "guard-too-short": 500,
     "marker-not-checked": 1000,
+    "clock-step-ignored": 1000,
     "no-backoff": 300,
     "no-heir": 100,
     "no-last-look": 4000,

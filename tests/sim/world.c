@@ -346,6 +346,20 @@ static void lose_keys(struct world *world, struct node *node)
   }
 }
 
+/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority. */
+static void step_clock(struct world *world, struct node *node)
+{
+  int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
+  if (node->index >= (world->node_count - 1) / 2)
+    return;
+  TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
+  for (int i = 0; i < world->resource_count; i++)
+    backing_lose(world, node, i, 0);
+  memset(node->waitqueues, 0, sizeof node->waitqueues);
+  memset(node->strays, 0, sizeof node->strays);
+  node->clock_offset += step_ms * MS;
+}
+
 /* The kind of the next fault by its weight, or -1 where nothing breaks. */
 static int64_t draw_fault(struct world *world)
 {
@@ -353,7 +367,7 @@ static int64_t draw_fault(struct world *world)
   const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
                               faults->restart,      faults->script_flush, faults->node_error,
                               faults->replica,      faults->loss,       faults->leftover,     faults->astray,
-                              faults->fork,         faults->process_end};
+                              faults->fork,         faults->clock_step, faults->process_end};
   int64_t total = 0, kind = 0;
   for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
@@ -405,6 +419,9 @@ static void strike(struct world *world)
     break;
   case FAULT_FORK:
     fork_process(process);
+    break;
+  case FAULT_CLOCK_STEP:
+    step_clock(world, node);
     break;
   default:
     process_replace(process, (int)random_in(&world->random, 0, 1));
@@ -578,6 +595,14 @@ static void reset(struct world *world, uint64_t seed)
   threads_forget();
 }
 
+/* With the guard a node whose clock is ahead does not vote: they differ by half a second at most. */
+static void run_alike(struct node *node, const struct node *first)
+{
+  node->clock_ppm = first->clock_ppm;
+  if (node != first)
+    node->clock_offset = first->clock_offset + node->clock_offset / (2000 * 1000);
+}
+
 void world_run(struct world *world, uint64_t seed)
 {
   reset(world, seed);
@@ -585,9 +610,13 @@ void world_run(struct world *world, uint64_t seed)
   choose_faults(world);
   leave_out(world);
   world->guarded = seed % 4 == 1;
+  if (world->guarded && !world->faultless && world->twin < 0 && !world->faults.astray)
+    world->faults.clock_step = seed / 4 % 3;
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world);
+    if (world->guarded)
+      run_alike(&world->nodes[i], &world->nodes[0]);
     if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */
       server_bootstrap(world, &world->nodes[i]);
   }

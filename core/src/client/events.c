@@ -20,6 +20,7 @@ static const char *const reasons[] = {
     [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
     [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
     [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
+    [REDLOCK_LOSS_CLOCK] = "clock",
 };
 
 static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text *out)

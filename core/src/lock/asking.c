@@ -17,7 +17,20 @@ static int64_t gone_by_ns(const struct rlk_terms *terms, int64_t now)
   return now + 2 * terms->ttl_ms * MS - terms->lease_ns;
 }
 
-/* The other half of a vote. Without memory the vote stays open until its time is over. */
+/* Keys end by the server's clock: was it stepped? -1 when memory is out. */
+static int ask_time(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+{
+  struct rlk_line *l = n->line;
+  size_t before = rlk_buffer_size(&l->out);
+  if (rlk_command_time(&l->out) != 0)
+    return -1;
+  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_CLOCK, .claim = claim, .sent_ns = now});
+  if (claim)
+    claim->in_flight++;
+  return 0;
+}
+
+/* The rest of a vote. Without memory the vote stays open until its time is over. */
 static void ask_marker(struct rlk_node *n, redlock_lock *lock, enum rlk_request_kind behind, int64_t now)
 {
   const struct rlk_net *net = n->net;
@@ -40,7 +53,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
-  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 3) != 0 ||
       rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text) != 0)
     return -1;
   add(l, before,
@@ -52,7 +65,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
-  if (rlk_guard_checks_votes(n->net))
+  if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, now) == 0)
     ask_marker(n, lock, RLK_REQUEST_SET, now);
   return 0;
 }
@@ -168,7 +181,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 3) != 0 ||
       rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
     return -1;
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
@@ -178,6 +191,8 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
       (struct rlk_request){
           .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns});
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
+  if (rlk_guard_checks_votes(n->net))
+    ask_time(n, claim, now);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, lock, kind, now);
   return 0;
@@ -225,7 +240,7 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
   size_t before = rlk_buffer_size(&l->out), size = 0;
   for (int i = 0; i < batch->count; i++)
     size += batch->claim[i]->key->bulk_size + batch->claim[i]->token_size;
-  if (rlk_requests_reserve(&l->requests, 1) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_extend_begin(&l->out, full_script, batch->count, size) != 0)
     return -1;
   for (int i = 0; i < batch->count; i++)
@@ -242,6 +257,8 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
                                        .count = (uint32_t)batch->count,
                                        .lease_ns = batch->terms.lease_ns});
   batch->users++;
+  if (rlk_guard_checks_votes(n->net))
+    ask_time(n, NULL, now);
   return 0;
 }
 

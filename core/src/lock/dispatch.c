@@ -71,7 +71,7 @@ static void extend_vote(redlock_lock *lock, int node, const struct rlk_request *
     at->cut = REDLOCK_LOSS_NONE;
   }
   if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
-    rlk_lock_cut(lock, node, REDLOCK_LOSS_GONE, now);
+    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
   else if (usable && lock->state == REDLOCK_STATE_HELD)
     rlk_lock_recount(lock, now);
   if (r->kind == RLK_REQUEST_RENEW)
@@ -305,6 +305,7 @@ static void vote_outcome(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request *r = &out->request;
   switch (r->kind) {
   case RLK_REQUEST_SET: set_outcome(n, out); return;
+  case RLK_REQUEST_CLOCK: return;
   case RLK_REQUEST_MARKER: marker_outcome(n, out); return;
   case RLK_REQUEST_DELETE: delete_outcome(n, out); return;
   case RLK_REQUEST_EXPIRE:
@@ -475,9 +476,30 @@ static void forget_leases(struct rlk_engine *e, const struct rlk_node *n, int re
     if (claim->node[n->index].counts_until_ns == 0)
       continue;
     if (claim->lock && claim->lock->claim == claim && !claim->given_up)
-      rlk_lock_cut(claim->lock, n->index, reason, now);
+      rlk_lock_cut(claim->lock, n->index, 0, reason, now);
     claim->node[n->index].counts_until_ns = 0;
   }
+}
+
+/* Keys end by the server's clock, which has been stepped forward. */
+static void shorten_leases(struct rlk_engine *e, const struct rlk_node *n, int64_t step_ns, int64_t now)
+{
+  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
+    int64_t *counts_until_ns = &claim->node[n->index].counts_until_ns, until_ns = *counts_until_ns - step_ns;
+    if (*counts_until_ns == 0)
+      continue;
+    if (claim->lock && claim->lock->claim == claim && !claim->given_up)
+      rlk_lock_cut(claim->lock, n->index, until_ns, REDLOCK_LOSS_CLOCK, now);
+    else
+      *counts_until_ns = until_ns > now ? until_ns : 0;
+  }
+}
+
+static void forget_those_ahead(struct rlk_engine *e, int64_t now)
+{
+  for (int i = 0; i < e->net.node_count; i++)
+    if (now < e->net.nodes[i].ahead_until_ns)
+      forget_leases(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
 }
 
 /* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
@@ -525,6 +547,8 @@ static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct 
 {
   switch (out->kind) {
   case RLK_OUTCOME_FORGOTTEN: forget_leases(e, n, out->reason, out->now_ns); break;
+  case RLK_OUTCOME_STEPPED: shorten_leases(e, n, out->step_ns, out->now_ns); break;
+  case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
   case RLK_OUTCOME_SPOKE:
     take_back_hope(n);

@@ -28,12 +28,14 @@ void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
       [REDLOCK_LOSS_RESTARTED] = "restarted since the lock was acquired:",
       [REDLOCK_LOSS_REFUSED] = "ineligible to vote now:",
       [REDLOCK_LOSS_LIMIT] = "the lease expired: max_hold_ms allowed no further renewal",
+      [REDLOCK_LOSS_CLOCK] = "the clock was stepped forward on",
   };
   int count = 0, nodes = lock->engine->net.node_count;
   for (int i = 0; lock->claim && i < nodes; i++)
     count += lock->claim->node[i].cut == lock->loss;
   rlk_text_add(out, words[lock->loss]);
-  if (lock->loss == REDLOCK_LOSS_GONE || lock->loss == REDLOCK_LOSS_RESTARTED || lock->loss == REDLOCK_LOSS_REFUSED)
+  if (lock->loss == REDLOCK_LOSS_GONE || lock->loss == REDLOCK_LOSS_RESTARTED || lock->loss == REDLOCK_LOSS_REFUSED ||
+      lock->loss == REDLOCK_LOSS_CLOCK)
     rlk_text_format(out, " %d of %d nodes", count, nodes);
 }
 
@@ -125,9 +127,9 @@ void rlk_lock_recount(redlock_lock *lock, int64_t now)
   recount(lock, REDLOCK_LOSS_NONE, now);
 }
 
-void rlk_lock_cut(redlock_lock *lock, int node, int reason, int64_t now)
+void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now)
 {
-  lock->claim->node[node].counts_until_ns = 0;
+  lock->claim->node[node].counts_until_ns = until_ns > now ? until_ns : 0;
   lock->claim->node[node].cut = (uint8_t)reason;
   recount(lock, reason, now);
 }

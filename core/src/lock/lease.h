@@ -17,8 +17,8 @@ int64_t rlk_lock_counts_until(const redlock_lock *lock);
 void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 /* The lease there changed: recounts how long the lock is valid. */
 void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
-/* The node does not count any more, before its time. */
-void rlk_lock_cut(redlock_lock *lock, int node, int reason, int64_t now_ns);
+/* The node counts no longer than until then, 0: not any more. */
+void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
 void rlk_lock_forked(redlock_lock *lock);
 

@@ -102,9 +102,6 @@
 /* Rare, so always sent in full. */
 #define LEAVE_TEXT "for i=1,2 do redis.pcall('ZREM',KEYS[i],ARGV[1]) end return 0"
 
-/* The server's clock in ms. */
-#define TIME_TEXT "local t=redis.call('TIME') return t[1]*1000+math.floor(t[2]/1000)"
-
 /* Writes the marker of the restart guard and returns it, or returns the one that somebody else has written since. */
 #define REGISTER_TEXT                                                                                                  \
   "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
@@ -135,7 +132,6 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_JOIN: return JOIN_TEXT;
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
   case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
-  case RLK_SCRIPT_TIME: return TIME_TEXT;
   case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
   default: return PROOF_TEXT;
   }
@@ -264,6 +260,14 @@ int rlk_command_get(struct rlk_buffer *out, const char *key, size_t key_size)
     return -1;
   LITERAL(out, "*2\r\n$3\r\nGET\r\n");
   rlk_buffer_append(out, key, key_size);
+  return 0;
+}
+
+int rlk_command_time(struct rlk_buffer *out)
+{
+  if (rlk_buffer_reserve(out, 32) != 0)
+    return -1;
+  LITERAL(out, "*1\r\n$4\r\nTIME\r\n");
   return 0;
 }
 

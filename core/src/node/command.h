@@ -26,7 +26,6 @@ enum rlk_script {
   RLK_SCRIPT_HAND_OVER,
   RLK_SCRIPT_LEAVE,
   RLK_SCRIPT_PROOF,
-  RLK_SCRIPT_TIME,
   RLK_SCRIPT_REGISTER
 };
 
@@ -38,6 +37,7 @@ int rlk_command_set(struct rlk_buffer *out, const char *key, size_t key_size, co
 /* Writes a number down once for the many commands that carry it. */
 void rlk_command_number(struct rlk_number *number, int64_t value);
 int rlk_command_get(struct rlk_buffer *out, const char *key, size_t key_size);
+int rlk_command_time(struct rlk_buffer *out);
 int rlk_command_pttl(struct rlk_buffer *out, const char *key, size_t key_size);
 int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size);
 /* By the script's hash, or with its full text: after NOSCRIPT, and when leaving, where nothing can be repaired. */

@@ -8,6 +8,9 @@
 #include "../rules/quorum.h"
 
 #define MS RLK_NS_PER_MS
+#define STEP_MIN_NS (50 * MS)
+#define AHEAD_NS (1000 * MS)
+#define UNSURE_NS (500 * MS) /* a clock that took longer to read says too little */
 
 /* "v1 <run_id> <since> <max_ttl> <nodes> <nonce>": since is when the server was first seen, by its own clock; 0 means
  * that an operator has said that no lock is live there. */
@@ -49,9 +52,15 @@ static enum rlk_session_verdict write_marker(struct rlk_line *l, struct rlk_text
                                                                                       : RLK_SESSION_DROP;
 }
 
+/* Every lease that it may have granted is over after that. */
+static int64_t guard_time_ns(const struct rlk_node *n, int64_t max_ttl_ms)
+{
+  return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
+}
+
 static void quarantine(struct rlk_node *n, int64_t age_ms, int64_t max_ttl_ms, int64_t now)
 {
-  int64_t whole_ns = max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
+  int64_t whole_ns = guard_time_ns(n, max_ttl_ms);
   int64_t until_ns = age_ms >= max_ttl_ms ? 0 : now + whole_ns - (age_ms > 0 ? age_ms : 0) * MS;
   if (n->changed_ns && n->changed_ns + whole_ns > until_ns)
     until_ns = n->changed_ns + whole_ns; /* a server's clock may have been stepped; ours counts from what we saw */
@@ -59,6 +68,63 @@ static void quarantine(struct rlk_node *n, int64_t age_ms, int64_t max_ttl_ms, i
     until_ns -= whole_ns * 9 / 10;
   n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
 }
+
+/* ---- clocks ---- */
+
+void rlk_guard_note_time(struct rlk_node *n, const struct rlk_clock_sample *sample)
+{
+  const struct rlk_numbers *options = &n->net->options;
+  double drift_factor = RLK_FLOAT(options, DRIFT_FACTOR);
+  int64_t limit_ns = rlk_drift_ns(RLK_INT(options, TTL_MS), drift_factor), until_ns;
+  int64_t step_ns = rlk_clock_note(&n->clock, sample, drift_factor, limit_ns < STEP_MIN_NS ? STEP_MIN_NS : limit_ns);
+  if (!step_ns || RLK_MUTANT(CLOCK_STEP_IGNORED))
+    return;
+  n->changed_ns = rlk_now(n->net);
+  n->step_ns = step_ns;
+  n->stepped_ns += step_ns;
+  until_ns = n->changed_ns + guard_time_ns(n, n->max_ttl_ms);
+  if (n->quarantined_until_ns < until_ns)
+    n->quarantined_until_ns = until_ns;
+  rlk_node_tell(n, RLK_OUTCOME_STEPPED);
+}
+
+static int is_ahead(const struct rlk_node *n, int64_t now)
+{
+  const struct rlk_net *net = n->net;
+  const struct rlk_clock *clocks[RLK_NODES_MAX];
+  int wrong = net->node_count - rlk_quorum(net->node_count);
+  for (int i = 0; i < net->node_count; i++)
+    clocks[i] = &net->nodes[i].clock;
+  return rlk_clock_ahead_ns(&n->clock, clocks, net->node_count, wrong, now, RLK_FLOAT(&net->options, DRIFT_FACTOR)) >
+         AHEAD_NS;
+}
+
+int rlk_guard_compare_clocks(struct rlk_net *net, int64_t now)
+{
+  int is_news = 0;
+  for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
+    struct rlk_node *n = &net->nodes[i];
+    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(n, n->max_ttl_ms) : 0;
+    is_news |= !n->ahead_until_ns && now < until_ns;
+    n->ahead_until_ns = until_ns;
+  }
+  return is_news;
+}
+
+static enum rlk_session_verdict judge_clock(struct rlk_line *l, struct rlk_text *why)
+{
+  struct rlk_node *n = l->node;
+  if (!l->time.read_ns || l->time.read_ns - l->time.sent_ns > UNSURE_NS) {
+    rlk_text_add(why, "its clock could not be read fast enough");
+    return RLK_SESSION_DROP;
+  }
+  if (!n->clock.at_ns)
+    n->clock_since_ns = l->time.read_ns;
+  rlk_guard_note_time(n, &l->time);
+  return RLK_SESSION_READY;
+}
+
+/* ---- markers ---- */
 
 static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
@@ -83,7 +149,8 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
     return write_marker(l, why);
   memcpy(n->marker, l->marker, sizeof n->marker);
   n->marker_ms = m.since_ms;
-  quarantine(n, m.since_ms ? l->server_ms - m.since_ms : m.max_ttl_ms, m.max_ttl_ms, now);
+  n->max_ttl_ms = m.max_ttl_ms;
+  quarantine(n, m.since_ms ? l->time.server_us / 1000 - m.since_ms : m.max_ttl_ms, m.max_ttl_ms, now);
   return RLK_SESSION_READY;
 }
 
@@ -95,9 +162,12 @@ static void judge_uptime(struct rlk_line *l, int64_t now)
 
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
+  enum rlk_session_verdict clock;
   switch (rlk_guard_of(l->node->net)) {
   case RLK_GUARD_UPTIME: judge_uptime(l, now); return RLK_SESSION_READY;
-  case RLK_GUARD_MARKER: return judge_marker(l, why, now);
+  case RLK_GUARD_MARKER:
+    clock = judge_clock(l, why);
+    return clock == RLK_SESSION_READY ? judge_marker(l, why, now) : clock;
   case RLK_GUARD_BOOTSTRAP: {
     enum rlk_session_verdict verdict = judge_marker(l, why, now);
     l->node->quarantined_until_ns = RLK_NEVER;
@@ -110,12 +180,14 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
 void rlk_guard_note_loss(struct rlk_node *n)
 {
   n->changed_ns = rlk_now(n->net);
+  n->step_ns = 0;
   n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
 }
 
 int rlk_guard_note_restart(struct rlk_node *n)
 {
   n->changed_ns = rlk_now(n->net);
+  n->step_ns = 0;
   if (rlk_guard_of(n->net) == RLK_GUARD_OFF || n->former_until_ns > n->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
   memcpy(n->former_run_id, n->run_id, sizeof n->former_run_id);
@@ -134,7 +206,9 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
 {
   char date[32] = "";
   time_t since = (time_t)(n->marker_ms / 1000);
-  int64_t tenths = (n->quarantined_until_ns - now + 99 * MS) / (100 * MS);
+  int is_ahead = now < n->ahead_until_ns;
+  int64_t until_ns = n->quarantined_until_ns > n->ahead_until_ns ? n->quarantined_until_ns : n->ahead_until_ns;
+  int64_t tenths = (until_ns - now + 99 * MS) / (100 * MS);
   struct tm utc;
   if (rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP) {
     rlk_text_add(out, "this client only writes markers (guard is bootstrap)");
@@ -145,8 +219,13 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
     return;
   }
   rlk_text_format(out, "quarantined for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
-  if (rlk_guard_of(n->net) == RLK_GUARD_MARKER && n->marker_ms && gmtime_r(&since, &utc) &&
-      strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+  if (is_ahead)
+    rlk_text_add(out, ": its clock is more than 1 s ahead of the other nodes'");
+  else if (n->step_ns)
+    rlk_text_format(out, ": its clock was stepped forward by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
+                    (long long)(n->step_ns / (100 * MS) % 10));
+  else if (rlk_guard_of(n->net) == RLK_GUARD_MARKER && n->marker_ms && gmtime_r(&since, &utc) &&
+           strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
     rlk_text_format(out, ": a new server, or one that has lost its keys, was first seen there at %s", date);
   else
     rlk_text_add(out, ": it was started a short time ago");

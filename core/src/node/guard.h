@@ -13,7 +13,7 @@ static inline int rlk_guard_of(const struct rlk_net *net)
   return (int)RLK_INT(&net->options, GUARD);
 }
 
-/* Is the marker asked for behind every SET? */
+/* Is the marker asked for behind every SET, and the time behind every SET and extension? */
 static inline int rlk_guard_checks_votes(const struct rlk_net *net)
 {
   return rlk_guard_of(net) == RLK_GUARD_MARKER;
@@ -22,7 +22,7 @@ static inline int rlk_guard_checks_votes(const struct rlk_net *net)
 /* May the server have lost keys whose leases still count? Then it does not vote. */
 static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
 {
-  return now_ns < node->quarantined_until_ns;
+  return now_ns < node->quarantined_until_ns || now_ns < node->ahead_until_ns;
 }
 
 /* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being
@@ -37,6 +37,12 @@ void rlk_guard_note_loss(struct rlk_node *node);
 int rlk_guard_note_restart(struct rlk_node *node);
 /* The reply to the marker behind a SET: has the server lost no keys since it was judged? */
 int rlk_guard_is_unchanged(const struct rlk_node *node, const struct rlk_reply *reply);
+/* The reply to TIME: if its clock was stepped forward, keys have expired before their time, and leases there end
+ * earlier (rule C.3.2). */
+void rlk_guard_note_time(struct rlk_node *node, const struct rlk_clock_sample *sample);
+/* Compares the clocks of all nodes: one that is ahead of the others may have been stepped before this process could see
+ * it, so it does not vote for max_ttl. 1 if that is news of some node: what was granted there does not count. */
+int rlk_guard_compare_clocks(struct rlk_net *net, int64_t now_ns);
 /* How long it will not vote, and why. */
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 

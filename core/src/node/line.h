@@ -3,6 +3,7 @@
 #ifndef RLK_LINE_H
 #define RLK_LINE_H
 
+#include "../rules/clock.h"
 #include "link.h"
 #include "reply.h"
 #include "request.h"
@@ -43,7 +44,8 @@ struct rlk_line {
   char run_id[41], role[16], mode[16], policy[32], version[24];
   char marker[RLK_MARKER_SIZE]; /* of the restart guard; "" none */
   int is_registered;            /* it was written in this set-up */
-  int64_t server_ms, uptime_s;
+  struct rlk_clock_sample time; /* of the restart guard */
+  int64_t uptime_s;
   int64_t maxmemory;
   int64_t client_id;       /* the server's number for this connection; 0 unknown */
   struct rlk_node *shared; /* the node under whose address the server votes already, or NULL */

@@ -65,6 +65,7 @@ static const struct {
   uint8_t one_yes, one_no; /* an array of one 1, or of one 0 */
 } votes[RLK_REQUEST_NOTHING + 1] = {
     [RLK_REQUEST_SET] = {"an unexpected reply to SET", .ok = RLK_GRANTED, .nil = RLK_BUSY},
+    [RLK_REQUEST_CLOCK] = {.misfit = "an unexpected reply to TIME"},
     [RLK_REQUEST_MARKER] = {.misfit = "an unexpected reply to GET"},
     [RLK_REQUEST_DELETE] = {"an unexpected reply to the release script", .some = RLK_GRANTED, .none = RLK_GONE},
     [RLK_REQUEST_CONFIRM] = {"an unexpected reply to the extend script", .one_yes = RLK_GRANTED, .one_no = RLK_BUSY},
@@ -149,6 +150,8 @@ struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struc
     return view_meaning(kind, reply);
   if (kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_JOIN)
     return queue_meaning(kind, reply);
+  if (kind == RLK_REQUEST_CLOCK && rlk_reply_is_time(reply, &(int64_t){0}))
+    return nothing;
   if (kind == RLK_REQUEST_RENEW && rlk_reply_is_answers(reply, (int)request->count))
     meaning.kind = RLK_OUTCOME_BATCH;
   else

@@ -34,6 +34,8 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_NOTHING,   /* the request ended, and nothing comes of it */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
+  RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: what was granted there ends so much earlier */
+  RLK_OUTCOME_AHEAD,     /* the clocks of some nodes turned out to be ahead: what was granted there does not count */
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
   RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
   RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */

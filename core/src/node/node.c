@@ -11,6 +11,8 @@
 #include "silence.h"
 
 #define MS RLK_NS_PER_MS
+#define LEASE_NEWS                                                                                                     \
+  (UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED | UINT32_C(1) << RLK_OUTCOME_AHEAD)
 #define READS_MAX 16 /* of an event; the poller tells again if there is more */
 
 /* ---- life ---- */
@@ -143,7 +145,7 @@ static void shut_down(struct rlk_node *n, int again)
   rlk_node_be(n->line, RLK_NODE_OFF);
   n->line->lost_again = again;
   n->fault = RLK_FAULT_NONE;
-  n->news &= UINT32_C(1) << RLK_OUTCOME_FORGOTTEN;
+  n->news &= LEASE_NEWS;
   n->drops++;
   rlk_node_hurry(n);
 }
@@ -258,6 +260,17 @@ static void object(struct rlk_node *n, const char *why, int64_t now)
   refuse(n, why, now);
 }
 
+/* What this node has told of the time may show that another one is ahead, or is not. */
+static void compare_clocks(struct rlk_node *n, int64_t now)
+{
+  if (!rlk_guard_checks_votes(n->net) || !rlk_guard_compare_clocks(n->net, now))
+    return;
+  for (int i = 0; i < n->net->node_count; i++)
+    if (i != n->index && now < n->net->nodes[i].ahead_until_ns)
+      tell_quarantine(&n->net->nodes[i], now);
+  rlk_node_tell(n, RLK_OUTCOME_AHEAD);
+}
+
 static void judge(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -271,7 +284,10 @@ static void judge(struct rlk_line *l, int64_t now)
     note_server(l);
   switch (rlk_session_judge(l, why, now)) {
   case RLK_SESSION_CONTINUE: break;
-  case RLK_SESSION_READY: ready(l, now); break;
+  case RLK_SESSION_READY:
+    compare_clocks(n, now);
+    ready(l, now);
+    break;
   case RLK_SESSION_DROP: rlk_node_line_failed(l, 0, why, now); break;
   case RLK_SESSION_REJECT:
     n->session_proved = 0;
@@ -321,6 +337,9 @@ static int next_news(struct rlk_node *n, struct rlk_outcome *out)
   n->news &= ~(UINT32_C(1) << kind);
   out->kind = (enum rlk_outcome_kind)kind;
   out->reason = n->forgotten;
+  out->step_ns = n->stepped_ns;
+  if (kind == RLK_OUTCOME_STEPPED)
+    n->stepped_ns = 0;
   return 1;
 }
 
@@ -413,11 +432,34 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, int64_t now)
   return meaning;
 }
 
+/* A clock that cannot be read any more: the set-up of a new connection finds out why. */
+static struct rlk_meaning clock_meaning(struct rlk_line *l, const struct rlk_request *request)
+{
+  struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
+  struct rlk_meaning meaning = rlk_meaning_of(request, &l->reply);
+  int was_waiting = rlk_guard_waits(l->node, l->read_ns);
+  if (rlk_reply_is_time(&l->reply, &sample.server_us))
+    rlk_guard_note_time(l->node, &sample);
+  else if (meaning.fault == RLK_FAULT_PERMISSION || meaning.fault == RLK_FAULT_UNKNOWN)
+    end_line(l, l->reply.text.data);
+  if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
+    tell_quarantine(l->node, l->read_ns);
+  return meaning;
+}
+
+static struct rlk_meaning meaning_of(struct rlk_line *l, const struct rlk_request *request, int64_t now)
+{
+  switch (request->kind) {
+  case RLK_REQUEST_CLOCK: return clock_meaning(l, request);
+  case RLK_REQUEST_MARKER: return marker_meaning(l, now);
+  default: return rlk_meaning_of(request, &l->reply);
+  }
+}
+
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
-  int is_marker = out->request.kind == RLK_REQUEST_MARKER;
-  struct rlk_meaning meaning = is_marker ? marker_meaning(l, out->now_ns) : rlk_meaning_of(&out->request, &l->reply);
+  struct rlk_meaning meaning = meaning_of(l, &out->request, out->now_ns);
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
   if (out->request.kind == RLK_REQUEST_SET) {
@@ -441,9 +483,9 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
     rlk_node_line_failed(l, 0, "a reply to no request", now);
 }
 
-RLK_COLD static void reply_to_setup(struct rlk_line *l, int step)
+RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
 {
-  rlk_session_reply(l, step, &l->reply);
+  rlk_session_reply(l, request, &l->reply);
   if (!l->setup_done)
     return;
   rlk_node_hurry(l->node);
@@ -472,7 +514,7 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   }
   rlk_requests_take(&l->requests, &out->request);
   if (out->request.kind == RLK_REQUEST_SETUP) {
-    reply_to_setup(l, (int)out->request.round);
+    reply_to_setup(l, &out->request);
     return 0;
   }
   if (out->request.kind == RLK_REQUEST_LOOK) {

@@ -63,6 +63,12 @@ struct rlk_node {
   char former_run_id[41];       /* of the server before, whose leases still count until then */
   int64_t former_until_ns;
   int64_t quarantined_until_ns; /* no votes are counted before */
+  int64_t max_ttl_ms;           /* of its marker: no lease there is longer */
+  struct rlk_clock clock;
+  int64_t clock_since_ns; /* when it was first read */
+  int64_t ahead_until_ns; /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
+  int64_t step_ns;        /* how far it was stepped forward, if that was the last that happened */
+  int64_t stepped_ns;     /* the same, not told yet: STEPPED */
   /* what is to be told */
   int is_awake;         /* there may be outcomes */
   int is_urgent;        /* there is more to do than to read: of what follows, or of a line */
@@ -76,7 +82,8 @@ struct rlk_outcome {
   enum rlk_outcome_kind kind;
   int vote; /* enum rlk_vote */
   enum rlk_fault fault;
-  int reason; /* FORGOTTEN: enum redlock_loss */
+  int reason;      /* FORGOTTEN: enum redlock_loss */
+  int64_t step_ns; /* STEPPED: how far */
   int64_t now_ns;
   const char *error;             /* the text of an error reply, or what was wrong with it; else NULL */
   const struct rlk_reply *reply; /* until the next is pulled */

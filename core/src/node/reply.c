@@ -38,11 +38,27 @@ static void *keep_text(struct rlk_reply *reply, const char *bytes, size_t size)
   return reply;
 }
 
+/* What TIME is told in: seconds until the year 2286, or microseconds. */
+static void note_decimal(struct rlk_reply *reply, const char *bytes, size_t size)
+{
+  int64_t value = 0;
+  for (size_t i = 0; i < size; i++) {
+    if (bytes[i] < '0' || bytes[i] > '9')
+      return;
+    value = value * 10 + (bytes[i] - '0');
+  }
+  if (reply->decimals < 2)
+    reply->decimal[reply->decimals] = value;
+  reply->decimals++;
+}
+
 static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
 {
   struct rlk_reply *reply = task->privdata;
   if (is_inner(task)) {
     element(reply, task, size == 2 && memcmp(bytes, "id", 2) == 0);
+    if (size >= 1 && size <= 10 && !task->parent->parent)
+      note_decimal(reply, bytes, size);
     if (!task->parent->parent && reply->elements == 1)
       reply->is_message = size == 7 && memcmp(bytes, "message", 7) == 0;
     return reply->is_message ? keep_text(reply, bytes, size) : reply;
@@ -66,7 +82,7 @@ static void *array_of(const redisReadTask *task)
     return reply;
   }
   reply->type = RLK_REPLY_ARRAY;
-  reply->count = reply->elements = reply->is_id = reply->is_message = 0;
+  reply->count = reply->elements = reply->decimals = reply->is_id = reply->is_message = 0;
   reply->id = 0;
   return reply;
 }
@@ -151,4 +167,12 @@ int rlk_reply_is_answers(const struct rlk_reply *reply, int count)
     if (reply->integers[i] != 0 && reply->integers[i] != 1)
       return 0;
   return 1;
+}
+
+int rlk_reply_is_time(const struct rlk_reply *reply, int64_t *us)
+{
+  if (reply->type != RLK_REPLY_ARRAY || reply->elements != 2 || reply->decimals != 2 || reply->decimal[1] >= 1000000)
+    return 0;
+  *us = reply->decimal[0] * 1000000 + reply->decimal[1];
+  return *us / 1000000 < 9000000000; /* in ns it fits, too */
 }

@@ -26,15 +26,19 @@ struct rlk_reply {
   int elements;           /* of an array, of whatever type */
   int count;              /* integers among them, the first RLK_INTEGERS_MAX */
   int64_t integers[RLK_INTEGERS_MAX];
-  int is_message;    /* an array that begins with "message"; its last text is in text */
-  int is_id;         /* the last element was the word "id" ... */
-  int64_t id;        /* ... and this came behind it (HELLO) */
-  const char *fault; /* why it cannot be taken; NULL: the parser says it */
+  int decimals;       /* texts among the elements that are decimal numbers ... */
+  int64_t decimal[2]; /* ... the first two */
+  int is_message;     /* an array that begins with "message"; its last text is in text */
+  int is_id;          /* the last element was the word "id" ... */
+  int64_t id;         /* ... and this came behind it (HELLO) */
+  const char *fault;  /* why it cannot be taken; NULL: the parser says it */
 };
 
 /* A reader that parses into reply; NULL when memory is out. */
 redisReader *rlk_reply_reader(struct rlk_reply *reply);
 /* An array of so many 0s and 1s, and nothing else. */
 int rlk_reply_is_answers(const struct rlk_reply *reply, int count);
+/* The reply to TIME, in us: 1, or 0 if it is none. */
+int rlk_reply_is_time(const struct rlk_reply *reply, int64_t *us);
 
 #endif

@@ -33,6 +33,11 @@ static void take_out(struct rlk_requests *q, uint32_t i, uint64_t size)
   q->count--;
 }
 
+static int goes_with_a_set(enum rlk_request_kind kind)
+{
+  return kind == RLK_REQUEST_SET || kind == RLK_REQUEST_CLOCK || kind == RLK_REQUEST_MARKER || kind == RLK_REQUEST_HINT;
+}
+
 int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *is_set)
 {
   struct rlk_requests *q = &l->requests;
@@ -42,7 +47,7 @@ int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *
     struct rlk_request r = *rlk_request_at(q, i);
     if (r.position < l->written)
       return taken;
-    if (r.claim != claim || (r.kind != RLK_REQUEST_SET && r.kind != RLK_REQUEST_MARKER && r.kind != RLK_REQUEST_HINT))
+    if (r.claim != claim || !goes_with_a_set(r.kind))
       continue;
     rlk_buffer_cut(&l->out, (size_t)(r.position - l->written), r.size);
     l->queued -= r.size;

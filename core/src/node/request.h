@@ -17,6 +17,7 @@ enum {
 enum rlk_request_kind {
   RLK_REQUEST_SETUP,
   RLK_REQUEST_SET,
+  RLK_REQUEST_CLOCK,  /* TIME, behind a SET or an extension */
   RLK_REQUEST_MARKER, /* GET of the restart guard's marker, behind a SET */
   RLK_REQUEST_HINT,   /* PTTL for the waiting */
   RLK_REQUEST_DELETE,

@@ -117,12 +117,12 @@ static int send_guard(struct rlk_line *l)
 {
   char key[320];
   const char *get[] = {"GET", key};
-  const char *time[] = {"EVAL", rlk_script_text(RLK_SCRIPT_TIME), "0"};
+  const char *time[] = {"TIME"};
   int guard = rlk_guard_of(l->node->net);
   if (guard != RLK_GUARD_MARKER && guard != RLK_GUARD_BOOTSTRAP)
     return 0;
   marker_key(l, key, sizeof key);
-  return send_words(l, MARKER, 2, get) != 0 ? -1 : send_words(l, TIME, 3, time);
+  return send_words(l, MARKER, 2, get) != 0 ? -1 : send_words(l, TIME, 1, time);
 }
 
 int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
@@ -153,7 +153,8 @@ int rlk_session_begin(struct rlk_line *l)
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
   l->marker[0] = l->is_registered = 0;
-  l->maxmemory = l->client_id = l->server_ms = l->uptime_s = 0;
+  l->maxmemory = l->client_id = l->uptime_s = 0;
+  l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
   if (rlk_session_login(l) != 0 || send_select(l) != 0)
     return -1;
@@ -245,6 +246,8 @@ int rlk_session_note_server(struct rlk_line *l)
   int demoted = l->role[0] && strcmp(l->role, "master") != 0;
   int keeps_leases = restarted && rlk_guard_note_restart(n);
   n->net->servers += l->run_id[0] && is_other;
+  if (l->run_id[0] && is_other)
+    n->clock.at_ns = 0;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])
@@ -355,8 +358,16 @@ static void read_marker(struct rlk_line *l, const struct rlk_buffer *text)
   l->marker[size] = 0;
 }
 
-void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *reply)
+static void read_time(struct rlk_line *l, const struct rlk_reply *reply, int64_t sent_ns)
 {
+  l->time = (struct rlk_clock_sample){0, sent_ns, l->read_ns};
+  if (!rlk_reply_is_time(reply, &l->time.server_us))
+    l->time = (struct rlk_clock_sample){0, 0, 0};
+}
+
+void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, const struct rlk_reply *reply)
+{
+  int step = (int)request->round;
   l->setup_left--;
   if (reply->type == RLK_REPLY_ERROR)
     note_fault(l, (enum step)step, reply->text.data);
@@ -368,8 +379,8 @@ void rlk_session_reply(struct rlk_line *l, int step, const struct rlk_reply *rep
     l->client_id = reply->integer;
   else if ((step == MARKER || step == REGISTER) && reply->type == RLK_REPLY_STRING)
     read_marker(l, &reply->text);
-  else if (step == TIME && reply->type == RLK_REPLY_INTEGER)
-    l->server_ms = reply->integer;
+  else if (step == TIME)
+    read_time(l, reply, request->sent_ns);
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 

@@ -21,7 +21,7 @@ int rlk_session_send(struct rlk_line *line, int count, const char *const *words)
 /* Writes the marker of the restart guard, unless it is another one now than line->marker; -1 when memory is out. */
 int rlk_session_register(struct rlk_line *line, const char *tail, int is_bootstrap);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
-void rlk_session_reply(struct rlk_line *line, int step, const struct rlk_reply *reply);
+void rlk_session_reply(struct rlk_line *line, const struct rlk_request *request, const struct rlk_reply *reply);
 /* Why leases that were granted before do not count any more: enum redlock_loss; and what the server is from now on. */
 int rlk_session_note_server(struct rlk_line *line);
 /* Judges a set-up whose last reply has come; why has RLK_WHY_SIZE bytes. */

@@ -181,7 +181,7 @@ namespace Redlock\Exception {
     class LostException extends RedlockException
     {
         public int $status = REDLOCK_LOST;
-        /** "expired", "gone", "restarted", "refused" or "limit"; "" if it is not known. */
+        /** "expired", "gone", "restarted", "refused", "limit" or "clock"; "" if it is not known. */
         public string $reason = '';
     }
 

@@ -1,0 +1,63 @@
+#include "clock.h"
+
+#include "quorum.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+/* What clocks that are kept right run apart at most; for the time of a lease more is allowed for. */
+#define IDLE_DRIFT 0.0005
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* How far two clocks may have run apart since then. */
+static int64_t drift_ns(const struct rlk_clock *c, int64_t now, double drift_factor)
+{
+  int64_t minute_ns = smaller(now - c->at_ns, MINUTE_NS);
+  return (int64_t)((double)minute_ns * drift_factor + (double)(now - c->at_ns - minute_ns) * IDLE_DRIFT);
+}
+
+static struct rlk_clock as_of(const struct rlk_clock *c, int64_t now, double drift_factor)
+{
+  int64_t apart_ns = drift_ns(c, now, drift_factor);
+  return (struct rlk_clock){c->low_ns - apart_ns, c->high_ns + apart_ns, now};
+}
+
+int64_t rlk_clock_note(struct rlk_clock *c, const struct rlk_clock_sample *sample, double drift_factor,
+                       int64_t limit_ns)
+{
+  struct rlk_clock before = as_of(c, sample->read_ns, drift_factor);
+  struct rlk_clock after = {sample->server_us * 1000 - sample->read_ns,
+                            sample->server_us * 1000 + 999 - sample->sent_ns, sample->read_ns};
+  int is_first = c->at_ns == 0;
+  *c = after;
+  if (is_first || after.high_ns < before.low_ns)
+    return 0;
+  if (after.low_ns > before.high_ns + limit_ns)
+    return after.high_ns - before.low_ns;
+  *c = before; /* many small steps are a large one: nothing but drift moves the bounds forward */
+  if (after.low_ns <= before.high_ns) {
+    c->low_ns = larger(before.low_ns, after.low_ns);
+    c->high_ns = smaller(before.high_ns, after.high_ns);
+  }
+  return 0;
+}
+
+int64_t rlk_clock_ahead_ns(const struct rlk_clock *c, const struct rlk_clock *const *clocks, int count, int wrong,
+                           int64_t now, double drift_factor)
+{
+  int64_t high_ns[RLK_NODES_MAX];
+  int known = 0;
+  for (int i = 0; i < count; i++)
+    if (clocks[i]->at_ns)
+      high_ns[known++] = as_of(clocks[i], now, drift_factor).high_ns;
+  if (!known || !c->at_ns)
+    return -1;
+  return as_of(c, now, drift_factor).low_ns - rlk_valid_until(high_ns, known, (int)smaller(wrong + 1, known));
+}

@@ -1,0 +1,199 @@
+"""Keys end by the server's clock: what a step of that clock means with the restart guard."""
+import struct
+import subprocess
+
+import pytest
+
+from guarding import MAX_TTL_MS, granted_to_another
+from helpers import spin
+from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG, Loss
+
+# The clock of the machine, and so many microseconds more as the file says.
+SHIM = """#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static int64_t offset_us(void)
+{
+  static volatile int64_t *offset;
+  if (!offset)
+    offset = mmap(0, 8, PROT_READ, MAP_SHARED, open(getenv("CLOCK_OFFSET"), O_RDONLY), 0);
+  return *offset;
+}
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+  long status = syscall(SYS_clock_gettime, clock, out);
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
+    int64_t now_us = out->tv_sec * INT64_C(1000000) + out->tv_nsec / 1000 + offset_us();
+    *out = (struct timespec){now_us / 1000000, now_us % 1000000 * 1000};
+  }
+  return (int)status;
+}
+int gettimeofday(struct timeval *restrict out, void *restrict zone)
+{
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *out = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+  return 0;
+}
+time_t time(time_t *out)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out)
+    *out = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+
+SERVER = """#!/usr/bin/perl
+$ENV{LD_PRELOAD} = "%s";
+$ENV{CLOCK_OFFSET} = "%s";
+exec 'redis-server', @ARGV;
+"""
+
+
+@pytest.fixture
+def make_clocked(make_cluster, tmp_path):
+    """make_clocked(n, **cluster): servers; each has step(seconds) for its clock."""
+    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
+    source.write_text(SHIM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source], check=True)
+
+    def program(number):
+        offset, file = tmp_path / f"offset{number}", tmp_path / f"server{number}"
+        offset.write_bytes(bytes(8))
+        file.write_text(SERVER % (shim, offset))
+        file.chmod(0o755)
+        return offset, file
+
+    def make(count, **cluster):
+        programs = [program(number) for number in range(count)]
+        servers = make_cluster(count, server=",".join(str(file) for _, file in programs), **cluster).nodes
+        for server, (offset, _) in zip(servers, programs):
+            server.step = lambda seconds, offset=offset: step(offset, seconds)
+        return servers
+
+    return make
+
+
+def step(offset, seconds):
+    with open(offset, "r+b") as file:
+        now_us = struct.unpack("q", file.read(8))[0]
+        file.seek(0)
+        file.write(struct.pack("q", now_us + round(seconds * 1000000)))
+
+
+@pytest.fixture
+def server(make_clocked):
+    return make_clocked(1)[0]
+
+
+def taken_once(client):
+    lock = client.lock("other")
+    assert lock.acquire(0) == OK, lock.message
+    assert lock.release() == OK
+    return client
+
+
+def test_a_step_forward_ends_leases_and_nobody_else_is_granted_them(server, guarded):
+    first, second = guarded([server]).lock(), taken_once(guarded([server]))
+    assert first.acquire(0) == OK
+    server.step(5)
+    assert server.get("r") is None, "its key has expired"
+    granted_to_another(second, first)
+
+
+def test_a_step_that_is_seen_when_a_connection_is_made_again(server, guarded):
+    first, second = guarded([server]).lock(), taken_once(guarded([server]))
+    assert first.acquire(0) == OK
+    server.step(5)
+    server.kill_clients()
+    spin(second, lambda: second.describe()["nodes"][0]["connects"] == 2 and second.settled(), what="connected again")
+    granted_to_another(second, first)
+
+
+def test_the_words_name_the_step(server, guarded):
+    client = taken_once(guarded([server]))
+    server.step(5)
+    lock = client.lock()
+    assert lock.acquire(0) == NO_QUORUM
+    assert "its clock was stepped forward by 5.0 s" in lock.message
+    assert "stepped forward" in client.describe()["nodes"][0]["why"] and not client.describe()["nodes"][0]["votes"]
+    assert any("stepped forward" in event["detail"] for event in client.events() if event["event"] == "warning")
+
+
+@pytest.mark.parametrize("seconds", [-60, 0.02])
+def test_a_step_that_ends_no_lease_changes_nothing(server, guarded, seconds):
+    client = taken_once(guarded([server]))
+    server.step(seconds)
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    assert client.describe()["nodes"][0]["votes"]
+
+
+def test_a_holder_whose_leases_have_ended_has_lost_its_lock(make_clocked, guarded):
+    servers = make_clocked(3)
+    client = taken_once(guarded(servers))
+    held = client.lock()
+    assert held.acquire(0) == OK
+    for server in servers[:2]:
+        server.step(5)
+    assert client.lock("other").acquire(0) == NO_QUORUM
+    assert held.state != HELD and held.loss == Loss.CLOCK and held.validity_ms == 0
+    assert held.message == "the clock was stepped forward on 2 of 3 nodes"
+    told = [event for event in client.events() if event["event"] == "lost"]
+    assert [event["reason"] for event in told] == ["clock"]
+
+
+def test_leases_that_a_step_has_left_count_for_what_is_left(make_clocked, guarded):
+    servers = make_clocked(3)
+    client = taken_once(guarded(servers))
+    held = client.lock()
+    assert held.acquire(0) == OK
+    for server in servers:
+        server.step(2)
+    client.lock("other").acquire(0)
+    assert held.state == HELD and 0 < held.validity_ms < MAX_TTL_MS - 2000
+    assert held.extend() == OK and held.extend() == OK
+    assert held.validity_ms > MAX_TTL_MS - 2000, "an extension counts from then on"
+
+
+def test_a_node_that_is_ahead_is_not_granted_to_a_new_client(make_clocked, guarded):
+    """It has no earlier time to compare with, but the other nodes'."""
+    servers = make_clocked(3)
+    first = guarded(servers).lock()
+    servers[2].stop()
+    assert first.acquire(0) == OK
+    servers[2].cont()
+    servers[2].flush()
+    servers[0].step(60)
+    assert servers[0].get("r") is None and servers[1].get("r")
+    client = guarded(servers)
+    second = client.lock()
+    assert second.acquire(0) in (BUSY, NO_QUORUM) and first.validity_ms > 0
+    ahead = client.describe()["nodes"][0]
+    assert (ahead["state"], ahead["why"]) == ("refused", "its clock is more than 1 s ahead of the other nodes'")
+
+
+def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
+    servers = make_clocked(3)
+    servers[0].step(60)
+    client = guarded(servers)
+    lock = client.lock()
+    assert lock.acquire(0) == OK, lock.message
+    assert [server.get("r") is None for server in servers] == [True, False, False]
+    servers[0].step(-60)
+    spin(client, lambda: client.describe()["nodes"][0]["votes"], 30, "it votes again")
+
+
+def test_a_server_that_does_not_tell_the_time_is_refused(make_cluster, guarded):
+    server = make_cluster(1, users=["user few on >pw ~* &* +@all -time"], login=("few", "pw"))[0]
+    lock = guarded([server]).lock()
+    assert lock.acquire(0) == REFUSED_CONFIG and "time" in lock.message, lock.message
