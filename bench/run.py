@@ -155,7 +155,7 @@ def under_tool(tool: List[str], command: List[str], figure: str) -> float:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "guard", "faults", "memory", "leases", "contention", "waiting"]
+    AXES = ["sequential", "in-flight", "guard", "fence", "faults", "memory", "leases", "contention", "waiting"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -211,20 +211,29 @@ class Bench:
         """Cycles with the restart guard beside cycles without."""
         for node in self.programs.cluster:
             node.set("libredlock:m", "v1 %s 0 86400000 %d 00" % (node.info("server")["run_id"], NODES))
+        return self._with_option("guard", "marker", 1.05, 0.6)
+
+    def fence(self) -> List[Row]:
+        """Cycles with fencing numbers beside cycles without."""
+        return self._with_option("fence", "true")
+
+    def _with_option(self, name: str, value: str, ratio_goal: Optional[float] = None,
+                     cpu_goal_us: Optional[float] = None) -> List[Row]:
         shapes = {"sequential": ["--shape", "blocking"],
                   "64 started": ["--shape", "started", "--in-flight", str(IN_FLIGHT)]}
-        commands = {"%s, %s" % (shape, guard): self.programs.cycle(*args, *self.time, "--set", "guard=" + guard)
-                    for shape, args in shapes.items() for guard in ("off", "marker")}
+        options = {"without": [], "with": ["--set", "%s=%s" % (name, value)]}
+        commands = {"%s, %s" % (shape, option): self.programs.cycle(*args, *self.time, *settings)
+                    for shape, args in shapes.items() for option, settings in options.items()}
         runs = interleaved(self.options.rounds, commands, self._with_cpu)
         rows = []
         for shape in shapes:
-            plain, guarded = runs[shape + ", off"], runs[shape + ", marker"]
-            row = Row("guard, %s, p50" % shape, "us", median(guarded, "p50_us"),
-                      ratio=median_ratio(guarded, plain, "p50_us"), ratio_to="without", note=failure_note(guarded))
-            rows.append(row.judged(row.ratio, "<=", 1.05) if shape == "sequential" else row)
-            more_us = statistics.median(run["vote_us"] - other["vote_us"] for run, other in zip(guarded, plain))
-            rows.append(Row("  CPU of a node for a vote, beyond the same without", "us", more_us)
-                        .judged(more_us, "<=", 0.6))
+            plain, more = runs[shape + ", without"], runs[shape + ", with"]
+            row = Row("%s, %s, p50" % (name, shape), "us", median(more, "p50_us"),
+                      ratio=median_ratio(more, plain, "p50_us"), ratio_to="without", note=failure_note(more))
+            rows.append(row.judged(row.ratio, "<=", ratio_goal) if ratio_goal and shape == "sequential" else row)
+            more_us = statistics.median(run["vote_us"] - other["vote_us"] for run, other in zip(more, plain))
+            cpu = Row("  CPU of a node for a vote, beyond the same without", "us", more_us)
+            rows.append(cpu.judged(more_us, "<=", cpu_goal_us) if cpu_goal_us else cpu)
         return rows
 
     def faults(self) -> List[Row]:

@@ -161,6 +161,7 @@ typedef struct native_lock {
     void abandon();
     int64_t state();
     int64_t validity_ms();
+    int64_t fence();
     zend_string *token();
     int64_t adopt(zend_string *token);
     int64_t detach();

@@ -144,6 +144,11 @@ int64_t native_lock_validity_ms(native_lock *lock)
   return redlock_lock_validity_ms(lock->handle);
 }
 
+int64_t native_lock_fence(native_lock *lock)
+{
+  return redlock_lock_fence(lock->handle);
+}
+
 zend_string *native_lock_token(native_lock *lock)
 {
   zend_string *text;

@@ -14,24 +14,26 @@ static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
-    "retry_jitter", "queue", "wake", NULL};
+    "retry_jitter", "queue", "wake", "fence", NULL};
 /* It waits for every node, so one that hangs costs no more than this. */
 static const struct option_default defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "ttl_ms", "max_ttl_ms", "drift_factor",
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "ttl_ms", "max_ttl_ms", "drift_factor",
     "min_validity_ms", NULL};
 static const char *const without_for_bootstrap[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", NULL};
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", "fence",
+    NULL};
 static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
 
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
      "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
-     "REDLOCK_RESOURCE and REDLOCK_TOKEN are in CMD's environment. Exits with CMD's status, or 75 others hold\n"
-     "the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost while CMD ran, 126 CMD cannot be run,\n"
+     "REDLOCK_RESOURCE and REDLOCK_TOKEN are in CMD's environment, and with --fence the number REDLOCK_FENCE.\n"
+     "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
+     "while CMD ran, 126 CMD cannot be run,\n"
      "127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
     {"acquire", "[OPTION...] RESOURCE",

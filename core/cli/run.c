@@ -35,9 +35,17 @@ static void watch_job_signals(struct session *session)
 static void export_lock(const struct session *session)
 {
   char *token = lock_token(session->lock);
+  char number[24] = "";
+  int64_t fence = redlock_lock_fence(session->lock);
+  if (fence > 0)
+    snprintf(number, sizeof number, "%jd", (intmax_t)fence);
   setenv("REDLOCK_RESOURCE", session->args->resource, 1);
   setenv("REDLOCK_TOKEN", token, 1);
   free(token);
+  if (number[0] != '\0')
+    setenv("REDLOCK_FENCE", number, 1);
+  else
+    unsetenv("REDLOCK_FENCE"); /* of a lock around this one */
 }
 
 static void say_lost(struct run *run)

@@ -353,6 +353,12 @@ REDLOCK_API int redlock_lock_loss(redlock_lock *lock);
  * held, -REDLOCK_INVALID for NULL. Any thread. */
 REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
 
+/* The fencing number of the current or, if none, the last hold, if it was acquired with the option fence: larger than
+ * that of every hold of the resource before it, whoever had it. A store that rejects numbers smaller than the largest
+ * it has seen cannot be changed by a holder whose lease is over. 0 without fence, before the first hold, once the next
+ * acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
+REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
+
 /* The token of the current or, if none, the last hold: 40 hexadecimal digits, or the adopted token; "" before the
  * first. Any thread. */
 REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size);

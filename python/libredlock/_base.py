@@ -306,6 +306,13 @@ class LockBase:
         return text(lib.redlock_lock_token, self._handle) or None
 
     @property
+    def fence(self) -> Optional[int]:
+        """The fencing number of the lock that is held or was last, with the option fence: larger than that of every
+        holder before. A store that rejects smaller numbers than it has seen rejects a holder whose lease is over. None
+        without."""
+        return int(lib.redlock_lock_fence(self._handle)) or None
+
+    @property
     def remaining(self) -> float:
         """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
         if self._is_superseded():

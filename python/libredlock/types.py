@@ -75,6 +75,7 @@ class LockOptions(TypedDict, total=False):
     retry_delay: Seconds
     retry_jitter: float
     queue: bool
+    fence: bool
     drift_factor: float
     node_timeout: Union[Seconds, Literal["auto"]]
     min_validity: Union[Seconds, Literal["auto"]]

@@ -181,7 +181,7 @@ class Soak:
     def __init__(self, options):
         self.seed = options.seed
         self.lose_data = options.lose_data or options.guard
-        self.options = {"guard": "marker"} if options.guard else {}
+        self.options = {"guard": "marker", "fence": "true"} if options.guard else {}
         self.random = random.Random(options.seed)
         self.log = Log(options.log)
         self.history = History(options.history)

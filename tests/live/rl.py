@@ -217,6 +217,10 @@ class Lock:
         return lib.redlock_lock_validity_ms(self.handle)
 
     @property
+    def fence(self):
+        return lib.redlock_lock_fence(self.handle)
+
+    @property
     def token(self):
         return text(lib.redlock_lock_token, self.handle)
 

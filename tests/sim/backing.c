@@ -40,6 +40,7 @@ void backing_lose_all(struct world *world, struct node *node)
   for (int i = 0; i < world->resource_count; i++)
     backing_lose(world, node, i, 0);
   node->marker[0] = 0;
+  memset(node->fences, 0, sizeof node->fences);
   node->epoch++;
   node->restarted_at = world->now;
 }

@@ -142,6 +142,18 @@ static void see_not_held(struct slot *slot, struct holding *holding)
   slot->holding = -1;
 }
 
+/* Of two holders the later one has the larger number, whatever happened between them. */
+static void check_fence(const struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  struct resource *resource = &world->resources[slot->resource];
+  int64_t fence = redlock_lock_fence(slot->lock);
+  if (fence <= resource->fence)
+    world_violation(world, "fence: lock %d holds %s with the number %lld after %lld", slot->index, resource->name,
+                    (long long)fence, (long long)resource->fence);
+  resource->fence = fence;
+}
+
 void oracle_observe(struct slot *slot)
 {
   struct process *process = slot->process;
@@ -164,6 +176,8 @@ void oracle_observe(struct slot *slot)
     holding = holding_with(&world->resources[slot->resource], token);
     if (holding && !holding->detached)
       world_violation(world, "lock %d came back after it had ended", slot->index);
+    if (world->fenced && !holding)
+      check_fence(slot);
     holding = begin_holding(slot, token);
     slot->shortens = 0;
     holding->until = holding->since;

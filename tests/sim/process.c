@@ -54,7 +54,17 @@ static uint64_t sim_random(void *context)
   return random_next(&((struct process *)context)->random);
 }
 
-static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_now_ns};
+/* The clocks of clients and servers differ: fencing numbers are proposed by this one. */
+static int64_t sim_wall_ns(void *context)
+{
+  const struct process *process = context;
+  const struct world *world = process->world;
+  if (!world->fenced)
+    return sim_now_ns(context);
+  return server_clock_ms(world, &world->nodes[0]) * MS + (process->index - 1) * world->ttl_ms * MS / 4;
+}
+
+static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_wall_ns};
 
 /* ---- stepping ---- */
 
@@ -358,6 +368,7 @@ void process_start(struct world *world, int index)
   client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);
   client_option(process, "guard", world->guarded ? "marker" : "off");
+  client_option(process, "fence", world->fenced ? "true" : "false");
   client_number(process, "connect_timeout_ms", world->connect_timeout_ms);
   client_option(process, "drift_factor", world->drift_percent == 1 ? "0.01" : "0.1");
   if (world->explicit_timeout)

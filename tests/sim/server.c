@@ -20,6 +20,7 @@ struct script {
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
   int registers;                          /* of the restart guard */
+  int fences, raises;                     /* of fencing numbers */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -134,7 +135,7 @@ static int64_t true_time(const struct node *node, int64_t clock_ms)
   return now;
 }
 
-static void end_key_at(struct node *node, struct key *key, int64_t clock_ms)
+void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms)
 {
   key->expire_ms = clock_ms;
   key->expires_at = true_time(node, clock_ms);
@@ -169,7 +170,7 @@ void server_leave_key(struct world *world, struct node *node, int resource, int6
   memset(key->token, 'f', TOKEN_SIZE);
   key->live = 1;
   key->set_at = world->now;
-  end_key_at(node, key, server_clock_ms(world, node) + ttl_ms);
+  server_end_key_at(node, key, server_clock_ms(world, node) + ttl_ms);
   TRACE(world, "node %d    has a key of %s that nobody will delete", node->index, world->resources[resource].name);
 }
 
@@ -195,18 +196,18 @@ struct key *server_key(struct request *request, int index)
   return NULL;
 }
 
-static int holds(const struct key *key, const struct argument *token)
+int server_key_holds(const struct key *key, const struct argument *token)
 {
   return key->live && same(token, key->token, strlen(key->token));
 }
 
 /* The client is to be told that its token is there. */
-static void note_told(const struct request *request, struct key *key)
+void server_note_told(const struct request *request, struct key *key)
 {
   key->links[request->connection->process->index] |= (uint8_t)(1u << request->connection->link_node);
 }
 
-static void set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms)
+void server_set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms)
 {
   struct connection *connection = request->connection;
   if (token->size != TOKEN_SIZE) {
@@ -216,8 +217,8 @@ static void set_key(struct request *request, struct key *key, const struct argum
   memset(key, 0, sizeof *key);
   memcpy(key->token, token->bytes, TOKEN_SIZE);
   key->live = 1;
-  note_told(request, key);
-  end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
+  server_note_told(request, key);
+  server_end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
   key->set_at = request->world->now;
   key->connection = connection->index;
   key->serial = connection->serial;
@@ -242,7 +243,7 @@ static void command_set(struct request *request)
     reply(request, "$-1\r\n");
     return;
   }
-  set_key(request, key, &request->arguments[2], server_number(request, 5));
+  server_set_key(request, key, &request->arguments[2], server_number(request, 5));
   reply(request, "+OK\r\n");
 }
 
@@ -307,8 +308,10 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->joins = find_text(text->bytes, text->size, "'ZADD'");
   script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
-  script->registers = find_text(text->bytes, text->size, "'SET'");
-  if (script->joins || script->leaves || script->registers)
+  script->fences = find_text(text->bytes, text->size, "'NX'");
+  script->raises = find_text(text->bytes, text->size, "'SET'") && !find_text(text->bytes, text->size, "'TIME'");
+  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences && !script->raises;
+  if (script->joins || script->leaves || script->registers || script->fences || script->raises)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
     world_violation(request->world, "a script that the model does not know: %.200s", script->text);
@@ -325,7 +328,7 @@ static int script_by_sha(const struct request *request, const struct argument *s
   return -1;
 }
 
-static void check_speaker(const struct request *request, const struct argument *token)
+void server_check_speaker(const struct request *request, const struct argument *token)
 {
   if (token->size == TOKEN_SIZE)
     oracle_speaks(request->world, token->bytes, request->connection->life);
@@ -344,8 +347,8 @@ static void run_release(struct request *request, const struct script *script)
   }
   if (token->size == TOKEN_SIZE)
     network_check_release(request->connection, token->bytes, request->size);
-  check_speaker(request, token);
-  int deletes = key->live && (!script->compares || holds(key, token));
+  server_check_speaker(request, token);
+  int deletes = key->live && (!script->compares || server_key_holds(key, token));
   if (deletes)
     server_free(request->world, key);
   reply_integer(request, deletes + (script->hands_over && waitqueue_hand_over(request) > 0 ? 2 : 0));
@@ -359,7 +362,7 @@ static void note_gone(struct request *request, int count)
     const struct argument *token = &request->arguments[4 + count + i];
     const struct key *key = server_key(request, 3 + i);
     int resource = key ? (int)(key - request->node->keys) : -1;
-    if (resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE && !holds(key, token))
+    if (resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE && !server_key_holds(key, token))
       backing_gone(request->connection, resource, token->bytes, reply_end);
   }
 }
@@ -375,13 +378,13 @@ static void run_extend(struct request *request, const struct script *script)
   for (int i = 0; i < count; i++) {
     const struct argument *token = &request->arguments[4 + count + i];
     struct key *key = server_key(request, 3 + i);
-    int confirms = key && holds(key, token);
-    check_speaker(request, token);
+    int confirms = key && server_key_holds(key, token);
+    server_check_speaker(request, token);
     int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
     if (confirms)
-      note_told(request, key);
+      server_note_told(request, key);
     if (confirms && (!script->guards || key->expire_ms < expire_ms))
-      end_key_at(request->node, key, expire_ms);
+      server_end_key_at(request->node, key, expire_ms);
     reply_integer(request, confirms);
   }
   note_gone(request, (int)count);
@@ -396,11 +399,11 @@ static void run_expire(struct request *request)
     world_violation(request->world, "a shortening that is not: script 1 key token ttl");
     return;
   }
-  check_speaker(request, &request->arguments[4]);
-  confirms = holds(key, &request->arguments[4]);
+  server_check_speaker(request, &request->arguments[4]);
+  confirms = server_key_holds(key, &request->arguments[4]);
   if (confirms) {
-    note_told(request, key);
-    end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
+    server_note_told(request, key);
+    server_end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
     request->world->changes++;
   }
   reply_integer(request, confirms);
@@ -431,10 +434,14 @@ static void command_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (is_on_proof_key(request))
     reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if ((scripts[index].joins || scripts[index].registers) && is_full(request))
+  else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
     reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
   else if (scripts[index].registers)
     marker_register(request);
+  else if (scripts[index].fences)
+    fence_set(request);
+  else if (scripts[index].raises)
+    fence_raise(request);
   else if (scripts[index].joins)
     waitqueue_join(request);
   else if (scripts[index].leaves)

@@ -36,6 +36,17 @@ void server_reply_number(struct request *request, char type, int64_t value);
 void server_reply_bulk(struct request *request, const char *bytes, size_t size);
 struct key *server_key(struct request *request, int index);
 
+int server_key_holds(const struct key *key, const struct argument *token);
+void server_set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms);
+void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms);
+void server_note_told(const struct request *request, struct key *key);
+void server_check_speaker(const struct request *request, const struct argument *token);
+
+/* ---- fence.c ---- */
+
+void fence_set(struct request *request);
+void fence_raise(struct request *request);
+
 /* ---- marker.c ---- */
 
 int marker_is_key(const struct request *request, int index);

@@ -237,6 +237,7 @@ struct node {
   struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
   char marker[MARKER_MAX]; /* of the restart guard, "" for none */
+  int64_t fences[RESOURCES_MAX]; /* the last number of each; 0: none */
   struct stream reply;
 };
 
@@ -423,6 +424,7 @@ struct resource {
   uint32_t holdings;
   struct loss losses[LOSSES_MAX];
   uint32_t loss_count;
+  int64_t fence;           /* of the last holder */
 };
 
 struct tokens {            /* a hash set */
@@ -506,6 +508,7 @@ struct world {
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
   int guarded;             /* its clients have the restart guard */
+  int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
   int tracing;

@@ -595,12 +595,15 @@ static void reset(struct world *world, uint64_t seed)
   threads_forget();
 }
 
-/* With the guard a node whose clock is ahead does not vote: they differ by half a second at most. */
-static void run_alike(struct node *node, const struct node *first)
+/* With the guard a node whose clock is ahead does not vote, and fencing numbers grow as long as clocks differ by less
+ * than a quarantine: they differ by half a second, or a TTL, at most. */
+static void run_alike(const struct world *world, struct node *node)
 {
+  const struct node *first = &world->nodes[0];
+  int64_t apart = node->clock_offset / (1000 * MS) * (world->ttl_ms < 500 ? world->ttl_ms : 500);
   node->clock_ppm = first->clock_ppm;
   if (node != first)
-    node->clock_offset = first->clock_offset + node->clock_offset / (2000 * 1000);
+    node->clock_offset = first->clock_offset + apart;
 }
 
 void world_run(struct world *world, uint64_t seed)
@@ -610,13 +613,14 @@ void world_run(struct world *world, uint64_t seed)
   choose_faults(world);
   leave_out(world);
   world->guarded = seed % 4 == 1;
+  world->fenced = world->guarded && seed / 4 % 2;
   if (world->guarded && !world->faultless && world->twin < 0 && !world->faults.astray)
     world->faults.clock_step = seed / 4 % 3;
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world);
     if (world->guarded)
-      run_alike(&world->nodes[i], &world->nodes[0]);
+      run_alike(world, &world->nodes[i]);
     if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */
       server_bootstrap(world, &world->nodes[i]);
   }

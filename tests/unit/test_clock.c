@@ -18,7 +18,8 @@
  * that. */
 static int64_t note(struct rlk_clock *clock, int64_t at_ms, int64_t way_ms, int64_t stepped_ms)
 {
-  struct rlk_clock_sample sample = {EPOCH_US + (at_ms + stepped_ms) * 1000, (at_ms - way_ms) * MS, (at_ms + way_ms) * MS};
+  struct rlk_clock_sample sample = {EPOCH_US + (at_ms + stepped_ms) * 1000, (at_ms - way_ms) * MS,
+                                    (at_ms + way_ms) * MS};
   return rlk_clock_note(clock, &sample, DRIFT, LIMIT);
 }
 

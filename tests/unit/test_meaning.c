@@ -35,6 +35,9 @@ static const struct {
     {RLK_REQUEST_SET, "-MISCONF Redis\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_UNWRITABLE},
     {RLK_REQUEST_SET, "-NOAUTH Authentication required.\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_CONFIG},
     {RLK_REQUEST_SET, "-NOPERM No permissions\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {RLK_REQUEST_RAISE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
+    {RLK_REQUEST_RAISE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
+    {RLK_REQUEST_RAISE, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_DELETE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
     {RLK_REQUEST_DELETE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
     {RLK_REQUEST_DELETE, ":3\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE}, /* and others wait */
@@ -116,10 +119,10 @@ static const struct {
     {RLK_REQUEST_NOTHING, "-NOPERM No permissions\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
 };
 
-static struct rlk_meaning meaning_of(enum rlk_request_kind kind, const char *bytes)
+static struct rlk_meaning meaning_of(enum rlk_request_kind kind, const char *bytes, int is_fenced)
 {
   struct rlk_reply reply = {0};
-  struct rlk_request request = {.kind = kind, .count = 3};
+  struct rlk_request request = {.kind = kind, .count = kind == RLK_REQUEST_SET ? is_fenced : 3};
   struct rlk_meaning meaning;
   redisReader *reader = rlk_reply_reader(&reply);
   void *parsed = NULL;
@@ -137,13 +140,44 @@ static void a_reply_means_what_the_table_says(void **state)
 {
   (void)state;
   for (size_t i = 0; i < ALL; i++) {
-    struct rlk_meaning meaning = meaning_of(rows[i].kind, rows[i].bytes);
+    struct rlk_meaning meaning = meaning_of(rows[i].kind, rows[i].bytes, 0);
     if (meaning.kind != rows[i].outcome || meaning.vote != rows[i].vote || meaning.fault != rows[i].fault)
       fail_msg("request %d, %s: outcome %d, vote %d, fault %d", rows[i].kind, rows[i].bytes, meaning.kind, meaning.vote,
                meaning.fault);
     if (meaning.fault == RLK_FAULT_MISFIT)
       assert_non_null(rlk_misfit_words(rows[i].kind));
   }
+}
+
+static void a_set_with_a_fencing_number_is_answered_with_one(void **state)
+{
+  static const struct {
+    const char *bytes;
+    int vote, fault;
+  } fenced[] = {
+      {"*2\r\n:1\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+      {"*2\r\n:0\r\n:0\r\n", RLK_BUSY, RLK_FAULT_NONE},
+      {"*2\r\n:1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*2\r\n:1\r\n:-5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*2\r\n:0\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*2\r\n:2\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*3\r\n:1\r\n:5\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*3\r\n:1\r\n$-1\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+      {"-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+      {"-OOM command not allowed\r\n", RLK_ERROR, RLK_FAULT_FULL},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof fenced / sizeof fenced[0]; i++) {
+    struct rlk_meaning meaning = meaning_of(RLK_REQUEST_SET, fenced[i].bytes, 1);
+    if (meaning.kind != RLK_OUTCOME_VOTE || meaning.vote != fenced[i].vote || meaning.fault != fenced[i].fault)
+      fail_msg("%s: outcome %d, vote %d, fault %d", fenced[i].bytes, meaning.kind, meaning.vote, meaning.fault);
+  }
+  assert_int_equal(meaning_of(RLK_REQUEST_SET, fenced[0].bytes, 0).fault, RLK_FAULT_MISFIT);
 }
 
 static void an_error_is_known_by_its_first_word(void **state)
@@ -185,7 +219,7 @@ static void an_error_is_known_by_its_first_word(void **state)
     char bytes[100];
     struct rlk_meaning meaning;
     snprintf(bytes, sizeof bytes, "-%s\r\n", errors[i].text);
-    meaning = meaning_of(RLK_REQUEST_EXTEND, bytes);
+    meaning = meaning_of(RLK_REQUEST_EXTEND, bytes, 0);
     if (meaning.fault != errors[i].fault || meaning.vote != (is_refused ? RLK_REFUSED : RLK_ERROR))
       fail_msg("%s: fault %d, vote %d", errors[i].text, meaning.fault, meaning.vote);
   }
@@ -195,6 +229,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_reply_means_what_the_table_says),
+      cmocka_unit_test(a_set_with_a_fencing_number_is_answered_with_one),
       cmocka_unit_test(an_error_is_known_by_its_first_word),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
+  X(FENCE_NOT_RAISED, "fence-not-raised", "a fencing number need not be stored by a majority")                         \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
   X(NO_LAST_LOOK, "no-last-look", "what was won is returned without another look at the lease")                        \

@@ -460,6 +460,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   claim->holders = c->engine.net.node_count;
   claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
+  lock->fence = 0;
   lock->loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
   return REDLOCK_OK;
@@ -575,6 +576,18 @@ int64_t redlock_lock_validity_ms(redlock_lock *lock)
     validity_ms = (lock->valid_until_ns - now) / RLK_NS_PER_MS;
   rlk_client_leave(c);
   return validity_ms;
+}
+
+int64_t redlock_lock_fence(redlock_lock *lock)
+{
+  redlock_client *c;
+  int64_t fence;
+  if (!lock)
+    return 0;
+  c = rlk_lock_enter(lock);
+  fence = lock->fence;
+  rlk_client_leave(c);
+  return fence;
 }
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)

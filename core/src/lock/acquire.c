@@ -12,6 +12,7 @@
 
 #define MS RLK_NS_PER_MS
 #define ASK_ALL_EVERY_NS (750 * MS)
+#define FENCE_AHEAD_US 10000
 
 /* A retry asks the home node first, but not for long: a key that was left behind there would hide a free majority. It
  * does not either after a home node that did not answer, whose silence says nothing of the others. */
@@ -36,6 +37,15 @@ static void ask_home(redlock_lock *lock, int64_t now)
   rlk_round_time_answers(lock, now);
 }
 
+/* All nodes are to store the same number: from our clock, a little ahead, since those that store a larger one need
+ * another round trip (rule D.1). */
+static void propose_fence(redlock_lock *lock)
+{
+  struct rlk_engine *e = lock->engine;
+  int64_t wall_us = e->net.env.platform->wall_ns(e->net.env.context) / 1000 + FENCE_AHEAD_US;
+  lock->fence_proposal = wall_us > e->fence_seen ? wall_us : e->fence_seen;
+}
+
 void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
@@ -51,6 +61,8 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->queue_asked = 0;
   lock->queue_until_ns = 0;
   lock->is_told = 0;
+  if (RLK_INT(&lock->options, FENCE))
+    propose_fence(lock);
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0) {
@@ -132,9 +144,55 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   rlk_acquire_sleep(lock, now);
 }
 
+/* The number of the lock is the largest that a majority has drawn. */
+static void draw_fence(redlock_lock *lock, int64_t until_ns)
+{
+  struct rlk_engine *e = lock->engine;
+  struct rlk_claim *claim = lock->claim;
+  for (int i = 0; i < e->net.node_count; i++)
+    if (lock->votes[i] == RLK_GRANTED && claim->node[i].fence > claim->fence)
+      claim->fence = claim->node[i].fence;
+  claim->fence_until_ns = until_ns;
+  if (claim->fence > e->fence_seen)
+    e->fence_seen = claim->fence;
+}
+
+static int is_behind(const redlock_lock *lock, int node)
+{
+  return lock->votes[node] == RLK_GRANTED && lock->claim->node[node].fence < lock->claim->fence;
+}
+
+/* Votes that come while numbers are raised must not fill in for leases that have ended: somebody else may have held the
+ * lock in between, with a larger number (rule D.2). */
+static int is_too_late(const redlock_lock *lock, int64_t now)
+{
+  return lock->claim->fence && now >= lock->claim->fence_until_ns;
+}
+
+/* Whether a majority stores the number: then whoever wins later draws a larger one. Where it is smaller it is raised
+ * (rule D.1). */
+static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  if (!RLK_INT(&lock->options, FENCE))
+    return 1;
+  if (!lock->claim->fence)
+    draw_fence(lock, until_ns);
+  for (int i = 0; i < e->net.node_count; i++)
+    granted -= is_behind(lock, i);
+  if (granted >= e->quorum || RLK_MUTANT(FENCE_NOT_RAISED))
+    return 1;
+  for (int i = 0; i < e->net.node_count; i++)
+    if (is_behind(lock, i))
+      lock->votes[i] = rlk_round_raise(lock, i, now);
+  rlk_round_time_answers(lock, now);
+  return 0;
+}
+
 static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   lock->detached = 0;
+  lock->fence = lock->claim->fence;
   lock->engine->acquired++;
   rlk_lock_hold(lock, until_ns, now);
   rlk_renewal_begin(lock);
@@ -184,15 +242,20 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   if (tally.granted >= tally.quorum)
     until_ns = rlk_lock_counts_until(lock);
   status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
-  if (status == REDLOCK_PENDING) {
+  if (is_too_late(lock, now)) {
+    lock->verdict = REDLOCK_NO_QUORUM;
+    attempt_failed(lock, now);
+  } else if (status == REDLOCK_PENDING) {
     rlk_round_hurry(lock, &tally);
   } else if (status == REDLOCK_OK && waits_to_know(lock, now)) {
     rlk_round_set_timer(lock, lock->queue_until_ns);
   } else if (status == REDLOCK_OK && rlk_queue_is_ahead(lock)) {
     lock->verdict = REDLOCK_BUSY;
     attempt_failed(lock, now);
-  } else if (status == REDLOCK_OK) {
+  } else if (status == REDLOCK_OK && is_fenced(lock, tally.granted, until_ns, now)) {
     won(lock, until_ns, now);
+  } else if (status == REDLOCK_OK) {
+    rlk_operation_advance(lock, now); /* what could not be asked may decide it */
   } else {
     lock->verdict = status;
     attempt_failed(lock, now);
@@ -208,6 +271,7 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
   rlk_operation_start(lock, REDLOCK_ACQUIRE);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
+  lock->fence = 0;
   lock->attempts = 0;
   lock->home = -1;
   lock->attempts_max = INT64_MAX;
@@ -284,6 +348,7 @@ void rlk_acquire_retry(redlock_lock *lock, int64_t now)
   rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
+  lock->fence = 0;
   rlk_operation_start(lock, REDLOCK_ACQUIRE);
   lock->started = started;
   lock->attempts = attempts;

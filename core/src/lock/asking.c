@@ -47,17 +47,46 @@ static void ask_marker(struct rlk_node *n, redlock_lock *lock, enum rlk_request_
                            .lease_ns = lock->asked.lease_ns});
 }
 
+static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_claim *claim)
+{
+  const struct rlk_key *key = claim->key;
+  return (struct rlk_fence){.key = key->bulk,
+                            .prefix = n->net->key_prefix,
+                            .resource = rlk_key_resource(key),
+                            .token = claim->token,
+                            .key_size = key->bulk_size,
+                            .resource_size = key->resource_size};
+}
+
+/* With the full script at first on a connection: so it is known there. */
+static int append_fence(struct rlk_node *n, redlock_lock *lock)
+{
+  struct rlk_fence fence = fence_of(n, lock->claim);
+  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, &lock->ttl_text, lock->fence_proposal) != 0)
+    return -1;
+  n->line->knows_fence = 1;
+  return 0;
+}
+
+static inline int append_set(struct rlk_node *n, redlock_lock *lock)
+{
+  const struct rlk_claim *claim = lock->claim;
+  if (RLK_INT(&lock->options, FENCE))
+    return append_fence(n, lock);
+  return rlk_command_set(&n->line->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text);
+}
+
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
-  if (rlk_requests_reserve(&l->requests, 3) != 0 ||
-      rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text) != 0)
+  if (rlk_requests_reserve(&l->requests, 3) != 0 || append_set(n, lock) != 0)
     return -1;
   add(l, before,
       (struct rlk_request){.kind = RLK_REQUEST_SET,
+                           .count = RLK_INT(&lock->options, FENCE) != 0,
                            .claim = claim,
                            .round = lock->round,
                            .sent_ns = now,
@@ -67,6 +96,18 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
   claim->node[n->index].set_position = position;
   if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, now) == 0)
     ask_marker(n, lock, RLK_REQUEST_SET, now);
+  return 0;
+}
+
+int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  struct rlk_line *l = n->line;
+  struct rlk_claim *claim = lock->claim;
+  struct rlk_fence fence = fence_of(n, claim);
+  size_t before = rlk_buffer_size(&l->out);
+  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence) != 0)
+    return -1;
+  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_RAISE, .claim = claim, .round = lock->round, .sent_ns = now});
   return 0;
 }
 

@@ -7,6 +7,8 @@
 #include "renewal.h"
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+/* Raises the fencing number there to the claim's. */
+int rlk_ask_raise(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now_ns);
 /* An adopted token that the node does not count yet: nobody knows whether the node was eligible to vote when it was set

@@ -42,6 +42,7 @@ struct rlk_claim_node {
   uint16_t shortenings;  /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
   int64_t cap_ns;        /* then it counts no longer than this, whatever is confirmed */
   uint64_t set_position; /* of the last SET in the stream of the connection */
+  int64_t fence;         /* the number of the resource that is stored there */
 };
 
 /* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no
@@ -56,6 +57,8 @@ struct rlk_claim {
   int is_adopted;                    /* others may have set it where it was not counted */
   int hands_over;                    /* the node whose delete tells who is first in the queue; -1: none */
   uint64_t place;                    /* ... and takes this place out of it */
+  int64_t fence;                     /* its fencing number, once a majority has granted; 0: none */
+  int64_t fence_until_ns;            /* the lock is won by then, or with another number (rule D.2) */
   int64_t until_ns;                  /* no node holds it after that */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */

@@ -80,6 +80,19 @@ static void extend_vote(redlock_lock *lock, int node, const struct rlk_request *
     note(lock, node, r, r->kind == RLK_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
 }
 
+/* The lock is won when a majority stores its fencing number. */
+static void raise_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+{
+  struct rlk_claim *claim = r->claim;
+  if (claim->given_up)
+    return;
+  if (vote == RLK_GRANTED)
+    claim->node[node].fence = claim->fence;
+  else if (vote == RLK_GONE)
+    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
+  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
+}
+
 /* The claim is the lock's as long as neither has gone on without the other. */
 static redlock_lock *lock_of(const struct rlk_request *r)
 {
@@ -124,6 +137,7 @@ static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int
     vote = RLK_QUARANTINED;
   switch (r->kind) {
   case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_RAISE: raise_vote(lock, n->index, r, vote, now); break;
   case RLK_REQUEST_EXTEND:
   case RLK_REQUEST_EXPIRE:
   case RLK_REQUEST_RENEW: extend_vote(lock, n->index, r, vote, now); break;
@@ -241,9 +255,24 @@ static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
   }
 }
 
+/* NOSCRIPT: the same with the full script. */
+static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = lock_of(r);
+  n->line->knows_fence = 0;
+  if (!lock || r->claim->given_up || lock->round != r->round || !rlk_in_flight(lock) || n->state != RLK_NODE_READY)
+    return -1;
+  return rlk_ask_set(n, lock, now);
+}
+
 static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->request.claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  at->flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  if (out->fault == RLK_FAULT_NO_SCRIPT && fence_again(n, &out->request, out->now_ns) == 0)
+    return;
+  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED && out->request.count)
+    at->fence = out->reply->integers[1];
   if (out->fault != RLK_FAULT_NONE)
     set_failed(n, out);
   else if (out->vote == RLK_GRANTED)

@@ -131,6 +131,8 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
 {
   lock->claim->node[node].counts_until_ns = until_ns > now ? until_ns : 0;
   lock->claim->node[node].cut = (uint8_t)reason;
+  if (lock->state != REDLOCK_STATE_HELD)
+    lock->claim->fence_until_ns = 0;
   recount(lock, reason, now);
 }
 

@@ -51,6 +51,7 @@ struct redlock_lock {
   int cut;                /* enum redlock_loss: why valid_until_ns is earlier than it was, until an extension */
   int is_limited;         /* no renewal follows: max_hold_ms */
   int loss;               /* enum redlock_loss: why the last lease was lost */
+  int64_t fence;          /* the fencing number of that or the last lease; 0: it has none */
   /* renewal */
   struct rlk_wheel_entry renewal;
   int64_t renewal_goal_ns; /* valid_until from which the round under way counts as confirmed; 0: none under way */
@@ -101,6 +102,7 @@ struct redlock_lock {
   int64_t queue_until_ns;     /* a lock that is won waits for them no longer than that; 0: it does not wait */
   int others_wait;            /* the home node said so behind its vote */
   int home;                   /* node asked first, or -1 */
+  int64_t fence_proposal;     /* of the attempt, to all nodes */
   struct rlk_terms asked;     /* terms of the operation */
   struct rlk_number ttl_text; /* the TTL of an acquisition, as it is sent */
   struct rlk_timer timer;

@@ -8,6 +8,8 @@
 void rlk_round_clear(redlock_lock *lock);
 void rlk_round_ask(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now_ns);
+/* The node that has granted is to raise its fencing number: what that makes of its vote. */
+uint8_t rlk_round_raise(redlock_lock *lock, int node, int64_t now_ns);
 void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now_ns);
 void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns); /* not beyond the operation's deadlines */
 void rlk_round_time(redlock_lock *lock, int64_t now_ns);

@@ -102,6 +102,36 @@
 /* Rare, so always sent in full. */
 #define LEAVE_TEXT "for i=1,2 do redis.pcall('ZREM',KEYS[i],ARGV[1]) end return 0"
 
+/* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
+ * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
+ * token that is there already has its number. */
+#define FENCE_TEXT                                                                                                     \
+  "local f=redis.pcall('GET',KEYS[2])\n"                                                                               \
+  "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n"                           \
+  "local n=tonumber(f or '0')\n"                                                                                       \
+  "if not n or n<0 or n%1~=0 or n>9007199254740990 then\n"                                                             \
+  "  return redis.error_reply('ERR the key '..KEYS[2]..' is not a fencing number')\n"                                  \
+  "end\n"                                                                                                              \
+  "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then\n"                                                  \
+  "  if redis.pcall('GET',KEYS[1])~=ARGV[1] then return {0,0} end\n"                                                   \
+  "  if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                 \
+  "  if n>0 then return {1,n} end\n"                                                                                   \
+  "end\n"                                                                                                              \
+  "local t=redis.call('TIME')\n"                                                                                       \
+  "local now=t[1]*1000000+t[2]\n"                                                                                      \
+  "local v=math.max(n+1,math.min(tonumber(ARGV[3]),now+1000000))\n"                                                    \
+  "if n==0 then v=math.max(v,now) end\n"                                                                               \
+  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX',86400000)\n"                                                  \
+  "return {1,v}"
+#define FENCE_HASH "6ef4a3fb96327ca6ac4e5a3b3fd41ecc81b5c630"
+
+/* Raises the number, while the token is there. */
+#define RAISE_TEXT                                                                                                     \
+  "if redis.pcall('GET',KEYS[1])~=ARGV[1] then return 0 end\n"                                                         \
+  "local n=tonumber(redis.call('GET',KEYS[2]) or '0')\n"                                                               \
+  "if n<tonumber(ARGV[2]) then redis.call('SET',KEYS[2],ARGV[2],'PX',86400000) end\n"                                  \
+  "return 1"
+
 /* Writes the marker of the restart guard and returns it, or returns the one that somebody else has written since. */
 #define REGISTER_TEXT                                                                                                  \
   "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
@@ -133,6 +163,8 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
   case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
   case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
+  case RLK_SCRIPT_FENCE: return FENCE_TEXT;
+  case RLK_SCRIPT_RAISE: return RAISE_TEXT;
   default: return PROOF_TEXT;
   }
 }
@@ -143,6 +175,7 @@ const char *rlk_script_hash(enum rlk_script script)
   case RLK_SCRIPT_RELEASE: return RELEASE_HASH;
   case RLK_SCRIPT_JOIN: return JOIN_HASH;
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_HASH;
+  case RLK_SCRIPT_FENCE: return FENCE_HASH;
   default: return EXTEND_HASH;
   }
 }
@@ -384,6 +417,49 @@ void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms)
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size)
 {
   bulk(out, token, token_size);
+}
+
+/* ---- fencing numbers ---- */
+
+static void fence_key(struct rlk_buffer *out, const struct rlk_fence *fence)
+{
+  static const char kind[] = "libredlock:f:";
+  size_t prefix_size = strlen(fence->prefix);
+  head(out, '$', prefix_size + sizeof kind - 1 + fence->resource_size);
+  rlk_buffer_append(out, fence->prefix, prefix_size);
+  LITERAL(out, kind);
+  rlk_buffer_append(out, fence->resource, fence->resource_size);
+  LITERAL(out, "\r\n");
+}
+
+static int fence_head(struct rlk_buffer *out, enum rlk_script script, int full_script, const struct rlk_fence *fence,
+                      int words)
+{
+  if (rlk_buffer_reserve(out, fence->key_size + strlen(fence->prefix) + fence->resource_size + 2048) != 0)
+    return -1;
+  script_head(out, script, full_script, words, 2);
+  rlk_buffer_append(out, fence->key, fence->key_size);
+  fence_key(out, fence);
+  bulk(out, fence->token, RLK_TOKEN_SIZE);
+  return 0;
+}
+
+int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
+                      const struct rlk_number *ttl_ms, int64_t proposal)
+{
+  if (fence_head(out, RLK_SCRIPT_FENCE, full_script, fence, 8) != 0)
+    return -1;
+  rlk_buffer_append(out, ttl_ms->bulk, ttl_ms->size);
+  bulk_number(out, (uint64_t)proposal);
+  return 0;
+}
+
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number)
+{
+  if (fence_head(out, RLK_SCRIPT_RAISE, 1, fence, 7) != 0)
+    return -1;
+  bulk_number(out, (uint64_t)number);
+  return 0;
 }
 
 /* ---- the queue ---- */

@@ -26,7 +26,9 @@ enum rlk_script {
   RLK_SCRIPT_HAND_OVER,
   RLK_SCRIPT_LEAVE,
   RLK_SCRIPT_PROOF,
-  RLK_SCRIPT_REGISTER
+  RLK_SCRIPT_REGISTER,
+  RLK_SCRIPT_FENCE,
+  RLK_SCRIPT_RAISE
 };
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
@@ -55,6 +57,16 @@ int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count,
 void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_size);
 void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms);
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size);
+
+/* Of a lock with a fencing number: its key as a bulk string, what its number's is made of, and its own token. */
+struct rlk_fence {
+  const char *key, *prefix, *resource, *token;
+  size_t key_size, resource_size;
+};
+/* A SET that draws a number, not below the proposal if the server's clock allows that. */
+int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
+                      const struct rlk_number *ttl_ms, int64_t proposal);
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number);
 
 /* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
  * queue, from promises on the promises, from channels on what the names of clients are put behind. */

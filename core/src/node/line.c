@@ -39,6 +39,7 @@ static void forget_bytes(struct rlk_line *l)
   l->end[0] = 0;
   rlk_buffer_free(&l->out);
   l->queued = l->written = 0;
+  l->knows_fence = 0;
 }
 
 void rlk_line_free(struct rlk_line *l)

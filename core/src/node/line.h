@@ -25,6 +25,7 @@ struct rlk_line {
   struct rlk_link link;
   struct rlk_buffer out;
   uint64_t queued, written;     /* positions in the stream */
+  int knows_fence;              /* the script of the fence was sent on it */
   struct rlk_requests requests; /* in flight; when the line is OFF: lost, and not told yet */
   int lost_again;               /* ... the node can be asked anew at once */
   /* what is read */

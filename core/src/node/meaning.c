@@ -67,6 +67,7 @@ static const struct {
     [RLK_REQUEST_SET] = {"an unexpected reply to SET", .ok = RLK_GRANTED, .nil = RLK_BUSY},
     [RLK_REQUEST_CLOCK] = {.misfit = "an unexpected reply to TIME"},
     [RLK_REQUEST_MARKER] = {.misfit = "an unexpected reply to GET"},
+    [RLK_REQUEST_RAISE] = {"an unexpected reply to the script of the fence", .some = RLK_GRANTED, .none = RLK_GONE},
     [RLK_REQUEST_DELETE] = {"an unexpected reply to the release script", .some = RLK_GRANTED, .none = RLK_GONE},
     [RLK_REQUEST_CONFIRM] = {"an unexpected reply to the extend script", .one_yes = RLK_GRANTED, .one_no = RLK_BUSY},
     [RLK_REQUEST_EXTEND] = {"an unexpected reply to the extend script", .one_yes = RLK_GRANTED, .one_no = RLK_GONE},
@@ -89,6 +90,19 @@ static uint8_t vote_of(enum rlk_request_kind kind, const struct rlk_reply *reply
     return reply->integers[0] == 1 ? votes[kind].one_yes : votes[kind].one_no;
   default: return 0;
   }
+}
+
+/* 1 and the number, or 0 and 0. */
+RLK_COLD static struct rlk_meaning fence_meaning(const struct rlk_reply *reply)
+{
+  struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT};
+  if (reply->type != RLK_REPLY_ARRAY || reply->elements != 2 || reply->count != 2)
+    return meaning;
+  if (reply->integers[0] == 1 && reply->integers[1] > 0)
+    meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
+  else if (reply->integers[0] == 0 && reply->integers[1] == 0)
+    meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_NONE};
+  return meaning;
 }
 
 static const struct rlk_meaning nothing = {RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
@@ -139,9 +153,12 @@ RLK_COLD static struct rlk_meaning queue_meaning(enum rlk_request_kind kind, con
 struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struct rlk_reply *reply)
 {
   enum rlk_request_kind kind = request->kind;
-  struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, vote_of(kind, reply), RLK_FAULT_NONE};
+  int is_fenced = kind == RLK_REQUEST_SET && request->count;
+  struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, is_fenced ? 0 : vote_of(kind, reply), RLK_FAULT_NONE};
   if (meaning.vote)
     return meaning;
+  if (is_fenced && reply->type != RLK_REPLY_ERROR)
+    return fence_meaning(reply);
   if (kind == RLK_REQUEST_SETUP || kind == RLK_REQUEST_NOTHING)
     return nothing;
   if (reply->type == RLK_REPLY_ERROR)

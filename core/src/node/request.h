@@ -19,6 +19,7 @@ enum rlk_request_kind {
   RLK_REQUEST_SET,
   RLK_REQUEST_CLOCK,  /* TIME, behind a SET or an extension */
   RLK_REQUEST_MARKER, /* GET of the restart guard's marker, behind a SET */
+  RLK_REQUEST_RAISE,  /* of a fencing number that is smaller than another node's */
   RLK_REQUEST_HINT,   /* PTTL for the waiting */
   RLK_REQUEST_DELETE,
   RLK_REQUEST_CONFIRM, /* the extension script, for a SET that may have met its own token */
@@ -38,7 +39,7 @@ struct rlk_request {
   enum rlk_request_kind kind;
   uint32_t round;          /* of the lock's operation; answers of an earlier one do not count. SETUP, LOOK: the step */
   uint32_t size;           /* of the command */
-  uint32_t count;          /* RENEW: of locks. DELETE: 1 if it hands over. MARKER: what it stands behind */
+  uint32_t count;          /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
   int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */

@@ -43,6 +43,8 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(GUARD, "guard", CHOICE, "", "off", 0, 4, "off, uptime, marker, external or bootstrap", CLIENT,                     \
     "how a node is kept from voting after it has lost keys: marker by a key that it would lose, too, uptime by when "  \
     "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live")          \
+  X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
+    "every acquisition of a resource gets a larger number than the one before: for a store that rejects the smaller")  \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

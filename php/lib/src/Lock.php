@@ -112,6 +112,11 @@ final class Lock implements LockInterface
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
     }
 
+    public function fence(): ?int
+    {
+        return $this->native->fence() ?: null;
+    }
+
     public function remainingMs(): int
     {
         return $this->native->validityMs();

@@ -73,6 +73,12 @@ interface LockInterface
     /** Sets an option by the name of the table, as text; it counts from the next operation. */
     public function set(string $option, string $value): void;
 
+    /**
+     * The fencing number of the lease, or of the last one, with the option fence: larger than that of every holder
+     * before. A store that rejects smaller numbers than it has seen rejects a holder whose lease is over. Null without.
+     */
+    public function fence(): ?int;
+
     /** The token of the lease, or of the last one; "" before the first. */
     public function token(): string;
 

@@ -115,6 +115,9 @@ namespace Redlock\Native {
         /** How much longer the lock is held without an extension. */
         public function validityMs(): int {}
 
+        /** The fencing number, with the option fence; 0 without. */
+        public function fence(): int {}
+
         /** The token as 40 hexadecimal digits, "" before the first acquisition. */
         public function token(): string {}
 

@@ -114,7 +114,8 @@ def test_every_option_has_a_good_value(make):
     good = {"retry_count": 3, "retry_delay_ms": 50, "retry_jitter": 0.3, "drift_factor": 0.02,
             "min_validity_ms": "auto", "renew": True, "max_extensions": -1, "max_hold_ms": 60000,
             "strict_release": True, "client_name": "me", "exit_drain_ms": 200, "max_ttl_ms": 20000, "wait_ms": 1000,
-            "outage_wait_ms": 2000, "key_prefix": "p:", "queue": False, "wake": "poll", "guard": "external"}
+            "outage_wait_ms": 2000, "key_prefix": "p:", "queue": False, "wake": "poll", "guard": "external",
+            "fence": True}
     assert set(TABLE) == set(good) | {"nodes", "ttl_ms", "node_timeout_ms", "connect_timeout_ms"}
     lock = make(**good).lock()
     assert lock.acquire() == "OK"

@@ -27,6 +27,18 @@ def test_one_waits_for_the_other(first, second, nodes):
     assert waiting.result() == "OK"
 
 
+def test_each_has_a_larger_fencing_number_than_the_other_before(first, second, nodes):
+    locks = [party.lock(fence=True) for party in (first, second)]
+    drawn = []
+    for lock in locks * 3:
+        taken = lock.acquire(wait_ms=20000)
+        assert taken == "OK"
+        drawn.append(taken["fence"])
+        assert lock.release() == "OK"
+    assert drawn == sorted(set(drawn)) and drawn[0] > 0
+    assert first.lock().acquire(wait_ms=20000)["fence"] is None
+
+
 @pytest.mark.needs("detach", "adopt")
 def test_hand_over(first, second, nodes):
     one = first.lock()

@@ -55,7 +55,8 @@ class Lock:
         self.token = report.get("token") or self.token
         return {"status": status, "exit": code, "t0_ms": t0_ms, "validity_ms": report.get("validity_ms", 0),
                 "token": self.token, "message": err.decode(errors="replace").strip() or report.get("message", ""),
-                "votes": [node.get("answer", "") for node in report.get("nodes", [])], "verdict": report.get("verdict")}
+                "votes": [node.get("answer", "") for node in report.get("nodes", [])], "verdict": report.get("verdict"),
+                "fence": report.get("fence")}
 
     def operate(self, what, arg):
         options = {name: text for name, text in self.options.items() if name != "renew"}

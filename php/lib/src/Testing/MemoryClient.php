@@ -24,7 +24,8 @@ final class MemoryClient implements ClientInterface
     public function __construct(array $options = [], ?Store $store = null)
     {
         $this->store = $store ?? new Store();
-        $this->options = self::checked($options) + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false];
+        $this->options = self::checked($options) + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false,
+            'fence' => false];
     }
 
     /** Time passes: leases end, renewed ones are extended. */

@@ -18,6 +18,7 @@ final class MemoryLock implements LockInterface
     private string $token = '';
     private string $state = 'free';
     private string $message = '';
+    private ?int $fence = null;
 
     /**
      * @internal MemoryClient::lock() makes locks.
@@ -93,6 +94,11 @@ final class MemoryLock implements LockInterface
         return $result;
     }
 
+    public function fence(): ?int
+    {
+        return $this->fence;
+    }
+
     public function remainingMs(): int
     {
         return $this->isHeld() ? $this->store->leftMs($this->resource) : 0;
@@ -117,7 +123,7 @@ final class MemoryLock implements LockInterface
 
     public function set(string $option, string $value): void
     {
-        $this->options[$option] = $option === 'renew' ? $value === 'true' : $value;
+        $this->options[$option] = \in_array($option, ['renew', 'fence'], true) ? $value === 'true' : $value;
         $this->renewIsChosen = $this->renewIsChosen || $option === 'renew';
     }
 
@@ -147,7 +153,7 @@ final class MemoryLock implements LockInterface
     /** @internal MemoryClient::adopt() does. */
     public function takeUp(string $token): void
     {
-        [$this->token, $this->state] = [$token, 'adopted'];
+        [$this->token, $this->state, $this->fence] = [$token, 'adopted', null];
     }
 
     private function setLease(int $ttlMs): void
@@ -179,6 +185,7 @@ final class MemoryLock implements LockInterface
             $leftMs -= $leftMs < 0 ? 0 : $busyMs;
         }
         [$this->token, $this->state, $this->message] = [$token, 'held', 'granted'];
+        $this->fence = $this->options['fence'] ? (int) \hexdec($token) : null;
     }
 
     /** What passed meanwhile. */

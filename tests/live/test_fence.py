@@ -1,0 +1,182 @@
+"""Fencing numbers: every holder has a larger one than those before, and a store can refuse who is late."""
+import pytest
+
+import rl
+from helpers import spin
+from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
+from testing import eventually
+
+KEY = "libredlock:f:r"
+FENCED = dict(fence="true")
+
+
+def numbers(nodes):
+    return [int(node.get(KEY) or 0) for node in nodes]
+
+
+def raises(nodes):
+    """How many scripts were sent in full: those that raise a number are."""
+    return sum(node.calls("eval") for node in nodes)
+
+
+@pytest.fixture
+def fenced(nodes, make_client):
+    """fenced(**options): a lock of a client of its own that has been connected."""
+    return lambda servers=nodes, **options: make_client([n.url for n in servers], **dict(FENCED, **options)).lock()
+
+
+def held_once(lock):
+    assert lock.acquire(5000) == OK, lock.message
+    number = lock.fence
+    assert lock.release() == OK
+    return number
+
+
+def test_every_hold_has_a_larger_number(nodes, fenced):
+    locks = [fenced() for _ in range(3)]
+    drawn = [held_once(lock) for _ in range(20) for lock in locks]
+    assert drawn == sorted(set(drawn)) and 0 < drawn[0] and drawn[-1] < 2**53
+
+
+def test_a_majority_stores_it(nodes, fenced):
+    lock = fenced()
+    assert lock.acquire(0) == OK
+    spin(lock.client, lambda: sum(number >= lock.fence for number in numbers(nodes)) >= 3)
+    assert 0 < nodes[0].pttl(KEY) <= 86400000
+
+
+def test_it_costs_no_round_trip_more(nodes, fenced):
+    lock = fenced()
+    held_once(lock)
+    spin(lock.client, lambda: all(number for number in numbers(nodes)))
+    before = raises(nodes)
+    for _ in range(20):
+        held_once(lock)
+    assert raises(nodes) == before
+
+
+def test_a_node_that_is_behind_is_told(nodes, fenced):
+    """One node alone knows of a larger number; without the others it would be forgotten with that node."""
+    lock = fenced()
+    held_once(lock)
+    spin(lock.client, lambda: all(numbers(nodes)))
+    ahead = max(numbers(nodes)) + 10**9
+    for node in nodes.nodes[:3]:
+        node.set(KEY, str(ahead if node is nodes[0] else ahead - 5 * 10**8), px=60000)
+    for node in nodes.nodes[3:]:
+        node.stop()
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.fence > ahead and all(number >= lock.fence for number in numbers(nodes.nodes[:3]))
+    first = lock.fence
+    assert lock.release() == OK
+    nodes[0].stop()
+    for node in nodes.nodes[3:]:
+        node.cont()
+    assert held_once(fenced()) > first
+
+
+def test_a_number_that_few_store_is_no_lock(nodes, fenced, proxies):
+    """The others never hear of it."""
+    lock = fenced(proxies)
+    held_once(lock)
+    spin(lock.client, lambda: all(numbers(nodes)))
+    nodes[0].set(KEY, str(max(numbers(nodes)) + 10**9), px=60000)
+    for proxy in proxies[1:]:
+        proxy.when(r"n<tonumber", proxy.hold)
+    assert lock.acquire(0) == NO_QUORUM, lock.message
+    assert lock.fence == 0 and lock.state != HELD
+    for proxy in proxies:
+        proxy.go()
+    eventually(lambda: not any(node.get("r") for node in nodes), 5, "the attempt is cleaned up")
+
+
+def test_without_the_option_there_is_none(nodes, make_client):
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire(0) == OK and lock.fence == 0
+    assert numbers(nodes) == [0] * 5
+
+
+def test_locks_with_and_without_exclude_each_other(nodes, fenced, make_client):
+    plain, numbered = make_client(nodes.urls).lock(), fenced()
+    assert plain.acquire(0) == OK and numbered.acquire(0) == BUSY
+    assert plain.release() == OK and numbered.acquire(0) == OK
+    assert plain.acquire(0) == BUSY
+
+
+def test_who_waits_gets_a_larger_one(nodes, fenced):
+    first, second = fenced(), fenced()
+    assert first.acquire(0) == OK
+    assert second.start(rl.ACQUIRE, 20000) == OK
+    spin(second.client, lambda: second.status == rl.PENDING)
+    assert first.release() == OK
+    spin(second.client, lambda: second.status == OK, 20)
+    assert second.fence > first.fence > 0
+
+
+def test_the_number_stays_with_an_extension_and_after_the_release(nodes, fenced):
+    lock = fenced()
+    assert lock.acquire(0) == OK
+    number = lock.fence
+    assert lock.extend() == OK and lock.fence == number
+    assert lock.release() == OK and lock.fence == number
+    lock.adopt("0" * 40)
+    assert lock.fence == 0
+
+
+def test_scripts_that_were_flushed_are_sent_again(nodes, fenced):
+    lock = fenced()
+    held_once(lock)
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    assert lock.acquire(0) == OK, lock.message
+
+
+@pytest.mark.parametrize("value", ["mine", "1.5", "-1", "1e300", "nan"])
+def test_a_key_that_is_no_number_is_never_overwritten(make_cluster, fenced, value):
+    server = make_cluster(1)[0]
+    server.set(KEY, value)
+    lock = fenced([server])
+    assert lock.acquire(0) == NO_QUORUM and "libredlock:f:r is not a fencing number" in lock.message
+    assert server.get(KEY) == value.encode() and server.get("r") is None
+
+
+def test_a_key_of_another_type_is_never_overwritten(make_cluster, fenced):
+    server = make_cluster(1)[0]
+    server.command("LPUSH", KEY, "x")
+    lock = fenced([server])
+    assert lock.acquire(0) == NO_QUORUM and "is not a fencing number" in lock.message
+    assert server.command("LRANGE", KEY, 0, -1) == [b"x"] and server.get("r") is None
+
+
+def test_a_server_that_keeps_the_key_from_us_refuses(make_cluster, fenced):
+    server = make_cluster(1, users=["user few on >pw ~r ~libredlock:proof:* ~libredlock:q:* &* +@all"],
+                          login=("few", "pw"))[0]
+    lock = fenced([server])
+    assert lock.acquire(0) == REFUSED_CONFIG and "NOPERM" in lock.message, lock.message
+    assert server.get("r") is None
+
+
+def test_a_server_that_lost_the_number_draws_a_larger_one(make_cluster, guarded):
+    """It begins at its clock, and every number was drawn from one; the guard keeps it from voting meanwhile."""
+    servers = make_cluster(3)
+    first = guarded(servers.nodes, **FENCED).lock()
+    assert first.acquire(0) == OK and first.state == HELD
+    number = first.fence
+    assert first.release() == OK
+    for server in servers.nodes:
+        eventually(lambda: server.get("r") is None)
+        server.restart(empty=True)
+    second = guarded(servers.nodes, **FENCED).lock()
+    assert second.acquire(60000) == OK, second.message
+    assert second.fence > number
+
+
+def test_a_second_set_of_the_same_token_finds_its_number(nodes, fenced, proxies):
+    """The answers to the first were lost with the connections."""
+    lock = fenced(proxies)
+    held_once(lock)
+    for proxy in proxies:
+        proxy.silence(direction="down")
+    assert lock.acquire(0) == OK, lock.message
+    spin(lock.client, lambda: lock.votes == [OK] * 5, what=lock.message)
+    assert lock.fence == max(numbers(nodes)) and nodes.keys()[b"r"] == [0, 1, 2, 3, 4]
