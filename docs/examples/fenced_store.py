@@ -13,7 +13,7 @@ import libredlock
 
 def open_store(path):
     store = sqlite3.connect(path)
-    store.execute("CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, balance INTEGER, fence INTEGER NOT NULL)")
+    store.execute("CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, balance INTEGER, fence INTEGER)")
     return store
 
 

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from guarding import MAX_TTL_MS, granted_to_another
-from helpers import spin
+from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG, Loss
 
 # The clock of the machine, and so many microseconds more as the file says.
@@ -143,11 +143,12 @@ def test_a_holder_whose_leases_have_ended_has_lost_its_lock(make_clocked, guarde
     client = taken_once(guarded(servers))
     held = client.lock()
     assert held.acquire(0) == OK
+    held_everywhere(held)
     for server in servers[:2]:
         server.step(5)
     assert client.lock("other").acquire(0) == NO_QUORUM
     assert held.state != HELD and held.loss == Loss.CLOCK and held.validity_ms == 0
-    assert held.message == "the clock was stepped forward on 2 of 3 nodes"
+    assert "the clock was stepped forward on 2 of 3 nodes" in held.message
     told = [event for event in client.events() if event["event"] == "lost"]
     assert [event["reason"] for event in told] == ["clock"]
 
@@ -157,6 +158,7 @@ def test_leases_that_a_step_has_left_count_for_what_is_left(make_clocked, guarde
     client = taken_once(guarded(servers))
     held = client.lock()
     assert held.acquire(0) == OK
+    held_everywhere(held)
     for server in servers:
         server.step(2)
     client.lock("other").acquire(0)
@@ -179,7 +181,7 @@ def test_a_node_that_is_ahead_is_not_granted_to_a_new_client(make_clocked, guard
     second = client.lock()
     assert second.acquire(0) in (BUSY, NO_QUORUM) and first.validity_ms > 0
     ahead = client.describe()["nodes"][0]
-    assert (ahead["state"], ahead["why"]) == ("refused", "its clock is more than 1 s ahead of the other nodes'")
+    assert not ahead["votes"] and "its clock is more than 1 s ahead of the other nodes'" in ahead["why"]
 
 
 def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
@@ -189,8 +191,10 @@ def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
     lock = client.lock()
     assert lock.acquire(0) == OK, lock.message
     assert [server.get("r") is None for server in servers] == [True, False, False]
-    servers[0].step(-60)
-    spin(client, lambda: client.describe()["nodes"][0]["votes"], 30, "it votes again")
+    spin(client, lambda: client.describe()["nodes"][0]["votes"], 30, "every lease that it may have granted is over")
+    again = client.lock("again")
+    assert again.acquire(0) == OK
+    spin(client, lambda: servers[0].get("again"))
 
 
 def test_a_server_that_does_not_tell_the_time_is_refused(make_cluster, guarded):

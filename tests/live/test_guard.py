@@ -184,6 +184,18 @@ def test_a_holder_keeps_its_lease_where_nobody_else_is_granted(make_cluster, gua
     assert lock.state == HELD and lock.validity_ms > 0
 
 
+def test_a_renewed_lock_is_put_back_when_a_node_may_vote_again(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    client = guarded(servers)
+    lock = client.lock(renew="true")
+    assert lock.acquire(0) == OK
+    servers[0].restart(empty=True)
+    eventually(lambda: client.settled() and not client.describe()["nodes"][0]["votes"], 60)
+    assert servers[0].get("r") is None
+    spin(client, lambda: servers[0].get("r"), 30, "it is put back")
+    assert client.describe()["nodes"][0]["votes"] and lock.state == HELD
+
+
 def test_an_extension_counts_no_node_that_may_not_vote(make_cluster, guarded):
     """It has the key from the SET that showed that it has lost others."""
     servers = make_cluster(3).nodes

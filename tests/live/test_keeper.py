@@ -4,7 +4,7 @@ import os
 import pytest
 
 import rl
-from helpers import Call, lapse, spin
+from helpers import Call, lapse, now_ms, spin
 from rl import HELD, LIMIT, LOST, NOT_HELD, OK
 from testing import HOLD, eventually
 
@@ -58,6 +58,48 @@ def test_renewal_recovers_from_a_short_outage(nodes, renewing):
         node.cont()
     eventually(lambda: lock.validity_ms > 2500, 30)
     assert lock.state == HELD
+
+
+def test_a_node_that_lost_the_lock_gets_it_back(nodes, renewing):
+    lock = renewing(ttl_ms=4000)
+    spin(lock.client, lambda: all(node.get("r") for node in nodes))
+    for node in nodes.nodes[:2]:
+        node.command("DEL", "r")
+    spin(lock.client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), 20, "it is put back")
+    for node in nodes.nodes[2:4]:
+        node.command("DEL", "r")
+    end_ms = now_ms() + lock.validity_ms
+    spin(lock.client, lambda: now_ms() > end_ms and all(node.get("r") for node in nodes), 20, "the lease ends")
+    assert lock.state == HELD and lock.release() == OK
+    nodes.no_keys()
+
+
+def test_a_rolling_restart(make_cluster, make_client):
+    """None of the servers keeps its data."""
+    servers = make_cluster(3).nodes
+    lock = make_client([server.url for server in servers], renew="true", **rl.short(4000)).lock()
+    assert lock.acquire(5000) == OK
+    for server in servers * 2:
+        server.restart(empty=True)
+        spin(lock.client, lambda: server.get("r") == lock.token.encode(), 20, "it is put back")
+    assert lock.state == HELD and lock.release() == OK
+
+
+def test_what_others_hold_is_not_taken_back(nodes, renewing):
+    lock = renewing(ttl_ms=2000)
+    nodes[0].set("r", "somebody else", px=60000)
+    renewals = lock.client.describe()["renewals"]
+    spin(lock.client, lambda: lock.client.describe()["renewals"] > renewals + 2, 20)
+    assert nodes[0].get("r") == b"somebody else" and lock.state == HELD
+    assert lock.release() == OK and nodes[0].get("r") == b"somebody else"
+
+
+def test_a_lock_that_is_not_renewed_is_not_put_back(nodes, make_client):
+    lock = make_client(nodes.urls).lock()
+    assert lock.acquire(5000) == OK
+    spin(lock.client, lambda: all(node.get("r") for node in nodes))
+    nodes[0].command("DEL", "r")
+    assert lock.extend() == OK and nodes[0].get("r") is None
 
 
 def test_release_ends_the_renewal(nodes, renewing):

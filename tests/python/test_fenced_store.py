@@ -21,9 +21,9 @@ def program(nodes, tmp_path):
 
     def start(balance, ttl=10):
         environment = dict(os.environ, REDLOCK_NODES=nodes.nodes_env)
-        running.append(subprocess.Popen([sys.executable, EXAMPLE, tmp_path / "accounts.db", "42", str(balance), str(ttl)],
-                                        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True))
+        pipe = subprocess.PIPE
+        command = [sys.executable, EXAMPLE, tmp_path / "accounts.db", "42", str(balance), str(ttl)]
+        running.append(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
         words = running[-1].stdout.readline().split()
         assert words[:3] == ["holds", "it", "with"], running[-1].stderr.read()
         return running[-1], int(words[3])

@@ -32,7 +32,8 @@ static struct key *key_of(struct request *request, int count)
   const struct argument *key = &request->arguments[3], *fence = &request->arguments[4];
   const char prefix[] = "libredlock:f:";
   if (request->count != count || server_number(request, 2) != 2 || fence->size != key->size + sizeof prefix - 1 ||
-      memcmp(fence->bytes, prefix, sizeof prefix - 1) || memcmp(fence->bytes + sizeof prefix - 1, key->bytes, key->size)) {
+      memcmp(fence->bytes, prefix, sizeof prefix - 1) ||
+      memcmp(fence->bytes + sizeof prefix - 1, key->bytes, key->size)) {
     world_violation(request->world, "a fence that is not: script 2 key fence token ..");
     return NULL;
   }
@@ -67,8 +68,9 @@ void fence_set(struct request *request)
     answer(request, NULL, 0, 0);
     return;
   }
-  if (!key->live) {
+  if (!key->live || !*number_of(request, key))
     draw(request, number_of(request, key), server_number(request, 7));
+  if (!key->live) {
     server_set_key(request, key, token, ttl_ms);
   } else {
     int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;

@@ -59,6 +59,8 @@ static const char *shows(int mutant)
   case RLK_MUTANT_QUEUE_JUMPER:
   case RLK_MUTANT_PLACE_FORGOTTEN:
     return "overtaken:";
+  case RLK_MUTANT_FENCE_NOT_RAISED:
+    return "fence:";
   case RLK_MUTANT_NO_BACKOFF:
     return "back off";
   case RLK_MUTANT_NO_HEIR:

@@ -60,6 +60,14 @@ void marker_reply(struct request *request)
     stream_append(request->reply, "$-1\r\n", 5);
 }
 
+void marker_time(struct request *request)
+{
+  char text[96];
+  int64_t ms = server_clock_ms(request->world, request->node);
+  snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
+  stream_append(request->reply, text, strlen(text));
+}
+
 int marker_is_asked_for(const struct request *request)
 {
   int is_eval_of_it = is(request, 0, "EVAL") && marker_is_key(request, 3);

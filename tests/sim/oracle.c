@@ -142,12 +142,15 @@ static void see_not_held(struct slot *slot, struct holding *holding)
   slot->holding = -1;
 }
 
-/* Of two holders the later one has the larger number, whatever happened between them. */
-static void check_fence(const struct slot *slot)
+/* Of two holders the later one has the larger number, whatever happened between them; one whose keys were deleted by
+ * hand while it was stopped may find only later that it has won. */
+static void check_fence(const struct slot *slot, const struct holding *holding)
 {
   struct world *world = slot->process->world;
   struct resource *resource = &world->resources[slot->resource];
   int64_t fence = redlock_lock_fence(slot->lock);
+  if (holding->robbed && fence > 0 && fence < resource->fence)
+    return;
   if (fence <= resource->fence)
     world_violation(world, "fence: lock %d holds %s with the number %lld after %lld", slot->index, resource->name,
                     (long long)fence, (long long)resource->fence);
@@ -176,9 +179,10 @@ void oracle_observe(struct slot *slot)
     holding = holding_with(&world->resources[slot->resource], token);
     if (holding && !holding->detached)
       world_violation(world, "lock %d came back after it had ended", slot->index);
-    if (world->fenced && !holding)
-      check_fence(slot);
+    int is_adopted = holding != NULL;
     holding = begin_holding(slot, token);
+    if (world->fenced && !is_adopted)
+      check_fence(slot, holding);
     slot->shortens = 0;
     holding->until = holding->since;
     TRACE(world, "process %d lock %d: holds %s for %d ms", process->index, slot->index,

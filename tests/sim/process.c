@@ -61,7 +61,7 @@ static int64_t sim_wall_ns(void *context)
   const struct world *world = process->world;
   if (!world->fenced)
     return sim_now_ns(context);
-  return server_clock_ms(world, &world->nodes[0]) * MS + (process->index - 1) * world->ttl_ms * MS / 4;
+  return server_clock_ms(world, &world->nodes[0]) * MS + (process->index - 3) * world->ttl_ms * MS / 4;
 }
 
 static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_wall_ns};

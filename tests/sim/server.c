@@ -19,8 +19,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
-  int registers;                          /* of the restart guard */
-  int fences, raises;                     /* of fencing numbers */
+  int registers, fences, raises;          /* of the restart guard; of fencing numbers */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -309,8 +308,8 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
   script->fences = find_text(text->bytes, text->size, "'NX'");
-  script->raises = find_text(text->bytes, text->size, "'SET'") && !find_text(text->bytes, text->size, "'TIME'");
-  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences && !script->raises;
+  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences;
+  script->raises = script->registers && !find_text(text->bytes, text->size, "'TIME'");
   if (script->joins || script->leaves || script->registers || script->fences || script->raises)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
@@ -362,7 +361,8 @@ static void note_gone(struct request *request, int count)
     const struct argument *token = &request->arguments[4 + count + i];
     const struct key *key = server_key(request, 3 + i);
     int resource = key ? (int)(key - request->node->keys) : -1;
-    if (resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE && !server_key_holds(key, token))
+    int is_ours = resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE;
+    if (is_ours && !server_key_holds(key, token))
       backing_gone(request->connection, resource, token->bytes, reply_end);
   }
 }
@@ -436,12 +436,12 @@ static void command_eval(struct request *request)
     reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
   else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
     reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-  else if (scripts[index].registers)
-    marker_register(request);
   else if (scripts[index].fences)
     fence_set(request);
   else if (scripts[index].raises)
     fence_raise(request);
+  else if (scripts[index].registers)
+    marker_register(request);
   else if (scripts[index].joins)
     waitqueue_join(request);
   else if (scripts[index].leaves)
@@ -554,14 +554,6 @@ static void command_ping(struct request *request)
   reply(request, "+PONG\r\n");
 }
 
-static void command_time(struct request *request)
-{
-  char text[96];
-  int64_t ms = server_clock_ms(request->world, request->node);
-  snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
-  reply(request, text);
-}
-
 static void command_getrange(struct request *request)
 {
   command_get(request, "$0\r\n\r\n");
@@ -586,7 +578,7 @@ static const struct command {
   {"PTTL", 2, 0, 0, command_pttl},     {"GET", 2, 0, 0, command_plain_get},     {"GETRANGE", 4, 0, 0, command_getrange},
   {"DEL", 2, 1, 0, command_del},       {"HELLO", 1, 0, 1, command_hello},       {"INFO", 1, 0, 1, command_info},
   {"SCRIPT", 2, 0, 1, command_script}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
-  {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, command_time},
+  {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, marker_time},
   {"EXISTS", 2, 0, 0, waitqueue_exists}, {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
 };
 

@@ -177,12 +177,14 @@ static void choose_sizes(struct world *world)
     world->slot_count += world->processes[i].slot_count = (int)PICK(world, 1, 1, 2, 3);
 }
 
-/* A rate error within what the drift allows two clocks to run apart; often at its edge. */
+/* A rate error within what the drift allows two clocks to run apart; often at its edge. With the guard, which looks at
+ * clocks over longer times, one of clocks that are kept right. */
 static int64_t choose_ppm(struct world *world)
 {
   int64_t most = world->drift_percent == 1 ? 4900 : 45000;
   int64_t ppm = random_in(&world->random, -most, most);
-  return random_in(&world->random, 0, 3) ? ppm : ppm < 0 ? -most : most;
+  ppm = random_in(&world->random, 0, 3) ? ppm : ppm < 0 ? -most : most;
+  return world->guarded ? ppm % 200 : ppm;
 }
 
 static void start_slots(struct world *world, struct process *process)
@@ -357,6 +359,7 @@ static void step_clock(struct world *world, struct node *node)
     backing_lose(world, node, i, 0);
   memset(node->waitqueues, 0, sizeof node->waitqueues);
   memset(node->strays, 0, sizeof node->strays);
+  node->restarted_at = world->now;
   node->clock_offset += step_ms * MS;
 }
 
@@ -614,8 +617,9 @@ void world_run(struct world *world, uint64_t seed)
   leave_out(world);
   world->guarded = seed % 4 == 1;
   world->fenced = world->guarded && seed / 4 % 2;
-  if (world->guarded && !world->faultless && world->twin < 0 && !world->faults.astray)
-    world->faults.clock_step = seed / 4 % 3;
+  if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
+      !world->faults.astray)
+    world->faults.clock_step = seed / 8 % 3;
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world);

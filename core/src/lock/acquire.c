@@ -41,9 +41,8 @@ static void ask_home(redlock_lock *lock, int64_t now)
  * another round trip (rule D.1). */
 static void propose_fence(redlock_lock *lock)
 {
-  struct rlk_engine *e = lock->engine;
-  int64_t wall_us = e->net.env.platform->wall_ns(e->net.env.context) / 1000 + FENCE_AHEAD_US;
-  lock->fence_proposal = wall_us > e->fence_seen ? wall_us : e->fence_seen;
+  const struct rlk_env *env = &lock->engine->net.env;
+  lock->fence_proposal = env->platform->wall_ns(env->context) / 1000 + FENCE_AHEAD_US;
 }
 
 void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
@@ -147,14 +146,11 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
 /* The number of the lock is the largest that a majority has drawn. */
 static void draw_fence(redlock_lock *lock, int64_t until_ns)
 {
-  struct rlk_engine *e = lock->engine;
   struct rlk_claim *claim = lock->claim;
-  for (int i = 0; i < e->net.node_count; i++)
+  for (int i = 0; i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_GRANTED && claim->node[i].fence > claim->fence)
       claim->fence = claim->node[i].fence;
   claim->fence_until_ns = until_ns;
-  if (claim->fence > e->fence_seen)
-    e->fence_seen = claim->fence;
 }
 
 static int is_behind(const redlock_lock *lock, int node)

@@ -31,20 +31,16 @@ static int ask_time(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 }
 
 /* The rest of a vote. Without memory the vote stays open until its time is over. */
-static void ask_marker(struct rlk_node *n, redlock_lock *lock, enum rlk_request_kind behind, int64_t now)
+static void ask_marker(struct rlk_node *n, struct rlk_request vote)
 {
   const struct rlk_net *net = n->net;
   struct rlk_line *l = n->line;
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_command_get(&l->out, net->marker_key, net->marker_key_size) != 0)
     return;
-  add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_MARKER,
-                           .count = (uint32_t)behind,
-                           .claim = lock->claim,
-                           .round = lock->round,
-                           .sent_ns = now,
-                           .lease_ns = lock->asked.lease_ns});
+  vote.count = (uint32_t)vote.kind;
+  vote.kind = RLK_REQUEST_MARKER;
+  add(l, before, vote);
 }
 
 static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_claim *claim)
@@ -59,44 +55,58 @@ static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_clai
 }
 
 /* With the full script at first on a connection: so it is known there. */
-static int append_fence(struct rlk_node *n, redlock_lock *lock)
+static int append_fence(struct rlk_node *n, const struct rlk_claim *claim, const struct rlk_number *ttl,
+                        int64_t proposal)
 {
-  struct rlk_fence fence = fence_of(n, lock->claim);
-  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, &lock->ttl_text, lock->fence_proposal) != 0)
+  struct rlk_fence fence = fence_of(n, claim);
+  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, ttl, proposal) != 0)
     return -1;
   n->line->knows_fence = 1;
   return 0;
 }
 
-static inline int append_set(struct rlk_node *n, redlock_lock *lock)
+/* proposal 0: without a fencing number */
+static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk_terms *terms,
+                   const struct rlk_number *ttl, int64_t proposal)
 {
-  const struct rlk_claim *claim = lock->claim;
-  if (RLK_INT(&lock->options, FENCE))
-    return append_fence(n, lock);
-  return rlk_command_set(&n->line->out, claim->key->bulk, claim->key->bulk_size, claim->token, &lock->ttl_text);
+  struct rlk_line *l = n->line;
+  struct rlk_claim *claim = vote.claim;
+  size_t before = rlk_buffer_size(&l->out);
+  uint64_t position = l->queued;
+  int status;
+  if (rlk_requests_reserve(&l->requests, 3) != 0)
+    return -1;
+  status = proposal ? append_fence(n, claim, ttl, proposal)
+                    : rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
+  if (status != 0)
+    return -1;
+  vote.kind = RLK_REQUEST_SET;
+  vote.count = proposal != 0;
+  vote.lease_ns = terms->lease_ns;
+  add(l, before, vote);
+  rlk_claim_may_be_at(claim, n->index, gone_by_ns(terms, vote.sent_ns));
+  claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
+  claim->node[n->index].set_position = position;
+  if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, vote.sent_ns) == 0)
+    ask_marker(n, vote);
+  return 0;
 }
 
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_line *l = n->line;
-  struct rlk_claim *claim = lock->claim;
-  size_t before = rlk_buffer_size(&l->out);
-  uint64_t position = l->queued;
-  if (rlk_requests_reserve(&l->requests, 3) != 0 || append_set(n, lock) != 0)
-    return -1;
-  add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_SET,
-                           .count = RLK_INT(&lock->options, FENCE) != 0,
-                           .claim = claim,
-                           .round = lock->round,
-                           .sent_ns = now,
-                           .lease_ns = lock->asked.lease_ns});
-  rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
-  claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
-  claim->node[n->index].set_position = position;
-  if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, now) == 0)
-    ask_marker(n, lock, RLK_REQUEST_SET, now);
-  return 0;
+  struct rlk_request vote = {.claim = lock->claim, .round = lock->round, .sent_ns = now};
+  return ask_set(n, vote, &lock->asked, &lock->ttl_text, RLK_INT(&lock->options, FENCE) ? lock->fence_proposal : 0);
+}
+
+int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
+{
+  struct rlk_request vote = {.claim = lock->claim, .sent_ns = now}; /* of no round */
+  struct rlk_claim_node *at = &lock->claim->node[n->index];
+  struct rlk_number ttl = {.size = 0};
+  if (at->flags & RLK_MAY_HOLD)
+    at->flags |= RLK_SET_LOST; /* what it meets may be its own key */
+  rlk_command_number(&ttl, terms->ttl_ms);
+  return ask_set(n, vote, terms, &ttl, lock->fence);
 }
 
 int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -221,6 +231,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
+  struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 3) != 0 ||
       rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
@@ -228,14 +239,14 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
   rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms);
   rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
-  add(l, before,
-      (struct rlk_request){
-          .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns});
+  vote = (struct rlk_request){
+      .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
+  add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   if (rlk_guard_checks_votes(n->net))
     ask_time(n, claim, now);
   if (rlk_claim_is_unproved(claim, n))
-    ask_marker(n, lock, kind, now);
+    ask_marker(n, vote);
   return 0;
 }
 

@@ -7,6 +7,8 @@
 #include "renewal.h"
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+/* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
+int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
 /* Raises the fencing number there to the claim's. */
 int rlk_ask_raise(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);

@@ -41,8 +41,10 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
       lock->votes[node] = (uint8_t)vote;
     return;
   }
-  if (vote == RLK_GRANTED)
+  if (vote == RLK_GRANTED) {
     claim->node[node].counts_until_ns = capped(&claim->node[node], r->sent_ns + r->lease_ns);
+    claim->node[node].cut = REDLOCK_LOSS_NONE;
+  }
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now))
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
   note(lock, node, r, REDLOCK_ACQUIRE, vote, now);

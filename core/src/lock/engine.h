@@ -31,7 +31,6 @@ struct rlk_engine {
   int spare_count, pending_deletes;
   int64_t expired_ns; /* when expired claims were last looked for */
   uint64_t token_seed, token_count;
-  int64_t fence_seen; /* the largest fencing number of any resource */
   /* renewal */
   struct rlk_wheel wheel;
   int renewing;             /* locks that the keeper looks after */

@@ -50,10 +50,10 @@ final class Client implements ClientInterface
         /* options: made by ./dev docs */
         ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
-        ?string $wake = null, ?string $guard = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
-        ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null, ?bool $strictRelease = null,
-        ?string $clientName = null, ?int $exitDrainMs = null,
+        ?string $wake = null, ?string $guard = null, ?bool $fence = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null,
+        ?bool $strictRelease = null, ?string $clientName = null, ?int $exitDrainMs = null,
         /* end of options */
         mixed ...$unknown,
     ): self {
@@ -101,9 +101,9 @@ final class Client implements ClientInterface
         string $resource,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
-        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
