@@ -11,16 +11,19 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "python" / "libredlock")]
+sys.path.append(str(HERE.parent / "tools"))
 
 import checker  # noqa: E402
 import faces  # noqa: E402
 import variants  # noqa: E402
+from clocks import Clocks  # noqa: E402
 from driver import Overstated, Party, ProtocolError, now_ms  # noqa: E402
 from history import JUDGE, History, Hold, judge  # noqa: E402
 from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
@@ -187,7 +190,13 @@ class Soak:
         self.history = History(options.history)
         self.over = threading.Event()
         self.end_s = time.monotonic() + options.minutes * 60
-        self.cluster = Cluster(5, config=DURABLE, **variants.cluster_options(options.auth, options.nodes))
+        how = variants.cluster_options(options.auth, options.nodes)
+        self.stepped = None  # the node whose clock is ahead, and since when
+        if options.guard:
+            self.folder = tempfile.TemporaryDirectory(prefix="redlock-clocks-")
+            self.clocks = Clocks(Path(self.folder.name))
+            how["server"] = self.clocks.servers(5)
+        self.cluster = Cluster(5, config=DURABLE, **how)
         self.proxies = [Proxy(node) for node in self.cluster]
         self.urls = [proxy.url for proxy in self.proxies]
         names = options.face or faces.FACES
@@ -195,7 +204,7 @@ class Soak:
         self.faults = [self.pause_node, self.restart_node, self.lose_node, self.hold_proxy, self.slow_proxy,
                        self.drop_proxy, self.black_hole, self.kill_worker, self.pause_worker]
         if options.guard:
-            self.faults += [self.restart_node, self.flush_node]
+            self.faults += [self.restart_node, self.flush_node, self.step_clock]
 
     def run(self):
         for worker in self.workers:
@@ -222,6 +231,9 @@ class Soak:
 
     def settle(self):
         """When all is quiet and every TTL and debt has run out, nothing may be left."""
+        while self.stepped:
+            self.step_clock()
+            time.sleep(0.1)
         end_s = time.monotonic() + 3 * MAX_TTL_MS / 1000
         while any(not key.startswith(HELPER) for key in self.cluster.keys()) and time.monotonic() < end_s:
             time.sleep(0.05)
@@ -231,6 +243,8 @@ class Soak:
         for proxy in self.proxies:
             proxy.close()
         self.cluster.close()
+        if self.options:
+            self.folder.cleanup()
         self.log.file.close()
         self.history.close()
 
@@ -262,6 +276,20 @@ class Soak:
             self.random.choice(self.cluster.nodes).command("FLUSHALL")
         except (OSError, ReplyError):
             pass  # it loads its data just now
+
+    def step_clock(self):
+        """Of one node, and back when everybody has had the time to notice; keys that were set meanwhile live long."""
+        if self.stepped is None:
+            self.stepped = self.random.choice(self.cluster.nodes), self.random.uniform(2, 60), time.monotonic()
+            self.clocks.step(self.cluster.nodes.index(self.stepped[0]), self.stepped[1])
+        elif time.monotonic() - self.stepped[2] > 2 * MAX_TTL_MS / 1000:
+            node, seconds, _ = self.stepped
+            self.clocks.step(self.cluster.nodes.index(node), -seconds)
+            self.stepped = None
+            try:
+                node.command("FLUSHALL")
+            except (OSError, ReplyError):
+                self.stepped = node, 0, 0  # it loads its data just now: later
 
     def lose_node(self):
         """It comes back without its data when nobody can hold a lock by its vote any more."""
@@ -314,7 +342,8 @@ def arguments(argv):
     parser.add_argument("--processes", type=int, help="how many (2 of each face)")
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
     parser.add_argument("--guard", action="store_true",
-                        help="with the restart guard; nodes restart empty, and are flushed, while leases live")
+                        help="with the restart guard and fencing numbers; nodes restart empty and are flushed, and "
+                             "clocks are stepped, while leases live")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
     parser.add_argument("--history", help="where the operations for the judge go (build/soak/history.jsonl)")
     variants.add_options(parser.add_argument)

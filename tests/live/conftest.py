@@ -6,6 +6,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+
 import rl  # noqa: E402
 from guarding import guarded  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402

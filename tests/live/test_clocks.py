@@ -1,93 +1,24 @@
 """Keys end by the server's clock: what a step of that clock means with the restart guard."""
-import struct
-import subprocess
-
 import pytest
 
+from clocks import Clocks
 from guarding import MAX_TTL_MS, granted_to_another
 from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG, Loss
-
-# The clock of the machine, and so many microseconds more as the file says.
-SHIM = """#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-static int64_t offset_us(void)
-{
-  static volatile int64_t *offset;
-  if (!offset)
-    offset = mmap(0, 8, PROT_READ, MAP_SHARED, open(getenv("CLOCK_OFFSET"), O_RDONLY), 0);
-  return *offset;
-}
-int clock_gettime(clockid_t clock, struct timespec *out)
-{
-  long status = syscall(SYS_clock_gettime, clock, out);
-  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
-    int64_t now_us = out->tv_sec * INT64_C(1000000) + out->tv_nsec / 1000 + offset_us();
-    *out = (struct timespec){now_us / 1000000, now_us % 1000000 * 1000};
-  }
-  return (int)status;
-}
-int gettimeofday(struct timeval *restrict out, void *restrict zone)
-{
-  struct timespec now;
-  (void)zone;
-  clock_gettime(CLOCK_REALTIME, &now);
-  *out = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
-  return 0;
-}
-time_t time(time_t *out)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  if (out)
-    *out = now.tv_sec;
-  return now.tv_sec;
-}
-"""
-
-SERVER = """#!/usr/bin/perl
-$ENV{LD_PRELOAD} = "%s";
-$ENV{CLOCK_OFFSET} = "%s";
-exec 'redis-server', @ARGV;
-"""
 
 
 @pytest.fixture
 def make_clocked(make_cluster, tmp_path):
     """make_clocked(n, **cluster): servers; each has step(seconds) for its clock."""
-    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
-    source.write_text(SHIM)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source], check=True)
-
-    def program(number):
-        offset, file = tmp_path / f"offset{number}", tmp_path / f"server{number}"
-        offset.write_bytes(bytes(8))
-        file.write_text(SERVER % (shim, offset))
-        file.chmod(0o755)
-        return offset, file
+    clocks = Clocks(tmp_path)
 
     def make(count, **cluster):
-        programs = [program(number) for number in range(count)]
-        servers = make_cluster(count, server=",".join(str(file) for _, file in programs), **cluster).nodes
-        for server, (offset, _) in zip(servers, programs):
-            server.step = lambda seconds, offset=offset: step(offset, seconds)
+        servers = make_cluster(count, server=clocks.servers(count), **cluster).nodes
+        for index, server in enumerate(servers):
+            server.step = lambda seconds, index=index: clocks.step(index, seconds)
         return servers
 
     return make
-
-
-def step(offset, seconds):
-    with open(offset, "r+b") as file:
-        now_us = struct.unpack("q", file.read(8))[0]
-        file.seek(0)
-        file.write(struct.pack("q", now_us + round(seconds * 1000000)))
 
 
 @pytest.fixture
