@@ -278,9 +278,13 @@ class Soak:
             pass  # it loads its data just now
 
     def step_clock(self):
-        """Of one node, and back when everybody has had the time to notice; keys that were set meanwhile live long."""
+        """Of one node, and back when everybody has had the time to notice; keys that were set meanwhile live long.
+
+        By less than max_ttl: fencing numbers stand that much, and no more.
+        """
         if self.stepped is None:
-            self.stepped = self.random.choice(self.cluster.nodes), self.random.uniform(2, 60), time.monotonic()
+            seconds = self.random.uniform(0.1, 0.9) * MAX_TTL_MS / 1000
+            self.stepped = self.random.choice(self.cluster.nodes), seconds, time.monotonic()
             self.clocks.step(self.cluster.nodes.index(self.stepped[0]), self.stepped[1])
         elif time.monotonic() - self.stepped[2] > 2 * MAX_TTL_MS / 1000:
             node, seconds, _ = self.stepped
