@@ -4,7 +4,7 @@ import re
 import pytest
 
 from driver import now_ms, short
-from steps import FOREIGN, LATE_S, occupy, values
+from steps import FOREIGN, LATE_S, acquire_everywhere, occupy, values
 from testing import eventually
 
 LAST_VERDICT_MS = 2000  # a wait that ends before any node has answered is TIMED_OUT
@@ -35,11 +35,11 @@ def test_every_acquisition_has_a_token_of_its_own(make):
 
 def test_a_held_lock_is_busy(make, nodes):
     holder, other = make().lock(), make().lock()
-    held = holder.acquire()
+    acquire_everywhere(holder, nodes)
     refused = other.acquire(wait_ms=0)
     assert refused == "BUSY", refused
     assert sum("busy" in words for words in refused.votes) >= 3
-    eventually(lambda: values(nodes, "r") == {held.token.encode()}, 5, "the loser leaves nothing")
+    eventually(lambda: values(nodes, "r") == {holder.token.encode()}, 5, "the loser leaves nothing")
 
 
 def test_a_wait_ends(make, nodes):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from command import BUSY, CALM, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
+from common import occupy
 from testing import eventually
 
 
@@ -39,7 +40,7 @@ def test_json(redlock, nodes):
 
 
 def test_busy_names_every_node(redlock, nodes):
-    redlock.acquire("orders:42")
+    occupy(nodes, "orders:42")
     done = redlock.once("acquire", "orders:42")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (BUSY, "", 1)
     assert done.stderr.startswith("redlock: ") and "orders:42" in done.stderr
