@@ -94,6 +94,32 @@ def test_a_number_that_few_store_is_no_lock(nodes, fenced, proxies):
     eventually(lambda: not any(node.get("r") for node in nodes), 5, "the attempt is cleaned up")
 
 
+def test_late_votes_do_not_settle_an_old_number(nodes, fenced, proxies):
+    """Two leases with which the number was settled end while it is raised, somebody else comes and goes with a larger
+    one, and only then do the last nodes grant (rule D.2)."""
+    quick = dict(ttl_ms=12000, node_timeout_ms=3000, min_validity_ms=1, queue="false")
+    for proxy in proxies[2:]:
+        proxy.hold()
+    for proxy in proxies[:2]:
+        proxy.when(r"n<tonumber", proxy.hold)
+    late = fenced(proxies, settle=False, connect_timeout_ms=60000, **quick)
+    assert late.start(rl.ACQUIRE, 0) == OK
+    spin(late.client, lambda: late.votes[:2] == [OK, OK])
+    nodes[2].set(KEY, str(max(numbers(nodes)) + 6 * 10**6), px=60000)  # larger, but less than that of the next holder
+    spin(late.client, lambda: 0 < nodes[0].pttl("r") < 1500, 20)
+    proxies[2].go()
+    spin(late.client, lambda: all(b"n<tonumber" in proxy.held_bytes() for proxy in proxies[:2]))
+    number = nodes[2].get(KEY)
+    rival = fenced(**quick)
+    assert rival.acquire(5000) == OK, rival.message
+    assert rival.fence > int(number) and rival.release() == OK
+    assert late.status == rl.PENDING
+    for proxy in proxies[3:]:
+        proxy.go()
+    spin(late.client, lambda: late.status != rl.PENDING)
+    assert (late.status, late.fence) == (NO_QUORUM, 0), late.message
+
+
 def test_without_the_option_there_is_none(nodes, make_client):
     lock = make_client(nodes.urls).lock()
     assert lock.acquire(0) == OK and lock.fence == 0
