@@ -2,8 +2,8 @@
 import pytest
 
 import rl
-from helpers import lapse, occupy, spin
-from rl import ADOPTED, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
+from helpers import finish, lapse, occupy, spin
+from rl import ADOPTED, BUSY, FREE, HELD, INVALID, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
 
 
@@ -51,6 +51,32 @@ def test_detached_lock_is_never_deleted(nodes, hold):
     lock.free()
     assert lock.client.drain(5000) == OK
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "waited"])
+def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
+    """Neither where a node had refused the token at first and got it by a renewal later."""
+    occupy(nodes.nodes[3:], ttl_ms=60000)
+    client = make_client(nodes.urls, renew="true", strict_release="true", **rl.short(2000))
+    other, lock = client.lock(), client.lock()
+    assert lock.acquire(5000) == OK
+    spin(client, lambda: lock.votes[3:] == [BUSY, BUSY])
+    for node in nodes.nodes[3:]:
+        node.command("DEL", "r")
+    token = lock.token
+    spin(client, lambda: all(node.get("r") == token.encode() for node in nodes), 20, "the others get it, too")
+    assert lock.detach() == OK
+    adopter = make_client(nodes.urls, ttl_ms=60000, max_ttl_ms=60000).lock()
+    assert adopter.adopt(token) == OK and adopter.extend() == OK
+    assert other.start(rl.ACQUIRE, 30000) == OK
+    spin(client, lambda: any(node.command("ZCARD", "libredlock:q:r") for node in nodes), 20, "it is in the queue")
+    assert lock.start(rl.ACQUIRE, 30000 if ends == "cancelled" else 300) == OK
+    if ends == "cancelled":
+        assert lock.cancel() == OK
+    assert finish(lock) == (rl.CANCELLED if ends == "cancelled" else BUSY)
+    probe = client.lock()  # behind whatever was sent
+    assert probe.start(rl.INSPECT) == OK and finish(probe) == BUSY
+    assert nodes.keys()[b"r"] == [0, 1, 2, 3, 4] and all(node.get("r") == token.encode() for node in nodes)
 
 
 def test_adopt_after_a_loss(nodes, make_client):

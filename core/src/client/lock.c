@@ -253,7 +253,7 @@ static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
 static int is_given_back(const redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_FREE)
-    return !lock->detached;
+    return !lock->claim || !lock->claim->is_detached;
   return lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
 }
 
@@ -516,7 +516,7 @@ int redlock_lock_detach(redlock_lock *lock)
       rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
     rlk_claim_forget(&c->engine, lock->claim);
     rlk_queue_forget(lock);
-    lock->detached = 1;
+    lock->claim->is_detached = 1;
     lock->valid_until_ns = 0;
     lock->state = REDLOCK_STATE_FREE;
   }

@@ -187,7 +187,6 @@ static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t 
 
 static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  lock->detached = 0;
   lock->fence = lock->claim->fence;
   lock->engine->acquired++;
   rlk_lock_hold(lock, until_ns, now);

@@ -85,6 +85,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   vote.lease_ns = terms->lease_ns;
   add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(terms, vote.sent_ns));
+  claim->node[n->index].flags &= (uint8_t)~RLK_ANSWERED_BUSY;
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
   if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, vote.sent_ns) == 0)

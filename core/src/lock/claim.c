@@ -175,6 +175,8 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
 {
   int first = claim->hands_over > 0 ? claim->hands_over : 0;
   int strict = claim->lock && RLK_INT(&claim->lock->options, STRICT_RELEASE);
+  if (claim->is_detached)
+    return;
   if (!claim->given_up && claim->holders > 0)
     e->pending_deletes++;
   claim->given_up = 1;

@@ -54,6 +54,7 @@ struct rlk_claim {
   int in_flight;                     /* requests that name it */
   int holders;                       /* nodes with RLK_MAY_HOLD */
   int given_up;                      /* given up: to be deleted wherever it may be */
+  int is_detached;                   /* handed over: nothing is ever sent for it */
   int is_adopted;                    /* others may have set it where it was not counted */
   int hands_over;                    /* the node whose delete tells who is first in the queue; -1: none */
   uint64_t place;                    /* ... and takes this place out of it */

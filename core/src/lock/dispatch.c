@@ -33,6 +33,15 @@ static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
                                                                                               : counts_until_ns;
 }
 
+/* With a fencing number a grant may mean that the token is there already: then it keeps the longer life that was
+ * confirmed. */
+static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const struct rlk_request *r)
+{
+  const struct rlk_claim_node *at = &claim->node[node];
+  int64_t counts_until_ns = capped(at, r->sent_ns + r->lease_ns);
+  return claim->fence && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
+}
+
 static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   struct rlk_claim *claim = r->claim;
@@ -42,7 +51,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
     return;
   }
   if (vote == RLK_GRANTED) {
-    claim->node[node].counts_until_ns = capped(&claim->node[node], r->sent_ns + r->lease_ns);
+    claim->node[node].counts_until_ns = granted_until_ns(claim, node, r);
     claim->node[node].cut = REDLOCK_LOSS_NONE;
   }
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now))

@@ -13,10 +13,9 @@ void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
   if (lock->claim && !lock->claim->given_up && lock->state == REDLOCK_STATE_HELD)
     rlk_queue_hand_over(lock, now);
-  if (lock->claim && !lock->claim->given_up && !lock->detached)
+  if (lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_claim_let_go(lock->engine, &lock->claim);
-  lock->detached = 0;
 }
 
 void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)

@@ -39,8 +39,7 @@ struct redlock_lock {
   struct rlk_numbers options;
   char *refusal; /* why a call was refused, until the next operation */
   /* the lease */
-  int state; /* enum redlock_state */
-  int detached;
+  int state;               /* enum redlock_state */
   struct rlk_claim *claim; /* the current or last token; NULL before */
   struct rlk_claim *probe; /* carries the answers of an inspect */
   struct rlk_timer lease_timer;
