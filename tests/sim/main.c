@@ -20,7 +20,8 @@ struct request {
   long long seeds, first, seed;
   double seconds;
   int trace, shrink;
-  char *mutant, *without, *strikes;
+  int exhaustive;
+  char *mutant, *without, *strikes, *order;
 };
 
 struct total {
@@ -183,7 +184,8 @@ static int check(struct request *request)
   if (check_number("--seeds", (double)request->seeds, 1, "1 and above") ||
       check_number("--first", (double)request->first, 0, "0 and above") ||
       check_number("--seed", (double)request->seed, 0, "0 and above") ||
-      check_number("--seconds", request->seconds, 0.001, "0.001 and above"))
+      check_number("--seconds", request->seconds, 0.001, "0.001 and above") ||
+      check_number("--exhaustive", request->exhaustive, 0, "0 and above"))
     return EXIT_USAGE;
   if (request->seed != NOT_GIVEN) {
     request->first = request->seed;
@@ -198,6 +200,8 @@ static int check(struct request *request)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
+  if (request->order && orders_parse(&world, request->order) != 0)
+    return refuse("--order", request->order, "what a run with --exhaustive has printed");
   return request->mutant ? choose_mutant(request->mutant) : 0;
 }
 
@@ -212,6 +216,9 @@ static int parse(int argc, const char **argv, struct request *request)
     {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
      "found is success", "NAME"},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
+    {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
+     "messages in which at most N are delayed", "N"},
+    {"order", 0, POPT_ARG_STRING, &request->order, 0, "one of these orders alone", "HISTORY:DELAYS"},
     {"without", 0, POPT_ARG_STRING, &request->without, 0, "leave out these kinds of faults", "FAULT,..."},
     {"strikes", 0, POPT_ARG_STRING, &request->strikes, 0, "of what the nemesis does, only these, or none", "N,..."},
     POPT_AUTOHELP POPT_TABLEEND};
@@ -228,7 +235,8 @@ static int parse(int argc, const char **argv, struct request *request)
 
 int main(int argc, const char **argv)
 {
-  struct request request = {.seeds = NOT_GIVEN, .first = 1, .seed = NOT_GIVEN, .seconds = NOT_GIVEN};
+  struct request request = {.seeds = NOT_GIVEN, .first = 1, .seed = NOT_GIVEN, .seconds = NOT_GIVEN,
+                            .exhaustive = NOT_GIVEN};
   int status = parse(argc, argv, &request);
   if (status || (status = check(&request)))
     return status;
@@ -236,9 +244,15 @@ int main(int argc, const char **argv)
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);
   signal(SIGALRM, on_signal);
-  status = request.shrink ? shrink(&world, (uint64_t)request.seed, request.mutant) : hunt_or_run(&request);
+  if (request.order)
+    status = orders_replay(&world);
+  else if (request.exhaustive != NOT_GIVEN)
+    status = orders_run(&world, request.exhaustive, request.mutant);
+  else
+    status = request.shrink ? shrink(&world, (uint64_t)request.seed, request.mutant) : hunt_or_run(&request);
   free(request.mutant);
   free(request.without);
   free(request.strikes);
+  free(request.order);
   return status;
 }

@@ -49,6 +49,8 @@ static int64_t delay(struct world *world)
 {
   int64_t usual = usual_delay(world);
   uint64_t dice = random_next(&world->random) % 1000000;
+  if (world->orders.history && !world->calm)
+    return orders_delay(world);
   if (world->calm)
     return usual;
   if (dice < world->faults.edge)

@@ -378,7 +378,9 @@ void process_start(struct world *world, int index)
     client_option(process, "open", "");
   for (int i = 0; i < process->slot_count; i++) {
     slot_make_lock(&process->slots[i]);
-    if (!process->blocking)
+    if (world->orders.history)
+      orders_make_lock(&process->slots[i]);
+    else if (!process->blocking)
       slot_plan(&process->slots[i], random_in(&world->random, 0, world->ttl_ms * MS / 4));
   }
   if (process->blocking)

@@ -45,6 +45,8 @@ int64_t slot_think_time(struct slot *slot)
 
 int64_t slot_pause(struct slot *slot)
 {
+  if (slot->process->world->orders.history)
+    return redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD ? slot->ttl_ms * MS / 3 : MS;
   return redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD ? hold_time(slot) : slot_think_time(slot);
 }
 
@@ -310,7 +312,9 @@ static void act_without(struct slot *slot, int state)
 void slot_act(struct slot *slot)
 {
   int state = redlock_lock_state(slot->lock);
-  if (slot->operation && redlock_lock_status(slot->lock) == REDLOCK_PENDING)
+  if (slot->process->world->orders.history)
+    orders_act(slot);
+  else if (slot->operation && redlock_lock_status(slot->lock) == REDLOCK_PENDING)
     act_while_pending(slot);
   else if (slot->operation)
     slot_plan(slot, 0);

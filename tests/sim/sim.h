@@ -31,6 +31,7 @@ enum {
   CHANNEL_MAX = 64,
   MARKER_MAX = 128,
   LOSSES_MAX = 128,
+  MESSAGES_MAX = 1024,
   STRIKES_MAX = 8192,
   MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
@@ -279,6 +280,7 @@ struct slot {
   int64_t overdue_at;      /* it should have returned by then, */
   int64_t stolen_before;   /* if no more was stolen from the process than this */
   int holding;             /* index in the resource's ring, -1 if none */
+  int step;                /* of a history whose orders are enumerated */
 };
 
 struct informed {          /* what the last set-up on an address has told */
@@ -493,6 +495,12 @@ enum fault {
   FAULT_COUNT
 };
 
+struct orders {            /* of messages: how long each takes is given instead of drawn */
+  int history;             /* what the clients do, from 1; 0: all is drawn */
+  int count, given;        /* messages so far; those for which a delay is given: the others are in time */
+  uint8_t delays[MESSAGES_MAX];
+};
+
 /* What of its faults a world does without, to see which of them a violation needs. */
 struct omissions {
   uint32_t faults;         /* a bit for each kind */
@@ -502,6 +510,7 @@ struct omissions {
 struct world {
   uint64_t seed, random;
   struct omissions omissions;
+  struct orders orders;
   uint32_t strikes;        /* of the nemesis so far */
   int64_t now;
   int64_t end_of_work;
@@ -555,6 +564,18 @@ static inline int is_left_out(const uint64_t *strikes, uint32_t strike)
 int shrink_parse_faults(struct omissions *omissions, const char *names); /* -1: a name is unknown */
 int shrink_parse_strikes(struct omissions *omissions, const char *numbers); /* those that are kept; -1: no number */
 int shrink(struct world *world, uint64_t seed, const char *mutant);
+
+/* ---- orders.c: all orders of the messages of short histories ---- */
+
+void orders_choose(struct world *world);
+int orders_are_fenced(const struct world *world);
+int64_t orders_delay(struct world *world);
+void orders_make_lock(struct slot *slot);
+void orders_act(struct slot *slot);
+int orders_parse(struct world *world, const char *text);
+/* Exit statuses: 1 where there is a violation; with a mutant where there is none. */
+int orders_run(struct world *world, int most, const char *mutant);
+int orders_replay(struct world *world);
 
 #define TRACE(world, ...) \
   do { \

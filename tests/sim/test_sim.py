@@ -98,6 +98,39 @@ def test_seed_does_not_depend_on_those_before():
     assert trace_hash(sim("--first", 3, "--seeds", 5)) == f"{total:016x}"
 
 
+def test_every_order_of_short_histories():
+    """... of which two messages at most are delayed: the intact core shows no violation in any."""
+    run = sim("--exhaustive", 2)
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
+    orders = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) orders", run.stdout, re.M)}
+    assert set(orders) == {"contend", "release", "extend", "fence", "renew"} and min(orders.values()) > 5000
+
+
+def test_no_order_is_left_out():
+    """One in which all messages are in time, and each of them delayed in both ways."""
+    def histories(most):
+        text = sim("--exhaustive", most).stdout
+        return [tuple(map(int, numbers)) for numbers in re.findall(r": (\d+) orders of up to (\d+) messages", text)]
+
+    in_time = histories(0)
+    assert [orders for orders, _ in in_time] == [1] * len(in_time)
+    assert [orders for orders, _ in histories(1)] == [1 + 2 * messages for _, messages in in_time]
+
+
+@pytest.mark.parametrize("mutant", ["quorum-of-one", "blind-delete", "clock-at-reply", "extension-at-reply", "no-drift",
+                                    "loss-not-sticky", "release-hesitates", "fence-not-raised"])
+def test_broken_rule_is_found_in_some_order(mutant):
+    run = sim("--mutant", mutant, "--exhaustive", 2)
+    assert run.returncode == 0, run.stdout + run.stderr
+    violation, replay = re.search(r"(.+)\nreplay it with: sim (.+)\n", run.stdout).groups()
+    again = sim(*replay.split())
+    assert again.returncode == 1 and violation in again.stdout
+    mutated = replay.split().index("--mutant")
+    intact = sim(*replay.split()[:mutated])
+    assert (intact.returncode, intact.stdout) == (0, "no violation\n")
+
+
 def replay_of(run):
     return re.search(r"replay it with: sim (.*)", run.stdout)[1].split()
 
@@ -163,6 +196,9 @@ def test_a_diagram_of_a_part_and_of_nothing():
         (["--seed", "1", "--without", "drop,rain"], '--without is "drop,rain"; allowed: with commas: drop node-pause'),
         (["--seed", "1", "--strikes", "1,x"], '--strikes is "1,x"; allowed: numbers from 0 with commas, or none'),
         (["--shrink"], "allowed: with --seed"),
+        (["--exhaustive", "-1"], '--exhaustive is "-1"; allowed: 0 and above'),
+        (["--order", "contend:3"], '--order is "contend:3"; allowed: what a run with --exhaustive has printed'),
+        (["--order", "contend"], "--order is \"contend\""),
         (["--trase"], "--trase: unknown option"),
         (["7"], '"7" is no option'),
     ],

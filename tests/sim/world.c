@@ -167,6 +167,12 @@ static void choose_sizes(struct world *world)
   world->database = (int)PICK(world, 0, 0, 3);
   world->twin = world->node_count >= 3 && random_in(&world->random, 0, 4) == 0 ? world->node_count - 1 : -1;
   world->end_of_work = (world->patient ? 200 : world->ttl_ms) * random_in(&world->random, 20, 60) * MS;
+  for (int i = 0; i < world->process_count; i++)
+    world->processes[i].slot_count = (int)PICK(world, 1, 1, 2, 3);
+}
+
+static void lay_out(struct world *world)
+{
   for (int i = 0; i < NODES_MAX; i++)
     for (int process = 0; process < PROCESSES_MAX; process++)
       world->leads_to[process][i] = own_server(world, i);
@@ -174,15 +180,17 @@ static void choose_sizes(struct world *world)
     snprintf(world->resources[i].name, sizeof world->resources[i].name, "orders:%d", i);
   world->slot_count = 0;
   for (int i = 0; i < world->process_count; i++)
-    world->slot_count += world->processes[i].slot_count = (int)PICK(world, 1, 1, 2, 3);
+    world->slot_count += world->processes[i].slot_count;
 }
 
 /* A rate error within what the drift allows two clocks to run apart; often at its edge. With the guard, which looks at
- * clocks over longer times, one of clocks that are kept right. */
-static int64_t choose_ppm(struct world *world)
+ * clocks over longer times, one of clocks that are kept right. Where nothing is drawn all are at the edge. */
+static int64_t choose_ppm(struct world *world, int sign)
 {
   int64_t most = world->drift_percent == 1 ? 4900 : 45000;
   int64_t ppm = random_in(&world->random, -most, most);
+  if (world->orders.history)
+    return sign * most;
   ppm = random_in(&world->random, 0, 3) ? ppm : ppm < 0 ? -most : most;
   return world->guarded ? ppm % 200 : ppm;
 }
@@ -207,8 +215,8 @@ static void start_processes(struct world *world)
     process->index = i;
     process->slot_count = slot_count;
     process->clock_offset = random_in(&world->random, 1, 100000) * 1000 * MS;
-    process->clock_ppm = choose_ppm(world);
-    process->blocking = !world->patient && random_in(&world->random, 0, 4) == 0;
+    process->clock_ppm = choose_ppm(world, -1);
+    process->blocking = !world->patient && !world->orders.history && random_in(&world->random, 0, 4) == 0;
     process->forks = world->faults.fork && !process->blocking;
     start_slots(world, process);
     process_start(world, i);
@@ -612,18 +620,23 @@ static void run_alike(const struct world *world, struct node *node)
 void world_run(struct world *world, uint64_t seed)
 {
   reset(world, seed);
-  choose_sizes(world);
-  choose_faults(world);
-  leave_out(world);
+  if (world->orders.history) {
+    orders_choose(world);
+  } else {
+    choose_sizes(world);
+    choose_faults(world);
+    leave_out(world);
+  }
+  lay_out(world);
   world->guarded = seed % 4 == 1;
-  world->fenced = world->guarded && seed / 4 % 2;
+  world->fenced = world->orders.history ? orders_are_fenced(world) : world->guarded && seed / 4 % 2;
   if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
       !world->faults.astray)
     world->faults.clock_step = seed / 8 % 3;
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
-    world->nodes[i].clock_ppm = choose_ppm(world);
-    if (world->guarded)
+    world->nodes[i].clock_ppm = choose_ppm(world, 1);
+    if (world->guarded || world->fenced)
       run_alike(world, &world->nodes[i]);
     if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */
       server_bootstrap(world, &world->nodes[i]);
