@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "lock/asking.h"
+#include "lock/dispatch.h"
 
 enum { TOKENS = 300 };
 
@@ -119,6 +120,60 @@ static void a_delete_waits_where_too_much_is_unanswered(void **state)
   leave(&party);
 }
 
+/* What a renewal puts back may be there already: that it was not sent after all says nothing about the first SET. */
+static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
+{
+  const struct rlk_terms terms = {.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
+  (void)state;
+  assert_non_null(claim);
+  assert_int_equal(rlk_ask_heal(node, party.lock, &terms, 0), 0);
+  rlk_ask_not(node, claim);
+  assert_int_equal(claim->holders, 0);
+  rlk_claim_may_be_at(claim, 0, 1000 * RLK_NS_PER_MS);
+  assert_int_equal(rlk_ask_heal(node, party.lock, &terms, 0), 0);
+  rlk_ask_not(node, claim);
+  assert_int_equal(node->line->requests.count, 0);
+  assert_int_equal(claim->holders, 1);
+  leave(&party);
+}
+
+/* A token that is put back where it is keeps the life that an extension has confirmed there; where it was gone it has a
+ * new one. Only the script of a fencing number does not tell which. */
+static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
+{
+  struct party party = join();
+  struct rlk_engine *engine = &party.client->engine;
+  struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
+  struct rlk_reply reply = {.type = RLK_REPLY_ARRAY, .count = 2, .integers = {1, 5}};
+  struct rlk_outcome outcome = {
+      .kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .reply = &reply, .now_ns = RLK_NS_PER_MS};
+  int64_t counts_until_ns;
+  assert_non_null(claim);
+  engine->net.nodes[0].state = RLK_NODE_READY;
+  party.lock->state = REDLOCK_STATE_HELD;
+  party.lock->valid_until_ns = claim->node[0].counts_until_ns = before_ms * RLK_NS_PER_MS;
+  claim->fence = fence;
+  outcome.request = (struct rlk_request){
+      .kind = RLK_REQUEST_SET, .claim = claim, .count = fence != 0, .lease_ns = 100 * RLK_NS_PER_MS};
+  claim->in_flight++;
+  rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
+  counts_until_ns = claim->node[0].counts_until_ns;
+  engine->net.nodes[0].state = RLK_NODE_OFF;
+  leave(&party);
+  return counts_until_ns / RLK_NS_PER_MS;
+}
+
+static void a_token_that_is_put_back_keeps_its_longer_life(void **state)
+{
+  (void)state;
+  assert_int_equal(counts_after_it_was_put_back(5, 50), 100);
+  assert_int_equal(counts_after_it_was_put_back(5, 200), 200);
+  assert_int_equal(counts_after_it_was_put_back(0, 200), 100);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -126,6 +181,8 @@ int main(void)
       cmocka_unit_test(copies_part_for_good),
       cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
+      cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
+      cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

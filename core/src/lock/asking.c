@@ -345,13 +345,14 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
 
 void rlk_ask_not(struct rlk_node *n, struct rlk_claim *claim)
 {
-  const struct rlk_claim_node *at = &claim->node[n->index];
+  struct rlk_claim_node *at = &claim->node[n->index];
   int is_set;
   if (!(at->flags & RLK_SET_IN_FLIGHT) || at->set_position < n->line->written)
     return;
   claim->in_flight -= rlk_requests_unsend(n->line, claim, &is_set);
   if (!is_set)
     return;
-  claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
-  rlk_claim_cleared(rlk_engine_of(n->net), claim, n->index);
+  at->flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  if (!(at->flags & RLK_SET_LOST)) /* else an earlier one may have put it there */
+    rlk_claim_cleared(rlk_engine_of(n->net), claim, n->index);
 }
