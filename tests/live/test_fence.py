@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import spin
+from helpers import finish, occupy, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
 from testing import eventually
 
@@ -118,6 +118,26 @@ def test_late_votes_do_not_settle_an_old_number(nodes, fenced, proxies):
         proxy.go()
     spin(late.client, lambda: late.status != rl.PENDING)
     assert (late.status, late.fence) == (NO_QUORUM, 0), late.message
+
+
+def test_no_lock_is_won_without_a_number(make_cluster, fenced, proxy):
+    """A SET that was thought lost is executed behind the second one, before anybody asks whose key that met."""
+    server = make_cluster(1, users=["user few on >pw ~* &* +@all -client|kill"], login=("few", "pw"))[0]
+    between = proxy(server)
+    lock = fenced([between])
+    held_once(lock)
+    occupy([server], ttl_ms=60000)
+
+    def execute_the_first():
+        server.command("DEL", "r")
+        between.go()
+        eventually(lambda: server.get("r"))
+
+    between.silence()
+    between.when(rb"\$1\r\nr\r\n\$4\r\n8000", execute_the_first)  # an extension
+    assert lock.start(rl.ACQUIRE, 4000) == OK
+    assert finish(lock) in (OK, BUSY)
+    assert (lock.fence > 0) == (lock.state == HELD), lock.message
 
 
 def test_without_the_option_there_is_none(nodes, make_client):

@@ -183,11 +183,17 @@ static void note_error(struct rlk_node *n, const struct rlk_outcome *out)
     write_error(n, out);
 }
 
-/* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. */
+/* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. The script of a
+ * fencing number has looked, and to confirm the token would bring no number. */
+static int may_be_its_own(const struct rlk_claim_node *at, const struct rlk_request *r)
+{
+  return (at->flags & RLK_SET_LOST) && !r->count;
+}
+
 static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = r->claim->lock;
-  if (!(r->claim->node[n->index].flags & RLK_SET_LOST) || n->state != RLK_NODE_READY)
+  if (!may_be_its_own(&r->claim->node[n->index], r) || n->state != RLK_NODE_READY)
     return 0;
   return lock && lock->claim == r->claim && !r->claim->given_up && lock->round == r->round &&
          rlk_ask_confirm(n, lock, 0, now) == 0;
@@ -227,7 +233,7 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->state != RLK_NODE_READY)
     count_set(n, r, RLK_REFUSED, now); /* what it met may be its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now))
-    count_set(n, r, at->flags & RLK_SET_LOST ? RLK_DROPPED : RLK_BUSY, now);
+    count_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
 }
 
 /* An error says that nothing was executed; of one that is not the server's own, as a proxy has them, nobody knows. */
