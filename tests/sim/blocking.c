@@ -124,7 +124,7 @@ void blocking_overdue(struct world *world, const struct event *event)
 
 static int64_t rounds_ms(const struct slot *slot)
 {
-  return slot->process->world->node_timeout_ms + slot->process->world->connect_timeout_ms;
+  return world_attempt_ms(slot->process->world);
 }
 
 static const uint32_t acquired = ALLOW(OK) | ALLOW(BUSY) | ALLOW(NO_QUORUM) | ALLOW(TIMED_OUT) | ALLOW(CANCELLED) |

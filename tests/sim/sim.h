@@ -554,6 +554,12 @@ void world_violation(struct world *world, const char *format, ...) __attribute__
 void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_edge(struct world *world);
 
+/* How long one attempt may take. With fencing numbers nodes may have to be told one: a second round of answers. */
+static inline int64_t world_attempt_ms(const struct world *world)
+{
+  return world->connect_timeout_ms + world->node_timeout_ms * (world->fenced ? 2 : 1);
+}
+
 static inline int is_left_out(const uint64_t *strikes, uint32_t strike)
 {
   return strike < STRIKES_MAX && (strikes[strike / 64] >> strike % 64 & 1);

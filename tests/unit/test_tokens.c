@@ -120,6 +120,27 @@ static void a_delete_waits_where_too_much_is_unanswered(void **state)
   leave(&party);
 }
 
+/* By a server that was stopped when the SET came: the key lives as much longer. */
+static void a_token_that_was_set_late_is_remembered_longer(void **state)
+{
+  struct party party = join();
+  struct rlk_engine *engine = &party.client->engine;
+  struct rlk_claim *claim = rlk_claim_new(party.lock);
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .now_ns = 800};
+  (void)state;
+  assert_non_null(claim);
+  rlk_claim_may_be_at(claim, 0, 1000);
+  claim->in_flight++;
+  outcome.request = (struct rlk_request){.kind = RLK_REQUEST_SET, .claim = claim, .sent_ns = 100};
+  rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
+  rlk_claim_let_go(engine, &claim);
+  rlk_claims_expire(engine, 1699);
+  assert_non_null(engine->claims);
+  rlk_claims_expire(engine, 1700);
+  assert_null(engine->claims);
+  leave(&party);
+}
+
 /* What a renewal puts back may be there already: that it was not sent after all says nothing about the first SET. */
 static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
 {
@@ -181,6 +202,7 @@ int main(void)
       cmocka_unit_test(copies_part_for_good),
       cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
+      cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
       cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
   };

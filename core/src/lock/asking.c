@@ -11,7 +11,7 @@ static inline void add(struct rlk_line *l, size_t before, struct rlk_request req
   request.claim->in_flight++;
 }
 
-/* No node has the token after that, whenever it executes the request. */
+/* No node has the token after that, if it executes the request soon. */
 static int64_t gone_by_ns(const struct rlk_terms *terms, int64_t now)
 {
   return now + 2 * terms->ttl_ms * MS - terms->lease_ns;

@@ -60,7 +60,7 @@ struct rlk_claim {
   uint64_t place;                    /* ... and takes this place out of it */
   int64_t fence;                     /* its fencing number, once a majority has granted; 0: none */
   int64_t fence_until_ns;            /* the lock is won by then, or with another number (rule D.2) */
-  int64_t until_ns;                  /* no node holds it after that */
+  int64_t until_ns; /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */
   char token[RLK_TOKEN_SIZE];

@@ -203,6 +203,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_claim_node *at = &r->claim->node[n->index];
+  r->claim->until_ns += now - r->sent_ns; /* it may have been executed only now */
   if (rlk_guard_checks_votes(n->net) && n->state == RLK_NODE_READY) {
     at->flags |= RLK_UNCHECKED;
     return;
