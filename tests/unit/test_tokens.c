@@ -141,6 +141,26 @@ static void a_token_that_was_set_late_is_remembered_longer(void **state)
   leave(&party);
 }
 
+/* With a fencing number a token is confirmed by the script that tells the number of its node. */
+static void what_is_confirmed_has_its_number(void **state)
+{
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_buffer *out = &node->line->out;
+  static const char number[] = "libredlock:f:r";
+  (void)state;
+  party.lock->claim = rlk_claim_new(party.lock);
+  assert_non_null(party.lock->claim);
+  rlk_command_number(&party.lock->ttl_text, 1000);
+  assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
+  assert_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
+  assert_int_equal(redlock_lock_set(party.lock, "fence", "true"), REDLOCK_OK);
+  party.lock->fence_proposal = 1;
+  assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
+  assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
+  leave(&party);
+}
+
 /* What a renewal puts back may be there already: that it was not sent after all says nothing about the first SET. */
 static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
 {
@@ -203,6 +223,7 @@ int main(void)
       cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
       cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
+      cmocka_unit_test(what_is_confirmed_has_its_number),
       cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
   };

@@ -256,8 +256,11 @@ int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int full_script, int6
   return ask_extend(n, lock, RLK_REQUEST_EXTEND, full_script, now);
 }
 
+/* A vote without a fencing number must not count: the node may store the largest (rule D.1). */
 int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int full_script, int64_t now)
 {
+  if (RLK_INT(&lock->options, FENCE))
+    return rlk_ask_set(n, lock, now);
   return ask_extend(n, lock, RLK_REQUEST_CONFIRM, full_script, now);
 }
 
