@@ -74,6 +74,24 @@ def test_a_node_that_lost_the_lock_gets_it_back(nodes, renewing):
     nodes.no_keys()
 
 
+def test_an_extension_counts_on_what_is_put_back_meanwhile(make_cluster, make_client, proxy):
+    """One node has lost the token and gets it back while another does not answer, which has lost it, too."""
+    servers = make_cluster(3).nodes
+    last = proxy(servers[2])
+    lock = make_client([servers[0].url, servers[1].url, last.url], renew="true", **rl.short(4000)).lock()
+    assert lock.acquire(5000) == OK
+    spin(lock.client, lambda: lock.votes == [OK] * 3)
+    last.hold()
+    servers[1].command("DEL", "r")
+    assert lock.start(rl.EXTEND, 0) == OK
+    spin(lock.client, lambda: lock.votes[:2] == [OK, rl.LOST] or servers[1].get("r"), 20)
+    spin(lock.client, lambda: servers[1].get("r") == lock.token.encode(), 20, "it is put back")
+    servers[2].command("DEL", "r")
+    last.go()
+    spin(lock.client, lambda: lock.status != rl.PENDING, 20)
+    assert lock.status == OK and lock.state == HELD, lock.message
+
+
 def test_a_rolling_restart(make_cluster, make_client):
     """None of the servers keeps its data."""
     servers = make_cluster(3).nodes

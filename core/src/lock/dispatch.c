@@ -42,6 +42,16 @@ static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const s
   return claim->fence && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
 }
 
+/* Where the token is put back an extension that did not find it is asked again. */
+static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
+{
+  int extends = lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE;
+  if (!rlk_in_flight(lock) || !extends || lock->votes[node] != RLK_GONE)
+    return;
+  lock->votes[node] = RLK_DROPPED;
+  rlk_operation_advance(lock, now);
+}
+
 static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   struct rlk_claim *claim = r->claim;
@@ -54,8 +64,10 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
     claim->node[node].counts_until_ns = granted_until_ns(claim, node, r);
     claim->node[node].cut = REDLOCK_LOSS_NONE;
   }
-  if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now))
+  if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+    ask_extension_again(lock, node, now);
+  }
   note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
 }
 
