@@ -418,42 +418,39 @@ RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
 }
 
 /* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
-static struct rlk_meaning marker_meaning(struct rlk_line *l, int64_t now)
+static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
 {
-  struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
   if (l->reply.type == RLK_REPLY_ERROR)
-    return rlk_meaning_of(&(struct rlk_request){.kind = RLK_REQUEST_MARKER}, &l->reply);
+    return meaning;
   if (!rlk_guard_is_unchanged(l->node, &l->reply)) {
     rlk_guard_note_loss(l->node);
     end_line(l, RLK_GUARD_LOSS);
   }
-  if (rlk_guard_waits(l->node, now))
-    meaning.vote = RLK_QUARANTINED;
-  return meaning;
+  return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,
+                              RLK_FAULT_NONE};
 }
 
 /* A clock that cannot be read any more: the set-up of a new connection finds out why. */
-static struct rlk_meaning clock_meaning(struct rlk_line *l, const struct rlk_request *request)
+static void note_time(struct rlk_line *l, const struct rlk_request *request, enum rlk_fault fault)
 {
   struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
-  struct rlk_meaning meaning = rlk_meaning_of(request, &l->reply);
   int was_waiting = rlk_guard_waits(l->node, l->read_ns);
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
     rlk_guard_note_time(l->node, &sample);
-  else if (meaning.fault == RLK_FAULT_PERMISSION || meaning.fault == RLK_FAULT_UNKNOWN)
+  else if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)
     end_line(l, l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
     tell_quarantine(l->node, l->read_ns);
-  return meaning;
 }
 
 static struct rlk_meaning meaning_of(struct rlk_line *l, const struct rlk_request *request, int64_t now)
 {
-  switch (request->kind) {
-  case RLK_REQUEST_CLOCK: return clock_meaning(l, request);
-  case RLK_REQUEST_MARKER: return marker_meaning(l, now);
-  default: return rlk_meaning_of(request, &l->reply);
-  }
+  struct rlk_meaning meaning = rlk_meaning_of(request, &l->reply);
+  if (request->kind == RLK_REQUEST_MARKER)
+    return marker_meaning(l, meaning, now);
+  if (request->kind == RLK_REQUEST_CLOCK)
+    note_time(l, request, meaning.fault);
+  return meaning;
 }
 
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
