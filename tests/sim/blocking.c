@@ -206,6 +206,7 @@ static void extend(struct slot *slot)
   int status;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;
+  slot->renewed_ms = ttl_ms;
   begin_call(slot, "extend", extension_limit_ms(slot));
   status = redlock_lock_extend(slot->lock, ttl_ms);
   note_asked(slot, ttl_ms);

@@ -73,7 +73,7 @@ void slot_make_lock(struct slot *slot)
   struct world *world = slot->process->world;
   const char *name = world->resources[slot->resource].name;
   slot->temper = (enum temper)random_in(&world->random, 0, TEMPERS - 1);
-  slot->ttl_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
+  slot->ttl_ms = slot->renewed_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
   slot->holding = -1;
   slot->operation = 0;
   slot->released[0] = 0;
@@ -178,6 +178,7 @@ static void extend(struct slot *slot)
   int64_t ttl_ms = world->ttl_ms * percent[random_in(&world->random, 0, 7)] / 100;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;
+  slot->renewed_ms = ttl_ms ? ttl_ms : slot->ttl_ms;
   slot_start(slot, REDLOCK_EXTEND, ttl_ms, slot_extension_limit_ms(slot), ALLOW(OK) | ALLOW(LOST) | ALLOW(LIMIT));
 }
 

@@ -263,6 +263,7 @@ struct slot {
   int resource;
   enum temper temper;
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
+  int64_t renewed_ms;      /* what a renewal asks for */
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t started_at;
   int overtaken;           /* how often one who came later was granted the lock before it */
