@@ -39,7 +39,7 @@ static void ask_home(redlock_lock *lock, int64_t now)
 
 /* All nodes are to store the same number: from our clock, a little ahead, since those that store a larger one need
  * another round trip (rule D.1). */
-static void propose_fence(redlock_lock *lock)
+RLK_COLD static void propose_fence(redlock_lock *lock)
 {
   const struct rlk_env *env = &lock->engine->net.env;
   lock->fence_proposal = env->platform->wall_ns(env->context) / 1000 + FENCE_AHEAD_US;
@@ -167,11 +167,9 @@ static int is_too_late(const redlock_lock *lock, int64_t now)
 
 /* Whether a majority stores the number: then whoever wins later draws a larger one. Where it is smaller it is raised
  * (rule D.1). */
-static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
+RLK_COLD static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
-  if (!RLK_INT(&lock->options, FENCE))
-    return 1;
   if (!lock->claim->fence)
     draw_fence(lock, until_ns);
   for (int i = 0; i < e->net.node_count; i++)
@@ -247,7 +245,8 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   } else if (status == REDLOCK_OK && rlk_queue_is_ahead(lock)) {
     lock->verdict = REDLOCK_BUSY;
     attempt_failed(lock, now);
-  } else if (status == REDLOCK_OK && is_fenced(lock, tally.granted, until_ns, now)) {
+  } else if (status == REDLOCK_OK &&
+             (!RLK_INT(&lock->options, FENCE) || is_fenced(lock, tally.granted, until_ns, now))) {
     won(lock, until_ns, now);
   } else if (status == REDLOCK_OK) {
     rlk_operation_advance(lock, now); /* what could not be asked may decide it */
