@@ -3,6 +3,7 @@ import pytest
 
 import rl
 from helpers import Call, lapse, occupy, spin
+from queueing import places
 from rl import FREE, HELD, LOST, OK, Loss, State
 from testing import eventually
 
@@ -137,3 +138,20 @@ def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, hold):
     for node in nodes.nodes[1:]:
         node.cont()
     eventually(lambda: not nodes.keys(), 30, "the deletes that were on their way")
+
+
+def test_what_was_lost_is_deleted_before_the_handle_waits_in_the_queue(nodes, held, hold):
+    """Another handle of the client waits already, so this one stands behind it without an attempt of its own."""
+    client = held.client
+    for node in nodes.nodes[:3]:
+        node.flush()
+    assert held.extend() == LOST
+    holder = hold(nodes.nodes[:3], ttl_ms=60000)
+    first = client.lock(ttl_ms=60000)
+    assert first.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: places(nodes), what="the first waits")
+    left = [node.get("r") for node in nodes.nodes[3:]]
+    assert all(left), "the lost token is still there"
+    assert held.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: not any(node.get("r") for node in nodes.nodes[3:]), what="the lost token is deleted")
+    assert holder.release() == OK

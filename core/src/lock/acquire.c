@@ -256,6 +256,12 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   }
 }
 
+static void give_up_token(redlock_lock *lock, int64_t now)
+{
+  if (lock->claim && !lock->claim->given_up)
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+}
+
 int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t wait_ms, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
@@ -279,6 +285,7 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
     lock->outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
   lock->verdict = REDLOCK_TIMED_OUT;
   rlk_command_number(&lock->ttl_text, lock->asked.ttl_ms);
+  give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
   if (!rlk_queue_begin(lock, now))
     rlk_acquire_attempt(lock, now);
   return REDLOCK_OK;
@@ -287,8 +294,7 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
 /* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
 static void give_up(redlock_lock *lock, int status, int64_t now)
 {
-  if (lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+  give_up_token(lock, now);
   rlk_operation_end(lock, status);
 }
 
