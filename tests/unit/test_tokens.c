@@ -181,6 +181,35 @@ static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
   leave(&party);
 }
 
+static void answer_set(struct party *party, int vote)
+{
+  struct rlk_engine *engine = &party->client->engine;
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = vote};
+  rlk_requests_take(&engine->net.nodes[0].line->requests, &outcome.request);
+  assert_int_equal(outcome.request.kind, RLK_REQUEST_SET);
+  rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
+}
+
+/* As on the second connection of a node that has gone silent and speaks again. */
+static void what_a_second_set_meets_may_be_its_own(void **state)
+{
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
+  (void)state;
+  assert_non_null(claim);
+  party.lock->asked = (struct rlk_terms){.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
+  rlk_command_number(&party.lock->ttl_text, 1000);
+  node->state = RLK_NODE_READY;
+  assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
+  assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
+  answer_set(&party, RLK_GRANTED);
+  answer_set(&party, RLK_BUSY);
+  assert_int_equal(claim->holders, 1);
+  node->state = RLK_NODE_OFF;
+  leave(&party);
+}
+
 /* A token that is put back where it is keeps the life that an extension has confirmed there; where it was gone it has a
  * new one. Only the script of a fencing number does not tell which. */
 static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
@@ -225,6 +254,7 @@ int main(void)
       cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
       cmocka_unit_test(what_is_confirmed_has_its_number),
       cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
+      cmocka_unit_test(what_a_second_set_meets_may_be_its_own),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

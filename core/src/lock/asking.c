@@ -84,6 +84,8 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   vote.count = proposal != 0;
   vote.lease_ns = terms->lease_ns;
   add(l, before, vote);
+  if (claim->node[n->index].flags & RLK_MAY_HOLD)
+    claim->node[n->index].flags |= RLK_SET_LOST; /* what it meets may be its own key */
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(terms, vote.sent_ns));
   claim->node[n->index].flags &= (uint8_t)~RLK_ANSWERED_BUSY;
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
@@ -102,10 +104,7 @@ int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
 {
   struct rlk_request vote = {.claim = lock->claim, .sent_ns = now}; /* of no round */
-  struct rlk_claim_node *at = &lock->claim->node[n->index];
   struct rlk_number ttl = {.size = 0};
-  if (at->flags & RLK_MAY_HOLD)
-    at->flags |= RLK_SET_LOST; /* what it meets may be its own key */
   rlk_command_number(&ttl, terms->ttl_ms);
   return ask_set(n, vote, terms, &ttl, lock->fence);
 }
