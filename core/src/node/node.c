@@ -135,9 +135,20 @@ static void note_server(struct rlk_line *l)
     rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
+/* Whether a set-up is over; what was read of it counts, also if nobody has looked at it yet. */
+static int is_set_up(struct rlk_line *l)
+{
+  struct rlk_request request;
+  while (l->is_fed && l->requests.count > 0 && rlk_line_oldest(l)->kind == RLK_REQUEST_SETUP && rlk_line_parse(l)) {
+    rlk_requests_take(&l->requests, &request);
+    rlk_session_reply(l, &request, &l->reply);
+  }
+  return l->setup_done;
+}
+
 static void shut_down(struct rlk_node *n, int again)
 {
-  if (n->second && n->second->setup_done)
+  if (n->second && is_set_up(n->second))
     note_server(n->second);
   rlk_silence_forget(n);
   rlk_listener_close(n);
@@ -201,7 +212,7 @@ void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_
   if (l == rlk_listener_line(l->node)) {
     rlk_listener_failed(l->node, now);
   } else if (l == l->node->second) {
-    if (l->setup_done)
+    if (is_set_up(l))
       note_server(l);
     rlk_silence_second_failed(l->node, why, now);
   } else {
@@ -522,6 +533,16 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   return 1;
 }
 
+/* What a server has said before another one took its place is of no use. */
+static void speak_again(struct rlk_node *n)
+{
+  struct rlk_line *second = n->second;
+  if (second && is_set_up(second) && second->run_id[0] && strcmp(n->run_id, second->run_id) != 0)
+    rlk_node_line_failed(n->line, 1, "another server answers there now", n->line->read_ns);
+  else
+    rlk_silence_broken(n);
+}
+
 static void read_more(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
@@ -530,7 +551,7 @@ static void read_more(struct rlk_line *l)
   switch (rlk_line_read(l, &why, words)) {
   case RLK_LINE_BYTES:
     if (n->silent_ns && l == n->line)
-      rlk_silence_broken(n);
+      speak_again(n);
     break;
   case RLK_LINE_BROKEN:
     if (rlk_session_error(l)) /* the server may have said it before it closed */
