@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GROUP_LOOK_MS = 20 };
+enum { GROUP_LOOK_MS = 20, DAY_MS = 86400000 };
 
 struct run {
   struct session *session;
@@ -271,13 +271,18 @@ static int acquire_and_run(struct run *run)
 static int check_keep(const struct session *session)
 {
   int64_t keep_ms = session->args->keep_ms;
-  static const char *const limits[] = {"max_ttl_ms", "max_hold_ms"};
+  static const struct {
+    const char *option;
+    int64_t longest_ms; /* where the option sets no limit */
+  } limits[] = {{"max_ttl_ms", DAY_MS}, {"max_hold_ms", INT64_MAX}};
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-    int64_t limit_ms = session_option_ms(session, limits[i]);
-    if (limit_ms < 0 || keep_ms <= limit_ms)
+    int64_t limit_ms = session_option_ms(session, limits[i].option);
+    if (limit_ms < 0)
+      limit_ms = limits[i].longest_ms;
+    if (keep_ms <= limit_ms)
       continue;
     char *keep = duration_text(keep_ms), *limit = duration_text(limit_ms);
-    char *message = format("--keep %s: allowed: up to %s (%s)", keep, limits[i], limit);
+    char *message = format("--keep %s: allowed: up to %s (%s)", keep, limits[i].option, limit);
     free(keep);
     free(limit);
     return refuse_options(session->args, message);

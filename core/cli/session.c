@@ -134,7 +134,7 @@ int64_t session_option_ms(const struct session *session, const char *option)
 {
   char value[32];
   redlock_client_get(session->client, option, value, sizeof value);
-  return strtoll(value, NULL, 10);
+  return strcmp(value, "auto") == 0 ? -1 : strtoll(value, NULL, 10);
 }
 
 /* Includes suspend, as leases do. */

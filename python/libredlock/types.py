@@ -88,7 +88,7 @@ class LockOptions(TypedDict, total=False):
 class ClientOptions(LockOptions, total=False):
     """What Client() takes beside the nodes: the defaults of its locks, and its own."""
 
-    max_ttl: Seconds
+    max_ttl: Union[Seconds, Literal["auto"]]
     wake: Literal["auto", "push", "poll"]
     guard: Literal["off", "uptime", "marker", "external", "bootstrap"]
     connect_timeout: Seconds

@@ -16,8 +16,25 @@ void server_bootstrap(struct world *world, struct node *node)
 {
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  snprintf(node->marker, sizeof node->marker, "v1 %s 0 %" PRId64 " %d 00", run_id, 4 * world->ttl_ms,
-           world->node_count);
+  if (world->grows)
+    snprintf(node->marker, sizeof node->marker, "v1 %s 0 %d 00 auto %" PRId64 " %" PRId64 " %" PRId64, run_id,
+             world->node_count, world->ttl_ms, world->ttl_ms, world->ttl_ms);
+  else
+    snprintf(node->marker, sizeof node->marker, "v1 %s 0 %d 00 %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, run_id,
+             world->node_count, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms);
+}
+
+/* What is to be known of leases that were lost is gone where all markers are gone at one time (docs/guard.md). */
+int marker_is_elsewhere(const struct world *world, const struct node *node)
+{
+  for (int i = 0; i < world->node_count; i++) {
+    const struct node *other = &world->nodes[i];
+    char run_id[48];
+    server_run_id(world, other, 0, run_id, sizeof run_id);
+    if (other != node && !memcmp(other->marker + 3, run_id, 40) && !strstr(other->marker, " auto 0 "))
+      return 1;
+  }
+  return 0;
 }
 
 int marker_is_key(const struct request *request, int index)
@@ -48,6 +65,20 @@ void marker_register(struct request *request)
     snprintf(marker, MARKER_MAX, "v1 %.*s %" PRId64 " %.*s", (int)request->arguments[5].size,
              request->arguments[5].bytes, server_clock_ms(request->world, request->node),
              (int)request->arguments[6].size, request->arguments[6].bytes);
+  server_reply_bulk(request, marker, strlen(marker));
+}
+
+/* script 1 key seen text */
+void marker_change(struct request *request)
+{
+  const struct argument *seen = &request->arguments[4], *text = &request->arguments[5];
+  char *marker = marker_of(request);
+  if (request->count != 6 || !marker_is_key(request, 3) || text->size >= MARKER_MAX) {
+    world_violation(request->world, "a change of a marker that is not: script 1 key seen text");
+    return;
+  }
+  if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
+    snprintf(marker, MARKER_MAX, "%.*s", (int)text->size, text->bytes);
   server_reply_bulk(request, marker, strlen(marker));
 }
 

@@ -1,6 +1,7 @@
 /* A simulated client process: one redlock_client of the unchanged core in the started shape, stepped by events. */
 #include "sim.h"
 
+#include "../../core/src/base/mutant.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -365,7 +366,9 @@ void process_start(struct world *world, int index)
   arena_use(process); /* until its caller has done with it */
   process->client = rlk_client_new_in(&env);
   set_nodes(process);
-  client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
+  rlk_test_floor_ms = world->ttl_ms;
+  if (!world->grows)
+    client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);
   client_option(process, "guard", world->guarded ? "marker" : "off");
   client_option(process, "fence", world->fenced ? "true" : "false");

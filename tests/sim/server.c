@@ -19,7 +19,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
-  int registers, fences, raises;          /* of the restart guard; of fencing numbers */
+  int registers, changes, fences, raises; /* of the restart guard; of fencing numbers */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -309,7 +309,8 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
   script->fences = find_text(text->bytes, text->size, "'NX'");
   script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences;
-  script->raises = script->registers && !find_text(text->bytes, text->size, "'TIME'");
+  script->changes = find_text(text->bytes, text->size, "v=ARGV[2]");
+  script->raises = script->registers && !script->changes && !find_text(text->bytes, text->size, "'TIME'");
   if (script->joins || script->leaves || script->registers || script->fences || script->raises)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
@@ -440,6 +441,8 @@ static void command_eval(struct request *request)
     fence_set(request);
   else if (scripts[index].raises)
     fence_raise(request);
+  else if (scripts[index].changes)
+    marker_change(request);
   else if (scripts[index].registers)
     marker_register(request);
   else if (scripts[index].joins)

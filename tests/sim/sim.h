@@ -246,6 +246,7 @@ void waitqueue_meddle(struct world *world, struct node *node, int resource);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
+int marker_is_elsewhere(const struct world *world, const struct node *node);
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
 void server_free(struct world *world, struct key *key);
@@ -517,7 +518,8 @@ struct world {
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
-  int guarded;             /* its clients have the restart guard */
+  int guarded;             /* its clients have the restart guard, */
+  int grows;               /* whose max_ttl is auto */
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */

@@ -34,6 +34,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "place-forgotten": 500,
     "no-guard": 1500,
     "guard-too-short": 3000,
+    "no-agreement": 1500,
     "marker-not-checked": 3000,
     "clock-step-ignored": 3000,
     "fence-not-raised": 200,

@@ -253,7 +253,7 @@ static void restart_node(struct world *world, struct node *node, int forgets)
   /* under a second address it would seem to be another server, which has the same keys */
   int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
   int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
-  if (node->asleep || node->down || node->replaced)
+  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
     return;
   TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
         keeps ? "with its data" : "empty");
@@ -333,7 +333,7 @@ static void flush_scripts(struct world *world, struct node *node)
 /* Leases end where nobody has ended them: new ones may be granted at once. */
 static void lose_keys(struct world *world, struct node *node)
 {
-  if (node->asleep || node->down || node->replaced)
+  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
     return;
   switch (random_in(&world->random, 0, 3)) {
   case 0:
@@ -629,6 +629,8 @@ void world_run(struct world *world, uint64_t seed)
   }
   lay_out(world);
   world->guarded = seed % 4 == 1;
+  world->grows = world->guarded && !world->orders.history && seed / 16 % 2 && world->twin < 0 &&
+                 !world->faults.astray && !world->faults.replica;
   world->fenced = world->orders.history ? orders_are_fenced(world) : world->guarded && seed / 4 % 2;
   if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
       !world->faults.astray)

@@ -474,10 +474,8 @@ static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t 
   int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
   for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
     int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
-    if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
-      continue;
     if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
-        now - lock->asked_all_ns < connect_ns)
+        now - lock->asked_all_ns < connect_ns && rlk_round_guard(lock, n, now) == RLK_ASKED)
       rlk_round_ask(lock, n, now);
   }
 }
@@ -494,6 +492,7 @@ static int may_ask_now(const redlock_lock *lock, const struct rlk_node *n)
 static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   redlock_lock *next;
+  int vote;
   ask_after_the_end(e, n, now);
   for (redlock_lock *lock = e->flights; lock; lock = next) {
     next = lock->next_flight;
@@ -501,8 +500,11 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
       continue;
     if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
-    if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now)) {
-      lock->votes[n->index] = RLK_QUARANTINED;
+    vote = rlk_round_guard(lock, n, now);
+    if (vote == RLK_WAITING)
+      continue;
+    if (vote != RLK_ASKED) {
+      lock->votes[n->index] = (uint8_t)vote;
       rlk_operation_advance(lock, now);
       continue;
     }
@@ -609,6 +611,7 @@ static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct 
   case RLK_OUTCOME_STEPPED: shorten_leases(e, n, out->step_ns, out->now_ns); break;
   case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
+  case RLK_OUTCOME_AGREED:
   case RLK_OUTCOME_SPOKE:
     take_back_hope(n);
     ask_those_that_wait(e, n, out->now_ns);

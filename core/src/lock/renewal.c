@@ -175,7 +175,8 @@ static void heal(redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
     struct rlk_node *n = &e->net.nodes[i];
     const struct rlk_claim_node *at = &claim->node[i];
     int is_lost = at->counts_until_ns <= now && !at->shortenings && !(at->flags & RLK_SET_IN_FLIGHT);
-    if (is_lost && rlk_node_can_ask(n, rlk_node_patience_ns(n, terms), now) == RLK_ASKED && !rlk_guard_waits(n, now))
+    if (is_lost && rlk_node_can_ask(n, rlk_node_patience_ns(n, terms), now) == RLK_ASKED && !rlk_guard_waits(n, now) &&
+        terms->ttl_ms <= n->ttl_limit_ms)
       rlk_ask_heal(n, lock, terms, now); /* without memory the next renewal does */
   }
 }

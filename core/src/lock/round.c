@@ -1,6 +1,8 @@
 /* A round: one request to every node that can be asked, and the time that the answers have. */
 #include <stdlib.h>
 
+#include "../base/mutant.h"
+#include "../node/growth.h"
 #include "../node/guard.h"
 #include "../node/silence.h"
 #include "asking.h"
@@ -54,12 +56,26 @@ void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
   lock->votes[n->index] = status == 0 ? RLK_ASKED : RLK_DOWN;
 }
 
+static int takes_a_lease(int kind)
+{
+  return kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE;
+}
+
+int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
+    return RLK_QUARANTINED;
+  if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms && !RLK_MUTANT(NO_AGREEMENT))
+    return rlk_growth_want(n, lock->asked.ttl_ms, now);
+  return RLK_ASKED;
+}
+
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
   int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->asked), now);
-  if (vote == RLK_ASKED && lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
-    vote = RLK_QUARANTINED;
+  if (vote == RLK_ASKED)
+    vote = rlk_round_guard(lock, n, now);
   if (vote == RLK_ASKED)
     rlk_round_ask(lock, n, now);
   else

@@ -142,6 +142,12 @@
   "redis.call('SET',KEYS[1],v)\n"                                                                                      \
   "return v"
 
+/* Changes the marker, unless it is another one now. */
+#define CHANGE_TEXT                                                                                                    \
+  "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
+  "if v==ARGV[1] then v=ARGV[2] redis.call('SET',KEYS[1],v) end\n"                                                     \
+  "return v"
+
 #ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
@@ -163,6 +169,7 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
   case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
   case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
+  case RLK_SCRIPT_CHANGE: return CHANGE_TEXT;
   case RLK_SCRIPT_FENCE: return FENCE_TEXT;
   case RLK_SCRIPT_RAISE: return RAISE_TEXT;
   default: return PROOF_TEXT;
@@ -378,6 +385,17 @@ int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size,
   rlk_buffer_append(out, key, key_size);
   bulk(out, token, token_size);
   bulk_number(out, (uint64_t)ttl_ms);
+  return 0;
+}
+
+int rlk_command_change(struct rlk_buffer *out, const char *key, size_t key_size, const char *seen, const char *text)
+{
+  if (rlk_buffer_reserve(out, key_size + strlen(seen) + strlen(text) + 512) != 0)
+    return -1;
+  script_head(out, RLK_SCRIPT_CHANGE, 1, 6, 1);
+  rlk_buffer_append(out, key, key_size);
+  bulk(out, seen, strlen(seen));
+  bulk(out, text, strlen(text));
   return 0;
 }
 

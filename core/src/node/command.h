@@ -27,6 +27,7 @@ enum rlk_script {
   RLK_SCRIPT_LEAVE,
   RLK_SCRIPT_PROOF,
   RLK_SCRIPT_REGISTER,
+  RLK_SCRIPT_CHANGE,
   RLK_SCRIPT_FENCE,
   RLK_SCRIPT_RAISE
 };
@@ -39,6 +40,8 @@ int rlk_command_set(struct rlk_buffer *out, const char *key, size_t key_size, co
 /* Writes a number down once for the many commands that carry it. */
 void rlk_command_number(struct rlk_number *number, int64_t value);
 int rlk_command_get(struct rlk_buffer *out, const char *key, size_t key_size);
+/* Writes text in place of seen, and answers what is there then; always with the full text, for it is rare. */
+int rlk_command_change(struct rlk_buffer *out, const char *key, size_t key_size, const char *seen, const char *text);
 int rlk_command_time(struct rlk_buffer *out);
 int rlk_command_pttl(struct rlk_buffer *out, const char *key, size_t key_size);
 int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size);

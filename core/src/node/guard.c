@@ -1,55 +1,27 @@
 #include "guard.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
+#include "growth.h"
 
 #define MS RLK_NS_PER_MS
 #define STEP_MIN_NS (50 * MS)
 #define AHEAD_NS (1000 * MS)
+#define NO_MARKER "quarantined: it is new or has lost its keys"
 #define UNSURE_NS (500 * MS) /* a clock that took longer to read says too little */
-
-/* "v1 <run_id> <since> <max_ttl> <nodes> <nonce>": since is when the server was first seen, by its own clock; 0 means
- * that an operator has said that no lock is live there. */
-struct marker {
-  char run_id[41];
-  long long since_ms, max_ttl_ms;
-  int nodes;
-};
-
-static int read_marker(const char *text, struct marker *m)
-{
-  int end = 0;
-  int fields = sscanf(text, "v1 %40[0-9a-zA-Z] %15lld %15lld %5d %*16[0-9a-f]%n", m->run_id, &m->since_ms,
-                      &m->max_ttl_ms, &m->nodes, &end);
-  return fields == 4 && end > 0 && !text[end] && m->since_ms >= 0 && m->max_ttl_ms > 0;
-}
 
 void rlk_guard_init(struct rlk_net *net)
 {
-  static const char name[] = "libredlock:m";
   struct rlk_text key = rlk_text_in(net->marker_key, sizeof net->marker_key);
-  rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(net->key_prefix) + sizeof name - 1, net->key_prefix, name);
+  int has_markers = rlk_guard_checks_votes(net) || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
+  rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(net->key_prefix) + sizeof RLK_MARKER_NAME - 1, net->key_prefix,
+                  RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
-}
-
-static enum rlk_session_verdict write_marker(struct rlk_line *l, struct rlk_text *why)
-{
-  struct rlk_net *net = l->node->net;
-  char tail[64];
-  struct rlk_text text = rlk_text_in(tail, sizeof tail);
-  rlk_text_format(&text, "%lld %d %016llx", (long long)RLK_INT(&net->options, MAX_TTL_MS), net->node_count,
-                  (unsigned long long)rlk_random(net));
-  if (l->is_registered) {
-    rlk_text_add(why, "its marker was written by somebody else at the same time");
-    return RLK_SESSION_DROP;
-  }
-  rlk_text_add(why, "out of memory");
-  return rlk_session_register(l, tail, rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP) == 0 ? RLK_SESSION_CONTINUE
-                                                                                      : RLK_SESSION_DROP;
+  for (int i = 0; i < net->node_count; i++)
+    net->nodes[i].ttl_limit_ms = has_markers ? rlk_growth_floor_ms(net) : RLK_NEVER;
 }
 
 /* Every lease that it may have granted is over after that. */
@@ -58,15 +30,37 @@ static int64_t guard_time_ns(const struct rlk_node *n, int64_t max_ttl_ms)
   return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
 }
 
-static void quarantine(struct rlk_node *n, int64_t age_ms, int64_t max_ttl_ms, int64_t now)
+/* The longest lease that the server may have granted, as far as is known. */
+static int64_t longest_ttl_ms(const struct rlk_node *n)
 {
-  int64_t whole_ns = guard_time_ns(n, max_ttl_ms);
-  int64_t until_ns = age_ms >= max_ttl_ms ? 0 : now + whole_ns - (age_ms > 0 ? age_ms : 0) * MS;
-  if (n->changed_ns && n->changed_ns + whole_ns > until_ns)
-    until_ns = n->changed_ns + whole_ns; /* a server's clock may have been stepped; ours counts from what we saw */
-  if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns)
-    until_ns -= whole_ns * 9 / 10;
-  n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
+  int64_t floor_ms = rlk_growth_floor_ms(n->net);
+  return n->mark.max_ttl_ms > floor_ms ? n->mark.max_ttl_ms : floor_ms;
+}
+
+static void quarantine(struct rlk_node *n, int64_t until_ns, int64_t now)
+{
+  if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
+    until_ns = now + (until_ns - now) / 10;
+  n->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
+}
+
+/* From when its marker was written, by the server's clock; and from what this process has seen, since that clock may
+ * have been stepped. */
+static void quarantine_by_marker(struct rlk_node *n, int64_t now)
+{
+  int64_t until_ns = n->mark.since_ms ? n->since_ns + guard_time_ns(n, n->mark.quarantine_ms) : 0;
+  int64_t changed_until_ns;
+  if (!rlk_marker_is_complete(&n->mark)) {
+    quarantine(n, RLK_NEVER, now);
+    return;
+  }
+  if (!n->changed_ttl_ms)
+    n->changed_ttl_ms = n->mark.quarantine_ms;
+  if (n->is_stepped && n->changed_ttl_ms < n->mark.max_ttl_ms)
+    n->changed_ttl_ms = n->mark.max_ttl_ms;
+  n->is_stepped = 0;
+  changed_until_ns = n->changed_ns ? n->changed_ns + guard_time_ns(n, n->changed_ttl_ms) : 0;
+  quarantine(n, changed_until_ns > until_ns ? changed_until_ns : until_ns, now);
 }
 
 /* ---- clocks ---- */
@@ -80,9 +74,11 @@ void rlk_guard_note_time(struct rlk_node *n, const struct rlk_clock_sample *samp
   if (!step_ns || RLK_MUTANT(CLOCK_STEP_IGNORED))
     return;
   n->changed_ns = rlk_now(n->net);
+  n->changed_ttl_ms = longest_ttl_ms(n);
+  n->is_stepped = 1;
   n->step_ns = step_ns;
   n->stepped_ns += step_ns;
-  until_ns = n->changed_ns + guard_time_ns(n, n->max_ttl_ms);
+  until_ns = n->changed_ns + guard_time_ns(n, n->changed_ttl_ms);
   if (n->quarantined_until_ns < until_ns)
     n->quarantined_until_ns = until_ns;
   rlk_node_tell(n, RLK_OUTCOME_STEPPED);
@@ -104,7 +100,7 @@ int rlk_guard_compare_clocks(struct rlk_net *net, int64_t now)
   int is_news = 0;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
     struct rlk_node *n = &net->nodes[i];
-    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(n, n->max_ttl_ms) : 0;
+    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(n, longest_ttl_ms(n)) : 0;
     is_news |= !n->ahead_until_ns && now < until_ns;
     n->ahead_until_ns = until_ns;
   }
@@ -126,38 +122,124 @@ static enum rlk_session_verdict judge_clock(struct rlk_line *l, struct rlk_text 
 
 /* ---- markers ---- */
 
+static struct rlk_marker new_marker(struct rlk_net *net)
+{
+  struct rlk_marker marker = {.nodes = net->node_count};
+  struct rlk_text nonce = rlk_text_in(marker.nonce, sizeof marker.nonce);
+  int64_t setting_ms = RLK_INT(&net->options, MAX_TTL_MS);
+  int is_known = setting_ms != RLK_AUTO || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
+  rlk_text_format(&nonce, "%016llx", (unsigned long long)rlk_random(net));
+  marker.setting_ms = setting_ms == RLK_AUTO ? 0 : setting_ms;
+  marker.quarantine_ms = is_known ? rlk_growth_floor_ms(net) : 0; /* else the markers of other nodes tell */
+  marker.max_ttl_ms = marker.agreed_ms = marker.quarantine_ms;
+  return marker;
+}
+
+static enum rlk_session_verdict write_marker(struct rlk_line *l, struct rlk_text *why)
+{
+  struct rlk_net *net = l->node->net;
+  struct rlk_marker marker = new_marker(net);
+  char tail[RLK_MARKER_SIZE];
+  struct rlk_text text = rlk_text_in(tail, sizeof tail);
+  rlk_marker_tail(&marker, &text);
+  if (l->is_registered) {
+    rlk_text_add(why, "its marker was written by somebody else at the same time");
+    return RLK_SESSION_DROP;
+  }
+  rlk_text_add(why, "out of memory");
+  return rlk_session_register(l, tail, rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP) == 0 ? RLK_SESSION_CONTINUE
+                                                                                      : RLK_SESSION_DROP;
+}
+
+static void format_setting(int64_t setting_ms, struct rlk_text *out)
+{
+  if (setting_ms)
+    rlk_text_format(out, "%lld", (long long)setting_ms);
+  else
+    rlk_text_add(out, "auto");
+}
+
+/* Whether it is a marker of clients that are set as this one. */
+static int is_ours(const struct rlk_net *net, const char *text, struct rlk_marker *m, struct rlk_text *why)
+{
+  int64_t setting_ms = RLK_INT(&net->options, MAX_TTL_MS);
+  setting_ms = setting_ms == RLK_AUTO ? 0 : setting_ms;
+  if (!rlk_marker_read(text, m)) {
+    rlk_text_format(why, "the key %s%s is not a marker of this library", net->key_prefix, RLK_MARKER_NAME);
+    return 0;
+  }
+  if (rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP)
+    return 1;
+  if (m->nodes != net->node_count) {
+    rlk_text_format(why, "its marker is of %d nodes, and this client has %d", m->nodes, net->node_count);
+    return 0;
+  }
+  if (m->setting_ms == setting_ms)
+    return 1;
+  rlk_text_add(why, "its marker says max_ttl_ms ");
+  format_setting(m->setting_ms, why);
+  rlk_text_add(why, ", and this client's is ");
+  format_setting(setting_ms, why);
+  return 0;
+}
+
+static void take_marker(struct rlk_node *n, const char *text, const struct rlk_marker *marker, uint64_t order)
+{
+  int64_t floor_ms = rlk_growth_floor_ms(n->net);
+  rlk_growth_note(n, marker, order);
+  memcpy(n->marker, text, strlen(text) + 1);
+  n->ttl_limit_ms = marker->agreed_ms > floor_ms ? marker->agreed_ms : floor_ms;
+}
+
 static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   int bootstraps = rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP;
-  int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
-  struct marker m = {.nodes = 0};
-  if (l->marker[0] && !read_marker(l->marker, &m)) {
-    rlk_text_format(why, "the key %slibredlock:m is not a marker of this library", n->net->key_prefix);
+  int64_t limit_ms = n->ttl_limit_ms;
+  struct rlk_marker m = {.nodes = 0};
+  if (l->marker[0] && !is_ours(n->net, l->marker, &m, why))
     return RLK_SESSION_REFUSE;
-  }
-  if (l->marker[0] && !bootstraps && m.nodes != n->net->node_count) {
-    rlk_text_format(why, "its marker is of %d nodes, and this client has %d", m.nodes, n->net->node_count);
-    return RLK_SESSION_REFUSE;
-  }
-  if (l->marker[0] && !bootstraps && m.max_ttl_ms < max_ttl_ms) {
-    rlk_text_format(why, "its marker says max_ttl_ms %lld, and this client's is %lld", m.max_ttl_ms,
-                    (long long)max_ttl_ms);
-    return RLK_SESSION_REFUSE;
-  }
   if (!l->marker[0] || strcmp(m.run_id, l->run_id) != 0 || (bootstraps && !l->is_registered))
     return write_marker(l, why);
-  memcpy(n->marker, l->marker, sizeof n->marker);
-  n->marker_ms = m.since_ms;
-  n->max_ttl_ms = m.max_ttl_ms;
-  quarantine(n, m.since_ms ? l->time.server_us / 1000 - m.since_ms : m.max_ttl_ms, m.max_ttl_ms, now);
-  return RLK_SESSION_READY;
+  take_marker(n, l->marker, &m, l->marker_order);
+  n->is_growing = 0;
+  n->since_ns = now - (l->time.server_us / 1000 - m.since_ms) * MS;
+  quarantine_by_marker(n, now);
+  if (n->ttl_limit_ms >= limit_ms)
+    return RLK_SESSION_READY;
+  rlk_text_add(why, RLK_GUARD_LOSS); /* what joined the set-up may have a longer TTL */
+  return RLK_SESSION_DROP;
+}
+
+int rlk_guard_is_unchanged(struct rlk_node *n, const struct rlk_reply *reply, uint64_t order, int64_t now)
+{
+  struct rlk_marker m;
+  if (RLK_MUTANT(MARKER_NOT_CHECKED))
+    return 1;
+  if (reply->type != RLK_REPLY_STRING || reply->text.end >= sizeof n->marker)
+    return 0;
+  n->read_order = order > n->read_order ? order : n->read_order;
+  if (!n->is_stepped && strcmp(reply->text.data, n->marker) == 0)
+    return 1;
+  if (!rlk_marker_read(reply->text.data, &m) || !rlk_marker_is_same(&n->mark, &m))
+    return 0;
+  if (m.max_ttl_ms < n->mark.max_ttl_ms)
+    return 1; /* it was read before the last change */
+  if (m.agreed_ms > n->ttl_limit_ms)
+    rlk_node_tell(n, RLK_OUTCOME_AGREED);
+  take_marker(n, reply->text.data, &m, n->read_order);
+  quarantine_by_marker(n, now);
+  return 1;
 }
 
 /* Uptime is in whole seconds, and up to one more than the truth. */
 static void judge_uptime(struct rlk_line *l, int64_t now)
 {
-  quarantine(l->node, (l->uptime_s - 1) * 1000, RLK_INT(&l->node->net->options, MAX_TTL_MS), now);
+  struct rlk_node *n = l->node;
+  int64_t whole_ns = guard_time_ns(n, rlk_ttl_limit_ms(&n->net->options));
+  int64_t until_ns = now + whole_ns - (l->uptime_s - 1) * 1000 * MS;
+  int64_t changed_until_ns = n->changed_ns ? n->changed_ns + whole_ns : 0;
+  quarantine(n, changed_until_ns > until_ns ? changed_until_ns : until_ns, now);
 }
 
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
@@ -180,6 +262,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
 void rlk_guard_note_loss(struct rlk_node *n)
 {
   n->changed_ns = rlk_now(n->net);
+  n->changed_ttl_ms = n->is_stepped = 0;
   n->step_ns = 0;
   n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
 }
@@ -187,6 +270,7 @@ void rlk_guard_note_loss(struct rlk_node *n)
 int rlk_guard_note_restart(struct rlk_node *n)
 {
   n->changed_ns = rlk_now(n->net);
+  n->changed_ttl_ms = n->is_stepped = 0;
   n->step_ns = 0;
   if (rlk_guard_of(n->net) == RLK_GUARD_OFF || n->former_until_ns > n->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
@@ -195,19 +279,13 @@ int rlk_guard_note_restart(struct rlk_node *n)
   return 1;
 }
 
-int rlk_guard_is_unchanged(const struct rlk_node *n, const struct rlk_reply *reply)
-{
-  if (RLK_MUTANT(MARKER_NOT_CHECKED))
-    return 1;
-  return reply->type == RLK_REPLY_STRING && strcmp(reply->text.data, n->marker) == 0;
-}
-
 void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   char date[32] = "";
-  time_t since = (time_t)(n->marker_ms / 1000);
+  time_t since = (time_t)(n->mark.since_ms / 1000);
   int is_ahead = now < n->ahead_until_ns;
   int64_t until_ns = n->quarantined_until_ns > n->ahead_until_ns ? n->quarantined_until_ns : n->ahead_until_ns;
+  struct rlk_text nowhere = rlk_text_in(NULL, 0);
   int64_t tenths = (until_ns - now + 99 * MS) / (100 * MS);
   struct tm utc;
   if (rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP) {
@@ -215,7 +293,11 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
     return;
   }
   if (n->quarantined_until_ns == RLK_NEVER) {
-    rlk_text_add(out, RLK_GUARD_LOSS);
+    rlk_text_add(out, n->state == RLK_NODE_READY && !rlk_marker_is_complete(&n->mark) ? NO_MARKER : RLK_GUARD_LOSS);
+    if (n->state == RLK_NODE_READY && rlk_growth_blockers(n->net, &nowhere)) {
+      rlk_text_add(out, "; the markers of the others are needed: ");
+      rlk_growth_blockers(n->net, out);
+    }
     return;
   }
   rlk_text_format(out, "quarantined for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
@@ -224,9 +306,9 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
   else if (n->step_ns)
     rlk_text_format(out, ": its clock was stepped forward by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
                     (long long)(n->step_ns / (100 * MS) % 10));
-  else if (rlk_guard_of(n->net) == RLK_GUARD_MARKER && n->marker_ms && gmtime_r(&since, &utc) &&
+  else if (rlk_guard_of(n->net) == RLK_GUARD_MARKER && n->mark.since_ms && gmtime_r(&since, &utc) &&
            strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-    rlk_text_format(out, ": a new server, or one that has lost its keys, was first seen there at %s", date);
+    rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
   else
     rlk_text_add(out, ": it was started a short time ago");
 }

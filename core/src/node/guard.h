@@ -35,8 +35,9 @@ void rlk_guard_note_loss(struct rlk_node *node);
 /* It has seen that it was started anew, or is another one: 1 if leases there go on to count, since nobody else is
  * granted them. Then node->run_id is still that of the former server. */
 int rlk_guard_note_restart(struct rlk_node *node);
-/* The reply to the marker behind a SET: has the server lost no keys since it was judged? */
-int rlk_guard_is_unchanged(const struct rlk_node *node, const struct rlk_reply *reply);
+/* The reply to a look at the marker, with its place in the order (0: none): has the server lost no keys since it was
+ * judged? */
+int rlk_guard_is_unchanged(struct rlk_node *node, const struct rlk_reply *reply, uint64_t order, int64_t now_ns);
 /* The reply to TIME: if its clock was stepped forward, keys have expired before their time, and leases there end
  * earlier (rule C.3.2). */
 void rlk_guard_note_time(struct rlk_node *node, const struct rlk_clock_sample *sample);

@@ -5,10 +5,11 @@
 
 #include "../rules/clock.h"
 #include "link.h"
+#include "marker.h"
 #include "reply.h"
 #include "request.h"
 
-enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */, RLK_MARKER_SIZE = 128 };
+enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 
 enum rlk_node_state {
   RLK_NODE_OFF, /* backing off; its timer says when it is tried again */
@@ -44,6 +45,7 @@ struct rlk_line {
   char setup_error[RLK_WHY_SIZE];
   char run_id[41], role[16], mode[16], policy[32], version[24];
   char marker[RLK_MARKER_SIZE]; /* of the restart guard; "" none */
+  uint64_t marker_order;        /* when it was asked for, in the order of the net */
   int is_registered;            /* it was written in this set-up */
   struct rlk_clock_sample time; /* of the restart guard */
   int64_t uptime_s;

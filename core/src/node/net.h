@@ -34,7 +34,12 @@ struct rlk_net {
   struct rlk_events events;
   uint64_t random_state;
   uint64_t commands; /* sent */
-  uint64_t servers;  /* how often a node turned out to be another server than before */
+  /* a longer max_ttl, see growth.h */
+  uint64_t order;        /* of what is sent and learnt of markers */
+  int64_t wanted_ms;     /* the longest TTL that was asked for */
+  int64_t raised_ms;     /* what all markers have as their max_ttl */
+  uint64_t raised_order; /* since when that is known; 0: it is not so */
+  uint64_t servers;      /* how often a node turned out to be another server than before */
 };
 
 int64_t rlk_now(const struct rlk_net *net);

@@ -5,6 +5,7 @@
 
 #include "../base/macros.h"
 #include "connect.h"
+#include "growth.h"
 #include "guard.h"
 #include "listener.h"
 #include "session.h"
@@ -258,6 +259,7 @@ static void ready(struct rlk_line *l, int64_t now)
     rlk_node_drop(n, 0, "out of memory", now);
     return;
   }
+  rlk_growth_go_on(n->net, now);
   rlk_node_tell(n, RLK_OUTCOME_READY);
   if (n->net->state == RLK_NET_LEAVING)
     rlk_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
@@ -429,14 +431,19 @@ RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
 }
 
 /* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
+static void note_marker(struct rlk_line *l, uint64_t order, int64_t now)
+{
+  if (rlk_guard_is_unchanged(l->node, &l->reply, order, now))
+    return;
+  rlk_guard_note_loss(l->node);
+  end_line(l, RLK_GUARD_LOSS);
+}
+
 static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
 {
   if (l->reply.type == RLK_REPLY_ERROR)
     return meaning;
-  if (!rlk_guard_is_unchanged(l->node, &l->reply)) {
-    rlk_guard_note_loss(l->node);
-    end_line(l, RLK_GUARD_LOSS);
-  }
+  note_marker(l, 0, now);
   return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,
                               RLK_FAULT_NONE};
 }
@@ -511,6 +518,23 @@ RLK_COLD static void reply_to_look(struct rlk_line *l, int is_last, int64_t now)
   object(l->node, why, now);
 }
 
+/* To what was asked for the sake of other nodes. */
+RLK_COLD static void reply_to_growth(struct rlk_line *l, const struct rlk_request *request, int64_t now)
+{
+  struct rlk_node *n = l->node;
+  int was_complete = rlk_marker_is_complete(&n->mark);
+  if (l->state != RLK_NODE_READY)
+    return;
+  n->is_growing = 0;
+  if (l->reply.type == RLK_REPLY_ERROR)
+    end_line(l, l->reply.text.data);
+  else
+    note_marker(l, (uint64_t)request->lease_ns, now);
+  if (!was_complete && rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
+    tell_quarantine(n, now);
+  rlk_growth_go_on(n->net, now);
+}
+
 /* A reply that was parsed: 1 with an outcome. */
 static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
@@ -523,6 +547,10 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   rlk_requests_take(&l->requests, &out->request);
   if (out->request.kind == RLK_REQUEST_SETUP) {
     reply_to_setup(l, &out->request);
+    return 0;
+  }
+  if (out->request.kind == RLK_REQUEST_GROWTH) {
+    reply_to_growth(l, &out->request, now);
     return 0;
   }
   if (out->request.kind == RLK_REQUEST_LOOK) {

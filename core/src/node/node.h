@@ -58,12 +58,18 @@ struct rlk_node {
   uint64_t connects, drops;
   /* the restart guard */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */
-  int64_t marker_ms;            /* since when it has it, by its own clock; 0: an operator has written it */
-  int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
-  char former_run_id[41];       /* of the server before, whose leases still count until then */
+  struct rlk_marker mark;       /* what it says */
+  uint64_t known_order;         /* when it was first read, and last asked for, in the order of the net */
+  uint64_t read_order;
+  int is_growing;         /* a request for the sake of other nodes is in flight */
+  int64_t since_ns;       /* when it was written, by our clock */
+  int64_t ttl_limit_ms;   /* no longer leases are asked for there */
+  int64_t changed_ns;     /* when this process last saw another server here, or that keys were lost; 0 never */
+  int64_t changed_ttl_ms; /* leases up to this TTL may have been lost then; 0: its marker tells */
+  int is_stepped;         /* ... if its marker has not been raised before the clock was stepped */
+  char former_run_id[41]; /* of the server before, whose leases still count until then */
   int64_t former_until_ns;
   int64_t quarantined_until_ns; /* no votes are counted before */
-  int64_t max_ttl_ms;           /* of its marker: no lease there is longer */
   struct rlk_clock clock;
   int64_t clock_since_ns; /* when it was first read */
   int64_t ahead_until_ns; /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */

@@ -31,6 +31,7 @@ enum rlk_request_kind {
   RLK_REQUEST_REMOVE,
   RLK_REQUEST_QUEUED, /* whether others stand in the queue */
   RLK_REQUEST_JOIN,   /* the place in it */
+  RLK_REQUEST_GROWTH, /* the marker of the restart guard, read or changed for the sake of other nodes */
   RLK_REQUEST_LOOK,   /* INFO of a node that is ready: may it still vote? */
   RLK_REQUEST_NOTHING /* an answer that does not matter */
 };
@@ -42,7 +43,7 @@ struct rlk_request {
   uint32_t count;          /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
-  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */
+  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns. GROWTH: its place in the order */
   struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, LOOK, NOTHING */
   struct rlk_batch *batch; /* RENEW: the same */
 };

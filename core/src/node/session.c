@@ -7,6 +7,7 @@
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
 #include "command.h"
+#include "growth.h"
 #include "guard.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
@@ -108,7 +109,7 @@ static struct rlk_text marker_key(const struct rlk_line *l, char *out, size_t si
 {
   struct rlk_text text = rlk_text_in(out, size);
   rlk_text_add(&text, l->node->net->key_prefix);
-  rlk_text_add(&text, "libredlock:m");
+  rlk_text_add(&text, RLK_MARKER_NAME);
   return text;
 }
 
@@ -122,7 +123,8 @@ static int send_guard(struct rlk_line *l)
   if (guard != RLK_GUARD_MARKER && guard != RLK_GUARD_BOOTSTRAP)
     return 0;
   marker_key(l, key, sizeof key);
-  return send_words(l, MARKER, 2, get) != 0 ? -1 : send_words(l, TIME, 1, time);
+  l->marker_order = rlk_growth_order(l->node->net);
+  return send_words(l, TIME, 1, time) != 0 ? -1 : send_words(l, MARKER, 2, get);
 }
 
 int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
@@ -133,6 +135,7 @@ int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
   marker_key(l, key, sizeof key);
   l->is_registered = 1;
   l->setup_done = 0;
+  l->marker_order = rlk_growth_order(l->node->net);
   return send_words(l, REGISTER, 8, words);
 }
 

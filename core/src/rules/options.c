@@ -260,7 +260,7 @@ static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
 
 int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why)
 {
-  int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
+  int64_t max_ttl_ms = rlk_ttl_limit_ms(numbers);
   int64_t ttl = ttl_ms ? ttl_ms : RLK_INT(numbers, TTL_MS);
   int64_t node_timeout_ms = RLK_INT(numbers, NODE_TIMEOUT_MS);
   int64_t min_validity_ms = RLK_INT(numbers, MIN_VALIDITY_MS);

@@ -24,8 +24,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(NODES, "nodes", NODES, "", "", 0, 65536, "", CLIENT, "URLs of the nodes, separated by commas")                     \
   X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above max_ttl_ms", BOTH,                  \
     "how long a lease lasts unless it is extended")                                                                    \
-  X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "86400000", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                           \
-    "the longest TTL that any client of these nodes may use")                                                          \
+  X(MAX_TTL_MS, "max_ttl_ms", AUTO_INT, "ms", "auto", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                          \
+    "the longest TTL that any client of these nodes may use; auto: with guard = marker the nodes keep it, and it "     \
+    "grows with the TTLs that are used")                                                                               \
   X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RLK_YEAR_MS, "", BOTH,                                                 \
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
   X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH,                                    \
@@ -84,6 +85,13 @@ struct rlk_numbers {
 
 #define RLK_INT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].i)
 #define RLK_FLOAT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].d)
+
+/* What a TTL may not exceed in this client. */
+static inline int64_t rlk_ttl_limit_ms(const struct rlk_numbers *numbers)
+{
+  int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
+  return max_ttl_ms == RLK_AUTO ? RLK_DAY_MS : max_ttl_ms;
+}
 
 void rlk_options_defaults(struct rlk_numbers *numbers);
 

@@ -48,7 +48,7 @@ final class Client implements ClientInterface
         ?LoggerInterface $logger = null,
         ?Loop $loop = null,
         /* options: made by ./dev docs */
-        ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
+        ?int $ttlMs = null, int|string|null $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
         ?string $wake = null, ?string $guard = null, ?bool $fence = null, ?float $driftFactor = null,
         int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,

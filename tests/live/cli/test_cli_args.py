@@ -71,6 +71,7 @@ OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
     (("run", "--kill-after", "forever", *RUN), ["--kill-after forever", "30s"]),
     (("run", "--keep", "soon", *RUN), ["--keep soon", "30s"]),
     (("run", "--keep", "31s", "--max-ttl", "30s", *RUN), ["--keep 31s: allowed: up to --max-ttl (30s)"]),
+    (("run", "--keep", "25h", "--max-hold", "-1", *RUN), ["--keep 25h: allowed: up to --max-ttl (24h)"]),
     (("run", "--keep", "2h", "--max-ttl", "24h", "--max-hold", "1h", *RUN), ["--keep 2h", "up to --max-hold (1h)"]),
     (("acquire", "--node", "http://127.0.0.1:1", "x"), ["--node", "http://127.0.0.1:1", "redis://"]),
     (("acquire", "--node", "rediss://127.0.0.1:1", "x"), ["--node", "rediss", "TLS"]),
