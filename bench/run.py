@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
 from testing import Cluster  # noqa: E402
 
+os.environ["REDLOCK_GUARD"] = "off"  # of the nodes and of all programs; the rows of the guard set the option
+
 NODES = 5
 IN_FLIGHT = 64
 FAULT_CYCLES = 25000

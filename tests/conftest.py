@@ -1,7 +1,12 @@
 """For all tests: signals as a terminal gives them. Whoever starts the tests may ignore some, as nohup and a shell's
-background do; programs inherit that and rightly keep to it, but the tests send these signals."""
+background do; programs inherit that and rightly keep to it, but the tests send these signals.
 
+Nodes are made, emptied and restarted in most tests: only those of the restart guard have it."""
+
+import os
 import signal
+
+os.environ["REDLOCK_GUARD"] = "off"
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -15,8 +15,11 @@ static const char *const without_for_acquire[] = {"renew", "max_extensions", "ma
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
     "retry_jitter", "queue", "wake", "fence", NULL};
+/* Who grants nothing needs no guard: it writes no marker, and serves nodes of any max_ttl_ms. */
+static const struct option_default defaults_of_release[] = {{"guard", "off"}, {.option = NULL}};
 /* It waits for every node, so one that hangs costs no more than this. */
-static const struct option_default defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
+static const struct option_default defaults_of_status[] = {
+    {"connect_timeout_ms", "1000"}, {"guard", "off"}, {.option = NULL}};
 static const char *const without_for_release[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "ttl_ms", "max_ttl_ms", "drift_factor",
@@ -44,7 +47,7 @@ static const struct command commands[] = {
     {"release", "[OPTION...] RESOURCE TOKEN",
      "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
      "`redlock release --force RESOURCE` deletes it, whoever holds it.",
-     release_main, without_for_release, NULL},
+     release_main, without_for_release, defaults_of_release},
     {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
      without_for_release, defaults_of_status},
     {"bootstrap", "[OPTION...]",
@@ -78,6 +81,7 @@ static int print_overview(void)
     printf("  redlock %-10s%s\n", command->name, command->operands);
   puts("\nName the nodes with --node redis://host:port, once for each, with REDLOCK_NODES=URL,URL,URL, or with a line\n"
        "nodes = URL,URL,URL in the file given by --config or REDLOCK_CONFIG, or in " CONFIG_DEFAULT ".\n"
+       "REDLOCK_GUARD is the default of --guard.\n"
        "`redlock COMMAND --help` lists the options, `redlock --version` prints the version.");
   return 0;
 }

@@ -120,12 +120,15 @@ def present(face):
 
 @pytest.fixture
 def parties(nodes):  # noqa: F811
-    """Makes parties, by the name of a face; all are closed at the end."""
+    """Makes parties, by the name of a face; all are closed at the end. guard_variable: REDLOCK_GUARD, None without it."""
     made = []
 
-    def make(face, urls=None, check=True, **options):
+    def make(face, urls=None, check=True, guard_variable="off", **options):
         present(face)
-        made.append(Party(face, nodes, urls, **options))
+        environment = {name: value for name, value in faces.environment().items() if name != "REDLOCK_GUARD"}
+        if guard_variable is not None:
+            environment["REDLOCK_GUARD"] = guard_variable
+        made.append(Party(face, nodes, urls, environment, **options))
         assert not check or made[-1].opened == "OK", made[-1].opened
         return made[-1]
 

@@ -166,7 +166,7 @@ class Worker(threading.Thread):
         try:
             return getattr(lock, what)(**fields)
         except Overstated as error:
-            if self.soak.options:  # a holder counts keys that were lost: the guard lets nobody else in
+            if self.soak.guarded:  # a holder counts keys that were lost: the guard lets nobody else in
                 self.log.count("believed in keys that were lost")
             else:
                 self.log.write("over", party=self.name, by_ms=error.by_ms, words=str(error))
@@ -183,8 +183,9 @@ class Worker(threading.Thread):
 class Soak:
     def __init__(self, options):
         self.seed = options.seed
+        self.guarded = options.guard
         self.lose_data = options.lose_data or options.guard
-        self.options = {"guard": "marker", "fence": "true"} if options.guard else {}
+        self.options = {"guard": "marker", "fence": "true"} if options.guard else {"guard": "off"}
         self.random = random.Random(options.seed)
         self.log = Log(options.log)
         self.history = History(options.history)
@@ -196,7 +197,7 @@ class Soak:
             self.folder = tempfile.TemporaryDirectory(prefix="redlock-clocks-")
             self.clocks = Clocks(Path(self.folder.name))
             how["server"] = self.clocks.servers(5)
-        self.cluster = Cluster(5, config=DURABLE, **how)
+        self.cluster = Cluster(5, config=DURABLE, bootstrapped=False, **how)
         self.proxies = [Proxy(node) for node in self.cluster]
         self.urls = [proxy.url for proxy in self.proxies]
         names = options.face or faces.FACES
@@ -243,7 +244,7 @@ class Soak:
         for proxy in self.proxies:
             proxy.close()
         self.cluster.close()
-        if self.options:
+        if self.guarded:
             self.folder.cleanup()
         self.log.file.close()
         self.history.close()

@@ -39,7 +39,7 @@ class Demo:
         self.cluster = None
 
     def open(self):
-        self.cluster = Cluster(5)
+        self.cluster = Cluster(5, bootstrapped=False)
         self.env = dict(os.environ, REDLOCK_NODES=self.cluster.nodes_env)
 
     def close(self):
@@ -114,6 +114,12 @@ def children():
 
 # ---- the steps: each is shown with the first line of its description ---------------------------------------------
 
+def bootstrap(demo):
+    """New nodes are told once that no lock is live on them; else the first lock would wait"""
+    status, out = demo.redlock("bootstrap", "--yes")
+    expect(status == 0 and out.count("bootstrapped") == 5, "bootstrap")
+
+
 def acquire(demo):
     """A client takes the lock `orders:42` and gets a token"""
     status, out = demo.redlock("acquire", "--ttl", "10s", "orders:42")
@@ -176,10 +182,15 @@ def three_nodes_down(demo):
 
 
 def nodes_restarted(demo):
-    """The three nodes are started again: locking works again"""
+    """The three nodes are started again without their data: they vote once no lock can be live"""
     for node in demo.cluster.nodes[:3]:
         node.restart()
     say("started: " + ", ".join(node.name for node in demo.cluster.nodes[:3]))
+    status, out = demo.redlock("acquire", "--wait", "0", "orders:44")
+    say("exit status %d" % status)
+    expect(status == NO_QUORUM and "quarantined" in out, "nodes that lost their keys do not vote")
+    say("an operator who knows that no lock is live need not wait:")
+    expect(demo.redlock("bootstrap", "--yes")[0] == 0, "bootstrap")
     status, out = demo.redlock("acquire", "orders:44")
     expect(status == 0, "five nodes again")
     expect(demo.redlock("release", "orders:44", out.strip())[0] == 0, "release")
@@ -241,7 +252,7 @@ def php(demo):
     php_step.step(demo.cluster)
 
 
-STEPS = [acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
+STEPS = [bootstrap, acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
          c_program, stopped_holder, python, php]
 
 
@@ -263,6 +274,7 @@ def main():
     sys.stdout.reconfigure(line_buffering=True)
     signal.signal(signal.SIGTERM, end)
     begun = time.monotonic()
+    os.environ.pop("REDLOCK_GUARD", None)  # what is shown is the default
     demo = Demo()
     try:
         run_steps(demo)

@@ -194,6 +194,45 @@ static void options_that_contradict_each_other_are_refused_by_open(void **state)
   }
 }
 
+static void the_environment_has_the_default_of_guard(void **state)
+{
+  (void)state;
+  unsetenv("REDLOCK_GUARD");
+  redlock_client_free(client);
+  client = redlock_client_new();
+  assert_string_equal(get("guard"), "marker");
+  redlock_client_free(client);
+  setenv("REDLOCK_GUARD", "", 1);
+  client = redlock_client_new();
+  assert_string_equal(get("guard"), "marker");
+  redlock_client_free(client);
+  setenv("REDLOCK_GUARD", "uptime", 1);
+  client = redlock_client_new();
+  unsetenv("REDLOCK_GUARD");
+  assert_string_equal(get("guard"), "uptime");
+  assert_int_equal(set("guard", "external"), REDLOCK_OK);
+  assert_string_equal(get("guard"), "external");
+}
+
+static void a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened(void **state)
+{
+  static const char *const words[] = {"REDLOCK_GUARD is \"on\\x0a\";", "allowed: off, uptime, marker, external or bootstrap"};
+  (void)state;
+  redlock_client_free(client);
+  setenv("REDLOCK_GUARD", "on\n", 1);
+  client = redlock_client_new();
+  unsetenv("REDLOCK_GUARD");
+  assert_int_equal(set("nodes", NODE), REDLOCK_OK);
+  assert_int_equal(set("guard", "on"), REDLOCK_INVALID);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+    assert_says(message(), words[0]);
+    assert_says(message(), words[1]);
+  }
+  assert_int_equal(set("guard", "off"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+}
+
 static void an_open_client_is_not_changed(void **state)
 {
   (void)state;
@@ -426,6 +465,8 @@ int main(void)
       FRESH(texts_have_a_longest_size),
       FRESH(an_unknown_option_gets_the_nearest),
       FRESH(options_that_contradict_each_other_are_refused_by_open),
+      FRESH(the_environment_has_the_default_of_guard),
+      FRESH(a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened),
       OPEN(an_open_client_is_not_changed),
       FRESH(urls_are_taken_and_shown_without_their_secrets),
       FRESH(a_refused_url_is_told_what_is_wrong),

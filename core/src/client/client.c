@@ -80,8 +80,10 @@ redlock_client *redlock_client_new(void)
 {
   static const struct rlk_env real = {&rlk_platform_real, &rlk_link_sockets, NULL, 0};
   redlock_client *c = rlk_client_new_in(&real);
-  if (c)
-    rlk_registry_add(c); /* so that no fork catches its mutex locked; where it is refused, open tells */
+  if (!c)
+    return NULL;
+  rlk_client_read_environment(c);
+  rlk_registry_add(c); /* so that no fork catches its mutex locked; where it is refused, open tells */
   return c;
 }
 
@@ -95,6 +97,10 @@ static int check_open(redlock_client *c, struct rlk_text *why)
   if (c->engine.net.node_count == 0) {
     rlk_text_format(why, "there are no nodes; set option nodes: %s",
                     redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
+    return REDLOCK_INVALID;
+  }
+  if (c->wrong_guard[0]) {
+    rlk_text_add(why, c->wrong_guard);
     return REDLOCK_INVALID;
   }
   return rlk_terms_for(&c->engine.net.options, 0, &terms, why);

@@ -18,6 +18,7 @@ struct redlock_client {
   int in_service; /* the keeper's thread is working in it */
   uint32_t fork_generation;
   char message[512];
+  char wrong_guard[384]; /* why REDLOCK_GUARD could not be taken: open refuses it unless the program has set guard */
   struct rlk_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */
   /* who drives */
@@ -46,6 +47,7 @@ static inline int64_t rlk_client_now(const redlock_client *client)
 
 void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
 void rlk_client_free_nodes(redlock_client *client);
+void rlk_client_read_environment(redlock_client *client);
 void rlk_client_forked(redlock_client *client);
 
 #endif

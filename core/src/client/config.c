@@ -71,6 +71,23 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
   return status;
 }
 
+static int refuse(struct rlk_text *why, const char *name, const char *value, int option)
+{
+  rlk_text_format(why, "%s is \"", name);
+  rlk_text_escaped(why, value, strlen(value));
+  rlk_text_format(why, "\"; allowed: %s", redlock_option_at(option, REDLOCK_OPTION_RANGE));
+  return REDLOCK_INVALID;
+}
+
+/* A client cannot be refused before it is there: what is wrong is told when it is opened. */
+void rlk_client_read_environment(redlock_client *c)
+{
+  const char *value = getenv("REDLOCK_GUARD");
+  struct rlk_text nowhere = rlk_text_in(NULL, 0), why = rlk_text_in(c->wrong_guard, sizeof c->wrong_guard);
+  if (value && *value && rlk_option_parse(&c->engine.net.options, RLK_OPT_GUARD, value, &nowhere) != REDLOCK_OK)
+    refuse(&why, "REDLOCK_GUARD", value, RLK_OPT_GUARD);
+}
+
 static int set_text(char **to, const char *value, size_t size_max, int words, struct rlk_text *why, const char *name)
 {
   char *copy;
@@ -78,12 +95,8 @@ static int set_text(char **to, const char *value, size_t size_max, int words, st
   int ok = size <= size_max;
   for (size_t i = 0; words && i < size; i++)
     ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
-  if (!ok) {
-    rlk_text_format(why, "%s is \"", name);
-    rlk_text_escaped(why, value, size);
-    rlk_text_format(why, "\"; allowed: %s", redlock_option_at(rlk_option_find(name, 0), REDLOCK_OPTION_RANGE));
-    return REDLOCK_INVALID;
-  }
+  if (!ok)
+    return refuse(why, name, value, rlk_option_find(name, 0));
   copy = strdup(value);
   if (!copy)
     return REDLOCK_NO_MEMORY;
@@ -119,6 +132,8 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
     rlk_option_unknown(name, 0, &why);
   else
     status = set_option(c, option, name, value, &why);
+  if (status == REDLOCK_OK && option == RLK_OPT_GUARD)
+    c->wrong_guard[0] = 0;
   if (status == REDLOCK_NO_MEMORY)
     rlk_text_add(&why, "out of memory");
   pthread_mutex_unlock(&c->mutex);

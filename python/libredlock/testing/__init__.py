@@ -6,7 +6,7 @@
         client = libredlock.Client(cluster.urls)
         cluster[0].kill()
 
-pytest fixtures stand in libredlock.testing.plugin. Only the standard library is needed.
+pytest fixtures stand in libredlock.testing.plugin. Nothing is needed but the standard library and this package.
 """
 from .fake import CLOSE, HOLD, RESET, FakeServer, bulk
 from .nodes import Cluster, Node, free_port

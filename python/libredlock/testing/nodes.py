@@ -19,6 +19,7 @@ Login = Tuple[Optional[str], Optional[str]]
 
 _START_TRIES = 5
 _READY_S = 60.0
+_MARKER = b"libredlock:m"
 _VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
 
 
@@ -337,11 +338,18 @@ class Cluster:
     turn; password is the default user's; users are lines of a server's configuration ("user app on >secret ~* +@all"),
     and login is the user and password in the nodes' URLs where that is not the default user; config holds further
     settings by name.
+
+    The nodes are bootstrapped, for clients with all n of them and without a key_prefix: locks are granted at once. With
+    bootstrapped=False they are as new servers are, which do not vote at first (docs/guard.md); that is the default
+    where REDLOCK_GUARD is "off". A node that is restarted or flushed has lost its keys and does not vote for a while either;
+    bootstrap() and reset() let it vote at once.
     """
 
     def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,
                  users: Iterable[str] = (), cluster_enabled: bool = False,
-                 config: Optional[Mapping[str, Any]] = None, login: Optional[Login] = None) -> None:
+                 config: Optional[Mapping[str, Any]] = None, login: Optional[Login] = None,
+                 bootstrapped: Optional[bool] = None) -> None:
+        self.bootstrapped = os.environ.get("REDLOCK_GUARD") != "off" if bootstrapped is None else bootstrapped
         servers = (server or os.environ.get("REDLOCK_SERVER") or "redis-server").split(",")
         for program in servers:
             if not shutil.which(program):
@@ -357,9 +365,28 @@ class Cluster:
                 node.launch()
             for node in self.nodes:
                 node.wait_ready()
+            if self.bootstrapped:
+                self.bootstrap()
         except BaseException:
             self.close()
             raise
+
+    def bootstrap(self) -> None:
+        """Says that no lock is live on any node, as `redlock bootstrap` does. Nodes that the library refuses, replicas
+        for example, stay as they are."""
+        from libredlock import Client, RedlockError  # the rest of the kit needs the standard library only
+
+        urls = [url_of(node.address, None, node.password) for node in self.nodes]
+        with Client(urls, guard="bootstrap", connect_timeout=20) as client:
+
+            def settled() -> bool:
+                try:
+                    client.status("bootstrap")  # asks every node, and thus waits until it is connected
+                except RedlockError:
+                    pass
+                return all(node["state"] in ("ready", "refused") for node in client.describe()["nodes"])
+
+            eventually(settled, _READY_S, "the nodes are bootstrapped")
 
     @property
     def urls(self) -> List[str]:
@@ -375,15 +402,16 @@ class Cluster:
         return len(self.nodes) // 2 + 1
 
     def keys(self) -> Dict[bytes, List[int]]:
-        """Every key with the numbers of the live nodes that have it."""
+        """Every key with the numbers of the live nodes that have it; markers, which are no locks, are left out."""
         found: Dict[bytes, List[int]] = {}
         for index, node in enumerate(self.nodes):
             for key in node.keys() if node.alive and not node.stopped else ():
-                found.setdefault(key, []).append(index)
+                if not key.endswith(_MARKER):
+                    found.setdefault(key, []).append(index)
         return found
 
     def no_keys(self, within_s: float = 5.0) -> None:
-        """Waits until no live node has any key."""
+        """Waits until no live node has any key but its marker."""
         left: Dict[bytes, List[int]] = {}
 
         def clean() -> bool:
@@ -397,8 +425,11 @@ class Cluster:
             raise AssertionError("keys are left after %g s: %r" % (within_s, left)) from None
 
     def reset(self) -> None:
+        """All nodes are alive, empty and configured as at the start; bootstrapped if they were made so."""
         for node in self.nodes:
             node.reset()
+        if self.bootstrapped:
+            self.bootstrap()
 
     def close(self) -> None:
         for node in self.nodes:

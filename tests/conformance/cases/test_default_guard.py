@@ -1,0 +1,60 @@
+"""The guard that a program gets without asking for one, and REDLOCK_GUARD, which changes that."""
+import pytest
+
+from driver import refusal
+
+MARKER = "libredlock:m"
+
+
+@pytest.fixture
+def bootstrapped(parties, nodes):
+    """The nodes, of which an operator has said that no lock is live."""
+    operator = parties("c", guard="bootstrap")
+    operator.status("r")
+    operator.close()  # while it is there, nodes that come back are bootstrapped, too
+    assert all(node.get(MARKER) for node in nodes)
+    return nodes
+
+
+def granted(party):
+    reply = party.lock().acquire()
+    assert reply == "OK", reply.message
+
+
+def not_granted(party):
+    reply = party.lock().acquire()
+    assert reply == "NO_QUORUM" and "quarantined" in reply.message, reply
+
+
+def test_nodes_that_lost_their_keys_do_not_vote(make, bootstrapped):
+    granted(make(guard_variable=None))
+    for node in bootstrapped.nodes[:3]:
+        node.restart(empty=True)
+    not_granted(make(guard_variable=None))
+
+
+@pytest.mark.parametrize("value", [None, "", "marker"])
+def test_new_nodes_do_not_vote(make, value):
+    not_granted(make(guard_variable=value))
+
+
+def test_the_variable_turns_it_off(make, nodes):
+    granted(make(guard_variable="off"))
+    assert [node.get(MARKER) for node in nodes] == [None] * 5
+
+
+@pytest.mark.parametrize("value", ["on", "OFF", " off", "off,marker"])
+def test_a_wrong_variable_is_refused(make, value):
+    refused = refusal(make(check=False, guard_variable=value))
+    assert refused == "INVALID", refused
+    said = 'REDLOCK_GUARD is "%s"; allowed: off, uptime, marker, external or bootstrap' % value
+    assert said in refused.message, refused.message
+
+
+@pytest.mark.parametrize("value", ["marker", "on"])
+def test_the_option_goes_before_the_variable(make, value):
+    granted(make(guard_variable=value, guard="off"))
+
+
+def test_the_option_turns_it_on_where_the_variable_does_not(make):
+    not_granted(make(guard_variable="off", guard="marker"))
