@@ -13,11 +13,33 @@ pytest_plugins = ["testing.plugin"]
 
 import bare  # noqa: E402
 import pages  # noqa: E402
+from testing import Cluster  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE = Path(os.environ.get("REDLOCK_PACKAGES", ROOT / "build/packages"))
 BARE = ROOT / "build/bare"
 REPOSITORY = "/usr/src/libredlock"
+
+
+@pytest.fixture(scope="session")
+def redlock_cluster():
+    """As many as the pages have."""
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+def bootstrap(cluster):
+    """Empty nodes, of which an operator has said that no lock is live: containers have no REDLOCK_GUARD."""
+    cluster.reset()
+    command = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev")) / "redlock"
+    subprocess.run([command, "bootstrap", "--yes"], check=True, capture_output=True,
+                   env={**os.environ, "REDLOCK_NODES": cluster.nodes_env})
+
+
+@pytest.fixture
+def nodes(redlock_cluster):
+    bootstrap(redlock_cluster)
+    return redlock_cluster
 
 
 @pytest.fixture(scope="session")

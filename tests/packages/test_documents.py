@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import REPOSITORY, ROOT
+from conftest import REPOSITORY, ROOT, bootstrap
 from pages import PAGES, blocks, headings, packages, typed
 
 ELSEWHERE = {
@@ -27,6 +27,17 @@ function sendReport(): void { echo "sent\\n"; }
 """
 
 
+def type_on_new_nodes(clone, script, nodes):
+    """What the lines say. The nodes are bootstrapped before unless that is among the lines."""
+    nodes.reset()
+    if "redlock bootstrap" not in script:
+        bootstrap(nodes)
+    clone.path("/srv/typed").write_text(at_nodes(script, nodes))
+    terminal = "script -qec 'bash -e typed' /dev/null <<<y"  # a question is answered with yes
+    start = terminal if "--force" in script or "redlock bootstrap" in script else "bash -e typed"
+    return clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env).replace("\r\n", "\n")
+
+
 def test_readme_c_and_shell(clone, nodes):
     clone.run(typed("README.md", "From C"), REPOSITORY)
     code = typed("README.md", "From C", "c")
@@ -42,16 +53,12 @@ def test_readme_c_and_shell(clone, nodes):
     for name in "report.sh", "import.sh", "step-one", "step-two", "steps.sh":
         clone.path(f"/srv/{name}").write_text("#!/bin/sh\necho ran $0 under $REDLOCK_RESOURCE\n")
         clone.path(f"/srv/{name}").chmod(0o755)
-    assert "ran ./report.sh under nightly-report\n" in clone.run(at_nodes(typed("README.md", "Quick start"), nodes),
-                                                                 "/srv")
+    said = type_on_new_nodes(clone, typed("README.md", "Quick start"), nodes)
+    assert "ran ./report.sh under nightly-report\n" in said
     for heading in [heading for heading, text in headings("docs/redlock.md") if has_shell(text)]:
         if ("docs/redlock.md", heading) not in ELSEWHERE:
-            nodes.reset()
-            script = at_nodes(re.sub(r"^0 3 \* \* \* ", "", typed("docs/redlock.md", heading), flags=re.M), nodes)
-            clone.path("/srv/typed").write_text(script)
-            terminal = "script -qec 'bash -e typed' /dev/null <<<y"  # a question is answered with yes
-            start = terminal if "--force" in script else "bash -e typed"
-            said = clone.run(start, "/srv", REDLOCK_NODES=nodes.nodes_env)
+            script = re.sub(r"^0 3 \* \* \* ", "", typed("docs/redlock.md", heading), flags=re.M)
+            said = type_on_new_nodes(clone, script, nodes)
             assert all(f"ran ./{name} " in said for name in re.findall(r"\./([\w.-]+)", script)), said
 
 
