@@ -184,9 +184,9 @@ REDLOCK_API const char *redlock_option_at(int index, int field);
 
 /* ---- client ------------------------------------------------------------------------------------------------- */
 
-/* Creates a client without nodes, with default options. The environment variable REDLOCK_GUARD, where it is set and not
- * empty, is the default of the option "guard"; redlock_client_open refuses a wrong value unless the option has been set.
- * Returns NULL only if out of memory. The caller owns it. */
+/* Creates a client without nodes, with default options. The environment variable REDLOCK_GUARD, if it is not empty, is
+ * the default of the option "guard"; redlock_client_open refuses a wrong value unless the option has been set. Returns
+ * NULL only if out of memory. The caller owns it. */
 REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
 
 /* Sets option `name` (docs/options.md) to the value written in `value`. "nodes" takes comma-separated URLs:

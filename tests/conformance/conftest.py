@@ -120,7 +120,8 @@ def present(face):
 
 @pytest.fixture
 def parties(nodes):  # noqa: F811
-    """Makes parties, by the name of a face; all are closed at the end. guard_variable: REDLOCK_GUARD, None without it."""
+    """Makes parties, by the name of a face; all are closed at the end. Their REDLOCK_GUARD is guard_variable; with None
+    they have none."""
     made = []
 
     def make(face, urls=None, check=True, guard_variable="off", **options):

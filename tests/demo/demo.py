@@ -252,8 +252,8 @@ def php(demo):
     php_step.step(demo.cluster)
 
 
-STEPS = [bootstrap, acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job, two_jobs,
-         c_program, stopped_holder, python, php]
+STEPS = [bootstrap, acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job,
+         two_jobs, c_program, stopped_holder, python, php]
 
 
 def run_steps(demo):

@@ -112,6 +112,7 @@ static int begin(void **state)
   net.node_count = 1;
   net.events.fd = -1;
   rlk_options_defaults(&net.options);
+  RLK_INT(&net.options, GUARD) = RLK_GUARD_OFF;
   assert_int_equal(rlk_url_parse(&node.url, "redis://127.0.0.1:1", 19, &text), REDLOCK_OK);
   rlk_node_init(&node, &net, 0);
   return rlk_timers_reserve(&net.timers, 1);

@@ -41,7 +41,7 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "waiters queue on one node, so that they are served in order; false: each tries again after a random pause")       \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
-  X(GUARD, "guard", CHOICE, "", "marker", 0, 4, "off, uptime, marker, external or bootstrap", CLIENT,                     \
+  X(GUARD, "guard", CHOICE, "", "marker", 0, 4, "off, uptime, marker, external or bootstrap", CLIENT,                  \
     "how a node is kept from voting after it has lost keys: marker by a key that it would lose, too, uptime by when "  \
     "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live")          \
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \

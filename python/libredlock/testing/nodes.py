@@ -341,8 +341,8 @@ class Cluster:
 
     The nodes are bootstrapped, for clients with all n of them and without a key_prefix: locks are granted at once. With
     bootstrapped=False they are as new servers are, which do not vote at first (docs/guard.md); that is the default
-    where REDLOCK_GUARD is "off". A node that is restarted or flushed has lost its keys and does not vote for a while either;
-    bootstrap() and reset() let it vote at once.
+    where REDLOCK_GUARD is "off". A node that is restarted or flushed has lost its keys and does not vote for a while
+    either; bootstrap() and reset() let it vote at once.
     """
 
     def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,

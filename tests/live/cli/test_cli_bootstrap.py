@@ -75,3 +75,16 @@ def test_what_it_does_not_take(redlock):
     for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"]):
         done = redlock("bootstrap", "--yes", *words)
         assert done.returncode == USAGE and done.stdout == ""
+
+
+def test_who_grants_nothing_needs_no_guard(redlock, nodes):
+    """Whatever the guard and the longest TTL of those who lock."""
+    del redlock.env["REDLOCK_GUARD"]
+    assert redlock("status", "orders:42").returncode == 0
+    assert redlock("release", "orders:42", "t" * 40).returncode == 0
+    assert markers(nodes) == [None] * 5
+    assert redlock("bootstrap", "--yes", "--max-ttl", "1m").returncode == 0
+    token = redlock("acquire", *GUARDED, "orders:42").stdout.strip()
+    assert "held" in redlock("status", "orders:42").stdout
+    assert redlock("release", "orders:42", token).returncode == 0
+    nodes.no_keys()

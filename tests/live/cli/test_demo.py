@@ -39,7 +39,8 @@ def nothing_left(tmp_path):
 
 
 @pytest.mark.parametrize("script, words", [
-    ("exit 0", "acquire"),
+    ("exit 0", "bootstrap"),
+    ('test "$1" != bootstrap || exec %s "$@"' % BIN, "acquire"),
     ('case "$*" in acquire*" --wait 0 "*) echo granted;; *) exec %s "$@";; esac' % BIN, "the second client is refused"),
 ])
 def test_demo_finds_a_command_that_misbehaves(tmp_path, tmp_path_factory, nothing_left, script, words):
