@@ -95,7 +95,7 @@ static int is_ahead(const struct rlk_node *n, int64_t now)
          AHEAD_NS;
 }
 
-int rlk_guard_compare_clocks(struct rlk_net *net, int64_t now)
+static int note_those_ahead(struct rlk_net *net, int64_t now)
 {
   int is_news = 0;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
@@ -211,7 +211,7 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
   return RLK_SESSION_DROP;
 }
 
-int rlk_guard_is_unchanged(struct rlk_node *n, const struct rlk_reply *reply, uint64_t order, int64_t now)
+static int is_unchanged(struct rlk_node *n, const struct rlk_reply *reply, uint64_t order, int64_t now)
 {
   struct rlk_marker m;
   if (RLK_MUTANT(MARKER_NOT_CHECKED))
@@ -311,4 +311,80 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
     rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
   else
     rlk_text_add(out, ": it was started a short time ago");
+}
+
+void rlk_guard_tell(struct rlk_node *n, int64_t now)
+{
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  rlk_guard_words(n, &text, now);
+  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
+}
+
+/* ---- replies ---- */
+
+void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
+{
+  if (!rlk_guard_checks_votes(n->net) || !note_those_ahead(n->net, now))
+    return;
+  for (int i = 0; i < n->net->node_count; i++)
+    if (i != n->index && now < n->net->nodes[i].ahead_until_ns)
+      rlk_guard_tell(&n->net->nodes[i], now);
+  rlk_node_tell(n, RLK_OUTCOME_AHEAD);
+}
+
+/* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
+static void note_marker(struct rlk_line *l, uint64_t order, int64_t now)
+{
+  if (is_unchanged(l->node, &l->reply, order, now))
+    return;
+  rlk_guard_note_loss(l->node);
+  rlk_node_end_line(l, RLK_GUARD_LOSS);
+}
+
+static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
+{
+  if (l->reply.type == RLK_REPLY_ERROR)
+    return meaning;
+  note_marker(l, 0, now);
+  return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,
+                              RLK_FAULT_NONE};
+}
+
+/* A clock that cannot be read any more: the set-up of a new connection finds out why. */
+static void note_time(struct rlk_line *l, const struct rlk_request *request, enum rlk_fault fault)
+{
+  struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
+  int was_waiting = rlk_guard_waits(l->node, l->read_ns);
+  if (rlk_reply_is_time(&l->reply, &sample.server_us))
+    rlk_guard_note_time(l->node, &sample);
+  else if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)
+    rlk_node_end_line(l, l->reply.text.data);
+  if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
+    rlk_guard_tell(l->node, l->read_ns);
+}
+
+struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_request *request, struct rlk_meaning meaning,
+                                     int64_t now)
+{
+  if (request->kind == RLK_REQUEST_MARKER)
+    return marker_meaning(l, meaning, now);
+  note_time(l, request, meaning.fault);
+  return meaning;
+}
+
+void rlk_guard_growth_replied(struct rlk_line *l, const struct rlk_request *request, int64_t now)
+{
+  struct rlk_node *n = l->node;
+  int was_complete = rlk_marker_is_complete(&n->mark);
+  if (l->state != RLK_NODE_READY)
+    return;
+  n->is_growing = 0;
+  if (l->reply.type == RLK_REPLY_ERROR)
+    rlk_node_end_line(l, l->reply.text.data);
+  else
+    note_marker(l, (uint64_t)request->lease_ns, now);
+  if (!was_complete && rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
+    rlk_guard_tell(n, now);
+  rlk_growth_go_on(n->net, now);
 }

@@ -35,15 +35,16 @@ void rlk_guard_note_loss(struct rlk_node *node);
 /* It has seen that it was started anew, or is another one: 1 if leases there go on to count, since nobody else is
  * granted them. Then node->run_id is still that of the former server. */
 int rlk_guard_note_restart(struct rlk_node *node);
-/* The reply to a look at the marker, with its place in the order (0: none): has the server lost no keys since it was
- * judged? */
-int rlk_guard_is_unchanged(struct rlk_node *node, const struct rlk_reply *reply, uint64_t order, int64_t now_ns);
-/* The reply to TIME: if its clock was stepped forward, keys have expired before their time, and leases there end
- * earlier (rule C.3.2). */
-void rlk_guard_note_time(struct rlk_node *node, const struct rlk_clock_sample *sample);
-/* Compares the clocks of all nodes: one that is ahead of the others may have been stepped before this process could see
- * it, so it does not vote for max_ttl. 1 if that is news of some node: what was granted there does not count. */
-int rlk_guard_compare_clocks(struct rlk_net *net, int64_t now_ns);
+/* What the node has told of the time in a set-up may show that another one is ahead, or is not: one that is ahead of
+ * the others may have been stepped before this process could see it, so it does not vote for the longest TTL (AHEAD).
+ */
+void rlk_guard_compare_clocks(struct rlk_node *node, int64_t now_ns);
+/* What the replies to CLOCK and MARKER mean: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? A
+ * clock that was stepped forward ends leases there earlier (STEPPED). */
+struct rlk_meaning rlk_guard_meaning(struct rlk_line *line, const struct rlk_request *request,
+                                     struct rlk_meaning meaning, int64_t now_ns);
+void rlk_guard_growth_replied(struct rlk_line *line, const struct rlk_request *request, int64_t now_ns);
+void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */
 /* How long it will not vote, and why. */
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 

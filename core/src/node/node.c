@@ -234,14 +234,6 @@ static void refuse(struct rlk_node *n, const char *why, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-static void tell_quarantine(struct rlk_node *n, int64_t now)
-{
-  char words[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(words, sizeof words);
-  rlk_guard_words(n, &text, now);
-  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
-}
-
 static void ready(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -254,7 +246,7 @@ static void ready(struct rlk_line *l, int64_t now)
   n->look_again_ns = now + rlk_session_pause_ns(n);
   rlk_timer_clear(&n->net->timers, &n->timer);
   if (rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
-    tell_quarantine(n, now);
+    rlk_guard_tell(n, now);
   if (rlk_session_complete(l) != 0) {
     rlk_node_drop(n, 0, "out of memory", now);
     return;
@@ -273,17 +265,6 @@ static void object(struct rlk_node *n, const char *why, int64_t now)
   refuse(n, why, now);
 }
 
-/* What this node has told of the time may show that another one is ahead, or is not. */
-static void compare_clocks(struct rlk_node *n, int64_t now)
-{
-  if (!rlk_guard_checks_votes(n->net) || !rlk_guard_compare_clocks(n->net, now))
-    return;
-  for (int i = 0; i < n->net->node_count; i++)
-    if (i != n->index && now < n->net->nodes[i].ahead_until_ns)
-      tell_quarantine(&n->net->nodes[i], now);
-  rlk_node_tell(n, RLK_OUTCOME_AHEAD);
-}
-
 static void judge(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -298,7 +279,7 @@ static void judge(struct rlk_line *l, int64_t now)
   switch (rlk_session_judge(l, why, now)) {
   case RLK_SESSION_CONTINUE: break;
   case RLK_SESSION_READY:
-    compare_clocks(n, now);
+    rlk_guard_compare_clocks(n, now);
     ready(l, now);
     break;
   case RLK_SESSION_DROP: rlk_node_line_failed(l, 0, why, now); break;
@@ -356,7 +337,7 @@ static int next_news(struct rlk_node *n, struct rlk_outcome *out)
   return 1;
 }
 
-RLK_COLD static void end_line(struct rlk_line *l, const char *error)
+RLK_COLD void rlk_node_end_line(struct rlk_line *l, const char *error)
 {
   struct rlk_text text;
   rlk_node_hurry(l->node);
@@ -381,7 +362,7 @@ static void react(struct rlk_node *n, int64_t now)
   switch (fault) {
   case RLK_FAULT_MISFIT: rlk_node_drop(n, 0, n->error, now); break;
   case RLK_FAULT_ROLE:
-  case RLK_FAULT_LOADING: end_line(n->line, n->error); break;
+  case RLK_FAULT_LOADING: rlk_node_end_line(n->line, n->error); break;
   case RLK_FAULT_CONFIG:
     rlk_text_clean(&text, n->error);
     rlk_text_mark_cut(&text);
@@ -430,51 +411,12 @@ RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
   rlk_node_hurry(n);
 }
 
-/* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
-static void note_marker(struct rlk_line *l, uint64_t order, int64_t now)
-{
-  if (rlk_guard_is_unchanged(l->node, &l->reply, order, now))
-    return;
-  rlk_guard_note_loss(l->node);
-  end_line(l, RLK_GUARD_LOSS);
-}
-
-static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
-{
-  if (l->reply.type == RLK_REPLY_ERROR)
-    return meaning;
-  note_marker(l, 0, now);
-  return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,
-                              RLK_FAULT_NONE};
-}
-
-/* A clock that cannot be read any more: the set-up of a new connection finds out why. */
-static void note_time(struct rlk_line *l, const struct rlk_request *request, enum rlk_fault fault)
-{
-  struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
-  int was_waiting = rlk_guard_waits(l->node, l->read_ns);
-  if (rlk_reply_is_time(&l->reply, &sample.server_us))
-    rlk_guard_note_time(l->node, &sample);
-  else if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)
-    end_line(l, l->reply.text.data);
-  if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
-    tell_quarantine(l->node, l->read_ns);
-}
-
-static struct rlk_meaning meaning_of(struct rlk_line *l, const struct rlk_request *request, int64_t now)
-{
-  struct rlk_meaning meaning = rlk_meaning_of(request, &l->reply);
-  if (request->kind == RLK_REQUEST_MARKER)
-    return marker_meaning(l, meaning, now);
-  if (request->kind == RLK_REQUEST_CLOCK)
-    note_time(l, request, meaning.fault);
-  return meaning;
-}
-
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
-  struct rlk_meaning meaning = meaning_of(l, &out->request, out->now_ns);
+  struct rlk_meaning meaning = rlk_meaning_of(&out->request, &l->reply);
+  if (out->request.kind == RLK_REQUEST_MARKER || out->request.kind == RLK_REQUEST_CLOCK)
+    meaning = rlk_guard_meaning(l, &out->request, meaning, out->now_ns);
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
   if (out->request.kind == RLK_REQUEST_SET) {
@@ -493,7 +435,7 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
 RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 {
   if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
-    end_line(l, l->reply.text.data);
+    rlk_node_end_line(l, l->reply.text.data);
   else
     rlk_node_line_failed(l, 0, "a reply to no request", now);
 }
@@ -518,23 +460,6 @@ RLK_COLD static void reply_to_look(struct rlk_line *l, int is_last, int64_t now)
   object(l->node, why, now);
 }
 
-/* To what was asked for the sake of other nodes. */
-RLK_COLD static void reply_to_growth(struct rlk_line *l, const struct rlk_request *request, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  int was_complete = rlk_marker_is_complete(&n->mark);
-  if (l->state != RLK_NODE_READY)
-    return;
-  n->is_growing = 0;
-  if (l->reply.type == RLK_REPLY_ERROR)
-    end_line(l, l->reply.text.data);
-  else
-    note_marker(l, (uint64_t)request->lease_ns, now);
-  if (!was_complete && rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
-    tell_quarantine(n, now);
-  rlk_growth_go_on(n->net, now);
-}
-
 /* A reply that was parsed: 1 with an outcome. */
 static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
@@ -550,7 +475,7 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
     return 0;
   }
   if (out->request.kind == RLK_REQUEST_GROWTH) {
-    reply_to_growth(l, &out->request, now);
+    rlk_guard_growth_replied(l, &out->request, now);
     return 0;
   }
   if (out->request.kind == RLK_REQUEST_LOOK) {
