@@ -274,6 +274,7 @@ def test_exit_in_mid_body(make, nodes):
 def test_nodes_restarted_without_their_data(make, nodes):
     lock = make().lock()
     assert lock.acquire() == "OK"
+    eventually(lambda: all(node.keys() for node in nodes), 10, "a node that is asked late has it, too")
     for node in nodes[:3]:
         node.restart(empty=True)
     assert lock.extend().status in ("LOST", "NO_QUORUM")
