@@ -13,6 +13,11 @@ from testing import eventually
 HERE = Path(__file__).parent
 
 
+def by_name(node):
+    """A node's URL with a host name: looking it up takes long enough for a lock to be started meanwhile."""
+    return "redis://localhost:%d" % node.port
+
+
 def spin(client, condition, within_s=10, what=""):
     """Runs the client's started work until the condition is true: its value."""
     def look():

@@ -7,7 +7,7 @@ import pytest
 
 import rl
 from guarding import GUARDED, MARKER, granted_to_another
-from helpers import spin
+from helpers import by_name, spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
@@ -243,3 +243,17 @@ def test_uptime(server, make_client):
     assert lock.acquire(30000) == OK
     server.restart(empty=True)
     granted_to_another(make_client([server.url], **options), lock)
+
+
+def test_uptime_where_the_first_request_joins_the_set_up(server, make_client):
+    options = dict(GUARDED, guard="uptime")
+    lock = make_client([server.url], **options).lock()
+    assert lock.acquire(30000) == OK
+    server.restart(empty=True)
+    for _ in range(20):
+        second = make_client([by_name(server)], settle=False, **options).lock()
+        assert second.acquire(0) == NO_QUORUM and "it was started a short time ago" in second.message
+        assert lock.validity_ms > 0, "the first lease is over, so this shows nothing"
+        if server.calls("set"):
+            return
+    raise AssertionError("no SET joined a set-up")

@@ -4,7 +4,7 @@ import socket
 import pytest
 
 import rl
-from helpers import finish, spin
+from helpers import by_name, finish, spin
 from rl import OK, REFUSED_CONFIG, UNREACHABLE
 from testing import HOLD, bulk, eventually
 
@@ -16,11 +16,6 @@ def others_grant(lock, nodes, odd=0):
         return all(vote == OK for i, vote in enumerate(lock.votes) if i != odd)
 
     eventually(settled, 20, "%s" % lock.votes)
-
-
-def by_name(node):
-    """A node's URL with a host name: looking it up takes long enough for a lock to be started meanwhile."""
-    return "redis://localhost:%d" % node.port
 
 
 def refuses(lock, odd, *words):

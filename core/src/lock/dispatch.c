@@ -223,7 +223,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
     if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
-    count_set(n, r, RLK_GRANTED, now);
+    count_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* it joined the set-up */
     return;
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
