@@ -257,3 +257,48 @@ def test_uptime_where_the_first_request_joins_the_set_up(server, make_client):
         if server.calls("set"):
             return
     raise AssertionError("no SET joined a set-up")
+
+
+def few(servers, *rules):
+    """The URLs for a user with all rights but for these rules."""
+    for server in servers:
+        server.command("ACL", "SETUSER", "few", "reset", "on", ">p", "~*", "&*", "+@all", *rules)
+    return [server.url_with("few", "p") for server in servers]
+
+
+NO_MARKER = [("resetkeys", "~r", "~libredlock:proof:*"), ("resetkeys", "~r", "~libredlock:proof:*", "%R~libredlock:m"),
+             ("-time",)]
+
+
+@pytest.mark.parametrize("rules", NO_MARKER, ids=["no-key", "read-only", "no-time"])
+def test_where_the_marker_is_forbidden_restarts_are_noticed(make_cluster, make_client, rules):
+    servers = make_cluster(3).nodes
+    urls = few(servers, *rules)
+    client = make_client(urls, **GUARDED)
+    lock = client.lock()
+    assert lock.acquire(30000) == OK, lock.message
+    warnings = [event["detail"] for event in client.events() if "it forbids the marker" in event["detail"]]
+    assert len(warnings) == 3, warnings
+    for server in servers:
+        server.restart(empty=True)
+    granted_to_another(make_client(few(servers, *rules), **GUARDED), lock)
+
+
+def test_without_a_word_of_the_longest_ttl_a_server_waits_for_a_day(make_cluster, make_client):
+    servers = make_cluster(3).nodes
+    lock = make_client(few(servers, *NO_MARKER[0]), **dict(GUARDED, max_ttl_ms="auto")).lock()
+    assert lock.acquire(0) == NO_QUORUM and "quarantined for another 872" in lock.message, lock.message
+
+
+def test_a_marker_that_becomes_forbidden_and_is_allowed_again(make_cluster, make_client):
+    servers = make_cluster(3).nodes
+    urls = few(servers)
+    make_client(urls, **dict(GUARDED, guard="bootstrap"))
+    client = make_client(urls, **GUARDED)
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    few(servers, *NO_MARKER[0])
+    assert lock.acquire(30000) == OK and lock.release() == OK
+    assert any("it forbids the marker" in event["detail"] for event in client.events())
+    few(servers)
+    assert lock.acquire(30000) == OK and lock.release() == OK

@@ -90,7 +90,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   claim->node[n->index].flags &= (uint8_t)~RLK_ANSWERED_BUSY;
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
-  if (rlk_guard_checks_votes(n->net) && ask_time(n, claim, vote.sent_ns) == 0)
+  if (rlk_guard_checks_votes(n) && ask_time(n, claim, vote.sent_ns) == 0)
     ask_marker(n, vote);
   return 0;
 }
@@ -243,7 +243,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
       .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
   add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
-  if (rlk_guard_checks_votes(n->net))
+  if (rlk_guard_checks_votes(n))
     ask_time(n, claim, now);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);
@@ -312,7 +312,7 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
                                        .count = (uint32_t)batch->count,
                                        .lease_ns = batch->terms.lease_ns});
   batch->users++;
-  if (rlk_guard_checks_votes(n->net))
+  if (rlk_guard_checks_votes(n))
     ask_time(n, NULL, now);
   return 0;
 }

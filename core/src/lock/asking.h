@@ -17,7 +17,7 @@ int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, int full_scri
  * there, so its marker is asked for as behind a SET (rule C.3.1). */
 static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const struct rlk_node *node)
 {
-  return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node->net);
+  return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node);
 }
 
 int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int full_script, int64_t now_ns);

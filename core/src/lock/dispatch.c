@@ -216,14 +216,14 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_claim_node *at = &r->claim->node[n->index];
   r->claim->until_ns += now - r->sent_ns; /* it may have been executed only now */
-  if (rlk_guard_checks_votes(n->net) && n->state == RLK_NODE_READY) {
+  if (rlk_guard_checks_votes(n) && n->state == RLK_NODE_READY) {
     at->flags |= RLK_UNCHECKED;
     return;
   }
   if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
     if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
-    count_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* it joined the set-up */
+    count_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* if it joined the set-up */
     return;
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it

@@ -103,7 +103,7 @@ static void complete(struct rlk_node *n, int64_t now)
     struct rlk_node *other = &net->nodes[i];
     if (other == n)
       continue;
-    if (other->state != RLK_NODE_READY) {
+    if (other->state != RLK_NODE_READY || other->is_unmarked) {
       all_are_up = 0;
       continue;
     }
@@ -192,7 +192,7 @@ void rlk_growth_go_on(struct rlk_net *net, int64_t now)
     return;
   for (int i = 0; i < net->node_count; i++) {
     struct rlk_node *n = &net->nodes[i];
-    if (n->state == RLK_NODE_READY && !rlk_marker_is_complete(&n->mark))
+    if (n->state == RLK_NODE_READY && !n->is_unmarked && !rlk_marker_is_complete(&n->mark))
       complete(n, now);
     is_agreed &= n->mark.agreed_ms >= net->wanted_ms;
   }
@@ -215,7 +215,7 @@ int rlk_growth_blockers(const struct rlk_net *net, struct rlk_text *out)
   int count = 0;
   for (int i = 0; i < net->node_count; i++) {
     const struct rlk_node *n = &net->nodes[i];
-    if (n->state == RLK_NODE_READY || rlk_node_can_ask(n, 0, 0) == RLK_WAITING)
+    if ((n->state == RLK_NODE_READY && !n->is_unmarked) || rlk_node_can_ask(n, 0, 0) == RLK_WAITING)
       continue;
     rlk_text_format(out, "%s%s", count++ ? ", " : "", n->url.name);
   }

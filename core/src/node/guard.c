@@ -16,7 +16,7 @@
 void rlk_guard_init(struct rlk_net *net)
 {
   struct rlk_text key = rlk_text_in(net->marker_key, sizeof net->marker_key);
-  int has_markers = rlk_guard_checks_votes(net) || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
+  int has_markers = rlk_guard_of(net) == RLK_GUARD_MARKER || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
   rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(net->key_prefix) + sizeof RLK_MARKER_NAME - 1, net->key_prefix,
                   RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
@@ -242,12 +242,30 @@ static void judge_uptime(struct rlk_line *l, int64_t now)
   quarantine(n, changed_until_ns > until_ns ? changed_until_ns : until_ns, now);
 }
 
+/* A guard that notices less is better than none, and than a node that does not vote. */
+static void do_without_marker(struct rlk_line *l, int64_t now)
+{
+  struct rlk_node *n = l->node;
+  if (!n->is_unmarked)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
+                  "it forbids the marker of the guard (TIME, GET, EVAL on libredlock:m): only restarts are noticed");
+  n->is_unmarked = 1;
+  n->mark = (struct rlk_marker){.nodes = 0};
+  n->ttl_limit_ms = RLK_NEVER;
+  judge_uptime(l, now);
+}
+
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   enum rlk_session_verdict clock;
   switch (rlk_guard_of(l->node->net)) {
   case RLK_GUARD_UPTIME: judge_uptime(l, now); return RLK_SESSION_READY;
   case RLK_GUARD_MARKER:
+    if (l->is_forbidden) {
+      do_without_marker(l, now);
+      return RLK_SESSION_READY;
+    }
+    l->node->is_unmarked = 0;
     clock = judge_clock(l, why);
     return clock == RLK_SESSION_READY ? judge_marker(l, why, now) : clock;
   case RLK_GUARD_BOOTSTRAP: {
@@ -325,7 +343,7 @@ void rlk_guard_tell(struct rlk_node *n, int64_t now)
 
 void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
 {
-  if (!rlk_guard_checks_votes(n->net) || !note_those_ahead(n->net, now))
+  if (!rlk_guard_checks_votes(n) || !note_those_ahead(n->net, now))
     return;
   for (int i = 0; i < n->net->node_count; i++)
     if (i != n->index && now < n->net->nodes[i].ahead_until_ns)
@@ -342,8 +360,17 @@ static void note_marker(struct rlk_line *l, uint64_t order, int64_t now)
   rlk_node_end_line(l, RLK_GUARD_LOSS);
 }
 
+static int is_forbidden(int fault)
+{
+  return fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN;
+}
+
 static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
 {
+  if (is_forbidden(meaning.fault)) { /* the set-up of a new connection finds another way */
+    rlk_node_end_line(l, l->reply.text.data);
+    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_DROPPED, RLK_FAULT_NONE};
+  }
   if (l->reply.type == RLK_REPLY_ERROR)
     return meaning;
   note_marker(l, 0, now);
@@ -351,14 +378,14 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning 
                               RLK_FAULT_NONE};
 }
 
-/* A clock that cannot be read any more: the set-up of a new connection finds out why. */
+/* A clock that cannot be read any more: the same. */
 static void note_time(struct rlk_line *l, const struct rlk_request *request, enum rlk_fault fault)
 {
   struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
   int was_waiting = rlk_guard_waits(l->node, l->read_ns);
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
     rlk_guard_note_time(l->node, &sample);
-  else if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)
+  else if (is_forbidden(fault))
     rlk_node_end_line(l, l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
     rlk_guard_tell(l->node, l->read_ns);
@@ -367,6 +394,8 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, enu
 struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_request *request, struct rlk_meaning meaning,
                                      int64_t now)
 {
+  if (l->node->is_unmarked) /* it had joined the set-up */
+    return (struct rlk_meaning){RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
   if (request->kind == RLK_REQUEST_MARKER)
     return marker_meaning(l, meaning, now);
   note_time(l, request, meaning.fault);

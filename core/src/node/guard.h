@@ -14,9 +14,9 @@ static inline int rlk_guard_of(const struct rlk_net *net)
 }
 
 /* Is the marker asked for behind every SET, and the time behind every SET and extension? */
-static inline int rlk_guard_checks_votes(const struct rlk_net *net)
+static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 {
-  return rlk_guard_of(net) == RLK_GUARD_MARKER;
+  return rlk_guard_of(node->net) == RLK_GUARD_MARKER && !node->is_unmarked;
 }
 
 /* May the server have lost keys whose leases still count? Then it does not vote. */

@@ -57,6 +57,7 @@ struct rlk_node {
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   /* the restart guard */
+  int is_unmarked;              /* it forbids its marker: only its uptime is looked at */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */
   struct rlk_marker mark;       /* what it says */
   uint64_t known_order;         /* when it was first read, and last asked for, in the order of the net */

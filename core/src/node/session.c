@@ -155,7 +155,7 @@ int rlk_session_begin(struct rlk_line *l)
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
-  l->marker[0] = l->is_registered = 0;
+  l->marker[0] = l->is_registered = l->is_forbidden = 0;
   l->maxmemory = l->client_id = l->uptime_s = 0;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
@@ -217,6 +217,12 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
+/* There is another way where it forbids that. */
+static int is_of_the_guard(const struct rlk_line *l, enum step step)
+{
+  return rlk_guard_of(l->node->net) == RLK_GUARD_MARKER && (step == MARKER || step == TIME || step == REGISTER);
+}
+
 static void note_fault(struct rlk_line *l, enum step step, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
@@ -230,6 +236,10 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   }
   if (l->setup_again)
     return; /* nobody is logged in yet */
+  if (is_of_the_guard(l, step) && (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)) {
+    l->is_forbidden = 1;
+    return;
+  }
   l->setup_fault = (int)fault;
   out = rlk_text_in(l->setup_error, sizeof l->setup_error);
   rlk_text_clean(&out, text);
