@@ -28,6 +28,7 @@ final class BootCheck
             self::isMethod('onBusy', $spec->onBusy, $class, $name);
             self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);
             self::onLost($spec->onLost, $name);
+            self::isParameter($spec->fence, $parameters, $name);
             $this->options($spec, $name);
         }
     }
@@ -37,6 +38,14 @@ final class BootCheck
         if ($value !== null
             && (!\method_exists($class, $value) || !(new \ReflectionMethod($class, $value))->isPublic())) {
             throw new InvalidOptionException("$name: $option is '$value', which is no public method of $class");
+        }
+    }
+
+    /** @param list<string> $parameters */
+    private static function isParameter(?string $value, array $parameters, string $name): void
+    {
+        if ($value !== null && !\in_array($value, $parameters, true)) {
+            throw new InvalidOptionException("$name: fence is '$value', which is no parameter of the method");
         }
     }
 

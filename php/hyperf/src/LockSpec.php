@@ -13,6 +13,7 @@ final class LockSpec
     /**
      * @param array<string, bool|int|float> $options by the names of the table: what differs from the cluster
      * @param ?list<string> $pools redis pools in place of the cluster
+     * @param ?string $fence the parameter that is given the fencing number
      * @param ?\Closure(\Throwable): \Throwable $translate another exception for a refused lock
      * @param Attempts $attempts of calls into the library, which makes attempts of its own in each
      */
@@ -24,6 +25,7 @@ final class LockSpec
         public readonly ?string $onBusy = null,
         public readonly ?string $onNoQuorum = null,
         public readonly ?string $onLost = null,
+        public readonly ?string $fence = null,
         public readonly ?\Closure $translate = null,
         public readonly Attempts $attempts = new Attempts(1, 0),
     ) {

@@ -18,7 +18,7 @@ final class LockedCall
      * @param array<string, mixed> $arguments by name
      * @param list<mixed> $positional the same in order, as onBusy and onNoQuorum are called
      * @param ?object $instance has the methods that they name
-     * @param \Closure(): mixed $body
+     * @param \Closure(array<string, ?int>): mixed $body with the arguments that are fencing numbers
      */
     public function __construct(
         private readonly Locks $locks,
@@ -30,29 +30,45 @@ final class LockedCall
     ) {
     }
 
-    /** @param list<LockSpec> $specs */
-    public function run(array $specs): mixed
+    /**
+     * @param list<LockSpec> $specs
+     * @param array<string, ?int> $fences of the locks that are held already, by parameter
+     */
+    public function run(array $specs, array $fences = []): mixed
     {
         $spec = \array_shift($specs);
         if ($spec === null) {
-            return ($this->body)();
+            return ($this->body)($fences);
         }
         $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
         if (HeldHere::has($spec->place(), $resource)) {
-            return HeldHere::within($spec->place(), $resource, fn (): mixed => $this->run($specs));
+            return HeldHere::within($spec->place(), $resource,
+                fn (): mixed => $this->run($specs, self::with($fences, $spec, HeldHere::innermost())));
         }
-        return $this->under($spec, $resource, $specs);
+        return $this->under($spec, $resource, $specs, $fences);
     }
 
-    /** @param list<LockSpec> $rest */
-    private function under(LockSpec $spec, string $resource, array $rest): mixed
+    /**
+     * @param array<string, ?int> $fences
+     * @return array<string, ?int>
+     */
+    private static function with(array $fences, LockSpec $spec, ?Lock $lock): array
+    {
+        return $spec->fence === null ? $fences : [$spec->fence => $lock?->fence()] + $fences;
+    }
+
+    /**
+     * @param list<LockSpec> $rest
+     * @param array<string, ?int> $fences
+     */
+    private function under(LockSpec $spec, string $resource, array $rest, array $fences): mixed
     {
         $entered = false;
         try {
             $lock = $this->locks->lockFor($spec, $resource);
-            $body = function () use ($spec, $lock, $rest, &$entered): mixed {
+            $body = function () use ($spec, $lock, $rest, $fences, &$entered): mixed {
                 $entered = true;
-                return $this->holding($spec, $lock, $rest);
+                return $this->holding($spec, $lock, $rest, self::with($fences, $spec, $lock));
             };
             $mayRepeat = static function () use (&$entered): bool {
                 return !$entered;
@@ -70,12 +86,16 @@ final class LockedCall
         return $instead(...$this->positional);
     }
 
-    /** @param list<LockSpec> $rest */
-    private function holding(LockSpec $spec, Lock $lock, array $rest): mixed
+    /**
+     * @param list<LockSpec> $rest
+     * @param array<string, ?int> $fences
+     */
+    private function holding(LockSpec $spec, Lock $lock, array $rest, array $fences): mixed
     {
+        $run = fn (): mixed => $this->run($rest, $fences);
         HeldHere::add($spec->place(), $lock->resource, $lock);
         try {
-            return $spec->onLost === null ? $this->run($rest) : CancelOnLoss::around($lock, fn () => $this->run($rest));
+            return $spec->onLost === null ? $run() : CancelOnLoss::around($lock, $run);
         } finally {
             HeldHere::remove($spec->place(), $lock->resource);
         }

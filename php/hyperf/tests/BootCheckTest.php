@@ -57,6 +57,8 @@ final class BootCheckTest extends TestCase
     {
         return [
             'a generator' => ['is a generator', new LockSpec('lines'), 'lines'],
+            'a fence that nobody takes' => ["fence is 'nubmer', which is no parameter",
+                new LockSpec('x', ['fence' => true], fence: 'nubmer')],
             'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
             'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
             'onNoQuorum' => ["onNoQuorum is 'secret', which is no", new LockSpec('x', onNoQuorum: 'secret')],

@@ -60,6 +60,18 @@ final class LockedCallTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testTheBodyIsGivenTheFencingNumber(): void
+    {
+        $spec = [new LockSpec('order:#{id}', ['fence' => true], fence: 'number')];
+        $first = $this->call($spec, static fn (array $fences): array => $fences);
+        $second = $this->call([...$spec, new LockSpec('stock')], fn (array $fences): array => [
+            $fences, $this->call($spec, static fn (array $inner): array => $inner)]);
+        $this->assertSame(['number'], \array_keys($first));
+        $this->assertIsInt($first['number']);
+        $this->assertGreaterThan($first['number'], $second[0]['number']);
+        $this->assertSame($second[0], $second[1], 'the lock that is held further out has a number, too');
+    }
+
     public function testAResourceHeldFurtherOutPassesThrough(): void
     {
         $spec = [new LockSpec('order:#{id}')];

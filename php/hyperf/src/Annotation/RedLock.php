@@ -27,6 +27,7 @@ final class RedLock extends AbstractMultipleAnnotation
      * @param ?int $maxHoldMs no renewal reaches beyond this time after the lock was taken
      * @param ?int $outageWaitMs how long to put up with too few nodes
      * @param ?string $onNoQuorum a public method with the same parameters, called when too few nodes answered
+     * @param ?string $fence the parameter of the method that is given the fencing number of the lock
      * @param ?string $onLost 'cancel': when the lock is lost the coroutine is cancelled, and LostException leaves
      */
     public function __construct(
@@ -42,6 +43,7 @@ final class RedLock extends AbstractMultipleAnnotation
         public ?int $outageWaitMs = null,
         public ?string $onNoQuorum = null,
         public ?string $onLost = null,
+        public ?string $fence = null,
     ) {
     }
 
@@ -49,8 +51,8 @@ final class RedLock extends AbstractMultipleAnnotation
     {
         $options = ['ttl_ms' => $this->ttlMs, 'wait_ms' => $this->waitMs, 'retry_count' => $this->retryCount,
             'retry_delay_ms' => $this->retryDelayMs, 'renew' => $this->renew, 'max_hold_ms' => $this->maxHoldMs,
-            'outage_wait_ms' => $this->outageWaitMs];
+            'outage_wait_ms' => $this->outageWaitMs, 'fence' => $this->fence === null ? null : true];
         return new LockSpec($this->resource, \array_filter($options, static fn (mixed $value): bool => $value !== null),
-            $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost);
+            $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost, fence: $this->fence);
     }
 }

@@ -36,7 +36,10 @@ final class RedLockAspect extends AbstractAspect
             $proceedingJoinPoint->arguments['keys'] ?? [],
             $proceedingJoinPoint->getArguments(),
             $proceedingJoinPoint->getInstance(),
-            static fn (): mixed => $proceedingJoinPoint->process(),
+            static function (array $fences) use ($proceedingJoinPoint): mixed {
+                $proceedingJoinPoint->arguments['keys'] = $fences + ($proceedingJoinPoint->arguments['keys'] ?? []);
+                return $proceedingJoinPoint->process();
+            },
         );
         return $call->run($specs);
     }
