@@ -1,23 +1,23 @@
 /* A max_ttl that nobody has to configure. Two TTLs: a short one, which is also the floor, and a long one.
  *
- * Each node has a marker, which is gone when its keys are. Complete, it has a level:
+ * Each node has a marker, which is gone when its keys are. A complete one has a level:
  *   FLOOR   max_ttl is the short TTL
- *   RAISED  max_ttl is the long TTL: a node that is completed with this level is quarantined so long
- *   AGREED  so it is, and votes for long leases count here
- * A raiser raises all markers, looks at all of them again, and only then writes AGREED. A registrar writes a provisional
- * marker, reads a complete one of another node, and completes the first with its level; if all nodes were without a
- * complete marker at one time, with FLOOR.
+ *   RAISED  max_ttl is the long TTL; a marker completed from this one quarantines its node for that long
+ *   AGREED  the same, and votes for long leases count here
+ * A raiser raises all markers, looks at all of them again, and only then writes AGREED. A registrar writes a
+ * provisional marker, reads a complete one of another node, and completes its own with that level. If all nodes were
+ * without a complete marker at one time, it completes it with FLOOR.
  *
- * Any number of registrars may adopt one provisional marker, and only the first completes it. So it is enough to keep
- * what this one has read. One short client and one long client are enough, too: whenever a long lease is granted too
- * early, a short one could be, and none outlives its quarantine but a long one.
- * A vote is a SET and a later look at the marker; what was lost in between is another incarnation.
+ * Any number of registrars may adopt a provisional marker, but only one of them completes it: the model keeps what that
+ * one has read. It needs only one short and one long client: where a second long lease could be granted too early, a
+ * short one could be, too; and a short lease never outlives a quarantine.
+ * A vote is a SET and a later look at the marker. A loss between the two makes it another incarnation.
  *
- * LOSSES=n     so often a node loses all keys, also the marker
- * ONE_REMAINS  never while no other node has a complete marker
+ * LOSSES=n     so often a node loses all its keys, with the marker
+ * ONE_REMAINS  a node is lost only while another one has a complete marker
  * NEW          no node has a marker at first
- * GROWN        all have AGREED at first, and nobody raises: what is lost is the subject
- * NO_FLOOR     where no node has a complete marker nobody completes one
+ * GROWN        all markers are AGREED at first, and nobody raises
+ * NO_FLOOR     a marker is only completed from another one
  * Broken rules: RAISE_MAJORITY NO_SECOND_LOOK ONE_STEP READ_EARLY VOTE_WHEN_RAISED NO_GROWTH FLOOR_READ_APART */
 #ifndef SHORT
 #define SHORT 1
@@ -106,7 +106,7 @@ proctype client(byte c) {
 #define MAY_VOTE(n, c) (node[n].marker == COMPLETE && node[n].quarantine == 0 && GRANTS(n, c))
 #define L node[n].to[c]
 
-/* The key has the client's token until the vote would no longer count; it is gone if the node was lost since the SET. */
+/* The key has the token for as long as the vote would count, and is gone if the node was lost since the SET. */
 proctype link(byte c, n) {
   do
   :: d_step { node[n].owner == 0 -> node[n].owner = c + 1; node[n].left = TTL(c); check() } /* SET */
