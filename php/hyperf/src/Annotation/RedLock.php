@@ -53,6 +53,7 @@ final class RedLock extends AbstractMultipleAnnotation
             'retry_delay_ms' => $this->retryDelayMs, 'renew' => $this->renew, 'max_hold_ms' => $this->maxHoldMs,
             'outage_wait_ms' => $this->outageWaitMs, 'fence' => $this->fence === null ? null : true];
         return new LockSpec($this->resource, \array_filter($options, static fn (mixed $value): bool => $value !== null),
-            $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost, fence: $this->fence);
+            $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost,
+            fence: $this->fence);
     }
 }
