@@ -230,17 +230,32 @@ static void say_waited(struct session *session, int status)
   free(waited);
 }
 
-/* With --verbose, a lock that is not granted at once is reported as waited for. */
+/* That nobody holds it, and what it waits for. */
+static void say_why(const struct session *session)
+{
+  int nodes = redlock_client_node_count(session->client), busy = 0;
+  for (int i = 0; i < nodes; i++)
+    busy += redlock_lock_vote(session->lock, i) == REDLOCK_BUSY;
+  char *message = lock_message(session->lock);
+  if (busy == 0 && *message && !session->args->quiet)
+    fail(0, "waiting: %s", message);
+  free(message);
+}
+
+/* With --verbose, a lock that is not granted at once is reported as waited for; always, that too few nodes vote. */
 int session_acquire(struct session *session)
 {
-  enum { AT_ONCE_MS = 300 };
+  enum { AT_ONCE_MS = 300, TELL_MS = 1000 };
   int64_t begun_ms = now_ms();
   bool tells = session->args->verbose;
   int status = redlock_lock_start(session->lock, REDLOCK_ACQUIRE, -2);
   if (status == REDLOCK_OK)
-    status = await(session, session->lock, tells ? AT_ONCE_MS : -1);
+    status = await(session, session->lock, tells ? AT_ONCE_MS : TELL_MS);
   if (status == REDLOCK_PENDING) {
-    say_waiting(session);
+    if (tells)
+      say_waiting(session);
+    else
+      say_why(session);
     status = session->caught ? REDLOCK_CANCELLED : await(session, session->lock, -1);
   }
   session->waited_ms = now_ms() - begun_ms;

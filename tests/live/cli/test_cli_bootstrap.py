@@ -1,5 +1,6 @@
 """redlock bootstrap: an operator says that no lock is live."""
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,15 @@ GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
 
 def markers(nodes):
     return [node.get("libredlock:m") for node in nodes]
+
+
+def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes):
+    done = redlock("run", "--guard", "marker", "orders:42", "--", "echo", "done")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert re.match(r"redlock: waiting: 0 of 5 nodes granted orders:42, 3 needed: .* quarantined for another \d+\.\d s"
+                    r": .*redlock bootstrap ends it if no lock is live", done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert all(marker.split()[5] == b"auto" for marker in markers(nodes))
 
 
 def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
