@@ -64,7 +64,7 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
     propose_fence(lock);
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
-  if (lock->home >= 0) {
+  if (lock->home >= 0 && lock->asked.ttl_ms <= e->net.nodes[lock->home].ttl_limit_ms) {
     ask_home(lock, now);
     return;
   }

@@ -69,7 +69,7 @@ static int is_able(const redlock_lock *lock, const struct rlk_node *n, int64_t l
   int64_t patience_ns = rlk_node_patience_ns(n, &lock->asked);
   late_ns = late_ns > patience_ns ? late_ns : patience_ns;
   return rlk_node_can_ask(n, patience_ns, now) == RLK_ASKED && !rlk_node_is_late(n, late_ns, now) &&
-         !rlk_guard_waits(n, now) && lock->asked.ttl_ms <= n->ttl_limit_ms;
+         !rlk_guard_waits(n, now);
 }
 
 int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now)
