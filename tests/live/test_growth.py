@@ -4,6 +4,7 @@ import pytest
 import rl
 from guarding import MARKER
 from helpers import spin
+from queueing import QUEUE
 from rl import BUSY, HELD, NO_QUORUM, OK
 from testing import eventually
 
@@ -129,6 +130,23 @@ def test_an_extension_that_needs_all_nodes_leaves_the_lease_as_it_was(three, mak
     assert lock.state == HELD and lock.validity_ms < FLOOR_MS
     assert all(0 < server.pttl("r") <= FLOOR_MS for server in three[:2])
     assert lock.extend() == OK
+
+
+def test_a_release_tells_who_waits_whatever_ttl_its_client_asks_for(three, make_client):
+    held = client_of(three, make_client).lock()
+    assert held.acquire(0) == OK
+    token = held.token
+    held.detach()
+    waiter = client_of(three, make_client)
+    waiting = waiter.lock()
+    assert waiting.start(rl.ACQUIRE, 60000) == OK
+    home = spin(waiter, lambda: next((node for node in three if node.command("EXISTS", QUEUE)), None))
+    told = home.calls("publish")
+    releaser = client_of(three, make_client, ttl_ms=HOUR_MS).lock()
+    assert releaser.adopt(token) == OK
+    assert releaser.release() == OK
+    assert waiting.wait(20000) == OK, waiting.message
+    assert home.calls("publish") == told + 1
 
 
 def test_new_servers_wait_for_all_of_them(make_cluster, make_client):
