@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Processes of all faces on shared resources under faults; a checker reads the log, and the judge the history of holds.
 
-    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--guard] [--log FILE]
-            [--history FILE] [--server NAME] [--nodes KIND] [--auth KIND]
+    soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--guard] [--max-ttl-ms N|auto]
+            [--every S] [--log FILE] [--history FILE] [--server NAME] [--nodes KIND] [--auth KIND]
 """
 import argparse
 import collections
@@ -34,7 +34,7 @@ MAX_TTL_MS = 2000
 WAIT_MS = 3000
 PATIENCE_S = 60  # a slow machine has started the last face so late after the end at most
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
-DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+DURABLE = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": 0}
 TOKEN_AND_PTTL = "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}"  # of one moment
 HELPER = b"libredlock:"
 GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
@@ -101,8 +101,8 @@ class Worker(threading.Thread):
 
     def live(self):
         self.party = None
-        self.party = Party(self.face, self.soak.cluster, self.soak.urls, ttl_ms=1200, max_ttl_ms=MAX_TTL_MS,
-                           node_timeout_ms=200, retry_delay_ms=60, **self.soak.options)
+        self.party = Party(self.face, self.soak.cluster, self.soak.urls, ttl_ms=1200, node_timeout_ms=200,
+                           retry_delay_ms=60, **self.soak.options)
         while not self.soak.over.is_set():
             self.round()
 
@@ -183,9 +183,11 @@ class Worker(threading.Thread):
 class Soak:
     def __init__(self, options):
         self.seed = options.seed
+        self.every_s = options.every
         self.guarded = options.guard
         self.lose_data = options.lose_data or options.guard
         self.options = {"guard": "marker", "fence": "true"} if options.guard else {"guard": "off"}
+        self.options["max_ttl_ms"] = options.max_ttl_ms
         self.random = random.Random(options.seed)
         self.log = Log(options.log)
         self.history = History(options.history)
@@ -196,23 +198,27 @@ class Soak:
         if options.guard:
             self.folder = tempfile.TemporaryDirectory(prefix="redlock-clocks-")
             self.clocks = Clocks(Path(self.folder.name))
-            how["server"] = self.clocks.servers(5)
+            how["server"] = self.clocks.servers(6)
         self.cluster = Cluster(5, config=DURABLE, bootstrapped=False, **how)
+        self.spare = None
         self.proxies = [Proxy(node) for node in self.cluster]
         self.urls = [proxy.url for proxy in self.proxies]
         names = options.face or faces.FACES
         self.workers = [Worker(self, names[i % len(names)], i) for i in range(options.processes or 2 * len(names))]
-        self.faults = [self.pause_node, self.restart_node, self.lose_node, self.hold_proxy, self.slow_proxy,
-                       self.drop_proxy, self.black_hole, self.kill_worker, self.pause_worker]
+        self.faults = [self.pause_node, self.restart_node, self.lose_node, self.starve_node, self.hold_proxy,
+                       self.slow_proxy, self.drop_proxy, self.black_hole, self.kill_worker, self.pause_worker]
         if options.guard:
-            self.faults += [self.restart_node, self.flush_node, self.step_clock]
+            self.faults += [self.restart_node, self.flush_node, self.evict, self.step_clock]
+        if options.guard and options.nodes == "tcp":
+            self.spare = Cluster(1, config=DURABLE, bootstrapped=False, **dict(how, server=how["server"].split(",")[5]))
+            self.faults.append(self.promote_replica)
 
     def run(self):
         for worker in self.workers:
             worker.start()
         try:
             while time.monotonic() < self.end_s or self.idle_faces() and time.monotonic() < self.end_s + PATIENCE_S:
-                time.sleep(self.random.uniform(0.1, 0.8))
+                time.sleep(self.every_s * self.random.uniform(0.2, 1.8))
                 fault = self.random.choice(self.faults)
                 self.log.count("fault: " + fault.__name__.replace("_", " "))
                 fault()
@@ -244,6 +250,8 @@ class Soak:
         for proxy in self.proxies:
             proxy.close()
         self.cluster.close()
+        if self.spare:
+            self.spare.close()
         if self.guarded:
             self.folder.cleanup()
         self.log.file.close()
@@ -278,6 +286,39 @@ class Soak:
         except (OSError, ReplyError):
             pass  # it loads its data just now
 
+    def starve_node(self, policy="noeviction"):
+        """It has no memory to set anything."""
+        node = self.random.choice(self.cluster.nodes)
+        try:
+            node.config_set("maxmemory-policy", policy)
+            node.config_set("maxmemory", 1)
+            time.sleep(self.random.uniform(0.05, 1.2))
+            node.config_set("maxmemory", 0)
+            node.config_set("maxmemory-policy", "noeviction")
+        except (OSError, ReplyError):  # it loads its data just now, and begins with its first configuration
+            pass
+
+    def evict(self):
+        self.starve_node("allkeys-random")
+
+    def promote_replica(self):
+        """A node dies, and its address leads to a replica that lacks what was set last."""
+        if self.stepped:  # it would have set keys that live longer on the replica
+            return
+        index, replica = self.random.randrange(5), self.spare.nodes[0]
+        node = self.cluster.nodes[index]
+        try:
+            replica.replica_of(node)
+        except (OSError, ReplyError):
+            return  # it loads its data just now
+        time.sleep(self.random.uniform(0, 0.5))
+        replica.replica_of(None)
+        time.sleep(self.random.uniform(0, 0.5))
+        node.kill()
+        self.proxies[index].lead_to(replica)
+        self.cluster.nodes[index], self.spare.nodes[0] = replica, node
+        node.start()
+
     def step_clock(self):
         """Of one node, and back when everybody has had the time to notice; keys that were set meanwhile live long.
 
@@ -286,10 +327,10 @@ class Soak:
         if self.stepped is None:
             seconds = self.random.uniform(0.1, 0.9) * MAX_TTL_MS / 1000
             self.stepped = self.random.choice(self.cluster.nodes), seconds, time.monotonic()
-            self.clocks.step(self.cluster.nodes.index(self.stepped[0]), self.stepped[1])
+            self.clocks.step(self.stepped[0], self.stepped[1])
         elif time.monotonic() - self.stepped[2] > 2 * MAX_TTL_MS / 1000:
             node, seconds, _ = self.stepped
-            self.clocks.step(self.cluster.nodes.index(node), -seconds)
+            self.clocks.step(node, -seconds)
             self.stepped = None
             try:
                 node.command("FLUSHALL")
@@ -348,7 +389,10 @@ def arguments(argv):
     parser.add_argument("--lose-data", action="store_true", help="nodes restart empty: this can let a second holder in")
     parser.add_argument("--guard", action="store_true",
                         help="with the restart guard and fencing numbers; nodes restart empty and are flushed, and "
-                             "clocks are stepped, while leases live")
+                             "clocks are stepped, while leases live; keys are evicted, and replicas promoted")
+    parser.add_argument("--max-ttl-ms", default=MAX_TTL_MS,
+                        help="the clients' max_ttl_ms: a number, or auto (%d)" % MAX_TTL_MS)
+    parser.add_argument("--every", type=float, default=0.45, metavar="S", help="seconds from fault to fault (0.45)")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
     parser.add_argument("--history", help="where the operations for the judge go (build/soak/history.jsonl)")
     variants.add_options(parser.add_argument)

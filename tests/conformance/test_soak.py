@@ -94,13 +94,14 @@ def test_restarts(make_cluster, history, lost, violations):
     assert len(found) == len(refused) == violations, found + refused
 
 
-def test_a_short_soak(tmp_path, capsys):
+@pytest.mark.parametrize("how", [[], ["--guard", "--every", "0.2"]], ids=["", "guard"])
+def test_a_short_soak(tmp_path, capsys, how):
     """A few seconds of all faces under faults, as `./dev soak` runs them for longer."""
     files = ["--log", str(tmp_path / "log.jsonl"), "--history", str(tmp_path / "history.jsonl")]
     for face in faces.FACES:
         if faces.missing(face):
             pytest.fail("the face %s is required: %s" % (face, faces.missing(face)), pytrace=False)
-    assert soak.main(["--minutes", "0.2", "--seed", "7", *files]) == 0, capsys.readouterr().out
+    assert soak.main(["--minutes", "0.2", "--seed", "7", *how, *files]) == 0, capsys.readouterr().out
     out = capsys.readouterr().out
     assert "no violation" in out and "judge: a lock allows all" in out
     assert all("holds of " + face in out for face in faces.FACES)

@@ -1,4 +1,6 @@
 """Keys end by the server's clock: what a step of that clock means with the restart guard."""
+import functools
+
 import pytest
 
 from clocks import Clocks
@@ -14,8 +16,8 @@ def make_clocked(make_cluster, tmp_path):
 
     def make(count, **cluster):
         servers = make_cluster(count, server=clocks.servers(count), **cluster).nodes
-        for index, server in enumerate(servers):
-            server.step = lambda seconds, index=index: clocks.step(index, seconds)
+        for server in servers:
+            server.step = functools.partial(clocks.step, server)
         return servers
 
     return make

@@ -1,6 +1,8 @@
 """Servers whose clocks a test can step: a library that is loaded into them adds to the time of day."""
+import os
 import struct
 import subprocess
+from pathlib import Path
 
 # The clock of the machine, and so many microseconds more as the file says.
 SHIM = """#define _GNU_SOURCE
@@ -49,7 +51,7 @@ time_t time(time_t *out)
 SERVER = """#!/usr/bin/perl
 $ENV{LD_PRELOAD} = "%s";
 $ENV{CLOCK_OFFSET} = "%s";
-exec 'redis-server', @ARGV;
+exec '%s', @ARGV;
 """
 
 
@@ -57,7 +59,7 @@ class Clocks:
     """Of servers that begin with the clock of the machine; all files are in the folder."""
 
     def __init__(self, folder):
-        self.folder, self.offsets = folder, []
+        self.folder, self.count = folder, 0
         source, self.shim = folder / "clock.c", folder / "clock.so"
         source.write_text(SHIM)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", self.shim, source], check=True)
@@ -67,16 +69,18 @@ class Clocks:
         return ",".join(str(self._program()) for _ in range(count))
 
     def _program(self):
-        number = len(self.offsets)
-        offset, program = self.folder / f"offset{number}", self.folder / f"server{number}"
+        program = self.folder / f"server{self.count}"
+        offset = program.with_suffix(".offset")
         offset.write_bytes(bytes(8))
-        program.write_text(SERVER % (self.shim, offset))
+        servers = (os.environ.get("REDLOCK_SERVER") or "redis-server").split(",")
+        program.write_text(SERVER % (self.shim, offset, servers[self.count % len(servers)]))
         program.chmod(0o755)
-        self.offsets.append(offset)
+        self.count += 1
         return program
 
-    def step(self, index, seconds):
-        with open(self.offsets[index], "r+b") as file:
+    @staticmethod
+    def step(node, seconds):
+        with open(Path(node.server).with_suffix(".offset"), "r+b") as file:
             now_us = struct.unpack("q", file.read(8))[0]
             file.seek(0)
             file.write(struct.pack("q", now_us + round(seconds * 1000000)))
