@@ -137,9 +137,13 @@ int waitqueue_hand_over(struct request *request)
 
 void waitqueue_leave(struct request *request)
 {
-  struct waitqueue *queue = queue_of(request, 3, "q");
-  if (queue && queue_of(request, 4, "p"))
-    leave(queue, &request->arguments[5]);
+  const struct key *key = server_key(request, 3);
+  struct waitqueue *queue = queue_of(request, 4, "q");
+  if (!key || !queue || !queue_of(request, 5, "p"))
+    return;
+  leave(queue, &request->arguments[6]);
+  if (!key->live)
+    wake_the_first(request, queue, &request->arguments[7], NULL);
   server_reply_number(request, ':', 0);
 }
 

@@ -99,8 +99,12 @@
                                         "return r"
 #define HAND_OVER_HASH "9ea4742bc93a16874a475cecb8ce7cdfc7c63252"
 
-/* Rare, so always sent in full. */
-#define LEAVE_TEXT "for i=1,2 do redis.pcall('ZREM',KEYS[i],ARGV[1]) end return 0"
+/* Rare, so always sent in full. Who was told that its turn had come, and leaves, has told nobody else. */
+#define LEAVE_TEXT                                                                                                     \
+  "redis.pcall('ZREM',KEYS[2],ARGV[1])\n"                                                                              \
+  "redis.pcall('ZREM',KEYS[3],ARGV[1])\n"                                                                              \
+  "if redis.pcall('EXISTS',KEYS[1])==0 then\n" WAKE_THE_FIRST("ARGV[2]", "") "end\n"                                   \
+                                                                             "return 0"
 
 /* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
  * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
@@ -562,9 +566,10 @@ int rlk_command_leave(struct rlk_buffer *out, const struct rlk_queue_keys *keys,
 {
   if (reserve(out, keys) != 0)
     return -1;
-  script_head(out, RLK_SCRIPT_LEAVE, 1, 6, 2);
-  part(out, keys, keys->queue, keys->channels);
+  script_head(out, RLK_SCRIPT_LEAVE, 1, 8, 3);
+  part(out, keys, 0, keys->channels);
   bulk(out, place, strlen(place));
+  part(out, keys, keys->channels, keys->size);
   return 0;
 }
 
