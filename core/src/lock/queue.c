@@ -386,8 +386,8 @@ void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t
   }
   rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
   wake_ns = now + pause_ns(lock, now);
-  if (is_free && now + turn_ns(lock) + OVERSLEPT_NS < wake_ns)
-    wake_ns = now + turn_ns(lock) + OVERSLEPT_NS;
+  if (is_free && lock->free_ns + turn_ns(lock) + OVERSLEPT_NS < wake_ns)
+    wake_ns = lock->free_ns + turn_ns(lock) + OVERSLEPT_NS;
   if (is_next(lock) && pttl_ms >= 0 && now + (pttl_ms + 1) * MS < wake_ns)
     wake_ns = now + (pttl_ms + 1) * MS;
   sleep_until(lock, wake_ns);
