@@ -49,7 +49,7 @@ time_t time(time_t *out)
 """
 
 SERVER = """#!/usr/bin/perl
-$ENV{LD_PRELOAD} = "%s";
+$ENV{LD_PRELOAD} = $ENV{SERVER_PRELOAD} = "%s";
 $ENV{CLOCK_OFFSET} = "%s";
 exec '%s', @ARGV;
 """
