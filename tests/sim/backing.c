@@ -78,7 +78,7 @@ void backing_setup(struct world *world, struct connection *connection, uint64_t 
   if (!tells)
     return;
   connection->setup_tells = 1;
-  connection->setup_replica |= is_replica;
+  connection->setup_replica = is_replica; /* the last word on the role counts */
   connection->setup_incarnation = node->incarnation + (connection->to_replica ? REPLICA_INCARNATION : 0);
   connection->setup_epoch = node->epoch;
 }
