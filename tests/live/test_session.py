@@ -1,6 +1,5 @@
 """What makes a node eligible to vote, and the ways to reach it."""
 import socket
-from contextlib import suppress
 
 import pytest
 
@@ -176,6 +175,11 @@ def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhi
     assert finish(lock) == OK, lock.message
 
 
+def is_connected(client, index):
+    told = client.describe()["nodes"][index]
+    return told["connects"] > told["drops"]
+
+
 def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
     """One of three nodes refuses the SET, one is not connected, and one was the other name of that one's server."""
     third = fake_server({"SET": (HOLD, b"-NOPERM no\r\n")})
@@ -185,7 +189,7 @@ def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
     assert lock.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: third.count("SET"))
     voter.drop()
-    spin(client, lambda: client.describe()["nodes"][index]["state"] == "setup")
+    spin(client, lambda: is_connected(client, index), what="its set-up has begun")
     third.let_go()
     spin(client, lambda: "NOPERM" in lock.answer(2))
     third.replies = {}
@@ -327,66 +331,67 @@ def test_role_and_mode_are_read_not_inferred(one_odd, fake_server):
 # ---- the set-up's write ---------------------------------------------------------------------------------------------
 
 
-def test_first_set_rides_with_the_set_up(nodes, make_client, proxies):
+def test_first_set_rides_with_the_set_up(nodes, make_client, proxy):
     """Not one answer has come yet, and the nodes have executed the SET already."""
-    def have_it():
-        return all(node.get("r") == lock.token.encode() for node in nodes)
+    proxies = [proxy(node, accepting=False) for node in nodes]
+    client = make_client([p.url for p in proxies], settle=False)
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE) == OK
+    for p in proxies:
+        p.hold("down")
+        p.open()
+    spin(client, lambda: all(node.get("r") == lock.token.encode() for node in nodes), what="every node has the key")
+    assert [node["state"] for node in client.describe()["nodes"]] == ["setup"] * 5
+    for p in proxies:
+        p.go()
+    assert finish(lock) == OK and lock.release() == OK
 
-    for _ in range(20):
-        for p in proxies:
+
+@pytest.fixture
+def ride(nodes, make_client, proxy):
+    """ride(odd, has_set): a lock held on two good nodes, the SET of which rode with the set-up of the node `odd`, which
+    showed that it is ineligible to vote."""
+    def make(odd, has_set):
+        good = [proxy(node) for node in nodes.nodes[1:3]]
+        client = make_client([odd.url, *(p.url for p in good)], settle=False)
+        spin(client, lambda: [node["state"] for node in client.describe()["nodes"]] == ["connecting", "ready", "ready"])
+        for p in good:
             p.hold("down")
-        client = make_client([by_name(p) for p in proxies], settle=False)
         lock = client.lock()
-        assert lock.start(rl.ACQUIRE) == OK
-        spin(client, lambda: all(node["state"] == "setup" for node in client.describe()["nodes"]))
-        spin(client, lambda: all(p.held_bytes("down") for p in proxies))
-        with suppress(AssertionError):
-            eventually(have_it, 1)  # a server may read the set-up in two parts
-        rode = have_it()
-        for p in proxies:
+        assert lock.start(rl.ACQUIRE, 0) == OK
+        odd.open()
+        spin(client, lambda: has_set(lock), what="the SET arrives")
+        spin(client, lambda: client.describe()["nodes"][0]["state"] == "refused")
+        for p in good:
             p.go()
-        assert finish(lock) == OK and lock.release() == OK
-        if rode:
-            return
-    raise AssertionError("the SET never rode with the set-up")
+        assert finish(lock) == OK, lock.message
+        return lock
+
+    return make
 
 
-def test_key_on_a_node_that_may_not_vote_is_taken_back(nodes, make_client):
+def test_key_on_a_node_that_may_not_vote_is_taken_back(nodes, proxy, ride):
     """Its SET rode with the set-up that showed that it evicts. Nothing is deleted as long as the lock is held: a delete
     that comes late must never find a token that counts."""
     nodes[0].config_set("maxmemory-policy", "volatile-lru")
     nodes[0].config_set("maxmemory", "100mb")
-    for _ in range(20):
-        lock = make_client([by_name(node) for node in nodes], settle=False).lock()
-        assert lock.acquire() == OK
-        refuses(lock, 0, "evict")
-        rode, kept = nodes[0].get("r") == lock.token.encode(), nodes[0].get("r")
-        connects = lock.client.describe()["nodes"][0]["connects"]
-        spin(lock.client, lambda: lock.client.describe()["nodes"][0]["connects"] > connects + 1)
-        assert nodes[0].get("r") == kept
-        assert lock.release() == OK
-        spin(lock.client, lambda: nodes[0].keys() == [])
-        if rode:
-            return
-    raise AssertionError("no SET rode with the set-up")
+    lock = ride(proxy(nodes[0], accepting=False), lambda lock: nodes[0].get("r") == lock.token.encode())
+    refuses(lock, 0, "evict")
+    connects = lock.client.describe()["nodes"][0]["connects"]
+    spin(lock.client, lambda: lock.client.describe()["nodes"][0]["connects"] > connects + 1)
+    assert nodes[0].get("r") == lock.token.encode()
+    assert lock.release() == OK
+    spin(lock.client, lambda: nodes[0].keys() == [])
 
 
-def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(nodes, make_client, fake_server):
+def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(fake_server, ride):
     """Its SET rode with the set-up and is answered after the hand-over."""
-    for _ in range(20):
-        fake = fake_server({"SET": (HOLD, b"+OK\r\n")})
-        fake.replies["INFO"] = bulk(fake.info(maxmemory=1 << 20, maxmemory_policy="allkeys-lru"))
-        client = make_client([by_name(fake), *nodes.urls[:2]], settle=False)
-        lock = client.lock()
-        assert lock.start(rl.ACQUIRE, 0) == OK
-        spin(client, lambda: client.describe()["nodes"][0]["state"] == "refused")
-        assert finish(lock) == OK and lock.detach() == OK
-        if fake.count("SET"):
-            break
-        nodes.nodes[0].flush(), nodes.nodes[1].flush()
-    assert fake.count("SET") == 1, "the SET never rode with the set-up"
+    fake = fake_server({"SET": (HOLD, b"+OK\r\n")}, accepting=False)
+    fake.replies["INFO"] = bulk(fake.info(maxmemory=1 << 20, maxmemory_policy="allkeys-lru"))
+    lock = ride(fake, lambda lock: fake.count("SET"))
+    assert lock.detach() == OK
     fake.let_go()
-    spin(client, lambda: fake.accepted > 1)  # all has been answered on the first connection
+    spin(lock.client, lambda: fake.accepted > 1)  # all has been answered on the first connection
     assert not [args for args in fake.seen if args[0] == b"EVALSHA" and lock.token.encode() in args]
 
 

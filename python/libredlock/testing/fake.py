@@ -8,6 +8,8 @@ import struct
 import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+from .listener import Listener
+
 HOLD = "hold"    # answer no further until let_go()
 CLOSE = "close"  # close the connection
 RESET = "reset"  # close it with a RST
@@ -27,7 +29,7 @@ class FakeServer:
     in `seen`, one list of arguments per command; the tried scripts stand in `proofs`.
     """
 
-    def __init__(self, replies: Optional[Mapping[str, Reply]] = None) -> None:
+    def __init__(self, replies: Optional[Mapping[str, Reply]] = None, accepting: bool = True) -> None:
         self.run_id = "%040x" % (0xfa4e << 64 | next(_run_ids))
         self.replies: Dict[str, Reply] = {name.upper(): reply for name, reply in (replies or {}).items()}
         self.seen: List[List[bytes]] = []
@@ -36,8 +38,15 @@ class FakeServer:
         self.accepted = 0
         self._go = threading.Event()
         self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.host, self.port = self._listener.getsockname()
+        self._listener = Listener(accepting)
+        self.host, self.port = self._listener.sock.getsockname()
+        if accepting:
+            self.open()
+
+    def open(self) -> None:
+        """Begins to take connections, where it was made with accepting=False: until now they neither succeed nor
+        fail."""
+        self._listener.open()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -59,7 +68,7 @@ class FakeServer:
 
     def close(self) -> None:
         self._go.set()
-        _shut(self._listener)  # wakes accept, which close alone does not
+        _shut(self._listener.sock)  # wakes accept, which close alone does not
         self._listener.close()
         with self._lock:
             for sock in self.connections:
@@ -76,7 +85,7 @@ class FakeServer:
     def _accept(self) -> None:
         while True:
             try:
-                sock, _ = self._listener.accept()
+                sock, _ = self._listener.sock.accept()
             except OSError:
                 return
             with self._lock:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import select
 import socket
 import threading
 from collections import deque
@@ -11,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Callable, Deque, List, Optional, Pattern, Set, Tuple, TypeVar, Union
 
 from .cut import Cut, arguments, frame_end
+from .listener import Listener
 from .resp import Address, url_of
 
 UP = "up"      # from the client to the server
@@ -18,7 +18,6 @@ DOWN = "down"  # from the server to the client
 BOTH = "both"
 
 _DIAL_S = 5
-_FULL_S = 30
 _Result = TypeVar("_Result")
 _Self = TypeVar("_Self", bound="_Listener")
 
@@ -223,10 +222,10 @@ class _Client(_End):
 class _Listener:
     """An address of loopback."""
 
-    def __init__(self, sock: socket.socket, login: Tuple[Optional[str], Optional[str]] = (None, None)) -> None:
-        self._listener = sock
+    def __init__(self, accepting: bool, login: Tuple[Optional[str], Optional[str]] = (None, None)) -> None:
+        self._listener = Listener(accepting)
         self._login = login
-        self.host, self.port = sock.getsockname()
+        self.host, self.port = self._listener.sock.getsockname()
 
     @property
     def name(self) -> str:
@@ -255,17 +254,24 @@ class Proxy(_Listener):
     no call returns before an action has, and close() raises what one has raised.
     """
 
-    def __init__(self, target: Any) -> None:
-        super().__init__(socket.create_server(("127.0.0.1", 0)), getattr(target, "login", (None, None)))
-        self._listener.setblocking(False)
+    def __init__(self, target: Any, accepting: bool = True) -> None:
+        super().__init__(accepting, getattr(target, "login", (None, None)))
         self._target: Address = getattr(target, "address", target)
         self._faults = _Faults()
         self._clients: List[_Client] = []
         self._opening: Set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        self._loop.add_reader(self._listener, self._accept)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+        self._is_open = False
+        if accepting:
+            self.open()
+
+    def open(self) -> None:
+        """Begins to take connections, where it was made with accepting=False: until now they neither succeed nor
+        fail."""
+        self._listener.open()
+        self._change(self._begin)
 
     def lead_to(self, target: Any) -> None:
         """New connections go to another server: an address that was moved."""
@@ -352,12 +358,18 @@ class Proxy(_Listener):
             return change()
 
         async def settle_and_change() -> _Result:
-            self._accept()
+            if self._is_open:
+                self._accept()
             if self._opening:
                 await asyncio.wait(self._opening)
             return change()
 
         return asyncio.run_coroutine_threadsafe(settle_and_change(), self._loop).result()
+
+    def _begin(self) -> None:
+        self._listener.sock.setblocking(False)
+        self._is_open = True
+        self._loop.add_reader(self._listener.sock, self._accept)
 
     def _each(self, change: Callable[[_Client], None]) -> None:
         for client in self._clients:
@@ -366,7 +378,7 @@ class Proxy(_Listener):
     def _accept(self) -> None:
         with suppress(BlockingIOError):
             while True:
-                sock, _ = self._listener.accept()
+                sock, _ = self._listener.sock.accept()
                 if self._faults.refuse:
                     sock.close()
                 else:
@@ -387,7 +399,7 @@ class Proxy(_Listener):
         self._clients = [*(one for one in self._clients if not (one.lost and one.other.lost)), client]
 
     def _end(self) -> None:
-        self._loop.remove_reader(self._listener)
+        self._loop.remove_reader(self._listener.sock)
         self._listener.close()
         for client in self._clients:
             client.transport.abort()
@@ -398,13 +410,4 @@ class BlackHole(_Listener):
     """An address of loopback that never answers a SYN: its queue of connections is full."""
 
     def __init__(self) -> None:
-        super().__init__(socket.create_server(("127.0.0.1", 0), backlog=0))
-        self._fillers = [socket.socket() for _ in range(4)]
-        for filler in self._fillers:
-            filler.setblocking(False)
-            filler.connect_ex((self.host, self.port))
-        select.select([], self._fillers, [], _FULL_S)  # the one that is let in fills it
-
-    def close(self) -> None:
-        for sock in [self._listener, *self._fillers]:
-            sock.close()
+        super().__init__(accepting=False)
