@@ -31,7 +31,9 @@ int marker_is_elsewhere(const struct world *world, const struct node *node)
     const struct node *other = &world->nodes[i];
     char run_id[48];
     server_run_id(world, other, 0, run_id, sizeof run_id);
-    if (other != node && !memcmp(other->marker + 3, run_id, 40) && !strstr(other->marker, " auto 0 "))
+    if (other == node || !other->marker[0])
+      continue;
+    if (!memcmp(other->marker + 3, run_id, 40) && !strstr(other->marker, " auto 0 "))
       return 1;
   }
   return 0;

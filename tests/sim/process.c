@@ -55,14 +55,14 @@ static uint64_t sim_random(void *context)
   return random_next(&((struct process *)context)->random);
 }
 
-/* The clocks of clients and servers differ: fencing numbers are proposed by this one. */
+/* The clocks of clients and servers differ, by less than a quarantine: fencing numbers are proposed by this one. */
 static int64_t sim_wall_ns(void *context)
 {
   const struct process *process = context;
   const struct world *world = process->world;
   if (!world->fenced)
     return sim_now_ns(context);
-  return server_clock_ms(world, &world->nodes[0]) * MS + (process->index - 3) * world->ttl_ms * MS / 4;
+  return server_clock_ms(world, &world->nodes[0]) * MS + process->index % 4 * clocks_apart_ms(world) * MS / 4;
 }
 
 static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_wall_ns};

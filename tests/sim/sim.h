@@ -549,6 +549,8 @@ struct world {
 };
 
 struct slot *world_slot(struct world *world, uint32_t index);
+/* By how much the clocks of a guarded world differ at most. */
+int64_t clocks_apart_ms(const struct world *world);
 void world_run(struct world *world, uint64_t seed);
 void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial);
 void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b);

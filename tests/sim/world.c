@@ -607,11 +607,16 @@ static void reset(struct world *world, uint64_t seed)
 }
 
 /* With the guard a node whose clock is ahead does not vote, and fencing numbers grow as long as clocks differ by less
- * than a quarantine: they differ by half a second, or a TTL, at most. */
+ * than a quarantine. */
+int64_t clocks_apart_ms(const struct world *world)
+{
+  return world->ttl_ms < 500 ? world->ttl_ms : 500;
+}
+
 static void run_alike(const struct world *world, struct node *node)
 {
   const struct node *first = &world->nodes[0];
-  int64_t apart = node->clock_offset / (1000 * MS) * (world->ttl_ms < 500 ? world->ttl_ms : 500);
+  int64_t apart = node->clock_offset / (1000 * MS) * clocks_apart_ms(world);
   node->clock_ppm = first->clock_ppm;
   if (node != first)
     node->clock_offset = first->clock_offset + apart;
