@@ -230,14 +230,19 @@ static void say_waited(struct session *session, int status)
   free(waited);
 }
 
-/* That nobody holds it, and what it waits for. */
+static bool can_grant(int vote)
+{
+  return vote == REDLOCK_OK || vote == REDLOCK_BUSY || vote == REDLOCK_PENDING || vote == REDLOCK_NOT_HELD;
+}
+
+/* What it waits for, where too few nodes vote. */
 static void say_why(const struct session *session)
 {
-  int nodes = redlock_client_node_count(session->client), busy = 0;
+  int nodes = redlock_client_node_count(session->client), voters = 0;
   for (int i = 0; i < nodes; i++)
-    busy += redlock_lock_vote(session->lock, i) == REDLOCK_BUSY;
+    voters += can_grant(redlock_lock_vote(session->lock, i));
   char *message = lock_message(session->lock);
-  if (busy == 0 && *message && !session->args->quiet)
+  if (voters <= nodes / 2 && *message && !session->args->quiet)
     fail(0, "waiting: %s", message);
   free(message);
 }

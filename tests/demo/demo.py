@@ -114,6 +114,11 @@ def children():
 
 # ---- the steps: each is shown with the first line of its description ---------------------------------------------
 
+def token_in(out):
+    """It is told last, after what may have been said of a wait."""
+    return out.split()[-1]
+
+
 def bootstrap(demo):
     """New nodes are told once that no lock is live on them; else the first lock would wait"""
     status, out = demo.redlock("bootstrap", "--yes")
@@ -123,8 +128,8 @@ def bootstrap(demo):
 def acquire(demo):
     """A client takes the lock `orders:42` and gets a token"""
     status, out = demo.redlock("acquire", "--ttl", "10s", "orders:42")
-    expect(status == 0 and len(out.strip()) == 40, "acquire")
-    demo.token = out.strip()
+    expect(status == 0 and len(token_in(out)) == 40, "acquire")
+    demo.token = token_in(out)
 
 
 def refuse(demo):
@@ -167,7 +172,7 @@ def two_nodes_down(demo):
         node.kill()
     status, out = demo.redlock("acquire", "orders:43")
     expect(status == 0, "three nodes are enough")
-    demo.token = out.strip()
+    demo.token = token_in(out)
     expect(demo.redlock("release", "orders:43", demo.token)[0] == 0, "release with three nodes")
 
 
@@ -193,7 +198,7 @@ def nodes_restarted(demo):
     expect(demo.redlock("bootstrap", "--yes")[0] == 0, "bootstrap")
     status, out = demo.redlock("acquire", "orders:44")
     expect(status == 0, "five nodes again")
-    expect(demo.redlock("release", "orders:44", out.strip())[0] == 0, "release")
+    expect(demo.redlock("release", "orders:44", token_in(out))[0] == 0, "release")
 
 
 def run_a_job(demo):
@@ -239,7 +244,7 @@ def stopped_holder(demo):
     holder.send_signal(signal.SIGCONT)
     expect(read_line(holder).startswith("lost"), "the holder says that it lost the lock")
     expect(demo.finish(holder)[0] != 0, "the holder ends")
-    expect(demo.redlock("release", "orders:45", out.strip())[0] == 0, "the new holder was not disturbed")
+    expect(demo.redlock("release", "orders:45", token_in(out))[0] == 0, "the new holder was not disturbed")
 
 
 def python(demo):

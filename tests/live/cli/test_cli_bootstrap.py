@@ -1,10 +1,12 @@
 """redlock bootstrap: an operator says that no lock is live."""
 import json
 import re
+import subprocess
 
 import pytest
 
-from command import UNAVAILABLE, USAGE
+from command import UNAVAILABLE, USAGE, finish
+from testing import eventually
 
 DECLINED = 1
 GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
@@ -21,6 +23,22 @@ def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes):
                     r": .*redlock bootstrap ends it if no lock is live", done.stderr), done.stderr
     assert done.stderr.count("\n") == 1
     assert all(marker.split()[5] == b"auto" for marker in markers(nodes))
+
+
+def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
+    """No node has said that it does not vote."""
+    proxies = [proxy(node) for node in nodes]
+    for p in proxies:
+        p.at("SET", "orders:42", lambda p=p: p.hold("down"))
+    redlock.env["REDLOCK_NODES"] = ",".join(p.url for p in proxies)
+    acquiring = redlock.start("acquire", "--node-timeout", "20s", "--ttl", "90s", "orders:42")
+    eventually(lambda: all(node.get("orders:42") for node in nodes), 20, "the nodes have been asked")
+    with pytest.raises(subprocess.TimeoutExpired):
+        acquiring.wait(2)  # it would be told after a second
+    for p in proxies:
+        p.go()
+    done = finish(acquiring)
+    assert (done.returncode, len(done.stdout), done.stderr) == (0, 41, "")
 
 
 def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
