@@ -107,7 +107,7 @@ def builder():
         include_dirs=["core/include"],
         define_macros=[("_GNU_SOURCE", "")],
         extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *cflags],
-        extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", *libs],
+        extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *libs],
         py_limited_api=True,
     )
     return ffi

@@ -7,8 +7,8 @@ this machine, and setuptools adds them to every command.
 import subprocess
 import sys
 
-KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-std=", "-fvisibility=", "-I", "-D", "-U", "-Wl,--version-script",
-        "-Wl,-z,")
+KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-ldl", "-std=", "-fvisibility=", "-I", "-D", "-U",
+        "-Wl,--version-script", "-Wl,-z,")
 OWN = ["-O2", "-s"]
 
 

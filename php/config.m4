@@ -46,6 +46,7 @@ if test "$PHP_REDLOCK" != "no"; then
   esac
   PHP_ADD_LIBRARY([pthread],, [REDLOCK_SHARED_LIBADD])
   PHP_ADD_LIBRARY([m],, [REDLOCK_SHARED_LIBADD])
+  PHP_ADD_LIBRARY([dl],, [REDLOCK_SHARED_LIBADD])
 
   dnl Objects in this folder: phpize can not compile ../core/src/x.c, it cuts the object's name at the first dot.
   redlock_sources="redlock_wrap.c $(tr '\n' ' ' <"$redlock_here/sources.txt")"

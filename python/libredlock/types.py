@@ -94,6 +94,12 @@ class ClientOptions(LockOptions, total=False):
     connect_timeout: Seconds
     key_prefix: str
     client_name: str
+    tls_ca_file: str
+    tls_ca_path: str
+    tls_cert_file: str
+    tls_key_file: str
+    tls_server_name: str
+    tls_verify: bool
     exit_drain: Seconds
 
 

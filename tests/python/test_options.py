@@ -223,7 +223,7 @@ def test_nodes_from_the_environment_a_text_or_several(monkeypatch, nodes):
 
 
 def test_passwords_are_in_no_message():
-    for url in ("redis://u:sesame@h:99999", "rediss://u:sesame@h", "redis://u:sesame@h/x", "redis://u:sesame@h:1/1/1"):
+    for url in ("redis://u:sesame@h:99999", "rediss://u:sesame@h:0", "redis://u:sesame@h/x", "redis://u:s@h:1/1/1"):
         with pytest.raises(ValueError) as caught:
             libredlock.Client(url)
         assert "sesame" not in str(caught.value)

@@ -88,8 +88,8 @@ static void link_nothing(struct rlk_link *link)
 }
 
 static const struct rlk_platform platform = {now_ns, random_bits, now_ns};
-static const struct rlk_link_ops links = {link_open,       NULL,         link_write, link_read,
-                                          link_want_write, link_nothing, link_close, link_nothing};
+static const struct rlk_link_ops links = {link_open,    NULL,       link_write,   link_read, link_want_write,
+                                          link_nothing, link_close, link_nothing, NULL};
 
 static struct rlk_net net;
 static struct rlk_node node;
@@ -107,7 +107,7 @@ static int begin(void **state)
   world.now_ns = 1000 * MS;
   net.state = RLK_NET_OPEN;
   net.env = (struct rlk_env){&platform, &links, NULL, 1};
-  net.client_name = net.key_prefix = no_text;
+  RLK_STRING(&net, CLIENT_NAME) = RLK_STRING(&net, KEY_PREFIX) = no_text;
   net.nodes = &node;
   net.node_count = 1;
   net.events.fd = -1;

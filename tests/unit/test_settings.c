@@ -249,6 +249,8 @@ static void urls_are_taken_and_shown_without_their_secrets(void **state)
       {"redis://:sesame@h:1", "redis://:***@h:1"},
       {"redis://user:sesame%40%2C@h:1", "redis://user:***@h:1"},
       {"redis://[::1]:7001", "redis://[::1]:7001"},
+      {"rediss://h", "rediss://h:6379"},
+      {"rediss://user:sesame@[::1]:7001/2", "rediss://user:***@[::1]:7001/2"},
       {"unix:///run/r.sock", "unix:///run/r.sock"},
       {"unix://:sesame@/run/r.sock?db=2", "unix://:***@/run/r.sock?db=2"},
       {" redis://a , redis://b ", "redis://a:6379,redis://b:6379"},
@@ -267,7 +269,7 @@ static void urls_are_taken_and_shown_without_their_secrets(void **state)
 static void a_refused_url_is_told_what_is_wrong(void **state)
 {
   static const char *const urls[][2] = {
-      {"rediss://h", "TLS"},
+      {"rediss://h:0", "port"},
       {"http://h", "redis://"},
       {"127.0.0.1:7001", "redis://"},
       {"redis://", "host"},

@@ -34,8 +34,8 @@ static void destroy(redlock_client *c)
   rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)
     rlk_poller_close(&c->engine.net.poller);
-  free(c->engine.net.key_prefix);
-  free(c->engine.net.client_name);
+  rlk_client_free_texts(c);
+  rlk_tls_free(c->engine.net.tls);
   rlk_events_free(&c->engine.net.events);
   free(c->engine.spare_batch);
   rlk_eventcount_free(&c->eventcount);
@@ -62,16 +62,13 @@ redlock_client *rlk_client_new_in(const struct rlk_env *env)
   c->engine.renew_due_ns = RLK_NEVER;
   c->engine.net.events.fd = -1;
   c->engine.net.poller = (struct rlk_poller){-1, -1, -1, -1, -1, RLK_NEVER};
-  c->engine.net.key_prefix = strdup("");
-  c->engine.net.client_name = strdup("libredlock");
   rlk_options_defaults(&c->engine.net.options);
-  if (c->engine.net.key_prefix && c->engine.net.client_name && rlk_eventcount_init(&c->eventcount) == 0) {
+  if (rlk_client_init_texts(c) == 0 && rlk_eventcount_init(&c->eventcount) == 0) {
     if (pthread_mutex_init(&c->mutex, NULL) == 0)
       return c;
     rlk_eventcount_free(&c->eventcount);
   }
-  free(c->engine.net.key_prefix);
-  free(c->engine.net.client_name);
+  rlk_client_free_texts(c);
   free(c);
   return NULL;
 }
@@ -113,6 +110,9 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   rlk_claims_seed(&c->engine);
   rlk_queue_init(&c->engine);
   rlk_guard_init(net);
+  error = rlk_client_init_tls(c, why);
+  if (error != REDLOCK_OK)
+    return error;
   if (!net->env.stepped && rlk_registry_add(c) != REDLOCK_OK) {
     rlk_text_add(why, "no fork handler could be installed");
     return REDLOCK_INTERNAL;
@@ -152,6 +152,9 @@ int redlock_client_open(redlock_client *c)
   if (c->engine.net.node_count % 2 == 0)
     rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1,
                   "an even number of nodes tolerates no more failures than one node fewer");
+  if (c->engine.net.tls && !RLK_INT(&c->engine.net.options, TLS_VERIFY))
+    rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1,
+                  "tls_verify is off: any certificate is accepted, so others may read and forge what is sent");
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_node_connect(&c->engine.net.nodes[i], now);
     rlk_client_pull(c, &c->engine.net.nodes[i], now);

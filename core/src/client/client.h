@@ -47,6 +47,9 @@ static inline int64_t rlk_client_now(const redlock_client *client)
 
 void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
 void rlk_client_free_nodes(redlock_client *client);
+int rlk_client_init_texts(redlock_client *client); /* -1 when memory is out */
+void rlk_client_free_texts(redlock_client *client);
+int rlk_client_init_tls(redlock_client *client, struct rlk_text *why);
 void rlk_client_read_environment(redlock_client *client);
 void rlk_client_forked(redlock_client *client);
 

@@ -88,15 +88,15 @@ void rlk_client_read_environment(redlock_client *c)
     refuse(&why, "REDLOCK_GUARD", value, RLK_OPT_GUARD);
 }
 
-static int set_text(char **to, const char *value, size_t size_max, int words, struct rlk_text *why, const char *name)
+static int set_text(redlock_client *c, int option, const char *name, const char *value, struct rlk_text *why)
 {
-  char *copy;
+  char *copy, **to = &c->engine.net.texts[option];
   size_t size = strlen(value);
-  int ok = size <= size_max;
-  for (size_t i = 0; words && i < size; i++)
+  int ok = size <= rlk_option_size_max(option);
+  for (size_t i = 0; option == RLK_OPT_CLIENT_NAME && i < size; i++)
     ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
   if (!ok)
-    return refuse(why, name, value, rlk_option_find(name, 0));
+    return refuse(why, name, value, option);
   copy = strdup(value);
   if (!copy)
     return REDLOCK_NO_MEMORY;
@@ -105,14 +105,55 @@ static int set_text(char **to, const char *value, size_t size_max, int words, st
   return REDLOCK_OK;
 }
 
+int rlk_client_init_texts(redlock_client *c)
+{
+  for (int i = 0; i < RLK_OPTION_COUNT; i++) {
+    if (i == RLK_OPT_NODES || !rlk_option_is_text(i))
+      continue;
+    c->engine.net.texts[i] = strdup(redlock_option_at(i, REDLOCK_OPTION_DEFAULT));
+    if (!c->engine.net.texts[i])
+      return -1;
+  }
+  return 0;
+}
+
+void rlk_client_free_texts(redlock_client *c)
+{
+  for (int i = 0; i < RLK_OPTION_COUNT; i++)
+    free(c->engine.net.texts[i]);
+}
+
+/* What the nodes with TLS need, before the first connection. */
+int rlk_client_init_tls(redlock_client *c, struct rlk_text *why)
+{
+  struct rlk_net *net = &c->engine.net;
+  const struct rlk_tls_settings settings = {.ca_file = RLK_STRING(net, TLS_CA_FILE),
+                                            .ca_path = RLK_STRING(net, TLS_CA_PATH),
+                                            .cert_file = RLK_STRING(net, TLS_CERT_FILE),
+                                            .key_file = RLK_STRING(net, TLS_KEY_FILE),
+                                            .is_verified = (int)RLK_INT(&net->options, TLS_VERIFY)};
+  const char *name = RLK_STRING(net, TLS_SERVER_NAME);
+  rlk_tls_free(net->tls); /* of an earlier try to open it */
+  net->tls = NULL;
+  for (int i = 0; i < net->node_count; i++) {
+    struct rlk_node *n = &net->nodes[i];
+    int status = n->url.is_tls && !net->tls ? rlk_tls_new(&net->tls, &settings, why) : REDLOCK_OK;
+    if (status == REDLOCK_NO_MEMORY)
+      rlk_text_add(why, "out of memory");
+    if (status != REDLOCK_OK)
+      return status;
+    if (n->url.is_tls)
+      n->tls = (struct rlk_tls_peer){net->tls, *name ? name : n->url.host, NULL};
+  }
+  return REDLOCK_OK;
+}
+
 static int set_option(redlock_client *c, int option, const char *name, const char *value, struct rlk_text *why)
 {
-  switch (option) {
-  case RLK_OPT_NODES: return set_nodes(c, value, why);
-  case RLK_OPT_KEY_PREFIX: return set_text(&c->engine.net.key_prefix, value, 256, 0, why, name);
-  case RLK_OPT_CLIENT_NAME: return set_text(&c->engine.net.client_name, value, 64, 1, why, name);
-  default: return rlk_option_parse(&c->engine.net.options, option, value, why);
-  }
+  if (option == RLK_OPT_NODES)
+    return set_nodes(c, value, why);
+  return rlk_option_is_text(option) ? set_text(c, option, name, value, why)
+                                    : rlk_option_parse(&c->engine.net.options, option, value, why);
 }
 
 int redlock_client_set(redlock_client *c, const char *name, const char *value)
@@ -155,12 +196,12 @@ int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_
   if (!c || option < 0)
     return -REDLOCK_INVALID;
   pthread_mutex_lock(&c->mutex);
-  switch (option) {
-  case RLK_OPT_NODES: format_nodes(c, &out); break;
-  case RLK_OPT_KEY_PREFIX: rlk_text_add(&out, c->engine.net.key_prefix); break;
-  case RLK_OPT_CLIENT_NAME: rlk_text_add(&out, c->engine.net.client_name); break;
-  default: rlk_option_format(&c->engine.net.options, option, &out);
-  }
+  if (option == RLK_OPT_NODES)
+    format_nodes(c, &out);
+  else if (rlk_option_is_text(option))
+    rlk_text_add(&out, c->engine.net.texts[option]);
+  else
+    rlk_option_format(&c->engine.net.options, option, &out);
   pthread_mutex_unlock(&c->mutex);
   return (int64_t)out.length;
 }

@@ -47,8 +47,7 @@ static void options(redlock_client *c, struct rlk_text *out)
     rlk_text_add(out, first ? "" : ",");
     first = 0;
     if (rlk_option_is_text(i)) {
-      string(out, redlock_option_at(i, REDLOCK_OPTION_NAME),
-             i == RLK_OPT_KEY_PREFIX ? c->engine.net.key_prefix : c->engine.net.client_name);
+      string(out, redlock_option_at(i, REDLOCK_OPTION_NAME), c->engine.net.texts[i]);
       continue;
     }
     rlk_option_format(&c->engine.net.options, i, &text);

@@ -47,7 +47,8 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = rlk_key_new(c->engine.net.key_prefix ? c->engine.net.key_prefix : "", size ? resource : "", size);
+  lock->key = rlk_key_new(RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "",
+                          size ? resource : "", size);
   if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0)
     return lock;
   rlk_key_drop(lock->key);

@@ -47,7 +47,7 @@ static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_clai
 {
   const struct rlk_key *key = claim->key;
   return (struct rlk_fence){.key = key->bulk,
-                            .prefix = n->net->key_prefix,
+                            .prefix = RLK_STRING(n->net, KEY_PREFIX),
                             .resource = rlk_key_resource(key),
                             .token = claim->token,
                             .key_size = key->bulk_size,
@@ -138,7 +138,7 @@ int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, in
 static const struct rlk_queue_keys *queue_of(const struct rlk_net *net, struct rlk_key *key)
 {
   if (!key->queue.text &&
-      rlk_command_queue_keys(&key->queue, net->key_prefix, rlk_key_resource(key), key->resource_size) != 0)
+      rlk_command_queue_keys(&key->queue, RLK_STRING(net, KEY_PREFIX), rlk_key_resource(key), key->resource_size) != 0)
     return NULL;
   return &key->queue;
 }

@@ -200,7 +200,7 @@ void rlk_queue_init(struct rlk_engine *e)
   struct rlk_text name = rlk_text_in(e->queue_name, sizeof e->queue_name);
   struct rlk_text channel = rlk_text_in(e->net.channel, sizeof e->net.channel);
   rlk_text_format(&name, "%016llx", (unsigned long long)rlk_net_seed(&e->net));
-  rlk_text_add(&channel, e->net.key_prefix);
+  rlk_text_add(&channel, RLK_STRING(&e->net, KEY_PREFIX));
   rlk_text_add(&channel, "libredlock:w:");
   rlk_text_add(&channel, e->queue_name);
 }

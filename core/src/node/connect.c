@@ -25,6 +25,9 @@ int64_t rlk_connect_backoff_ns(struct rlk_node *n, int failures)
 
 const char *rlk_connect_timed_out(const struct rlk_line *l)
 {
+  const char *own = l->link.ops->why && l->state == RLK_NODE_CONNECTING ? l->link.ops->why(&l->link, 0) : NULL;
+  if (own)
+    return own;
   switch (l->state) {
   case RLK_NODE_RESOLVING: return "name not resolved in time";
   case RLK_NODE_CONNECTING: return "connecting timed out";
@@ -71,7 +74,7 @@ static void try_addresses(struct rlk_line *l, const char *why, int64_t now)
       expect(l, now + rlk_connect_timeout_ns(n) / left);
       return;
     }
-    why = rlk_error_words(-status, words);
+    why = rlk_line_words(l, -status, words);
   }
   rlk_node_line_failed(l, 0, why, now);
 }
@@ -89,7 +92,7 @@ void rlk_connect_finish(struct rlk_line *l, int64_t now)
   if (status == 0)
     connected(l, now);
   else if (status != -EINPROGRESS)
-    rlk_connect_next_address(l, rlk_error_words(-status, words), now);
+    rlk_connect_next_address(l, rlk_line_words(l, -status, words), now);
 }
 
 /* ---- names ---- */

@@ -17,8 +17,8 @@ void rlk_guard_init(struct rlk_net *net)
 {
   struct rlk_text key = rlk_text_in(net->marker_key, sizeof net->marker_key);
   int has_markers = rlk_guard_of(net) == RLK_GUARD_MARKER || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
-  rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(net->key_prefix) + sizeof RLK_MARKER_NAME - 1, net->key_prefix,
-                  RLK_MARKER_NAME);
+  rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(RLK_STRING(net, KEY_PREFIX)) + sizeof RLK_MARKER_NAME - 1,
+                  RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
   for (int i = 0; i < net->node_count; i++)
     net->nodes[i].ttl_limit_ms = has_markers ? rlk_growth_floor_ms(net) : RLK_NEVER;
@@ -165,7 +165,7 @@ static int is_ours(const struct rlk_net *net, const char *text, struct rlk_marke
   int64_t setting_ms = RLK_INT(&net->options, MAX_TTL_MS);
   setting_ms = setting_ms == RLK_AUTO ? 0 : setting_ms;
   if (!rlk_marker_read(text, m)) {
-    rlk_text_format(why, "the key %s%s is not a marker of this library", net->key_prefix, RLK_MARKER_NAME);
+    rlk_text_format(why, "the key %s%s is not a marker of this library", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
     return 0;
   }
   if (rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP)

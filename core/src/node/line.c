@@ -15,6 +15,32 @@ const char *rlk_error_words(int error, char *out)
   return out;
 }
 
+/* A server that expects TLS closes the connection at the first byte. */
+static const char *hint(const struct rlk_line *l)
+{
+  const struct rlk_url *url = &l->node->url;
+  int is_answered = l->client_id || l->run_id[0];
+  return l->state == RLK_NODE_SETUP && !is_answered && !url->is_tls && !url->is_unix ? "; it may expect TLS (rediss://)"
+                                                                                     : "";
+}
+
+const char *rlk_line_words(const struct rlk_line *l, int error, char *out)
+{
+  const char *own = l->link.ops->why ? l->link.ops->why(&l->link, error) : NULL;
+  struct rlk_text text = rlk_text_in(out, RLK_WHY_SIZE);
+  char system[RLK_WHY_SIZE];
+  if (own)
+    rlk_text_clean(&text, own);
+  else if (error == RLK_LINE_ENDED)
+    rlk_text_add(&text, "the server closed the connection");
+  else
+    rlk_text_add(&text, rlk_error_words(error, system));
+  if (error == RLK_LINE_ENDED || error == ECONNRESET || error == EPIPE)
+    rlk_text_add(&text, hint(l));
+  rlk_text_mark_cut(&text);
+  return out;
+}
+
 /* ---- life ---- */
 
 void rlk_line_init(struct rlk_line *l, struct rlk_node *n)
@@ -54,6 +80,10 @@ void rlk_line_free(struct rlk_line *l)
 int rlk_line_open(struct rlk_line *l, const struct rlk_address *address)
 {
   l->link.generation = ++l->node->generations;
+  if (l->node->tls.tls) {
+    l->link.ops = &rlk_link_tls;
+    l->link.peer = &l->node->tls;
+  }
   return l->link.ops->open(&l->link, address);
 }
 
@@ -89,7 +119,7 @@ const char *rlk_line_flush(struct rlk_line *l, char *words)
       return NULL;
     }
     if (sent < 0)
-      return rlk_error_words((int)-sent, words);
+      return rlk_line_words(l, (int)-sent, words);
     rlk_buffer_consume(&l->out, (size_t)sent);
     l->written += (uint64_t)sent;
   }
@@ -107,11 +137,13 @@ enum rlk_line_news rlk_line_read(struct rlk_line *l, const char **why, char *wor
   char bytes[16384];
   ssize_t size = l->link.ops->read(&l->link, bytes, sizeof bytes);
   l->reads_left = size == (ssize_t)sizeof bytes ? l->reads_left - 1 : 0;
+  if (l->link.pending && l->reads_left == 0)
+    l->reads_left = 1;
   if (size == -EAGAIN)
     return RLK_LINE_NOTHING;
   l->read_ns = rlk_now(l->node->net); /* after the bytes are here: the clock of what is decided (rule A.1) */
   if (size <= 0) {
-    *why = size ? rlk_error_words((int)-size, words) : "the server closed the connection";
+    *why = rlk_line_words(l, size ? (int)-size : RLK_LINE_ENDED, words);
     return RLK_LINE_BROKEN;
   }
   l->is_fed = 1;

@@ -85,6 +85,9 @@ const char *rlk_line_unparsed(struct rlk_line *line);
 
 /* The system's words for an error, for the middle of a line; out has RLK_WHY_SIZE bytes. */
 const char *rlk_error_words(int error, char *out);
+/* The same of a connection, for which TLS has words of its own; ENDED: the server has closed it. */
+enum { RLK_LINE_ENDED = -1 };
+const char *rlk_line_words(const struct rlk_line *line, int error, char *out);
 
 static inline const struct rlk_request *rlk_line_oldest(const struct rlk_line *line)
 {

@@ -1,4 +1,4 @@
-/* A byte stream to one server. link.c has the only sockets of the core; a simulator or TLS puts another table here. */
+/* A byte stream to one server. link.c has the only sockets of the core; TLS and the simulator have other tables. */
 #ifndef RLK_LINK_H
 #define RLK_LINK_H
 
@@ -8,6 +8,8 @@
 
 struct rlk_poller;
 struct rlk_link;
+struct rlk_tls_peer;
+struct rlk_tls_stream;
 
 /* Where to connect: a numeric address or a unix socket's path. */
 struct rlk_address {
@@ -27,6 +29,8 @@ struct rlk_link_ops {
   void (*half_close)(struct rlk_link *link);                       /* no more will be written (rule A.5) */
   void (*close)(struct rlk_link *link);                            /* also after a failed open; then idle again */
   void (*abandon)(struct rlk_link *link);                          /* in a forked child: close only our copy */
+  /* The table's own words for an error, or for what it has waited for (0); NULL: it has none. May be NULL. */
+  const char *(*why)(const struct rlk_link *link, int error);
 };
 
 struct rlk_link {
@@ -37,6 +41,9 @@ struct rlk_link {
   uint32_t generation;       /* counts opens, so that an event of an earlier connection is known as such */
   int fd;                    /* -1 when closed; the simulator's own number there */
   int writing;               /* want_write is on */
+  int pending;               /* there is more to read that the poller does not know of */
+  struct rlk_tls_peer *peer; /* of TLS; else NULL, both */
+  struct rlk_tls_stream *stream;
 };
 
 extern const struct rlk_link_ops rlk_link_sockets;

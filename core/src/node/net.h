@@ -22,8 +22,9 @@ struct rlk_net {
   enum rlk_net_state state;
   struct rlk_env env;
   struct rlk_numbers options;
-  char *client_name, *key_prefix;
-  char marker_key[320]; /* of the restart guard, as a bulk string */
+  char *texts[RLK_OPTION_COUNT]; /* the options that are texts, but for the nodes; NULL elsewhere */
+  struct rlk_tls *tls;           /* NULL: no node has TLS */
+  char marker_key[320];          /* of the restart guard, as a bulk string */
   size_t marker_key_size;
   char channel[320]; /* on which it is told whose turn it is in a queue */
   struct rlk_node *nodes;
@@ -41,6 +42,9 @@ struct rlk_net {
   uint64_t raised_order; /* since when that is known; 0: it is not so */
   uint64_t servers;      /* how often a node turned out to be another server than before */
 };
+
+/* The value of an option that is a text. */
+#define RLK_STRING(net, symbol) ((net)->texts[RLK_OPT_##symbol])
 
 int64_t rlk_now(const struct rlk_net *net);
 uint64_t rlk_random(struct rlk_net *net);

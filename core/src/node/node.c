@@ -34,6 +34,7 @@ void rlk_node_free(struct rlk_node *n)
   for (int i = 0; i < RLK_NODE_LINES; i++)
     rlk_line_free(&n->lines[i]);
   rlk_resolve_drop(n->resolve);
+  rlk_tls_forget(&n->tls);
   rlk_url_free(&n->url);
 }
 

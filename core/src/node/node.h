@@ -12,6 +12,7 @@
 #include "meaning.h"
 #include "net.h"
 #include "resolver.h"
+#include "tls.h"
 
 #define RLK_PAUSE_NS (100 * RLK_NS_PER_MS) /* for a server that cannot do just now what is asked */
 
@@ -21,6 +22,7 @@ struct rlk_node {
   struct rlk_net *net;
   int index;
   struct rlk_url url;
+  struct rlk_tls_peer tls;
   enum rlk_node_state state;             /* that of its line */
   int failures;                          /* in a row since it was ready */
   int refused;                           /* the reason is its configuration, or ours */

@@ -39,17 +39,17 @@ static int send_hello(struct rlk_line *l)
     words[count++] = l->node->url.user ? l->node->url.user : "default";
     words[count++] = l->node->url.password;
   }
-  if (l->node->net->client_name[0]) {
+  if (RLK_STRING(l->node->net, CLIENT_NAME)[0]) {
     words[count++] = "SETNAME";
-    words[count++] = l->node->net->client_name;
+    words[count++] = RLK_STRING(l->node->net, CLIENT_NAME);
   }
   return send_words(l, HELLO, count, words);
 }
 
 static int send_name(struct rlk_line *l)
 {
-  const char *words[] = {"CLIENT", "SETNAME", l->node->net->client_name};
-  return l->node->net->client_name[0] ? send_words(l, NAME, 3, words) : 0;
+  const char *words[] = {"CLIENT", "SETNAME", RLK_STRING(l->node->net, CLIENT_NAME)};
+  return RLK_STRING(l->node->net, CLIENT_NAME)[0] ? send_words(l, NAME, 3, words) : 0;
 }
 
 static int send_id(struct rlk_line *l)
@@ -100,7 +100,7 @@ static int send_proof(struct rlk_line *l)
   const char *whole[] = {"EVAL", rlk_script_text(RLK_SCRIPT_PROOF), "1", key};
   const char *by_hash[] = {"EVALSHA", rlk_script_hash(RLK_SCRIPT_EXTEND), "1", key, "1", "proof"};
   struct rlk_text text = rlk_text_in(key, sizeof key);
-  rlk_text_add(&text, l->node->net->key_prefix);
+  rlk_text_add(&text, RLK_STRING(l->node->net, KEY_PREFIX));
   rlk_text_format(&text, "libredlock:proof:%016llx", (unsigned long long)rlk_random(l->node->net));
   return send_words(l, PROVE, 4, whole) != 0 ? -1 : send_words(l, PROVE, 6, by_hash);
 }
@@ -108,7 +108,7 @@ static int send_proof(struct rlk_line *l)
 static struct rlk_text marker_key(const struct rlk_line *l, char *out, size_t size)
 {
   struct rlk_text text = rlk_text_in(out, size);
-  rlk_text_add(&text, l->node->net->key_prefix);
+  rlk_text_add(&text, RLK_STRING(l->node->net, KEY_PREFIX));
   rlk_text_add(&text, RLK_MARKER_NAME);
   return text;
 }

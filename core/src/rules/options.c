@@ -24,7 +24,7 @@ enum scope { CLIENT, BOTH };
 #define RANGE_CHOICE(min, max, also) also
 #define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
 #define RANGE_NODES(min, max, also)                                                                                    \
-  "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database] or "                              \
+  "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database], rediss:// for TLS, or "          \
                               "unix://[user:password@]/path[?db=n]" also
 
 static const struct row {
@@ -65,6 +65,11 @@ const char *redlock_option_at(int index, int field)
 int rlk_option_is_text(int option)
 {
   return rows[option].type == STRING || rows[option].type == NODES;
+}
+
+size_t rlk_option_size_max(int option)
+{
+  return (size_t)rows[option].max;
 }
 
 int rlk_option_find(const char *name, int scope_lock)

@@ -65,6 +65,19 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "also send deletes to nodes that did not grant the lock")                                                          \
   X(CLIENT_NAME, "client_name", STRING, "", "libredlock", 0, 64, ", printable and without spaces", CLIENT,             \
     "name of the connections in CLIENT LIST")                                                                          \
+  X(TLS_CA_FILE, "tls_ca_file", STRING, "", "", 0, 4096, "", CLIENT,                                                   \
+    "certificates of the authorities that rediss:// nodes are trusted by (PEM); neither this nor tls_ca_path: the "    \
+    "system's")                                                                                                        \
+  X(TLS_CA_PATH, "tls_ca_path", STRING, "", "", 0, 4096, "", CLIENT,                                                   \
+    "a folder of such certificates, named as `openssl rehash` does")                                                   \
+  X(TLS_CERT_FILE, "tls_cert_file", STRING, "", "", 0, 4096, "", CLIENT,                                               \
+    "the certificate that is shown to rediss:// nodes, with its chain (PEM)")                                          \
+  X(TLS_KEY_FILE, "tls_key_file", STRING, "", "", 0, 4096, "", CLIENT,                                                 \
+    "the key of tls_cert_file, without a passphrase (PEM)")                                                            \
+  X(TLS_SERVER_NAME, "tls_server_name", STRING, "", "", 0, 255, "", CLIENT,                                            \
+    "the name in the certificates of all rediss:// nodes; empty: the host of each URL")                                \
+  X(TLS_VERIFY, "tls_verify", BOOL, "", "true", 0, 1, "", CLIENT,                                                      \
+    "rediss:// nodes have to show a certificate that is trusted; off: whoever is between can read and forge all")      \
   X(EXIT_DRAIN_MS, "exit_drain_ms", INT, "ms", "500", 0, 60000, "", CLIENT,                                            \
     "how long closing the client may take to release held locks")
 
@@ -98,6 +111,7 @@ void rlk_options_defaults(struct rlk_numbers *numbers);
 /* The index of an option, or -1. scope_lock: only what a lock may set. */
 int rlk_option_find(const char *name, int scope_lock);
 int rlk_option_is_text(int option);
+size_t rlk_option_size_max(int option); /* of a text, in bytes */
 
 /* Reads value into numbers: REDLOCK_OK, or REDLOCK_INVALID with the reason in why. Not for texts. */
 int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why);

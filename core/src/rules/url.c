@@ -210,6 +210,12 @@ static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *wh
   return status == REDLOCK_OK && found ? parse_query(url, query, why) : status;
 }
 
+static int parse_tls(struct rlk_url *url, struct part rest, struct rlk_text *why)
+{
+  url->is_tls = 1;
+  return parse_network(url, rest, why);
+}
+
 static int make_name(struct rlk_url *url)
 {
   char database[24] = "";
@@ -266,9 +272,9 @@ static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
   else if (starts(p, "unix://"))
     status = parse_unix(url, skip(p, 7), why);
   else if (starts(p, "rediss://"))
-    status = refuse(why, "rediss:// needs TLS, which this version does not have");
+    status = parse_tls(url, skip(p, 9), why);
   else
-    status = refuse(why, "a URL must start with redis:// or unix://");
+    status = refuse(why, "a URL must start with redis://, rediss:// or unix://");
   return status == REDLOCK_OK ? make_name(url) : status;
 }
 
@@ -286,7 +292,7 @@ int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk
   rlk_text_add(why, "nodes: \"");
   add_given(why, p);
   rlk_text_format(why,
-                  "\": %s; allowed: redis://[user:password@]host[:port][/database] or "
+                  "\": %s; allowed: redis://[user:password@]host[:port][/database], rediss:// for TLS, or "
                   "unix://[user:password@]/path[?db=n]",
                   reason);
   return status;
@@ -303,7 +309,7 @@ void rlk_url_free(struct rlk_url *url)
 
 void rlk_url_format(const struct rlk_url *url, struct rlk_text *out)
 {
-  rlk_text_add(out, url->is_unix ? "unix://" : "redis://");
+  rlk_text_add(out, url->is_unix ? "unix://" : url->is_tls ? "rediss://" : "redis://");
   if (url->password)
     rlk_text_format(out, "%s:***@", url->user ? url->user : "");
   if (url->is_unix)

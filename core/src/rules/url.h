@@ -14,6 +14,7 @@ struct rlk_url {
   int database;
   uint16_t port;
   int is_unix;
+  int is_tls;
 };
 
 /* Reads one URL of size bytes: REDLOCK_OK, REDLOCK_NO_MEMORY, or REDLOCK_INVALID with the reason in why (credentials

@@ -12,8 +12,8 @@ from .fake import CLOSE, HOLD, RESET, FakeServer, bulk
 from .nodes import Cluster, Node, free_port
 from .process import Child
 from .proxy import BOTH, DOWN, UP, BlackHole, Proxy
-from .resp import ReplyError, RespConnection, encode
+from .resp import ReplyError, RespConnection, Tls, encode
 from .wait import eventually
 
 __all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node",
-           "Proxy", "ReplyError", "RespConnection", "bulk", "encode", "eventually", "free_port"]
+           "Proxy", "ReplyError", "RespConnection", "Tls", "bulk", "encode", "eventually", "free_port"]

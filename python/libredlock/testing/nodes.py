@@ -12,7 +12,7 @@ import weakref
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from .process import Child
-from .resp import Address, ReplyError, RespConnection, url_of
+from .resp import Address, ReplyError, RespConnection, Tls, url_of
 from .wait import eventually
 
 Login = Tuple[Optional[str], Optional[str]]
@@ -49,13 +49,14 @@ class Node:
 
     def __init__(self, folder: str, server: str, config: Mapping[str, Any], users: Iterable[str] = (),
                  unix: bool = False, password: Optional[str] = None, cluster_enabled: bool = False,
-                 login: Optional[Login] = None) -> None:
+                 login: Optional[Login] = None, tls: Optional[Tls] = None) -> None:
         self.folder = folder
         self.server = server
         self.config = dict(config)
         self.users = list(users)
         self.password = password
         self.login = login or (None, password)
+        self.tls = tls
         self.cluster_enabled = cluster_enabled
         self.host = "127.0.0.1"
         self.port = 0
@@ -90,7 +91,7 @@ class Node:
             user, password = self.login
         elif password is None:
             password = self.password
-        return url_of(self.path or (host or self.host, self.port), user, password, db)
+        return url_of(self.path or (host or self.host, self.port), user, password, db, self.tls)
 
     # -- life
 
@@ -148,6 +149,10 @@ class Node:
                     "appendonly": "no", "daemonize": "no", "loglevel": "warning", "repl-diskless-sync-delay": 0}
         if self.path:
             settings["unixsocket"] = self.path
+        if self.tls:
+            settings.update({"port": 0, "tls-port": self.port, "tls-ca-cert-file": self.tls.ca_file,
+                             "tls-cert-file": self.tls.cert_file, "tls-key-file": self.tls.key_file,
+                             "tls-auth-clients": "no", "tls-replication": "yes"})
         if self.password is not None:
             settings["requirepass"] = '"%s"' % self.password.replace("\\", "\\\\").replace('"', '\\"')
         if self.cluster_enabled:
@@ -231,7 +236,7 @@ class Node:
 
     def connect(self, timeout_s: float = 30.0) -> RespConnection:
         """A new connection with all rights."""
-        connection = RespConnection(self.address, timeout_s)
+        connection = RespConnection(self.address, timeout_s, self.tls)
         if self.password is not None:
             connection.command("AUTH", self.password)
         return connection
@@ -337,7 +342,7 @@ class Cluster:
     server is a program ($REDLOCK_SERVER, else redis-server), or several with commas between, which the nodes take in
     turn; password is the default user's; users are lines of a server's configuration ("user app on >secret ~* +@all"),
     and login is the user and password in the nodes' URLs where that is not the default user; config holds further
-    settings by name.
+    settings by name. With tls the nodes take connections with TLS only; options has what their clients need.
 
     The nodes are bootstrapped, for clients with all n of them and without a key_prefix: locks are granted at once. With
     bootstrapped=False they are as new servers are, which do not vote at first (docs/guard.md); that is the default
@@ -348,7 +353,7 @@ class Cluster:
     def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,
                  users: Iterable[str] = (), cluster_enabled: bool = False,
                  config: Optional[Mapping[str, Any]] = None, login: Optional[Login] = None,
-                 bootstrapped: Optional[bool] = None) -> None:
+                 bootstrapped: Optional[bool] = None, tls: Optional[Tls] = None) -> None:
         self.bootstrapped = os.environ.get("REDLOCK_GUARD") != "off" if bootstrapped is None else bootstrapped
         servers = (server or os.environ.get("REDLOCK_SERVER") or "redis-server").split(",")
         for program in servers:
@@ -356,11 +361,12 @@ class Cluster:
                 raise RuntimeError("server %r is not installed" % program)
         self.folder = tempfile.mkdtemp(prefix="redlock-nodes-")
         weakref.finalize(self, _remove, self.folder, os.getpid())
+        self.tls = tls
         self.nodes: List[Node] = []
         try:
             for index in range(n):
                 node = Node(os.path.join(self.folder, str(index)), servers[index % len(servers)], config or {}, users,
-                            unix, password, cluster_enabled, login)
+                            unix, password, cluster_enabled, login, tls)
                 self.nodes.append(node)
                 node.launch()
             for node in self.nodes:
@@ -376,8 +382,8 @@ class Cluster:
         for example, stay as they are."""
         from libredlock import Client, RedlockError  # the rest of the kit needs the standard library only
 
-        urls = [url_of(node.address, None, node.password) for node in self.nodes]
-        with Client(urls, guard="bootstrap", connect_timeout=20) as client:
+        urls = [url_of(node.address, None, node.password, None, self.tls) for node in self.nodes]
+        with Client(urls, guard="bootstrap", connect_timeout=20, **self.options) as client:
 
             def settled() -> bool:
                 try:
@@ -387,6 +393,11 @@ class Cluster:
                 return all(node["state"] in ("ready", "refused") for node in client.describe()["nodes"])
 
             eventually(settled, _READY_S, "the nodes are bootstrapped")
+
+    @property
+    def options(self) -> Dict[str, Any]:
+        """What else than the URLs a client needs for these nodes."""
+        return {"tls_ca_file": self.tls.ca_file} if self.tls else {}
 
     @property
     def urls(self) -> List[str]:

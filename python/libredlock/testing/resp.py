@@ -2,10 +2,19 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, List, Optional, Tuple, Union
+import ssl
+from typing import Any, List, NamedTuple, Optional, Tuple, Union
 from urllib.parse import quote
 
 Address = Union[str, Tuple[str, int]]
+
+
+class Tls(NamedTuple):
+    """Paths of PEM files: an authority, and a certificate of it for 127.0.0.1 with its key."""
+
+    ca_file: str
+    cert_file: str
+    key_file: str
 
 
 class ReplyError(Exception):
@@ -32,19 +41,25 @@ def dial(address: Address, timeout_s: float) -> socket.socket:
     return sock
 
 
-def url_of(address: Address, user: Optional[str], password: Optional[str], db: Optional[int] = None) -> str:
+def url_of(address: Address, user: Optional[str], password: Optional[str], db: Optional[int] = None,
+           tls: Optional[Tls] = None) -> str:
     """A node's URL as the library takes it."""
     login = "" if password is None else "%s:%s@" % (quote(user or "", safe=""), quote(password, safe=""))
     if isinstance(address, tuple):
-        return "redis://%s%s:%d%s" % (login, *address, "" if db is None else "/%d" % db)
+        scheme = "rediss" if tls else "redis"
+        return "%s://%s%s:%d%s" % (scheme, login, *address, "" if db is None else "/%d" % db)
     return "unix://%s%s%s" % (login, quote(address), "" if db is None else "?db=%d" % db)
 
 
 class RespConnection:
     """A connection to one server; replies are bytes, int, None or lists, errors are raised as ReplyError."""
 
-    def __init__(self, address: Address, timeout_s: float = 30.0) -> None:
+    def __init__(self, address: Address, timeout_s: float = 30.0, tls: Optional[Tls] = None) -> None:
         self.sock = dial(address, timeout_s)
+        if tls:
+            context = ssl.create_default_context(cafile=tls.ca_file)
+            context.load_cert_chain(tls.cert_file, tls.key_file)
+            self.sock = context.wrap_socket(self.sock, server_hostname="127.0.0.1")
         self.file = self.sock.makefile("rb")
 
     def command(self, *args: Any) -> Any:

@@ -51,7 +51,7 @@ def test_an_unknown_option_is_refused(face, make):
     assert wrong in refused.message and nearest in refused.message, refused.message
 
 
-@pytest.mark.parametrize("url", ["rediss://127.0.0.1", "http://127.0.0.1", "redis://127.0.0.1:0", "redis://"])
+@pytest.mark.parametrize("url", ["rediss://127.0.0.1:0", "http://127.0.0.1", "redis://127.0.0.1:0", "redis://"])
 def test_a_wrong_url_is_refused(make, url):
     assert refusal(make(urls=[url], check=False)) == "INVALID"
 

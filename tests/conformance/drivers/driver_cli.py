@@ -68,7 +68,7 @@ class Lock:
         return self.run(what, options, self.token)
 
 
-CONNECTING = {"key_prefix", "node_timeout_ms", "connect_timeout_ms", "client_name", "exit_drain_ms"}
+CONNECTING = {"key_prefix", "node_timeout_ms", "connect_timeout_ms", "client_name", "exit_drain_ms", "tls_ca_file"}
 ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms"},
         "release": CONNECTING, "status": CONNECTING}
 

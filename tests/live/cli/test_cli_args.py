@@ -74,7 +74,6 @@ OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
     (("run", "--keep", "25h", "--max-hold", "-1", *RUN), ["--keep 25h: allowed: up to --max-ttl (24h)"]),
     (("run", "--keep", "2h", "--max-ttl", "24h", "--max-hold", "1h", *RUN), ["--keep 2h", "up to --max-hold (1h)"]),
     (("acquire", "--node", "http://127.0.0.1:1", "x"), ["--node", "http://127.0.0.1:1", "redis://"]),
-    (("acquire", "--node", "rediss://127.0.0.1:1", "x"), ["--node", "rediss", "TLS"]),
     (("acquire", "--node", "redis://127.0.0.1:1", "--node", "redis://127.0.0.1:1", "x"), ["127.0.0.1:1"]),
 ])
 def test_refused_in_one_line(redlock, nodes, args, words):

@@ -1,0 +1,540 @@
+#include "tls.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../../include/redlock.h"
+#include "line.h"
+#include "openssl.h"
+
+enum {
+  /* parts of what is given are written, from a buffer that moves; idle connections hold no buffers */
+  MODE = RLK_SSL_MODE_ENABLE_PARTIAL_WRITE | RLK_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | RLK_SSL_MODE_RELEASE_BUFFERS,
+  CACHE = RLK_SSL_SESS_CACHE_CLIENT | RLK_SSL_SESS_CACHE_NO_INTERNAL, /* the callback keeps them */
+  SHUTDOWN = RLK_SSL_SENT_SHUTDOWN | RLK_SSL_RECEIVED_SHUTDOWN,       /* so that a session stays good */
+  RETRY_READ = RLK_BIO_FLAGS_READ | RLK_BIO_FLAGS_SHOULD_RETRY,
+  RETRY_ANY = RETRY_READ | RLK_BIO_FLAGS_WRITE | RLK_BIO_FLAGS_IO_SPECIAL,
+  RECORD_SIZE = 16384,
+  RECORD_OVERHEAD = 256
+};
+
+struct rlk_tls {
+  const struct rlk_openssl *f;
+  SSL_CTX *ctx;
+  BIO_METHOD *method;
+};
+
+/* Of a link: OpenSSL reads its socket, and what it writes is kept until the socket takes it. */
+struct rlk_tls_stream {
+  struct rlk_link *link;
+  const struct rlk_openssl *f;
+  SSL *ssl;
+  struct rlk_buffer out;
+  int error;     /* of the socket */
+  int is_at_end; /* the server has closed */
+  int is_set_up; /* the handshake is over */
+  int is_half_closed;
+  char why[RLK_WHY_SIZE];
+};
+
+/* ---- what OpenSSL reads and writes ---- */
+
+static struct rlk_tls_stream *stream_of(const struct rlk_openssl *f, BIO *bio)
+{
+  return f->BIO_get_data(bio);
+}
+
+static const struct rlk_openssl *loaded(void)
+{
+  struct rlk_text nowhere = rlk_text_in(NULL, 0);
+  return rlk_openssl_load(&nowhere);
+}
+
+static int bio_read(BIO *bio, char *data, int size)
+{
+  const struct rlk_openssl *f = loaded();
+  struct rlk_tls_stream *s = stream_of(f, bio);
+  ssize_t n = rlk_link_sockets.read(s->link, data, (size_t)size);
+  f->BIO_clear_flags(bio, RETRY_ANY);
+  if (n > 0)
+    return (int)n;
+  if (n ==
+      0) /* OpenSSL would forget the session for an end without a farewell; replies say themselves where they end */
+    s->is_at_end = 1;
+  if (n == 0 || n == -EAGAIN)
+    f->BIO_set_flags(bio, RETRY_READ);
+  else
+    s->error = (int)-n;
+  return -1;
+}
+
+static int bio_write(BIO *bio, const char *data, int size)
+{
+  const struct rlk_openssl *f = loaded();
+  struct rlk_tls_stream *s = stream_of(f, bio);
+  f->BIO_clear_flags(bio, RETRY_ANY);
+  if (rlk_buffer_reserve(&s->out, (size_t)size) != 0) {
+    s->error = ENOMEM;
+    return -1;
+  }
+  rlk_buffer_append(&s->out, data, (size_t)size);
+  return size;
+}
+
+static long bio_control(BIO *bio, int what, long number, void *pointer)
+{
+  (void)number;
+  (void)pointer;
+  (void)bio;
+  return what == RLK_BIO_CTRL_FLUSH;
+}
+
+/* A server gives several; the last one is kept. */
+static int keep_session(SSL *ssl, SSL_SESSION *session)
+{
+  const struct rlk_openssl *f = loaded();
+  struct rlk_tls_peer *peer = stream_of(f, f->SSL_get_rbio(ssl))->link->peer;
+  rlk_tls_forget(peer);
+  peer->session = session;
+  return 1;
+}
+
+void rlk_tls_forget(struct rlk_tls_peer *peer)
+{
+  if (peer->session)
+    peer->tls->f->SSL_SESSION_free(peer->session);
+  peer->session = NULL;
+}
+
+/* ---- what the connections of a client share ---- */
+
+static int is_set(const char *text)
+{
+  return text && *text;
+}
+
+static int refuse(struct rlk_text *why, const char *option, const char *path, const char *reason)
+{
+  rlk_text_format(why, "%s is \"", option);
+  rlk_text_clean(why, path);
+  rlk_text_format(why, "\": %s", reason);
+  return REDLOCK_INVALID;
+}
+
+static int refuse_errno(struct rlk_text *why, const char *option, const char *path, int error)
+{
+  char words[RLK_WHY_SIZE];
+  return refuse(why, option, path, rlk_error_words(error, words));
+}
+
+static int refuse_openssl(const struct rlk_tls *t, struct rlk_text *why, const char *option, const char *path)
+{
+  const char *reason = t->f->ERR_reason_error_string(t->f->ERR_peek_last_error());
+  return refuse(why, option, path, reason ? reason : "OpenSSL cannot use it");
+}
+
+/* OpenSSL says of a file only that it did not work. */
+static int check_file(const char *option, const char *path, struct rlk_text *why)
+{
+  FILE *file = fopen(path, "rbe");
+  int error = file ? 0 : errno;
+  if (file && fgetc(file) == EOF)
+    error = ferror(file) ? errno : ENODATA;
+  if (file)
+    fclose(file);
+  if (error == ENODATA)
+    return refuse(why, option, path, "the file is empty");
+  return error ? refuse_errno(why, option, path, error) : REDLOCK_OK;
+}
+
+/* Certificates are found there by the hash of their subject, as `openssl rehash` names them. */
+static int has_hash(const char *name)
+{
+  return strspn(name, "0123456789abcdef") == 8 && name[8] == '.';
+}
+
+static int check_folder(const char *path, struct rlk_text *why)
+{
+  DIR *folder = opendir(path);
+  struct dirent *entry;
+  int found = 0;
+  if (!folder)
+    return refuse_errno(why, "tls_ca_path", path, errno);
+  while (!found && (entry = readdir(folder)))
+    found = has_hash(entry->d_name);
+  closedir(folder);
+  return found ? REDLOCK_OK
+               : refuse(why, "tls_ca_path", path, "no certificate there has a name that `openssl rehash` gives");
+}
+
+static int trust(struct rlk_tls *t, const struct rlk_tls_settings *s, struct rlk_text *why)
+{
+  int status = REDLOCK_OK;
+  t->f->SSL_CTX_set_verify(t->ctx, s->is_verified ? RLK_SSL_VERIFY_PEER : 0, NULL);
+  if (is_set(s->ca_file)) {
+    status = check_file("tls_ca_file", s->ca_file, why);
+    if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, s->ca_file, NULL) != 1)
+      status = refuse_openssl(t, why, "tls_ca_file", s->ca_file);
+  }
+  if (status == REDLOCK_OK && is_set(s->ca_path)) {
+    status = check_folder(s->ca_path, why);
+    if (status == REDLOCK_OK && t->f->SSL_CTX_load_verify_locations(t->ctx, NULL, s->ca_path) != 1)
+      status = refuse_openssl(t, why, "tls_ca_path", s->ca_path);
+  }
+  if (!is_set(s->ca_file) && !is_set(s->ca_path))
+    t->f->SSL_CTX_set_default_verify_paths(t->ctx);
+  return status;
+}
+
+/* Nobody can be asked for one. */
+static int no_passphrase(char *out, int size, int is_writing, void *context)
+{
+  (void)out;
+  (void)size;
+  (void)is_writing;
+  (void)context;
+  return 0;
+}
+
+static int is_encrypted(const char *path)
+{
+  char line[128];
+  int found = 0;
+  FILE *file = fopen(path, "re");
+  while (file && !found && fgets(line, sizeof line, file))
+    found = strstr(line, "ENCRYPTED") != NULL;
+  if (file)
+    fclose(file);
+  return found;
+}
+
+static int show(struct rlk_tls *t, const struct rlk_tls_settings *s, struct rlk_text *why)
+{
+  int status;
+  if (!is_set(s->cert_file) && !is_set(s->key_file))
+    return REDLOCK_OK;
+  if (!is_set(s->cert_file) || !is_set(s->key_file)) {
+    rlk_text_add(why, "tls_cert_file and tls_key_file are set together or not at all");
+    return REDLOCK_INVALID;
+  }
+  status = check_file("tls_cert_file", s->cert_file, why);
+  if (status == REDLOCK_OK)
+    status = check_file("tls_key_file", s->key_file, why);
+  if (status != REDLOCK_OK)
+    return status;
+  if (t->f->SSL_CTX_use_certificate_chain_file(t->ctx, s->cert_file) != 1)
+    return refuse_openssl(t, why, "tls_cert_file", s->cert_file);
+  if (is_encrypted(s->key_file))
+    return refuse(why, "tls_key_file", s->key_file, "keys with a passphrase are not supported");
+  t->f->ERR_clear_error();
+  if (t->f->SSL_CTX_use_PrivateKey_file(t->ctx, s->key_file, RLK_SSL_FILETYPE_PEM) != 1 ||
+      t->f->SSL_CTX_check_private_key(t->ctx) != 1)
+    return refuse_openssl(t, why, "tls_key_file", s->key_file);
+  return REDLOCK_OK;
+}
+
+static int make(struct rlk_tls *t)
+{
+  const struct rlk_openssl *f = t->f;
+  t->ctx = f->SSL_CTX_new(f->TLS_client_method());
+  t->method = f->BIO_meth_new(RLK_BIO_TYPE_SOURCE_SINK, "libredlock");
+  if (!t->ctx || !t->method)
+    return REDLOCK_NO_MEMORY;
+  f->BIO_meth_set_read(t->method, bio_read);
+  f->BIO_meth_set_write(t->method, bio_write);
+  f->BIO_meth_set_ctrl(t->method, bio_control);
+  f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_MIN_PROTO_VERSION, RLK_TLS1_2_VERSION, NULL);
+  f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_MODE, MODE, NULL);
+  f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_READ_AHEAD, 1, NULL);
+  f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_SESS_CACHE_MODE, CACHE, NULL);
+  f->SSL_CTX_sess_set_new_cb(t->ctx, keep_session);
+  f->SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
+  return REDLOCK_OK;
+}
+
+int rlk_tls_new(struct rlk_tls **out, const struct rlk_tls_settings *settings, struct rlk_text *why)
+{
+  int status;
+  struct rlk_tls *t = calloc(1, sizeof *t);
+  if (!t)
+    return REDLOCK_NO_MEMORY;
+  t->f = rlk_openssl_load(why);
+  if (!t->f) {
+    free(t);
+    return REDLOCK_INVALID;
+  }
+  t->f->ERR_clear_error();
+  status = make(t);
+  if (status == REDLOCK_OK)
+    status = trust(t, settings, why);
+  if (status == REDLOCK_OK)
+    status = show(t, settings, why);
+  t->f->ERR_clear_error(); /* the host program's calls of OpenSSL are none of ours */
+  if (status == REDLOCK_OK)
+    *out = t;
+  else
+    rlk_tls_free(t);
+  return status;
+}
+
+void rlk_tls_free(struct rlk_tls *t)
+{
+  if (!t)
+    return;
+  if (t->ctx)
+    t->f->SSL_CTX_free(t->ctx);
+  if (t->method)
+    t->f->BIO_meth_free(t->method);
+  free(t);
+}
+
+/* ---- a connection ---- */
+
+static void stream_free(struct rlk_link *link)
+{
+  struct rlk_tls_stream *s = link->stream;
+  if (!s)
+    return;
+  link->stream = NULL;
+  link->pending = 0;
+  if (s->ssl) {
+    s->f->SSL_set_shutdown(s->ssl, SHUTDOWN);
+    s->f->SSL_free(s->ssl);
+  }
+  rlk_buffer_free(&s->out);
+  free(s);
+}
+
+/* An address is in the certificate as one, and is no name to ask for. */
+static int expect_name(struct rlk_tls_stream *s, const char *name)
+{
+  const struct rlk_openssl *f = s->f;
+  X509_VERIFY_PARAM *expected = f->SSL_get0_param(s->ssl);
+  unsigned char address[16];
+  if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
+    return f->X509_VERIFY_PARAM_set1_ip_asc(expected, name) == 1;
+  f->X509_VERIFY_PARAM_set_hostflags(expected, RLK_X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return f->X509_VERIFY_PARAM_set1_host(expected, name, 0) == 1 &&
+         f->SSL_ctrl(s->ssl, RLK_SSL_CTRL_SET_TLSEXT_HOSTNAME, RLK_TLSEXT_NAMETYPE_host_name,
+                     (void *)(uintptr_t)name) == 1;
+}
+
+static int begin(struct rlk_tls_stream *s, const struct rlk_tls_peer *peer)
+{
+  const struct rlk_openssl *f = s->f;
+  BIO *bio;
+  f->ERR_clear_error();
+  s->ssl = f->SSL_new(peer->tls->ctx);
+  if (!s->ssl)
+    return -ENOMEM;
+  bio = f->BIO_new(peer->tls->method);
+  if (!bio)
+    return -ENOMEM;
+  f->BIO_set_data(bio, s);
+  f->BIO_set_init(bio, 1);
+  f->SSL_set_bio(s->ssl, bio, bio);
+  f->SSL_set_connect_state(s->ssl);
+  if (!expect_name(s, peer->name))
+    return -ENOMEM;
+  if (peer->session)
+    f->SSL_set_session(s->ssl, peer->session);
+  return 0;
+}
+
+/* What OpenSSL has written goes to the socket: 0, -EAGAIN when a rest stays, or -errno. */
+static int send_out(struct rlk_tls_stream *s)
+{
+  while (rlk_buffer_size(&s->out) > 0) {
+    ssize_t n = rlk_link_sockets.write(s->link, s->out.data + s->out.start, rlk_buffer_size(&s->out));
+    if (n == -EAGAIN)
+      rlk_link_sockets.want_write(s->link, 1);
+    if (n < 0)
+      return (int)n;
+    rlk_buffer_consume(&s->out, (size_t)n);
+  }
+  if (s->is_half_closed)
+    rlk_link_sockets.half_close(s->link);
+  return 0;
+}
+
+/* The reason in words: of the certificate, of the server's alert, or of OpenSSL. */
+static void explain(struct rlk_tls_stream *s)
+{
+  const struct rlk_openssl *f = s->f;
+  struct rlk_text why = rlk_text_in(s->why, sizeof s->why);
+  const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
+  long verdict = s->is_set_up ? 0 : f->SSL_get_verify_result(s->ssl);
+  reason = reason ? reason : "no reason given";
+  if (!strstr(reason, "verify"))
+    verdict = 0;
+  if (verdict == RLK_X509_V_ERR_HOSTNAME_MISMATCH || verdict == RLK_X509_V_ERR_IP_ADDRESS_MISMATCH)
+    rlk_text_format(&why, "TLS: the server's certificate is not for %.64s", s->link->peer->name);
+  else if (verdict)
+    rlk_text_format(&why, "TLS: the server's certificate is refused: %s", f->X509_verify_cert_error_string(verdict));
+  else if (s->is_at_end)
+    rlk_text_add(&why, "TLS: the server closed the connection in the handshake");
+  else if (strstr(reason, "certificate required"))
+    rlk_text_add(&why, "TLS: the server wants a certificate: set tls_cert_file and tls_key_file");
+  else if (strstr(reason, " alert "))
+    rlk_text_format(&why, "TLS: the server refuses: %s", reason);
+  else if (strstr(reason, "wrong version number") || strstr(reason, "packet length"))
+    rlk_text_add(&why, "TLS: the server does not speak it there");
+  else
+    rlk_text_format(&why, "TLS: %s", reason);
+}
+
+/* What a call of OpenSSL that came to nothing means: -EAGAIN, 0 for the end, or why not. */
+static int failed(struct rlk_tls_stream *s, int result)
+{
+  int kind = s->f->SSL_get_error(s->ssl, result);
+  if (kind == RLK_SSL_ERROR_WANT_READ && !s->is_at_end)
+    return -EAGAIN;
+  if (s->error)
+    return -s->error;
+  if (s->is_set_up && (kind == RLK_SSL_ERROR_ZERO_RETURN || kind == RLK_SSL_ERROR_WANT_READ))
+    return 0;
+  if (!s->why[0])
+    explain(s);
+  s->f->ERR_clear_error();
+  return -EPROTO;
+}
+
+static int shake_hands(struct rlk_tls_stream *s)
+{
+  int result, status, sent;
+  s->f->ERR_clear_error();
+  result = s->f->SSL_do_handshake(s->ssl);
+  status = result == 1 ? 0 : failed(s, result);
+  if (result == 1)
+    s->is_set_up = 1;
+  else if (status == 0)
+    status = -ECONNRESET;
+  sent = send_out(s);
+  if (sent == 0)
+    rlk_link_sockets.want_write(s->link, 0);
+  else if (sent != -EAGAIN && status == -EAGAIN)
+    status = sent;
+  return status == -EAGAIN ? -EINPROGRESS : status;
+}
+
+static int tls_open(struct rlk_link *link, const struct rlk_address *address)
+{
+  struct rlk_tls_stream *s = calloc(1, sizeof *s);
+  int status;
+  if (!s)
+    return -ENOMEM;
+  s->link = link;
+  s->f = link->peer->tls->f;
+  link->stream = s;
+  status = rlk_link_sockets.open(link, address);
+  if (status != -EINPROGRESS)
+    stream_free(link);
+  return status;
+}
+
+static int tls_finish(struct rlk_link *link)
+{
+  struct rlk_tls_stream *s = link->stream;
+  if (!s->ssl) {
+    int status = rlk_link_sockets.finish(link);
+    if (status == 0)
+      status = begin(s, link->peer);
+    if (status != 0)
+      return status;
+  }
+  return shake_hands(s);
+}
+
+/* What OpenSSL has taken is written: it cannot be taken back any more. */
+static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
+{
+  struct rlk_tls_stream *s = link->stream;
+  int n, status = send_out(s);
+  if (status != 0)
+    return status;
+  if (rlk_buffer_reserve(&s->out, RECORD_SIZE + RECORD_OVERHEAD) != 0)
+    return -ENOMEM;
+  s->f->ERR_clear_error();
+  n = s->f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
+  if (n <= 0) {
+    status = failed(s, n);
+    return status ? status : -EPIPE;
+  }
+  status = send_out(s);
+  return status == 0 || status == -EAGAIN ? n : status;
+}
+
+static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
+{
+  struct rlk_tls_stream *s = link->stream;
+  size_t got = 0;
+  int n = 1;
+  s->f->ERR_clear_error();
+  do {
+    n = s->f->SSL_read(s->ssl, data + got, (int)(size - got));
+    got += n > 0 ? (size_t)n : 0;
+  } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
+  link->pending = n > 0 && s->f->SSL_has_pending(s->ssl);
+  if (n <= 0)
+    n = failed(s, n);
+  if (rlk_buffer_size(&s->out) > 0) /* an alert, or new keys */
+    send_out(s);
+  return got > 0 ? (ssize_t)got : n;
+}
+
+static void tls_want_write(struct rlk_link *link, int on)
+{
+  if (on || !link->stream || send_out(link->stream) == 0)
+    rlk_link_sockets.want_write(link, on);
+}
+
+static void tls_half_close(struct rlk_link *link)
+{
+  if (!link->stream)
+    return;
+  link->stream->is_half_closed = 1;
+  send_out(link->stream);
+}
+
+static void tls_close(struct rlk_link *link)
+{
+  rlk_link_sockets.close(link);
+  stream_free(link);
+}
+
+static void tls_abandon(struct rlk_link *link)
+{
+  rlk_link_sockets.abandon(link);
+  stream_free(link);
+}
+
+/* A server that refuses says so and closes; who writes meanwhile hears of the end first. */
+static void look_for_alert(struct rlk_tls_stream *s)
+{
+  char byte;
+  s->error = 0;
+  s->f->ERR_clear_error();
+  if (s->ssl && s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
+    explain(s);
+  s->f->ERR_clear_error();
+}
+
+static const char *tls_why(const struct rlk_link *link, int error)
+{
+  struct rlk_tls_stream *s = link->stream;
+  if (!s)
+    return NULL;
+  if (error == 0)
+    return s->ssl && !s->is_set_up ? "no answer to the TLS handshake in time" : NULL;
+  if ((error == ECONNRESET || error == EPIPE) && !s->why[0])
+    look_for_alert(s);
+  return s->why[0] ? s->why : NULL;
+}
+
+const struct rlk_link_ops rlk_link_tls = {tls_open,       tls_finish, tls_write,   tls_read, tls_want_write,
+                                          tls_half_close, tls_close,  tls_abandon, tls_why};

@@ -1,0 +1,47 @@
+"""rediss:// where it depends on the process's surroundings."""
+import ssl
+
+import pytest
+
+from tls import Authority, Recorder
+
+OLD = """openssl_conf = main
+[main]
+ssl_conf = ssl
+[ssl]
+system_default = all
+[all]
+MinProtocol = TLSv1
+CipherString = ALL:@SECLEVEL=0
+"""
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def run(redlock, url, **environment):
+    redlock.env.update(environment)
+    return redlock("run", "--node", url, "--outage-wait", "1s", "r", "--", "true")
+
+
+def test_the_authorities_of_the_system_are_the_default(make_cluster, authority, redlock):
+    node = make_cluster(1, tls=authority.issue()).nodes[0]
+    refused = run(redlock, node.url)
+    assert refused.returncode != 0 and "TLS: the server's certificate is refused" in refused.stderr
+    assert run(redlock, node.url, SSL_CERT_FILE=authority.ca_file).returncode == 0
+
+
+def test_versions_before_1_2_are_refused(authority, redlock, tmp_path):
+    """Also where the settings of the system allow them."""
+    server = Recorder(authority.issue())
+    server.context.set_ciphers("ALL:@SECLEVEL=0")
+    server.context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    server.context.maximum_version = ssl.TLSVersion.TLSv1_1
+    settings = tmp_path / "openssl.cnf"
+    settings.write_text(OLD)
+    done = run(redlock, server.url, OPENSSL_CONF=str(settings), SSL_CERT_FILE=authority.ca_file)
+    server.close()
+    assert done.returncode != 0 and "TLS: " in done.stderr, done.stderr
+    assert not server.versions

@@ -1,0 +1,298 @@
+"""rediss://: who is trusted, what is shown, and what is told when it does not fit."""
+import datetime
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from contextlib import suppress
+
+import pytest
+
+import rl
+from helpers import spin
+from rl import INVALID, NO_QUORUM, OK
+from testing import eventually
+from tls import Authority, Recorder
+
+DAY = datetime.timedelta(days=1)
+SOON_MS = 2000
+NOW = datetime.datetime.now(datetime.timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("stranger"))
+
+
+@pytest.fixture(scope="module")
+def ours(authority):
+    return authority.issue()
+
+
+@pytest.fixture
+def node(make_cluster, ours):
+    return make_cluster(1, tls=ours).nodes[0]
+
+
+@pytest.fixture
+def open_client(make_client, authority):
+    def open_client(*urls, **options):
+        return make_client(list(urls), settle=False,
+                           **dict({"tls_ca_file": authority.ca_file, "connect_timeout_ms": SOON_MS}, **options))
+
+    return open_client
+
+
+def takes(client):
+    lock = client.lock()
+    assert lock.acquire(20000) == OK, lock.message
+    assert lock.release() == OK
+
+
+def why(client):
+    """Why its only node is not connected."""
+    return spin(client, lambda: client.describe()["nodes"][0]["why"], 20)
+
+
+def test_locks_are_on_the_nodes(make_cluster, ours, open_client):
+    cluster = make_cluster(3, tls=ours)
+    assert all(url.startswith("rediss://") for url in cluster.urls)
+    client = open_client(*cluster.urls, renew="true")
+    lock = client.lock()
+    assert lock.acquire(20000) == OK, lock.message
+    eventually(lambda: [node.get("r") for node in cluster.nodes] == 3 * [lock.token.encode()])
+    assert lock.extend(60000) == OK
+    eventually(lambda: all(node.pttl("r") > 50000 for node in cluster.nodes))
+    assert lock.release() == OK
+    eventually(lambda: not cluster.keys())
+
+
+def test_a_release_by_another_client_wakes_who_waits(make_cluster, ours, open_client):
+    """The listener's connection has TLS, too."""
+    cluster = make_cluster(3, tls=ours)
+    held, waiter = open_client(*cluster.urls, ttl_ms=60000).lock(), open_client(*cluster.urls)
+    assert held.acquire(20000) == OK
+    waiting = waiter.lock()
+    assert waiting.start(rl.ACQUIRE, 60000) == OK
+    spin(waiter, lambda: any(node.command("PUBSUB", "NUMSUB", *node.command("PUBSUB", "CHANNELS"))
+                             for node in cluster.nodes))
+    assert held.release() == OK
+    assert waiting.wait(20000) == OK
+
+
+class Gate:
+    """A forwarder with small buffers, which reads what comes from the client only while it is open."""
+
+    def __init__(self, node):
+        self.node, self.is_open = node, threading.Event()
+        self.is_open.set()
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen()
+        self.url = "rediss://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with suppress(OSError):
+            while True:
+                client = self.listener.accept()[0]
+                server = socket.create_connection(self.node.address)
+                threading.Thread(target=self.forward, args=(client, server, self.is_open), daemon=True).start()
+                threading.Thread(target=self.forward, args=(server, client, None), daemon=True).start()
+
+    @staticmethod
+    def forward(source, target, gate):
+        with suppress(OSError):
+            while data := source.recv(4096):
+                if gate:
+                    gate.wait()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.is_open.set()
+        self.listener.close()
+
+
+def with_small_buffers(address):
+    """The sockets of this process that are connected there keep little of what is sent."""
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as one:
+            if one.getpeername() == address:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
+@pytest.mark.parametrize("count, size", [(1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
+def test_more_bytes_than_the_socket_takes(node, open_client, count, size):
+    """A part may be encrypted and not sent, also the last of a request that nothing follows."""
+    gate = Gate(node)
+    client = open_client(gate.url, queue="false", node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
+    takes(client)
+    with_small_buffers(gate.listener.getsockname())
+    locks = [client.lock("%04d%s" % (number, "r" * size)) for number in range(count)]
+    gate.is_open.clear()
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, 60000) == OK
+        client.process()
+    gate.is_open.set()
+    assert [lock.wait(10000) for lock in locks] == count * [OK]
+    assert len(node.keys()) == count
+    gate.close()
+
+
+def test_more_replies_than_a_read_takes(node, open_client):
+    client = open_client(node.url, queue="false")
+    takes(client)
+    locks = [client.lock("%04d%s" % (number, "r" * 200)) for number in range(3000)]
+    for lock in locks:
+        assert lock.start(rl.ACQUIRE, 20000) == OK
+    assert all(lock.wait(20000) == OK for lock in locks)
+    assert len(node.keys()) == 3000
+
+
+def test_an_old_address_book_finds_the_certificate(node, open_client, authority, tmp_path):
+    shutil.copy(authority.ca_file, tmp_path / "ca.pem")
+    subprocess.run(["openssl", "rehash", str(tmp_path)], check=True)
+    takes(open_client(node.url, tls_ca_file="", tls_ca_path=str(tmp_path)))
+
+
+def test_a_host_s_name_is_checked_and_told(make_cluster, authority, open_client):
+    node = make_cluster(1, tls=authority.issue("localhost", "127.0.0.1")).nodes[0]
+    takes(open_client(node.url_with(host="localhost")))
+
+
+def test_one_name_for_all_nodes(make_cluster, authority, open_client):
+    server = Recorder(authority.issue("locks.example"))
+    client = open_client(server.url, tls_server_name="locks.example")
+    spin(client, lambda: server.names, 20)
+    assert server.names[0] == "locks.example"
+    server.close()
+
+
+def test_a_client_s_certificate(make_cluster, ours, authority, open_client):
+    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
+    shown = authority.issue("worker-7")
+    takes(open_client(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
+
+
+def test_a_server_may_ask_for_a_certificate(make_cluster, ours, open_client):
+    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
+    assert why(open_client(node.url)) == "TLS: the server wants a certificate: set tls_cert_file and tls_key_file"
+
+
+def test_a_certificate_of_strangers_is_refused_by_the_server(make_cluster, ours, stranger, open_client):
+    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
+    shown = stranger.issue("worker-7")
+    words = why(open_client(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
+    assert words == "TLS: the server refuses: tlsv1 alert unknown ca"
+
+
+def test_an_authority_that_is_not_trusted(node, stranger, open_client):
+    lock = open_client(node.url, tls_ca_file=stranger.ca_file, outage_wait_ms=500).lock()
+    assert lock.acquire() == NO_QUORUM
+    assert "TLS: the server's certificate is refused: " in lock.message
+    assert not node.keys()
+
+
+@pytest.mark.parametrize("names, when, words", [
+    (["localhost"], {}, "TLS: the server's certificate is not for 127.0.0.1"),
+    ([], {"not_before": NOW - 3 * DAY, "not_after": NOW - DAY},
+     "TLS: the server's certificate is refused: certificate has expired"),
+    ([], {"not_before": NOW + DAY, "not_after": NOW + 3 * DAY},
+     "TLS: the server's certificate is refused: certificate is not yet valid")])
+def test_a_certificate_that_does_not_fit(authority, open_client, names, when, words):
+    server = Recorder(authority.issue(*names, **when))
+    assert why(open_client(server.url)) == words
+    server.close()
+
+
+def test_another_host_s_certificate(authority, open_client):
+    server = Recorder(authority.issue("other.example"))
+    words = why(open_client(server.url.replace("127.0.0.1", "localhost")))
+    assert words == "TLS: the server's certificate is not for localhost"
+    server.close()
+
+
+def test_a_server_without_tls(make_cluster, open_client):
+    node = make_cluster(1).nodes[0]
+    words = why(open_client(node.url.replace("redis://", "rediss://")))
+    assert words in ("TLS: the server does not speak it there", "no answer to the TLS handshake in time")
+
+
+def test_a_client_without_tls(node, open_client):
+    words = why(open_client(node.url.replace("rediss://", "redis://")))
+    assert words in ("connection reset by peer; it may expect TLS (rediss://)",
+                     "the server closed the connection; it may expect TLS (rediss://)")
+
+
+def test_a_server_that_stalls_in_the_handshake(open_client):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = open_client("rediss://127.0.0.1:%d" % silent.getsockname()[1])
+        assert why(client) == "no answer to the TLS handshake in time"
+
+
+def test_without_verification_anybody_will_do_and_that_is_told(make_cluster, stranger, open_client):
+    server = Recorder(stranger.issue("other.example"))
+    client = open_client(server.url, tls_verify="off", tls_ca_file="")
+    spin(client, lambda: server.versions, 20)
+    server.close()
+    assert [event["detail"] for event in client.events() if event["event"] == "warning"] == [
+        "tls_verify is off: any certificate is accepted, so others may read and forge what is sent"]
+
+
+def test_a_reconnection_resumes_the_session(authority, open_client):
+    server = Recorder(authority.issue())
+    client = open_client(server.url)
+    spin(client, lambda: len(server.reused) > 2, 20)
+    assert server.reused[:3] == [False, True, True]
+    assert server.versions[0] == "TLSv1.3"
+    server.close()
+
+
+def test_1_2_will_do(authority, open_client):
+    server = Recorder(authority.issue())
+    server.context.maximum_version = ssl.TLSVersion.TLSv1_2
+    client = open_client(server.url)
+    spin(client, lambda: len(server.reused) > 1, 20)
+    assert server.versions[0] == "TLSv1.2" and server.reused[:2] == [False, True]
+    server.close()
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"tls_ca_file": "/nowhere/ca.pem"}, 'tls_ca_file is "/nowhere/ca.pem": no such file or directory'),
+    ({"tls_ca_file": "{key}"}, 'tls_ca_file is "{key}": '),
+    ({"tls_ca_file": "{empty}"}, 'tls_ca_file is "{empty}": the file is empty'),
+    ({"tls_ca_path": "{folder}"}, 'tls_ca_path is "{folder}": no certificate there has a name that `openssl rehash`'),
+    ({"tls_ca_path": "/nowhere"}, 'tls_ca_path is "/nowhere": no such file or directory'),
+    ({"tls_cert_file": "{cert}"}, "tls_cert_file and tls_key_file are set together or not at all"),
+    ({"tls_key_file": "{key}"}, "tls_cert_file and tls_key_file are set together or not at all"),
+    ({"tls_cert_file": "/nowhere", "tls_key_file": "{key}"}, 'tls_cert_file is "/nowhere": no such file'),
+    ({"tls_cert_file": "{key}", "tls_key_file": "{key}"}, 'tls_cert_file is "{key}": PEM lib'),
+    ({"tls_cert_file": "{cert}", "tls_key_file": "/nowhere"}, 'tls_key_file is "/nowhere": no such file'),
+    ({"tls_cert_file": "{cert}", "tls_key_file": "{other}"}, 'tls_key_file is "{other}": key values mismatch'),
+    ({"tls_cert_file": "{cert}", "tls_key_file": "{locked}"},
+     'tls_key_file is "{locked}": keys with a passphrase are not supported')])
+def test_files_that_are_of_no_use(authority, tmp_path, options, words):
+    shown = authority.issue("worker-7")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (tmp_path / "nothing").write_text("")
+    subprocess.run(["openssl", "pkey", "-in", shown.key_file, "-aes256", "-passout", "pass:secret",
+                    "-out", tmp_path / "locked"], check=True)
+    names = dict(cert=shown.cert_file, key=shown.key_file, folder=folder, empty=tmp_path / "nothing",
+                 other=authority.issue("other").key_file, locked=tmp_path / "locked")
+    client = rl.Client(["rediss://127.0.0.1:1"], open=False,
+                       **{name: value.format(**names) for name, value in options.items()})
+    try:
+        assert client.open() == INVALID
+        assert words.format(**names) in client.message
+    finally:
+        client.free()
