@@ -94,6 +94,8 @@ class ClientOptions(LockOptions, total=False):
     connect_timeout: Seconds
     key_prefix: str
     client_name: str
+    user_file: str
+    password_file: str
     tls_ca_file: str
     tls_ca_path: str
     tls_cert_file: str

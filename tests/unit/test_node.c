@@ -107,7 +107,7 @@ static int begin(void **state)
   world.now_ns = 1000 * MS;
   net.state = RLK_NET_OPEN;
   net.env = (struct rlk_env){&platform, &links, NULL, 1};
-  RLK_STRING(&net, CLIENT_NAME) = RLK_STRING(&net, KEY_PREFIX) = no_text;
+  RLK_STRING(&net, CLIENT_NAME) = RLK_STRING(&net, KEY_PREFIX) = RLK_STRING(&net, PASSWORD_FILE) = no_text;
   net.nodes = &node;
   net.node_count = 1;
   net.events.fd = -1;

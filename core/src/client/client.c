@@ -96,6 +96,10 @@ static int check_open(redlock_client *c, struct rlk_text *why)
                     redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
+  if (RLK_STRING(&c->engine.net, USER_FILE)[0] && !RLK_STRING(&c->engine.net, PASSWORD_FILE)[0]) {
+    rlk_text_add(why, "user_file is set without password_file");
+    return REDLOCK_INVALID;
+  }
   if (c->wrong_guard[0]) {
     rlk_text_add(why, c->wrong_guard);
     return REDLOCK_INVALID;

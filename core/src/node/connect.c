@@ -47,9 +47,12 @@ static void expect(struct rlk_line *l, int64_t until_ns)
 
 static void connected(struct rlk_line *l, int64_t now)
 {
+  char words[RLK_WHY_SIZE];
+  const char *why;
   rlk_node_be(l, RLK_NODE_SETUP);
-  if (rlk_line_begin(l) != 0 || rlk_session_begin(l) != 0) {
-    rlk_node_line_failed(l, 0, "out of memory", now);
+  why = rlk_line_begin(l) != 0 ? "out of memory" : rlk_session_begin(l, words);
+  if (why) {
+    rlk_node_line_failed(l, 0, why, now);
     return;
   }
   if (l != l->node->second && rlk_session_is_joinable(l))

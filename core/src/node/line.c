@@ -120,6 +120,8 @@ const char *rlk_line_flush(struct rlk_line *l, char *words)
     }
     if (sent < 0)
       return rlk_line_words(l, (int)-sent, words);
+    if (l->state == RLK_NODE_SETUP) /* a password may be among it */
+      explicit_bzero(l->out.data + l->out.start, (size_t)sent);
     rlk_buffer_consume(&l->out, (size_t)sent);
     l->written += (uint64_t)sent;
   }

@@ -35,7 +35,8 @@ void rlk_listener_failed(struct rlk_node *n, int64_t now)
 static int subscribe(struct rlk_line *l)
 {
   const char *words[] = {"SUBSCRIBE", l->node->net->channel};
-  return rlk_session_login(l) == 0 ? rlk_session_send(l, 2, words) : -1;
+  char why[RLK_WHY_SIZE];
+  return rlk_session_login(l, why) ? -1 : rlk_session_send(l, 2, words);
 }
 
 static void connected(struct rlk_line *l, int64_t now)

@@ -9,10 +9,12 @@
 #include "command.h"
 #include "growth.h"
 #include "guard.h"
+#include "login.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
 enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGISTER };
 
+#define OUT_OF_MEMORY "out of memory"
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
 
@@ -30,14 +32,14 @@ static int send_words(struct rlk_line *l, enum step step, int count, const char 
   return 0;
 }
 
-static int send_hello(struct rlk_line *l)
+static int send_hello(struct rlk_line *l, const struct rlk_login *login)
 {
   const char *words[7] = {"HELLO", "2"};
   int count = 2;
-  if (l->node->url.password) {
+  if (login->password) {
     words[count++] = "AUTH";
-    words[count++] = l->node->url.user ? l->node->url.user : "default";
-    words[count++] = l->node->url.password;
+    words[count++] = login->user ? login->user : "default";
+    words[count++] = login->password;
   }
   if (RLK_STRING(l->node->net, CLIENT_NAME)[0]) {
     words[count++] = "SETNAME";
@@ -59,14 +61,14 @@ static int send_id(struct rlk_line *l)
 }
 
 /* For servers that do not know HELLO. */
-static int send_auth(struct rlk_line *l)
+static int send_auth(struct rlk_line *l, const struct rlk_login *login)
 {
   const char *words[3] = {"AUTH"};
   int count = 1;
-  if (l->node->url.password) {
-    if (l->node->url.user)
-      words[count++] = l->node->url.user;
-    words[count++] = l->node->url.password;
+  if (login->password) {
+    if (login->user)
+      words[count++] = login->user;
+    words[count++] = login->password;
     if (send_words(l, AUTH, count, words) != 0)
       return -1;
   }
@@ -139,9 +141,14 @@ int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
   return send_words(l, REGISTER, 8, words);
 }
 
-int rlk_session_login(struct rlk_line *l)
+const char *rlk_session_login(struct rlk_line *l, char *words)
 {
-  return l->node->no_hello ? send_auth(l) : send_hello(l);
+  struct rlk_login login;
+  const char *why = rlk_login_read(&login, l->node, words);
+  if (!why && (l->node->no_hello ? send_auth(l, &login) : send_hello(l, &login)) != 0)
+    why = OUT_OF_MEMORY;
+  rlk_login_wipe(&login);
+  return why;
 }
 
 int rlk_session_send(struct rlk_line *l, int count, const char *const *words)
@@ -149,17 +156,9 @@ int rlk_session_send(struct rlk_line *l, int count, const char *const *words)
   return send_words(l, NAME, count, words);
 }
 
-int rlk_session_begin(struct rlk_line *l)
+static int send_questions(struct rlk_line *l)
 {
-  l->setup_left = 0;
-  l->setup_fault = RLK_FAULT_NONE;
-  l->setup_again = 0;
-  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
-  l->marker[0] = l->is_registered = l->is_forbidden = 0;
-  l->maxmemory = l->client_id = l->uptime_s = 0;
-  l->time = (struct rlk_clock_sample){0, 0, 0};
-  l->shared = NULL;
-  if (rlk_session_login(l) != 0 || send_select(l) != 0)
+  if (send_select(l) != 0)
     return -1;
   /* several commands: servers before 7.0 take one section each */
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0 ||
@@ -171,9 +170,24 @@ int rlk_session_begin(struct rlk_line *l)
   return send_proof(l);
 }
 
+const char *rlk_session_begin(struct rlk_line *l, char *words)
+{
+  const char *why;
+  l->setup_left = 0;
+  l->setup_fault = RLK_FAULT_NONE;
+  l->setup_again = 0;
+  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
+  l->marker[0] = l->is_registered = l->is_forbidden = 0;
+  l->maxmemory = l->client_id = l->uptime_s = 0;
+  l->time = (struct rlk_clock_sample){0, 0, 0};
+  l->shared = NULL;
+  why = rlk_session_login(l, words);
+  return why ? why : send_questions(l) != 0 ? OUT_OF_MEMORY : NULL;
+}
+
 int rlk_session_is_joinable(const struct rlk_line *l)
 {
-  return l->node->session_proved || (l->node->url.database == 0 && !l->node->url.password);
+  return l->node->session_proved || (l->node->url.database == 0 && !rlk_login_is_needed(l->node));
 }
 
 /* ---- reading ---- */
@@ -231,7 +245,7 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
     return; /* not needed to vote; and only the first error tells the cause */
   if (step == HELLO && fault == RLK_FAULT_UNKNOWN) {
     l->node->no_hello = 1;
-    l->setup_again = l->node->url.password != NULL; /* without a password the rest of the set-up stands */
+    l->setup_again = rlk_login_is_needed(l->node); /* without a password the rest of the set-up stands */
     return;
   }
   if (l->setup_again)
@@ -326,7 +340,7 @@ static const char *second_address(struct rlk_line *l, char *why, size_t size, in
 
 int rlk_session_complete(struct rlk_line *l)
 {
-  if (!l->node->no_hello || l->node->url.password || l->client_id)
+  if (!l->node->no_hello || rlk_login_is_needed(l->node) || l->client_id)
     return 0;
   return send_name(l) != 0 ? -1 : send_id(l);
 }
@@ -347,8 +361,9 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_
   const char *objects;
   char room[RLK_WHY_SIZE];
   if (l->setup_again) {
-    rlk_text_add(&text, "out of memory");
-    return rlk_session_begin(l) == 0 ? RLK_SESSION_CONTINUE : RLK_SESSION_DROP;
+    objects = rlk_session_begin(l, room);
+    rlk_text_add(&text, objects ? objects : "");
+    return objects ? RLK_SESSION_DROP : RLK_SESSION_CONTINUE;
   }
   if (l->setup_fault != RLK_FAULT_NONE) {
     rlk_text_add(&text, l->setup_error);

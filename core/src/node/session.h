@@ -12,11 +12,12 @@ enum rlk_session_verdict {
   RLK_SESSION_REJECT  /* refused by the server itself: nothing else can be asked of it */
 };
 
-int rlk_session_begin(struct rlk_line *line); /* -1 when memory is out */
+/* NULL, or why it cannot begin; words has RLK_WHY_SIZE bytes. */
+const char *rlk_session_begin(struct rlk_line *line, char *words);
 /* The first SET may join the set-up only if nothing in front of it can redirect it. */
 int rlk_session_is_joinable(const struct rlk_line *line);
 /* For another connection than the one that votes. */
-int rlk_session_login(struct rlk_line *line);
+const char *rlk_session_login(struct rlk_line *line, char *words);
 int rlk_session_send(struct rlk_line *line, int count, const char *const *words);
 /* Writes the marker of the restart guard, unless it is another one now than line->marker; -1 when memory is out. */
 int rlk_session_register(struct rlk_line *line, const char *tail, int is_bootstrap);

@@ -65,6 +65,10 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "also send deletes to nodes that did not grant the lock")                                                          \
   X(CLIENT_NAME, "client_name", STRING, "", "libredlock", 0, 64, ", printable and without spaces", CLIENT,             \
     "name of the connections in CLIENT LIST")                                                                          \
+  X(USER_FILE, "user_file", STRING, "", "", 0, 4096, "", CLIENT,                                                       \
+    "a file with the user name for nodes whose URL has no password; read at each connection")                          \
+  X(PASSWORD_FILE, "password_file", STRING, "", "", 0, 4096, "", CLIENT,                                               \
+    "a file with the password for nodes whose URL has none; read at each connection")                                  \
   X(TLS_CA_FILE, "tls_ca_file", STRING, "", "", 0, 4096, "", CLIENT,                                                   \
     "certificates of the authorities that rediss:// nodes are trusted by (PEM); neither this nor tls_ca_path: the "    \
     "system's")                                                                                                        \

@@ -302,6 +302,8 @@ void rlk_url_free(struct rlk_url *url)
 {
   free(url->host);
   free(url->user);
+  if (url->password)
+    explicit_bzero(url->password, strlen(url->password));
   free(url->password);
   free(url->name);
   memset(url, 0, sizeof *url);

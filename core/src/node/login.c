@@ -1,0 +1,75 @@
+#include "login.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int rlk_login_is_needed(const struct rlk_node *n)
+{
+  return n->url.password || RLK_STRING(n->net, PASSWORD_FILE)[0];
+}
+
+void rlk_login_wipe(struct rlk_login *login)
+{
+  explicit_bzero(login, sizeof *login);
+}
+
+/* Not by stdio, whose buffer would keep it. The size, or -errno. */
+static ssize_t read_file(const char *path, char *out, size_t size)
+{
+  size_t got = 0;
+  ssize_t n;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return -errno;
+  do {
+    n = read(fd, out + got, size - got);
+    got += n > 0 ? (size_t)n : 0;
+  } while ((n > 0 && got < size) || (n < 0 && errno == EINTR));
+  if (n < 0)
+    n = -errno;
+  close(fd);
+  return n < 0 ? n : (ssize_t)got;
+}
+
+static const char *refuse(char *words, const char *option, const char *path, const char *reason)
+{
+  struct rlk_text text = rlk_text_in(words, RLK_WHY_SIZE);
+  rlk_text_format(&text, "%s: %s: ", option, reason);
+  rlk_text_clean(&text, path);
+  rlk_text_mark_cut(&text);
+  return words;
+}
+
+/* The first line. */
+static const char *read_line(const char *option, const char *path, char *out, char *words)
+{
+  char system[RLK_WHY_SIZE];
+  ssize_t size = read_file(path, out, RLK_SECRET_SIZE);
+  size_t length;
+  if (size < 0)
+    return refuse(words, option, path, rlk_error_words((int)-size, system));
+  if (size == RLK_SECRET_SIZE)
+    return refuse(words, option, path, "more than 4095 bytes");
+  out[size] = 0;
+  length = strcspn(out, "\r\n");
+  out[length] = 0;
+  return length ? NULL : refuse(words, option, path, "it is empty");
+}
+
+const char *rlk_login_read(struct rlk_login *login, const struct rlk_node *n, char *words)
+{
+  const char *user_file = RLK_STRING(n->net, USER_FILE), *password_file = RLK_STRING(n->net, PASSWORD_FILE);
+  const char *why = NULL;
+  login->user = n->url.user;
+  login->password = n->url.password;
+  if (login->password || !*password_file)
+    return NULL;
+  login->password = login->texts[0];
+  why = read_line("password_file", password_file, login->texts[0], words);
+  if (why || !*user_file)
+    return why;
+  login->user = login->texts[1];
+  return read_line("user_file", user_file, login->texts[1], words);
+}
