@@ -175,6 +175,23 @@ def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhi
     assert finish(lock) == OK, lock.message
 
 
+def test_key_that_was_set_under_the_other_name_counts_as_its_own(nodes, proxy, make_client):
+    """The SET rode with the set-up that showed the second name of a server; then the one that votes is gone."""
+    voter, other, third = proxy(nodes[0]), proxy(nodes[0], accepting=False), proxy(nodes[1])
+    client = make_client([voter.url, other.url, third.url], settle=False, node_timeout_ms=15000, ttl_ms=60000)
+    spin(client, lambda: [node["state"] for node in client.describe()["nodes"]] == ["ready", "connecting", "ready"])
+    voter.black_hole()
+    third.hold()
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, 0) == OK
+    other.open()
+    spin(client, lambda: client.describe()["nodes"][1]["state"] == "refused")
+    assert nodes[0].get("r") == lock.token.encode()
+    voter.drop()
+    third.go()
+    assert finish(lock) == OK, lock.message
+
+
 def is_connected(client, index):
     told = client.describe()["nodes"][index]
     return told["connects"] > told["drops"]

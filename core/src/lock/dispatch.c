@@ -232,6 +232,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->line->shared && !r->claim->given_up) {
     rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
     rlk_claim_cleared(e, r->claim, n->index);
+    at->flags |= RLK_SET_LOST; /* asked again when the other one is gone, it meets its own key */
   }
   if (r->claim->given_up && (at->flags & RLK_MAY_HOLD) && !(at->flags & RLK_DELETE_IN_FLIGHT))
     rlk_ask_delete(n, r->claim, 0, 0, now);
