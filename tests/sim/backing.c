@@ -34,15 +34,28 @@ void backing_lose(struct world *world, struct node *node, int index, int by_hand
   TRACE(world, "node %d    loses the key of %s", node->index, resource->name);
 }
 
-void backing_lose_all(struct world *world, struct node *node)
+static void lose_leases(struct world *world, struct node *node)
 {
   memset(node->waitqueues, 0, sizeof node->waitqueues);
   for (int i = 0; i < world->resource_count; i++)
     backing_lose(world, node, i, 0);
-  node->marker[0] = 0;
-  memset(node->fences, 0, sizeof node->fences);
   node->epoch++;
   node->restarted_at = world->now;
+}
+
+void backing_lose_all(struct world *world, struct node *node)
+{
+  lose_leases(world, node);
+  node->marker[0] = 0;
+  memset(node->fences, 0, sizeof node->fences);
+}
+
+/* The data are those of long ago: its marker was there, no lease of today, and fencing numbers had just begun. */
+void backing_age(struct world *world, struct node *node)
+{
+  lose_leases(world, node);
+  for (int i = 0; i < world->resource_count; i++)
+    node->fences[i] = node->fences[i] != 0;
 }
 
 int backing_was_lost(const struct resource *resource, const char *token)

@@ -19,7 +19,8 @@ static char output[1 << 16];
 struct request {
   long long seeds, first, seed;
   double seconds;
-  int trace, shrink, growing;
+  int trace, shrink;
+  const char *only; /* worlds of this kind */
   int exhaustive;
   char *mutant, *without, *strikes, *order;
 };
@@ -130,10 +131,16 @@ static void print_total(const struct total *total)
          total->hash);
 }
 
-/* The n-th of the seeds from which world_run may draw a max_ttl that is auto. */
-static uint64_t growing(uint64_t n)
+/* The n-th of the seeds from which world_run may draw a world of a kind; 0: there is no such kind. */
+static uint64_t seed_of(const char *kind, uint64_t n)
 {
-  return n / 4 * 32 + 17 + n % 4 * 4;
+  if (!kind)
+    return n;
+  if (!strcmp(kind, "guarded"))
+    return n * 4 + 1;
+  if (!strcmp(kind, "growing"))
+    return n / 4 * 32 + 17 + n % 4 * 4;
+  return 0;
 }
 
 static int hunt_or_run(const struct request *request)
@@ -142,7 +149,7 @@ static int hunt_or_run(const struct request *request)
   total.started = seconds(CLOCK_MONOTONIC);
   total.started_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   for (uint64_t seed = (uint64_t)request->first; !is_over(request, &total); seed++)
-    run_seed(request->growing ? growing(seed) : seed, &total);
+    run_seed(seed_of(request->only, seed), &total);
   print_total(&total);
   if (request->mutant) {
     printf("mutant %s is %s seed %" PRIu64 ": %s\n", request->mutant,
@@ -204,6 +211,8 @@ static int check(struct request *request)
     return refuse("--without", request->without, FAULT_NAMES);
   if (request->strikes && shrink_parse_strikes(&world.omissions, request->strikes) != 0)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
+  if (request->only && (request->seed != NOT_GIVEN || !seed_of(request->only, 1)))
+    return refuse("--only", request->only, "guarded or growing, without --seed");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
@@ -221,7 +230,7 @@ static int parse(int argc, const char **argv, struct request *request)
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
     {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
      "found is success", "NAME"},
-    {"growing", 0, POPT_ARG_NONE, &request->growing, 0, "only worlds of kinds in which max_ttl may be auto", NULL},
+    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that may be guarded or growing", "KIND"},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
     {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
      "messages in which at most N are delayed", "N"},

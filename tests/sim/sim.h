@@ -458,6 +458,7 @@ void backing_start(struct process *process);
 void backing_lose(struct world *world, struct node *node, int resource, int by_hand);
 int backing_was_lost(const struct resource *resource, const char *token);
 int backing_was_robbed(const struct world *world, const struct resource *resource, const char *token);
+void backing_age(struct world *world, struct node *node);
 void backing_lose_all(struct world *world, struct node *node);
 void backing_setup(struct world *world, struct connection *connection, uint64_t reply_end, int tells, int is_replica);
 void backing_other(struct connection *connection, uint64_t reply_end);

@@ -252,15 +252,20 @@ static void restart_node(struct world *world, struct node *node, int forgets)
   int64_t memory = world->last_ttl_ms * MS * 3 / 2;
   /* under a second address it would seem to be another server, which has the same keys */
   int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
+  int is_old = keeps && world->guarded && random_in(&world->random, 0, 1);
   int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
   if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
     return;
   TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
-        keeps ? "with its data" : "empty");
+        is_old  ? "with old data"
+        : keeps ? "with its data"
+                : "empty");
   node->down = 1;
   node->scripts = 0;
   node->restarted_at = world->now;
-  if (!keeps)
+  if (is_old)
+    backing_age(world, node);
+  else if (!keeps)
     backing_lose_all(world, node);
   node->incarnation++;
   network_node_down(world, node->index);

@@ -191,6 +191,11 @@ static void take_marker(struct rlk_node *n, const char *text, const struct rlk_m
   n->ttl_limit_ms = marker->agreed_ms > floor_ms ? marker->agreed_ms : floor_ms;
 }
 
+static int is_of_this_run(const struct rlk_line *l, const struct rlk_marker *marker)
+{
+  return strcmp(marker->run_id, l->run_id) == 0 || RLK_MUTANT(MARKER_OF_ANYBODY);
+}
+
 static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -199,7 +204,7 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
   struct rlk_marker m = {.nodes = 0};
   if (l->marker[0] && !is_ours(n->net, l->marker, &m, why))
     return RLK_SESSION_REFUSE;
-  if (!l->marker[0] || strcmp(m.run_id, l->run_id) != 0 || (bootstraps && !l->is_registered))
+  if (!l->marker[0] || !is_of_this_run(l, &m) || (bootstraps && !l->is_registered))
     return write_marker(l, why);
   take_marker(n, l->marker, &m, l->marker_order);
   n->is_growing = 0;
@@ -214,7 +219,7 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
 static int is_unchanged(struct rlk_node *n, const struct rlk_reply *reply, uint64_t order, int64_t now)
 {
   struct rlk_marker m;
-  if (RLK_MUTANT(MARKER_NOT_CHECKED) && !n->is_growing) /* else nodes would never agree */
+  if (RLK_MUTANT(MARKER_NOT_CHECKED) && RLK_INT(&n->net->options, MAX_TTL_MS) != RLK_AUTO) /* else nodes never agree */
     return 1;
   if (reply->type != RLK_REPLY_STRING || reply->text.end >= sizeof n->marker)
     return 0;
