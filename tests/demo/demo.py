@@ -116,7 +116,7 @@ def children():
 
 def token_in(out):
     """It is told last, after what may have been said of a wait."""
-    return out.split()[-1]
+    return (out.split() or [""])[-1]
 
 
 def bootstrap(demo):
