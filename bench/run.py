@@ -212,7 +212,7 @@ class Bench:
     def guard(self) -> List[Row]:
         """Cycles with the restart guard beside cycles without."""
         for node in self.programs.cluster:
-            node.set("libredlock:m", "v1 %s 0 86400000 %d 00" % (node.info("server")["run_id"], NODES))
+            node.set("libredlock:m", "v1 %s 0 %d 00 auto%s" % (node.info("server")["run_id"], NODES, 3 * " 3600000"))
         return self._with_option("guard", "marker", 1.05, 0.6)
 
     def fence(self) -> List[Row]:
