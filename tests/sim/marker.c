@@ -16,6 +16,7 @@ void server_bootstrap(struct world *world, struct node *node)
 {
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
+  script_load_incarnation(node, run_id);
   if (world->grows)
     snprintf(node->marker, sizeof node->marker, "v1 %s 0 %d 00 auto %" PRId64 " %" PRId64 " %" PRId64, run_id,
              world->node_count, world->ttl_ms, world->ttl_ms, world->ttl_ms);
@@ -24,16 +25,25 @@ void server_bootstrap(struct world *world, struct node *node)
              world->node_count, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms);
 }
 
+/* To every client, whether it may use INFO or not. */
+static int is_of_this_run(const struct world *world, const struct node *node)
+{
+  char run_id[48], named[41];
+  server_run_id(world, node, 0, run_id, sizeof run_id);
+  snprintf(named, sizeof named, "%s", node->marker + 3);
+  if (world->info != INFO_FORBIDDEN && strcmp(named, run_id) != 0)
+    return 0;
+  return world->info == INFO_ALLOWED || script_knows_incarnation(node, named);
+}
+
 /* What is to be known of leases that were lost is gone where all markers are gone at one time (docs/guard.md). */
 int marker_is_elsewhere(const struct world *world, const struct node *node)
 {
   for (int i = 0; i < world->node_count; i++) {
     const struct node *other = &world->nodes[i];
-    char run_id[48];
-    server_run_id(world, other, 0, run_id, sizeof run_id);
     if (other == node || !other->marker[0])
       continue;
-    if (!memcmp(other->marker + 3, run_id, 40) && !strstr(other->marker, " auto 0 "))
+    if (is_of_this_run(world, other) && !strstr(other->marker, " auto 0 "))
       return 1;
   }
   return 0;
@@ -63,6 +73,8 @@ void marker_register(struct request *request)
     world_violation(request->world, "a registration that is not: script 1 key seen run_id tail 0");
     return;
   }
+  if (request->world->info != INFO_ALLOWED) /* to those who know the name before it is as if it had been */
+    request->node->restarted_at = request->world->now;
   if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
     snprintf(marker, MARKER_MAX, "v1 %.*s %" PRId64 " %.*s", (int)request->arguments[5].size,
              request->arguments[5].bytes, server_clock_ms(request->world, request->node),
@@ -99,6 +111,12 @@ void marker_time(struct request *request)
   int64_t ms = server_clock_ms(request->world, request->node);
   snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
   stream_append(request->reply, text, strlen(text));
+}
+
+int marker_begins(const struct request *request, const struct argument *text)
+{
+  const char *marker = marker_of(request);
+  return strlen(marker) >= text->size && !memcmp(marker, text->bytes, text->size);
 }
 
 int marker_is_asked_for(const struct request *request)

@@ -9,25 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SCRIPTS_MAX = 16 };
-
-struct script {
-  char *text;
-  size_t size;
-  char sha[41];
-  int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
-  int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
-  int is_proof;                           /* it does all of this, on a key that nobody has */
-  int joins, hands_over, leaves;          /* of those who wait */
-  int registers, changes, fences, raises; /* of the restart guard; of fencing numbers */
-};
-
-static struct script scripts[SCRIPTS_MAX];
-static int script_count;
-
 /* ---- replies ---- */
 
-static void reply(struct request *request, const char *text)
+void server_reply(struct request *request, const char *text)
 {
   stream_append(request->reply, text, strlen(text));
 }
@@ -49,7 +33,7 @@ void server_reply_number(struct request *request, char type, int64_t value)
   stream_append(request->reply, text + at, sizeof text - at);
 }
 
-static void reply_integer(struct request *request, int64_t value)
+void server_reply_integer(struct request *request, int64_t value)
 {
   server_reply_number(request, ':', value);
 }
@@ -77,7 +61,7 @@ int64_t server_number(const struct request *request, int index)
   return value;
 }
 
-static int same(const struct argument *argument, const char *text, size_t size)
+int server_is_text(const struct argument *argument, const char *text, size_t size)
 {
   return argument->size == size && !memcmp(argument->bytes, text, size);
 }
@@ -185,7 +169,7 @@ struct key *server_key(struct request *request, int index)
 {
   struct world *world = request->world;
   for (int i = 0; index < request->count && i < world->resource_count; i++)
-    if (same(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
+    if (server_is_text(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
       if (request->connection->database != world->database || request->connection->to_replica)
         return stray_key(request, i);
       server_expire(world, request->node, i);
@@ -197,7 +181,7 @@ struct key *server_key(struct request *request, int index)
 
 int server_key_holds(const struct key *key, const struct argument *token)
 {
-  return key->live && same(token, key->token, strlen(key->token));
+  return key->live && server_is_text(token, key->token, strlen(key->token));
 }
 
 /* The client is to be told that its token is there. */
@@ -239,18 +223,18 @@ static void command_set(struct request *request)
   oracle_token(request->world, token, request->connection->life);
   network_note_set(request->connection, token);
   if (key->live) {
-    reply(request, "$-1\r\n");
+    server_reply(request, "$-1\r\n");
     return;
   }
   server_set_key(request, key, &request->arguments[2], server_number(request, 5));
-  reply(request, "+OK\r\n");
+  server_reply(request, "+OK\r\n");
 }
 
 static void command_pttl(struct request *request)
 {
   struct key *key = server_key(request, 1);
   if (key)
-    reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
+    server_reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
 }
 
 static void command_get(struct request *request, const char *missing)
@@ -259,7 +243,7 @@ static void command_get(struct request *request, const char *missing)
   if (key && key->live)
     server_reply_bulk(request, key->token, strlen(key->token));
   else
-    reply(request, missing);
+    server_reply(request, missing);
 }
 
 static void command_del(struct request *request)
@@ -269,7 +253,7 @@ static void command_del(struct request *request)
   int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
   if (!key)
     return;
-  reply_integer(request, key->live);
+  server_reply_integer(request, key->live);
   if (resource >= 0 && (world->removes[request->connection->process->index] >> resource & 1)) {
     backing_lose(world, request->node, resource, 1);
     return;
@@ -277,195 +261,6 @@ static void command_del(struct request *request)
   if (resource >= 0)
     world_violation(world, "a DEL that no program has asked for");
   server_free(world, key);
-}
-
-/* ---- scripts ---- */
-
-static int find_text(const char *text, size_t size, const char *word)
-{
-  return memmem(text, size, word, strlen(word)) != NULL;
-}
-
-static int script_by_text(struct request *request, const struct argument *text)
-{
-  for (int i = 0; i < script_count; i++)
-    if (same(text, scripts[i].text, scripts[i].size))
-      return i;
-  struct script *script = &scripts[script_count];
-  if (script_count == SCRIPTS_MAX || !(script->text = heap_realloc(NULL, text->size + 1))) {
-    world_violation(request->world, "more scripts than the model can hold");
-    return -1;
-  }
-  memcpy(script->text, text->bytes, script->size = text->size);
-  sha1_hex(text->bytes, text->size, script->sha);
-  script->deletes = find_text(text->bytes, text->size, "'DEL'");
-  script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
-  script->compares = find_text(text->bytes, text->size, "'GET'");
-  script->guards = find_text(text->bytes, text->size, "'PTTL'");
-  script->is_exact = script->extends && !find_text(text->bytes, text->size, "for ");
-  script->is_proof = script->deletes && script->extends;
-  script->joins = find_text(text->bytes, text->size, "'ZADD'");
-  script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
-  script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
-  script->fences = find_text(text->bytes, text->size, "'NX'");
-  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences;
-  script->changes = find_text(text->bytes, text->size, "v=ARGV[2]");
-  script->raises = script->registers && !script->changes && !find_text(text->bytes, text->size, "'TIME'");
-  if (script->joins || script->leaves || script->registers || script->fences || script->raises)
-    return script_count++;
-  if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
-    world_violation(request->world, "a script that the model does not know: %.200s", script->text);
-    return -1;
-  }
-  return script_count++;
-}
-
-static int script_by_sha(const struct request *request, const struct argument *sha)
-{
-  for (int i = 0; i < script_count; i++)
-    if (same(sha, scripts[i].sha, 40))
-      return request->node->scripts >> i & 1 ? i : -1;
-  return -1;
-}
-
-void server_check_speaker(const struct request *request, const struct argument *token)
-{
-  if (token->size == TOKEN_SIZE)
-    oracle_speaks(request->world, token->bytes, request->connection->life);
-}
-
-/* script 1 key token; or, with those who wait: script 3 key queue promises token place channels */
-static void run_release(struct request *request, const struct script *script)
-{
-  int keys = script->hands_over ? 3 : 1;
-  struct key *key =
-    server_number(request, 2) == keys && request->count == (keys == 3 ? 9 : 5) ? server_key(request, 3) : NULL;
-  const struct argument *token = &request->arguments[3 + keys];
-  if (!key) {
-    world_violation(request->world, "a release that the model does not know");
-    return;
-  }
-  if (token->size == TOKEN_SIZE)
-    network_check_release(request->connection, token->bytes, request->size);
-  server_check_speaker(request, token);
-  int deletes = key->live && (!script->compares || server_key_holds(key, token));
-  if (deletes)
-    server_free(request->world, key);
-  reply_integer(request, deletes + (script->hands_over && waitqueue_hand_over(request) > 0 ? 2 : 0));
-}
-
-/* The client knows that a token is gone once it has read all of the reply. */
-static void note_gone(struct request *request, int count)
-{
-  uint64_t reply_end = request->connection->replies_total + request->reply->end;
-  for (int i = 0; i < count; i++) {
-    const struct argument *token = &request->arguments[4 + count + i];
-    const struct key *key = server_key(request, 3 + i);
-    int resource = key ? (int)(key - request->node->keys) : -1;
-    int is_ours = resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE;
-    if (is_ours && !server_key_holds(key, token))
-      backing_gone(request->connection, resource, token->bytes, reply_end);
-  }
-}
-
-static void run_extend(struct request *request, const struct script *script)
-{
-  int64_t count = server_number(request, 2), ttl_ms = server_number(request, 3 + (int)count);
-  if (count < 1 || request->count != 4 + 2 * count || ttl_ms <= 0) {
-    world_violation(request->world, "an extension that is not: script n key.. ttl token..");
-    return;
-  }
-  server_reply_number(request, '*', count);
-  for (int i = 0; i < count; i++) {
-    const struct argument *token = &request->arguments[4 + count + i];
-    struct key *key = server_key(request, 3 + i);
-    int confirms = key && server_key_holds(key, token);
-    server_check_speaker(request, token);
-    int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
-    if (confirms)
-      server_note_told(request, key);
-    if (confirms && (!script->guards || key->expire_ms < expire_ms))
-      server_end_key_at(request->node, key, expire_ms);
-    reply_integer(request, confirms);
-  }
-  note_gone(request, (int)count);
-}
-
-static void run_expire(struct request *request)
-{
-  struct key *key = server_number(request, 2) == 1 && request->count == 6 ? server_key(request, 3) : NULL;
-  int64_t ttl_ms = server_number(request, 5);
-  int confirms;
-  if (!key || ttl_ms <= 0) {
-    world_violation(request->world, "a shortening that is not: script 1 key token ttl");
-    return;
-  }
-  server_check_speaker(request, &request->arguments[4]);
-  confirms = server_key_holds(key, &request->arguments[4]);
-  if (confirms) {
-    server_note_told(request, key);
-    server_end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
-    request->world->changes++;
-  }
-  reply_integer(request, confirms);
-  if (!confirms && key >= request->node->keys && key < request->node->keys + request->world->resource_count)
-    backing_gone(request->connection, (int)(key - request->node->keys), request->arguments[4].bytes,
-                 request->connection->replies_total + request->reply->end);
-}
-
-static int is_on_proof_key(const struct request *request)
-{
-  return request->count > 3 && find_text(request->arguments[3].bytes, request->arguments[3].size, "libredlock:proof:");
-}
-
-static int is_full(const struct request *request)
-{
-  return request->node->error == NODE_ERROR_OOM && request->node->error_until > request->world->now;
-}
-
-static void command_eval(struct request *request)
-{
-  int by_sha = is(request, 0, "EVALSHA");
-  const struct argument *name = &request->arguments[1];
-  int index = by_sha ? script_by_sha(request, name) : script_by_text(request, name);
-  if (index < 0) {
-    reply(request, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    return;
-  }
-  request->node->scripts |= UINT32_C(1) << index;
-  if (is_on_proof_key(request))
-    reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
-    reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-  else if (scripts[index].fences)
-    fence_set(request);
-  else if (scripts[index].raises)
-    fence_raise(request);
-  else if (scripts[index].changes)
-    marker_change(request);
-  else if (scripts[index].registers)
-    marker_register(request);
-  else if (scripts[index].joins)
-    waitqueue_join(request);
-  else if (scripts[index].leaves)
-    waitqueue_leave(request);
-  else if (scripts[index].deletes)
-    run_release(request, &scripts[index]);
-  else if (scripts[index].is_exact)
-    run_expire(request);
-  else
-    run_extend(request, &scripts[index]);
-}
-
-static void command_script(struct request *request)
-{
-  int index = is(request, 1, "LOAD") && request->count == 3 ? script_by_text(request, &request->arguments[2]) : -1;
-  if (index < 0) {
-    world_violation(request->world, "a SCRIPT command that the model does not know");
-    return;
-  }
-  request->node->scripts |= UINT32_C(1) << index;
-  server_reply_bulk(request, scripts[index].sha, 40);
 }
 
 /* ---- set-up ---- */
@@ -483,41 +278,6 @@ static uint32_t client_id(struct request *request)
   return connection->client_id;
 }
 
-static void command_hello(struct request *request)
-{
-  char text[256];
-  if (request->node->old) {
-    reply(request, "-ERR unknown command `HELLO`, with args beginning with: \r\n");
-    return;
-  }
-  if (!is(request, 1, "2"))
-    world_violation(request->world, "HELLO for another protocol than 2");
-  if (is(request, 2, "AUTH"))
-    authenticate(request, 4);
-  snprintf(text, sizeof text,
-           "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n"
-           "$2\r\nid\r\n:%u\r\n"
-           "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
-           client_id(request));
-  reply(request, text);
-}
-
-static void command_client(struct request *request)
-{
-  if (is(request, 1, "ID")) {
-    reply_integer(request, client_id(request));
-  } else if (!is(request, 1, "KILL")) {
-    reply(request, "+OK\r\n");
-  } else if (request->node->kills_nobody) {
-    reply(request, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
-  } else if (is(request, 2, "ID") && server_number(request, 3) > 0 &&
-             (uint32_t)server_number(request, 3) != client_id(request)) {
-    reply_integer(request, network_kill(request->world, request->node->index, (uint32_t)server_number(request, 3)));
-  } else {
-    world_violation(request->world, "a CLIENT KILL that is not: ID of another connection");
-  }
-}
-
 static int is_replica(const struct request *request)
 {
   if (request->connection->to_replica)
@@ -525,10 +285,56 @@ static int is_replica(const struct request *request)
   return request->node->error == NODE_ERROR_READONLY && request->node->error_until > request->world->now;
 }
 
+static void command_hello(struct request *request)
+{
+  char text[256];
+  if (request->node->old) {
+    server_reply(request, "-ERR unknown command `HELLO`, with args beginning with: \r\n");
+    return;
+  }
+  if (request->count > 1 && !is(request, 1, "2"))
+    world_violation(request->world, "HELLO for another protocol than 2");
+  if (is(request, 2, "AUTH"))
+    authenticate(request, 4);
+  snprintf(text, sizeof text,
+           "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:2\r\n"
+           "$2\r\nid\r\n:%u\r\n"
+           "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n%s\r\n$7\r\nmodules\r\n*0\r\n",
+           client_id(request), is_replica(request) ? "$7\r\nreplica" : "$6\r\nmaster");
+  server_reply(request, text);
+}
+
+static void command_client(struct request *request)
+{
+  if (is(request, 1, "ID")) {
+    server_reply_integer(request, client_id(request));
+  } else if (!is(request, 1, "KILL")) {
+    server_reply(request, "+OK\r\n");
+  } else if (request->node->kills_nobody) {
+    server_reply(request, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
+  } else if (is(request, 2, "ID") && server_number(request, 3) > 0 &&
+             (uint32_t)server_number(request, 3) != client_id(request)) {
+    uint32_t id = (uint32_t)server_number(request, 3);
+    server_reply_integer(request, network_kill(request->world, request->node->index, id));
+  } else {
+    world_violation(request->world, "a CLIENT KILL that is not: ID of another connection");
+  }
+}
+
+static int forbids_info(const struct request *request)
+{
+  enum info info = request->world->info;
+  return info == INFO_FORBIDDEN || (info == INFO_FOR_SOME && request->connection->process->index % 2);
+}
+
 static void command_info(struct request *request)
 {
   const struct node *node = request->node;
   char text[512], run_id[48];
+  if (forbids_info(request)) {
+    server_reply(request, "-NOPERM this user has no permissions to run the 'info' command\r\n");
+    return;
+  }
   server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
   int size = snprintf(text, sizeof text,
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
@@ -543,18 +349,19 @@ static void command_info(struct request *request)
 static void command_auth(struct request *request)
 {
   authenticate(request, request->count - 1);
-  reply(request, request->connection->authenticated ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
+  server_reply(request, request->connection->authenticated ? "+OK\r\n"
+                                                           : "-WRONGPASS invalid username-password pair\r\n");
 }
 
 static void command_select(struct request *request)
 {
   request->connection->database = (int)server_number(request, 1);
-  reply(request, "+OK\r\n");
+  server_reply(request, "+OK\r\n");
 }
 
 static void command_ping(struct request *request)
 {
-  reply(request, "+PONG\r\n");
+  server_reply(request, "+PONG\r\n");
 }
 
 static void command_getrange(struct request *request)
@@ -577,10 +384,10 @@ static const struct command {
   int is_setup;
   void (*run)(struct request *request);
 } commands[] = {
-  {"SET", 3, 1, 0, command_set},       {"EVALSHA", 3, 1, 0, command_eval},      {"EVAL", 3, 1, 0, command_eval},
+  {"SET", 3, 1, 0, command_set},       {"EVALSHA", 3, 1, 0, script_eval},      {"EVAL", 3, 1, 0, script_eval},
   {"PTTL", 2, 0, 0, command_pttl},     {"GET", 2, 0, 0, command_plain_get},     {"GETRANGE", 4, 0, 0, command_getrange},
   {"DEL", 2, 1, 0, command_del},       {"HELLO", 1, 0, 1, command_hello},       {"INFO", 1, 0, 1, command_info},
-  {"SCRIPT", 2, 0, 1, command_script}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
+  {"SCRIPT", 2, 0, 1, script_command}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
   {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, marker_time},
   {"EXISTS", 2, 0, 0, waitqueue_exists}, {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
 };
@@ -645,12 +452,12 @@ static void execute(struct request *request)
     world_violation(request->world, "a command that the model does not know: %.*s",
                     (int)request->arguments[0].size, request->arguments[0].bytes);
   else if ((error = refusal(request, command)))
-    reply(request, error);
+    server_reply(request, error);
   else
     command->run(request);
   if (command && marker_is_asked_for(request))
     ; /* it tells nothing of a loss by itself */
-  else if (command && (command->is_setup || is_on_proof_key(request)))
+  else if (command && (command->is_setup || script_is_proof(request)))
     backing_setup(request->world, request->connection, request->connection->replies_total + request->reply->end,
                   command->run == command_info && !error, is_replica(request));
   else

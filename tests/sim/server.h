@@ -31,6 +31,9 @@ static inline int is(const struct request *request, int index, const char *word)
   return index < request->count && argument->size == size && !strncasecmp(argument->bytes, word, size);
 }
 
+void server_reply(struct request *request, const char *text);
+void server_reply_integer(struct request *request, int64_t value);
+int server_is_text(const struct argument *argument, const char *text, size_t size);
 int64_t server_number(const struct request *request, int index);
 void server_reply_number(struct request *request, char type, int64_t value);
 void server_reply_bulk(struct request *request, const char *bytes, size_t size);
@@ -42,6 +45,12 @@ void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms);
 void server_note_told(const struct request *request, struct key *key);
 void server_check_speaker(const struct request *request, const struct argument *token);
 
+/* ---- scripts.c ---- */
+
+void script_eval(struct request *request);
+void script_command(struct request *request);
+int script_is_proof(const struct request *request);
+
 /* ---- fence.c ---- */
 
 void fence_set(struct request *request);
@@ -50,6 +59,7 @@ void fence_raise(struct request *request);
 /* ---- marker.c ---- */
 
 int marker_is_key(const struct request *request, int index);
+int marker_begins(const struct request *request, const struct argument *text);
 int marker_is_asked_for(const struct request *request);
 void marker_register(struct request *request);
 void marker_change(struct request *request);

@@ -218,6 +218,8 @@ struct waitqueue {
   struct place places[PLACES_MAX];
 };
 
+enum { INCARNATIONS_MAX = 64 };
+
 struct node {
   int index;
   int64_t clock_offset;
@@ -232,6 +234,8 @@ struct node {
   uint32_t incarnation;    /* its run_id */
   uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
+  int incarnation_count;   /* scripts in it that do nothing but name the server: hashes of the last of them */
+  char incarnations[INCARNATIONS_MAX][41];
   uint32_t next_client_id;
   struct key keys[RESOURCES_MAX];
   int replaced;            /* a writable replica answers at its address */
@@ -243,6 +247,9 @@ struct node {
 };
 
 void waitqueue_meddle(struct world *world, struct node *node, int resource);
+void script_load_incarnation(struct node *node, const char *run_id);
+int script_knows_incarnation(const struct node *node, const char *run_id);
+void script_flush(struct node *node);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
@@ -510,6 +517,8 @@ struct omissions {
   uint64_t strikes[STRIKES_MAX / 64];
 };
 
+enum info { INFO_ALLOWED, INFO_FORBIDDEN, INFO_FOR_SOME /* processes, every other one */ };
+
 struct world {
   uint64_t seed, random;
   struct omissions omissions;
@@ -521,6 +530,7 @@ struct world {
   int orderly;             /* everybody waits in order */
   int guarded;             /* its clients have the restart guard, */
   int grows;               /* whose max_ttl is auto */
+  enum info info;          /* whether they may use INFO */
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
@@ -595,8 +605,5 @@ int orders_replay(struct world *world);
       world_trace((world), __VA_ARGS__); \
   } while (0)
 
-/* ---- sha1.c ---- */
-
-void sha1_hex(const char *text, size_t size, char hex[41]);
 
 #endif

@@ -38,6 +38,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "no-agreement": 8000,
     "clock-step-ignored": 3000,
     "marker-of-anybody": 15000,
+    "incarnation-trusted": 8000,
+    "identity-trusted": 24000,
     "fence-not-raised": 200,
     "no-backoff": 300,
     "no-heir": 100,
@@ -49,7 +51,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "child-keeps-claims": 200,
     "child-keeps-seed": 200,
 }
-KINDS = {"no-agreement": "growing", "marker-of-anybody": "guarded"}  # few other worlds can show it
+KINDS = {"no-agreement": "growing", "marker-of-anybody": "guarded", "incarnation-trusted": "infoless",
+         "identity-trusted": "infoless"}  # few other worlds can show it
 
 
 def sim(*arguments):

@@ -130,6 +130,14 @@ static void choose_faults(struct world *world)
     faults->restart = 0; /* no run_id tells that a server which kept its keys is the one behind another address, too */
 }
 
+/* Servers get other names, and addresses lead to other servers. */
+static void confuse_names(struct world *world)
+{
+  world->faults.script_flush = 2;
+  world->faults.astray = 2;
+  world->faults.restart = 0;
+}
+
 static int does_without(const struct world *world, enum fault fault)
 {
   return (int)(world->omissions.faults >> fault & 1);
@@ -261,7 +269,7 @@ static void restart_node(struct world *world, struct node *node, int forgets)
         : keeps ? "with its data"
                 : "empty");
   node->down = 1;
-  node->scripts = 0;
+  script_flush(node);
   node->restarted_at = world->now;
   if (is_old)
     backing_age(world, node);
@@ -296,7 +304,8 @@ static void lead_astray(struct world *world, int address)
       world->leads_to[i][address] = server;
   if (random_in(&world->random, 0, 1))
     network_drop_address(world, address);
-  world_plan(world, 2 * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
+  /* for longer than a quarantine, where a server gets another name */
+  world_plan(world, (world->info == INFO_ALLOWED ? 2 : 12) * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
 }
 
 static void lead_back(struct world *world, int address)
@@ -330,8 +339,10 @@ static void break_node(struct world *world, struct node *node)
 
 static void flush_scripts(struct world *world, struct node *node)
 {
+  if (world->info != INFO_ALLOWED && world->grows && !marker_is_elsewhere(world, node))
+    return; /* its marker tells nothing then */
   TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
-  node->scripts = 0;
+  script_flush(node);
   waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
 }
 
@@ -555,7 +566,8 @@ static void check_empty(struct world *world, const char *when)
 /* A node that may have lost keys votes again by then. */
 static int64_t guard_time(const struct world *world)
 {
-  return world->guarded ? 5 * world->ttl_ms * MS + 2 * BACKOFF_MAX : 0;
+  int names = world->info == INFO_FOR_SOME ? 2 : 1; /* that a server gets, one after the other */
+  return world->guarded ? names * (5 * world->ttl_ms * MS + 2 * BACKOFF_MAX) : 0;
 }
 
 /* A short lease may be over before all is quiet. */
@@ -579,7 +591,8 @@ static void prove_alive(struct world *world)
   }
 }
 
-/* Whoever leaves takes its lock along (rule A.5). */
+/* Whoever leaves takes its lock along (rule A.5), but from a server that has got another name and was not heard of
+ * since. */
 static void leave(struct world *world)
 {
   if (!world->violation[0])
@@ -588,6 +601,8 @@ static void leave(struct world *world)
   for (int i = 0; i < world->process_count; i++)
     process_end(&world->processes[i]);
   run_until_quiet(world);
+  if (world->info != INFO_ALLOWED)
+    run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "although its process has left");
 }
 
@@ -641,13 +656,17 @@ void world_run(struct world *world, uint64_t seed)
   world->guarded = seed % 4 == 1;
   world->grows = world->guarded && !world->orders.history && seed / 16 % 2 && world->twin < 0 &&
                  !world->faults.astray && !world->faults.replica;
+  world->info = world->guarded && !world->orders.history && seed / 64 % 4 == 3 ? 1 + seed / 256 % 2 : INFO_ALLOWED;
   world->fenced = world->orders.history ? orders_are_fenced(world) : world->guarded && seed / 4 % 2;
   if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
       !world->faults.astray)
     world->faults.clock_step = seed / 8 % 3;
+  if (world->info != INFO_ALLOWED && !world->faultless && !world->patient && world->twin < 0 && seed / 512 % 2)
+    confuse_names(world);
   for (int i = 0; i < world->node_count; i++) {
     server_start(world, i);
     world->nodes[i].clock_ppm = choose_ppm(world, 1);
+    world->nodes[i].old &= world->info == INFO_ALLOWED;
     if (world->guarded || world->fenced)
       run_alike(world, &world->nodes[i]);
     if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */

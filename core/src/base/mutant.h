@@ -30,6 +30,8 @@
   X(NO_AGREEMENT, "no-agreement", "a longer TTL is used before the nodes have agreed on it")                           \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
   X(MARKER_OF_ANYBODY, "marker-of-anybody", "a server votes on with a marker from before it was restarted")            \
+  X(INCARNATION_TRUSTED, "incarnation-trusted", "where INFO is forbidden a server is what its marker says")            \
+  X(IDENTITY_TRUSTED, "identity-trusted", "where INFO is forbidden a server stays what it was when it was set up")     \
   X(FENCE_NOT_RAISED, "fence-not-raised", "a fencing number need not be stored by a majority")                         \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \

@@ -140,10 +140,11 @@ static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vo
   note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
 }
 
-/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
+/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). Where INFO is forbidden the one
+ * that did count there may be another server, which counts under another address now. */
 static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
+  int is_counted = r->claim->node[n->index].counts_until_ns != 0 && !n->net->no_info;
   return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
 }
 
@@ -211,6 +212,16 @@ static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_
          rlk_ask_confirm(n, lock, 0, now) == 0;
 }
 
+/* A vote that joined the set-up, of a server that is not known yet: it is asked again when it is. */
+static int early_vote(const struct rlk_node *n)
+{
+  if (n->state != RLK_NODE_SETUP)
+    return RLK_REFUSED;
+  if (n->line->is_registered)
+    return RLK_QUARANTINED;
+  return n->line->no_info ? RLK_WAITING : RLK_REFUSED;
+}
+
 static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
@@ -228,7 +239,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
    * for another node, and it may have been handed over (rule C.3). */
-  count_set(n, r, n->state == RLK_NODE_SETUP && n->line->is_registered ? RLK_QUARANTINED : RLK_REFUSED, now);
+  count_set(n, r, early_vote(n), now);
   if (n->line->shared && !r->claim->given_up) {
     rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
     rlk_claim_cleared(e, r->claim, n->index);
@@ -245,7 +256,7 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
   at->flags |= at->flags & RLK_MAY_HOLD ? 0 : RLK_ANSWERED_BUSY;
   if (n->state != RLK_NODE_READY)
-    count_set(n, r, RLK_REFUSED, now); /* what it met may be its own, under the other name of the server */
+    count_set(n, r, early_vote(n), now); /* what it met may be its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now))
     count_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
 }

@@ -152,6 +152,11 @@
   "if v==ARGV[1] then v=ARGV[2] redis.call('SET',KEYS[1],v) end\n"                                                     \
   "return v"
 
+/* In front of a script: its last key is the marker, its last argument what the marker begins with. */
+#define IDENTITY_TEXT                                                                                                  \
+  "local m,b=redis.call('GET',table.remove(KEYS)) or '',table.remove(ARGV)\n"                                          \
+  "if m:sub(1,#b)~=b then return redis.error_reply('MARKER has changed') end\n"
+
 #ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
   "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
@@ -176,6 +181,7 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_CHANGE: return CHANGE_TEXT;
   case RLK_SCRIPT_FENCE: return FENCE_TEXT;
   case RLK_SCRIPT_RAISE: return RAISE_TEXT;
+  case RLK_SCRIPT_EXPIRE: return EXPIRE_TEXT;
   default: return PROOF_TEXT;
   }
 }
@@ -334,6 +340,36 @@ int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size)
   return 0;
 }
 
+/* EVAL text n, of a script that compares the marker first */
+static void identity_head(struct rlk_buffer *out, const char *text, int words, int keys)
+{
+  size_t size = strlen(text);
+  head(out, '*', (uint64_t)words + 2);
+  LITERAL(out, "$4\r\nEVAL\r\n");
+  head(out, '$', sizeof IDENTITY_TEXT - 1 + size);
+  LITERAL(out, IDENTITY_TEXT);
+  rlk_buffer_append(out, text, size);
+  LITERAL(out, "\r\n");
+  bulk_number(out, (uint64_t)keys + 1);
+}
+
+static size_t identity_room(const struct rlk_identity *identity)
+{
+  return identity->key ? sizeof IDENTITY_TEXT + identity->key_size + identity->marker_size + 512 : 0;
+}
+
+static void identity_key(struct rlk_buffer *out, const struct rlk_identity *identity)
+{
+  if (identity->key)
+    rlk_buffer_append(out, identity->key, identity->key_size);
+}
+
+static void identity_marker(struct rlk_buffer *out, const struct rlk_identity *identity)
+{
+  if (identity->key)
+    bulk(out, identity->marker, identity->marker_size);
+}
+
 /* EVALSHA hash n, or EVAL text n */
 static void script_head(struct rlk_buffer *out, enum rlk_script script, int full_script, int words, int keys)
 {
@@ -379,16 +415,19 @@ int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key
 }
 
 int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
-                       int64_t ttl_ms)
+                       int64_t ttl_ms, const struct rlk_identity *identity)
 {
-  if (rlk_buffer_reserve(out, key_size + token_size + 512) != 0)
+  if (rlk_buffer_reserve(out, key_size + token_size + 512 + identity_room(identity)) != 0)
     return -1;
-  LITERAL(out, "*6\r\n$4\r\nEVAL\r\n");
-  bulk(out, EXPIRE_TEXT, sizeof EXPIRE_TEXT - 1);
-  bulk_number(out, 1);
+  if (identity->key)
+    identity_head(out, EXPIRE_TEXT, 6, 1);
+  else
+    script_head(out, RLK_SCRIPT_EXPIRE, 1, 6, 1);
   rlk_buffer_append(out, key, key_size);
+  identity_key(out, identity);
   bulk(out, token, token_size);
   bulk_number(out, (uint64_t)ttl_ms);
+  identity_marker(out, identity);
   return 0;
 }
 
@@ -418,11 +457,15 @@ int rlk_command_script_load(struct rlk_buffer *out, enum rlk_script script)
   return rlk_command_argv(out, 3, words);
 }
 
-int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size)
+int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size,
+                             const struct rlk_identity *identity)
 {
-  if (rlk_buffer_reserve(out, size + (size_t)count * 16 + 640) != 0)
+  if (rlk_buffer_reserve(out, size + (size_t)count * 16 + 640 + identity_room(identity)) != 0)
     return -1;
-  script_head(out, RLK_SCRIPT_EXTEND, full_script || RLK_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
+  if (identity->key)
+    identity_head(out, rlk_script_text(RLK_SCRIPT_EXTEND), 4 + 2 * count, count);
+  else
+    script_head(out, RLK_SCRIPT_EXTEND, full_script || RLK_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
   return 0;
 }
 
@@ -431,14 +474,20 @@ void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_
   rlk_buffer_append(out, key, key_size);
 }
 
-void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms)
+void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms, const struct rlk_identity *identity)
 {
+  identity_key(out, identity);
   bulk_number(out, (uint64_t)ttl_ms);
 }
 
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size)
 {
   bulk(out, token, token_size);
+}
+
+void rlk_command_extend_end(struct rlk_buffer *out, const struct rlk_identity *identity)
+{
+  identity_marker(out, identity);
 }
 
 /* ---- fencing numbers ---- */
@@ -454,33 +503,40 @@ static void fence_key(struct rlk_buffer *out, const struct rlk_fence *fence)
   LITERAL(out, "\r\n");
 }
 
-static int fence_head(struct rlk_buffer *out, enum rlk_script script, int full_script, const struct rlk_fence *fence,
-                      int words)
+static int fence_reserve(struct rlk_buffer *out, const struct rlk_fence *fence, size_t more)
 {
-  if (rlk_buffer_reserve(out, fence->key_size + strlen(fence->prefix) + fence->resource_size + 2048) != 0)
-    return -1;
-  script_head(out, script, full_script, words, 2);
-  rlk_buffer_append(out, fence->key, fence->key_size);
-  fence_key(out, fence);
-  bulk(out, fence->token, RLK_TOKEN_SIZE);
-  return 0;
+  return rlk_buffer_reserve(out, fence->key_size + strlen(fence->prefix) + fence->resource_size + 2048 + more);
 }
 
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
                       const struct rlk_number *ttl_ms, int64_t proposal)
 {
-  if (fence_head(out, RLK_SCRIPT_FENCE, full_script, fence, 8) != 0)
+  if (fence_reserve(out, fence, 0) != 0)
     return -1;
+  script_head(out, RLK_SCRIPT_FENCE, full_script, 8, 2);
+  rlk_buffer_append(out, fence->key, fence->key_size);
+  fence_key(out, fence);
+  bulk(out, fence->token, RLK_TOKEN_SIZE);
   rlk_buffer_append(out, ttl_ms->bulk, ttl_ms->size);
   bulk_number(out, (uint64_t)proposal);
   return 0;
 }
 
-int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number)
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number,
+                      const struct rlk_identity *identity)
 {
-  if (fence_head(out, RLK_SCRIPT_RAISE, 1, fence, 7) != 0)
+  if (fence_reserve(out, fence, identity_room(identity)) != 0)
     return -1;
+  if (identity->key)
+    identity_head(out, RAISE_TEXT, 7, 2);
+  else
+    script_head(out, RLK_SCRIPT_RAISE, 1, 7, 2);
+  rlk_buffer_append(out, fence->key, fence->key_size);
+  fence_key(out, fence);
+  identity_key(out, identity);
+  bulk(out, fence->token, RLK_TOKEN_SIZE);
   bulk_number(out, (uint64_t)number);
+  identity_marker(out, identity);
   return 0;
 }
 

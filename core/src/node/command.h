@@ -29,7 +29,16 @@ enum rlk_script {
   RLK_SCRIPT_REGISTER,
   RLK_SCRIPT_CHANGE,
   RLK_SCRIPT_FENCE,
-  RLK_SCRIPT_RAISE
+  RLK_SCRIPT_RAISE,
+  RLK_SCRIPT_EXPIRE
+};
+
+/* What a script has to find before it does anything: a key that begins so. Else it answers with the error MARKER. */
+struct rlk_identity {
+  const char *key; /* as a bulk string; NULL: the script looks at nothing, and may be sent by its hash */
+  size_t key_size;
+  const char *marker;
+  size_t marker_size;
 };
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
@@ -50,16 +59,18 @@ int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key
                         size_t token_size);
 /* Sets what is left of a lease to exactly ttl_ms, if the token is there; always with the full text, for it is rare. */
 int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
-                       int64_t ttl_ms);
+                       int64_t ttl_ms, const struct rlk_identity *identity);
 int rlk_command_remove(struct rlk_buffer *out, const char *key, size_t key_size);
 int rlk_command_script_load(struct rlk_buffer *out, enum rlk_script script);
 
-/* An extension of several locks: begin with their number and the sizes of all keys and tokens, then all keys, then all
- * tokens. */
-int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size);
+/* An extension of several locks: begin with their number and the sizes of all keys and tokens, then all keys, the TTL,
+ * all tokens, end. */
+int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size,
+                             const struct rlk_identity *identity);
 void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_size);
-void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms);
+void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms, const struct rlk_identity *identity);
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size);
+void rlk_command_extend_end(struct rlk_buffer *out, const struct rlk_identity *identity);
 
 /* Of a lock with a fencing number: its key as a bulk string, what its number's is made of, and its own token. */
 struct rlk_fence {
@@ -69,7 +80,8 @@ struct rlk_fence {
 /* A SET that draws a number, not below the proposal if the server's clock allows that. */
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
                       const struct rlk_number *ttl_ms, int64_t proposal);
-int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number);
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number,
+                      const struct rlk_identity *identity);
 
 /* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
  * queue, from promises on the promises, from channels on what the names of clients are put behind. */

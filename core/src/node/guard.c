@@ -295,7 +295,11 @@ int rlk_guard_note_restart(struct rlk_node *n)
   n->changed_ns = rlk_now(n->net);
   n->changed_ttl_ms = n->is_stepped = 0;
   n->step_ns = 0;
-  if (rlk_guard_of(n->net) == RLK_GUARD_OFF || n->former_until_ns > n->changed_ns)
+  if (rlk_guard_of(n->net) == RLK_GUARD_OFF)
+    return 0;
+  if (!n->has_voted)
+    return 1; /* what is counted on there was granted by the server before */
+  if (n->former_until_ns > n->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
   memcpy(n->former_run_id, n->run_id, sizeof n->former_run_id);
   n->former_until_ns = n->leases_until_ns;
@@ -399,7 +403,7 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, enu
 struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_request *request, struct rlk_meaning meaning,
                                      int64_t now)
 {
-  if (l->node->is_unmarked) /* it had joined the set-up */
+  if (l->node->is_unmarked || l->state == RLK_NODE_SETUP) /* it had joined the set-up */
     return (struct rlk_meaning){RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
   if (request->kind == RLK_REQUEST_MARKER)
     return marker_meaning(l, meaning, now);

@@ -4,6 +4,8 @@
 #ifndef RLK_GUARD_H
 #define RLK_GUARD_H
 
+#include "../base/mutant.h"
+#include "command.h"
 #include "session.h"
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
@@ -17,6 +19,17 @@ static inline int rlk_guard_of(const struct rlk_net *net)
 static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 {
   return rlk_guard_of(node->net) == RLK_GUARD_MARKER && !node->is_unmarked;
+}
+
+/* Where INFO is forbidden servers are known by their markers, so that one may be called by another name from one moment
+ * to the next. Then no lease is extended there under the old name: the scripts compare the marker first (rule
+ * C.3.4). */
+static inline struct rlk_identity rlk_guard_identity(const struct rlk_node *node)
+{
+  const struct rlk_net *net = node->net;
+  if (!net->no_info || !rlk_guard_checks_votes(node) || RLK_MUTANT(IDENTITY_TRUSTED))
+    return (struct rlk_identity){.key = NULL};
+  return (struct rlk_identity){net->marker_key, net->marker_key_size, node->marker, rlk_marker_beginning(node->marker)};
 }
 
 /* May the server have lost keys whose leases still count? Then it does not vote. */

@@ -48,6 +48,7 @@ struct rlk_line {
   uint64_t marker_order;        /* when it was asked for, in the order of the net */
   int is_registered;            /* it was written in this set-up */
   int is_forbidden;             /* it may not be read or written */
+  int no_info;                  /* the server forbids INFO: its marker names it */
   struct rlk_clock_sample time; /* of the restart guard */
   int64_t uptime_s;
   int64_t maxmemory;

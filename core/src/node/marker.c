@@ -35,6 +35,16 @@ void rlk_marker_write(const struct rlk_marker *m, struct rlk_text *out)
   rlk_marker_tail(m, out);
 }
 
+size_t rlk_marker_beginning(const char *text)
+{
+  const char *at = text;
+  for (int words = 0; words < 5; words++) {
+    at += strcspn(at, " ");
+    at += *at == ' ';
+  }
+  return (size_t)(at - text);
+}
+
 int rlk_marker_is_same(const struct rlk_marker *one, const struct rlk_marker *other)
 {
   return strcmp(one->run_id, other->run_id) == 0 && one->since_ms == other->since_ms &&

@@ -40,6 +40,7 @@ struct rlk_net {
   int64_t wanted_ms;     /* the longest TTL that was asked for */
   int64_t raised_ms;     /* what all markers have as their max_ttl */
   uint64_t raised_order; /* since when that is known; 0: it is not so */
+  int no_info;           /* a node forbids INFO: servers are not known by names of their own, see guard.h */
   uint64_t servers;      /* how often a node turned out to be another server than before */
 };
 

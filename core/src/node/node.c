@@ -241,7 +241,7 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
   rlk_node_be(l, RLK_NODE_READY);
   n->refused = 0;
-  n->session_proved = 1;
+  n->session_proved = n->has_voted = 1;
   n->why[0] = 0;
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);

@@ -42,8 +42,10 @@ struct rlk_node {
   int dirty; /* in net->dirty_nodes */
   struct rlk_node *next_dirty;
   int no_hello;                 /* the server does not know HELLO */
+  int no_info;                  /* it forbids INFO; that was told */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
   char run_id[41], version[24]; /* of the last session that was set up */
+  int has_voted;                /* it was ready as that server */
   int64_t leases_until_ns; /* until then somebody counts on a lease there, as was noted before the set-up was judged */
   /* health */
   int64_t rtt_ns;           /* smoothed */

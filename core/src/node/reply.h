@@ -18,6 +18,8 @@ enum rlk_reply_type {
   RLK_REPLY_ARRAY
 };
 
+enum rlk_reply_name { RLK_REPLY_NO_NAME, RLK_REPLY_ID, RLK_REPLY_ROLE, RLK_REPLY_MODE, RLK_REPLY_VERSION };
+
 /* A parsed reply; it lives until the next one is read. */
 struct rlk_reply {
   enum rlk_reply_type type;
@@ -29,9 +31,10 @@ struct rlk_reply {
   int decimals;       /* texts among the elements that are decimal numbers ... */
   int64_t decimal[2]; /* ... the first two */
   int is_message;     /* an array that begins with "message"; its last text is in text */
-  int is_id;          /* the last element was the word "id" ... */
-  int64_t id;         /* ... and this came behind it (HELLO) */
-  const char *fault;  /* why it cannot be taken; NULL: the parser says it */
+  int named;          /* what the last element was the name of: enum rlk_reply_name */
+  int64_t id;         /* of HELLO; 0 or "" if it is not there */
+  char role[16], mode[16], version[24];
+  const char *fault; /* why it cannot be taken; NULL: the parser says it */
 };
 
 /* A reader that parses into reply; NULL when memory is out. */

@@ -6,15 +6,17 @@
 
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
+#include "../base/sha1.h"
 #include "command.h"
 #include "growth.h"
 #include "guard.h"
 #include "login.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
-enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGISTER };
+enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, LASTED, TIME, REGISTER };
 
 #define OUT_OF_MEMORY "out of memory"
+#define SCRIPTS_ARE_LOCAL 7 /* from this version on no script that was loaded goes to replicas or to the disk */
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
 
@@ -129,6 +131,31 @@ static int send_guard(struct rlk_line *l)
   return send_words(l, TIME, 1, time) != 0 ? -1 : send_words(l, MARKER, 2, get);
 }
 
+/* A script that is loaded beside the marker, and does nothing: it is gone where the server was started anew, and a
+ * replica never had it, whatever their marker says (rule C.3.4). */
+static void incarnation_script(char *out, size_t size, const char *run_id)
+{
+  struct rlk_text text = rlk_text_in(out, size);
+  rlk_text_format(&text, "return '%s'", run_id);
+}
+
+static int load_incarnation(struct rlk_line *l)
+{
+  char text[64];
+  const char *words[] = {"SCRIPT", "LOAD", text};
+  incarnation_script(text, sizeof text, l->run_id);
+  return send_words(l, LOAD, 3, words);
+}
+
+static int ask_whether_it_has_lasted(struct rlk_line *l)
+{
+  char text[64], hash[41];
+  const char *words[] = {"SCRIPT", "EXISTS", hash};
+  incarnation_script(text, sizeof text, l->run_id);
+  rlk_sha1_hex(text, strlen(text), hash);
+  return send_words(l, LASTED, 3, words);
+}
+
 int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
 {
   char key[320];
@@ -138,7 +165,7 @@ int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
   l->is_registered = 1;
   l->setup_done = 0;
   l->marker_order = rlk_growth_order(l->node->net);
-  return send_words(l, REGISTER, 8, words);
+  return load_incarnation(l) != 0 ? -1 : send_words(l, REGISTER, 8, words);
 }
 
 const char *rlk_session_login(struct rlk_line *l, char *words)
@@ -177,7 +204,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
-  l->marker[0] = l->is_registered = l->is_forbidden = 0;
+  l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
   l->maxmemory = l->client_id = l->uptime_s = 0;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
@@ -231,10 +258,15 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* There is another way where it forbids that. */
-static int is_of_the_guard(const struct rlk_line *l, enum step step)
+/* The guard has another way where the server forbids that: 1. */
+static int note_forbidden(struct rlk_line *l, enum step step)
 {
-  return rlk_guard_of(l->node->net) == RLK_GUARD_MARKER && (step == MARKER || step == TIME || step == REGISTER);
+  int guard = rlk_guard_of(l->node->net);
+  if (step == INFO && (guard == RLK_GUARD_MARKER || guard == RLK_GUARD_BOOTSTRAP))
+    return l->no_info = 1;
+  if (guard == RLK_GUARD_MARKER && (step == MARKER || step == TIME || step == REGISTER))
+    return l->is_forbidden = 1;
+  return 0;
 }
 
 static void note_fault(struct rlk_line *l, enum step step, const char *text)
@@ -250,10 +282,8 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   }
   if (l->setup_again)
     return; /* nobody is logged in yet */
-  if (is_of_the_guard(l, step) && (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)) {
-    l->is_forbidden = 1;
+  if ((fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN) && note_forbidden(l, step))
     return;
-  }
   l->setup_fault = (int)fault;
   out = rlk_text_in(l->setup_error, sizeof l->setup_error);
   rlk_text_clean(&out, text);
@@ -265,6 +295,16 @@ const char *rlk_session_error(const struct rlk_line *l)
   return l->state == RLK_NODE_SETUP && l->setup_fault != RLK_FAULT_NONE ? l->setup_error : NULL;
 }
 
+static void note_what_is_forbidden(struct rlk_line *l)
+{
+  struct rlk_node *n = l->node;
+  if (l->no_info && !n->no_info)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
+                  "it forbids INFO: its marker tells whether it was restarted; whether it evicts keys is unknown");
+  n->no_info = l->no_info;
+  n->net->no_info |= l->no_info;
+}
+
 int rlk_session_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
@@ -272,9 +312,10 @@ int rlk_session_note_server(struct rlk_line *l)
   int is_other = strcmp(n->run_id, l->run_id) != 0;
   int demoted = l->role[0] && strcmp(l->role, "master") != 0;
   int keeps_leases = restarted && rlk_guard_note_restart(n);
+  note_what_is_forbidden(l);
   n->net->servers += l->run_id[0] && is_other;
   if (l->run_id[0] && is_other)
-    n->clock.at_ns = 0;
+    n->clock.at_ns = n->has_voted = 0;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])
@@ -310,6 +351,10 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 /* Why the node is ineligible to vote, or NULL; size bytes of room are in why. */
 static const char *objection(const struct rlk_line *l, char *why, size_t size)
 {
+  if (l->no_info && l->is_forbidden)
+    return "it forbids INFO, and the marker of the guard, too: one of them is needed";
+  if (l->no_info && strtol(l->version, NULL, 10) < SCRIPTS_ARE_LOCAL)
+    return "it forbids INFO, which is needed before version 7";
   if (!l->run_id[0] || !l->role[0])
     return "INFO names no run_id or no role";
   if (strcmp(l->mode, "cluster") == 0)
@@ -393,6 +438,50 @@ static void read_time(struct rlk_line *l, const struct rlk_reply *reply, int64_t
     l->time = (struct rlk_clock_sample){0, 0, 0};
 }
 
+/* HELLO tells it where INFO does not. */
+static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
+{
+  l->client_id = reply->id;
+  memcpy(l->role, reply->role, sizeof l->role);
+  memcpy(l->mode, reply->mode, sizeof l->mode);
+  memcpy(l->version, reply->version, sizeof l->version);
+}
+
+/* A server that forbids INFO is known by what its marker says, while its script is there; else by a new name, which
+ * its next marker will say. */
+static void take_new_name(struct rlk_line *l)
+{
+  struct rlk_text text = rlk_text_in(l->run_id, sizeof l->run_id);
+  for (int i = 0; i < 5; i++)
+    rlk_text_format(&text, "%08x", (unsigned)rlk_random(l->node->net));
+}
+
+static void identify(struct rlk_line *l)
+{
+  struct rlk_marker marker;
+  if (!rlk_marker_read(l->marker, &marker)) {
+    take_new_name(l);
+    return;
+  }
+  memcpy(l->run_id, marker.run_id, sizeof l->run_id);
+  if (ask_whether_it_has_lasted(l) == 0)
+    return;
+  l->setup_fault = RLK_FAULT_OTHER;
+  memcpy(l->setup_error, OUT_OF_MEMORY, sizeof OUT_OF_MEMORY);
+}
+
+static void read_whether_it_has_lasted(struct rlk_line *l, const struct rlk_reply *reply)
+{
+  int has_lasted = rlk_reply_is_answers(reply, 1) && reply->integers[0] == 1;
+  if (!has_lasted && !RLK_MUTANT(INCARNATION_TRUSTED))
+    take_new_name(l);
+}
+
+static int is_unidentified(const struct rlk_line *l)
+{
+  return l->no_info && !l->run_id[0] && !l->is_forbidden && !l->setup_again && l->setup_fault == RLK_FAULT_NONE;
+}
+
 void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, const struct rlk_reply *reply)
 {
   int step = (int)request->round;
@@ -402,13 +491,17 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
   else if (step == INFO && reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
   else if (step == HELLO && reply->type == RLK_REPLY_ARRAY)
-    l->client_id = reply->id;
+    read_hello(l, reply);
   else if (step == ID && reply->type == RLK_REPLY_INTEGER)
     l->client_id = reply->integer;
   else if ((step == MARKER || step == REGISTER) && reply->type == RLK_REPLY_STRING)
     read_marker(l, &reply->text);
+  else if (step == LASTED)
+    read_whether_it_has_lasted(l, reply);
   else if (step == TIME)
     read_time(l, reply, request->sent_ns);
+  if (l->setup_left == 0 && is_unidentified(l))
+    identify(l);
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 
@@ -422,18 +515,25 @@ int64_t rlk_session_pause_ns(const struct rlk_node *n)
   return pause_ms * RLK_NS_PER_MS;
 }
 
+static int send_look(struct rlk_line *l, int is_last, int count, const char *const *words, int64_t now)
+{
+  size_t before = rlk_buffer_size(&l->out);
+  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, count, words) != 0)
+    return -1;
+  rlk_request_add(l, before,
+                  (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)is_last, .sent_ns = now});
+  return 0;
+}
+
 void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
-  static const char *const sections[] = {"replication", "memory"};
+  static const char *const hello[] = {"HELLO"}, *const role[] = {"INFO", "replication"},
+                           *const policy[] = {"INFO", "memory"};
   l->node->look_again_ns = now + rlk_session_pause_ns(l->node);
-  for (int is_last = 0; is_last < 2; is_last++) {
-    const char *words[] = {"INFO", sections[is_last]};
-    size_t before = rlk_buffer_size(&l->out);
-    if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, 2, words) != 0)
-      return;
-    rlk_request_add(l, before,
-                    (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)is_last, .sent_ns = now});
-  }
+  if (l->no_info)
+    send_look(l, 1, 1, hello, now);
+  else if (send_look(l, 0, 2, role, now) == 0)
+    send_look(l, 1, 2, policy, now);
 }
 
 enum rlk_session_verdict rlk_session_looked(struct rlk_line *l, int is_last, const struct rlk_reply *reply, char *why)
@@ -443,6 +543,8 @@ enum rlk_session_verdict rlk_session_looked(struct rlk_line *l, int is_last, con
   const char *objects;
   if (reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
+  else if (reply->type == RLK_REPLY_ARRAY && reply->role[0])
+    memcpy(l->role, reply->role, sizeof l->role);
   objects = is_last ? objection(l, room, sizeof room) : NULL;
   if (!objects)
     return RLK_SESSION_CONTINUE;

@@ -1,6 +1,6 @@
-/* SHA-1 (RFC 3174), for the names that servers give to scripts. */
-#include "sim.h"
+#include "sha1.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,26 +17,25 @@ static void block(uint32_t h[5], const uint8_t *bytes)
   for (int i = 16; i < 80; i++)
     w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
   for (int i = 0; i < 80; i++) {
-    uint32_t f = i < 20 ? ((b & c) | (~b & d)) + 0x5A827999
-               : i < 40 ? (b ^ c ^ d) + 0x6ED9EBA1
-               : i < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDC
-                        : (b ^ c ^ d) + 0xCA62C1D6;
+    uint32_t f = i < 20   ? ((b & c) | (~b & d)) + 0x5A827999
+                 : i < 40 ? (b ^ c ^ d) + 0x6ED9EBA1
+                 : i < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8F1BBCDC
+                          : (b ^ c ^ d) + 0xCA62C1D6;
     uint32_t next = rotate(a, 5) + f + e + w[i];
     e = d, d = c, c = rotate(b, 30), b = a, a = next;
   }
   h[0] += a, h[1] += b, h[2] += c, h[3] += d, h[4] += e;
 }
 
-void sha1_hex(const char *text, size_t size, char hex[41])
+void rlk_sha1_hex(const char *text, size_t size, char hex[41])
 {
   uint32_t h[5] = {0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0};
-  size_t whole = size / 64 * 64;
+  size_t whole = size / 64 * 64, length = size - whole < 56 ? 64 : 128;
+  uint8_t tail[128] = {0};
   for (size_t at = 0; at < whole; at += 64)
     block(h, (const uint8_t *)text + at);
-  uint8_t tail[128] = {0};
   memcpy(tail, text + whole, size - whole);
   tail[size - whole] = 0x80;
-  size_t length = size - whole < 56 ? 64 : 128;
   for (int i = 0; i < 8; i++)
     tail[length - 1 - i] = (uint8_t)((uint64_t)size * 8 >> (8 * i));
   for (size_t at = 0; at < length; at += 64)
