@@ -104,6 +104,7 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_VERBOSE: args->verbose = true; return 0;
   case FLAG_FORCE: args->force = true; return 0;
   case FLAG_YES: args->yes = true; return 0;
+  case FLAG_WATCH: args->watch = true; return 0;
   case FLAG_CONFIG: return set_config(args, given);
   case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
   case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
@@ -181,7 +182,7 @@ static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
   bool wants_token = !args->force && (args->command->main == extend_main || args->command->main == release_main);
-  bool wants_none = args->command->main == bootstrap_main;
+  bool wants_none = args->command->main == bootstrap_main || args->command->main == doctor_main;
   int count = count_of(operands), wanted = wants_none ? 0 : wants_token ? 2 : 1;
   bool lacks_dashes = args->command->main == run_main && args->job == NULL;
   if (count > wanted && !lacks_dashes)

@@ -76,6 +76,7 @@ struct args {
   bool verbose;
   bool force;
   bool yes;
+  bool watch;
   void *parser; /* owns the texts */
 };
 
@@ -112,6 +113,7 @@ enum flag {
   FLAG_VERBOSE,
   FLAG_FORCE,
   FLAG_YES,
+  FLAG_WATCH,
   FLAG_NODES, /* and all behind it own their texts */
   FLAG_OPTION
 };
@@ -212,5 +214,6 @@ int extend_main(const struct args *args);
 int release_main(const struct args *args);
 int status_main(const struct args *args);
 int bootstrap_main(const struct args *args);
+int doctor_main(const struct args *args);
 
 #endif

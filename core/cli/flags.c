@@ -26,6 +26,8 @@ static const struct poptOption force_flag = {
 static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
 static const struct poptOption assert_flag = {
     "yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "assert without being asked that no lock is live", NULL};
+static const struct poptOption watch_flag = {
+    "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
 static const struct poptOption kill_flag = {
@@ -154,6 +156,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
   }
   if (command->main == bootstrap_main)
     flags[count++] = assert_flag;
+  if (command->main == doctor_main)
+    flags[count++] = watch_flag;
   flags[count++] = json_flag;
   flags[count++] = help_flag;
   flags[count++] = config_flag;

@@ -28,6 +28,10 @@ static const char *const without_for_bootstrap[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", "fence",
     NULL};
+static const char *const without_for_doctor[] = {
+    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", NULL};
+static const struct option_default defaults_of_doctor[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
 
@@ -53,6 +57,10 @@ static const struct command commands[] = {
     {"bootstrap", "[OPTION...]",
      "Asserts that no lock is live on the nodes, so that the restart guard lets them vote at once.", bootstrap_main,
      without_for_bootstrap, defaults_of_bootstrap},
+    {"doctor", "[OPTION...]",
+     "Examines the nodes: may each of them vote, and if not, why, and what can be done about it? Changes nothing.\n"
+     "Exits with 0 if all may vote, else with 78 if the configuration of one forbids that, or with 69.",
+     doctor_main, without_for_doctor, defaults_of_doctor},
     {.name = NULL}};
 
 static const struct command *command_named(const char *name)
@@ -113,7 +121,8 @@ int main(int argc, char **argv)
 {
   reserve_standard_streams();
   if (argc < 2)
-    return fail(EXIT_USAGE, "which command? run, acquire, extend, release, status or bootstrap; see redlock --help");
+    return fail(EXIT_USAGE,
+                "which command? run, acquire, extend, release, status, bootstrap or doctor; see redlock --help");
   const char *first = argv[1];
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
     return print_overview();

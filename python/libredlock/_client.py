@@ -6,7 +6,7 @@ import threading
 import time
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Callable, Iterable, Literal, Optional, Set, Type, TypeVar, Union, overload
+from typing import Any, Callable, Dict, Iterable, Literal, Optional, Set, Type, TypeVar, Union, overload
 from weakref import ref
 
 from . import _greenlets
@@ -347,6 +347,16 @@ class Client(ClientBase):
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
         lock = Lock(self, resource, {}, "status", None)
         return self._report(lock, self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0))
+
+    def check(self) -> Dict[str, Any]:
+        """Asks every node, and describes the client then, as `redlock doctor --json` does.
+
+        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up to
+        connect_timeout.
+        """
+        lock = Lock(self, "check", {}, "check", None)
+        self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0)
+        return self.describe()
 
     def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""

@@ -421,6 +421,17 @@ class Client(ClientBase):
         lock = Lock(self, resource, {}, "status", None, False)
         return self._report(lock, await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0))
 
+    async def check(self) -> Dict[str, Any]:
+        """Asks every node, and describes the client then, as `redlock doctor --json` does.
+
+        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up to
+        connect_timeout.
+        """
+        loop = self._bind()
+        lock = Lock(self, "check", {}, "check", None, False)
+        await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0)
+        return self.describe()
+
     async def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
         self._cancel_all()

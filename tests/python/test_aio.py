@@ -233,6 +233,7 @@ def test_handing_over(on_client, client, nodes):
         async with mine.adopt("r", lock.detach(), ttl=8) as adopted:
             assert (await mine.status("r")).token == adopted.token
         assert (await mine.status("r")).verdict == "free"
+        assert (await mine.check())["voting"] == 5
         await lock_in_turn(mine)
 
     async def lock_in_turn(mine):

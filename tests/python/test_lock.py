@@ -169,6 +169,21 @@ def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error
     lock.release()
 
 
+def test_check_examines_the_nodes(nodes):
+    with libredlock.Client(nodes.urls, **CALM) as client:
+        report = client.check()
+        assert (report["voting"], report["quorum"]) == (5, 3)
+        assert all(node["votes"] and node["rtt_us"] > 0 and not node["advice"] for node in report["nodes"])
+    with pytest.raises(ValueError):
+        client.check()
+    nodes[0].kill()
+    nodes[1].replica_of(nodes[2])
+    with libredlock.Client(nodes.urls, **CALM) as client:
+        down, replica = client.check()["nodes"][:2]
+        assert (down["votes"], down["advice"]) == (False, "start the server, or correct the address")
+        assert "replica" in replica["why"] and "make it a master" in replica["advice"]
+
+
 def test_a_closed_client_says_so(nodes):
     client = libredlock.Client(nodes.urls, **CALM)
     lock = client.lock("r")

@@ -89,7 +89,7 @@ static void link_nothing(struct rlk_link *link)
 
 static const struct rlk_platform platform = {now_ns, random_bits, now_ns};
 static const struct rlk_link_ops links = {link_open,    NULL,       link_write,   link_read, link_want_write,
-                                          link_nothing, link_close, link_nothing, NULL};
+                                          link_nothing, link_close, link_nothing, NULL,      NULL};
 
 static struct rlk_net net;
 static struct rlk_node node;

@@ -213,7 +213,8 @@ static void the_environment_has_the_default_of_guard(void **state)
 
 static void a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened(void **state)
 {
-  static const char said_of_it[] = "REDLOCK_GUARD is \"on\\x0a\"; allowed: off, uptime, marker, external or bootstrap";
+  static const char said_of_it[] =
+      "REDLOCK_GUARD is \"on\\x0a\"; allowed: off, uptime, marker, external, bootstrap or look";
   (void)state;
   redlock_client_free(client);
   setenv("REDLOCK_GUARD", "on\n", 1);

@@ -1,7 +1,9 @@
 /* A client in JSON, for people and tools. */
 #include <string.h>
+#include <time.h>
 
 #include "../node/guard.h"
+#include "advice.h"
 #include "step.h"
 
 static const char *state_name(const struct rlk_node *n)
@@ -57,24 +59,83 @@ static void options(redlock_client *c, struct rlk_text *out)
   rlk_text_add(out, "}");
 }
 
+static int may_vote(const struct rlk_node *n, int64_t now)
+{
+  return n->state == RLK_NODE_READY && !n->silent_ns && !rlk_guard_waits(n, now);
+}
+
+static void more(struct rlk_text *out, const char *name, const char *value)
+{
+  rlk_text_add(out, ",");
+  string(out, name, value);
+}
+
+/* Why it does not vote, and what can be done about it. */
+static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  char words[RLK_WHY_SIZE] = "";
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  int votes = may_vote(n, now);
+  if (!votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now))
+    rlk_guard_words(n, &text, now);
+  else if (!votes)
+    rlk_text_add(&text, n->why);
+  more(out, "why", words);
+  more(out, "advice", rlk_advice(n, votes, words));
+}
+
+/* Against the clock of this machine; null where the guard does not ask for the time. */
+static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  struct timespec wall;
+  int64_t ahead_ns;
+  key(out, "clock_offset_ms");
+  if (!n->clock.at_ns || n->state != RLK_NODE_READY || clock_gettime(CLOCK_REALTIME, &wall) != 0) {
+    rlk_text_add(out, "null");
+    return;
+  }
+  ahead_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2 + now - wall.tv_sec * 1000 * RLK_NS_PER_MS -
+             wall.tv_nsec;
+  rlk_text_format(out, "%lld", (long long)(ahead_ns / RLK_NS_PER_MS));
+}
+
+/* What it was when its connection was set up. */
+static void server(const struct rlk_node *n, struct rlk_text *out)
+{
+  const struct rlk_line *l = n->line;
+  const char *security = l->link.fd >= 0 && l->link.ops->security ? l->link.ops->security(&l->link) : NULL;
+  int is_known = l->state == RLK_NODE_READY || l->state == RLK_NODE_REFUSED;
+  more(out, "server", !is_known || !l->version[0] ? "" : l->server[0] ? l->server : "redis");
+  more(out, "version", n->version);
+  more(out, "run_id", n->run_id);
+  more(out, "tls", security ? security : "");
+  more(out, "role", is_known ? l->role : "");
+  more(out, "mode", is_known ? l->mode : "");
+  more(out, "maxmemory_policy", is_known ? l->policy : "");
+  more(out, "persistence", !is_known || !l->aof[0] ? "" : l->aof[0] == '1' ? "aof" : "no aof");
+}
+
 static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  int is_guarded = n->state == RLK_NODE_READY && rlk_guard_waits(n, now);
-  int votes = n->state == RLK_NODE_READY && !n->silent_ns && !is_guarded;
-  char guard[RLK_WHY_SIZE];
-  struct rlk_text guard_text = rlk_text_in(guard, sizeof guard);
-  if (is_guarded)
-    rlk_guard_words(n, &guard_text, now);
+  int64_t rtt_ns = n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns;
   rlk_text_add(out, "{");
   string(out, "node", n->url.name);
-  rlk_text_format(out, ",\"state\":\"%s\",\"votes\":%s,", state_name(n), votes ? "true" : "false");
-  string(out, "why", votes ? "" : is_guarded ? guard : n->why);
+  more(out, "state", state_name(n));
+  rlk_text_format(out, ",\"votes\":%s", may_vote(n, now) ? "true" : "false");
+  why(n, out, now);
+  server(n, out);
   rlk_text_add(out, ",");
-  string(out, "version", n->version);
-  rlk_text_add(out, ",");
-  string(out, "run_id", n->run_id);
-  rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(n->rtt_ns / 1000),
+  clock_offset(n, out, now);
+  rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(rtt_ns / 1000),
                   n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
+}
+
+static int voters(const redlock_client *c, int64_t now)
+{
+  int count = 0;
+  for (int i = 0; i < c->engine.net.node_count; i++)
+    count += may_vote(&c->engine.net.nodes[i], now);
+  return count;
 }
 
 static int held(const redlock_client *c)
@@ -106,13 +167,14 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
   rlk_client_enter(c);
   rlk_text_add(&out, "{");
   string(&out, "version", redlock_version());
-  rlk_text_format(&out, ",\"open\":%s,\"quorum\":%d,", c->engine.net.state == RLK_NET_OPEN ? "true" : "false",
-                  rlk_quorum(c->engine.net.node_count));
+  now = rlk_client_now(c);
+  rlk_text_format(&out, ",\"open\":%s,\"quorum\":%d,\"voting\":%d,",
+                  c->engine.net.state == RLK_NET_OPEN ? "true" : "false", rlk_quorum(c->engine.net.node_count),
+                  voters(c, now));
   counters(c, &out);
   rlk_text_add(&out, ",");
   options(c, &out);
   rlk_text_add(&out, ",\"nodes\":[");
-  now = rlk_client_now(c);
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_text_add(&out, i ? "," : "");
     node(&c->engine.net.nodes[i], &out, now);

@@ -16,12 +16,11 @@
 void rlk_guard_init(struct rlk_net *net)
 {
   struct rlk_text key = rlk_text_in(net->marker_key, sizeof net->marker_key);
-  int has_markers = rlk_guard_of(net) == RLK_GUARD_MARKER || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
   rlk_text_format(&key, "$%zu\r\n%s%s\r\n", strlen(RLK_STRING(net, KEY_PREFIX)) + sizeof RLK_MARKER_NAME - 1,
                   RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
   for (int i = 0; i < net->node_count; i++)
-    net->nodes[i].ttl_limit_ms = has_markers ? rlk_growth_floor_ms(net) : RLK_NEVER;
+    net->nodes[i].ttl_limit_ms = rlk_guard_has_markers(net) ? rlk_growth_floor_ms(net) : RLK_NEVER;
 }
 
 /* Every lease that it may have granted is over after that. */
@@ -196,6 +195,15 @@ static int is_of_this_run(const struct rlk_line *l, const struct rlk_marker *mar
   return strcmp(marker->run_id, l->run_id) == 0 || RLK_MUTANT(MARKER_OF_ANYBODY);
 }
 
+/* Who only looks writes nothing. */
+static enum rlk_session_verdict do_without_vote(struct rlk_node *n)
+{
+  n->mark = (struct rlk_marker){.nodes = 0};
+  n->marker[0] = 0;
+  n->quarantined_until_ns = RLK_NEVER;
+  return RLK_SESSION_READY;
+}
+
 static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -205,7 +213,7 @@ static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text
   if (l->marker[0] && !is_ours(n->net, l->marker, &m, why))
     return RLK_SESSION_REFUSE;
   if (!l->marker[0] || !is_of_this_run(l, &m) || (bootstraps && !l->is_registered))
-    return write_marker(l, why);
+    return rlk_guard_of(n->net) == RLK_GUARD_LOOK ? do_without_vote(n) : write_marker(l, why);
   take_marker(n, l->marker, &m, l->marker_order);
   n->is_growing = 0;
   n->since_ns = now - (l->time.server_us / 1000 - m.since_ms) * MS;
@@ -266,6 +274,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
   switch (rlk_guard_of(l->node->net)) {
   case RLK_GUARD_UPTIME: judge_uptime(l, now); return RLK_SESSION_READY;
   case RLK_GUARD_MARKER:
+  case RLK_GUARD_LOOK:
     if (l->is_forbidden) {
       do_without_marker(l, now);
       return RLK_SESSION_READY;
@@ -321,7 +330,8 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
   }
   if (n->quarantined_until_ns == RLK_NEVER) {
     rlk_text_add(out, n->state == RLK_NODE_READY && !rlk_marker_is_complete(&n->mark) ? NO_MARKER : RLK_GUARD_LOSS);
-    if (n->state == RLK_NODE_READY && rlk_growth_blockers(n->net, &nowhere)) {
+    if (n->state == RLK_NODE_READY && rlk_guard_of(n->net) == RLK_GUARD_MARKER &&
+        rlk_growth_blockers(n->net, &nowhere)) {
       rlk_text_add(out, "; the markers of the others are needed: ");
       rlk_growth_blockers(n->net, out);
     }
@@ -333,7 +343,7 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
   else if (n->step_ns)
     rlk_text_format(out, ": its clock was stepped forward by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
                     (long long)(n->step_ns / (100 * MS) % 10));
-  else if (rlk_guard_of(n->net) == RLK_GUARD_MARKER && n->mark.since_ms && gmtime_r(&since, &utc) &&
+  else if (rlk_guard_has_markers(n->net) && n->mark.since_ms && gmtime_r(&since, &utc) &&
            strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
     rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
   else

@@ -15,10 +15,18 @@ static inline int rlk_guard_of(const struct rlk_net *net)
   return (int)RLK_INT(&net->options, GUARD);
 }
 
+/* Does the guard go by markers? */
+static inline int rlk_guard_has_markers(const struct rlk_net *net)
+{
+  int guard = rlk_guard_of(net);
+  return guard == RLK_GUARD_MARKER || guard == RLK_GUARD_LOOK || guard == RLK_GUARD_BOOTSTRAP;
+}
+
 /* Is the marker asked for behind every SET, and the time behind every SET and extension? */
 static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 {
-  return rlk_guard_of(node->net) == RLK_GUARD_MARKER && !node->is_unmarked;
+  int guard = rlk_guard_of(node->net);
+  return (guard == RLK_GUARD_MARKER || guard == RLK_GUARD_LOOK) && !node->is_unmarked;
 }
 
 /* Where INFO is forbidden servers are known by their markers, so that one may be called by another name from one moment

@@ -43,7 +43,8 @@ struct rlk_line {
   int setup_again; /* it has to be sent once more, without HELLO */
   int setup_fault; /* what the first error in it means: enum rlk_fault */
   char setup_error[RLK_WHY_SIZE];
-  char run_id[41], role[16], mode[16], policy[32], version[24];
+  char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
+  char aof[4];                  /* "1": it has an append-only file; "" unknown */
   char marker[RLK_MARKER_SIZE]; /* of the restart guard; "" none */
   uint64_t marker_order;        /* when it was asked for, in the order of the net */
   int is_registered;            /* it was written in this set-up */

@@ -156,6 +156,6 @@ static void sockets_abandon(struct rlk_link *link)
   link->writing = 0;
 }
 
-const struct rlk_link_ops rlk_link_sockets = {sockets_open,  sockets_finish,     sockets_write,
-                                              sockets_read,  sockets_want_write, sockets_half_close,
-                                              sockets_close, sockets_abandon,    NULL};
+const struct rlk_link_ops rlk_link_sockets = {
+    sockets_open,       sockets_finish, sockets_write,   sockets_read, sockets_want_write,
+    sockets_half_close, sockets_close,  sockets_abandon, NULL,         NULL};

@@ -31,6 +31,8 @@ struct rlk_link_ops {
   void (*abandon)(struct rlk_link *link);                          /* in a forked child: close only our copy */
   /* The table's own words for an error, or for what it has waited for (0); NULL: it has none. May be NULL. */
   const char *(*why)(const struct rlk_link *link, int error);
+  /* What the connection is secured with ("TLSv1.3"); NULL: nothing, or not yet. May be NULL. */
+  const char *(*security)(const struct rlk_link *link);
 };
 
 struct rlk_link {

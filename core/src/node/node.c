@@ -423,6 +423,8 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
   if (out->request.kind == RLK_REQUEST_SET) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
+  } else if (out->request.kind == RLK_REQUEST_TTL) {
+    n->looked_rtt_ns = l->read_ns - out->request.sent_ns;
   }
   out->kind = (enum rlk_outcome_kind)meaning.kind;
   out->vote = meaning.vote;

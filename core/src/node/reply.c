@@ -60,6 +60,7 @@ static int name_of(const char *bytes, size_t size)
     return memcmp(bytes, "role", 4) == 0   ? RLK_REPLY_ROLE
            : memcmp(bytes, "mode", 4) == 0 ? RLK_REPLY_MODE
                                            : RLK_REPLY_NO_NAME;
+  case 6: return memcmp(bytes, "server", 6) == 0 ? RLK_REPLY_SERVER : RLK_REPLY_NO_NAME;
   case 7: return memcmp(bytes, "version", 7) == 0 ? RLK_REPLY_VERSION : RLK_REPLY_NO_NAME;
   default: return RLK_REPLY_NO_NAME;
   }
@@ -82,6 +83,8 @@ static void note_text(struct rlk_reply *reply, const redisReadTask *task, const 
     keep_value(reply->mode, sizeof reply->mode, bytes, size);
   else if (named == RLK_REPLY_VERSION)
     keep_value(reply->version, sizeof reply->version, bytes, size);
+  else if (named == RLK_REPLY_SERVER)
+    keep_value(reply->server, sizeof reply->server, bytes, size);
   element(reply, task, named ? RLK_REPLY_NO_NAME : name_of(bytes, size));
 }
 
@@ -117,7 +120,7 @@ static void *array_of(const redisReadTask *task)
   reply->type = RLK_REPLY_ARRAY;
   reply->count = reply->elements = reply->decimals = reply->named = reply->is_message = 0;
   reply->id = 0;
-  reply->role[0] = reply->mode[0] = reply->version[0] = 0;
+  reply->role[0] = reply->mode[0] = reply->version[0] = reply->server[0] = 0;
   return reply;
 }
 

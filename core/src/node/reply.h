@@ -18,7 +18,14 @@ enum rlk_reply_type {
   RLK_REPLY_ARRAY
 };
 
-enum rlk_reply_name { RLK_REPLY_NO_NAME, RLK_REPLY_ID, RLK_REPLY_ROLE, RLK_REPLY_MODE, RLK_REPLY_VERSION };
+enum rlk_reply_name {
+  RLK_REPLY_NO_NAME,
+  RLK_REPLY_ID,
+  RLK_REPLY_ROLE,
+  RLK_REPLY_MODE,
+  RLK_REPLY_VERSION,
+  RLK_REPLY_SERVER
+};
 
 /* A parsed reply; it lives until the next one is read. */
 struct rlk_reply {
@@ -33,7 +40,7 @@ struct rlk_reply {
   int is_message;     /* an array that begins with "message"; its last text is in text */
   int named;          /* what the last element was the name of: enum rlk_reply_name */
   int64_t id;         /* of HELLO; 0 or "" if it is not there */
-  char role[16], mode[16], version[24];
+  char role[16], mode[16], version[24], server[16];
   const char *fault; /* why it cannot be taken; NULL: the parser says it */
 };
 

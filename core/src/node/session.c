@@ -123,8 +123,7 @@ static int send_guard(struct rlk_line *l)
   char key[320];
   const char *get[] = {"GET", key};
   const char *time[] = {"TIME"};
-  int guard = rlk_guard_of(l->node->net);
-  if (guard != RLK_GUARD_MARKER && guard != RLK_GUARD_BOOTSTRAP)
+  if (!rlk_guard_has_markers(l->node->net))
     return 0;
   marker_key(l, key, sizeof key);
   l->marker_order = rlk_growth_order(l->node->net);
@@ -189,7 +188,7 @@ static int send_questions(struct rlk_line *l)
     return -1;
   /* several commands: servers before 7.0 take one section each */
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0 ||
-      send_guard(l) != 0)
+      send_info(l, "persistence") != 0 || send_guard(l) != 0)
     return -1;
   for (int script = RLK_SCRIPT_RELEASE; script <= RLK_SCRIPT_HAND_OVER; script++)
     if (send_load(l, (enum rlk_script)script) != 0)
@@ -203,7 +202,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_left = 0;
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
-  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = 0;
+  l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
   l->maxmemory = l->client_id = l->uptime_s = 0;
   l->time = (struct rlk_clock_sample){0, 0, 0};
@@ -242,7 +241,10 @@ static void read_info(struct rlk_line *l, const char *info)
   char number[24];
   info_field(info, "run_id", l->run_id, sizeof l->run_id);
   info_field(info, "redis_mode", l->mode, sizeof l->mode);
-  info_field(info, "redis_version", l->version, sizeof l->version);
+  if (info_field(info, "redis_version", l->version, sizeof l->version))
+    info_field(info, "valkey_version", l->version, sizeof l->version);
+  info_field(info, "server_name", l->server, sizeof l->server);
+  info_field(info, "aof_enabled", l->aof, sizeof l->aof);
   info_field(info, "role", l->role, sizeof l->role);
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
@@ -261,10 +263,11 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
 /* The guard has another way where the server forbids that: 1. */
 static int note_forbidden(struct rlk_line *l, enum step step)
 {
-  int guard = rlk_guard_of(l->node->net);
-  if (step == INFO && (guard == RLK_GUARD_MARKER || guard == RLK_GUARD_BOOTSTRAP))
+  if (!rlk_guard_has_markers(l->node->net))
+    return 0;
+  if (step == INFO)
     return l->no_info = 1;
-  if (guard == RLK_GUARD_MARKER && (step == MARKER || step == TIME || step == REGISTER))
+  if (rlk_guard_of(l->node->net) != RLK_GUARD_BOOTSTRAP && (step == MARKER || step == TIME || step == REGISTER))
     return l->is_forbidden = 1;
   return 0;
 }
@@ -445,6 +448,7 @@ static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
   memcpy(l->role, reply->role, sizeof l->role);
   memcpy(l->mode, reply->mode, sizeof l->mode);
   memcpy(l->version, reply->version, sizeof l->version);
+  memcpy(l->server, reply->server, sizeof l->server);
 }
 
 /* A server that forbids INFO is known by what its marker says, while its script is there; else by a new name, which

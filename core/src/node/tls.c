@@ -536,5 +536,11 @@ static const char *tls_why(const struct rlk_link *link, int error)
   return s->why[0] ? s->why : NULL;
 }
 
+static const char *tls_security(const struct rlk_link *link)
+{
+  const struct rlk_tls_stream *s = link->stream;
+  return s && s->ssl && s->is_set_up ? s->f->SSL_get_version(s->ssl) : NULL;
+}
+
 const struct rlk_link_ops rlk_link_tls = {tls_open,       tls_finish, tls_write,   tls_read, tls_want_write,
-                                          tls_half_close, tls_close,  tls_abandon, tls_why};
+                                          tls_half_close, tls_close,  tls_abandon, tls_why,  tls_security};

@@ -7,7 +7,14 @@
 
 #include "../base/buffer.h"
 
-enum rlk_guard { RLK_GUARD_OFF, RLK_GUARD_UPTIME, RLK_GUARD_MARKER, RLK_GUARD_EXTERNAL, RLK_GUARD_BOOTSTRAP };
+enum rlk_guard {
+  RLK_GUARD_OFF,
+  RLK_GUARD_UPTIME,
+  RLK_GUARD_MARKER,
+  RLK_GUARD_EXTERNAL,
+  RLK_GUARD_BOOTSTRAP,
+  RLK_GUARD_LOOK
+};
 enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
 
 #define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
@@ -41,9 +48,10 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "waiters queue on one node, so that they are served in order; false: each tries again after a random pause")       \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
-  X(GUARD, "guard", CHOICE, "", "marker", 0, 4, "off, uptime, marker, external or bootstrap", CLIENT,                  \
+  X(GUARD, "guard", CHOICE, "", "marker", 0, 5, "off, uptime, marker, external, bootstrap or look", CLIENT,            \
     "how a node is kept from voting after it has lost keys: marker by a key that it would lose, too, uptime by when "  \
-    "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live")          \
+    "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live; look "    \
+    "writes none")                                                                                                     \
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
     "every acquisition of a resource gets a larger number than the one before: for a store that rejects the smaller")  \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \

@@ -147,6 +147,12 @@ final class Client implements ClientInterface
             $isHeld ? $native->holderTtlMs() : null, $native->answers());
     }
 
+    public function check(): array
+    {
+        $this->driver->run(new Native\Lock($this->native, 'check', []), \REDLOCK_INSPECT, 0);
+        return $this->describe();
+    }
+
     public function remove(string $resource): void
     {
         $native = new Native\Lock($this->native, $resource, []);

@@ -45,6 +45,14 @@ interface ClientInterface
     /** @return array<string, mixed> options, nodes, what each may vote on, counters */
     public function describe(): array;
 
+    /**
+     * Asks every node, and describes the client then, as `redlock doctor --json` does: how many nodes are 'voting', and
+     * for each of 'nodes' whether it 'votes', 'why' not, and an 'advice'. Waits for up to connectTimeoutMs.
+     *
+     * @return array<string, mixed>
+     */
+    public function check(): array;
+
     /** The value of an option by the name of the table, as text. */
     public function option(string $name): string;
 

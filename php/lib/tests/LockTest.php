@@ -333,6 +333,18 @@ final class LockTest extends NodesTestCase
         $this->addToAssertionCount(1);
     }
 
+    public function testCheckExaminesTheNodes(): void
+    {
+        $report = $this->client()->check();
+        $this->assertSame([5, 3], [$report['voting'], $report['quorum']]);
+        $node = self::cluster()->nodes[0];
+        $node->kill();
+        $report = $this->client()->check();
+        $told = \array_column($report['nodes'], null, 'node')["127.0.0.1:$node->port"];
+        $this->assertSame([4, false, 'connection refused', 'start the server, or correct the address'],
+            [$report['voting'], $told['votes'], $told['why'], $told['advice']]);
+    }
+
     public function testClientAndLockAreNeitherClonedNorSerialised(): void
     {
         $client = $this->client();

@@ -47,7 +47,7 @@ def test_the_variable_turns_it_off(make, nodes):
 def test_a_wrong_variable_is_refused(make, value):
     refused = refusal(make(check=False, guard_variable=value))
     assert refused == "INVALID", refused
-    said = 'REDLOCK_GUARD is "%s"; allowed: off, uptime, marker, external or bootstrap' % value
+    said = 'REDLOCK_GUARD is "%s"; allowed: off, uptime, marker, external, bootstrap or look' % value
     assert said in refused.message, refused.message
 
 

@@ -94,10 +94,17 @@ final class MemoryClient implements ClientInterface
         $this->store->lose($resource);
     }
 
+    public function check(): array
+    {
+        return $this->describe();
+    }
+
     public function describe(): array
     {
-        return ['options' => $this->options, 'nodes' => [['node' => 'memory',
-            'state' => $this->store->reachable ? 'ready' : 'off', 'votes' => $this->store->reachable]]];
+        $votes = $this->store->reachable;
+        return ['options' => $this->options, 'quorum' => 1, 'voting' => (int) $votes, 'nodes' => [['node' => 'memory',
+            'state' => $votes ? 'ready' : 'off', 'votes' => $votes, 'why' => $votes ? '' : 'unreachable',
+            'advice' => '']]];
     }
 
     public function option(string $name): string

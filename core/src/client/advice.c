@@ -1,0 +1,63 @@
+#include "advice.h"
+
+#include <string.h>
+
+#include "../node/guard.h"
+
+/* The first that is found in the reason. */
+static const struct {
+  const char *words, *advice;
+} advices[] = {
+    {"redlock bootstrap", "wait, or run `redlock bootstrap` if no lock is live on any node"},
+    {"new or has lost its keys", "let clients register it, or run `redlock bootstrap` if no lock is live on any node"},
+    {"its clock", "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"},
+    {"started a short time ago", "wait: every lease that it granted before is over then"},
+    {"may have lost keys", "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover"},
+    {"the same server as", "give every URL a server of its own"},
+    {"forbids INFO", "allow INFO and GET, EVAL and TIME on the guard's key, see docs/guard.md"},
+    {"cluster", "use servers with cluster-enabled no"},
+    {"runs in mode", "use the address of the server itself"},
+    {"a replica", "make it a master that replicates from nobody, or correct the address"},
+    {"READONLY", "make it a master that replicates from nobody, or correct the address"},
+    {"evicts keys", "CONFIG SET maxmemory-policy noeviction, also in its configuration file"},
+    {"is not a marker", "use a key_prefix of your own, or delete the key"},
+    {"its marker is of", "give all clients the same nodes; then run `redlock bootstrap`"},
+    {"its marker says", "give all clients the same max_ttl_ms; then run `redlock bootstrap`"},
+    {"NOAUTH", "put a user and a password in the URL, or use user_file and password_file"},
+    {"WRONGPASS", "correct the user and the password"},
+    {"invalid password", "correct the password"},
+    {"NOPERM", "give the user the permissions that docs/redlock.md lists"},
+    {"can't run this command", "give the user the permissions that docs/redlock.md lists"},
+    {"ACL failure", "give the user the permissions that docs/redlock.md lists"},
+    {"DB index", "use a database that it has: the number at the end of the URL"},
+    {"LOADING", "wait until it has loaded its data"},
+    {"max number of clients", "raise maxclients, or find out who keeps so many connections open"},
+    {"DENIED", "set a password, or protected-mode no on a private network"},
+    {"OOM", "raise maxmemory"},
+    {"MISCONF", "free the disk that it writes to, or see its log"},
+    {"NOREPLICAS", "set min-replicas-to-write 0"},
+    {"may expect TLS", "use rediss:// if it speaks TLS"},
+    {"TLS", "compare the certificate and the CA with what the options tls_* say, see docs/tls.md"},
+    {"certificate", "compare the certificate and the CA with what the options tls_* say, see docs/tls.md"},
+    {"_file", "correct the file that the option names"},
+    {"name not resolved", "correct the host name, or the resolver"},
+    {"refused", "start the server, or correct the address"},
+    {"no such file", "start the server, or correct the path of its socket"},
+    {"in time", "see whether the server hangs and whether a firewall drops packets; or raise connect_timeout_ms"},
+    {"timed out", "see whether the server hangs and whether a firewall drops packets; or raise connect_timeout_ms"},
+    {"unreachable", "correct the address, the route or the firewall"},
+    {"no answer", "see whether the server hangs: its log, SLOWLOG, the machine's load"},
+    {"silent", "see whether the server hangs: its log, SLOWLOG, the machine's load"},
+    {"closed the connection", "see the server's log"},
+    {"reset", "see the server's log"},
+};
+
+const char *rlk_advice(const struct rlk_node *n, int votes, const char *why)
+{
+  if (votes)
+    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME: so only restarts are noticed" : "";
+  for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
+    if (strstr(why, advices[i].words))
+      return advices[i].advice;
+  return "";
+}

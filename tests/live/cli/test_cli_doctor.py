@@ -1,0 +1,179 @@
+"""redlock doctor: may every node vote, and if not, why, and what can be done about it."""
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+
+from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, read_until
+
+MARKER = "libredlock:m"
+
+
+def rows(text):
+    """Node -> the words of its line and what is said below it."""
+    found, name = {}, None
+    for line in text.splitlines()[1:-1]:
+        if line.startswith("    "):
+            found[name].append(line.strip())
+        else:
+            name = line.split()[0]
+            found[name] = [line]
+    return found
+
+
+def test_all_nodes_may_vote(redlock, nodes):
+    assert redlock("bootstrap", "--yes").returncode == 0
+    done = redlock("doctor", "--guard", "marker")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.splitlines()[-1] == "all 5 nodes may vote"
+    found = rows(done.stdout)
+    assert list(found) == [node.name for node in nodes]
+    version = nodes[0].info("server")["redis_version"]
+    for (line, *more) in found.values():
+        assert more == []
+        assert re.search(r" yes +ready +\d+\.\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
+                         % re.escape(version), line), line
+
+
+def replica(nodes):
+    nodes[1].command("REPLICAOF", "127.0.0.1", "1")
+
+
+def evicting(nodes):
+    nodes[1].config_set("maxmemory", "100mb")
+    nodes[1].config_set("maxmemory-policy", "allkeys-lru")
+
+
+def no_login(nodes):
+    nodes[1].command("CONFIG", "SET", "requirepass", "s3cret")
+    nodes[1].password = "s3cret"
+
+
+def few_rights(nodes):
+    nodes[1].command("ACL", "SETUSER", "default", "-evalsha")
+
+
+def marker_of_others(nodes):
+    nodes[1].set(MARKER, b"v1 %s 0 3 00 auto 10000 10000 10000" % nodes[1].info("server")["run_id"].encode())
+
+
+def no_marker(nodes):
+    nodes[1].set(MARKER, "mine")
+
+
+@pytest.mark.parametrize("harm, words, advice", [
+    (replica, "a replica", "make it a master"),
+    (evicting, "evicts keys (maxmemory-policy allkeys-lru)", "CONFIG SET maxmemory-policy noeviction"),
+    (no_login, "NOAUTH", "put a user and a password in the URL"),
+    (few_rights, "evalsha", "docs/redlock.md"),
+    (marker_of_others, "its marker is of 3 nodes", "give all clients the same nodes"),
+    (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
+])
+def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advice):
+    assert redlock("bootstrap", "--yes").returncode == 0
+    try:
+        harm(nodes)
+        done = redlock("doctor", "--guard", "marker")
+    finally:
+        nodes[1].command("ACL", "SETUSER", "default", "+evalsha")
+        nodes[1].command("CONFIG", "SET", "requirepass", "")
+        nodes[1].password = None
+    assert done.returncode == REFUSED_CONFIG, done.stdout
+    line, why, advised = rows(done.stdout)[nodes[1].name]
+    assert re.search(r" no +refused ", line) and words in why and advised.startswith("advice: ") and advice in advised
+    assert done.stdout.splitlines()[-1] == "4 of 5 nodes may vote and 3 are needed: 1 more may fail"
+
+
+def test_nodes_that_are_down(redlock, nodes):
+    assert redlock("bootstrap", "--yes").returncode == 0
+    for node in nodes.nodes[:2]:
+        node.kill()
+    done = redlock("doctor", "--guard", "marker")
+    assert done.returncode == UNAVAILABLE
+    assert rows(done.stdout)[nodes[0].name][1:] == ["connection refused",
+                                                    "advice: start the server, or correct the address"]
+    assert done.stdout.splitlines()[-1] == "3 of 5 nodes may vote and 3 are needed: no other may fail"
+    nodes[2].kill()
+    done = redlock("doctor", "--guard", "marker")
+    assert done.stdout.splitlines()[-1] == "2 of 5 nodes may vote and 3 are needed: no lock is granted"
+
+
+def test_a_node_that_hangs(redlock, nodes):
+    nodes[0].stop()
+    done = redlock("doctor", "--connect-timeout", "300ms")
+    nodes[0].cont()
+    assert done.returncode == UNAVAILABLE
+    why, advised = rows(done.stdout)[nodes[0].name][1:]
+    assert "in time" in why and "see whether the server hangs" in advised
+
+
+def test_one_server_under_two_addresses(redlock, nodes, proxy):
+    relay = proxy(nodes[0])
+    redlock.env["REDLOCK_NODES"] = ",".join([nodes[0].url, relay.url, nodes[1].url])
+    done = redlock("doctor")
+    assert done.returncode == REFUSED_CONFIG
+    told = [more for line, *more in rows(done.stdout).values() if more]
+    assert len(told) == 1 and told[0][0].startswith("the same server as 127.0.0.1:")
+    assert told[0][1] == "advice: give every URL a server of its own"
+
+
+def test_it_writes_nothing(redlock, nodes):
+    """Not even a marker: with wrong options it would lock out those with right ones."""
+    done = redlock("doctor", "--guard", "marker", "--max-ttl", "1m")
+    assert done.returncode == UNAVAILABLE
+    assert done.stdout.count("new or has lost its keys") == 5 and done.stdout.count("`redlock bootstrap`") == 5
+    nodes.no_keys()
+    assert [node.calls("set") + node.calls("eval") for node in nodes] == [node.calls("eval") for node in nodes]
+    assert all(node.get(MARKER) is None for node in nodes)
+
+
+def test_json_is_what_a_client_returns(redlock, nodes):
+    nodes[4].kill()
+    done = redlock("doctor", "--guard", "off", "--json")
+    assert done.returncode == UNAVAILABLE and done.stdout.count("\n") == 1
+    report = json.loads(done.stdout)
+    assert (report["voting"], report["quorum"], len(report["nodes"])) == (4, 3, 5)
+    down = report["nodes"][4]
+    assert (down["votes"], down["why"], down["advice"][:16]) == (False, "connection refused", "start the server")
+    assert [node["clock_offset_ms"] for node in report["nodes"]] == [None] * 5  # the guard reads the clock
+
+
+def test_no_password_is_printed(redlock, nodes, make_cluster):
+    servers = make_cluster(1, password="s3cret")
+    for url in (servers[0].url, servers[0].url.replace("s3cret", "wr0ng")):
+        redlock.env["REDLOCK_NODES"] = url
+        for form in ([], ["--json"]):
+            done = redlock("doctor", "--guard", "off", *form)
+            assert "s3cret" not in done.stdout + done.stderr and "wr0ng" not in done.stdout + done.stderr
+    assert done.returncode == REFUSED_CONFIG and "WRONGPASS" in done.stdout
+
+
+def test_watch_asks_again_until_a_signal_comes(redlock, nodes):
+    watching = redlock.start("doctor", "--guard", "off", "--watch")
+    read_until(watching.stdout, "all 5 nodes may vote\n\n")
+    nodes[0].kill()
+    read_until(watching.stdout, "4 of 5 nodes may vote")
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+
+
+def test_watch_refreshes_the_table_in_place(terminal, nodes):
+    program = terminal("doctor", "--guard", "off", "--watch")
+    program.expect(r"all 5 nodes may vote\r\n")
+    program.expect("(?s)\x1b\\[7A\x1b\\[J.*all 5 nodes may vote")  # up by the table's lines
+    program.type("\x03")
+    assert program.wait() == -signal.SIGINT
+
+
+def test_operands_are_refused(redlock):
+    done = redlock("doctor", "orders:42")
+    assert done.returncode == USAGE and "one operand too many" in done.stderr
+
+
+def test_output_that_cannot_be_written(redlock):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*redlock.start("--version").args[:1], "doctor", "--guard", "off"], env=redlock.env,
+                              stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 70 and "cannot be written" in done.stderr
