@@ -76,6 +76,28 @@ static int read_busy_exit(struct args *args, const char *given)
   return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
 }
 
+static int read_count(int *count, const char *flag, const char *given)
+{
+  char *end;
+  long value = strtol(given, &end, 10);
+  bool is_allowed = *given >= '0' && *given <= '9' && *end == '\0' && value >= 1 && value <= 10000;
+  *count = (int)value;
+  return is_allowed ? 0 : fail(EXIT_USAGE, "%s %s: not a number from 1 to 10000", flag, given);
+}
+
+/* One resource for each worker: nobody waits. */
+static int check_bench(struct args *args)
+{
+  if (args->threads && args->in_flight)
+    return fail(EXIT_USAGE, "--threads and --in-flight are alternatives: operations are blocking or started");
+  if (args->for_ms == 0)
+    return fail(EXIT_USAGE, "--for 0: it needs some time");
+  args->threads = args->threads || args->in_flight ? args->threads : 1;
+  if (args->resources == 0)
+    args->resources = args->threads + args->in_flight;
+  return 0;
+}
+
 static int read_time(int64_t *time_ms, const char *flag, const char *given)
 {
   *time_ms = duration_parse(given);
@@ -105,6 +127,10 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_FORCE: args->force = true; return 0;
   case FLAG_YES: args->yes = true; return 0;
   case FLAG_WATCH: args->watch = true; return 0;
+  case FLAG_THREADS: return read_count(&args->threads, "--threads", given);
+  case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given);
+  case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given);
+  case FLAG_FOR: return read_time(&args->for_ms, "--for", given);
   case FLAG_CONFIG: return set_config(args, given);
   case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
   case FLAG_KILL_AFTER: return read_time(&args->kill_after_ms, "--kill-after", given);
@@ -182,7 +208,7 @@ static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
   bool wants_token = !args->force && (args->command->main == extend_main || args->command->main == release_main);
-  bool wants_none = args->command->main == bootstrap_main || args->command->main == doctor_main;
+  bool wants_none = args->command->operands[0] != '\0' && strstr(args->command->operands, "RESOURCE") == NULL;
   int count = count_of(operands), wanted = wants_none ? 0 : wants_token ? 2 : 1;
   bool lacks_dashes = args->command->main == run_main && args->job == NULL;
   if (count > wanted && !lacks_dashes)
@@ -264,7 +290,7 @@ static void wait_less_than_it_is_kept(struct args *args)
 
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)
 {
-  *args = (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY};
+  *args = (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY, .for_ms = 10000};
   *done = false;
   if (command->main == run_main)
     cut_job(args, &argc, argv);
@@ -277,6 +303,8 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
     refused = read_operands(args, parser);
   if (!*done && !refused)
     refused = config_read(args);
+  if (!refused && command->main == bench_main)
+    refused = check_bench(args);
   if (!refused)
     wait_less_than_it_is_kept(args);
   return refused;

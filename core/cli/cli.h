@@ -77,6 +77,10 @@ struct args {
   bool force;
   bool yes;
   bool watch;
+  int threads;   /* of bench; with in_flight it has none */
+  int in_flight; /* operations started at one time */
+  int resources;
+  int64_t for_ms;
   void *parser; /* owns the texts */
 };
 
@@ -114,6 +118,10 @@ enum flag {
   FLAG_FORCE,
   FLAG_YES,
   FLAG_WATCH,
+  FLAG_THREADS,
+  FLAG_IN_FLIGHT,
+  FLAG_RESOURCES,
+  FLAG_FOR,
   FLAG_NODES, /* and all behind it own their texts */
   FLAG_OPTION
 };
@@ -215,5 +223,6 @@ int release_main(const struct args *args);
 int status_main(const struct args *args);
 int bootstrap_main(const struct args *args);
 int doctor_main(const struct args *args);
+int bench_main(const struct args *args);
 
 #endif

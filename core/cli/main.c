@@ -31,6 +31,7 @@ static const char *const without_for_bootstrap[] = {
 static const char *const without_for_doctor[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", NULL};
+static const char *const without_for_bench[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const struct option_default defaults_of_doctor[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
 static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
@@ -61,6 +62,11 @@ static const struct command commands[] = {
      "Examines the nodes: may each of them vote, and if not, why, and what can be done about it? Changes nothing.\n"
      "Exits with 0 if all may vote, else with 78 if the configuration of one forbids that, or with 69.",
      doctor_main, without_for_doctor, defaults_of_doctor},
+    {"bench", "[OPTION...]",
+     "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"
+     "Its keys are libredlock:bench:PID:N, behind the key prefix. It loads the nodes: not for production at peak "
+     "hours.",
+     bench_main, without_for_bench, NULL},
     {.name = NULL}};
 
 static const struct command *command_named(const char *name)
@@ -122,7 +128,7 @@ int main(int argc, char **argv)
   reserve_standard_streams();
   if (argc < 2)
     return fail(EXIT_USAGE,
-                "which command? run, acquire, extend, release, status, bootstrap or doctor; see redlock --help");
+                "which command? run, acquire, extend, release, status, bootstrap, doctor or bench; see redlock --help");
   const char *first = argv[1];
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
     return print_overview();

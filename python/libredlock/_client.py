@@ -351,8 +351,8 @@ class Client(ClientBase):
     def check(self) -> Dict[str, Any]:
         """Asks every node, and describes the client then, as `redlock doctor --json` does.
 
-        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up to
-        connect_timeout.
+        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
+        to connect_timeout.
         """
         lock = Lock(self, "check", {}, "check", None)
         self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0)

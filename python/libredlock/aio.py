@@ -424,8 +424,8 @@ class Client(ClientBase):
     async def check(self) -> Dict[str, Any]:
         """Asks every node, and describes the client then, as `redlock doctor --json` does.
 
-        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up to
-        connect_timeout.
+        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
+        to connect_timeout.
         """
         loop = self._bind()
         lock = Lock(self, "check", {}, "check", None, False)

@@ -1,0 +1,107 @@
+"""redlock bench: cycles per second and their times."""
+import json
+import re
+import signal
+
+import pytest
+
+from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
+from testing import eventually
+
+TIMES = ["p50_us", "p90_us", "p99_us", "p999_us", "max_us"]
+
+
+def bench(redlock, *args):
+    done = redlock("bench", "--json", "--for", "500ms", "--guard", "off", *args)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("args, threads, in_flight", [([], 1, 0), (["--threads", "3"], 3, 0),
+                                                      (["--in-flight", "20"], 0, 20)])
+def test_cycles_are_counted_and_timed(redlock, nodes, args, threads, in_flight):
+    before = nodes[0].calls("set")
+    report = bench(redlock, *args)
+    cycles = report["cycles"]
+    assert (report["threads"], report["in_flight"], report["resources"]) == (threads, in_flight, threads + in_flight)
+    assert report["statuses"] == {"OK": cycles} and cycles > 0
+    assert cycles <= nodes[0].calls("set") - before <= cycles + 50  # some attempts end with the time, or are repeated
+    assert cycles / report["seconds"] == pytest.approx(report["cycles_per_second"])
+    for name in ("acquire", "release", "cycle"):
+        times = [report[name][time] for time in TIMES]
+        assert report[name]["count"] == cycles and times == sorted(times) and times[0] > 0
+        assert report[name]["mean_us"] <= times[-1]
+    assert abs(report["cycle"]["mean_us"] - report["acquire"]["mean_us"] - report["release"]["mean_us"]) <= 2
+    eventually(lambda: not nodes.keys(), 20, "nothing is left")
+
+
+@pytest.mark.parametrize("workers", [["--threads", "4"], ["--in-flight", "4"]])
+def test_contention(redlock, nodes, workers):
+    report = bench(redlock, *workers, "--resources", "1")
+    assert report["resources"] == 1 and report["cycles"] > 0
+    assert report["statuses"] == {"OK": report["cycles"]}
+    assert report["acquire"]["p50_us"] > report["release"]["p50_us"], "nobody has waited"
+    eventually(lambda: not nodes.keys(), 20, "nothing is left")
+
+
+def test_what_is_busy_is_counted(redlock, nodes):
+    report = bench(redlock, "--threads", "4", "--resources", "1", "--wait", "0")
+    assert report["statuses"]["BUSY"] > 0 and report["statuses"]["OK"] == report["cycles"]
+
+
+def test_the_table(redlock, nodes):
+    done = redlock("bench", "--for", "300ms", "--threads", "2", "--guard", "off")
+    lines = done.stdout.splitlines()
+    first = re.match(r"(\d+) cycles of acquire and release in \d\.\d s: \d+ per second, 2 threads on 2 resources",
+                     lines[0])
+    assert first and done.stderr == ""
+    assert [line.split()[0] for line in lines[2:6]] == ["us", "acquire", "release", "cycle"]
+    bars = [re.match(r"  < +[\d.]+ (us|ms|s) +(\d+)  (#*)$", line) for line in lines[8:]]
+    assert sum(int(bar[2]) for bar in bars) == int(first[1])
+    assert max(len(bar[3]) for bar in bars) == 50
+
+
+def test_progress_is_shown_on_a_terminal(terminal, nodes):
+    program = terminal("bench", "--for", "2s", "--guard", "off")
+    program.expect(r"\d s of 2 s, \d+ cycles/s")
+    program.expect(r"\r\x1b\[K\d+ cycles of acquire")
+    assert program.wait() == 0
+
+
+@pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
+def test_a_signal_ends_it(redlock, nodes, workers):
+    """Also those that wait for a lock that others hold."""
+    running = redlock.start("bench", "--for", "1h", "--guard", "off", "--resources", "1", *workers)
+    eventually(lambda: nodes[0].calls("set") > 20, 20)
+    running.send_signal(signal.SIGTERM)
+    assert finish(running).returncode == -signal.SIGTERM
+    eventually(lambda: not nodes.keys(), 20, "nothing is left")
+
+
+def test_without_nodes_no_lock_is_acquired(redlock, nodes):
+    for node in nodes.nodes[:3]:
+        node.kill()
+    done = redlock("bench", "--for", "300ms", "--guard", "off", "--outage-wait", "100ms")
+    assert done.returncode == UNAVAILABLE and "no lock was acquired: " in done.stderr
+    assert "connection refused" in done.stderr and done.stdout == ""
+
+
+def test_nodes_that_refuse(redlock, make_cluster):
+    servers = make_cluster(1, password="s3cret")
+    redlock.env["REDLOCK_NODES"] = servers[0].url.replace("s3cret", "wr0ng")
+    done = redlock("bench", "--for", "300ms", "--guard", "off")
+    assert done.returncode == REFUSED_CONFIG and "WRONGPASS" in done.stderr
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--threads", "2", "--in-flight", "3"], "--threads and --in-flight are alternatives"),
+    (["--threads", "0"], "--threads 0: not a number from 1 to 10000"),
+    (["--resources", "10001"], "--resources 10001: not a number from 1 to 10000"),
+    (["--in-flight", "x"], "--in-flight x: not a number from 1 to 10000"),
+    (["--for", "0"], "--for 0: it needs some time"),
+    (["--for", "soon"], "--for soon: not a duration"),
+    (["orders:42"], "one operand too many"),
+])
+def test_wrong_arguments_are_refused(redlock, args, words):
+    done = redlock("bench", *args)
+    assert done.returncode == USAGE and words in done.stderr and done.stdout == ""
