@@ -249,7 +249,7 @@ static int print_report(const struct bench *bench, double seconds)
   print_times("release", &total->release);
   print_times("cycle", &total->cycle);
   puts("\ncycles by time");
-  histogram_print(&total->cycle);
+  times_print(&total->cycle);
   return flush_answer(false);
 }
 
@@ -261,12 +261,11 @@ static int print_report_json(const struct bench *bench, double seconds)
   for (int i = 0; i < STATUSES; i++)
     if (total->statuses[i] > 0)
       json_object_set_new(statuses, redlock_status_name(i), json_integer((json_int_t)total->statuses[i]));
-  json_t *report = must(json_pack("{s:f,s:i,s:i,s:i,s:I,s:f,s:o,s:o,s:o,s:o}", "seconds", seconds, "threads",
-                                  args->in_flight ? 0 : bench->count, "in_flight", args->in_flight, "resources",
-                                  args->resources, "cycles", (json_int_t)total->cycle.count, "cycles_per_second",
-                                  (double)total->cycle.count / seconds, "statuses", statuses, "acquire",
-                                  histogram_json(&total->acquire), "release", histogram_json(&total->release), "cycle",
-                                  histogram_json(&total->cycle)));
+  json_t *report = must(json_pack(
+      "{s:f,s:i,s:i,s:i,s:I,s:f,s:o,s:o,s:o,s:o}", "seconds", seconds, "threads", args->in_flight ? 0 : bench->count,
+      "in_flight", args->in_flight, "resources", args->resources, "cycles", (json_int_t)total->cycle.count,
+      "cycles_per_second", (double)total->cycle.count / seconds, "statuses", statuses, "acquire",
+      times_json(&total->acquire), "release", times_json(&total->release), "cycle", times_json(&total->cycle)));
   return print_json(report);
 }
 

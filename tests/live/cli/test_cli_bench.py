@@ -71,11 +71,15 @@ def test_progress_is_shown_on_a_terminal(terminal, nodes):
 @pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
 def test_a_signal_ends_it(redlock, nodes, workers):
     """Also those that wait for a lock that others hold."""
-    running = redlock.start("bench", "--for", "1h", "--guard", "off", "--resources", "1", *workers)
+    running = redlock.start("bench", "--for", "1h", "--wait", "10m", "--guard", "off", "--resources", "1", *workers)
     eventually(lambda: nodes[0].calls("set") > 20, 20)
+    key = "libredlock:bench:%d:0" % running.pid
+    for node in nodes:
+        node.set(key, "of somebody else", 600000)
     running.send_signal(signal.SIGTERM)
     assert finish(running).returncode == -signal.SIGTERM
-    eventually(lambda: not nodes.keys(), 20, "nothing is left")
+    assert [node.get(key) for node in nodes] == [b"of somebody else"] * 5
+    assert list(nodes.keys()) == [key.encode()]
 
 
 def test_without_nodes_no_lock_is_acquired(redlock, nodes):

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from clocks import Clocks
 from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, read_until
 
 MARKER = "libredlock:m"
@@ -35,6 +36,19 @@ def test_all_nodes_may_vote(redlock, nodes):
         assert more == []
         assert re.search(r" yes +ready +\d+\.\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
                          % re.escape(version), line), line
+
+
+def test_the_clock_of_a_server(redlock, make_cluster, tmp_path):
+    clocks = Clocks(tmp_path)
+    servers = make_cluster(3, server=clocks.servers(3)).nodes
+    redlock.env["REDLOCK_NODES"] = ",".join(server.url for server in servers)
+    assert redlock("bootstrap", "--yes").returncode == 0
+    clocks.step(servers[0], 5)
+    report = json.loads(redlock("doctor", "--guard", "marker", "--json").stdout)
+    offsets = [node["clock_offset_ms"] for node in report["nodes"]]
+    assert 4900 < offsets[0] < 5100 and all(abs(offset) < 100 for offset in offsets[1:]), offsets
+    ahead = report["nodes"][0]
+    assert not ahead["votes"] and "its clock is more than 1 s ahead" in ahead["why"] and "NTP" in ahead["advice"]
 
 
 def replica(nodes):
