@@ -41,9 +41,13 @@ def refused_words(program, **environment):
 def test_files(prefix):
     installed = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     wanted = {"include/redlock.h", "lib/libredlock.a", "lib/libredlock.so", "lib/libredlock.so.0",
-              "bin/redlock", "lib/pkgconfig/libredlock.pc", "lib/cmake/libredlock/libredlock-config.cmake"}
+              "bin/redlock", "lib/pkgconfig/libredlock.pc", "lib/cmake/libredlock/libredlock-config.cmake",
+              "share/man/man1/redlock.1", "share/man/man3/libredlock.3", "share/man/man5/redlock.conf.5",
+              "share/bash-completion/completions/redlock", "share/zsh/site-functions/_redlock",
+              "share/fish/vendor_completions.d/redlock.fish"}
     assert wanted <= installed
-    allowed = ("include/redlock.h", "lib/libredlock.", "lib/pkgconfig/", "lib/cmake/libredlock/", "bin/redlock")
+    allowed = ("include/redlock.h", "lib/libredlock.", "lib/pkgconfig/", "lib/cmake/libredlock/", "bin/redlock",
+               "share/")
     assert [name for name in sorted(installed) if not name.startswith(allowed)] == []
 
 

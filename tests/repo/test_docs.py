@@ -23,6 +23,48 @@ def test_options_page_is_current():
     assert (ROOT / "docs/options.md").read_text() == made, "run ./dev docs"
 
 
+@pytest.fixture(scope="module")
+def manuals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("man")
+    subprocess.run([sys.executable, ROOT / "bindings/manuals.py", BUILD / "libredlock.so", folder], check=True)
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+MANUALS = ["redlock.1", "redlock.conf.5", "libredlock.3"]
+
+
+@pytest.mark.parametrize("name", MANUALS)
+def test_manual_pages_are_current(manuals, name):
+    assert (ROOT / "docs/man" / name).read_text() == manuals[name], "run ./dev docs"
+
+
+def rendered(name):
+    """As a terminal shows it, in one line."""
+    page = ROOT / "docs/man" / name
+    done = subprocess.run(["mandoc", "-Tascii", "-Owidth=1000", page], check=True, capture_output=True, text=True)
+    return re.sub(r"\s+", " ", re.sub(".\b", "", done.stdout))
+
+
+@pytest.mark.parametrize("name", MANUALS)
+def test_manual_pages_have_no_mistake(name):
+    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", ROOT / "docs/man" / name], capture_output=True, text=True)
+    assert [line for line in done.stdout.splitlines() if "missing date" not in line] == []
+    assert "\\" not in rendered(name).replace("\\n", "")
+
+
+def test_manual_pages_have_all_functions_options_and_commands():
+    functions = re.findall(r"REDLOCK_API [^;]*?(redlock_\w+)\(", (ROOT / "core/include/redlock.h").read_text())
+    text = rendered("libredlock.3")
+    assert len(functions) > 40 and [name for name in functions if f" {name} " not in text] == []
+    options = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/options.md").read_text(), re.M)
+    text = rendered("redlock.conf.5")
+    assert len(options) > 20 and [name for name in options if f" {name} = " not in text] == []
+    overview = subprocess.run([BUILD / "redlock", "--help"], check=True, capture_output=True, text=True).stdout
+    commands = re.findall(r"^  redlock (\w+)", overview, re.M)
+    text = rendered("redlock.1")
+    assert len(commands) > 7 and [name for name in commands if f" {name} [OPTION...]" not in text] == []
+
+
 def test_options_in_php_signatures_are_current():
     subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
 

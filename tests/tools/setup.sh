@@ -32,6 +32,8 @@ packages_of() {
       go) command -v go >/dev/null || echo golang-go ;;
       lint) echo clang git php-codesniffer $(packages_of go) ;;
       processes) echo procps ;;
+      shells) echo zsh fish ;;
+      manuals) echo lowdown mandoc ;;
       valgrind | strace) echo "$group" ;;
       package) echo swig dpkg-dev git python3-dev ;;
       model) echo spin gcc libc6-dev python3 ;;

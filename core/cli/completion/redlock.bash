@@ -1,0 +1,22 @@
+# Completion of redlock for bash. The commands and flags are those that redlock itself lists.
+_redlock() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(redlock --help | sed -n 's/^  redlock \([a-z]*\).*/\1/p')" -- "$current")
+    return
+  fi
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    if [ "${COMP_WORDS[i]}" = -- ]; then # CMD of run, with completion of its own
+      if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
+      return
+    fi
+  done
+  case $previous in
+    --config | --*-file | --*-path) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    *) if [[ $current == -* ]]; then
+      mapfile -t COMPREPLY < <(compgen -W "$(redlock "$command" --help 2>/dev/null | grep -Eo -- '--[a-z-]+' | sort -u)" -- "$current")
+    fi ;;
+  esac
+}
+complete -o default -F _redlock redlock

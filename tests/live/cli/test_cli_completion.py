@@ -1,0 +1,68 @@
+"""Completion in bash, zsh and fish: of commands, of their flags, of files and of CMD."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from command import BIN, Terminal
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "core/cli/completion"
+ENV = dict(os.environ, PATH="%s:%s" % (Path(BIN).parent, os.environ["PATH"]))
+
+
+def bash(*words):
+    code = ('source %s/redlock.bash; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _redlock; '
+            'printf "%%s\\n" "${COMPREPLY[@]}"' % SCRIPTS)
+    return run("bash", "--norc", "-c", code, "bash", *words)
+
+
+def fish(*words):
+    line = " ".join(words)
+    said = run("fish", "--no-config", "-c", "source %s/redlock.fish; complete -C '%s'" % (SCRIPTS, line))
+    return [word.split("\t")[0] for word in said if word.startswith(words[-1])]
+
+
+def run(*command):
+    done = subprocess.run(command, env=ENV, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize("complete", [bash, fish])
+def test_commands_and_flags(complete):
+    assert sorted(complete("redlock", "r")) == ["release", "run"]
+    assert complete("redlock", "run", "--kee") == ["--keep"]
+    assert complete("redlock", "doctor", "--wat") == ["--watch"]
+    assert sorted(complete("redlock", "acquire", "--ttl")) == ["--ttl"]
+    assert "--keep" not in complete("redlock", "release", "--")
+
+
+@pytest.mark.parametrize("complete", [bash, fish])
+def test_files(complete, tmp_path):
+    (tmp_path / "nodes.conf").write_text("")
+    assert complete("redlock", "run", "--config", str(tmp_path / "no")) == [str(tmp_path / "nodes.conf")]
+
+
+def test_the_job_is_completed_as_a_command():
+    assert "printf" in fish("redlock", "run", "r", "--", "print")
+
+
+@pytest.fixture
+def zsh(tmp_path):
+    """A zsh on a terminal."""
+    terminal = Terminal(["zsh", "-f", "-i"], dict(ENV, TERM="dumb", HOME=str(tmp_path)))
+    terminal.type("PROMPT='> '; fpath=(%s $fpath); autoload -U compinit && compinit -u -D && echo re''ady\n" % SCRIPTS)
+    terminal.expect("ready")
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize("typed, completed", [
+    ("redlock rel\t", "redlock release "),
+    ("redlock run --kee\t", "redlock run --keep "),
+    ("redlock run r -- printen\t", "redlock run r -- printenv "),
+])
+def test_zsh(zsh, typed, completed):
+    zsh.type(typed)
+    zsh.expect(completed)
