@@ -45,7 +45,8 @@ def command():
     text = text.split("\n", 1)[1]  # its title
     text = re.sub(r"^#(#+) ", r"\1 ", text, flags=re.M)
     text = re.sub(r"(?:^\|.*\n)+", rows, text, flags=re.M)
-    return page("redlock", 1, "locks over N independent Redis or Valkey nodes", "redlock.conf(5), libredlock(3), flock(1)",
+    return page("redlock", 1, "locks over N independent Redis or Valkey nodes",
+                "redlock.conf(5), libredlock(3), flock(1)",
                 "# SYNOPSIS\n\n`redlock COMMAND [OPTION...] ...`\n\n# DESCRIPTION\n\n" + text)
 
 
@@ -54,8 +55,8 @@ def command():
 CONF = """# DESCRIPTION
 
 Nodes and defaults for redlock(1): the file that `--config` or `REDLOCK_CONFIG` names, else `/etc/redlock.conf` if there
-is one. Each line is `name = value`. Blanks around names and values are ignored; a line that begins with `#` is a comment;
-a name may appear once. Times are in milliseconds. Nodes from the environment, and flags, override the file.
+is one. Each line is `name = value`. Blanks around names and values are ignored; a line that begins with `#` is a
+comment; a name may appear once. Times are in milliseconds. Nodes from the environment, and flags, override the file.
 
 A file that cannot be read or contains a mistake is refused with its name and line. If it contains a password, let only
 one group read it.
@@ -74,7 +75,8 @@ def option(one):
     unit = f" {one['unit']}" if one["unit"] else ""
     default = f" Default: {one['default']}." if one["default"] else ""
     allowed = f" Allowed: {one['range']}." if one["range"] else ""
-    return f"`{one['name']}` = *{one['type']}*{unit}\n\n> {plain(one['help'][:1].upper() + one['help'][1:])}.{plain(default)}{plain(allowed)}\n\n"
+    words = plain(one["help"][:1].upper() + one["help"][1:] + "." + default + allowed)
+    return f"`{one['name']}` = *{one['type']}*{unit}\n\n> {words}\n\n"
 
 
 def configuration(library):
