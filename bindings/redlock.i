@@ -142,6 +142,7 @@ typedef struct native_client {
     bool end_drain();
     optional_string *event();
     zend_string *describe();
+    zend_string *metrics();
     zend_string *get(const char *name);
   }
 } native_client;

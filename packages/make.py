@@ -6,6 +6,8 @@
     sdist       the source distribution for Python, with the parser of hiredis in it
     wheels      wheels for glibc from 2.17 on and for musl, for x86_64 and aarch64; nothing but the libc is needed
 
+    debian      packages for the Debian of this machine: libredlock0, libredlock-dev, redlock-tools, php-redlock
+
 All of it is made from the files that git tracks, as they are in the work tree.
 """
 
@@ -152,6 +154,15 @@ class Release:
             wheel = self.repaired(wheel, tag)
         return Path(shutil.move(wheel, self.out / wheel.name))
 
+    def debian(self) -> None:
+        build = new_folder(self.work / "debian")
+        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_PREFIX=/usr",
+            "-DREDLOCK_TESTS=OFF", "-DREDLOCK_PHP=ON")
+        run("cmake", "--build", build)
+        run("cpack", cwd=build, SOURCE_DATE_EPOCH=str(moment()))
+        for package in build.glob("*.deb"):
+            shutil.copy(package, self.out)
+
     def repaired(self, wheel: Path, tag: str) -> Path:
         """auditwheel says which glibc the wheel really needs. (It does not know musl on a machine with glibc.)"""
         checked = new_folder(self.work / "checked")
@@ -182,10 +193,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build/packages", help="the folder to fill")
     parser.add_argument("--hiredis", type=Path, metavar="DIR",
                         help="a source tree of hiredis (default: the distribution's source package)")
-    parser.add_argument("products", nargs="*", metavar="PRODUCT", help="php, composer, sdist, wheels (default: all)")
+    parser.add_argument("products", nargs="*", metavar="PRODUCT", help="php, composer, sdist, wheels, debian (default: all)")
     options = parser.parse_args()
     release = Release(options.out.resolve(), options.hiredis and options.hiredis.resolve())
-    makers = {"php": release.php, "composer": release.composer, "sdist": release.sdist, "wheels": release.wheels}
+    makers = {"php": release.php, "composer": release.composer, "sdist": release.sdist, "wheels": release.wheels,
+              "debian": release.debian}
     unknown = [name for name in options.products if name not in makers]
     if unknown:
         parser.error(f"no product {unknown[0]!r}; there are: {', '.join(makers)}")

@@ -135,6 +135,13 @@ zend_string *native_client_describe(native_client *client)
   return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
+zend_string *native_client_metrics(native_client *client)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_client_metrics(client->handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
 zend_string *native_client_get(native_client *client, const char *name)
 {
   zend_string *text;

@@ -77,6 +77,7 @@ struct args {
   bool force;
   bool yes;
   bool watch;
+  bool metrics;
   int threads;   /* of bench; with in_flight it has none */
   int in_flight; /* operations started at one time */
   int resources;
@@ -118,6 +119,7 @@ enum flag {
   FLAG_FORCE,
   FLAG_YES,
   FLAG_WATCH,
+  FLAG_METRICS,
   FLAG_THREADS,
   FLAG_IN_FLIGHT,
   FLAG_RESOURCES,
@@ -165,6 +167,7 @@ int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 
 int fail_errno(const char *what); /* EXIT_INTERNAL */
 char *client_message(redlock_client *client);
 char *client_description(redlock_client *client);
+int print_metrics(redlock_client *client); /* 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
 char *lock_holder(redlock_lock *lock);

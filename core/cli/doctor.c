@@ -137,6 +137,8 @@ static int verdict(const json_t *report)
 
 static int print(const struct session *session, const json_t *report, int *lines)
 {
+  if (session->args->metrics)
+    return print_metrics(session->client);
   if (session->args->json)
     return print_json(json_incref((json_t *)report));
   if (*lines > 0 && isatty(STDOUT_FILENO))

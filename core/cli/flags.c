@@ -28,6 +28,8 @@ static const struct poptOption assert_flag = {
     "yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "assert without being asked that no lock is live", NULL};
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
+static const struct poptOption metrics_flag = {
+    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in OpenMetrics text, for Prometheus", NULL};
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
     {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "so many threads, each with blocking calls (default 1)", "N"},
@@ -164,6 +166,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
     flags[count++] = assert_flag;
   if (command->main == doctor_main)
     flags[count++] = watch_flag;
+  if (command->main == doctor_main || command->main == status_main)
+    flags[count++] = metrics_flag;
   for (size_t i = 0; command->main == bench_main && i < sizeof bench_flags / sizeof *bench_flags; i++)
     flags[count++] = bench_flags[i];
   flags[count++] = json_flag;

@@ -107,6 +107,8 @@ static int print_json_status(const struct session *session, int status, int verd
 static int print_status(const struct session *session, int status)
 {
   int verdict = redlock_lock_verdict(session->lock);
+  if (session->args->metrics)
+    return print_metrics(session->client);
   if (session->args->json)
     return print_json_status(session, status, verdict);
   print_table(session);

@@ -75,6 +75,16 @@ char *client_description(redlock_client *client)
   return text;
 }
 
+int print_metrics(redlock_client *client)
+{
+  size_t size = (size_t)redlock_client_metrics(client, NULL, 0) + 1024; /* its numbers may grow meanwhile */
+  char *text = must(calloc(1, size));
+  redlock_client_metrics(client, text, size);
+  bool failed = fputs(text, stdout) == EOF;
+  free(text);
+  return flush_answer(failed);
+}
+
 char *lock_message(redlock_lock *lock)
 {
   int64_t length = redlock_lock_message(lock, NULL, 0);

@@ -115,6 +115,11 @@ class ClientBase:
         described: Dict[str, Any] = json.loads(description)
         return described
 
+    def metrics(self) -> str:
+        """Figures of the client's locks and nodes as OpenMetrics text, for Prometheus and its like. No I/O."""
+        with self._mutex:
+            return text(lib.redlock_client_metrics, self._opened())
+
     def events(self) -> List[Dict[str, Any]]:
         """What happened to the client's nodes and locks, the last 1,000, oldest first. No I/O.
 

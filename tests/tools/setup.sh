@@ -36,7 +36,7 @@ packages_of() {
       manuals) echo lowdown mandoc ;;
       abigail) echo abigail-tools gcc ;;
       valgrind | strace) echo "$group" ;;
-      package) echo swig dpkg-dev git python3-dev ;;
+      package) echo swig dpkg-dev git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
       bare) echo debootstrap musl-tools composer php-dev php-zip ;;
       *) fail "no group of packages '$group'" ;;

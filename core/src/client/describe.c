@@ -2,8 +2,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../node/guard.h"
 #include "advice.h"
+#include "eligibility.h"
 #include "step.h"
 
 static const char *state_name(const struct rlk_node *n)
@@ -59,11 +59,6 @@ static void options(redlock_client *c, struct rlk_text *out)
   rlk_text_add(out, "}");
 }
 
-static int may_vote(const struct rlk_node *n, int64_t now)
-{
-  return n->state == RLK_NODE_READY && !n->silent_ns && !rlk_guard_waits(n, now);
-}
-
 static void more(struct rlk_text *out, const char *name, const char *value)
 {
   rlk_text_add(out, ",");
@@ -75,7 +70,7 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   char words[RLK_WHY_SIZE] = "";
   struct rlk_text text = rlk_text_in(words, sizeof words);
-  int votes = may_vote(n, now);
+  int votes = rlk_may_vote(n, now);
   if (!votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now))
     rlk_guard_words(n, &text, now);
   else if (!votes)
@@ -121,7 +116,7 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   rlk_text_add(out, "{");
   string(out, "node", n->url.name);
   more(out, "state", state_name(n));
-  rlk_text_format(out, ",\"votes\":%s", may_vote(n, now) ? "true" : "false");
+  rlk_text_format(out, ",\"votes\":%s", rlk_may_vote(n, now) ? "true" : "false");
   why(n, out, now);
   server(n, out);
   rlk_text_add(out, ",");
@@ -134,7 +129,7 @@ static int voters(const redlock_client *c, int64_t now)
 {
   int count = 0;
   for (int i = 0; i < c->engine.net.node_count; i++)
-    count += may_vote(&c->engine.net.nodes[i], now);
+    count += rlk_may_vote(&c->engine.net.nodes[i], now);
   return count;
 }
 

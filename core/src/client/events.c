@@ -16,13 +16,6 @@ static const char *const names[] = {
     [RLK_EVENT_WARNING] = "warning",
 };
 
-static const char *const reasons[] = {
-    [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
-    [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
-    [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
-    [REDLOCK_LOSS_CLOCK] = "clock",
-};
-
 static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text *out)
 {
   rlk_text_format(out, "{\"event\":\"%s\",\"at_ms\":%lld", names[e->kind], (long long)e->at_ms);
@@ -36,7 +29,7 @@ static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text
     rlk_text_json(out, name, strlen(name), SIZE_MAX);
   }
   if (e->reason)
-    rlk_text_format(out, ",\"reason\":\"%s\"", reasons[e->reason]);
+    rlk_text_format(out, ",\"reason\":\"%s\"", rlk_loss_name(e->reason));
   rlk_text_add(out, ",\"detail\":");
   rlk_text_json(out, e->detail, strlen(e->detail), SIZE_MAX);
   rlk_text_add(out, "}");

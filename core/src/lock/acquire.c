@@ -183,10 +183,18 @@ RLK_COLD static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns,
   return 0;
 }
 
+static void count_won(redlock_lock *lock, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  e->acquired++;
+  rlk_histogram_add(&e->figures.wait_us, rlk_time_bounds_us, (now - lock->began_ns) / 1000);
+  rlk_histogram_add(&e->figures.attempts, rlk_attempt_bounds, lock->attempts);
+}
+
 static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   lock->fence = lock->claim->fence;
-  lock->engine->acquired++;
+  count_won(lock, now);
   rlk_lock_hold(lock, until_ns, now);
   rlk_renewal_begin(lock);
   rlk_operation_end(lock, REDLOCK_OK);

@@ -123,9 +123,22 @@ static redlock_lock *lock_of(const struct rlk_request *r)
   return lock && (lock->claim == r->claim || lock->probe == r->claim) ? lock : NULL;
 }
 
+static void count_vote(struct rlk_node *n, const struct rlk_request *r, int vote)
+{
+  if (r->claim->given_up)
+    n->votes_late++;
+  else if (vote == RLK_GRANTED)
+    n->votes_granted++;
+  else if (vote == RLK_BUSY)
+    n->votes_busy++;
+  else
+    n->votes_other++;
+}
+
 static void count_set(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = lock_of(r);
+  count_vote(n, r, vote);
   if (lock)
     set_vote(lock, n->index, r, vote, now);
 }

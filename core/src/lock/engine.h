@@ -6,6 +6,7 @@
 #include "../base/macros.h"
 #include "../base/wheel.h"
 #include "../node/net.h"
+#include "figures.h"
 
 enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16 };
 
@@ -54,6 +55,7 @@ struct rlk_engine {
   uint32_t woken; /* bits to be rung */
   /* what is told */
   uint64_t acquired, lost, attempts, renewals;
+  struct rlk_figures figures;
 };
 
 static inline struct rlk_engine *rlk_engine_of(struct rlk_net *net)

@@ -18,6 +18,17 @@ void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
   rlk_claim_let_go(lock->engine, &lock->claim);
 }
 
+const char *rlk_loss_name(int reason)
+{
+  static const char *const names[] = {
+      [REDLOCK_LOSS_NONE] = "",           [REDLOCK_LOSS_EXPIRED] = "expired",
+      [REDLOCK_LOSS_GONE] = "gone",       [REDLOCK_LOSS_RESTARTED] = "restarted",
+      [REDLOCK_LOSS_REFUSED] = "refused", [REDLOCK_LOSS_LIMIT] = "limit",
+      [REDLOCK_LOSS_CLOCK] = "clock",
+  };
+  return names[reason];
+}
+
 void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
 {
   static const char *const words[] = {
@@ -51,8 +62,14 @@ void rlk_lock_note_loss(redlock_lock *lock, int reason)
   struct rlk_text text = rlk_text_in(why, sizeof why);
   lock->loss = reason;
   lock->engine->lost++;
+  lock->engine->figures.losses[reason]++;
   rlk_loss_words(lock, &text);
   rlk_lock_tell(lock, RLK_EVENT_LOST, why);
+}
+
+void rlk_lock_count_hold(redlock_lock *lock, int64_t now)
+{
+  rlk_histogram_add(&lock->engine->figures.hold_us, rlk_time_bounds_us, (now - lock->acquired_ns) / 1000);
 }
 
 void rlk_lock_lost(redlock_lock *lock, int reason)
@@ -60,6 +77,8 @@ void rlk_lock_lost(redlock_lock *lock, int reason)
   struct rlk_engine *e = lock->engine;
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_ADOPTED)
     return;
+  if (lock->state == REDLOCK_STATE_HELD)
+    rlk_lock_count_hold(lock, rlk_now(&e->net));
   lock->state = REDLOCK_STATE_LOST;
   lock->valid_until_ns = 0;
   rlk_timer_clear(&e->net.timers, &lock->lease_timer);

@@ -22,6 +22,9 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
 void rlk_lock_forked(redlock_lock *lock);
 
+void rlk_lock_count_hold(redlock_lock *lock, int64_t now_ns); /* it ends */
+
+const char *rlk_loss_name(int reason); /* in one word */
 /* Why the lock was lost, with the number of nodes where they are the reason. */
 void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out);
 void rlk_lock_tell(redlock_lock *lock, enum rlk_event_kind kind, const char *detail);

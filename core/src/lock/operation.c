@@ -79,6 +79,8 @@ void rlk_operation_end(redlock_lock *lock, int status)
   struct rlk_engine *e = lock->engine;
   if (!rlk_in_flight(lock))
     return;
+  if (lock->kind == REDLOCK_ACQUIRE)
+    e->figures.acquisitions[status]++;
   lock->status = status;
   lock->phase = RLK_IDLE;
   rlk_timer_clear(&e->net.timers, &lock->timer);

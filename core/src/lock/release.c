@@ -83,6 +83,8 @@ static void note_deletes(redlock_lock *lock, int64_t now)
 int rlk_release_begin(redlock_lock *lock, int64_t now)
 {
   lock->was_held = lock->state;
+  if (lock->state == REDLOCK_STATE_HELD)
+    rlk_lock_count_hold(lock, now);
   lock->scripts_missing = 0;
   note_counted(lock, now);
   rlk_renewal_end(lock);

@@ -61,6 +61,7 @@ struct rlk_node {
   int queue_refused;      /* the same of the queue */
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
+  uint64_t votes_granted, votes_busy, votes_other, votes_late; /* answers to SET */
   /* the restart guard */
   int is_unmarked;              /* it forbids its marker: only its uptime is looked at */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */

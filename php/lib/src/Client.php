@@ -168,6 +168,11 @@ final class Client implements ClientInterface
             flags: \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
+    public function metrics(): string
+    {
+        return $this->native->metrics();
+    }
+
     public function option(string $name): string
     {
         return $this->native->get($name);

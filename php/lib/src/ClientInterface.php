@@ -53,6 +53,9 @@ interface ClientInterface
      */
     public function check(): array;
 
+    /** Figures of this client's locks and nodes as OpenMetrics text, for Prometheus and its like. No I/O. */
+    public function metrics(): string;
+
     /** The value of an option by the name of the table, as text. */
     public function option(string $name): string;
 

@@ -68,6 +68,9 @@ namespace Redlock\Native {
         /** Options, nodes and counters as JSON. */
         public function describe(): string {}
 
+        /** Figures of locks and nodes as OpenMetrics text. */
+        public function metrics(): string {}
+
         /** The value of an option as text, passwords as ***. */
         public function get(string $name): string {}
     }

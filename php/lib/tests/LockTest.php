@@ -345,6 +345,16 @@ final class LockTest extends NodesTestCase
             [$report['voting'], $told['votes'], $told['why'], $told['advice']]);
     }
 
+    public function testMetrics(): void
+    {
+        $client = $this->client();
+        $client->lock('r')->run(static fn () => null);
+        $figures = $client->metrics();
+        $this->assertStringContainsString('redlock_acquisitions_total{status="OK"} 1' . "\n", $figures);
+        $this->assertStringContainsString('redlock_hold_seconds_count 1' . "\n", $figures);
+        $this->assertStringEndsWith("# EOF\n", $figures);
+    }
+
     public function testClientAndLockAreNeitherClonedNorSerialised(): void
     {
         $client = $this->client();

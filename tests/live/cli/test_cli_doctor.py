@@ -181,6 +181,15 @@ def test_watch_refreshes_the_table_in_place(terminal, nodes):
     assert program.wait() == -signal.SIGINT
 
 
+@pytest.mark.parametrize("command", [["doctor"], ["status", "orders:42"]])
+def test_figures_for_prometheus(redlock, nodes, command):
+    nodes[0].kill()
+    done = redlock(*command, "--guard", "off", "--metrics") if command == ["doctor"] else redlock(*command, "--metrics")
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "# EOF" and 'redlock_library_info{version="' in done.stdout
+    assert [line.split()[-1] for line in lines if line.startswith("redlock_node_votes_now{")] == ["0"] + 4 * ["1"]
+
+
 def test_operands_are_refused(redlock):
     done = redlock("doctor", "orders:42")
     assert done.returncode == USAGE and "one operand too many" in done.stderr

@@ -107,6 +107,11 @@ final class MemoryClient implements ClientInterface
             'advice' => '']]];
     }
 
+    public function metrics(): string
+    {
+        return "# EOF\n";
+    }
+
     public function option(string $name): string
     {
         $value = $this->options[$name] ?? self::defaults()[$name]

@@ -1,0 +1,160 @@
+/* A client in OpenMetrics text, for Prometheus and its like. */
+#include <string.h>
+
+#include "../lock/lease.h"
+#include "eligibility.h"
+#include "step.h"
+
+#define US_PER_S 1e6
+
+static void family(struct rlk_text *out, const char *name, const char *type, const char *help)
+{
+  rlk_text_format(out, "# TYPE redlock_%s %s\n# HELP redlock_%s %s\n", name, type, name, help);
+}
+
+static void number(struct rlk_text *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+  family(out, name, type, help);
+  rlk_text_format(out, "redlock_%s%s %llu\n", name, strcmp(type, "counter") == 0 ? "_total" : "",
+                  (unsigned long long)value);
+}
+
+/* ---- locks ---- */
+
+static void acquisitions(const struct rlk_engine *e, struct rlk_text *out)
+{
+  family(out, "acquisitions", "counter", "Acquisitions that ended, by status.");
+  for (int i = 0; i < RLK_COUNTED_STATUSES; i++)
+    if (i == REDLOCK_OK || i == REDLOCK_BUSY || i == REDLOCK_NO_QUORUM || e->figures.acquisitions[i])
+      rlk_text_format(out, "redlock_acquisitions_total{status=\"%s\"} %llu\n", redlock_status_name(i),
+                      (unsigned long long)e->figures.acquisitions[i]);
+}
+
+static void losses(const struct rlk_engine *e, struct rlk_text *out)
+{
+  family(out, "losses", "counter", "Locks that were lost while they were held, by reason.");
+  for (int i = REDLOCK_LOSS_EXPIRED; i <= REDLOCK_LOSS_CLOCK; i++)
+    rlk_text_format(out, "redlock_losses_total{reason=\"%s\"} %llu\n", rlk_loss_name(i),
+                    (unsigned long long)e->figures.losses[i]);
+}
+
+static void histogram(const struct rlk_histogram *h, const char *name, const int64_t *bounds, double unit,
+                      const char *help, struct rlk_text *out)
+{
+  uint64_t below = 0;
+  family(out, name, "histogram", help);
+  for (int i = 0; i < RLK_BOUNDS; i++) {
+    double bound = (double)bounds[i] / unit;
+    below += h->counts[i];
+    rlk_text_format(out,
+                    bound == (double)(int64_t)bound ? "redlock_%s_bucket{le=\"%.1f\"} %llu\n"
+                                                    : "redlock_%s_bucket{le=\"%.10g\"} %llu\n",
+                    name, bound, (unsigned long long)below);
+  }
+  below += h->counts[RLK_BOUNDS];
+  rlk_text_format(out, "redlock_%s_bucket{le=\"+Inf\"} %llu\nredlock_%s_sum %.6f\nredlock_%s_count %llu\n", name,
+                  (unsigned long long)below, name, (double)h->sum / unit, name, (unsigned long long)below);
+}
+
+static void locks(const struct rlk_engine *e, struct rlk_text *out)
+{
+  uint64_t held = 0, in_flight = 0;
+  for (const redlock_lock *lock = e->locks; lock; lock = lock->next) {
+    held += lock->state == REDLOCK_STATE_HELD;
+    in_flight += lock->status == REDLOCK_PENDING;
+  }
+  number(out, "locks_held", "gauge", "Locks that are held.", held);
+  number(out, "locks_renewing", "gauge", "Locks that are renewed in the background.", (uint64_t)e->renewing);
+  number(out, "operations_in_flight", "gauge", "Operations that have not ended.", in_flight);
+  number(out, "pending_deletes", "gauge", "Tokens that were given up and are not deleted everywhere yet.",
+         (uint64_t)e->pending_deletes);
+  acquisitions(e, out);
+  losses(e, out);
+  number(out, "attempts", "counter", "Attempts of acquisitions.", e->attempts);
+  number(out, "renewals", "counter", "Renewals that were confirmed by a majority.", e->renewals);
+  number(out, "commands", "counter", "Commands that were sent.", e->net.commands);
+  histogram(&e->figures.wait_us, "wait_seconds", rlk_time_bounds_us, US_PER_S,
+            "From the call of acquire to the lock, of those that were granted.", out);
+  histogram(&e->figures.hold_us, "hold_seconds", rlk_time_bounds_us, US_PER_S, "From the lock to its release or loss.",
+            out);
+  histogram(&e->figures.attempts, "attempts_per_acquisition", rlk_attempt_bounds, 1,
+            "Attempts of an acquisition that was granted.", out);
+}
+
+/* ---- nodes ---- */
+
+/* A label's value: names of nodes have no line ends. */
+static void node_label(struct rlk_text *out, const struct rlk_node *n)
+{
+  for (const char *c = n->url.name; *c; c++)
+    rlk_text_format(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+}
+
+static void of_node(struct rlk_text *out, const char *name, const struct rlk_node *n, const char *more, double value)
+{
+  rlk_text_format(out, "redlock_node_%s{node=\"", name);
+  node_label(out, n);
+  rlk_text_format(out, "\"%s} %.10g\n", more, value);
+}
+
+static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
+{
+  family(out, "node_votes", "counter", "Answers to SET, by what they meant; late: its acquisition had ended.");
+  for (int i = 0; i < e->net.node_count; i++) {
+    const struct rlk_node *n = &e->net.nodes[i];
+    of_node(out, "votes_total", n, ",vote=\"granted\"", (double)n->votes_granted);
+    of_node(out, "votes_total", n, ",vote=\"busy\"", (double)n->votes_busy);
+    of_node(out, "votes_total", n, ",vote=\"other\"", (double)n->votes_other);
+    of_node(out, "votes_total", n, ",vote=\"late\"", (double)n->votes_late);
+  }
+}
+
+enum { READY, VOTES_NOW, RTT, OWED, CONNECTS, DROPS, NODE_FAMILIES };
+
+static double value_of(const struct rlk_node *n, int which, int64_t now)
+{
+  switch (which) {
+  case READY: return n->state == RLK_NODE_READY;
+  case VOTES_NOW: return rlk_may_vote(n, now);
+  case RTT: return (double)(n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns) / 1e9;
+  case OWED: return n->line->requests.count;
+  case CONNECTS: return (double)n->connects;
+  default: return (double)n->drops;
+  }
+}
+
+static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
+{
+  static const struct {
+    const char *name, *type, *sample, *help;
+  } families[NODE_FAMILIES] = {
+      [READY] = {"node_ready", "gauge", "ready", "1: it is connected and set up."},
+      [VOTES_NOW] = {"node_votes_now", "gauge", "votes_now", "1: it may vote."},
+      [RTT] = {"node_rtt_seconds", "gauge", "rtt_seconds", "Round trip, smoothed."},
+      [OWED] = {"node_owed_replies", "gauge", "owed_replies", "Replies that it has not sent yet."},
+      [CONNECTS] = {"node_connects", "counter", "connects_total", "Connections that were begun."},
+      [DROPS] = {"node_drops", "counter", "drops_total", "Connections that ended."},
+  };
+  for (int f = 0; f < NODE_FAMILIES; f++) {
+    family(out, families[f].name, families[f].type, families[f].help);
+    for (int i = 0; i < e->net.node_count; i++)
+      of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now));
+  }
+  node_votes(e, out);
+}
+
+int64_t redlock_client_metrics(redlock_client *c, char *buf, size_t size)
+{
+  struct rlk_text out = rlk_text_in(buf, size);
+  if (!c)
+    return -REDLOCK_INVALID;
+  pthread_mutex_lock(&c->mutex);
+  rlk_client_enter(c);
+  family(&out, "library", "info", "The library.");
+  rlk_text_format(&out, "redlock_library_info{version=\"%s\"} 1\n", redlock_version());
+  locks(&c->engine, &out);
+  nodes(&c->engine, &out, rlk_client_now(c));
+  rlk_text_add(&out, "# EOF\n");
+  rlk_client_leave(c);
+  return (int64_t)out.length;
+}

@@ -1,0 +1,113 @@
+"""The figures of a client, as a scraper reads them."""
+
+import time
+
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+from patience import CALM
+
+prometheus_client = pytest.importorskip("prometheus_client", reason="prometheus_client is not installed")
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
+
+from libredlock.prometheus import Collector  # noqa: E402
+
+
+def figures(text):
+    """Name and labels -> value."""
+    return {(sample.name, *sorted(sample.labels.values())): sample.value
+            for family in text_string_to_metric_families(text) for sample in family.samples}
+
+
+@pytest.fixture
+def client(nodes):
+    with libredlock.Client(nodes.urls, **CALM) as client:
+        client.status("r")
+        yield client
+
+
+def test_acquisitions_waits_and_holds_are_counted(nodes, client):
+    before = figures(client.metrics())
+    assert before["redlock_acquisitions_total", "OK"] == 0 and before["redlock_wait_seconds_count",] == 0
+    lock = client.lock("r")
+    for _ in range(3):
+        lock.acquire()
+        lock.release()
+    with client.lock("s"):
+        time.sleep(0.3)
+        assert figures(client.metrics())["redlock_locks_held",] == 1
+        assert not client.lock("s").acquire(blocking=False)
+    after = figures(client.metrics())
+    assert after["redlock_acquisitions_total", "OK"] == 4 and after["redlock_acquisitions_total", "BUSY"] == 1
+    assert after["redlock_locks_held",] == 0
+    for name in ("wait_seconds", "hold_seconds", "attempts_per_acquisition"):
+        assert after["redlock_%s_count" % name,] == after["redlock_%s_bucket" % name, "+Inf"] == 4
+    assert after["redlock_attempts_per_acquisition_bucket", "1.0"] == 4
+    assert 0.3 <= after["redlock_hold_seconds_sum",] < 5
+    assert after["redlock_hold_seconds_bucket", "0.25"] == 3
+    assert 0 < after["redlock_wait_seconds_sum",] < 5
+    assert after["redlock_attempts_total",] >= 5
+
+
+def test_losses_are_counted_by_reason(nodes, client):
+    lock = client.lock("r", ttl=8)
+    lock.acquire()
+    for node in nodes:
+        node.flush()
+    with pytest.raises(libredlock.RedlockError):
+        lock.extend()
+    assert figures(client.metrics())["redlock_losses_total", "gone"] == 1
+    assert figures(client.metrics())["redlock_hold_seconds_count",] == 1
+
+
+def test_nodes_are_told_apart(nodes, client):
+    for _ in range(3):
+        with client.lock("r"):
+            eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
+    nodes[0].kill()
+    name, other = nodes[0].name, nodes[1].name
+    eventually(lambda: figures(client.metrics())["redlock_node_ready", name] == 0 or client.check() and False, 20)
+    after = figures(client.metrics())
+    assert after["redlock_node_votes_now", name] == 0 and after["redlock_node_votes_now", other] == 1
+    assert after["redlock_node_votes_total", name, "granted"] >= 2
+    assert after["redlock_node_votes_total", other, "granted"] + after["redlock_node_votes_total", other, "late"] == 3
+    assert after["redlock_node_drops_total", name] >= 1 and after["redlock_node_connects_total", other] == 1
+    assert 0 < after["redlock_node_rtt_seconds", other] < 5
+
+
+def test_busy_votes(nodes, client):
+    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+        eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
+        assert not client.lock("r").acquire(blocking=False)
+    after = figures(client.metrics())
+    assert sum(after["redlock_node_votes_total", node.name, "busy"] for node in nodes) >= 3
+
+
+def test_a_registry_reads_them(nodes, client):
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(Collector({"one": client}))
+    with client.lock("r"):
+        assert registry.get_sample_value("redlock_locks_held", {"client": "one"}) == 1
+        page = prometheus_client.generate_latest(registry).decode()
+    assert 'redlock_node_ready{client="one",node="%s"} 1.0' % nodes[0].name in page
+
+
+def test_several_clients_in_one_registry(nodes, client):
+    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(Collector({"one": client, "two": other}))
+        assert registry.get_sample_value("redlock_locks_held", {"client": "one"}) == 0
+        assert registry.get_sample_value("redlock_locks_held", {"client": "two"}) == 1
+    assert registry.get_sample_value("redlock_locks_held", {"client": "two"}) is None  # it is closed
+
+
+def test_a_closed_client_has_none(nodes):
+    client = libredlock.Client(nodes.urls, **CALM)
+    client.close()
+    with pytest.raises(ValueError):
+        client.metrics()
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(Collector(client))
+    assert "redlock" not in prometheus_client.generate_latest(registry).decode()
