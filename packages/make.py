@@ -193,7 +193,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build/packages", help="the folder to fill")
     parser.add_argument("--hiredis", type=Path, metavar="DIR",
                         help="a source tree of hiredis (default: the distribution's source package)")
-    parser.add_argument("products", nargs="*", metavar="PRODUCT", help="php, composer, sdist, wheels, debian (default: all)")
+    parser.add_argument("products", nargs="*", metavar="PRODUCT",
+                        help="php, composer, sdist, wheels, debian (default: all)")
     options = parser.parse_args()
     release = Release(options.out.resolve(), options.hiredis and options.hiredis.resolve())
     makers = {"php": release.php, "composer": release.composer, "sdist": release.sdist, "wheels": release.wheels,
