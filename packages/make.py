@@ -156,8 +156,8 @@ class Release:
 
     def debian(self) -> None:
         build = new_folder(self.work / "debian")
-        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_PREFIX=/usr",
-            "-DREDLOCK_TESTS=OFF", "-DREDLOCK_PHP=ON")
+        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_INSTALL_PREFIX=/usr", "-DREDLOCK_TESTS=OFF", "-DREDLOCK_PHP=ON")
         run("cmake", "--build", build)
         run("cpack", cwd=build, SOURCE_DATE_EPOCH=str(moment()))
         for package in build.glob("*.deb"):
