@@ -65,7 +65,9 @@ def test_a_node_that_is_behind_is_told(nodes, fenced):
         node.set(KEY, str(ahead if node is nodes[0] else ahead - 5 * 10**8), px=60000)
     for node in nodes.nodes[3:]:
         node.stop()
+    attempts = lock.client.describe()["attempts"]
     assert lock.acquire(5000) == OK, lock.message
+    assert lock.client.describe()["attempts"] == attempts + 1, "to tell it needs no further attempt"
     assert lock.fence > ahead and all(number >= lock.fence for number in numbers(nodes.nodes[:3]))
     first = lock.fence
     assert lock.release() == OK

@@ -241,6 +241,8 @@ def test_uptime(server, make_client):
     assert lock.acquire(0) == NO_QUORUM and "it was started a short time ago" in lock.message
     assert server.get(MARKER) is None
     assert lock.acquire(30000) == OK
+    other = make_client([server.url], **options).lock("s")
+    assert other.acquire(1500) == OK, other.message  # uptime is in seconds; it need not be seen for so long
     server.restart(empty=True)
     granted_to_another(make_client([server.url], **options), lock)
 

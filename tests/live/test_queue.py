@@ -302,6 +302,15 @@ def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):
 # ---- leaving
 
 
+def test_a_key_without_a_ttl_is_no_reason_to_ask_without_end(nodes, make_client):
+    for node in nodes:
+        node.command("SET", "r", "for ever")
+    client = make_client(nodes.urls, **LONG)
+    assert client.lock().acquire(2000) == rl.BUSY
+    asked = sum(node.calls("evalsha") + node.calls("eval") for node in nodes)
+    assert asked < 60, "%d scripts in 2 s" % asked
+
+
 def test_a_waiter_whose_time_is_over_leaves_the_queue(nodes, held, make_client):
     lock = make_client(nodes.urls).lock()
     waiting = Call(lock.acquire, 1500)

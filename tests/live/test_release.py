@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, acquire_until, finish, now_ms, occupy, spin
+from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin
 from rl import BUSY, OK
 from testing import eventually
 
@@ -156,6 +156,23 @@ def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
         p.go()
     spin(client, lambda: lock.status == OK)
     nodes.no_keys()
+
+
+def test_nothing_is_owed_after_a_release(nodes, make_client):
+    """Not even until the TTL is over."""
+    client = make_client(nodes.urls, ttl_ms=3600000)
+    for number in range(20):
+        lock = client.lock("r%d" % number)
+        assert lock.acquire(5000) == OK
+        held_everywhere(lock)
+        assert lock.release() == OK
+    spin(client, lambda: client.describe()["debts"] == 0, 20, "no debts")
+    before = [node.calls("evalsha") for node in nodes]
+    for node in nodes:
+        node.kill_clients()
+    spin(client, lambda: all(node["connects"] >= 2 for node in client.describe()["nodes"]) and client.settled(), 20,
+         "connected again")
+    assert [node.calls("evalsha") for node in nodes] == [count + 1 for count in before]  # the proof of the set-up
 
 
 def test_debts_are_bounded(nodes, behind):

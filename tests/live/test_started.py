@@ -240,6 +240,10 @@ def test_inspect(nodes, client):
     assert "without a TTL" in lock.answer(4)
     assert lock.state == rl.FREE
     assert nodes[0].get("r") == FOREIGN.encode()  # untouched
+    for node in nodes.nodes[:3]:
+        node.command("DEL", "r")
+    assert lock.start(rl.INSPECT) == OK and finish(lock) in (OK, BUSY)
+    assert [lock.answer(i, rl.TOKEN) for i in range(3)] == [""] * 3  # not what was said before
 
 
 def test_inspect_with_nodes_that_fail(nodes, make_client, fake_server):

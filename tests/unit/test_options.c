@@ -81,6 +81,7 @@ static void options_are_checked_against_each_other(void **state)
   assert_int_equal(t.lease_ns, (10000 - 102) * INT64_C(1000000));
   assert_int_equal(terms(&n, 20, &t), REDLOCK_OK);
   assert_int_equal(t.node_timeout_ns, 5 * 1000000);
+  assert_int_equal(t.min_validity_ns, 5 * 1000000);
   assert_int_equal(terms(&n, 3600000, &t), REDLOCK_OK);
   assert_int_equal(t.node_timeout_ns, 1000 * 1000000); /* a long TTL is no reason to wait long for a hung node */
   assert_int_equal(terms(&n, 19, &t), REDLOCK_INVALID);
@@ -94,10 +95,36 @@ static void options_are_checked_against_each_other(void **state)
   assert_non_null(strstr(why, "too short"));
 }
 
+/* What is in a text when it is freed. */
+static const char *watched;
+static int is_wiped;
+
+void __real_free(void *object);
+void __wrap_free(void *object);
+
+void __wrap_free(void *object)
+{
+  if (object && object == watched)
+    is_wiped = watched[0] == 0;
+  __real_free(object);
+}
+
 static int url(const char *text, struct rlk_url *u)
 {
   struct rlk_text reason = rlk_text_in(why, sizeof why);
   return rlk_url_parse(u, text, strlen(text), &reason);
+}
+
+static void passwords_are_wiped(void **state)
+{
+  struct rlk_url u;
+  (void)state;
+  assert_int_equal(url("redis://:secret@localhost", &u), REDLOCK_OK);
+  watched = u.password;
+  is_wiped = 0;
+  rlk_url_free(&u);
+  assert_true(is_wiped);
+  watched = NULL;
 }
 
 static void urls_are_read(void **state)
@@ -182,6 +209,7 @@ int main(void)
       cmocka_unit_test(what_is_no_number_is_refused),
       cmocka_unit_test(options_are_checked_against_each_other),
       cmocka_unit_test(urls_are_read),
+      cmocka_unit_test(passwords_are_wiped),
       cmocka_unit_test(texts_are_escaped_and_cut),
       cmocka_unit_test(commands_are_well_formed),
   };

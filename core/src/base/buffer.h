@@ -18,10 +18,38 @@ void rlk_buffer_consume(struct rlk_buffer *b, size_t size);
 void rlk_buffer_cut(struct rlk_buffer *b, size_t offset, size_t size);
 void rlk_buffer_free(struct rlk_buffer *b);
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+/* The sanitizer finds what is written without a reserve that covers it, though there may be room. */
+static inline int rlk_buffer_allow(struct rlk_buffer *b, size_t size)
+{
+  if (b->data) {
+    ASAN_UNPOISON_MEMORY_REGION(b->data, b->end + size);
+    ASAN_POISON_MEMORY_REGION(b->data + b->end + size, b->capacity - b->end - size);
+  }
+  return 0;
+}
+#else
+static inline int rlk_buffer_allow(struct rlk_buffer *b, size_t size)
+{
+  (void)b;
+  (void)size;
+  return 0;
+}
+#endif
+
 /* Room for size more bytes: 0, or -1 when memory is out (then nothing changed). */
 static inline int rlk_buffer_reserve(struct rlk_buffer *b, size_t size)
 {
-  return b->capacity - b->end >= size ? 0 : rlk_buffer_grow(b, size);
+  if (b->capacity - b->end < size && rlk_buffer_grow(b, size) != 0)
+    return -1;
+  return rlk_buffer_allow(b, size);
+}
+
+/* What was reserved and is not used is no room any more. */
+static inline void rlk_buffer_close(struct rlk_buffer *b)
+{
+  rlk_buffer_allow(b, 0);
 }
 
 /* Only after a reserve that covers it. */

@@ -145,6 +145,7 @@ static inline void rlk_node_mark_dirty(struct rlk_node *node)
  * reserved. */
 static inline void rlk_request_add(struct rlk_line *line, size_t before, struct rlk_request request)
 {
+  rlk_buffer_close(&line->out);
   request.size = (uint32_t)(rlk_buffer_size(&line->out) - before);
   request.position = line->queued;
   line->queued += request.size;
