@@ -31,7 +31,8 @@ def test_all_nodes_may_vote(redlock, nodes):
     assert done.stdout.splitlines()[-1] == "all 5 nodes may vote"
     found = rows(done.stdout)
     assert list(found) == [node.name for node in nodes]
-    version = nodes[0].info("server")["redis_version"]
+    info = nodes[0].info("server")
+    version = info.get("valkey_version", info["redis_version"])
     for (line, *more) in found.values():
         assert more == []
         assert re.search(r" yes +ready +\d+\.\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
