@@ -48,7 +48,7 @@ static bool has(const json_t *node, const char *field)
 static char *rtt_words(const json_t *node)
 {
   int64_t us = number_of(node, "rtt_us");
-  return us > 0 ? format("%.1f ms", (double)us / 1000) : format("-");
+  return us > 0 ? format("%.2f ms", (double)us / 1000) : format("-");
 }
 
 static char *clock_words(const json_t *node)

@@ -99,7 +99,7 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
 {
   const struct rlk_line *l = n->line;
   const char *security = l->link.fd >= 0 && l->link.ops->security ? l->link.ops->security(&l->link) : NULL;
-  int is_known = l->state == RLK_NODE_READY || l->state == RLK_NODE_REFUSED;
+  int is_known = l->state == RLK_NODE_READY || n->refused;
   more(out, "server", !is_known || !l->version[0] ? "" : l->server[0] ? l->server : "redis");
   more(out, "version", n->version);
   more(out, "run_id", n->run_id);

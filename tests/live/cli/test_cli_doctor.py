@@ -35,7 +35,7 @@ def test_all_nodes_may_vote(redlock, nodes):
     version = info.get("valkey_version", info["redis_version"])
     for (line, *more) in found.values():
         assert more == []
-        assert re.search(r" yes +ready +\d+\.\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
+        assert re.search(r" yes +ready +\d+\.\d\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
                          % re.escape(version), line), line
 
 
@@ -99,6 +99,8 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
     line, why, advised = rows(done.stdout)[nodes[1].name]
     assert re.search(r" no +refused ", line) and words in why and advised.startswith("advice: ") and advice in advised
     assert done.stdout.splitlines()[-1] == "4 of 5 nodes may vote and 3 are needed: 1 more may fail"
+    if harm in (replica, evicting):
+        assert (" slave " if harm == replica else " allkeys-lru ") in line
 
 
 def test_nodes_that_are_down(redlock, nodes):
