@@ -301,6 +301,17 @@ def test_server_without_hello(make_client, fake_server):
     assert [b"AUTH", b"u", b"pw"] in old[0].seen
 
 
+def test_server_without_hello_and_without_a_password(make_client, fake_server):
+    """Its set-up stands; what HELLO would have done is asked behind it."""
+    old = [fake_server({"HELLO": UNKNOWN % b"HELLO"}) for _ in range(3)]
+    client = make_client([server.url for server in old], client_name="old")
+    lock = client.lock()
+    assert lock.acquire(5000) == OK and lock.release() == OK
+    spin(client, lambda: all([b"CLIENT", b"ID"] in server.seen for server in old), what="the id is asked for")
+    assert all([b"CLIENT", b"SETNAME", b"old"] in server.seen and server.count("HELLO") == 1 for server in old)
+    assert [node["connects"] for node in client.describe()["nodes"]] == [1, 1, 1]
+
+
 def become_old(fake):
     """As if its address led to a server before 6.0, which wants a password: nothing but AUTH works before AUTH."""
     def before_auth(args):
