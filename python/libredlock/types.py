@@ -90,7 +90,7 @@ class ClientOptions(LockOptions, total=False):
 
     max_ttl: Union[Seconds, Literal["auto"]]
     wake: Literal["auto", "push", "poll"]
-    guard: Literal["off", "uptime", "marker", "external", "bootstrap"]
+    guard: Literal["off", "uptime", "marker", "external", "bootstrap", "look"]
     connect_timeout: Seconds
     key_prefix: str
     client_name: str
