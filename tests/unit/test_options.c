@@ -100,7 +100,7 @@ static const char *watched;
 static int is_wiped;
 
 void __real_free(void *object);
-void __wrap_free(void *object);
+__attribute__((visibility("default"))) void __wrap_free(void *object); /* libraries that are linked in use it, too */
 
 void __wrap_free(void *object)
 {
