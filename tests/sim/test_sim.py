@@ -149,7 +149,7 @@ def test_shrinking_finds_the_faults_that_a_violation_needs():
     replay.remove("--trace")
     assert "violation" not in replay and "unbacked" in sim(*replay).stdout
     strikes = replay[replay.index("--strikes") + 1].split(",")
-    assert 1 <= len(strikes) <= 10  # of hundreds
+    assert 1 <= len(strikes) <= 10
     for strike in strikes:
         fewer = [other for other in strikes if other != strike]
         replay[replay.index("--strikes") + 1] = ",".join(fewer) or "none"
