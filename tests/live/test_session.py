@@ -192,9 +192,12 @@ def test_key_that_was_set_under_the_other_name_counts_as_its_own(nodes, proxy, m
     assert finish(lock) == OK, lock.message
 
 
+def node_of(client, index):
+    return client.describe()["nodes"][index]
+
+
 def is_connected(client, index):
-    told = client.describe()["nodes"][index]
-    return told["connects"] > told["drops"]
+    return node_of(client, index)["connects"] > node_of(client, index)["drops"]
 
 
 def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
@@ -205,8 +208,32 @@ def test_refusal_that_has_passed_does_not_end_a_wait(fake_server, two_names):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: third.count("SET"))
+    voter.refuse()
     voter.drop()
-    spin(client, lambda: is_connected(client, index), what="its set-up has begun")
+    spin(client, lambda: node_of(client, 1 - index)["state"] != "ready", what="the one that votes is gone")
+    spin(client, lambda: is_connected(client, index), what="the set-up of the other one has begun")
+    third.let_go()
+    spin(client, lambda: "NOPERM" in lock.answer(2))
+    third.replies = {}
+    other.go()
+    assert finish(lock) == OK, lock.message
+
+
+def test_refusal_that_passes_while_the_node_is_looked_at_again(fake_server, two_names):
+    """The same, and that other name was being set up again when the one that votes went; that one takes connections."""
+    third = fake_server({"SET": (HOLD, b"-NOPERM no\r\n")})
+    client, voter, other, index = two_names(third)
+    other.refuse()
+    spin(client, lambda: not is_connected(client, index))
+    lock = client.lock(outage_wait_ms=60000)
+    assert lock.start(rl.ACQUIRE, 60000) == OK
+    assert lock.vote(index) == REFUSED_CONFIG
+    other.go()
+    other.hold("down")
+    spin(client, lambda: node_of(client, index)["owed"], what="it is being set up again")
+    spin(client, lambda: third.count("SET"))
+    voter.drop()
+    spin(client, lambda: node_of(client, 1 - index)["connects"] == 2, what="the one that votes went")
     third.let_go()
     spin(client, lambda: "NOPERM" in lock.answer(2))
     third.replies = {}

@@ -174,7 +174,7 @@ static void free_shared(struct rlk_node *n, int64_t now)
 {
   for (int i = 0; i < n->net->node_count; i++) {
     struct rlk_node *other = &n->net->nodes[i];
-    if (!other->refused || other->line->shared != n)
+    if (!other->refused || other->refused_for != n)
       continue;
     other->refused = 0;
     if (other->state == RLK_NODE_OFF && n->net->state == RLK_NET_OPEN)
@@ -227,6 +227,7 @@ static void refuse(struct rlk_node *n, const char *why, int64_t now)
   if (!n->refused || strcmp(n->why, why) != 0)
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why);
   n->refused = 1;
+  n->refused_for = n->line->shared;
   n->refused_ns = now;
   rlk_silence_forget(n);
   say_why(n, why);

@@ -26,6 +26,7 @@ struct rlk_node {
   enum rlk_node_state state;             /* that of its line */
   int failures;                          /* in a row since it was ready */
   int refused;                           /* the reason is its configuration, or ours */
+  struct rlk_node *refused_for;          /* the node under whose address its server votes, or NULL */
   char why[RLK_WHY_SIZE];                /* why it is not ready; "" at first */
   struct rlk_timer timer;                /* OFF: next try; until READY: time-out; READY: looks for overdue replies */
   struct rlk_line lines[RLK_NODE_LINES]; /* two for requests, and the listener */
