@@ -143,9 +143,12 @@ def test_whatever_happens_to_the_queue_everybody_is_served(nodes, held, queued, 
 
 @pytest.mark.parametrize("happens", [lose_queue, lose_promises, flush_home, flush_scripts])
 def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, happens):
+    """In the order of arrival as soon as each has asked once without delay."""
     turns, _ = queued(4)
+    eventually(lambda: all(int(place[-1:]) % 2 for place in places(nodes)), 20, "they listen: their places stay")
+    before = places(nodes)
     happens(nodes, home(nodes))
-    eventually(lambda: len(places(nodes)) == len(places(nodes, PROMISES)) == 4, 30, "all wait again")
+    eventually(lambda: places(nodes) == before and len(places(nodes, PROMISES)) == 4, 30, "all wait again")
     assert held.release() == OK
     assert turns.end() == [0, 1, 2, 3]
 
