@@ -1,4 +1,8 @@
-"""The restart guard: what a server may have lost is granted to nobody before every lease on it is over."""
+"""The restart guard: what a server may have lost is granted to nobody before every lease on it is over.
+
+What can lose keys: a restart without data, a restart with older data, a replica that is promoted, a failover to a
+server without keys, FLUSHALL, and a failover behind a connection that is kept. Nothing sees the eviction of one key:
+servers that evict are refused (test_session, conformance/cases/test_statuses)."""
 import select
 import socket
 import threading
@@ -75,6 +79,17 @@ def test_a_replica_that_was_promoted(make_cluster, proxy, guarded):
     assert first.acquire(0) == OK
     assert replica.get(MARKER) and replica.get("r") is None
     relay.lead_to(replica)
+    master.kill_clients()
+    granted_to_another(guarded([relay]), first)
+
+
+def test_a_failover_to_a_server_without_keys(make_cluster, proxy, guarded):
+    """It was started before the first lock, and has no marker."""
+    master, other = make_cluster(2).nodes
+    relay = proxy(master)
+    first = guarded([relay]).lock()
+    assert first.acquire(0) == OK
+    relay.lead_to(other)
     master.kill_clients()
     granted_to_another(guarded([relay]), first)
 
