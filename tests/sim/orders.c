@@ -11,6 +11,7 @@
 #define TTL_MS 60
 #define NODE_TIMEOUT_MS (TTL_MS / 4)
 #define FIRST_ACTION (10 * MS) /* by then all connections are set up */
+#define LOSS (15 * MS)         /* the first attempts are over, and their leases are not */
 #define SEED 2                 /* for what has to be drawn all the same: tokens, clocks and pauses between attempts */
 
 enum step { STEP_NONE, STEP_TRY, STEP_WAIT, STEP_EXTEND, STEP_LENGTHEN, STEP_RELEASE };
@@ -18,15 +19,17 @@ enum step { STEP_NONE, STEP_TRY, STEP_WAIT, STEP_EXTEND, STEP_LENGTHEN, STEP_REL
 struct history {
   const char *name;
   int renews, fenced; /* all of its locks */
+  int loses;          /* clients have the restart guard, and a node loses its keys */
   enum step steps[2][5];
 };
 
 static const struct history histories[] = {
-  {"contend", 0, 0, {{STEP_TRY}, {STEP_TRY, STEP_WAIT}}},
-  {"release", 0, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT}}},
-  {"extend", 0, 0, {{STEP_TRY, STEP_EXTEND, STEP_EXTEND}, {STEP_TRY, STEP_WAIT}}},
-  {"fence", 0, 1, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT, STEP_RELEASE}}},
-  {"renew", 1, 1, {{STEP_TRY, STEP_LENGTHEN}, {STEP_WAIT}}},
+  {"loss", 0, 0, 1, {{STEP_TRY, STEP_EXTEND}, {STEP_WAIT, STEP_WAIT}}},
+  {"contend", 0, 0, 0, {{STEP_TRY}, {STEP_TRY, STEP_WAIT}}},
+  {"release", 0, 0, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT}}},
+  {"extend", 0, 0, 0, {{STEP_TRY, STEP_EXTEND, STEP_EXTEND}, {STEP_TRY, STEP_WAIT}}},
+  {"fence", 0, 1, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT, STEP_RELEASE}}},
+  {"renew", 1, 1, 0, {{STEP_TRY, STEP_LENGTHEN}, {STEP_WAIT}}},
 };
 
 enum { HISTORIES = sizeof histories / sizeof *histories };
@@ -63,12 +66,25 @@ void orders_choose(struct world *world)
   world->end_of_work = FIRST_ACTION + 4 * TTL_MS * MS;
   memset(&world->faults, 0, sizeof world->faults);
   world->faults.delay_min = world->faults.delay_max = delays[0];
-  world->faults.nemesis_every = world->end_of_work;
+  world->faults.nemesis_every = history_of(world)->loses ? LOSS : world->end_of_work;
 }
 
 int orders_are_fenced(const struct world *world)
 {
   return history_of(world)->fenced;
+}
+
+int orders_are_guarded(const struct world *world)
+{
+  return history_of(world)->loses;
+}
+
+void orders_strike(struct world *world)
+{
+  if (!history_of(world)->loses)
+    return;
+  TRACE(world, "node 0    FLUSHALL");
+  backing_lose_all(world, &world->nodes[0]);
 }
 
 int64_t orders_delay(struct world *world)

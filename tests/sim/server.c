@@ -327,6 +327,12 @@ static int forbids_info(const struct request *request)
   return info == INFO_FORBIDDEN || (info == INFO_FOR_SOME && request->connection->process->index % 2);
 }
 
+/* In whole seconds of its clock: up to one more than the truth. */
+static int64_t uptime_s(const struct world *world, const struct node *node)
+{
+  return server_clock_ms(world, node) / 1000 - node->started_ms / 1000;
+}
+
 static void command_info(struct request *request)
 {
   const struct node *node = request->node;
@@ -341,7 +347,7 @@ static void command_info(struct request *request)
                       "uptime_in_seconds:%" PRId64 "\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
                       "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                      node->old ? "5.0.14" : "7.0.15", run_id, request->world->now / (1000 * MS),
+                      node->old ? "5.0.14" : "7.0.15", run_id, uptime_s(request->world, node),
                       is_replica(request) ? "slave" : "master");
   server_reply_bulk(request, text, (size_t)size);
 }

@@ -232,6 +232,7 @@ struct node {
   int64_t trouble_at;      /* last time it did not answer as it should */
   int64_t restarted_at;    /* also when it stopped being a master: leases there do not count any more */
   uint32_t incarnation;    /* its run_id */
+  int64_t started_ms;      /* by its own clock */
   uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
   int incarnation_count;   /* scripts in it that do nothing but name the server: hashes of the last of them */
@@ -529,7 +530,8 @@ struct world {
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
   int guarded;             /* its clients have the restart guard, */
-  int grows;               /* whose max_ttl is auto */
+  int grows;               /* whose max_ttl is auto, */
+  int by_uptime;           /* or which goes by the servers' uptime */
   enum info info;          /* whether they may use INFO */
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
@@ -581,6 +583,21 @@ static inline int is_left_out(const uint64_t *strikes, uint32_t strike)
   return strike < STRIKES_MAX && (strikes[strike / 64] >> strike % 64 & 1);
 }
 
+static inline int does_without(const struct world *world, enum fault fault)
+{
+  return (int)(world->omissions.faults >> fault & 1);
+}
+
+static inline int own_server(const struct world *world, int address)
+{
+  return address == world->twin ? 0 : address;
+}
+
+/* ---- nemesis.c: what breaks, and when ---- */
+
+void nemesis_event(struct world *world, const struct event *event);
+void nemesis_rest(struct world *world); /* what breaks for a while only is whole again */
+
 /* ---- shrink.c: which faults a violation needs ---- */
 
 int shrink_parse_faults(struct omissions *omissions, const char *names); /* -1: a name is unknown */
@@ -591,6 +608,8 @@ int shrink(struct world *world, uint64_t seed, const char *mutant);
 
 void orders_choose(struct world *world);
 int orders_are_fenced(const struct world *world);
+int orders_are_guarded(const struct world *world);
+void orders_strike(struct world *world);
 int64_t orders_delay(struct world *world);
 void orders_make_lock(struct slot *slot);
 void orders_act(struct slot *slot);

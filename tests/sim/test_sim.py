@@ -78,6 +78,12 @@ def test_broken_rule_is_found(mutant, seeds):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("mutant", ["no-guard", "guard-too-short"])
+def test_broken_guard_by_uptime_is_found(mutant):
+    run = sim("--mutant", mutant, "--only", "uptime", "--seeds", 1500)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_every_mutant_is_hunted():
     header = (ROOT / "core/src/base/mutant.h").read_text()
     assert re.findall(r'X\([A-Z_]+, "([a-z-]+)"', header) == list(SEEDS_PER_MUTANT)
@@ -110,7 +116,7 @@ def test_every_order_of_short_histories():
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
     orders = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) orders", run.stdout, re.M)}
-    assert set(orders) == {"contend", "release", "extend", "fence", "renew"} and min(orders.values()) > 5000
+    assert set(orders) == {"contend", "release", "extend", "fence", "renew", "loss"} and min(orders.values()) > 5000
 
 
 def test_no_order_is_left_out():
@@ -125,7 +131,8 @@ def test_no_order_is_left_out():
 
 
 @pytest.mark.parametrize("mutant", ["quorum-of-one", "blind-delete", "clock-at-reply", "extension-at-reply", "no-drift",
-                                    "loss-not-sticky", "release-hesitates", "fence-not-raised"])
+                                    "loss-not-sticky", "release-hesitates", "fence-not-raised", "no-guard",
+                                    "guard-too-short", "marker-not-checked"])
 def test_broken_rule_is_found_in_some_order(mutant):
     run = sim("--mutant", mutant, "--exhaustive", 2)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -1,4 +1,4 @@
-/* One world: what its seed makes of it, its faults, and its course from the first connect to the last key's end. */
+/* One world: what its seed makes of it, and its course from the first connect to the last key's end. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -138,11 +138,6 @@ static void confuse_names(struct world *world)
   world->faults.restart = 0;
 }
 
-static int does_without(const struct world *world, enum fault fault)
-{
-  return (int)(world->omissions.faults >> fault & 1);
-}
-
 static void leave_out(struct world *world)
 {
   struct faults *faults = &world->faults;
@@ -152,11 +147,6 @@ static void leave_out(struct world *world)
   faults->stall *= !does_without(world, FAULT_STALL);
   faults->lag *= !does_without(world, FAULT_LAG);
   faults->refuse *= !does_without(world, FAULT_REFUSE);
-}
-
-static int own_server(const struct world *world, int address)
-{
-  return address == world->twin ? 0 : address;
 }
 
 static void choose_sizes(struct world *world)
@@ -232,243 +222,6 @@ static void start_processes(struct world *world)
   }
 }
 
-/* ---- the nemesis ---- */
-
-static void pause_node(struct world *world, struct node *node)
-{
-  int64_t duration = world_edge(world);
-  if (node->asleep || node->down)
-    return;
-  TRACE(world, "node %d    is stopped for %.3f ms", node->index, (double)duration / MS);
-  node->asleep = 1;
-  world_plan(world, duration, EVENT_NODE_AWAKE, (uint32_t)node->index, 0);
-}
-
-static void wake_node(struct world *world, struct node *node)
-{
-  if (!node->asleep)
-    return;
-  TRACE(world, "node %d    goes on", node->index);
-  node->asleep = 0;
-  node->trouble_at = world->now;
-  network_node_awake(world, node->index);
-}
-
-/* With its data when it is back soon; without it when every lease that it had granted is over, unless it forgets. */
-static void restart_node(struct world *world, struct node *node, int forgets)
-{
-  int64_t memory = world->last_ttl_ms * MS * 3 / 2;
-  /* under a second address it would seem to be another server, which has the same keys */
-  int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
-  int is_old = keeps && world->guarded && random_in(&world->random, 0, 1);
-  int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
-  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
-    return;
-  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
-        is_old  ? "with old data"
-        : keeps ? "with its data"
-                : "empty");
-  node->down = 1;
-  script_flush(node);
-  node->restarted_at = world->now;
-  if (is_old)
-    backing_age(world, node);
-  else if (!keeps)
-    backing_lose_all(world, node);
-  node->incarnation++;
-  network_node_down(world, node->index);
-  world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
-}
-
-/* A wrong turn of a failover: for a while the address leads to a replica that takes writes and has none of the keys. */
-static void replace_node(struct world *world, struct node *node)
-{
-  if (node->asleep || node->down || node->replaced)
-    return;
-  TRACE(world, "node %d    is replaced by a replica", node->index);
-  node->replaced = 1;
-  node->restarted_at = world->now;
-  memset(node->strays, 0, sizeof node->strays);
-  network_node_down(world, node->index);
-  world_plan(world, world_edge(world), EVENT_NODE_UP, (uint32_t)node->index, 0);
-}
-
-/* The address leads to another of the servers for a while, for one process or for all: two addresses, one server. */
-static void lead_astray(struct world *world, int address)
-{
-  int server = (int)random_in(&world->random, 0, world->node_count - 1);
-  int process = (int)random_in(&world->random, -1, world->process_count - 1);
-  TRACE(world, "network   address %d leads to node %d", address, server);
-  for (int i = 0; i < world->process_count; i++)
-    if (process < 0 || process == i)
-      world->leads_to[i][address] = server;
-  if (random_in(&world->random, 0, 1))
-    network_drop_address(world, address);
-  /* for longer than a quarantine, where a server gets another name */
-  world_plan(world, (world->info == INFO_ALLOWED ? 2 : 12) * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
-}
-
-static void lead_back(struct world *world, int address)
-{
-  TRACE(world, "network   address %d leads to its own node", address);
-  for (int i = 0; i < PROCESSES_MAX; i++)
-    world->leads_to[i][address] = own_server(world, address);
-  if (world->calm || random_in(&world->random, 0, 1))
-    network_drop_address(world, address);
-}
-
-static void node_up(struct world *world, struct node *node)
-{
-  TRACE(world, "node %d    is up again", node->index);
-  if (node->replaced)
-    network_node_down(world, node->index);
-  node->down = node->replaced = 0;
-  node->restarted_at = world->now;
-}
-
-static void break_node(struct world *world, struct node *node)
-{
-  node->error = (enum node_error)random_in(&world->random, 1, NODE_ERRORS - 1);
-  if (node->error == NODE_ERROR_READONLY)
-    node->restarted_at = world->now;
-  node->error_until = world->now + random_in(&world->random, 1, world->ttl_ms) * MS;
-  node->trouble_at = node->error_until;
-  TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error,
-        (double)node->error_until / MS);
-}
-
-static void flush_scripts(struct world *world, struct node *node)
-{
-  if (world->info != INFO_ALLOWED && world->grows && !marker_is_elsewhere(world, node))
-    return; /* its marker tells nothing then */
-  TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
-  script_flush(node);
-  waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
-}
-
-/* Leases end where nobody has ended them: new ones may be granted at once. */
-static void lose_keys(struct world *world, struct node *node)
-{
-  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
-    return;
-  switch (random_in(&world->random, 0, 3)) {
-  case 0:
-    restart_node(world, node, 1);
-    break;
-  case 1:
-    TRACE(world, "node %d    FLUSHALL", node->index);
-    backing_lose_all(world, node);
-    break;
-  case 2:
-    TRACE(world, "node %d    a key is deleted by hand", node->index);
-    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1), 1);
-    break;
-  default:
-    TRACE(world, "node %d    becomes the replica of an empty master", node->index);
-    backing_lose_all(world, node);
-    node->error = NODE_ERROR_READONLY;
-    node->error_until = world->now + random_in(&world->random, 1, 2 * world->ttl_ms) * MS;
-    node->trouble_at = node->error_until;
-  }
-}
-
-/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority. */
-static void step_clock(struct world *world, struct node *node)
-{
-  int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
-  if (node->index >= (world->node_count - 1) / 2)
-    return;
-  TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
-  for (int i = 0; i < world->resource_count; i++)
-    backing_lose(world, node, i, 0);
-  memset(node->waitqueues, 0, sizeof node->waitqueues);
-  memset(node->strays, 0, sizeof node->strays);
-  node->restarted_at = world->now;
-  node->clock_offset += step_ms * MS;
-}
-
-/* The kind of the next fault by its weight, or -1 where nothing breaks. */
-static int64_t draw_fault(struct world *world)
-{
-  const struct faults *faults = &world->faults;
-  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
-                              faults->restart,      faults->script_flush, faults->node_error,
-                              faults->replica,      faults->loss,       faults->leftover,     faults->astray,
-                              faults->fork,         faults->clock_step, faults->process_end};
-  int64_t total = 0, kind = 0;
-  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
-    total += weights[i];
-  if (!total)
-    return -1;
-  for (int64_t dice = random_in(&world->random, 0, total - 1); dice >= weights[kind]; kind++)
-    dice -= weights[kind];
-  return kind;
-}
-
-static void strike(struct world *world)
-{
-  struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
-  struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
-  int64_t fault = draw_fault(world);
-  if (fault < 0 || does_without(world, (enum fault)fault))
-    return;
-  switch (fault) {
-  case FAULT_DROP:
-    network_nemesis_drop(world);
-    break;
-  case FAULT_NODE_PAUSE:
-    pause_node(world, node);
-    break;
-  case FAULT_PROCESS_PAUSE:
-    process_sleep(process, world_edge(world));
-    break;
-  case FAULT_RESTART:
-    restart_node(world, node, 0);
-    break;
-  case FAULT_SCRIPT_FLUSH:
-    flush_scripts(world, node);
-    break;
-  case FAULT_NODE_ERROR:
-    break_node(world, node);
-    break;
-  case FAULT_REPLICA:
-    replace_node(world, node);
-    break;
-  case FAULT_LOSS:
-    lose_keys(world, node);
-    break;
-  case FAULT_LEFTOVER:
-    server_leave_key(world, node, (int)random_in(&world->random, 0, world->resource_count - 1),
-                     random_in(&world->random, 1, world->last_ttl_ms));
-    break;
-  case FAULT_ASTRAY:
-    lead_astray(world, node->index);
-    break;
-  case FAULT_FORK:
-    fork_process(process);
-    break;
-  case FAULT_CLOCK_STEP:
-    step_clock(world, node);
-    break;
-  default:
-    process_replace(process, (int)random_in(&world->random, 0, 1));
-  }
-}
-
-static void nemesis(struct world *world)
-{
-  uint64_t random = world->random;
-  if (world->calm)
-    return;
-  /* each strike has numbers of its own: one that is left out changes none of the others */
-  world->random = (world->seed ^ (uint64_t)world->strikes << 32) * UINT64_C(0xD1342543DE82EF95);
-  if (!is_left_out(world->omissions.strikes, world->strikes))
-    strike(world);
-  world->random = random;
-  world->strikes++;
-  world_plan(world, random_in(&world->random, 1, 2 * world->faults.nemesis_every), EVENT_NEMESIS, 0, 0);
-}
-
 /* ---- the course ---- */
 
 static void handle(struct world *world, const struct event *event)
@@ -489,16 +242,10 @@ static void handle(struct world *world, const struct event *event)
     blocking_overdue(world, event);
     break;
   case EVENT_NEMESIS:
-    nemesis(world);
-    break;
   case EVENT_NODE_AWAKE:
-    wake_node(world, &world->nodes[event->index]);
-    break;
   case EVENT_ADDRESS:
-    lead_back(world, (int)event->index);
-    break;
   case EVENT_NODE_UP:
-    node_up(world, &world->nodes[event->index]);
+    nemesis_event(world, event);
     break;
   default:
     network_event(world, event);
@@ -542,11 +289,7 @@ static void calm_down(struct world *world)
 {
   TRACE(world, "world     faults and work end");
   world->calm = 1;
-  for (int i = 0; i < world->node_count; i++) {
-    lead_back(world, i);
-    world->nodes[i].error_until = 0;
-    wake_node(world, &world->nodes[i]);
-  }
+  nemesis_rest(world);
   for (int i = 0; i < world->process_count && !world->violation[0]; i++)
     process_stop_work(&world->processes[i]);
   run_until_quiet(world);
@@ -642,6 +385,37 @@ static void run_alike(const struct world *world, struct node *node)
     node->clock_offset = first->clock_offset + apart;
 }
 
+/* What its clients have for a guard. */
+static void choose_guard(struct world *world, uint64_t seed)
+{
+  int is_drawn = !world->orders.history;
+  world->guarded = is_drawn ? seed % 4 == 1 : orders_are_guarded(world);
+  world->grows = world->guarded && is_drawn && seed / 16 % 2 && world->twin < 0;
+  world->info = world->guarded && is_drawn && seed / 64 % 4 == 3 ? 1 + seed / 256 % 2 : INFO_ALLOWED;
+  world->by_uptime = world->guarded && is_drawn && seed / 16 % 8 == 2;
+  world->fenced = is_drawn ? world->guarded && seed / 4 % 2 : orders_are_fenced(world);
+  if (world->guarded && !world->fenced && !world->by_uptime && !world->faultless && !world->orderly &&
+      world->twin < 0 && !world->faults.astray)
+    world->faults.clock_step = seed / 8 % 3;
+  if (world->info != INFO_ALLOWED && !world->faultless && !world->patient && world->twin < 0 && seed / 512 % 2)
+    confuse_names(world);
+}
+
+/* No lease is live on it, and its guard knows; else it is a first deployment. */
+static void start_node(struct world *world, int index)
+{
+  struct node *node = &world->nodes[index];
+  int is_known = world->patient || world->orders.history || world->seed / 4 % 8 != 0;
+  server_start(world, index);
+  node->clock_ppm = choose_ppm(world, 1);
+  node->old &= world->info == INFO_ALLOWED;
+  if (world->guarded || world->fenced)
+    run_alike(world, node);
+  node->started_ms = server_clock_ms(world, node) - (is_known ? 10 * 1000 * world->ttl_ms : 0);
+  if (world->guarded && !world->by_uptime && is_known)
+    server_bootstrap(world, node);
+}
+
 void world_run(struct world *world, uint64_t seed)
 {
   reset(world, seed);
@@ -653,25 +427,9 @@ void world_run(struct world *world, uint64_t seed)
     leave_out(world);
   }
   lay_out(world);
-  world->guarded = seed % 4 == 1;
-  world->grows = world->guarded && !world->orders.history && seed / 16 % 2 && world->twin < 0 &&
-                 !world->faults.astray && !world->faults.replica;
-  world->info = world->guarded && !world->orders.history && seed / 64 % 4 == 3 ? 1 + seed / 256 % 2 : INFO_ALLOWED;
-  world->fenced = world->orders.history ? orders_are_fenced(world) : world->guarded && seed / 4 % 2;
-  if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
-      !world->faults.astray)
-    world->faults.clock_step = seed / 8 % 3;
-  if (world->info != INFO_ALLOWED && !world->faultless && !world->patient && world->twin < 0 && seed / 512 % 2)
-    confuse_names(world);
-  for (int i = 0; i < world->node_count; i++) {
-    server_start(world, i);
-    world->nodes[i].clock_ppm = choose_ppm(world, 1);
-    world->nodes[i].old &= world->info == INFO_ALLOWED;
-    if (world->guarded || world->fenced)
-      run_alike(world, &world->nodes[i]);
-    if (world->guarded && (world->patient || seed / 4 % 8 != 0)) /* else it is a first deployment */
-      server_bootstrap(world, &world->nodes[i]);
-  }
+  choose_guard(world, seed);
+  for (int i = 0; i < world->node_count; i++)
+    start_node(world, i);
   start_processes(world);
   world_plan(world, world->faults.nemesis_every, EVENT_NEMESIS, 0, 0);
   run_until(world, world->end_of_work);

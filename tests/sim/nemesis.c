@@ -1,0 +1,294 @@
+/* What breaks in a world, and when: nodes, addresses, keys, clocks and processes. */
+#include "sim.h"
+
+#include <string.h>
+
+/* ---- what may break ---- */
+
+static void pause_node(struct world *world, struct node *node)
+{
+  int64_t duration = world_edge(world);
+  if (node->asleep || node->down)
+    return;
+  TRACE(world, "node %d    is stopped for %.3f ms", node->index, (double)duration / MS);
+  node->asleep = 1;
+  world_plan(world, duration, EVENT_NODE_AWAKE, (uint32_t)node->index, 0);
+}
+
+static void wake_node(struct world *world, struct node *node)
+{
+  if (!node->asleep)
+    return;
+  TRACE(world, "node %d    goes on", node->index);
+  node->asleep = 0;
+  node->trouble_at = world->now;
+  network_node_awake(world, node->index);
+}
+
+/* With its data when it is back soon; without it when every lease that it had granted is over, unless it forgets. */
+static void restart_node(struct world *world, struct node *node, int forgets)
+{
+  int64_t memory = world->last_ttl_ms * MS * 3 / 2;
+  /* under a second address it would seem to be another server, which has the same keys */
+  int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
+  int is_old = keeps && world->guarded && random_in(&world->random, 0, 1);
+  int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
+  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
+    return;
+  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
+        is_old  ? "with old data"
+        : keeps ? "with its data"
+                : "empty");
+  node->down = 1;
+  script_flush(node);
+  node->restarted_at = world->now;
+  if (is_old)
+    backing_age(world, node);
+  else if (!keeps)
+    backing_lose_all(world, node);
+  node->incarnation++;
+  network_node_down(world, node->index);
+  world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+/* A wrong turn of a failover: for a while the address leads to a replica that takes writes and has none of the keys. */
+static void replace_node(struct world *world, struct node *node)
+{
+  if (node->asleep || node->down || node->replaced)
+    return;
+  TRACE(world, "node %d    is replaced by a replica", node->index);
+  node->replaced = 1;
+  node->restarted_at = world->now;
+  memset(node->strays, 0, sizeof node->strays);
+  network_node_down(world, node->index);
+  world_plan(world, world_edge(world), EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+/* The address leads to its replica from now on, which is promoted: with the marker, older keys, and no scripts. */
+static void promote_replica(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    is replaced by its replica, which is promoted", node->index);
+  script_flush(node);
+  backing_age(world, node);
+  node->incarnation++;
+  network_node_down(world, node->index);
+}
+
+/* The address leads to another of the servers for a while, for one process or for all: two addresses, one server. */
+static void lead_astray(struct world *world, int address)
+{
+  int server = (int)random_in(&world->random, 0, world->node_count - 1);
+  int process = (int)random_in(&world->random, -1, world->process_count - 1);
+  TRACE(world, "network   address %d leads to node %d", address, server);
+  for (int i = 0; i < world->process_count; i++)
+    if (process < 0 || process == i)
+      world->leads_to[i][address] = server;
+  if (random_in(&world->random, 0, 1))
+    network_drop_address(world, address);
+  /* for longer than a quarantine, where a server gets another name */
+  world_plan(world, (world->info == INFO_ALLOWED ? 2 : 12) * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
+}
+
+static void lead_back(struct world *world, int address)
+{
+  TRACE(world, "network   address %d leads to its own node", address);
+  for (int i = 0; i < PROCESSES_MAX; i++)
+    world->leads_to[i][address] = own_server(world, address);
+  if (world->calm || random_in(&world->random, 0, 1))
+    network_drop_address(world, address);
+}
+
+static void node_up(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    is up again", node->index);
+  if (node->down)
+    node->started_ms = server_clock_ms(world, node);
+  if (node->replaced)
+    network_node_down(world, node->index);
+  node->down = node->replaced = 0;
+  node->restarted_at = world->now;
+}
+
+static void break_node(struct world *world, struct node *node)
+{
+  node->error = (enum node_error)random_in(&world->random, 1, NODE_ERRORS - 1);
+  if (node->error == NODE_ERROR_READONLY)
+    node->restarted_at = world->now;
+  node->error_until = world->now + random_in(&world->random, 1, world->ttl_ms) * MS;
+  node->trouble_at = node->error_until;
+  TRACE(world, "node %d    answers with error %d until %.3f ms", node->index, node->error,
+        (double)node->error_until / MS);
+}
+
+static void flush_scripts(struct world *world, struct node *node)
+{
+  if (world->info != INFO_ALLOWED && world->grows && !marker_is_elsewhere(world, node))
+    return; /* its marker tells nothing then */
+  TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
+  script_flush(node);
+  waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
+}
+
+static void demote(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    becomes the replica of an empty master", node->index);
+  backing_lose_all(world, node);
+  node->error = NODE_ERROR_READONLY;
+  node->error_until = world->now + random_in(&world->random, 1, 2 * world->ttl_ms) * MS;
+  node->trouble_at = node->error_until;
+}
+
+/* Leases end where nobody has ended them: new ones may be granted at once. */
+static void lose_keys(struct world *world, struct node *node)
+{
+  int64_t kind = random_in(&world->random, 0, world->guarded ? 4 : 3);
+  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
+    return;
+  switch (world->by_uptime && kind != 2 ? 0 : kind) { /* else nobody would notice it */
+  case 0:
+    restart_node(world, node, 1);
+    break;
+  case 1:
+    TRACE(world, "node %d    FLUSHALL", node->index);
+    backing_lose_all(world, node);
+    break;
+  case 2:
+    TRACE(world, "node %d    a key is deleted by hand", node->index);
+    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1), 1);
+    break;
+  case 3:
+    demote(world, node);
+    break;
+  default:
+    promote_replica(world, node);
+  }
+}
+
+/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority. */
+static void step_clock(struct world *world, struct node *node)
+{
+  int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
+  if (node->index >= (world->node_count - 1) / 2)
+    return;
+  TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
+  for (int i = 0; i < world->resource_count; i++)
+    backing_lose(world, node, i, 0);
+  memset(node->waitqueues, 0, sizeof node->waitqueues);
+  memset(node->strays, 0, sizeof node->strays);
+  node->restarted_at = world->now;
+  node->clock_offset += step_ms * MS;
+}
+
+/* ---- one strike after the other ---- */
+
+/* The kind of the next fault by its weight, or -1 where nothing breaks. */
+static int64_t draw_fault(struct world *world)
+{
+  const struct faults *faults = &world->faults;
+  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
+                              faults->restart,      faults->script_flush, faults->node_error,
+                              faults->replica,      faults->loss,       faults->leftover,     faults->astray,
+                              faults->fork,         faults->clock_step, faults->process_end};
+  int64_t total = 0, kind = 0;
+  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    total += weights[i];
+  if (!total)
+    return -1;
+  for (int64_t dice = random_in(&world->random, 0, total - 1); dice >= weights[kind]; kind++)
+    dice -= weights[kind];
+  return kind;
+}
+
+static void strike(struct world *world)
+{
+  struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
+  struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
+  int64_t fault = draw_fault(world);
+  if (fault < 0 || does_without(world, (enum fault)fault))
+    return;
+  switch (fault) {
+  case FAULT_DROP:
+    network_nemesis_drop(world);
+    break;
+  case FAULT_NODE_PAUSE:
+    pause_node(world, node);
+    break;
+  case FAULT_PROCESS_PAUSE:
+    process_sleep(process, world_edge(world));
+    break;
+  case FAULT_RESTART:
+    restart_node(world, node, 0);
+    break;
+  case FAULT_SCRIPT_FLUSH:
+    flush_scripts(world, node);
+    break;
+  case FAULT_NODE_ERROR:
+    break_node(world, node);
+    break;
+  case FAULT_REPLICA:
+    replace_node(world, node);
+    break;
+  case FAULT_LOSS:
+    lose_keys(world, node);
+    break;
+  case FAULT_LEFTOVER:
+    server_leave_key(world, node, (int)random_in(&world->random, 0, world->resource_count - 1),
+                     random_in(&world->random, 1, world->last_ttl_ms));
+    break;
+  case FAULT_ASTRAY:
+    lead_astray(world, node->index);
+    break;
+  case FAULT_FORK:
+    fork_process(process);
+    break;
+  case FAULT_CLOCK_STEP:
+    step_clock(world, node);
+    break;
+  default:
+    process_replace(process, (int)random_in(&world->random, 0, 1));
+  }
+}
+
+static void nemesis(struct world *world)
+{
+  uint64_t random = world->random;
+  if (world->calm)
+    return;
+  if (world->orders.history) {
+    orders_strike(world);
+    return;
+  }
+  /* each strike has numbers of its own: one that is left out changes none of the others */
+  world->random = (world->seed ^ (uint64_t)world->strikes << 32) * UINT64_C(0xD1342543DE82EF95);
+  if (!is_left_out(world->omissions.strikes, world->strikes))
+    strike(world);
+  world->random = random;
+  world->strikes++;
+  world_plan(world, random_in(&world->random, 1, 2 * world->faults.nemesis_every), EVENT_NEMESIS, 0, 0);
+}
+
+void nemesis_event(struct world *world, const struct event *event)
+{
+  switch (event->kind) {
+  case EVENT_NEMESIS:
+    nemesis(world);
+    break;
+  case EVENT_NODE_AWAKE:
+    wake_node(world, &world->nodes[event->index]);
+    break;
+  case EVENT_ADDRESS:
+    lead_back(world, (int)event->index);
+    break;
+  default:
+    node_up(world, &world->nodes[event->index]);
+  }
+}
+
+void nemesis_rest(struct world *world)
+{
+  for (int i = 0; i < world->node_count; i++) {
+    lead_back(world, i);
+    world->nodes[i].error_until = 0;
+    wake_node(world, &world->nodes[i]);
+  }
+}
