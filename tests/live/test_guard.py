@@ -183,10 +183,27 @@ def test_a_marker_that_is_not_understood_is_never_overwritten(server, make_clien
     assert server.get(MARKER) == marker.encode()
 
 
-def test_a_marker_of_another_type(server, make_client):
-    server.command("LPUSH", MARKER, "x")
-    lock = make_client([server.url], **GUARDED).lock()
-    assert lock.acquire(0) == NO_QUORUM and "WRONGTYPE" in lock.message
+@pytest.mark.parametrize("key", [("LPUSH", MARKER, "x"), ("HSET", MARKER, "a", "b"), ("SET", MARKER, "")],
+                         ids=["list", "hash", "empty"])
+@pytest.mark.parametrize("guard", ["marker", "bootstrap"])
+def test_a_key_without_a_text_is_no_marker(server, make_client, key, guard):
+    server.command(*key)
+    before = server.command("DUMP", MARKER)
+    lock = make_client([server.url], **dict(GUARDED, guard=guard)).lock()
+    assert lock.acquire(0) == rl.REFUSED_CONFIG and "libredlock:m is not a marker of this library" in lock.message
+    assert server.command("DUMP", MARKER) == before and server.get("r") is None
+
+
+def test_a_marker_that_somebody_puts_another_key_in_place_of(server, guarded):
+    client = guarded([server])
+    server.command("DEL", MARKER)
+    server.command("HSET", MARKER, "a", "b")
+    before = server.command("DUMP", MARKER)
+    lock = client.lock()
+    assert lock.acquire(0) == NO_QUORUM and "may have lost keys" in lock.message
+    spin(client, lambda: client.describe()["nodes"][0]["state"] == "refused")
+    assert lock.acquire(5000) == rl.REFUSED_CONFIG and "libredlock:m is not a marker of this library" in lock.message
+    assert server.command("DUMP", MARKER) == before
 
 
 def test_a_holder_keeps_its_lease_where_nobody_else_is_granted(make_cluster, guarded):

@@ -426,12 +426,16 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_
   return RLK_SESSION_REFUSE;
 }
 
-/* What is too long for a marker, or no text, is none. */
+/* What is empty, or too long for a marker, or no text, is none. */
 static void read_marker(struct rlk_line *l, const struct rlk_buffer *text)
 {
-  size_t size = text->end < sizeof l->marker && strlen(text->data) == text->end ? text->end : 1;
-  memcpy(l->marker, size == text->end ? text->data : "?", size);
-  l->marker[size] = 0;
+  int is_text = text->end > 0 && text->end < sizeof l->marker && strlen(text->data) == text->end;
+  memcpy(l->marker, is_text ? text->data : "?", is_text ? text->end + 1 : sizeof "?");
+}
+
+static int is_of_another_type(const struct rlk_reply *reply)
+{
+  return reply->type == RLK_REPLY_ERROR && rlk_fault_of(reply->text.data) == RLK_FAULT_TYPE;
 }
 
 static void read_time(struct rlk_line *l, const struct rlk_reply *reply, int64_t sent_ns)
@@ -490,7 +494,9 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
 {
   int step = (int)request->round;
   l->setup_left--;
-  if (reply->type == RLK_REPLY_ERROR)
+  if (step == MARKER && is_of_another_type(reply))
+    memcpy(l->marker, "?", sizeof "?");
+  else if (reply->type == RLK_REPLY_ERROR)
     note_fault(l, (enum step)step, reply->text.data);
   else if (step == INFO && reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
