@@ -1,4 +1,6 @@
 """The bugs that are known from other libraries."""
+import time
+
 import pytest
 
 from driver import refusal, short
@@ -141,8 +143,10 @@ def test_reply_after_the_ttl(make, nodes, proxied):
 
 
 @pytest.mark.needs("extend")
-@pytest.mark.parametrize("how", ["dead", "hung", "holed", "dead and hung"])
-def test_a_minority_is_away(make, nodes, black_hole, how):
+@pytest.mark.parametrize("how", ["dead", "hung", "holed", "dead and hung", "misconfigured"])
+def test_a_minority_is_away(face, make, nodes, black_hole, how):
+    """No operation waits for it, however long it may take to answer."""
+    patient = {} if face == "cli" else {"ttl_ms": 120000, "node_timeout_ms": 30000, "connect_timeout_ms": 30000}
     addresses = nodes.urls
     if how == "holed":
         addresses[0] = black_hole.url
@@ -152,11 +156,15 @@ def test_a_minority_is_away(make, nodes, black_hole, how):
         nodes[1].kill()
     if how == "dead":
         nodes[2].kill()
-    lock = make(urls=addresses).lock()
+    if how == "misconfigured":
+        nodes[0].config_set("maxmemory", "100mb")
+        nodes[0].config_set("maxmemory-policy", "allkeys-lru")
+    lock = make(urls=addresses, **patient).lock()
     for _ in range(2):
-        assert lock.acquire() == "OK"
-        assert lock.extend() == "OK"
-        assert lock.release() == "OK"
+        for operation in (lock.acquire, lock.extend, lock.release):
+            begun_s = time.monotonic()
+            assert operation() == "OK"
+            assert time.monotonic() - begun_s < 15
 
 
 @pytest.mark.needs("extend")
