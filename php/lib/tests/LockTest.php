@@ -271,6 +271,27 @@ final class LockTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testALoggerHearsWhyALockIsWaitedForMeanwhile(): void
+    {
+        $logger = new class extends \Psr\Log\AbstractLogger {
+            public function log($level, $message, array $context = []): void
+            {
+                if (\str_contains($context['detail'] ?? '', 'quarantined for another')) {
+                    throw new \DomainException($context['detail']);
+                }
+            }
+        };
+        $lock = $this->client(logger: $logger, guard: 'marker', maxTtlMs: 600000, waitMs: 90000)->lock('first');
+        $begunNs = \hrtime(true);
+        try {
+            $lock->acquire();
+            $this->fail('nobody said why');
+        } catch (\DomainException $why) {
+            $this->assertStringContainsString('redlock bootstrap ends it if no lock is live', $why->getMessage());
+        }
+        $this->assertLessThan(60e9, \hrtime(true) - $begunNs, 'it was told at the end of the wait');
+    }
+
     public function testWhatFailsAfterTheBodyHasItsResult(): void
     {
         $failing = new class extends \Psr\Log\AbstractLogger {

@@ -10,8 +10,9 @@ use Redlock\Native;
 use Revolt\EventLoop;
 
 /**
- * Waits in the call itself, in slices: between two of them PHP runs its signal handlers. In a Fiber of Revolt, and so
- * of AMPHP, the Fiber waits and not the loop. Other ways to wait extend this one, as calls from outside of them block.
+ * Waits in the call itself, in slices: between two of them PHP runs its signal handlers, and events are logged. In a
+ * Fiber of Revolt, and so of AMPHP, the Fiber waits and not the loop. Other ways to wait extend this one, as calls from
+ * outside of them block.
  *
  * @internal
  */
@@ -39,6 +40,7 @@ class BlockingDriver
         try {
             $status = $lock->run($operation, $arg, self::SLICE_MS);
             while ($status === \REDLOCK_PENDING) {
+                $this->events?->write(); /* they may say why it waits */
                 $status = $lock->wait(self::SLICE_MS);
             }
             $this->events?->write();
