@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -159,7 +160,25 @@ static void a_lock_before_its_first_operation(void **state)
   assert_int_equal(redlock_lock_extend(lock, 0), REDLOCK_NOT_HELD);
   assert_int_equal(redlock_lock_start(lock, REDLOCK_RELEASE, 0), REDLOCK_NOT_HELD);
   assert_true(redlock_lock_message(lock, buf, sizeof buf) > 0);
+  assert_string_equal(buf, "release: r was never acquired by this handle");
   redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void every_reason_of_a_loss_has_a_name(void **state)
+{
+  static const char *const names[] = {"expired", "gone", "restarted", "refused", "limit", "clock"};
+  static char metrics[65536];
+  char row[100];
+  redlock_client *client = redlock_client_new();
+  (void)state;
+  assert_int_equal(redlock_client_set(client, "nodes", "redis://127.0.0.1:1"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+  assert_in_range(redlock_client_metrics(client, metrics, sizeof metrics), 1, sizeof metrics - 1);
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    snprintf(row, sizeof row, "\nredlock_losses_total{reason=\"%s\"} 0\n", names[i]);
+    assert_non_null(strstr(metrics, row));
+  }
   redlock_client_free(client);
 }
 
@@ -171,6 +190,7 @@ int main(void)
       cmocka_unit_test(a_null_handle_is_invalid),
       cmocka_unit_test(texts_are_cut_and_counted),
       cmocka_unit_test(a_lock_before_its_first_operation),
+      cmocka_unit_test(every_reason_of_a_loss_has_a_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

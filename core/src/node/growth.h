@@ -11,20 +11,11 @@ void rlk_growth_note(struct rlk_node *node, const struct rlk_marker *marker, uin
 uint64_t rlk_growth_order(struct rlk_net *net);
 /* Asks for what is missing: to complete markers, or to agree on a longer TTL. */
 void rlk_growth_go_on(struct rlk_net *net, int64_t now_ns);
-/* The reply to that: 1, or 0 if the marker is not the one that was known. */
-int rlk_growth_reply(struct rlk_node *node, const struct rlk_request *request, const struct rlk_reply *reply,
-                     int64_t now_ns);
 /* A lease of that TTL is wanted, which is longer than what the node has agreed on: RLK_WAITING while the nodes agree,
  * RLK_QUARANTINED where one of them cannot be asked. */
 int rlk_growth_want(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 /* Which nodes keep it from going on, for the middle of a line; 0 if none does. */
 int rlk_growth_blockers(const struct rlk_net *net, struct rlk_text *out);
 int64_t rlk_growth_floor_ms(const struct rlk_net *net);
-
-/* The longest TTL that may be asked for there. */
-static inline int64_t rlk_growth_limit_ms(const struct rlk_node *node)
-{
-  return node->ttl_limit_ms;
-}
 
 #endif

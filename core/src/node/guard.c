@@ -64,7 +64,7 @@ static void quarantine_by_marker(struct rlk_node *n, int64_t now)
 
 /* ---- clocks ---- */
 
-void rlk_guard_note_time(struct rlk_node *n, const struct rlk_clock_sample *sample)
+static void note_clock(struct rlk_node *n, const struct rlk_clock_sample *sample)
 {
   const struct rlk_numbers *options = &n->net->options;
   double drift_factor = RLK_FLOAT(options, DRIFT_FACTOR);
@@ -115,7 +115,7 @@ static enum rlk_session_verdict judge_clock(struct rlk_line *l, struct rlk_text 
   }
   if (!n->clock.at_ns)
     n->clock_since_ns = l->time.read_ns;
-  rlk_guard_note_time(n, &l->time);
+  note_clock(n, &l->time);
   return RLK_SESSION_READY;
 }
 
@@ -403,7 +403,7 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, enu
   struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
   int was_waiting = rlk_guard_waits(l->node, l->read_ns);
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
-    rlk_guard_note_time(l->node, &sample);
+    note_clock(l->node, &sample);
   else if (is_forbidden(fault))
     rlk_node_end_line(l, l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))

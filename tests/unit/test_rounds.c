@@ -1,0 +1,669 @@
+/* What a lock asks of which nodes, and what comes of the answers. The nodes are ready, but nothing is sent: requests
+ * stand in their lines, and the tests answer them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/client.h"
+#include "lock/asking.h"
+#include "lock/dispatch.h"
+#include "lock/lease.h"
+#include "lock/operation.h"
+#include "lock/renewal.h"
+
+#define MS RLK_NS_PER_MS
+
+enum { NODES = 3 };
+
+static redlock_client *client;
+static redlock_lock *lock;
+static int64_t now_ns;
+static int no_memory; /* for the names of a queue's keys */
+
+int __real_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
+int __wrap_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
+
+int __wrap_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size)
+{
+  return no_memory ? -1 : __real_rlk_command_queue_keys(keys, prefix, resource, size);
+}
+
+static int begin(void **state)
+{
+  (void)state;
+  client = redlock_client_new();
+  assert_int_equal(redlock_client_set(client, "nodes", "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3"),
+                   REDLOCK_OK);
+  assert_int_equal(redlock_client_set(client, "guard", "off"), REDLOCK_OK);
+  assert_int_equal(redlock_client_set(client, "queue", "false"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+  lock = redlock_lock_new(client, "r", 1);
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].state = RLK_NODE_READY;
+  now_ns = rlk_client_now(client);
+  return lock ? 0 : -1;
+}
+
+static int end(void **state)
+{
+  (void)state;
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].state = RLK_NODE_OFF;
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+static struct rlk_requests *requests_of(int node)
+{
+  return &client->engine.net.nodes[node].line->requests;
+}
+
+static int asked(int node)
+{
+  return (int)requests_of(node)->count;
+}
+
+static void call(int operation, int64_t argument)
+{
+  assert_int_equal(rlk_operation_begin(lock, operation, argument, now_ns), REDLOCK_OK);
+}
+
+/* The oldest request of the node is answered. */
+static void answer_with(int node, enum rlk_request_kind kind, int vote, enum rlk_fault fault)
+{
+  struct rlk_reply reply = {.type = RLK_REPLY_INTEGER};
+  struct rlk_outcome outcome = {
+      .kind = RLK_OUTCOME_VOTE, .vote = vote, .fault = fault, .reply = &reply, .now_ns = now_ns};
+  assert_true(asked(node) > 0);
+  rlk_requests_take(requests_of(node), &outcome.request);
+  assert_int_equal(outcome.request.kind, kind);
+  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_VALUE)
+    outcome.kind = RLK_OUTCOME_NOTHING;
+  else if (kind == RLK_REQUEST_TTL)
+    outcome.kind = RLK_OUTCOME_PTTL;
+  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
+}
+
+static void answer(int node, enum rlk_request_kind kind, int vote)
+{
+  answer_with(node, kind, vote, RLK_FAULT_NONE);
+}
+
+static void tell(int node, enum rlk_outcome_kind kind)
+{
+  struct rlk_outcome outcome = {.kind = kind, .now_ns = now_ns};
+  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
+}
+
+static void write_all(void)
+{
+  for (int i = 0; i < NODES; i++) {
+    struct rlk_line *line = client->engine.net.nodes[i].line;
+    rlk_buffer_consume(&line->out, rlk_buffer_size(&line->out));
+    line->written = line->queued;
+  }
+}
+
+static void a_free_lock_costs_one_round_trip(void **state)
+{
+  (void)state;
+  for (int times = 0; times < 2; times++) {
+    call(REDLOCK_ACQUIRE, 5000);
+    for (int i = 0; i < NODES; i++) {
+      assert_int_equal(asked(i), 1);
+      answer(i, RLK_REQUEST_SET, RLK_GRANTED);
+    }
+    assert_int_equal(lock->status, REDLOCK_OK);
+    call(REDLOCK_RELEASE, 0);
+    for (int i = 0; i < NODES; i++)
+      answer(i, RLK_REQUEST_DELETE, RLK_GRANTED);
+  }
+}
+
+static void what_another_holds_is_busy(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 0);
+  write_all();
+  answer(0, RLK_REQUEST_SET, RLK_BUSY);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer(2, RLK_REQUEST_SET, RLK_BUSY);
+  assert_int_equal(lock->status, REDLOCK_BUSY);
+}
+
+/* By the first attempt behind its failure, by every other one behind its SET. */
+static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 60000);
+  write_all();
+  for (int i = 0; i < NODES; i++)
+    answer(i, RLK_REQUEST_SET, RLK_BUSY);
+  assert_int_equal(lock->phase, RLK_SLEEPING);
+  for (int i = 0; i < NODES; i++) {
+    while (rlk_request_at(requests_of(i), 0)->kind == RLK_REQUEST_DELETE)
+      answer(i, RLK_REQUEST_DELETE, RLK_GONE);
+    assert_int_equal(asked(i), 1);
+    answer(i, RLK_REQUEST_HINT, RLK_NOT_ASKED);
+  }
+  now_ns = lock->timer.at_ns;
+  rlk_operation_timer(lock, now_ns);
+  write_all();
+  assert_in_range(lock->home, 0, NODES - 1);
+  answer(lock->home, RLK_REQUEST_SET, RLK_BUSY);
+  assert_int_equal(asked(lock->home), 1);
+  answer(lock->home, RLK_REQUEST_HINT, RLK_NOT_ASKED);
+}
+
+/* That others wait is no answer of a majority. */
+static void an_outage_is_told_although_others_wait(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 60000);
+  write_all();
+  lock->others_wait = 1;
+  answer_with(0, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  answer_with(1, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  assert_int_equal(lock->verdict, REDLOCK_NO_QUORUM);
+}
+
+static void all_that_wait_for_a_node_ask_it(void **state)
+{
+  struct rlk_node *n = &client->engine.net.nodes[2];
+  redlock_lock *other = redlock_lock_new(client, "s", 1);
+  (void)state;
+  n->state = RLK_NODE_CONNECTING;
+  call(REDLOCK_ACQUIRE, 5000);
+  assert_int_equal(rlk_operation_begin(other, REDLOCK_ACQUIRE, 5000, now_ns), REDLOCK_OK);
+  assert_int_equal(asked(2), 0);
+  n->state = RLK_NODE_READY;
+  tell(2, RLK_OUTCOME_READY);
+  assert_int_equal(asked(2), 2);
+  redlock_lock_free(other);
+}
+
+/* A connection that is being made is waited for only by what is asked of every node. */
+static void who_waits_for_a_connection(void **state)
+{
+  (void)state;
+  client->engine.net.nodes[2].state = RLK_NODE_CONNECTING;
+  call(REDLOCK_ACQUIRE, 5000);
+  assert_true(lock->timer_tight);
+  rlk_operation_cancel(lock, now_ns);
+  call(REDLOCK_REMOVE, 0);
+  assert_false(lock->timer_tight);
+  rlk_operation_cancel(lock, now_ns);
+  call(REDLOCK_INSPECT, 0);
+  assert_false(lock->timer_tight);
+}
+
+/* As long as the round could have waited for it: a lock on a bare majority survives no failure. */
+static void a_node_that_comes_soon_after_the_win_is_asked(void **state)
+{
+  static const int after_ms[] = {100, 100000}, asks[] = {1, 0};
+  struct rlk_node *n = &client->engine.net.nodes[2];
+  for (int i = 0; i < 2; i++) {
+    n->state = RLK_NODE_CONNECTING;
+    assert_int_equal(redlock_lock_set(lock, "ttl_ms", "200000"), REDLOCK_OK);
+    call(REDLOCK_ACQUIRE, 5000);
+    answer(0, RLK_REQUEST_SET, RLK_GRANTED);
+    answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+    assert_int_equal(lock->status, REDLOCK_OK);
+    now_ns += after_ms[i] * MS;
+    n->state = RLK_NODE_READY;
+    tell(2, RLK_OUTCOME_READY);
+    assert_int_equal(asked(2), asks[i]);
+    end(state);
+    begin(state);
+    n = &client->engine.net.nodes[2];
+  }
+}
+
+static void a_vote_counts_although_its_connection_breaks(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 5000);
+  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
+  client->engine.net.nodes[0].state = RLK_NODE_OFF;
+  tell(0, RLK_OUTCOME_DOWN);
+  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+}
+
+static void where_nothing_was_executed_nothing_is_deleted(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
+  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+  answer_with(2, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  call(REDLOCK_RELEASE, 0);
+  assert_int_equal(asked(0), 1);
+  assert_int_equal(asked(2), 0);
+  answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
+  answer(1, RLK_REQUEST_DELETE, RLK_GRANTED);
+  assert_int_equal(client->engine.pending_deletes, 0);
+}
+
+/* Also where the server of the third address votes under the first one. */
+static void a_token_that_was_deleted_is_owed_no_more(void **state)
+{
+  struct rlk_node *nodes = client->engine.net.nodes;
+  (void)state;
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  nodes[2].state = RLK_NODE_SETUP;
+  nodes[2].line->shared = &nodes[0];
+  rlk_operation_cancel(lock, now_ns);
+  assert_int_equal(client->engine.pending_deletes, 1);
+  for (int i = 0; i < NODES; i++) {
+    answer(i, RLK_REQUEST_SET, RLK_GRANTED);
+    answer(i, RLK_REQUEST_DELETE, RLK_GRANTED);
+  }
+  assert_int_equal(client->engine.pending_deletes, 0);
+}
+
+/* Whether what it met was its own key: it is deleted anyway. */
+static void a_token_that_was_given_up_is_not_confirmed(void **state)
+{
+  (void)state;
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  lock->claim->node[0].flags |= RLK_SET_LOST;
+  rlk_operation_cancel(lock, now_ns);
+  answer(0, RLK_REQUEST_SET, RLK_BUSY);
+  assert_int_equal(asked(0), 1);
+  answer(0, RLK_REQUEST_DELETE, RLK_GONE);
+}
+
+static void hold(void)
+{
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  for (int i = 0; i < NODES; i++)
+    answer(i, RLK_REQUEST_SET, RLK_GRANTED);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+}
+
+/* A renewal puts it back while the extension is under way. */
+static void an_extension_is_asked_again_where_the_token_was_put_back(void **state)
+{
+  (void)state;
+  hold();
+  call(REDLOCK_EXTEND, 0);
+  assert_int_equal(rlk_ask_heal(&client->engine.net.nodes[2], lock, &lock->terms, now_ns), 0);
+  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(2, RLK_REQUEST_EXTEND, RLK_GONE);
+  answer(2, RLK_REQUEST_SET, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  rlk_operation_timer(lock, now_ns);
+  answer(2, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+}
+
+static void extensions_are_counted(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "max_extensions", "1"), REDLOCK_OK);
+  hold();
+  call(REDLOCK_EXTEND, 0);
+  for (int i = 0; i < NODES; i++)
+    answer(i, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
+  assert_string_equal(lock->refusal, "no further extension: max_extensions is 1");
+}
+
+static void an_extension_tells_no_error_of_before(void **state)
+{
+  (void)state;
+  hold();
+  lock->node_answers[1].error = strdup("an error of the last operation");
+  call(REDLOCK_EXTEND, 0);
+  assert_null(lock->node_answers[1].error);
+}
+
+/* As long as the lease lasts. */
+static void an_extension_that_fails_is_asked_again_and_again(void **state)
+{
+  (void)state;
+  hold();
+  call(REDLOCK_EXTEND, 0);
+  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  for (int i = 0; i < 3; i++) {
+    answer_with(1, RLK_REQUEST_EXTEND, RLK_ERROR, RLK_FAULT_PAUSE);
+    answer_with(2, RLK_REQUEST_EXTEND, RLK_ERROR, RLK_FAULT_PAUSE);
+    assert_true(lock->timer.at_ns < now_ns + 1000 * MS);
+    now_ns = lock->timer.at_ns;
+    rlk_operation_timer(lock, now_ns);
+  }
+  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+}
+
+static void what_is_confirmed_too_late_is_not_held(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
+  call(REDLOCK_EXTEND, 0);
+  now_ns += lock->asked.ttl_ms * MS;
+  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_LOST);
+  assert_int_equal(lock->state, REDLOCK_STATE_LOST);
+}
+
+/* It may have lost the keys that kept others away (rule C.3.1). */
+static void an_extension_counts_no_node_in_quarantine(void **state)
+{
+  (void)state;
+  client->engine.net.nodes[2].quarantined_until_ns = RLK_NEVER;
+  assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
+  call(REDLOCK_EXTEND, 0);
+  answer(2, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->claim->node[2].counts_until_ns, 0);
+  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+}
+
+/* One that is needed for a majority: outage_wait_ms is not for it. */
+static void a_node_in_quarantine_is_no_outage(void **state)
+{
+  struct rlk_node *nodes = client->engine.net.nodes;
+  (void)state;
+  nodes[1].quarantined_until_ns = RLK_NEVER;
+  call(REDLOCK_ACQUIRE, 60000);
+  write_all();
+  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
+  answer_with(2, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  now_ns += 30000 * MS;
+  rlk_operation_timer(lock, now_ns);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+}
+
+static void answer_set(int node, int64_t fence)
+{
+  struct rlk_reply reply = {.type = RLK_REPLY_ARRAY, .count = 2, .integers = {1, fence}};
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .reply = &reply, .now_ns = now_ns};
+  rlk_requests_take(requests_of(node), &outcome.request);
+  assert_int_equal(outcome.request.kind, RLK_REQUEST_SET);
+  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
+}
+
+/* Somebody else may have held the lock in between (rule D.2). */
+static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "fence", "true"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 60000);
+  write_all();
+  answer_set(0, 5);
+  answer_set(1, 9);
+  answer(0, RLK_REQUEST_RAISE, RLK_GONE);
+  assert_int_equal(lock->claim->node[0].counts_until_ns, 0);
+  answer_set(2, 9);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->phase, RLK_SLEEPING);
+}
+
+static void assert_asked_now(enum rlk_request_kind kind)
+{
+  for (int i = 0; i < NODES; i++)
+    for (uint32_t k = 0; k < requests_of(i)->count; k++) {
+      const struct rlk_request *request = rlk_request_at(requests_of(i), k);
+      assert_int_equal(request->sent_ns, now_ns);
+      assert_int_equal(request->round, lock->round);
+    }
+  assert_int_equal(rlk_request_at(requests_of(0), 0)->kind, kind);
+}
+
+static void answer_all(enum rlk_request_kind kind)
+{
+  for (int i = 0; i < NODES; i++)
+    answer(i, kind, RLK_GRANTED);
+}
+
+/* By its time a silent server is known, and a lease begins; by its round an answer of another operation. */
+static void every_request_has_its_time_and_its_round(void **state)
+{
+  (void)state;
+  hold();
+  now_ns += MS;
+  call(REDLOCK_EXTEND, 0);
+  assert_asked_now(RLK_REQUEST_EXTEND);
+  answer_all(RLK_REQUEST_EXTEND);
+  now_ns += MS;
+  call(REDLOCK_EXPIRE, 0);
+  assert_asked_now(RLK_REQUEST_EXPIRE);
+  answer_all(RLK_REQUEST_EXPIRE);
+  now_ns += MS;
+  call(REDLOCK_RELEASE, 0);
+  assert_asked_now(RLK_REQUEST_DELETE);
+  answer_all(RLK_REQUEST_DELETE);
+  now_ns += MS;
+  call(REDLOCK_REMOVE, 0);
+  assert_asked_now(RLK_REQUEST_REMOVE);
+  answer_all(RLK_REQUEST_REMOVE);
+  now_ns += MS;
+  call(REDLOCK_INSPECT, 0);
+  assert_asked_now(RLK_REQUEST_VALUE);
+  for (int i = 0; i < NODES; i++) {
+    answer(i, RLK_REQUEST_VALUE, RLK_NOT_ASKED);
+    answer(i, RLK_REQUEST_TTL, RLK_FREE);
+  }
+  now_ns += MS;
+  assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 60000);
+  assert_asked_now(RLK_REQUEST_SET);
+  assert_in_range(asked(0) + asked(1) + asked(2), NODES + 1, 2 * NODES); /* and whether others wait */
+}
+
+static void leases_on_nodes_that_are_ahead_are_not_counted_on(void **state)
+{
+  (void)state;
+  hold();
+  client->engine.net.nodes[0].ahead_until_ns = client->engine.net.nodes[1].ahead_until_ns = RLK_NEVER;
+  tell(0, RLK_OUTCOME_AHEAD);
+  assert_int_equal(lock->state, REDLOCK_STATE_LOST);
+  assert_int_equal(lock->loss, REDLOCK_LOSS_REFUSED);
+}
+
+/* Although it leaves less than min_validity_ms. */
+static void an_extension_has_the_rest_of_the_lease(void **state)
+{
+  (void)state;
+  hold();
+  now_ns = lock->valid_until_ns - lock->terms.min_validity_ns + MS;
+  call(REDLOCK_EXTEND, 0);
+  assert_int_equal(lock->deadline_ns, lock->valid_until_ns);
+}
+
+static void a_release_waits_for_a_majority(void **state)
+{
+  (void)state;
+  hold();
+  call(REDLOCK_RELEASE, 0);
+  assert_int_equal(lock->state, REDLOCK_STATE_FREE);
+  answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer(1, RLK_REQUEST_DELETE, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+}
+
+/* One node no longer had the token: whether a majority had it is for the third to say. */
+static void a_release_that_is_contradicted_waits_for_all(void **state)
+{
+  static const int last[] = {RLK_GRANTED, RLK_GONE}, status[] = {REDLOCK_OK, REDLOCK_LOST};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    hold();
+    call(REDLOCK_RELEASE, 0);
+    answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
+    answer(2, RLK_REQUEST_DELETE, RLK_GONE);
+    assert_int_equal(lock->status, REDLOCK_PENDING);
+    answer(1, RLK_REQUEST_DELETE, last[i]);
+    assert_int_equal(lock->status, status[i]);
+  }
+}
+
+/* Without the names of its keys nothing can be handed over: the delete is sent later. */
+static void a_delete_without_memory_is_owed(void **state)
+{
+  (void)state;
+  hold();
+  lock->claim->hands_over = 0;
+  no_memory = 1;
+  assert_int_equal(rlk_ask_delete(&client->engine.net.nodes[0], lock->claim, 0, 0, now_ns), -1);
+  assert_int_equal(asked(0), 0);
+  no_memory = 0;
+  assert_int_equal(rlk_ask_delete(&client->engine.net.nodes[0], lock->claim, 0, 0, now_ns), 0);
+  assert_int_equal(asked(0), 1);
+}
+
+static void what_is_lost_is_named(void **state)
+{
+  (void)state;
+  hold();
+  now_ns += lock->terms.ttl_ms * MS;
+  assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LOST);
+  assert_int_equal(lock->state, REDLOCK_STATE_LOST);
+  assert_int_equal(lock->loss, REDLOCK_LOSS_EXPIRED);
+  assert_string_equal(lock->refusal, "extend: r is no longer held");
+  for (int i = 0; i < NODES; i++)
+    assert_int_equal(asked(i), 0);
+}
+
+static void every_loss_has_its_words(void **state)
+{
+  static const char *const words[] = {
+      [REDLOCK_LOSS_NONE] = "",
+      [REDLOCK_LOSS_EXPIRED] = "the lease expired",
+      [REDLOCK_LOSS_GONE] = "the token was gone on 2 of 3 nodes",
+      [REDLOCK_LOSS_RESTARTED] = "restarted since the lock was acquired: 2 of 3 nodes",
+      [REDLOCK_LOSS_REFUSED] = "ineligible to vote now: 2 of 3 nodes",
+      [REDLOCK_LOSS_LIMIT] = "the lease expired: max_hold_ms allowed no further renewal",
+      [REDLOCK_LOSS_CLOCK] = "the clock was stepped forward on 2 of 3 nodes",
+  };
+  char said[200];
+  (void)state;
+  hold();
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    struct rlk_text text = rlk_text_in(said, sizeof said);
+    lock->loss = (int)i;
+    lock->claim->node[0].cut = lock->claim->node[2].cut = (uint8_t)i;
+    lock->claim->node[1].cut = (uint8_t)(i + 1);
+    rlk_loss_words(lock, &text);
+    assert_string_equal(said, words[i]);
+  }
+}
+
+static redlock_lock *hold_renewed(const char *resource, const char *drift_factor)
+{
+  redlock_lock *made = redlock_lock_new(client, resource, strlen(resource)), *kept = lock;
+  assert_non_null(made);
+  assert_int_equal(redlock_lock_set(made, "renew", "true"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(made, "drift_factor", drift_factor), REDLOCK_OK);
+  lock = made;
+  hold();
+  lock = kept;
+  return made;
+}
+
+/* Each is confirmed for no longer than its own drift allows. */
+static void leases_of_different_drift_are_renewed_apart(void **state)
+{
+  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.05"), hold_renewed("c", "0.01")};
+  int renewed = 0;
+  (void)state;
+  rlk_renewals_due(&client->engine, now_ns + locks[0]->terms.ttl_ms * MS / 2);
+  for (int i = 0; i < asked(0); i++) {
+    const struct rlk_request *request = rlk_request_at(requests_of(0), (uint32_t)i);
+    assert_int_equal(request->kind, RLK_REQUEST_RENEW);
+    for (int k = 0; k < request->batch->count; k++, renewed++)
+      assert_int_equal(request->lease_ns, request->batch->claim[k]->lock->terms.lease_ns);
+  }
+  assert_int_equal(renewed, 3);
+  for (int i = 0; i < 3; i++)
+    redlock_lock_free(locks[i]);
+}
+
+static void nothing_is_renewed_when_max_hold_is_reached(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "renew", "true"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "max_hold_ms", "10000"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "drift_factor", "0"), REDLOCK_OK);
+  hold();
+  rlk_renewals_due(&client->engine, now_ns + 9985 * MS);
+  assert_int_equal(asked(0), 0);
+  assert_int_equal(lock->renewed, 0);
+  assert_int_equal(lock->is_limited, 1);
+}
+
+static void a_renewal_that_nobody_confirms_is_told(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01");
+  struct rlk_events *events = &client->engine.net.events;
+  const struct rlk_event *event;
+  int64_t ttl_ns = renewed->terms.ttl_ms * MS;
+  (void)state;
+  assert_int_equal(rlk_events_init(events), 0);
+  rlk_renewals_due(&client->engine, now_ns + ttl_ns / 2);
+  assert_null(rlk_event_first(events));
+  rlk_renewals_due(&client->engine, now_ns + ttl_ns * 3 / 4);
+  event = rlk_event_first(events);
+  assert_non_null(event);
+  assert_int_equal(event->kind, RLK_EVENT_AT_RISK);
+  assert_string_equal(event->detail, "a renewal was not confirmed in time");
+  assert_int_equal(renewed->at_risk, 1);
+  redlock_lock_free(renewed);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+  const struct CMUnitTest tests[] = {
+      CASE(a_free_lock_costs_one_round_trip),
+      CASE(what_another_holds_is_busy),
+      CASE(how_long_a_key_lives_is_asked_once_per_attempt),
+      CASE(an_outage_is_told_although_others_wait),
+      CASE(all_that_wait_for_a_node_ask_it),
+      CASE(who_waits_for_a_connection),
+      CASE(a_node_that_comes_soon_after_the_win_is_asked),
+      CASE(a_vote_counts_although_its_connection_breaks),
+      CASE(where_nothing_was_executed_nothing_is_deleted),
+      CASE(a_token_that_was_deleted_is_owed_no_more),
+      CASE(a_token_that_was_given_up_is_not_confirmed),
+      CASE(an_extension_is_asked_again_where_the_token_was_put_back),
+      CASE(extensions_are_counted),
+      CASE(an_extension_tells_no_error_of_before),
+      CASE(an_extension_that_fails_is_asked_again_and_again),
+      CASE(what_is_confirmed_too_late_is_not_held),
+      CASE(an_extension_counts_no_node_in_quarantine),
+      CASE(a_node_in_quarantine_is_no_outage),
+      CASE(a_token_that_is_gone_when_its_number_is_raised_is_no_lock),
+      CASE(every_request_has_its_time_and_its_round),
+      CASE(leases_on_nodes_that_are_ahead_are_not_counted_on),
+      CASE(an_extension_has_the_rest_of_the_lease),
+      CASE(a_release_waits_for_a_majority),
+      CASE(a_release_that_is_contradicted_waits_for_all),
+      CASE(a_delete_without_memory_is_owed),
+      CASE(what_is_lost_is_named),
+      CASE(every_loss_has_its_words),
+      CASE(leases_of_different_drift_are_renewed_apart),
+      CASE(nothing_is_renewed_when_max_hold_is_reached),
+      CASE(a_renewal_that_nobody_confirms_is_told),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
