@@ -1,4 +1,5 @@
 """rediss://: who is trusted, what is shown, and what is told when it does not fit."""
+import ctypes
 import datetime
 import os
 import shutil
@@ -72,6 +73,23 @@ def test_locks_are_on_the_nodes(make_cluster, ours, open_client):
     eventually(lambda: all(node.pttl("r") > 50000 for node in cluster.nodes))
     assert lock.release() == OK
     eventually(lambda: not cluster.keys())
+
+
+def test_errors_of_others_in_the_thread_are_none_of_the_client(node, open_client):
+    """OpenSSL has one queue of errors for a thread: what the program has left there says nothing of a connection."""
+    crypto = ctypes.CDLL("libcrypto.so.3")
+    client = open_client(node.url)
+    lock = client.lock()
+    for operation, wait_ms in ((rl.ACQUIRE, 20000), (rl.RELEASE, 0)):
+        crypto.ERR_new()
+        crypto.ERR_set_error(6, 100, None)
+        assert lock.start(operation, wait_ms) == OK
+        while lock.status == rl.PENDING:
+            crypto.ERR_new()
+            crypto.ERR_set_error(6, 100, None)
+            client.process()
+        assert lock.status == OK, lock.message
+    assert client.describe()["nodes"][0]["drops"] == 0
 
 
 def test_a_release_by_another_client_wakes_who_waits(make_cluster, ours, open_client):
