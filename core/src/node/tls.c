@@ -23,6 +23,8 @@ enum {
   RECORD_OVERHEAD = 256
 };
 
+#define ENDED_EARLY "TLS: the server closed the connection in the handshake"
+
 struct rlk_tls {
   const struct rlk_openssl *f;
   SSL_CTX *ctx;
@@ -35,9 +37,11 @@ struct rlk_tls_stream {
   const struct rlk_openssl *f;
   SSL *ssl;
   struct rlk_buffer out;
-  int error;     /* of the socket */
-  int is_at_end; /* the server has closed */
-  int is_set_up; /* the handshake is over */
+  int error;        /* of the socket */
+  int is_at_end;    /* the server has closed */
+  int is_set_up;    /* the handshake is over */
+  int is_heard;     /* the server has sent something */
+  int awaits_input; /* to write on: the server negotiates again */
   int is_half_closed;
   char why[RLK_WHY_SIZE];
 };
@@ -69,8 +73,10 @@ static int bio_read(BIO *bio, char *data, int size)
   struct rlk_tls_stream *s = stream_of(f, bio);
   ssize_t n = rlk_link_sockets.read(s->link, data, (size_t)size);
   f->BIO_clear_flags(bio, RETRY_ANY);
-  if (n > 0)
+  if (n > 0) {
+    s->is_heard = 1;
     return (int)n;
+  }
   if (n ==
       0) /* OpenSSL would forget the session for an end without a farewell; replies say themselves where they end */
     s->is_at_end = 1;
@@ -309,7 +315,6 @@ static void stream_free(struct rlk_link *link)
   if (!s)
     return;
   link->stream = NULL;
-  link->pending = 0;
   if (s->ssl) {
     s->f->SSL_set_shutdown(s->ssl, SHUTDOWN);
     s->f->SSL_free(s->ssl);
@@ -385,12 +390,12 @@ static void explain(struct rlk_tls_stream *s)
   else if (verdict)
     rlk_text_format(&why, "TLS: the server's certificate is refused: %s", f->X509_verify_cert_error_string(verdict));
   else if (s->is_at_end)
-    rlk_text_add(&why, "TLS: the server closed the connection in the handshake");
+    rlk_text_add(&why, ENDED_EARLY);
   else if (strstr(reason, "certificate required"))
     rlk_text_add(&why, "TLS: the server wants a certificate: set tls_cert_file and tls_key_file");
   else if (strstr(reason, " alert "))
     rlk_text_format(&why, "TLS: the server refuses: %s", reason);
-  else if (strstr(reason, "wrong version number") || strstr(reason, "packet length"))
+  else if (!s->is_set_up && (strstr(reason, "wrong version number") || strstr(reason, "packet length")))
     rlk_text_add(&why, "TLS: the server does not speak it there");
   else
     rlk_text_format(&why, "TLS: %s", reason);
@@ -471,33 +476,44 @@ static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
   n = s->f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
   if (n <= 0) {
     status = failed(s, n);
+    s->awaits_input = status == -EAGAIN;
     return status ? status : -EPIPE;
   }
   status = send_out(s);
   return status == 0 || status == -EAGAIN ? n : status;
 }
 
+static void go_on_writing(struct rlk_link *link)
+{
+  if (link->stream->awaits_input)
+    rlk_link_sockets.want_write(link, 1);
+  link->stream->awaits_input = 0;
+}
+
 static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
 {
   struct rlk_tls_stream *s = link->stream;
   size_t got = 0;
-  int n = 1;
+  int n, status;
   clear_errors(s->f);
   do {
     n = s->f->SSL_read(s->ssl, data + got, (int)(size - got));
     got += n > 0 ? (size_t)n : 0;
   } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
-  link->pending = n > 0 && s->f->SSL_has_pending(s->ssl);
-  if (n <= 0)
-    n = failed(s, n);
+  status = n > 0 ? 0 : failed(s, n);
+  /* the end of the connection, too, may be among what was read of the socket already */
+  link->pending = n > 0 ? s->f->SSL_has_pending(s->ssl) : got > 0 && status != -EAGAIN;
   if (rlk_buffer_size(&s->out) > 0) /* an alert, or new keys */
     send_out(s);
-  return got > 0 ? (ssize_t)got : n;
+  go_on_writing(link);
+  return got > 0 ? (ssize_t)got : status;
 }
 
 static void tls_want_write(struct rlk_link *link, int on)
 {
-  if (on || !link->stream || send_out(link->stream) == 0)
+  struct rlk_tls_stream *s = link->stream;
+  on = on && !(s && s->awaits_input);
+  if (on || !s || send_out(s) == 0)
     rlk_link_sockets.want_write(link, on);
 }
 
@@ -527,20 +543,28 @@ static void look_for_alert(struct rlk_tls_stream *s)
   char byte;
   s->error = 0;
   clear_errors(s->f);
-  if (s->ssl && s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
+  if (s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
     explain(s);
   clear_errors(s->f);
+}
+
+static const char *silence(const struct rlk_tls_stream *s)
+{
+  return s->is_heard ? "no answer to the TLS handshake in time"
+                     : "no answer to the TLS handshake in time; it may do without TLS (redis://)";
 }
 
 static const char *tls_why(const struct rlk_link *link, int error)
 {
   struct rlk_tls_stream *s = link->stream;
-  if (!s)
+  if (!s || !s->ssl)
     return NULL;
   if (error == 0)
-    return s->ssl && !s->is_set_up ? "no answer to the TLS handshake in time" : NULL;
+    return s->is_set_up ? NULL : silence(s);
   if ((error == ECONNRESET || error == EPIPE) && !s->why[0])
     look_for_alert(s);
+  if ((error == ECONNRESET || error == EPIPE) && !s->why[0] && !s->is_set_up)
+    return ENDED_EARLY;
   return s->why[0] ? s->why : NULL;
 }
 
