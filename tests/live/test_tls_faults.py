@@ -260,7 +260,7 @@ def test_new_keys_under_load(make_cluster, open_client, ours, serve, ask, versio
     node = make_cluster(1).nodes[0]
     relay = serve(Rekeyer(ours, node.address, ask, every=3, version=version))
     client = open_client(relay.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000, queue="false")
-    for _ in range(5):
+    for _ in range(3):
         locks = [client.lock("%d" % number) for number in range(100)]
         for lock in locks:
             assert lock.start(rl.ACQUIRE, 20000) == OK

@@ -115,7 +115,9 @@ class Rekeyer:
         with client, socket.create_connection(self.target) as server:
             replies = 0
             while True:
-                ready = [client] if SSL.SSL_pending(stream) else select.select([client, server], [], [])[0]
+                # while it negotiates OpenSSL takes what it reads to write on for a fault
+                both = [client] if SSL.SSL_renegotiate_pending(stream) else [client, server]
+                ready = [client] if SSL.SSL_pending(stream) else select.select(both, [], [])[0]
                 if client in ready:
                     size = SSL.SSL_read(stream, data, len(data))
                     if size <= 0 and SSL.SSL_get_error(stream, size) != WANT_READ:
@@ -151,7 +153,8 @@ for name, result, arguments in (
         ("SSL_CTX_use_certificate_chain_file", "i", "ps"), ("SSL_CTX_use_PrivateKey_file", "i", "psi"),
         ("SSL_new", "p", "p"), ("SSL_set_fd", "i", "pi"), ("SSL_accept", "i", "p"), ("SSL_pending", "i", "p"),
         ("SSL_read", "i", "ppi"), ("SSL_write", "i", "psi"), ("SSL_get_error", "i", "pi"),
-        ("SSL_key_update", "i", "pi"), ("SSL_renegotiate", "i", "p"), ("SSL_do_handshake", "i", "p")):
+        ("SSL_key_update", "i", "pi"), ("SSL_renegotiate", "i", "p"),
+        ("SSL_renegotiate_pending", "i", "p"), ("SSL_do_handshake", "i", "p")):
     kinds = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_long, "s": ctypes.c_char_p}
     getattr(SSL, name).restype = kinds[result]
     getattr(SSL, name).argtypes = [kinds[kind] for kind in arguments]

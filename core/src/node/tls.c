@@ -463,24 +463,31 @@ static int tls_finish(struct rlk_link *link)
   return shake_hands(s);
 }
 
-/* What OpenSSL has taken is written: it cannot be taken back any more. */
+/* What OpenSSL has taken is written: it cannot be taken back any more. A server of TLS 1.2 may negotiate anew:
+ * meanwhile SSL_write takes replies for a fault, but SSL_read does not. */
 static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 {
   struct rlk_tls_stream *s = link->stream;
   int n, status = send_out(s);
-  if (status != 0)
-    return status;
+  s->awaits_input = s->f->SSL_renegotiate_pending(s->ssl);
+  if (status != 0 || s->awaits_input)
+    return status ? status : -EAGAIN;
   if (rlk_buffer_reserve(&s->out, RECORD_SIZE + RECORD_OVERHEAD) != 0)
     return -ENOMEM;
   clear_errors(s->f);
   n = s->f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
   if (n <= 0) {
     status = failed(s, n);
-    s->awaits_input = status == -EAGAIN;
     return status ? status : -EPIPE;
   }
   status = send_out(s);
   return status == 0 || status == -EAGAIN ? n : status;
+}
+
+/* Is there more to do than an event tells of? */
+static int has_more(const struct rlk_tls_stream *s)
+{
+  return s->f->SSL_has_pending(s->ssl) || s->f->SSL_renegotiate_pending(s->ssl);
 }
 
 static void go_on_writing(struct rlk_link *link)
@@ -501,8 +508,8 @@ static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
     got += n > 0 ? (size_t)n : 0;
   } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
   status = n > 0 ? 0 : failed(s, n);
-  /* the end of the connection, too, may be among what was read of the socket already */
-  link->pending = n > 0 ? s->f->SSL_has_pending(s->ssl) : got > 0 && status != -EAGAIN;
+  /* an end, too, may have come with the last bytes */
+  link->pending = got > 0 && (n > 0 ? has_more(s) : status != -EAGAIN);
   if (rlk_buffer_size(&s->out) > 0) /* an alert, or new keys */
     send_out(s);
   go_on_writing(link);
