@@ -15,6 +15,8 @@ static const struct {
     {"may have lost keys", "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover"},
     {"the same server as", "give every URL a server of its own"},
     {"forbids INFO", "allow INFO and GET, EVAL and TIME on the guard's key, see docs/guard.md"},
+    {"CLUSTERDOWN", "use servers with cluster-enabled no"},
+    {"MOVED", "use servers with cluster-enabled no"},
     {"cluster", "use servers with cluster-enabled no"},
     {"runs in mode", "use the address of the server itself"},
     {"a replica", "make it a master that replicates from nobody, or correct the address"},
