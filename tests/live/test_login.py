@@ -66,7 +66,8 @@ def test_the_url_s_password_comes_first(node, make_client, password_file):
 
 
 @pytest.mark.parametrize("text, words", [(None, "no such file or directory"), ("", "it is empty"),
-                                         ("\n", "it is empty"), (4096 * "x", "more than 4095 bytes")])
+                                         ("\n", "it is empty"), (4096 * "x", "more than 4095 bytes"),
+                                         ("fir\0st\n", "its first line has a NUL byte")])
 def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, password_file, text, words):
     if text is not None:
         password_file.write_text(text)
@@ -75,6 +76,11 @@ def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, passwo
     assert said.startswith("password_file: %s: %s" % (words, str(password_file)[:60])), said
     password_file.write_text("first")
     takes(client)
+
+
+def test_a_folder_is_no_file(node, make_client, tmp_path):
+    client = make_client([node.url], settle=False, password_file=tmp_path, **SOON)
+    assert why(client).startswith("password_file: is a directory: ")
 
 
 def test_a_user_without_a_password_is_refused(node, tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import rl
-from helpers import spin
+from helpers import in_child, spin
 from rl import INVALID, NO_QUORUM, OK
 from testing import eventually
 from tls import Authority, Recorder
@@ -185,6 +185,56 @@ def test_a_reconnection_resumes_the_session(authority, open_client):
     assert server.reused[:3] == [False, True, True]
     assert server.versions[0] == "TLSv1.3"
     server.close()
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, ours, open_client, proxy, version):
+    """And one for the set-up; that of TCP ends at the proxy. Without the session 1.2 would take two."""
+    node = make_cluster(1, tls=ours, config={"tls-protocols": version}).nodes[0]
+    relay = proxy(node)
+    client = open_client(relay.url.replace("redis://", "rediss://"), connect_timeout_ms=60000, node_timeout_ms=20000,
+                         ttl_ms=80000, max_ttl_ms=80000)
+    takes(client)
+    relay.delay(up_ms=500, down_ms=500)
+    client.events()
+    relay.drop()
+    happened = []
+    spin(client, lambda: happened.extend(client.events()) or {"node_down", "node_up"} <= {
+        event["event"] for event in happened}, 60)
+    at_ms = {event["event"]: event["at_ms"] for event in happened}
+    assert 2000 <= at_ms["node_up"] - at_ms["node_down"] < 2900
+    assert client.describe()["nodes"][0]["tls"] == version
+
+
+def test_no_other_client_resumes_it(authority, stranger, open_client, make_client):
+    """One may trust others, or show another certificate."""
+    server = Recorder(authority.issue())
+    first = open_client(server.url)
+    spin(first, lambda: len(server.reused) > 1, 20)
+    first.free()
+    seen = len(server.reused)
+    shown = stranger.issue("worker-7")
+    second = open_client(server.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file)
+    spin(second, lambda: len(server.reused) > seen, 20)
+    assert server.reused[1] and not server.reused[seen]
+    third = open_client(server.url, tls_ca_file=stranger.ca_file)
+    assert why(third).startswith("TLS: the server's certificate is refused")
+    server.close()
+
+
+def test_a_forked_child_has_connections_of_its_own(node, open_client):
+    client = open_client(node.url)
+    held = client.lock("parent's")
+    assert held.acquire(20000) == OK, held.message
+
+    def child():
+        assert held.state == rl.State.FORKED
+        takes(client)
+
+    in_child(child)
+    assert held.extend(9000) == OK and held.release() == OK
+    node_of_parent = client.describe()["nodes"][0]
+    assert (node_of_parent["connects"], node_of_parent["drops"]) == (1, 0)
 
 
 def test_1_2_will_do(authority, open_client):
