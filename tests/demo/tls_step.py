@@ -31,9 +31,9 @@ def step(demo):
     with Cluster(3, tls=tls, bootstrapped=False) as cluster:
         refused = subprocess.run([BIN, "doctor"], env=dict(os.environ, REDLOCK_NODES=cluster.nodes_env),
                                  capture_output=True, text=True, timeout=60).stdout
-        print("    $ redlock doctor\n    ...\n" + "".join("    %s\n" % line for line in refused.splitlines()[-4:]), end="")
+        print("    $ redlock doctor", "...", *refused.splitlines()[-4:], sep="\n    ")
         expect(refused.count("certificate is refused") == 3, "nobody is trusted without a reason")
-        print("  the authority is named with --tls-ca-file, tls_ca_file=, tlsCaFile: or, for all programs, by the system:")
+        print("  the authority is named with --tls-ca-file, tls_ca_file=, tlsCaFile:, or for all by the system:")
         print("    $ export SSL_CERT_FILE=cert.pem")
         trusting = {"SSL_CERT_FILE": tls.ca_file}
         run(cluster, [BIN, "bootstrap", "--yes"], "redlock bootstrap --yes", trusting)

@@ -112,6 +112,16 @@ def test_one_name_for_all_nodes(make_cluster, authority, open_client):
     server.close()
 
 
+@pytest.mark.parametrize("name, fits", [("*.example.com", True), ("lo*.example.com", False), ("*.com", False)])
+def test_wildcards_stand_for_a_whole_label(authority, open_client, name, fits):
+    """As a common name, which counts where there is no other name."""
+    server = Recorder(authority.issue("127.0.0.1", common_name=name))
+    client = open_client(server.url, tls_server_name="locks.example.com")
+    spin(client, lambda: server.versions or client.describe()["nodes"][0]["why"], 20)
+    server.close()
+    assert client.describe()["nodes"][0]["why"].endswith("is not for locks.example.com") != fits
+
+
 def test_a_client_s_certificate(make_cluster, ours, authority, open_client):
     node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
     shown = authority.issue("worker-7")

@@ -1,9 +1,12 @@
 """rediss:// when bytes come in pieces, do not leave, or are wrong; and servers that misbehave."""
 import ctypes
+import fcntl
 import os
 import select
 import socket
 import ssl
+import struct
+import termios
 import threading
 import time
 from contextlib import suppress
@@ -139,6 +142,10 @@ def is_full(sockets):
     return not select.select([], sockets, [], 0)[1]
 
 
+def unread(one):
+    return struct.unpack("i", fcntl.ioctl(one, termios.FIONREAD, bytes(4)))[0]
+
+
 @pytest.mark.parametrize("count, size", [(1, 15000), (1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
 def test_more_bytes_than_the_socket_takes(node, open_client, serve, count, size):
     """A part may be encrypted and not sent, also the last of a request that nothing follows."""
@@ -220,7 +227,7 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, autho
     reply = b"x" * (READS * RECORD + 100)
     reply = b"$%d\r\n%s\r\n" % (len(reply) - 11 - 5, reply[:len(reply) - 11 - 5]) + b":10\r\n"
     assert len(reply) == READS * RECORD + 100
-    asked, sent = threading.Event(), threading.Event()
+    asked, wanted, sent = threading.Event(), threading.Event(), threading.Event()
     backing = serve(FakeServer())
 
     def relay(client):
@@ -237,6 +244,7 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, autho
                     return
                 if b"GETRANGE" in data:
                     asked.set()
+                    wanted.wait(20)
                     client.sendall(reply[:100])
                     client.sendall(reply[100:])
                     sent.set()
@@ -246,12 +254,16 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, autho
     peer = serve(Peer(relay, ours))
     client = open_client(peer.url, node_timeout_ms=10000, ttl_ms=80000, max_ttl_ms=80000)
     takes(client)
-    for one in connected_to(peer.url):
+    sockets = connected_to(peer.url)
+    for one in sockets:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     lock = client.lock()
     assert lock.start(rl.INSPECT, 0) == OK
     client.process()
-    assert asked.wait(20) and sent.wait(20)
+    assert asked.wait(20)
+    wanted.set()
+    assert sent.wait(20)
+    eventually(lambda: max(map(unread, sockets)) > len(reply), 20, "all of it has come")
     assert lock.wait(5000) == rl.BUSY, lock.message
 
 
@@ -387,6 +399,21 @@ def sends_garbage(connection):
     kept.append(plain)
 
 
+def sends_text(connection):
+    connection.recv(1)
+    plain = socket.socket(fileno=connection.detach())
+    plain.sendall(b"-ERR not in TLS any more\r\n")
+    kept.append(plain)
+
+
+def ends(connection):
+    """Without a farewell."""
+    connection.recv(1)
+    plain = socket.socket(fileno=connection.detach())
+    plain.shutdown(socket.SHUT_WR)
+    kept.append(plain)
+
+
 def answers_nonsense(connection):
     connection.recv(1)
     connection.sendall(bytes(20000))
@@ -410,6 +437,9 @@ kept = []
 @pytest.mark.parametrize("serving, version, words", [
     (sends_garbage, None, "TLS: bad record type"),
     (sends_garbage, ssl.TLSVersion.TLSv1_2, "TLS: decryption failed or bad record mac"),
+    (sends_text, None, "TLS: wrong version number"),
+    (ends, None, "the server closed the connection"),
+    (ends, ssl.TLSVersion.TLSv1_2, "the server closed the connection"),
     (answers_nonsense, None, "Protocol error, got "),
     (says_farewell, None, "the server closed the connection"),
     (says_farewell, ssl.TLSVersion.TLSv1_2, "the server closed the connection")])

@@ -93,7 +93,8 @@ class Peer:
 
 
 class Rekeyer:
-    """TLS before a server without it, which asks for new keys after every so many replies. Python's ssl cannot ask."""
+    """TLS before a server without it, which asks for new keys after every so many replies; Python's ssl cannot ask. It
+    serves one connection: the client may try a second when the first is silent."""
 
     def __init__(self, tls, target, ask, every=1, version=0):
         self.target, self.ask, self.every, self.asked = target, ask, every, 0
@@ -108,6 +109,9 @@ class Rekeyer:
         self.url, self.close = self.peer.url, self.peer.close
 
     def relay(self, client):
+        if self.peer.connections > 1:
+            threading.Event().wait(60)
+            return
         stream, data = SSL.SSL_new(self.context), ctypes.create_string_buffer(65536)
         SSL.SSL_set_fd(stream, client.fileno())
         if SSL.SSL_accept(stream) != 1:
@@ -115,8 +119,8 @@ class Rekeyer:
         with client, socket.create_connection(self.target) as server:
             replies = 0
             while True:
-                # while it negotiates OpenSSL takes what it reads to write on for a fault
-                both = [client] if SSL.SSL_renegotiate_pending(stream) else [client, server]
+                # amid a handshake OpenSSL takes what it reads to write on for a fault
+                both = [client] if SSL.SSL_in_init(stream) else [client, server]
                 ready = [client] if SSL.SSL_pending(stream) else select.select(both, [], [])[0]
                 if client in ready:
                     size = SSL.SSL_read(stream, data, len(data))
@@ -154,7 +158,7 @@ for name, result, arguments in (
         ("SSL_new", "p", "p"), ("SSL_set_fd", "i", "pi"), ("SSL_accept", "i", "p"), ("SSL_pending", "i", "p"),
         ("SSL_read", "i", "ppi"), ("SSL_write", "i", "psi"), ("SSL_get_error", "i", "pi"),
         ("SSL_key_update", "i", "pi"), ("SSL_renegotiate", "i", "p"),
-        ("SSL_renegotiate_pending", "i", "p"), ("SSL_do_handshake", "i", "p")):
+        ("SSL_in_init", "i", "p"), ("SSL_do_handshake", "i", "p")):
     kinds = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_long, "s": ctypes.c_char_p}
     getattr(SSL, name).restype = kinds[result]
     getattr(SSL, name).argtypes = [kinds[kind] for kind in arguments]

@@ -381,7 +381,7 @@ static void explain(struct rlk_tls_stream *s)
   const struct rlk_openssl *f = s->f;
   struct rlk_text why = rlk_text_in(s->why, sizeof s->why);
   const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
-  long verdict = s->is_set_up ? 0 : f->SSL_get_verify_result(s->ssl);
+  long verdict = f->SSL_get_verify_result(s->ssl);
   reason = reason ? reason : "no reason given";
   if (!strstr(reason, "verify"))
     verdict = 0;
