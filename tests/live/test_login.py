@@ -99,6 +99,7 @@ def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
 
 # ---- in the memory of a process: what a core dump would show ----------------------------------------------------
 
+FILLER = 40 * "-"  # what is freed has its first bytes overwritten
 SECRET = "sesame%2Bopens%2Bnothing"
 DECODED = "sesame+opens+nothing"
 HUGE = 1 << 28
@@ -141,8 +142,8 @@ def said(running):
 
 @pytest.mark.parametrize("password, word", [(SECRET, "OK"), ("not" + SECRET, "REFUSED_CONFIG")])
 def test_a_password_is_wiped_when_the_client_is_freed(make_cluster, password, word):
-    nodes = make_cluster(3, password=DECODED, login=(None, None)).nodes
-    urls = ["redis://:%s@%s:%d" % (password, *node.address) for node in nodes]
+    nodes = make_cluster(3, password=FILLER + DECODED, login=(None, None)).nodes
+    urls = ["redis://:%s@%s:%d" % (FILLER + password, *node.address) for node in nodes]
     with process(urls, connect_timeout_ms=20000, node_timeout_ms=2000) as running:
         assert said(running) == word + " open"
         assert holds(running.pid, [SECRET]) == 0 and holds(running.pid, [DECODED]) == 3, "one in each URL"
@@ -153,18 +154,19 @@ def test_a_password_is_wiped_when_the_client_is_freed(make_cluster, password, wo
 
 def test_a_password_is_wiped_that_was_not_sent_any_more(tmp_path):
     """The server is gone before the set-up is written."""
-    with process(["redis://:%s@127.0.0.1:1" % SECRET], connect_timeout_ms=300, outage_wait_ms=300) as running:
+    url = "redis://:%s@127.0.0.1:1" % (FILLER + SECRET)
+    with process([url], connect_timeout_ms=300, outage_wait_ms=300) as running:
         assert said(running) == "NO_QUORUM open"
         running.stdin.write("\n")
         assert said(running) == "freed"
         assert holds(running.pid, [SECRET, DECODED]) == 0
 
 
-@pytest.mark.parametrize("text, word", [(DECODED, "OK"), ("wrong+" + DECODED, "REFUSED_CONFIG"),
+@pytest.mark.parametrize("text, word", [(FILLER + DECODED, "OK"), ("wrong+" + DECODED, "REFUSED_CONFIG"),
                                         (DECODED + 2000 * "x", "REFUSED_CONFIG"),
                                         (DECODED + 5000 * "x", "NO_QUORUM")])
 def test_a_password_of_a_file_is_kept_nowhere(make_cluster, password_file, text, word):
-    nodes = make_cluster(3, password=DECODED, login=(None, None)).nodes
+    nodes = make_cluster(3, password=FILLER + DECODED, login=(None, None)).nodes
     password_file.write_text(text)
     with process([node.url for node in nodes], password_file=password_file, connect_timeout_ms=20000,
                  node_timeout_ms=2000, outage_wait_ms=300) as running:
