@@ -1,19 +1,18 @@
-/* Plain sockets, requests prepared as bytes in which only the token is replaced, replies told by their first bytes. */
-#include "limit.h"
+/* Requests prepared as bytes in which only the token is replaced, replies told by their first bytes. limit_plain.c or
+ * limit_tls.c moves them. */
+#include "limit_raw.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "figures.h"
+#include "limit.h"
 
 enum { TEMPLATE_MAX = 256, OUT_MAX = 1 << 20, IN_MAX = 1 << 16 };
 
@@ -24,7 +23,6 @@ struct template
 };
 
 struct connection {
-  int fd;
   size_t out_size, in_size;
   char out[OUT_MAX], in[IN_MAX];
 };
@@ -33,28 +31,16 @@ static struct connection connections[MAX_NODES];
 static struct template templates[MAX_IN_FLIGHT][2];
 static char script_sha[41];
 
-static void write_all(int fd, const char *data, size_t size)
-{
-  while (size > 0) {
-    ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN)
-      die("send: %s", strerror(errno));
-    if (sent < 0) {
-      poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
-      continue;
-    }
-    data += sent;
-    size -= (size_t)sent;
-  }
-}
-
-static void load_script(int fd)
+static void load_script(int node)
 {
   char request[256], reply[64];
+  size_t got = 0;
   int size = snprintf(request, sizeof request, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
                       strlen(RELEASE_SCRIPT), RELEASE_SCRIPT);
-  write_all(fd, request, (size_t)size);
-  if (recv(fd, reply, 47, MSG_WAITALL) != 47 || reply[0] != '$')
+  transport_write(node, request, (size_t)size);
+  while (got < 47)
+    got += transport_read(node, reply + got, sizeof reply - got);
+  if (reply[0] != '$')
     die("SCRIPT LOAD was refused");
   memcpy(script_sha, reply + 5, 40);
 }
@@ -67,9 +53,10 @@ int backend_open(int node, int port)
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
     die("port %d: %s", port, strerror(errno));
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  load_script(fd);
+  transport_begin(node, fd);
+  load_script(node);
   fcntl(fd, F_SETFL, O_NONBLOCK);
-  return connections[node].fd = fd;
+  return fd;
 }
 
 static void fill(struct template *template, const char *format, const char *key)
@@ -107,7 +94,7 @@ void backend_queue(int node, int slot, enum phase phase)
 void backend_flush(int node)
 {
   struct connection *connection = &connections[node];
-  write_all(connection->fd, connection->out, connection->out_size);
+  transport_write(node, connection->out, connection->out_size);
   connection->out_size = 0;
 }
 
@@ -115,10 +102,7 @@ void backend_flush(int node)
 void backend_read(int node)
 {
   struct connection *connection = &connections[node];
-  ssize_t got = recv(connection->fd, connection->in + connection->in_size, IN_MAX - connection->in_size, 0);
-  if (got <= 0)
-    die("node %d: %s", node, got == 0 ? "closed" : strerror(errno));
-  connection->in_size += (size_t)got;
+  connection->in_size += transport_read(node, connection->in + connection->in_size, IN_MAX - connection->in_size);
   char *line = connection->in, *end = connection->in + connection->in_size, *newline;
   while (line < end && (newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
     if (*line == '-')

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
-from testing import Cluster  # noqa: E402
+from testing import Cluster, Tls  # noqa: E402
 
 os.environ["REDLOCK_GUARD"] = "off"  # of the nodes and of all programs; the rows of the guard set the option
 
@@ -73,7 +74,8 @@ class Programs:
     def cycle(self, *args: str) -> List[str]:
         """Waiting for all is a switch of the test build alone."""
         build = self.test_build if "--wait-all" in args else self.build
-        return [self._path(build, "cycle"), "--nodes", self.cluster.nodes_env, *args]
+        options = [arg for option in self.cluster.options.items() for arg in ("--set", "%s=%s" % option)]
+        return [self._path(build, "cycle"), "--nodes", self.cluster.nodes_env, *options, *args]
 
     def library(self, name: str, *args: str) -> List[str]:
         """A program that has only the library as its subject."""
@@ -151,13 +153,24 @@ def under_tool(tool: List[str], command: List[str], figure: str) -> float:
     return float(found.group(1))
 
 
+@contextmanager
+def certificate() -> Iterator[Tls]:
+    """For 127.0.0.1, by itself; it is its own authority."""
+    with tempfile.TemporaryDirectory(prefix="redlock-bench-") as folder:
+        cert, key = folder + "/cert.pem", folder + "/key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                       check=True, stderr=subprocess.DEVNULL)
+        yield Tls(cert, cert, key)
+
+
 # ---- axes -------------------------------------------------------------------------------------------------------
 
 
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "guard", "fence", "faults", "memory", "leases", "contention", "waiting"]
+    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "contention", "waiting"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -195,9 +208,9 @@ class Bench:
         commands.update((shape, self.programs.cycle("--shape", shape, *args)) for shape in shapes)
         return interleaved(self.options.rounds, commands, self._with_cpu)
 
-    def _with_cpu(self, command: List[str]) -> Run:
+    def _with_cpu(self, command: List[str], cluster: Optional[Cluster] = None) -> Run:
         """Adds what the program and the nodes together take of the core for a cycle."""
-        nodes = [node.pid for node in self.programs.cluster]
+        nodes = [node.pid for node in cluster or self.programs.cluster]
         before, nodes_before = cpu_of_children_us(), sum(map(cpu_us_of, nodes))
         run = output_of(command)
         nodes_used, cycles = sum(map(cpu_us_of, nodes)) - nodes_before, run["cycles"] + WARM_CYCLES
@@ -237,6 +250,39 @@ class Bench:
             cpu = Row("  CPU of a node for a vote, beyond the same without", "us", more_us)
             rows.append(cpu.judged(more_us, "<=", cpu_goal_us) if cpu_goal_us else cpu)
         return rows
+
+    def tls(self) -> List[Row]:
+        """Cycles with TLS beside cycles without. The limit is OpenSSL alone, beside sockets alone."""
+        rows = []
+        with certificate() as tls, Cluster(NODES, tls=tls) as cluster:
+            for words, shape, figure, comparison, goals in (
+                    ("sequential, p50", ["--shape", "blocking"], "p50_us", "<=", (1.35, 1.15)),
+                    ("%d started" % IN_FLIGHT, ["--shape", "started", "--in-flight", str(IN_FLIGHT)], "cycles_per_s",
+                     ">=", (0.6, 0.75))):
+                runs = self._secured(cluster, shape)
+                rows.append(self._secured_row(runs, "tls, " + words, figure, "plain"))
+                rows[-1].judged(rows[-1].ratio, comparison, goals[0])
+                rows.append(self._secured_row(runs, "  beside OpenSSL alone", figure, "raw"))
+                rows[-1].judged(rows[-1].ratio, comparison, goals[1])
+                rows.append(self._secured_row(runs, "  CPU of program and nodes for a cycle", "cpu_us", "plain"))
+        return rows
+
+    def _secured(self, cluster: Cluster, shape: List[str]) -> Runs:
+        plain, args = self.programs, shape[2:] + self.time
+        secured = Programs(plain.build, plain.test_build, cluster)
+        subjects = {"raw plain": (plain.limit("raw", *args), plain.cluster),
+                    "plain": (plain.cycle(*shape, *self.time), plain.cluster),
+                    "raw": (secured.limit("tls", *args), cluster),
+                    "tls": (secured.cycle(*shape, *self.time), cluster)}
+        return interleaved(self.options.rounds, subjects, lambda subject: self._with_cpu(*subject))
+
+    @staticmethod
+    def _secured_row(runs: Runs, axis: str, figure: str, ratio_to: str) -> Row:
+        limit = "OpenSSL alone: %.2f" % median_ratio(runs["raw"], runs["raw plain"], figure)
+        notes = [limit if ratio_to == "plain" else "", failure_note(runs["tls"])]
+        return Row(axis, "cycles/s" if figure == "cycles_per_s" else "us", median(runs["tls"], figure),
+                   median(runs["raw"], figure), ratio=median_ratio(runs["tls"], runs[ratio_to], figure),
+                   ratio_to=ratio_to, note=", ".join(filter(None, notes)))
 
     def faults(self) -> List[Row]:
         """Nothing, hanging or death comes over one node between the warm-up and the measured cycles."""
@@ -443,7 +489,7 @@ def parse_options() -> argparse.Namespace:
         parser.error("--core is %d; allowed: %s" % (options.core, sorted(os.sched_getaffinity(0))))
     options.axes = options.only or list(Bench.AXES)
     options.axes += [axis for axis in Bench.TOOL_AXES if getattr(options, axis) and axis not in options.axes]
-    for axis, tool in (("instructions", "valgrind"), ("syscalls", "strace")):
+    for axis, tool in (("instructions", "valgrind"), ("syscalls", "strace"), ("tls", "openssl")):
         if axis in options.axes and shutil.which(tool) is None:
             parser.error("%s needs %s, which is not installed" % (axis, tool))
     return options

@@ -62,7 +62,7 @@ if test "$PHP_REDLOCK" != "no"; then
   done
 
   dnl Nothing is visible but get_module, and the code stays mapped: the library has a fork handler and may have threads.
-  LDFLAGS="$LDFLAGS -Wl,--version-script=$redlock_here/redlock.map -Wl,--exclude-libs,ALL -Wl,-z,nodelete"
+  LDFLAGS="$LDFLAGS -Wl,--version-script=$redlock_here/redlock.map -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-z,now"
   PHP_NEW_EXTENSION([redlock], [$redlock_sources], [$ext_shared],,
     [-fvisibility=hidden -D_GNU_SOURCE -I$redlock_core/include])
   PHP_SUBST([REDLOCK_SHARED_LIBADD])

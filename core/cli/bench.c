@@ -13,7 +13,7 @@
 
 #include "histogram.h"
 
-enum { STATUSES = 16, TICK_MS = 250 };
+enum { STATUSES = 16, TICK_MS = 250, LEAVE_MS = 5000 };
 
 struct result {
   struct histogram acquire, release, cycle;
@@ -309,6 +309,13 @@ static int connect_first(struct session *session)
              : report_failure(session, status);
 }
 
+/* Many requests may be on their way to a node that lags: no key shall be left there. */
+static void leave(struct session *session)
+{
+  int64_t option_ms = session_option_ms(session, "exit_drain_ms");
+  (void)redlock_client_drain(session->client, option_ms > LEAVE_MS ? option_ms : LEAVE_MS);
+}
+
 static int measure(struct session *session)
 {
   const struct args *args = session->args;
@@ -336,6 +343,7 @@ static int measure(struct session *session)
       free(bench.workers[i].result);
   }
   free(bench.workers);
+  leave(session);
   return code;
 }
 

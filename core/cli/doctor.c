@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { WATCH_MS = 1000 };
@@ -45,10 +46,66 @@ static bool has(const json_t *node, const char *field)
   return *json_string_value(json_object_get(node, field)) != '\0';
 }
 
+/* ---- the table ---- */
+
+static char *node_words(const json_t *node)
+{
+  return format("%s", text_of(node, "node"));
+}
+
+static char *votes_words(const json_t *node)
+{
+  return format(votes(node) ? "yes" : "no");
+}
+
+static char *state_words(const json_t *node)
+{
+  return format("%s", text_of(node, "state"));
+}
+
 static char *rtt_words(const json_t *node)
 {
   int64_t us = number_of(node, "rtt_us");
   return us > 0 ? format("%.2f ms", (double)us / 1000) : format("-");
+}
+
+static char *server_words(const json_t *node)
+{
+  return has(node, "server") ? format("%s %s", text_of(node, "server"), text_of(node, "version")) : format("-");
+}
+
+static char *tls_words(const json_t *node)
+{
+  return format("%s", text_of(node, "tls"));
+}
+
+/* Nodes that may vote are masters; what is no single server has its mode told. */
+static char *role_words(const json_t *node)
+{
+  const char *mode = text_of(node, "mode");
+  bool is_single = strcmp(mode, "standalone") == 0 || strcmp(mode, "-") == 0;
+  return is_single ? format("%s", text_of(node, "role")) : format("%s, %s", text_of(node, "role"), mode);
+}
+
+static char *eviction_words(const json_t *node)
+{
+  return format("%s", text_of(node, "maxmemory_policy"));
+}
+
+static char *disk_words(const json_t *node)
+{
+  return format("%s", text_of(node, "persistence"));
+}
+
+static char *scripts_words(const json_t *node)
+{
+  const json_t *scripts = json_object_get(node, "scripts");
+  return format(json_is_true(scripts) ? "yes" : json_is_false(scripts) ? "no" : "-");
+}
+
+static char *guard_words(const json_t *node)
+{
+  return format("%s", text_of(node, "guard"));
 }
 
 static char *clock_words(const json_t *node)
@@ -57,66 +114,112 @@ static char *clock_words(const json_t *node)
   return json_is_integer(offset) ? format("%+lld ms", (long long)json_integer_value(offset)) : format("-");
 }
 
-static char *server_words(const json_t *node)
+static char *owed_words(const json_t *node)
 {
-  return has(node, "server") ? format("%s %s", text_of(node, "server"), text_of(node, "version")) : format("-");
+  return format("%lld", (long long)number_of(node, "owed"));
 }
 
-static int name_width(const json_t *nodes)
+static const struct column {
+  const char *head;
+  char *(*words)(const json_t *node);
+  bool is_number;
+} columns[] = {
+    {"NODE", node_words, false},       {"VOTES", votes_words, false},   {"STATE", state_words, false},
+    {"RTT", rtt_words, true},          {"SERVER", server_words, false}, {"TLS", tls_words, false},
+    {"ROLE", role_words, false},       {"DISK", disk_words, false},     {"EVICTION", eviction_words, false},
+    {"SCRIPTS", scripts_words, false}, {"GUARD", guard_words, false},   {"CLOCK", clock_words, true},
+    {"OWED", owed_words, true},
+};
+
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* As wide as its widest cell. */
+static int width_of(const struct column *column, const json_t *nodes)
 {
-  size_t width = strlen("NODE"), i;
+  size_t width = strlen(column->head), i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
-    size_t length = strlen(text_of(node, "node"));
-    width = length > width ? length : width;
+    char *words = column->words(node);
+    width = strlen(words) > width ? strlen(words) : width;
+    free(words);
   }
   return (int)width;
 }
 
-/* The lines that it takes. */
-static int print_node(const json_t *node, int width)
+static void print_cell(FILE *out, int column, int width, const char *words)
 {
-  char *rtt = rtt_words(node), *clock = clock_words(node), *server = server_words(node);
-  int lines = 1 + has(node, "why") + has(node, "advice");
-  printf("%-*s  %-5s  %-10s  %9s  %-15s  %-7s  %-7s  %-10s  %-6s  %9s  %4lld\n", width, text_of(node, "node"),
-         votes(node) ? "yes" : "no", text_of(node, "state"), rtt, server, text_of(node, "tls"), text_of(node, "role"),
-         text_of(node, "maxmemory_policy"), text_of(node, "persistence"), clock, (long long)number_of(node, "owed"));
-  if (has(node, "why"))
-    printf("    %s\n", text_of(node, "why"));
-  if (has(node, "advice"))
-    printf("    advice: %s\n", text_of(node, "advice"));
-  free(rtt);
-  free(clock);
-  free(server);
-  return lines;
+  const char *end = column == COLUMNS - 1 ? "\n" : "  ";
+  fprintf(out, columns[column].is_number ? "%*s%s" : "%-*s%s", width, words, end);
 }
 
-static void print_verdict(const json_t *report, int nodes)
+static void print_node(FILE *out, const json_t *node, const int *widths)
+{
+  for (int i = 0; i < COLUMNS; i++) {
+    char *words = columns[i].words(node);
+    print_cell(out, i, widths[i], words);
+    free(words);
+  }
+  if (has(node, "why"))
+    fprintf(out, "    %s\n", text_of(node, "why"));
+  if (has(node, "advice"))
+    fprintf(out, "    advice: %s\n", text_of(node, "advice"));
+}
+
+static void print_verdict(FILE *out, const json_t *report, int nodes)
 {
   int voting = (int)number_of(report, "voting"), quorum = (int)number_of(report, "quorum");
   if (voting == nodes)
-    printf("all %d nodes may vote\n", nodes);
+    fprintf(out, "all %d nodes may vote\n", nodes);
   else if (voting > quorum)
-    printf("%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum, voting - quorum);
+    fprintf(out, "%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum,
+            voting - quorum);
   else if (voting == quorum)
-    printf("%d of %d nodes may vote and %d are needed: no other may fail\n", voting, nodes, quorum);
+    fprintf(out, "%d of %d nodes may vote and %d are needed: no other may fail\n", voting, nodes, quorum);
   else
-    printf("%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
+    fprintf(out, "%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
 }
 
-/* The lines that it takes. */
-static int print_table(const json_t *report)
+/* The whole of it as a text; free it. */
+static char *table(const json_t *report)
 {
   const json_t *nodes = json_object_get(report, "nodes");
-  int width = name_width(nodes), lines = 2;
-  size_t i;
+  int widths[COLUMNS];
+  size_t i, size;
   json_t *node;
-  printf("%-*s  %-5s  %-10s  %9s  %-15s  %-7s  %-7s  %-10s  %-6s  %9s  %4s\n", width, "NODE", "VOTES", "STATE", "RTT",
-         "SERVER", "TLS", "ROLE", "EVICTION", "DISK", "CLOCK", "OWED");
+  char *text = NULL;
+  FILE *out = must(open_memstream(&text, &size));
+  for (i = 0; i < COLUMNS; i++) {
+    widths[i] = width_of(&columns[i], nodes);
+    print_cell(out, (int)i, widths[i], columns[i].head);
+  }
   json_array_foreach(nodes, i, node)
-    lines += print_node(node, width);
-  print_verdict(report, (int)json_array_size(nodes));
-  return lines;
+    print_node(out, node, widths);
+  print_verdict(out, report, (int)json_array_size(nodes));
+  return fclose(out) == 0 ? must(text) : must(NULL);
+}
+
+/* The rows of a terminal that the text takes; lines that are longer than the terminal is wide take several. */
+static int rows_of(const char *text, int width)
+{
+  int rows = 0;
+  while (*text != '\0') {
+    int length = (int)strcspn(text, "\n");
+    rows += length > width && width > 0 ? (length + width - 1) / width : 1;
+    text += length + 1;
+  }
+  return rows;
+}
+
+/* Moves to where the last table began, if that is still on the screen; else to its top. */
+static void go_back(const char *last)
+{
+  struct winsize size = {0};
+  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  int rows = rows_of(last, size.ws_col);
+  if (size.ws_row == 0 || rows < size.ws_row)
+    printf("\033[%dA\033[J", rows);
+  else
+    fputs("\033[H\033[J", stdout);
 }
 
 /* 0 only if all may vote. */
@@ -135,17 +238,20 @@ static int verdict(const json_t *report)
   return code;
 }
 
-static int print(const struct session *session, const json_t *report, int *lines)
+/* last is the table that was printed before, or NULL. */
+static int print(const struct session *session, const json_t *report, char **last)
 {
   if (session->args->metrics)
     return print_metrics(session->client);
   if (session->args->json)
     return print_json(json_incref((json_t *)report));
-  if (*lines > 0 && isatty(STDOUT_FILENO))
-    printf("\033[%dA\033[J", *lines); /* in place of the last one */
-  else if (*lines > 0)
+  if (*last != NULL && isatty(STDOUT_FILENO))
+    go_back(*last);
+  else if (*last != NULL)
     putchar('\n');
-  *lines = print_table(report);
+  free(*last);
+  *last = table(report);
+  fputs(*last, stdout);
   return flush_answer(false);
 }
 
@@ -160,18 +266,22 @@ static void pause_for(struct session *session, int64_t end_ms)
 /* Until a signal comes, with --watch. */
 static int doctor(struct session *session)
 {
-  int code = 0, failed, lines = 0;
+  int code = 0, failed;
+  char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
     json_t *report = examine(session, &code);
-    if (report == NULL)
+    if (report == NULL) {
+      free(last);
       return code;
+    }
     code = verdict(report);
-    failed = print(session, report, &lines);
+    failed = print(session, report, &last);
     json_decref(report);
     if (session->args->watch && !failed)
       pause_for(session, begun_ms + WATCH_MS);
   } while (session->args->watch && !failed && session->caught == 0);
+  free(last);
   return failed ? failed : code;
 }
 

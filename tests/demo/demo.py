@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))
 import php_step  # noqa: E402
 import python_step  # noqa: E402
+import tls_step  # noqa: E402
 from steps import BIN, BUILD  # noqa: E402
 from testing import Cluster, eventually  # noqa: E402
 
@@ -257,8 +258,13 @@ def php(demo):
     php_step.step(demo.cluster)
 
 
+def tls(demo):
+    """Nodes that speak TLS only: refused while nobody vouches for them, then from the shell, C, Python and PHP"""
+    tls_step.step(demo)
+
+
 STEPS = [bootstrap, acquire, refuse, extend, renew, two_nodes_down, three_nodes_down, nodes_restarted, run_a_job,
-         two_jobs, c_program, stopped_holder, python, php]
+         two_jobs, c_program, stopped_holder, python, php, tls]
 
 
 def run_steps(demo):

@@ -50,11 +50,11 @@ with libredlock.Client(node_timeout=1) as client:
 def step(cluster):
     """PHP locks too: run(), three Fibers, and a lock of PHP that Python is refused and C extends and releases"""
     build()
-    out = _php(cluster, "run() around a function", BLOCKING)
+    out = php(cluster, "run() around a function", BLOCKING)
     expect("a second one: false" in out and "after run: free" in out, "run()")
-    out = _php(cluster, "three Fibers, one lock", FIBERS)
+    out = php(cluster, "three Fibers, one lock", FIBERS)
     expect(out.count("begins, fiber") == 0 and out.count("ends") == 3, "the Fibers come one after the other")
-    token = _php(cluster, "take orders:52 and hand its token over", HOLD).strip()
+    token = php(cluster, "take orders:52 and hand its token over", HOLD).strip()
     out = run(cluster, [PYTHON, "-c", REFUSED], "python  # the same resource")
     expect("gets it: False" in out, "Python is refused")
     run(cluster, [BIN, "extend", "--node-timeout", "1s", "--ttl", "30s", "orders:52", token],
@@ -75,5 +75,5 @@ def build():
         expect(done.returncode == 0, " ".join(command) + ":\n" + done.stdout[-2000:])
 
 
-def _php(cluster, title, source):
-    return run(cluster, ["php", "-d", f"extension={EXTENSION}", "-r", LIBRARY + source], f"php  # {title}")
+def php(cluster, title, source, more=None):
+    return run(cluster, ["php", "-d", f"extension={EXTENSION}", "-r", LIBRARY + source], f"php  # {title}", more)

@@ -9,9 +9,10 @@ BIN = os.environ.get("REDLOCK_BIN") or str(BUILD / "redlock")
 PYTHON = os.environ.get("REDLOCK_PYTHON") or str(ROOT / "build" / "venv-python" / "bin" / "python")
 
 
-def run(cluster, command, shown):
+def run(cluster, command, shown, more=None):
+    """more: variables of the environment"""
     print("    $ " + shown)
-    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
+    environment = dict(os.environ, REDLOCK_NODES=cluster.nodes_env, **more or {})
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
     expect(done.returncode == 0, shown)

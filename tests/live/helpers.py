@@ -1,9 +1,12 @@
 """What several test files share."""
 import itertools
+import os
 import select
+import signal
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import rl
@@ -75,6 +78,23 @@ class Call(threading.Thread):
         if self.error:
             raise self.error
         return self.result
+
+
+def in_child(function, *args):
+    """Runs it in a forked child, which has to end well within a bound."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            signal.alarm(60)
+            function(*args)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, "the child failed"
 
 
 def python(code, *args, **popen):

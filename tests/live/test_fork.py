@@ -1,30 +1,11 @@
 """A forked child holds none of the parent's locks, sends nothing of the parent's, and its own locks work."""
 import os
 import select
-import signal
-import traceback
 
 import rl
-from helpers import Call, occupy, spin
+from helpers import Call, in_child, occupy, spin
 from rl import BUSY, HELD, OK
 from testing import eventually
-
-
-def in_child(function, *args):
-    """Runs it in a forked child, which has to end well within a bound."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            signal.alarm(60)
-            function(*args)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(pid, 0)
-    assert status == 0, "the child failed"
 
 
 def test_inherited_handle_takes_a_lock_of_its_own(nodes, client):

@@ -1,4 +1,9 @@
-"""password_file and user_file: what is shown to the nodes is read at each connection."""
+"""password_file and user_file: what is shown to the nodes is read at each connection. And where a secret is not."""
+import os
+import re
+import subprocess
+from contextlib import contextmanager, suppress
+
 import pytest
 
 import rl
@@ -61,7 +66,8 @@ def test_the_url_s_password_comes_first(node, make_client, password_file):
 
 
 @pytest.mark.parametrize("text, words", [(None, "no such file or directory"), ("", "it is empty"),
-                                         ("\n", "it is empty"), (4096 * "x", "more than 4095 bytes")])
+                                         ("\n", "it is empty"), (4096 * "x", "more than 4095 bytes"),
+                                         ("fir\0st\n", "its first line has a NUL byte")])
 def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, password_file, text, words):
     if text is not None:
         password_file.write_text(text)
@@ -70,6 +76,11 @@ def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, passwo
     assert said.startswith("password_file: %s: %s" % (words, str(password_file)[:60])), said
     password_file.write_text("first")
     takes(client)
+
+
+def test_a_folder_is_no_file(node, make_client, tmp_path):
+    client = make_client([node.url], settle=False, password_file=tmp_path, **SOON)
+    assert why(client).startswith("password_file: is a directory: ")
 
 
 def test_a_user_without_a_password_is_refused(node, tmp_path):
@@ -84,3 +95,80 @@ def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
     client = make_client([node.url], password_file=password_file)
     takes(client)
     assert "first" not in str(client.describe()) and "first" not in str(client.events())
+
+
+# ---- in the memory of a process: what a core dump would show ----------------------------------------------------
+
+FILLER = 40 * "-"  # what is freed has its first bytes overwritten
+SECRET = "sesame%2Bopens%2Bnothing"
+DECODED = "sesame+opens+nothing"
+HUGE = 1 << 28
+
+
+def holds(pid, texts):
+    """How often its memory has one of the texts."""
+    found = 0
+    with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as memory:
+        for line in maps:
+            begin, end, rights = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line).groups()
+            size = int(end, 16) - int(begin, 16)
+            if rights.startswith("rw") and size < HUGE:  # a sanitizer's
+                with suppress(OSError, ValueError):
+                    memory.seek(int(begin, 16))
+                    data = memory.read(size)
+                    found += sum(data.count(text.encode()) for text in texts)
+    return found
+
+
+@contextmanager
+def process(urls, **options):
+    """tests/live/c/secret.c, which has read the URLs."""
+    program = os.path.join(os.path.dirname(os.path.realpath(rl.LIBRARY)), "tests", "live", "secret")
+    hidden = ("LD_PRELOAD", "PYTEST_CURRENT_TEST")  # the latter has the texts
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    running = subprocess.Popen([program, *("%s=%s" % option for option in options.items())], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, bufsize=1, env=environment)
+    try:
+        running.stdin.write(",".join(urls) + "\n")
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def said(running):
+    return running.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("password, word", [(SECRET, "OK"), ("not" + SECRET, "REFUSED_CONFIG")])
+def test_a_password_is_wiped_when_the_client_is_freed(make_cluster, password, word):
+    nodes = make_cluster(3, password=FILLER + DECODED, login=(None, None)).nodes
+    urls = ["redis://:%s@%s:%d" % (FILLER + password, *node.address) for node in nodes]
+    with process(urls, connect_timeout_ms=20000, node_timeout_ms=2000) as running:
+        assert said(running) == word + " open"
+        assert holds(running.pid, [SECRET]) == 0 and holds(running.pid, [DECODED]) == 3, "one in each URL"
+        running.stdin.write("\n")
+        assert said(running) == "freed"
+        assert holds(running.pid, [SECRET, DECODED]) == 0
+
+
+def test_a_password_is_wiped_that_was_not_sent_any_more(tmp_path):
+    """The server is gone before the set-up is written."""
+    url = "redis://:%s@127.0.0.1:1" % (FILLER + SECRET)
+    with process([url], connect_timeout_ms=300, outage_wait_ms=300) as running:
+        assert said(running) == "NO_QUORUM open"
+        running.stdin.write("\n")
+        assert said(running) == "freed"
+        assert holds(running.pid, [SECRET, DECODED]) == 0
+
+
+@pytest.mark.parametrize("text, word", [(FILLER + DECODED, "OK"), ("wrong+" + DECODED, "REFUSED_CONFIG"),
+                                        (DECODED + 2000 * "x", "REFUSED_CONFIG"),
+                                        (DECODED + 5000 * "x", "NO_QUORUM")])
+def test_a_password_of_a_file_is_kept_nowhere(make_cluster, password_file, text, word):
+    nodes = make_cluster(3, password=FILLER + DECODED, login=(None, None)).nodes
+    password_file.write_text(text)
+    with process([node.url for node in nodes], password_file=password_file, connect_timeout_ms=20000,
+                 node_timeout_ms=2000, outage_wait_ms=300) as running:
+        assert said(running) == word + " open"
+        assert holds(running.pid, [DECODED]) == 0

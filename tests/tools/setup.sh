@@ -35,7 +35,7 @@ packages_of() {
       shells) echo zsh fish ;;
       manuals) echo lowdown mandoc ;;
       abigail) echo abigail-tools gcc ;;
-      valgrind | strace) echo "$group" ;;
+      valgrind | strace | openssl) echo "$group" ;;
       package) echo swig dpkg-dev git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
       bare) echo debootstrap musl-tools composer php-dev php-zip ;;

@@ -127,6 +127,37 @@ static void passwords_are_wiped(void **state)
   watched = NULL;
 }
 
+static void append(struct rlk_buffer *b, const char *text)
+{
+  assert_int_equal(rlk_buffer_reserve(b, strlen(text)), 0);
+  rlk_buffer_append(b, text, strlen(text));
+}
+
+/* Commands to log in pass through buffers. */
+static void buffers_are_wiped(void **state)
+{
+  struct rlk_buffer b = {0};
+  char zeros[8] = {0};
+  (void)state;
+  append(&b, "secret");
+  watched = b.data;
+  is_wiped = 0;
+  assert_int_equal(rlk_buffer_reserve(&b, 5000), 0);
+  assert_true(is_wiped);
+  assert_memory_equal(b.data, "secret", 6);
+  b.start = 100; /* what was before has been sent */
+  b.end = 107;
+  memcpy(b.data + 100, "another", 7);
+  assert_int_equal(rlk_buffer_reserve(&b, b.capacity - 107 + 1), 0); /* it moves to the front */
+  assert_memory_equal(b.data, "another", 7);
+  assert_memory_equal(b.data + 100, zeros, 7);
+  watched = b.data;
+  is_wiped = 0;
+  rlk_buffer_free(&b);
+  assert_true(is_wiped);
+  watched = NULL;
+}
+
 static void urls_are_read(void **state)
 {
   struct rlk_url u;
@@ -210,6 +241,7 @@ int main(void)
       cmocka_unit_test(options_are_checked_against_each_other),
       cmocka_unit_test(urls_are_read),
       cmocka_unit_test(passwords_are_wiped),
+      cmocka_unit_test(buffers_are_wiped),
       cmocka_unit_test(texts_are_escaped_and_cut),
       cmocka_unit_test(commands_are_well_formed),
   };

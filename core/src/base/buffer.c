@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A password may have been among it. */
+static void let_go(struct rlk_buffer *b)
+{
+  if (b->data)
+    explicit_bzero(b->data + b->start, b->end - b->start);
+  free(b->data);
+}
+
 int rlk_buffer_grow(struct rlk_buffer *b, size_t size)
 {
   size_t used = b->end - b->start;
@@ -12,6 +20,7 @@ int rlk_buffer_grow(struct rlk_buffer *b, size_t size)
   char *data;
   if (b->start >= used && b->capacity - used >= size) {
     memcpy(b->data, b->data + b->start, used);
+    explicit_bzero(b->data + b->start, used);
     b->start = 0;
     b->end = used;
     return 0;
@@ -25,7 +34,7 @@ int rlk_buffer_grow(struct rlk_buffer *b, size_t size)
     return -1;
   if (used)
     memcpy(data, b->data + b->start, used);
-  free(b->data);
+  let_go(b);
   *b = (struct rlk_buffer){data, 0, used, capacity};
   return 0;
 }
@@ -49,7 +58,7 @@ void rlk_buffer_cut(struct rlk_buffer *b, size_t offset, size_t size)
 
 void rlk_buffer_free(struct rlk_buffer *b)
 {
-  free(b->data);
+  let_go(b);
   *b = (struct rlk_buffer){0};
 }
 

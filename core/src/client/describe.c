@@ -94,6 +94,26 @@ static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t
   rlk_text_format(out, "%lld", (long long)(ahead_ns / RLK_NS_PER_MS));
 }
 
+/* How it is known that the server has lost no keys. */
+static const char *guard_state(const struct rlk_node *n, int64_t now)
+{
+  if (rlk_guard_of(n->net) == RLK_GUARD_OFF || rlk_guard_of(n->net) == RLK_GUARD_EXTERNAL)
+    return rlk_guard_of(n->net) == RLK_GUARD_OFF ? "off" : "external";
+  if (n->state != RLK_NODE_READY)
+    return "";
+  if (rlk_guard_waits(n, now))
+    return "quarantine";
+  return rlk_guard_checks_votes(n) ? "marker" : "uptime";
+}
+
+static void answer(struct rlk_text *out, const char *name, enum rlk_answer answer)
+{
+  static const char *const words[] = {[RLK_UNKNOWN] = "null", [RLK_YES] = "true", [RLK_NO] = "false"};
+  rlk_text_add(out, ",");
+  key(out, name);
+  rlk_text_add(out, words[answer]);
+}
+
 /* What it was when its connection was set up. */
 static void server(const struct rlk_node *n, struct rlk_text *out)
 {
@@ -108,6 +128,7 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
   more(out, "mode", is_known ? l->mode : "");
   more(out, "maxmemory_policy", is_known ? l->policy : "");
   more(out, "persistence", !is_known || !l->aof[0] ? "" : l->aof[0] == '1' ? "aof" : "no aof");
+  answer(out, "scripts", is_known ? l->scripts : RLK_UNKNOWN);
 }
 
 static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
@@ -119,6 +140,7 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   rlk_text_format(out, ",\"votes\":%s", rlk_may_vote(n, now) ? "true" : "false");
   why(n, out, now);
   server(n, out);
+  more(out, "guard", guard_state(n, now));
   rlk_text_add(out, ",");
   clock_offset(n, out, now);
   rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(rtt_ns / 1000),

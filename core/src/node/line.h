@@ -20,6 +20,8 @@ enum rlk_node_state {
   RLK_NODE_REFUSED /* connected, but ineligible to vote; only cleaning up before it is closed */
 };
 
+enum rlk_answer { RLK_UNKNOWN, RLK_YES, RLK_NO };
+
 struct rlk_line {
   struct rlk_node *node;
   enum rlk_node_state state; /* set by node.c */
@@ -50,6 +52,7 @@ struct rlk_line {
   int is_registered;            /* it was written in this set-up */
   int is_forbidden;             /* it may not be read or written */
   int no_info;                  /* the server forbids INFO: its marker names it */
+  enum rlk_answer scripts;      /* are they allowed? */
   struct rlk_clock_sample time; /* of the restart guard */
   int64_t uptime_s;
   int64_t maxmemory;

@@ -54,6 +54,8 @@ static const char *read_line(const char *option, const char *path, char *out, ch
     return refuse(words, option, path, "more than 4095 bytes");
   out[size] = 0;
   length = strcspn(out, "\r\n");
+  if (!out[length] && (ssize_t)length < size)
+    return refuse(words, option, path, "its first line has a NUL byte");
   out[length] = 0;
   return length ? NULL : refuse(words, option, path, "it is empty");
 }

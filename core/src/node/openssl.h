@@ -45,6 +45,7 @@ typedef struct x509_store_ctx_st X509_STORE_CTX;
   X(int, SSL_write, (SSL *, const void *, int))                                                                        \
   X(const char *, SSL_get_version, (const SSL *))                                                                      \
   X(int, SSL_has_pending, (const SSL *))                                                                               \
+  X(int, SSL_renegotiate_pending, (const SSL *))                                                                       \
   X(int, SSL_get_error, (const SSL *, int))                                                                            \
   X(long, SSL_get_verify_result, (const SSL *))                                                                        \
   X(const char *, X509_verify_cert_error_string, (long))                                                               \

@@ -205,6 +205,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
   l->maxmemory = l->client_id = l->uptime_s = 0;
+  l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
   why = rlk_session_login(l, words);
@@ -287,6 +288,8 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
     return; /* nobody is logged in yet */
   if ((fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN) && note_forbidden(l, step))
     return;
+  if (step == PROVE || (step == LOAD && (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)))
+    l->scripts = RLK_NO;
   l->setup_fault = (int)fault;
   out = rlk_text_in(l->setup_error, sizeof l->setup_error);
   rlk_text_clean(&out, text);
@@ -510,6 +513,8 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
     read_whether_it_has_lasted(l, reply);
   else if (step == TIME)
     read_time(l, reply, request->sent_ns);
+  else if (step == PROVE && l->scripts == RLK_UNKNOWN)
+    l->scripts = RLK_YES;
   if (l->setup_left == 0 && is_unidentified(l))
     identify(l);
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;

@@ -13,8 +13,8 @@
 #include "openssl.h"
 
 enum {
-  /* parts of what is given are written, from a buffer that moves; idle connections hold no buffers */
-  MODE = RLK_SSL_MODE_ENABLE_PARTIAL_WRITE | RLK_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | RLK_SSL_MODE_RELEASE_BUFFERS,
+  /* parts of what is given are written, from a buffer that moves */
+  MODE = RLK_SSL_MODE_ENABLE_PARTIAL_WRITE | RLK_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
   CACHE = RLK_SSL_SESS_CACHE_CLIENT | RLK_SSL_SESS_CACHE_NO_INTERNAL, /* the callback keeps them */
   SHUTDOWN = RLK_SSL_SENT_SHUTDOWN | RLK_SSL_RECEIVED_SHUTDOWN,       /* so that a session stays good */
   RETRY_READ = RLK_BIO_FLAGS_READ | RLK_BIO_FLAGS_SHOULD_RETRY,
@@ -22,6 +22,8 @@ enum {
   RECORD_SIZE = 16384,
   RECORD_OVERHEAD = 256
 };
+
+#define ENDED_EARLY "TLS: the server closed the connection in the handshake"
 
 struct rlk_tls {
   const struct rlk_openssl *f;
@@ -35,12 +37,22 @@ struct rlk_tls_stream {
   const struct rlk_openssl *f;
   SSL *ssl;
   struct rlk_buffer out;
-  int error;     /* of the socket */
-  int is_at_end; /* the server has closed */
-  int is_set_up; /* the handshake is over */
+  int error;        /* of the socket */
+  int is_at_end;    /* the server has closed */
+  int is_set_up;    /* the handshake is over */
+  int is_heard;     /* the server has sent something */
+  int awaits_input; /* to write on: the server negotiates again */
   int is_half_closed;
   char why[RLK_WHY_SIZE];
 };
+
+/* What others have left in this thread's queue of errors is none of ours. Emptying it when it is empty costs OpenSSL
+ * as much as a tenth of a record. */
+static void clear_errors(const struct rlk_openssl *f)
+{
+  if (f->ERR_peek_last_error())
+    f->ERR_clear_error();
+}
 
 /* ---- what OpenSSL reads and writes ---- */
 
@@ -61,8 +73,10 @@ static int bio_read(BIO *bio, char *data, int size)
   struct rlk_tls_stream *s = stream_of(f, bio);
   ssize_t n = rlk_link_sockets.read(s->link, data, (size_t)size);
   f->BIO_clear_flags(bio, RETRY_ANY);
-  if (n > 0)
+  if (n > 0) {
+    s->is_heard = 1;
     return (int)n;
+  }
   if (n ==
       0) /* OpenSSL would forget the session for an end without a farewell; replies say themselves where they end */
     s->is_at_end = 1;
@@ -301,7 +315,6 @@ static void stream_free(struct rlk_link *link)
   if (!s)
     return;
   link->stream = NULL;
-  link->pending = 0;
   if (s->ssl) {
     s->f->SSL_set_shutdown(s->ssl, SHUTDOWN);
     s->f->SSL_free(s->ssl);
@@ -328,7 +341,7 @@ static int begin(struct rlk_tls_stream *s, const struct rlk_tls_peer *peer)
 {
   const struct rlk_openssl *f = s->f;
   BIO *bio;
-  f->ERR_clear_error();
+  clear_errors(f);
   s->ssl = f->SSL_new(peer->tls->ctx);
   if (!s->ssl)
     return -ENOMEM;
@@ -368,7 +381,7 @@ static void explain(struct rlk_tls_stream *s)
   const struct rlk_openssl *f = s->f;
   struct rlk_text why = rlk_text_in(s->why, sizeof s->why);
   const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
-  long verdict = s->is_set_up ? 0 : f->SSL_get_verify_result(s->ssl);
+  long verdict = f->SSL_get_verify_result(s->ssl);
   reason = reason ? reason : "no reason given";
   if (!strstr(reason, "verify"))
     verdict = 0;
@@ -377,12 +390,12 @@ static void explain(struct rlk_tls_stream *s)
   else if (verdict)
     rlk_text_format(&why, "TLS: the server's certificate is refused: %s", f->X509_verify_cert_error_string(verdict));
   else if (s->is_at_end)
-    rlk_text_add(&why, "TLS: the server closed the connection in the handshake");
+    rlk_text_add(&why, ENDED_EARLY);
   else if (strstr(reason, "certificate required"))
     rlk_text_add(&why, "TLS: the server wants a certificate: set tls_cert_file and tls_key_file");
   else if (strstr(reason, " alert "))
     rlk_text_format(&why, "TLS: the server refuses: %s", reason);
-  else if (strstr(reason, "wrong version number") || strstr(reason, "packet length"))
+  else if (!s->is_set_up && (strstr(reason, "wrong version number") || strstr(reason, "packet length")))
     rlk_text_add(&why, "TLS: the server does not speak it there");
   else
     rlk_text_format(&why, "TLS: %s", reason);
@@ -400,14 +413,14 @@ static int failed(struct rlk_tls_stream *s, int result)
     return 0;
   if (!s->why[0])
     explain(s);
-  s->f->ERR_clear_error();
+  clear_errors(s->f);
   return -EPROTO;
 }
 
 static int shake_hands(struct rlk_tls_stream *s)
 {
   int result, status, sent;
-  s->f->ERR_clear_error();
+  clear_errors(s->f);
   result = s->f->SSL_do_handshake(s->ssl);
   status = result == 1 ? 0 : failed(s, result);
   if (result == 1)
@@ -450,16 +463,18 @@ static int tls_finish(struct rlk_link *link)
   return shake_hands(s);
 }
 
-/* What OpenSSL has taken is written: it cannot be taken back any more. */
+/* What OpenSSL has taken is written: it cannot be taken back any more. A server of TLS 1.2 may negotiate anew:
+ * meanwhile SSL_write takes replies for a fault, but SSL_read does not. */
 static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 {
   struct rlk_tls_stream *s = link->stream;
   int n, status = send_out(s);
-  if (status != 0)
-    return status;
+  s->awaits_input = s->f->SSL_renegotiate_pending(s->ssl);
+  if (status != 0 || s->awaits_input)
+    return status ? status : -EAGAIN;
   if (rlk_buffer_reserve(&s->out, RECORD_SIZE + RECORD_OVERHEAD) != 0)
     return -ENOMEM;
-  s->f->ERR_clear_error();
+  clear_errors(s->f);
   n = s->f->SSL_write(s->ssl, data, (int)(size < RECORD_SIZE ? size : RECORD_SIZE));
   if (n <= 0) {
     status = failed(s, n);
@@ -469,27 +484,43 @@ static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
   return status == 0 || status == -EAGAIN ? n : status;
 }
 
+/* Is there more to do than an event tells of? */
+static int has_more(const struct rlk_tls_stream *s)
+{
+  return s->f->SSL_has_pending(s->ssl) || s->f->SSL_renegotiate_pending(s->ssl);
+}
+
+static void go_on_writing(struct rlk_link *link)
+{
+  if (link->stream->awaits_input)
+    rlk_link_sockets.want_write(link, 1);
+  link->stream->awaits_input = 0;
+}
+
 static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
 {
   struct rlk_tls_stream *s = link->stream;
   size_t got = 0;
-  int n = 1;
-  s->f->ERR_clear_error();
+  int n, status;
+  clear_errors(s->f);
   do {
     n = s->f->SSL_read(s->ssl, data + got, (int)(size - got));
     got += n > 0 ? (size_t)n : 0;
   } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
-  link->pending = n > 0 && s->f->SSL_has_pending(s->ssl);
-  if (n <= 0)
-    n = failed(s, n);
+  status = n > 0 ? 0 : failed(s, n);
+  /* an end, too, may have come with the last bytes */
+  link->pending = got > 0 && (n > 0 ? has_more(s) : status != -EAGAIN);
   if (rlk_buffer_size(&s->out) > 0) /* an alert, or new keys */
     send_out(s);
-  return got > 0 ? (ssize_t)got : n;
+  go_on_writing(link);
+  return got > 0 ? (ssize_t)got : status;
 }
 
 static void tls_want_write(struct rlk_link *link, int on)
 {
-  if (on || !link->stream || send_out(link->stream) == 0)
+  struct rlk_tls_stream *s = link->stream;
+  on = on && !(s && s->awaits_input);
+  if (on || !s || send_out(s) == 0)
     rlk_link_sockets.want_write(link, on);
 }
 
@@ -518,21 +549,29 @@ static void look_for_alert(struct rlk_tls_stream *s)
 {
   char byte;
   s->error = 0;
-  s->f->ERR_clear_error();
-  if (s->ssl && s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
+  clear_errors(s->f);
+  if (s->f->SSL_get_error(s->ssl, s->f->SSL_read(s->ssl, &byte, 1)) == RLK_SSL_ERROR_SSL)
     explain(s);
-  s->f->ERR_clear_error();
+  clear_errors(s->f);
+}
+
+static const char *silence(const struct rlk_tls_stream *s)
+{
+  return s->is_heard ? "no answer to the TLS handshake in time"
+                     : "no answer to the TLS handshake in time; it may do without TLS (redis://)";
 }
 
 static const char *tls_why(const struct rlk_link *link, int error)
 {
   struct rlk_tls_stream *s = link->stream;
-  if (!s)
+  if (!s || !s->ssl)
     return NULL;
   if (error == 0)
-    return s->ssl && !s->is_set_up ? "no answer to the TLS handshake in time" : NULL;
+    return s->is_set_up ? NULL : silence(s);
   if ((error == ECONNRESET || error == EPIPE) && !s->why[0])
     look_for_alert(s);
+  if ((error == ECONNRESET || error == EPIPE) && !s->why[0] && !s->is_set_up)
+    return ENDED_EARLY;
   return s->why[0] ? s->why : NULL;
 }
 

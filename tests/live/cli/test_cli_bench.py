@@ -2,6 +2,7 @@
 import json
 import re
 import signal
+import time
 
 import pytest
 
@@ -80,6 +81,21 @@ def test_a_signal_ends_it(redlock, nodes, workers):
     assert finish(running).returncode == -signal.SIGTERM
     assert [node.get(key) for node in nodes] == [b"of somebody else"] * 5
     assert list(nodes.keys()) == [key.encode()]
+
+
+def test_a_signal_leaves_no_key_where_a_node_is_slow(redlock, nodes):
+    """It lags by much more than the queue of one lock when the signal comes."""
+    running = redlock.start("bench", "--for", "1h", "--guard", "off", "--in-flight", "500")
+    eventually(lambda: nodes[0].calls("set") > 500, 20)
+    nodes[0].stop()
+    begun = time.monotonic()
+    eventually(lambda: time.monotonic() - begun > 0.2, 20)
+    running.send_signal(signal.SIGTERM)
+    begun = time.monotonic()
+    eventually(lambda: running.poll() is not None or time.monotonic() - begun > 1, 20)
+    nodes[0].cont()
+    assert finish(running).returncode == -signal.SIGTERM
+    eventually(lambda: not nodes.keys(), 5, "nothing is left")
 
 
 def test_without_nodes_no_lock_is_acquired(redlock, nodes):

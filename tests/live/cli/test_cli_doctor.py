@@ -1,13 +1,17 @@
 """redlock doctor: may every node vote, and if not, why, and what can be done about it."""
+import fcntl
 import json
 import re
 import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
 from clocks import Clocks
 from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, read_until
+from testing import eventually
 
 MARKER = "libredlock:m"
 
@@ -35,8 +39,23 @@ def test_all_nodes_may_vote(redlock, nodes):
     version = info.get("valkey_version", info["redis_version"])
     for (line, *more) in found.values():
         assert more == []
-        assert re.search(r" yes +ready +\d+\.\d\d ms  \w+ %s +- +master +noeviction +no aof +[+-]\d+ ms +0$"
-                         % re.escape(version), line), line
+        assert re.search(r" yes +ready +\d+\.\d\d ms  \w+ %s +- +master +no aof +noeviction +yes +marker +[+-]\d+ ms"
+                         r" +0$" % re.escape(version), line), line
+
+
+def test_what_the_guard_goes_by(redlock, nodes):
+    assert redlock("bootstrap", "--yes").returncode == 0
+    nodes[0].command("DEL", MARKER)
+
+    def guards(*options):
+        done = redlock("doctor", *options, "--json")
+        report = json.loads(done.stdout)
+        assert {node["scripts"] for node in report["nodes"]} == {True}
+        return [(node["guard"], node["votes"]) for node in report["nodes"]]
+
+    assert guards("--guard", "marker") == [("quarantine", False)] + 4 * [("marker", True)]
+    assert guards("--guard", "off") == 5 * [("off", True)] and guards("--guard", "external") == 5 * [("external", True)]
+    eventually(lambda: guards("--guard", "uptime", "--ttl", "1s", "--max-ttl", "1s") == 5 * [("uptime", True)], 20)
 
 
 def test_the_clock_of_a_server(redlock, make_cluster, tmp_path):
@@ -74,6 +93,10 @@ def marker_of_others(nodes):
     nodes[1].set(MARKER, b"v1 %s 0 3 00 auto 10000 10000 10000" % nodes[1].info("server")["run_id"].encode())
 
 
+def no_loading(nodes):
+    nodes[1].command("ACL", "SETUSER", "default", "-script")
+
+
 def no_marker(nodes):
     nodes[1].set(MARKER, "mine")
 
@@ -83,6 +106,7 @@ def no_marker(nodes):
     (evicting, "evicts keys (maxmemory-policy allkeys-lru)", "CONFIG SET maxmemory-policy noeviction"),
     (no_login, "NOAUTH", "put a user and a password in the URL"),
     (few_rights, "evalsha", "docs/redlock.md"),
+    (no_loading, "script", "docs/redlock.md"),
     (marker_of_others, "its marker is of 3 nodes", "give all clients the same nodes"),
     (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
 ])
@@ -92,15 +116,27 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
         harm(nodes)
         done = redlock("doctor", "--guard", "marker")
     finally:
-        nodes[1].command("ACL", "SETUSER", "default", "+evalsha")
+        nodes[1].command("ACL", "SETUSER", "default", "+evalsha", "+script")
         nodes[1].command("CONFIG", "SET", "requirepass", "")
         nodes[1].password = None
     assert done.returncode == REFUSED_CONFIG, done.stdout
     line, why, advised = rows(done.stdout)[nodes[1].name]
     assert re.search(r" no +refused ", line) and words in why and advised.startswith("advice: ") and advice in advised
     assert done.stdout.splitlines()[-1] == "4 of 5 nodes may vote and 3 are needed: 1 more may fail"
-    if harm in (replica, evicting):
-        assert (" slave " if harm == replica else " allkeys-lru ") in line
+    shown = {replica: "slave  no aof  noeviction   yes", evicting: "master  no aof  allkeys-lru  yes",
+             few_rights: "master  no aof  noeviction  no", no_loading: "master  no aof  noeviction  no"}
+    assert re.sub(" +", " ", shown.get(harm, "")) in re.sub(" +", " ", line)
+
+
+def test_a_node_of_a_cluster(redlock, make_cluster):
+    """Its slots are served by nobody, which is the first that it says."""
+    server = make_cluster(1, cluster_enabled=True, bootstrapped=False)[0]
+    redlock.env["REDLOCK_NODES"] = server.url
+    for guard in ("off", "marker"):
+        done = redlock("doctor", "--guard", guard)
+        line, why, advised = rows(done.stdout)[server.name]
+        assert done.returncode == REFUSED_CONFIG and " master, cluster " in line
+        assert advised == "advice: use servers with cluster-enabled no", why
 
 
 def test_nodes_that_are_down(redlock, nodes):
@@ -182,6 +218,28 @@ def test_watch_refreshes_the_table_in_place(terminal, nodes):
     program.expect("(?s)\x1b\\[7A\x1b\\[J.*all 5 nodes may vote")  # up by the table's lines
     program.type("\x03")
     assert program.wait() == -signal.SIGINT
+
+
+@pytest.mark.parametrize("rows, columns, refresh", [
+    (50, 60, "\x1b\\[13A\x1b\\[J"),  # the heading and the nodes take two lines each
+    (7, 200, "\x1b\\[H\x1b\\[J"),    # it began above what is shown
+])
+def test_watch_on_a_small_terminal(terminal, nodes, rows, columns, refresh):
+    program = terminal("doctor", "--guard", "off", "--watch")
+    fcntl.ioctl(program.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    program.expect(r"all 5 nodes may vote\r\n")
+    program.expect("(?s)%s.*all 5 nodes may vote" % refresh)
+    program.type("\x03")
+    assert program.wait() == -signal.SIGINT
+
+
+def test_watch_in_json(redlock, nodes):
+    """A line each time, for programs that read them."""
+    watching = redlock.start("doctor", "--guard", "off", "--watch", "--json")
+    lines = read_until(watching.stdout, "}\n{").splitlines()
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+    assert json.loads(lines[0])["voting"] == 5
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["status", "orders:42"]])

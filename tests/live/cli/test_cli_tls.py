@@ -3,6 +3,7 @@ import ssl
 
 import pytest
 
+from command import USAGE
 from tls import Authority, Recorder
 
 OLD = """openssl_conf = main
@@ -45,3 +46,13 @@ def test_versions_before_1_2_are_refused(authority, redlock, tmp_path):
     server.close()
     assert done.returncode != 0 and "TLS: " in done.stderr, done.stderr
     assert not server.versions
+
+
+def test_without_openssl(redlock, nodes, authority, tmp_path):
+    """Only what speaks TLS is refused. The files stand before the system's library, and are none."""
+    for name in ("libssl.so.3", "libssl.so.1.1"):
+        (tmp_path / name).write_text("")
+    refused = run(redlock, "rediss://127.0.0.1:1", LD_LIBRARY_PATH=str(tmp_path))
+    assert refused.returncode == USAGE
+    assert "OpenSSL was not found (libssl.so.3 or libssl.so.1.1)" in refused.stderr
+    assert run(redlock, nodes[0].url, LD_LIBRARY_PATH=str(tmp_path)).returncode == 0
