@@ -169,6 +169,7 @@ typedef struct native_lock {
     HashTable *answers();
     int64_t verdict();
     zend_string *holder();
+    zend_string *held_by();
     int64_t holder_ttl_ms();
     zend_string *message();
     void fail(int64_t status);

@@ -62,6 +62,7 @@ int64_t native_lock_detach(native_lock *lock);
 HashTable *native_lock_answers(native_lock *lock);
 int64_t native_lock_verdict(native_lock *lock);
 zend_string *native_lock_holder(native_lock *lock);
+zend_string *native_lock_held_by(native_lock *lock);
 int64_t native_lock_holder_ttl_ms(native_lock *lock);
 zend_string *native_lock_message(native_lock *lock);
 void native_lock_fail(native_lock *lock, int64_t status);

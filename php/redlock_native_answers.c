@@ -54,6 +54,13 @@ zend_string *native_lock_holder(native_lock *lock)
   return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
+zend_string *native_lock_held_by(native_lock *lock)
+{
+  zend_string *text;
+  READ_TEXT(text, redlock_lock_held_by(lock->handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
+}
+
 int64_t native_lock_holder_ttl_ms(native_lock *lock)
 {
   return redlock_lock_holder_ttl_ms(lock->handle);

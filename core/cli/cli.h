@@ -171,6 +171,7 @@ int print_metrics(redlock_client *client); /* 0, or the exit code after the erro
 char *lock_message(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
 char *lock_holder(redlock_lock *lock);
+char *lock_held_by(redlock_lock *lock);
 char *node_name(redlock_client *client, int node);
 char *node_answer(redlock_lock *lock, int node, int field);
 
@@ -183,6 +184,7 @@ void session_settle(struct session *session);             /* lets slower nodes c
 void session_settle_first(struct session *session);       /* the same in half of the time, before another operation */
 int session_acquire(struct session *session);             /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
+int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms); /* CANCELLED after that */
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
 int64_t session_option_ms(const struct session *session, const char *option);
@@ -193,8 +195,9 @@ void die_by(int signal_number);
 /* report.c */
 int exit_code_of(const struct args *args, int status);
 char *outcome(const struct session *session, int status); /* in one line; free it */
+void set_held_by(json_t *report, json_t *client);         /* takes client, which may be NULL */
 json_t *report_json(const struct session *session, int status);
-int report_failure(const struct session *session, int status);
+int report_failure(struct session *session, int status);
 int print_json(json_t *report);
 int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
@@ -202,6 +205,9 @@ int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknow
 /* holder.c: who holds the lock, from the answers to an inspect */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
+json_t *holder_client(redlock_lock *lock);                      /* as redlock_lock_held_by; NULL if not known */
+json_t *holder_ask(struct session *session);                    /* the same, from the nodes */
+char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HOLDER_LIMIT_MS = 250 /* who made a single attempt does not wait for slow nodes to learn who holds it */ };
+
 bool node_told(redlock_lock *lock, int node)
 {
   int vote = redlock_lock_vote(lock, node);
@@ -46,6 +48,47 @@ static char *no_holder_words(redlock_client *client, redlock_lock *lock)
   return keys == 0 ? format("by nobody") : format("by no majority: a key on %d of %d nodes", keys, nodes);
 }
 
+json_t *holder_client(redlock_lock *lock)
+{
+  char *text = lock_held_by(lock);
+  json_t *client = *text != '\0' ? json_loads(text, 0, NULL) : NULL;
+  free(text);
+  return client;
+}
+
+/* "worker-7 (pid 812 on web-3) for 4.2 s" */
+static char *client_words(const json_t *client)
+{
+  const char *name = json_string_value(json_object_get(client, "client_name"));
+  char *held = duration_words(json_integer_value(json_object_get(client, "held_ms")));
+  char *words = format("%s (pid %lld on %s) for %s", name && *name ? name : "a client",
+                       (long long)json_integer_value(json_object_get(client, "pid")),
+                       json_string_value(json_object_get(client, "host")), held);
+  free(held);
+  return words;
+}
+
+json_t *holder_ask(struct session *session)
+{
+  const char *resource = session->args->resource;
+  redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
+  (void)session_inspect_within(session, lock, HOLDER_LIMIT_MS);
+  json_t *client = holder_client(lock);
+  redlock_lock_free(lock);
+  return client;
+}
+
+char *holder_named(const json_t *client, const char *message)
+{
+  static const char others[] = "held by others";
+  if (client == NULL || strncmp(message, others, sizeof others - 1) != 0)
+    return format("%s", message);
+  char *name = client_words(client);
+  char *words = format("held by %s%s", name, message + sizeof others - 1);
+  free(name);
+  return words;
+}
+
 char *holder_words(redlock_client *client, redlock_lock *lock)
 {
   if (redlock_lock_verdict(lock) != REDLOCK_VERDICT_HELD)
@@ -54,7 +97,12 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   char *left = left_words(redlock_lock_holder_ttl_ms(lock));
   int count = count_of(client, lock, token), nodes = redlock_client_node_count(client);
   const char *shown = *token != '\0' ? token : "no text"; /* a key of another type */
-  char *words = format("by %.*s on %d of %d nodes, %s", TOKEN_SHOWN, shown, count, nodes, left);
+  json_t *holder = holder_client(lock);
+  char *name = holder != NULL ? client_words(holder) : format("%s", "");
+  char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", TOKEN_SHOWN, shown, count,
+                       nodes, left);
+  json_decref(holder);
+  free(name);
   free(token);
   free(left);
   return words;

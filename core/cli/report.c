@@ -90,6 +90,12 @@ char *outcome(const struct session *session, int status)
   return words;
 }
 
+void set_held_by(json_t *report, json_t *client)
+{
+  if (client != NULL)
+    json_object_set_new(report, "held_by", client);
+}
+
 json_t *report_json(const struct session *session, int status)
 {
   json_t *report = must(json_object());
@@ -122,20 +128,34 @@ int print_json(json_t *report)
   return flush_answer(failed);
 }
 
-int report_failure(const struct session *session, int status)
+/* A wait has learnt on the way who holds the lock, a single attempt has not. */
+static json_t *holder(struct session *session, int status)
+{
+  if (status != REDLOCK_BUSY || (session->args->quiet && !session->args->json))
+    return NULL;
+  json_t *client = holder_client(session->lock);
+  return client != NULL ? client : holder_ask(session);
+}
+
+int report_failure(struct session *session, int status)
 {
   if (session->caught != 0)
     return 128 + session->caught;
-  char *words = outcome(session, status);
+  char *message = outcome(session, status);
+  json_t *client = holder(session, status);
+  char *words = holder_named(client, message);
+  free(message);
   int code = exit_code_of(session->args, status);
   if (status != REDLOCK_BUSY || !session->args->quiet)
     fail(code, "%s", words);
   if (session->args->json) {
     json_t *report = report_json(session, status);
     set_text(report, "message", words); /* not computed again: the remaining time has changed meanwhile */
+    set_held_by(report, client);
     print_json(report);
   } else {
     free(words);
+    json_decref(client);
   }
   return code;
 }

@@ -204,8 +204,18 @@ int session_operate(struct session *session, int operation, int64_t arg)
 
 int session_inspect(struct session *session, redlock_lock *lock)
 {
+  return session_inspect_within(session, lock, -1);
+}
+
+int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms)
+{
   int status = redlock_lock_start(lock, REDLOCK_INSPECT, 0);
-  return status == REDLOCK_OK ? await(session, lock, -1) : status;
+  if (status == REDLOCK_OK)
+    status = await(session, lock, limit_ms);
+  if (status != REDLOCK_PENDING)
+    return status;
+  redlock_lock_cancel(lock);
+  return REDLOCK_CANCELLED;
 }
 
 static void say_waiting(struct session *session)

@@ -100,6 +100,7 @@ static int print_json_status(const struct session *session, int status, int verd
     json_object_set_new(report, "holder", json_string(holder));
     json_object_set_new(report, "holder_ttl_ms", json_integer(redlock_lock_holder_ttl_ms(session->lock)));
     free(holder);
+    set_held_by(report, holder_client(session->lock));
   }
   return print_json(report);
 }

@@ -112,6 +112,15 @@ char *lock_holder(redlock_lock *lock)
   return text;
 }
 
+char *lock_held_by(redlock_lock *lock)
+{
+  int64_t length = redlock_lock_held_by(lock, NULL, 0);
+  char *text = room_for(length + 32); /* its numbers may grow meanwhile */
+  if (length > 0)
+    redlock_lock_held_by(lock, text, (size_t)length + 32);
+  return text;
+}
+
 char *node_name(redlock_client *client, int node)
 {
   int64_t length = redlock_client_node_name(client, node, NULL, 0);

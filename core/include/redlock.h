@@ -402,6 +402,12 @@ REDLOCK_API int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t si
  * REDLOCK_TTL_ENDLESS if they have no TTL; 0 if there is no holder, or if they have expired meanwhile. */
 REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
+/* Who holds the resource, as JSON: {"client_name":"worker-7","host":"web-3","pid":812,"held_ms":4200}. After an inspect
+ * that found a holder, and after, or during, an acquire that waits for a busy lock. A name, a host and a pid are what
+ * that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks of two
+ * machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). */
+REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
+
 /* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".
  * Resources are escaped and cut at 64 bytes. For an invalid option it names the option, the value and what is
  * allowed. */

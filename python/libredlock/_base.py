@@ -8,8 +8,8 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTup
 from weakref import ref
 
 from ._core import ffi, lib
-from ._errors import Closed, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
-from ._native import node_names, text, votes
+from ._errors import Busy, Closed, Holder, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
+from ._native import held_by, node_names, text, votes
 from ._options import (
     CLIENT_KEYWORDS,
     LOCK_KEYWORDS,
@@ -59,6 +59,8 @@ class Report(NamedTuple):
     """Seconds until the holder's majority ends, if nobody extends it; None if nobody holds it."""
     votes: Mapping[str, Vote]
     """Every node's answer by the node's name."""
+    held_by: Optional[Holder] = None
+    """The client that holds it; None if that is not known."""
 
 
 _VERDICTS = {
@@ -171,7 +173,8 @@ class ClientBase:
             return Report(resource, _VERDICTS[verdict], None, None, answers)
         ttl_ms = lib.redlock_lock_holder_ttl_ms(handle)
         remaining = float("inf") if ttl_ms == lib.REDLOCK_TTL_ENDLESS else ttl_ms / 1000
-        return Report(resource, "held", text(lib.redlock_lock_holder, handle), remaining, answers)
+        token = text(lib.redlock_lock_holder, handle)
+        return Report(resource, "held", token, remaining, answers, held_by(handle))
 
     def _process(self) -> None:
         with self._mutex:
@@ -498,7 +501,10 @@ class LockBase:
         words = message or text(lib.redlock_lock_message, self._handle)
         if status == lib.REDLOCK_LOST:
             return self._lost(words)
-        return error(status, words, self._resource, self.votes)
+        failure = error(status, words, self._resource, self.votes)
+        if isinstance(failure, Busy):
+            failure.held_by = held_by(self._handle)
+        return failure
 
     def _invalid(self) -> RedlockError:
         if self._client.closed:

@@ -61,10 +61,22 @@ class RedlockError(Exception):
         self.votes = {} if votes is None else votes
 
 
+class Holder(NamedTuple):
+    """The client that holds a lock, as it has told the nodes (option holder_info): for people to read."""
+
+    client_name: str
+    host: str
+    pid: int
+    held: float
+    """Seconds since it acquired the lock, by the clocks of two machines."""
+
+
 class Busy(RedlockError):
     """Others hold the lock."""
 
     status = Status.BUSY
+    held_by: Optional[Holder] = None
+    """Who holds it. None if that is not known: after a single attempt (timeout=0), or if it is another library."""
 
 
 class NoQuorum(RedlockError):

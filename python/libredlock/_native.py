@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Sequence
+import json
+from typing import Any, Callable, Dict, Optional, Sequence
 
 from ._core import ffi, lib
-from ._errors import Status, Vote
+from ._errors import Holder, Status, Vote
 
 _TEXT_SIZE = 512
 
@@ -24,6 +25,15 @@ def text(call: Callable[..., int], *arguments: Any) -> str:
         if length < size:
             return string(buffer) if length > 0 else ""
         size = length + 1
+
+
+def held_by(lock: Any) -> Optional[Holder]:
+    """The client that holds the lock, if an acquisition or an inspection has learnt of it."""
+    found = text(lib.redlock_lock_held_by, lock)
+    if not found:
+        return None
+    told = json.loads(found)
+    return Holder(told["client_name"], told["host"], told["pid"], told["held_ms"] / 1000)
 
 
 def node_names(client: Any) -> Sequence[str]:

@@ -94,6 +94,7 @@ class ClientOptions(LockOptions, total=False):
     connect_timeout: Seconds
     key_prefix: str
     client_name: str
+    holder_info: bool
     user_file: str
     password_file: str
     tls_ca_file: str

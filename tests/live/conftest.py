@@ -18,11 +18,12 @@ from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_clus
 
 @pytest.fixture
 def make_client():
-    """rl.Client with calm time-outs, options override them; connected to all nodes that can be unless settle=False."""
+    """rl.Client with calm time-outs, and without holder_info, since many tests count what is sent; options override
+    that. It is connected to all nodes that can be unless settle=False."""
     made = []
 
     def make(nodes=None, settle=True, **options):
-        client = rl.Client(nodes, **dict(rl.CALM, **options))
+        client = rl.Client(nodes, **{**rl.CALM, "holder_info": "false", **options})
         made.append(client)
         if settle:
             eventually(client.settled, 60, "all nodes are connected or known to be unusable")

@@ -252,6 +252,12 @@ class Lock:
         return text(lib.redlock_lock_holder, self.handle)
 
     @property
+    def held_by(self):
+        """A dict, or None."""
+        found = text(lib.redlock_lock_held_by, self.handle)
+        return json.loads(found) if found else None
+
+    @property
     def holder_ttl_ms(self):
         return lib.redlock_lock_holder_ttl_ms(self.handle)
 

@@ -1,5 +1,7 @@
 """The synchronous Lock, one thread."""
 
+import os
+import socket
 import threading
 import time
 from datetime import timedelta
@@ -200,3 +202,18 @@ def test_a_closed_client_says_so(nodes):
         lock.release()
     with pytest.raises(libredlock.RedlockError):
         lock.acquire()
+
+
+def test_status_and_busy_tell_who_holds_it(nodes):
+    with libredlock.Client(nodes.urls, client_name="worker-7") as holder, libredlock.Client(nodes.urls) as asker:
+        assert asker.status("r").held_by is None
+        with holder.lock("r"):
+            held_by = asker.status("r").held_by
+            assert (held_by.client_name, held_by.host, held_by.pid) == ("worker-7", socket.gethostname(), os.getpid())
+            assert 0 <= held_by.held < 60
+            with pytest.raises(libredlock.Busy, match=r"held by worker-7 \(pid \d+ on .+\) for \d+\.\d s") as caught:
+                asker.lock("r", wait=1.5).__enter__()
+            assert caught.value.held_by.client_name == "worker-7"
+            with pytest.raises(libredlock.Busy) as caught:
+                asker.lock("r", wait=0).__enter__()
+            assert caught.value.held_by is None

@@ -65,7 +65,14 @@ static int64_t sim_wall_ns(void *context)
   return server_clock_ms(world, &world->nodes[0]) * MS + process->index % 4 * clocks_apart_ms(world) * MS / 4;
 }
 
-static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_wall_ns};
+static int64_t sim_process(void *context, char *host, size_t size)
+{
+  (void)context;
+  snprintf(host, size, "sim");
+  return 1;
+}
+
+static const struct rlk_platform sim_platform = {sim_now_ns, sim_random, sim_wall_ns, sim_process};
 
 /* ---- stepping ---- */
 

@@ -210,8 +210,13 @@ void server_set_key(struct request *request, struct key *key, const struct argum
 
 static void command_set(struct request *request)
 {
-  struct key *key = server_key(request, 1);
+  struct key *key;
   char token[TOKEN_SIZE + 1] = "";
+  if (holder_is_entry(request, 1)) {
+    holder_set(request);
+    return;
+  }
+  key = server_key(request, 1);
   if (!key)
     return;
   if (request->count != 6 || !is(request, 3, "NX") || !is(request, 4, "PX") || server_number(request, 5) <= 0 ||
@@ -372,7 +377,10 @@ static void command_ping(struct request *request)
 
 static void command_getrange(struct request *request)
 {
-  command_get(request, "$0\r\n\r\n");
+  if (holder_is_entry(request, 1))
+    holder_reply(request);
+  else
+    command_get(request, "$0\r\n\r\n");
 }
 
 static void command_plain_get(struct request *request)

@@ -66,6 +66,12 @@ void marker_change(struct request *request);
 void marker_reply(struct request *request);
 void marker_time(struct request *request);
 
+/* ---- holder.c ---- */
+
+int holder_is_entry(const struct request *request, int index);
+void holder_set(struct request *request);
+void holder_reply(struct request *request);
+
 /* ---- waitqueue.c ---- */
 
 void waitqueue_join(struct request *request);

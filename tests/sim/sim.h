@@ -218,7 +218,7 @@ struct waitqueue {
   struct place places[PLACES_MAX];
 };
 
-enum { INCARNATIONS_MAX = 64 };
+enum { INCARNATIONS_MAX = 64, ENTRIES_MAX = 32 };
 
 struct node {
   int index;
@@ -243,6 +243,8 @@ struct node {
   struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
   char marker[MARKER_MAX]; /* of the restart guard, "" for none */
+  char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
+  int entry_count;
   int64_t fences[RESOURCES_MAX]; /* the last number of each; 0: none */
   struct stream reply;
 };

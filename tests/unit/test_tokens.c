@@ -25,6 +25,7 @@ static struct party join(void)
   struct party party = {redlock_client_new(), NULL};
   assert_int_equal(redlock_client_set(party.client, "nodes", "redis://127.0.0.1:1"), REDLOCK_OK);
   assert_int_equal(redlock_client_set(party.client, "guard", "off"), REDLOCK_OK);
+  assert_int_equal(redlock_client_set(party.client, "holder_info", "false"), REDLOCK_OK);
   assert_int_equal(redlock_client_open(party.client), REDLOCK_OK);
   party.lock = redlock_lock_new(party.client, "r", 1);
   assert_non_null(party.lock);

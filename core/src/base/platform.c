@@ -52,7 +52,16 @@ static int64_t real_wall_ns(void *context)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-const struct rlk_platform rlk_platform_real = {real_now_ns, real_random, real_wall_ns};
+static int64_t real_process(void *context, char *host, size_t size)
+{
+  (void)context;
+  if (gethostname(host, size - 1) != 0)
+    host[0] = 0;
+  host[size - 1] = 0;
+  return getpid();
+}
+
+const struct rlk_platform rlk_platform_real = {real_now_ns, real_random, real_wall_ns, real_process};
 
 int rlk_thread_start(void *(*run)(void *argument), void *argument)
 {

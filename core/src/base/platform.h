@@ -3,6 +3,7 @@
 #ifndef RLK_PLATFORM_H
 #define RLK_PLATFORM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define RLK_NS_PER_MS INT64_C(1000000)
@@ -12,6 +13,7 @@ struct rlk_platform {
   int64_t (*now_ns)(void *context);  /* a clock that never steps and counts suspend (rule A.1) */
   uint64_t (*random)(void *context); /* 64 random bits; unpredictable enough that no two processes agree */
   int64_t (*wall_ns)(void *context); /* the time of day, which copies of a process do not share */
+  int64_t (*process)(void *context, char *host, size_t size); /* its number, and the name of its machine */
 };
 
 extern const struct rlk_platform rlk_platform_real;

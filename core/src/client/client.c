@@ -6,6 +6,7 @@
 #include "../base/fork.h"
 #include "../base/mutant.h"
 #include "../lock/dispatch.h"
+#include "../lock/holder.h"
 #include "../lock/lease.h"
 #include "../lock/queue.h"
 #include "../node/guard.h"
@@ -113,6 +114,7 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   int error;
   rlk_claims_seed(&c->engine);
   rlk_queue_init(&c->engine);
+  rlk_holder_init(&c->engine);
   rlk_guard_init(net);
   error = rlk_client_init_tls(c, why);
   if (error != REDLOCK_OK)
@@ -221,6 +223,7 @@ void rlk_client_forked(redlock_client *c)
   if (!RLK_MUTANT(CHILD_KEEPS_SEED)) {
     rlk_claims_seed(&c->engine);
     rlk_queue_init(&c->engine);
+    rlk_holder_init(&c->engine);
   }
   if (c->engine.net.state != RLK_NET_OPEN)
     c->engine.net.state = RLK_NET_CLOSED;

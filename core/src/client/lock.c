@@ -6,6 +6,7 @@
 #include "../base/mutant.h"
 #include "../lock/acquire.h"
 #include "../lock/asking.h"
+#include "../lock/holder.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/queue.h"
@@ -136,6 +137,7 @@ void redlock_lock_free(redlock_lock *lock)
     free(lock->node_answers[i].value);
     free(lock->node_answers[i].error);
   }
+  rlk_holder_drop(lock);
   rlk_key_drop(lock->key);
   free(lock->node_answers);
   free(lock->refusal);

@@ -5,7 +5,7 @@
 #include "../lock/operation.h"
 #include "../node/growth.h"
 #include "../node/guard.h"
-#include "step.h"
+#include "held_by.h"
 
 /* What the connection to a node that could not be asked is like. */
 static void down_words(const struct rlk_node *n, struct rlk_text *out)
@@ -197,7 +197,10 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
     rlk_loss_words(lock, out);
     rlk_text_add(out, ": ");
   } else if (lock->status == REDLOCK_BUSY && !asks_only) {
-    rlk_text_add(out, "held by others: ");
+    rlk_text_add(out, "held by ");
+    if (!rlk_held_by_words(lock, out))
+      rlk_text_add(out, "others");
+    rlk_text_add(out, ": ");
   } else if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT ||
              lock->status == REDLOCK_NO_MEMORY || lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST) {
     rlk_text_format(out, "%s: ", redlock_status_text(lock->status));

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../lock/operation.h"
-#include "step.h"
+#include "held_by.h"
 
 static int same_value(const char *a, const char *b)
 {
@@ -26,8 +26,7 @@ static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
   return count;
 }
 
-/* A node that has the key of the holder, or -1. */
-static int holder(const redlock_lock *lock)
+int rlk_verdict_node(const redlock_lock *lock)
 {
   int is_known = lock->kind == REDLOCK_INSPECT && !rlk_in_flight(lock);
   for (int i = 0; is_known && i < lock->engine->net.node_count; i++)
@@ -41,7 +40,7 @@ static int verdict(const redlock_lock *lock)
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   if (lock->kind != REDLOCK_INSPECT || rlk_in_flight(lock))
     return REDLOCK_VERDICT_UNKNOWN;
-  if (holder(lock) >= 0)
+  if (rlk_verdict_node(lock) >= 0)
     return REDLOCK_VERDICT_HELD;
   if (tally.free >= tally.quorum)
     return REDLOCK_VERDICT_FREE;
@@ -66,7 +65,7 @@ int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
   if (!lock)
     return -REDLOCK_INVALID;
   rlk_lock_enter(lock);
-  node = holder(lock);
+  node = rlk_verdict_node(lock);
   if (node >= 0 && lock->node_answers[node].value)
     rlk_text_add(&out, lock->node_answers[node].value);
   rlk_client_leave(rlk_client_of(lock));
@@ -80,7 +79,7 @@ int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)
   if (!lock)
     return -REDLOCK_INVALID;
   rlk_lock_enter(lock);
-  node = holder(lock);
+  node = rlk_verdict_node(lock);
   if (node >= 0) {
     int64_t end_ns, now = rlk_client_now(rlk_client_of(lock));
     count_like(lock, node, ends_ns);

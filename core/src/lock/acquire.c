@@ -3,6 +3,7 @@
 #include "../node/node.h"
 #include "acquire.h"
 #include "asking.h"
+#include "holder.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
@@ -136,6 +137,7 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   }
   if (lock->attempts == 1)
     ask_for_hints(lock, now);
+  rlk_holder_ask(lock, now);
   if (rlk_queue_wait(lock, now))
     return;
   lock->phase = RLK_SLEEPING;

@@ -2,6 +2,7 @@
 
 #include "../base/mutant.h"
 #include "claim.h"
+#include "holder.h"
 
 #define MS RLK_NS_PER_MS
 
@@ -74,7 +75,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
   int status;
-  if (rlk_requests_reserve(&l->requests, 3) != 0)
+  if (rlk_requests_reserve(&l->requests, 4) != 0)
     return -1;
   status = proposal ? append_fence(n, claim, ttl, proposal)
                     : rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
@@ -92,6 +93,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   claim->node[n->index].set_position = position;
   if (rlk_guard_checks_votes(n) && ask_time(n, claim, vote.sent_ns) == 0)
     ask_marker(n, vote);
+  rlk_holder_show(n, terms->ttl_ms, vote.sent_ns);
   return 0;
 }
 
@@ -250,6 +252,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
     ask_time(n, claim, now);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);
+  rlk_holder_show(n, lock->asked.ttl_ms, now);
   return 0;
 }
 
@@ -320,6 +323,7 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
   batch->users++;
   if (rlk_guard_checks_votes(n))
     ask_time(n, NULL, now);
+  rlk_holder_show(n, batch->terms.ttl_ms, now);
   return 0;
 }
 

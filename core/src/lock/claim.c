@@ -43,35 +43,42 @@ const char *rlk_key_resource(const struct rlk_key *key)
 
 /* ---- claim ---- */
 
-/* Random bits of the process, a count, the time of day in 40 bits and jitter: no two are equal in a process. Nor are
- * they in two that go on from one snapshot, of a machine or a process: those differ in the time at once, and in the
- * random bits a little later. */
+static char *put_digits(char *at, uint64_t value, int count)
+{
+  for (int i = count; i-- > 0; value >>= 4)
+    at[i] = "0123456789abcdef"[value & 15];
+  return at + count;
+}
+
+/* The number of the client, the time of day, a count and random bits: no two are equal in a process. Nor are they in
+ * two that go on from one snapshot, of a machine or a process: those differ in the time at once, whose finer part is in
+ * the random bits, and in these a little later. */
 static void make_token(struct rlk_engine *e, char *token)
 {
-  static const char digits[] = "0123456789abcdef";
-  unsigned char bytes[20];
-  uint32_t more = (uint32_t)rlk_random(&e->net);
-  uint64_t count;
+  uint64_t wall_ns = (uint64_t)e->net.env.platform->wall_ns(e->net.env.context), more;
   if (++e->token_count % FRESH_BITS_EVERY == 0)
-    rlk_claims_seed(e);
-  count = (e->token_count & 0xffffff) | (uint64_t)e->net.env.platform->wall_ns(e->net.env.context) << 24;
+    e->token_seed = rlk_net_seed(&e->net);
+  if (RLK_MUTANT(TOKEN_REUSED) || RLK_MUTANT(CHILD_KEEPS_SEED))
+    wall_ns = 0;
+  more = rlk_random(&e->net) ^ e->token_seed ^ wall_ns;
   if (RLK_MUTANT(TOKEN_REUSED))
-    more = count = e->token_count = 1;
-  else if (RLK_MUTANT(CHILD_KEEPS_SEED))
-    count = e->token_count;
-  memcpy(bytes, &e->token_seed, 8);
-  memcpy(bytes + 8, &count, 8);
-  memcpy(bytes + 16, &more, 4);
-  for (int i = 0; i < 20; i++) {
-    token[2 * i] = digits[bytes[i] >> 4];
-    token[2 * i + 1] = digits[bytes[i] & 15];
-  }
+    more = e->token_count = 1;
+  token = put_digits(token, e->token_client, RLK_TOKEN_CLIENT_DIGITS);
+  token = put_digits(token, wall_ns >> RLK_TOKEN_TIME_SHIFT, RLK_TOKEN_TIME_DIGITS);
+  token = put_digits(token, e->token_count, 6);
+  put_digits(token, more, 12);
 }
 
 void rlk_claims_seed(struct rlk_engine *e)
 {
+  e->token_client = rlk_net_seed(&e->net);
   e->token_seed = rlk_net_seed(&e->net);
   e->token_count = 0;
+}
+
+void rlk_claims_client(const struct rlk_engine *e, char *out)
+{
+  *put_digits(out, e->token_client, RLK_TOKEN_CLIENT_DIGITS) = 0;
 }
 
 static struct rlk_claim *take_spare(struct rlk_engine *e)

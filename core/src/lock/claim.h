@@ -8,7 +8,12 @@
 #include "../../include/redlock.h"
 #include "../node/command.h"
 
-enum { RLK_PENDING_DELETES_MAX = 16384 /* given-up tokens that are remembered for nodes that could not be told */ };
+enum {
+  RLK_PENDING_DELETES_MAX = 16384, /* given-up tokens that are remembered for nodes that could not be told */
+  RLK_TOKEN_CLIENT_DIGITS = 12,    /* a token begins with the number of the client that made it, ... */
+  RLK_TOKEN_TIME_DIGITS = 10,      /* ... and when, in units of 2^24 ns */
+  RLK_TOKEN_TIME_SHIFT = 24
+};
 
 struct rlk_engine;
 struct rlk_node;
@@ -106,7 +111,8 @@ void rlk_claims_expire(struct rlk_engine *engine, int64_t now_ns);
 void rlk_claims_note_leases(struct rlk_engine *engine);
 void rlk_claims_free(struct rlk_engine *engine);
 void rlk_claims_forked(struct rlk_engine *engine);
-void rlk_claims_seed(struct rlk_engine *engine); /* tokens unlike those of any other process */
+void rlk_claims_seed(struct rlk_engine *engine);                    /* tokens unlike those of any other process */
+void rlk_claims_client(const struct rlk_engine *engine, char *out); /* the first digits of all of them */
 void rlk_claim_forget(struct rlk_engine *engine, struct rlk_claim *claim); /* no node is thought to hold it */
 void rlk_claim_let_go(struct rlk_engine *engine, struct rlk_claim **claim);
 

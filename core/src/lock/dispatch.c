@@ -6,6 +6,7 @@
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "asking.h"
+#include "holder.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
@@ -446,6 +447,21 @@ static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
   free(lock->node_answers[n->index].value);
   lock->node_answers[n->index].value = strdup(value); /* without memory the value is not shown */
+  rlk_holder_seen(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
+}
+
+static void holder_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  redlock_lock *lock = lock_of(&out->request);
+  const struct rlk_buffer *text = &out->reply->text;
+  if (!lock || !rlk_in_flight(lock))
+    return;
+  if (out->kind == RLK_OUTCOME_HOLDER)
+    rlk_holder_seen(lock, n, text->data, text->end, out->now_ns);
+  else
+    rlk_holder_told(lock, n, text->data, text->end);
+  if (lock->kind == REDLOCK_INSPECT)
+    rlk_operation_advance(lock, out->now_ns);
 }
 
 static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
@@ -605,6 +621,11 @@ static void share_sets(const struct rlk_line *l, int64_t now)
   }
 }
 
+static int is_vote(enum rlk_request_kind kind)
+{
+  return kind != RLK_REQUEST_HINT && kind != RLK_REQUEST_HOLDER && kind != RLK_REQUEST_ENTRY;
+}
+
 /* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
 static void take_back_hope(const struct rlk_node *n)
 {
@@ -612,7 +633,7 @@ static void take_back_hope(const struct rlk_node *n)
   for (uint32_t i = 0; i < requests->count; i++) {
     const struct rlk_request *r = rlk_request_at(requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (lock && r->kind != RLK_REQUEST_HINT && lock->round == r->round && rlk_round_awaits(lock, n->index))
+    if (lock && is_vote(r->kind) && lock->round == r->round && rlk_round_awaits(lock, n->index))
       lock->votes[n->index] = RLK_ASKED;
   }
 }
@@ -663,6 +684,8 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_PTTL: pttl_outcome(n, out); break;
   case RLK_OUTCOME_QUEUED: queued_outcome(n, out); break;
   case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
+  case RLK_OUTCOME_HOLDER:
+  case RLK_OUTCOME_ENTRY: holder_outcome(n, out); break;
   case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
   case RLK_OUTCOME_NOTHING: break;
   default: node_outcome(e, n, out); return;

@@ -8,7 +8,7 @@
 #include "../node/net.h"
 #include "figures.h"
 
-enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16 };
+enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16, RLK_CLIENT_ENTRY_MAX = 256 };
 
 struct rlk_batch;
 struct rlk_claim;
@@ -31,7 +31,8 @@ struct rlk_engine {
   struct rlk_claim *spare_claims;        /* for reuse, singly linked by next */
   int spare_count, pending_deletes;
   int64_t expired_ns; /* when expired claims were last looked for */
-  uint64_t token_seed, token_count;
+  uint64_t token_client, token_seed, token_count;
+  char client_entry[RLK_CLIENT_ENTRY_MAX]; /* what others are told of this client */
   /* renewal */
   struct rlk_wheel wheel;
   int renewing;             /* locks that the keeper looks after */

@@ -8,6 +8,7 @@
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "extend.h"
+#include "holder.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
@@ -71,6 +72,7 @@ void rlk_operation_start(redlock_lock *lock, int kind)
   lock->asking_again = 0;
   lock->deadline_ns = lock->outage_until_ns = RLK_NEVER;
   atomic_store(&lock->cancelled, 0);
+  rlk_holder_drop(lock);
   add_flight(lock);
 }
 
@@ -233,6 +235,7 @@ void rlk_operation_timer(redlock_lock *lock, int64_t now)
     if (rlk_round_has_time(lock, now))
       return;
     rlk_round_close(lock);
+    rlk_holder_stop_waiting(lock);
     rlk_operation_advance(lock, now);
   }
 }

@@ -8,6 +8,7 @@
 #include "acquire.h"
 #include "asking.h"
 #include "backoff.h"
+#include "holder.h"
 #include "operation.h"
 #include "round.h"
 
@@ -26,7 +27,8 @@
 #define ASK_NS (100 * MS)      /* the next in turn, though it is told */
 #define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
 #define IN_VAIN_MAX 8
-#define GRACE_NS (100 * MS) /* a promise is kept by then, or the next in the queue goes ahead */
+#define HOLDER_NS (1000 * MS) /* who waits longer wants to know for whom */
+#define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* ---- rooms ---- */
 
@@ -280,6 +282,8 @@ static void ask(redlock_lock *lock, int full_script, int64_t now)
     rlk_acquire_attempt(lock, now);
     return;
   }
+  if (now - lock->began_ns >= HOLDER_NS)
+    rlk_holder_ask_at(lock, home, now);
   lock->phase = RLK_ASKING_QUEUE;
   lock->timer_tight = 0;
   rlk_round_set_timer(lock, now + (patience_ns > LATE_NS ? patience_ns : LATE_NS));
@@ -494,6 +498,7 @@ void rlk_queue_leave(redlock_lock *lock)
   struct rlk_room *room = lock->room;
   if (!room)
     return;
+  rlk_holder_share(lock, room->first);
   if (lock->previous_waiting)
     lock->previous_waiting->next_waiting = lock->next_waiting;
   else

@@ -1,5 +1,6 @@
 /* Releasing, inspecting and removing: one round each. */
 #include "../base/mutant.h"
+#include "holder.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
@@ -109,7 +110,7 @@ void rlk_inspect_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int status = rlk_judge_inspect(&tally);
-  if (status != REDLOCK_PENDING)
+  if (status != REDLOCK_PENDING && !rlk_holder_is_awaited(lock))
     rlk_operation_end(lock, status);
 }
 

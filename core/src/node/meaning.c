@@ -113,7 +113,8 @@ RLK_COLD static struct rlk_meaning error_meaning(enum rlk_request_kind kind, con
   enum rlk_fault fault = rlk_fault_of(text);
   int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION;
   struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, is_refused ? RLK_REFUSED : RLK_ERROR, (uint8_t)fault};
-  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_QUEUED || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
+  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_HOLDER ||
+      kind == RLK_REQUEST_ENTRY || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
     return nothing;
   if (kind == RLK_REQUEST_JOIN)
     meaning.kind = RLK_OUTCOME_PLACE;
@@ -131,6 +132,9 @@ RLK_COLD static struct rlk_meaning view_meaning(enum rlk_request_kind kind, cons
   if (kind == RLK_REQUEST_VALUE) {
     if (reply->type == RLK_REPLY_STRING || reply->type == RLK_REPLY_NIL)
       meaning.kind = RLK_OUTCOME_VALUE; /* the vote follows with the TTL */
+  } else if (kind == RLK_REQUEST_HOLDER || kind == RLK_REQUEST_ENTRY) {
+    if (reply->type == RLK_REPLY_STRING)
+      meaning.kind = kind == RLK_REQUEST_HOLDER ? RLK_OUTCOME_HOLDER : RLK_OUTCOME_ENTRY;
   } else if (reply->type == RLK_REPLY_INTEGER) {
     meaning.kind = RLK_OUTCOME_PTTL;
     if (kind == RLK_REQUEST_TTL)
@@ -164,7 +168,8 @@ struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struc
     return nothing;
   if (reply->type == RLK_REPLY_ERROR)
     return error_meaning(kind, reply->text.data);
-  if (kind == RLK_REQUEST_VALUE || kind == RLK_REQUEST_TTL || kind == RLK_REQUEST_HINT)
+  if (kind == RLK_REQUEST_VALUE || kind == RLK_REQUEST_TTL || kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_HOLDER ||
+      kind == RLK_REQUEST_ENTRY)
     return view_meaning(kind, reply);
   if (kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_JOIN)
     return queue_meaning(kind, reply);

@@ -31,6 +31,8 @@ enum rlk_request_kind {
   RLK_REQUEST_REMOVE,
   RLK_REQUEST_QUEUED, /* whether others stand in the queue */
   RLK_REQUEST_JOIN,   /* the place in it */
+  RLK_REQUEST_HOLDER, /* the token of whoever holds the lock, to say who that is ... */
+  RLK_REQUEST_ENTRY,  /* ... by the entry of that client */
   RLK_REQUEST_GROWTH, /* the marker of the restart guard, read or changed for the sake of other nodes */
   RLK_REQUEST_LOOK,   /* INFO of a node that is ready: may it still vote? */
   RLK_REQUEST_NOTHING /* an answer that does not matter */

@@ -208,6 +208,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
+  l->node->entry_until_ns = 0;
   why = rlk_session_login(l, words);
   return why ? why : send_questions(l) != 0 ? OUT_OF_MEMORY : NULL;
 }

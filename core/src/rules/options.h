@@ -72,7 +72,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(STRICT_RELEASE, "strict_release", BOOL, "", "false", 0, 1, "", BOTH,                                               \
     "also send deletes to nodes that did not grant the lock")                                                          \
   X(CLIENT_NAME, "client_name", STRING, "", "libredlock", 0, 64, ", printable and without spaces", CLIENT,             \
-    "name of the connections in CLIENT LIST")                                                                          \
+    "name of the connections in CLIENT LIST, and of the holder of a lock")                                             \
+  X(HOLDER_INFO, "holder_info", BOOL, "", "true", 0, 1, "", CLIENT,                                                    \
+    "others can see who holds a lock: the nodes keep client_name, host and pid of this client")                        \
   X(USER_FILE, "user_file", STRING, "", "", 0, 4096, "", CLIENT,                                                       \
     "a file with the user name for nodes whose URL has no password; read at each connection")                          \
   X(PASSWORD_FILE, "password_file", STRING, "", "", 0, 4096, "", CLIENT,                                               \

@@ -53,9 +53,9 @@ final class Client implements ClientInterface
         ?string $wake = null, ?string $guard = null, ?bool $fence = null, ?float $driftFactor = null,
         int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,
         ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null,
-        ?bool $strictRelease = null, ?string $clientName = null, ?string $userFile = null, ?string $passwordFile = null,
-        ?string $tlsCaFile = null, ?string $tlsCaPath = null, ?string $tlsCertFile = null, ?string $tlsKeyFile = null,
-        ?string $tlsServerName = null, ?bool $tlsVerify = null, ?int $exitDrainMs = null,
+        ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null, ?string $userFile = null,
+        ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null, ?string $tlsCertFile = null,
+        ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null, ?int $exitDrainMs = null,
         /* end of options */
         mixed ...$unknown,
     ): self {
@@ -144,7 +144,8 @@ final class Client implements ClientInterface
         $verdict = Verdict::fromNative($native->verdict());
         $isHeld = $verdict === Verdict::Held;
         return new ResourceStatus($resource, $verdict, $native->message(), ($isHeld ? $native->holder() : '') ?: null,
-            $isHeld ? $native->holderTtlMs() : null, $native->answers());
+            $isHeld ? $native->holderTtlMs() : null, $native->answers(),
+            $isHeld ? \json_decode($native->heldBy(), true) : null);
     }
 
     public function check(): array

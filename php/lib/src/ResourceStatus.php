@@ -12,6 +12,8 @@ final class ResourceStatus
      * @param ?int $remainingMs until the holder's majority ends if nobody extends it; null: there is no holder;
      *     REDLOCK_TTL_ENDLESS: its keys have no TTL
      * @param array<string, array{status: int, words: string, ttl_ms: string, token: string}> $nodes by name
+     * @param ?array{client_name: string, host: string, pid: int, held_ms: int} $heldBy the client that holds it, as it
+     *     has told the nodes (option holder_info): for people to read; null: that is not known
      */
     public function __construct(
         public readonly string $resource,
@@ -20,6 +22,7 @@ final class ResourceStatus
         public readonly ?string $token,
         public readonly ?int $remainingMs,
         public readonly array $nodes,
+        public readonly ?array $heldBy = null,
     ) {
     }
 

@@ -139,6 +139,9 @@ namespace Redlock\Native {
         /** The token of the holder that the verdict speaks of, escaped; "" if there is none. */
         public function holder(): string {}
 
+        /** The client that holds it, as JSON: client_name, host, pid, held_ms; "" if that is not known. */
+        public function heldBy(): string {}
+
         /** How much longer a majority keeps the keys of that holder; REDLOCK_TTL_ENDLESS: they have no TTL. */
         public function holderTtlMs(): int {}
 

@@ -164,6 +164,26 @@ final class LockTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testStatusAndBusyTellWhichClientHoldsIt(): void
+    {
+        $holder = $this->client(clientName: 'worker-7');
+        $asker = $this->client();
+        $this->assertNull($asker->status('known')->heldBy);
+        $lock = $holder->lock('known', ttlMs: 60000);
+        $lock->acquire();
+        $heldBy = $asker->status('known')->heldBy;
+        $this->assertSame(['worker-7', \gethostname(), \getmypid()],
+            [$heldBy['client_name'], $heldBy['host'], $heldBy['pid']]);
+        $this->assertGreaterThanOrEqual(0, $heldBy['held_ms']);
+        try {
+            $asker->lock('known')->acquire(1500);
+            $this->fail('acquired');
+        } catch (BusyException $busy) {
+            $this->assertStringStartsWith('held by worker-7 (pid ' . \getmypid() . ' on ', $busy->getMessage());
+        }
+        $lock->release();
+    }
+
     public function testStatusSaysWhoHoldsTheResource(): void
     {
         $client = $this->client();

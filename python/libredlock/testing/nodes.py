@@ -20,6 +20,7 @@ Login = Tuple[Optional[str], Optional[str]]
 _START_TRIES = 5
 _READY_S = 60.0
 _MARKER = b"libredlock:m"
+_CLIENT = b"libredlock:c:"
 _VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
 
 
@@ -413,16 +414,16 @@ class Cluster:
         return len(self.nodes) // 2 + 1
 
     def keys(self) -> Dict[bytes, List[int]]:
-        """Every key with the numbers of the live nodes that have it; markers, which are no locks, are left out."""
+        """Every key with the numbers of the live nodes that have it; markers and clients' entries are left out."""
         found: Dict[bytes, List[int]] = {}
         for index, node in enumerate(self.nodes):
             for key in node.keys() if node.alive and not node.stopped else ():
-                if not key.endswith(_MARKER):
+                if not key.endswith(_MARKER) and _CLIENT not in key:
                     found.setdefault(key, []).append(index)
         return found
 
     def no_keys(self, within_s: float = 5.0) -> None:
-        """Waits until no live node has any key but its marker."""
+        """Waits until no live node has a key of a lock."""
         left: Dict[bytes, List[int]] = {}
 
         def clean() -> bool:

@@ -2,11 +2,12 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
 
-from command import BUSY, CALM, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
+from command import BUSY, CALM, CLIENT, INTERNAL, TOKEN, UNAVAILABLE, begun_to_wait, finish, read_until
 from common import occupy
 from testing import eventually
 
@@ -66,6 +67,25 @@ def test_short_form_of_wait_waits(redlock):
     assert redlock("acquire", *CALM, "-w", "60", "orders:42").returncode == 0
 
 
+@pytest.mark.parametrize("wait", ["-n", "-w2"])
+def test_busy_says_which_client_holds_it(redlock, wait):
+    holder = redlock.start("run", *CALM, "--client-name", "worker-7", "orders:42", "--", "cat", stdin=subprocess.PIPE)
+    eventually(lambda: redlock.json("status", "orders:42")[1].get("held_by"))
+    client = r"worker-7 \(pid %d on %s\) for \d+(\.\d)? m?s" % (holder.pid, re.escape(socket.gethostname()))
+    done = redlock("acquire", *CALM, wait, "orders:42")
+    assert done.returncode == BUSY and re.match("redlock: held by %s: 0 of 5 nodes granted" % client, done.stderr)
+    held_by = json.loads(redlock("acquire", *CALM, "--json", wait, "orders:42").stdout)["held_by"]
+    assert (held_by["client_name"], held_by["pid"], held_by["host"]) == ("worker-7", holder.pid, socket.gethostname())
+    assert finish(holder).returncode == 0
+    assert "held_by" not in redlock.json("status", "orders:42")[1]
+
+
+def test_no_holder_info(redlock):
+    redlock.acquire("orders:42", "--no-holder-info")
+    done, answer = redlock.json("acquire", "orders:42")
+    assert done.returncode == BUSY and "held by others" in answer["message"] and "held_by" not in answer
+
+
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])
 def test_quiet_says_nothing_of_a_busy_lock(redlock, flag):
     redlock.acquire("orders:42")
@@ -83,8 +103,9 @@ def test_quiet_says_what_else_is_wrong(redlock, nodes):
 def test_verbose_says_who_holds_it(redlock):
     token = redlock.acquire("orders:42", "--ttl", "30s")
     done = redlock.once("acquire", "-v", "orders:42")
-    assert done.returncode == BUSY and "held by others" in done.stderr
-    assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % token[:8], done.stderr), done.stderr
+    assert done.returncode == BUSY and re.search("held by %s: " % CLIENT, done.stderr)
+    who = "%s, %s" % (CLIENT, token[:8])
+    assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % who, done.stderr), done.stderr
     assert token not in done.stderr
 
 
@@ -92,7 +113,8 @@ def test_verbose_says_what_it_waits_for(redlock):
     token = redlock.acquire("orders:42", "--ttl", "20s")
     waiting = redlock.start("acquire", *CALM, "--verbose", "--wait", "60s", "orders:42")
     line = read_until(waiting.stderr, "\n")
-    assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % token[:8], line)
+    who = "%s, %s" % (CLIENT, token[:8])
+    assert re.match(r"redlock: held by %s on 5 of 5 nodes, \d+\.\d s left; waiting for up to 1m\n" % who, line)
     assert redlock("release", "orders:42", token).returncode == 0
     done = finish(waiting)
     assert done.returncode == 0 and re.fullmatch(r"redlock: acquired the lock after \d.*\n", done.stderr)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from command import REFUSED_CONFIG, UNAVAILABLE, USAGE
+from command import CLIENT, REFUSED_CONFIG, UNAVAILABLE, USAGE
 from testing import eventually
 
 OTHER = "0123456789abcdef" * 2 + "01234567"
@@ -153,7 +153,8 @@ def test_status_of_a_held_resource(redlock, nodes):
     done = redlock.once("status", "orders:42")
     rows, verdict = table(done)
     assert done.returncode == 0
-    assert re.fullmatch(r"held: by %s on 5 of 5 nodes, \d+\.\d s left" % token[:8], verdict) and "free" not in verdict
+    assert re.fullmatch(r"held: by %s, %s on 5 of 5 nodes, \d+\.\d s left" % (CLIENT, token[:8]), verdict)
+    assert "free" not in verdict
     assert [row[:3] for row in rows] == [[node.name, "held", token[:8]] for node in nodes]
     assert all(0 < float(row[3]) <= 10 and row[4] == "s" for row in rows)
     assert token not in done.stdout

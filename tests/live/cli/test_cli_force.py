@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from command import UNAVAILABLE, USAGE
+from command import CLIENT, UNAVAILABLE, USAGE
 
 DECLINED = 1
 
@@ -21,7 +21,8 @@ def still_held(nodes, token):
 
 def test_deletes_whatever_is_there_when_the_user_agrees(terminal, nodes, held):
     program = terminal("release", "--force", "orders:42")
-    program.expect(r"The lock is held by %s on 5 of 5 nodes, [\d.]+ s left\.\s+Its holder .* \[y/N\] " % held[:8])
+    program.expect(r"The lock is held by %s, %s on 5 of 5 nodes, [\d.]+ s left\.\s+Its holder .* \[y/N\] " % (
+        CLIENT, held[:8]))
     assert still_held(nodes, held)
     program.type("y\n")
     assert program.wait() == 0 and "deleted on 5 of 5 nodes" in program.seen

@@ -1,0 +1,205 @@
+#include "holder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "asking.h"
+
+#define MS RLK_NS_PER_MS
+#define ASK_EVERY_NS (1000 * MS)
+#define FRESH_MS 300000 /* an entry is written again when less than a TTL and this is left of it */
+#define CLIENT_PREFIX "libredlock:c:"
+#define VERSION "v1 "
+
+/* ---- what others are told ---- */
+
+static void add_clean(struct rlk_text *out, const char *word)
+{
+  char byte[2] = "";
+  for (; *word; word++) {
+    byte[0] = *word > ' ' && *word < 127 ? *word : '?';
+    rlk_text_add(out, byte);
+  }
+}
+
+void rlk_holder_init(struct rlk_engine *e)
+{
+  const struct rlk_env *env = &e->net.env;
+  struct rlk_text out = rlk_text_in(e->client_entry, sizeof e->client_entry);
+  char host[65] = "";
+  long long pid = env->platform->process(env->context, host, sizeof host);
+  rlk_text_format(&out, VERSION "%lld ", pid);
+  add_clean(&out, host[0] ? host : "?");
+  rlk_text_add(&out, " ");
+  rlk_text_add(&out, RLK_STRING(&e->net, CLIENT_NAME));
+  for (int i = 0; i < e->net.node_count; i++)
+    e->net.nodes[i].entry_until_ns = 0;
+}
+
+static void entry_key(const struct rlk_net *net, const char *client, char *out, size_t size)
+{
+  struct rlk_text text = rlk_text_in(out, size);
+  rlk_text_add(&text, RLK_STRING(net, KEY_PREFIX));
+  rlk_text_add(&text, CLIENT_PREFIX);
+  rlk_text_bytes(&text, client, RLK_TOKEN_CLIENT_DIGITS);
+}
+
+/* Whether it can be written is no matter of the lock. */
+void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
+{
+  struct rlk_engine *e = rlk_engine_of(n->net);
+  struct rlk_line *l = n->line;
+  size_t before = rlk_buffer_size(&l->out);
+  char key[320], client[RLK_TOKEN_CLIENT_DIGITS + 1], rest_ms[24];
+  const char *words[] = {"SET", key, e->client_entry, "PX", rest_ms};
+  struct rlk_text text = rlk_text_in(rest_ms, sizeof rest_ms);
+  n->entry_until_ns = RLK_NEVER;
+  if (!RLK_INT(&n->net->options, HOLDER_INFO))
+    return;
+  n->entry_until_ns = now + (ttl_ms + FRESH_MS) * MS;
+  rlk_text_format(&text, "%lld", (long long)(ttl_ms + 2 * FRESH_MS));
+  rlk_claims_client(e, client);
+  entry_key(n->net, client, key, sizeof key);
+  if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 5, words) == 0)
+    rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_NOTHING, .sent_ns = now});
+}
+
+/* ---- what others tell ---- */
+
+void rlk_holder_drop(redlock_lock *lock)
+{
+  if (lock->holder && --lock->holder->users == 0)
+    free(lock->holder);
+  lock->holder = NULL;
+}
+
+void rlk_holder_share(redlock_lock *lock, const redlock_lock *first)
+{
+  if (first->holder == lock->holder || !first->holder)
+    return;
+  rlk_holder_drop(lock);
+  lock->holder = first->holder;
+  lock->holder->users++;
+}
+
+/* NULL when memory is out: then it is not told. */
+static struct rlk_holder *holder_of(redlock_lock *lock)
+{
+  if (!lock->holder && (lock->holder = calloc(1, sizeof *lock->holder)) != NULL)
+    lock->holder->users = 1;
+  return lock->holder;
+}
+
+static struct rlk_claim *claim_of(const redlock_lock *lock)
+{
+  return lock->probe ? lock->probe : lock->claim;
+}
+
+static void ask(redlock_lock *lock, struct rlk_node *n, enum rlk_request_kind kind, size_t before, int64_t now)
+{
+  rlk_request_add(n->line, before,
+                  (struct rlk_request){.kind = kind, .claim = claim_of(lock), .round = lock->round, .sent_ns = now});
+  claim_of(lock)->in_flight++;
+}
+
+void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  struct rlk_line *l = n->line;
+  size_t before = rlk_buffer_size(&l->out);
+  int is_known = lock->holder && now - lock->holder->asked_ns < ASK_EVERY_NS;
+  if (is_known || !holder_of(lock))
+    return;
+  lock->holder->asked_ns = now;
+  if (rlk_requests_reserve(&l->requests, 1) == 0 &&
+      rlk_command_peek(&l->out, lock->key->bulk, lock->key->bulk_size) == 0)
+    ask(lock, n, RLK_REQUEST_HOLDER, before, now);
+}
+
+void rlk_holder_ask(redlock_lock *lock, int64_t now)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    struct rlk_node *n = &lock->engine->net.nodes[i];
+    if (lock->votes[i] != RLK_BUSY || n->state != RLK_NODE_READY)
+      continue;
+    rlk_holder_ask_at(lock, n, now);
+    return;
+  }
+}
+
+static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  struct rlk_line *l = n->line;
+  size_t before = rlk_buffer_size(&l->out);
+  char key[320];
+  const char *words[] = {"GETRANGE", key, "0", "255"};
+  entry_key(n->net, lock->holder->token, key, sizeof key);
+  if (n->state == RLK_NODE_READY && rlk_requests_reserve(&l->requests, 1) == 0 &&
+      rlk_command_argv(&l->out, 4, words) == 0)
+    ask(lock, n, RLK_REQUEST_ENTRY, before, now);
+  else
+    return;
+  lock->holder->awaited |= UINT64_C(1) << n->index;
+}
+
+static int is_ours(const char *value, size_t size)
+{
+  return size == RLK_TOKEN_SIZE && strspn(value, "0123456789abcdef") == RLK_TOKEN_SIZE;
+}
+
+/* Of an inspect that finds several tokens, the one that most nodes have told. */
+static int is_outvoted(const redlock_lock *lock, const char *value)
+{
+  int nodes = 0;
+  if (!lock->probe)
+    return 0;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    nodes += lock->node_answers[i].value && strcmp(lock->node_answers[i].value, value) == 0;
+  if (nodes <= lock->holder->nodes)
+    return 1;
+  lock->holder->nodes = nodes;
+  return 0;
+}
+
+void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, size_t size, int64_t now)
+{
+  int is_same_client;
+  if (!holder_of(lock))
+    return;
+  if (!is_ours(value, size)) {
+    if (!lock->probe)
+      lock->holder->token[0] = lock->holder->entry[0] = 0;
+    return;
+  }
+  if (is_outvoted(lock, value))
+    return;
+  is_same_client = strncmp(lock->holder->token, value, RLK_TOKEN_CLIENT_DIGITS) == 0;
+  memcpy(lock->holder->token, value, RLK_TOKEN_SIZE);
+  if (is_same_client && lock->holder->entry[0])
+    return;
+  lock->holder->entry[0] = 0;
+  ask_entry(lock, n, now);
+}
+
+void rlk_holder_told(redlock_lock *lock, const struct rlk_node *n, const char *entry, size_t size)
+{
+  struct rlk_holder *holder = lock->holder;
+  if (!holder)
+    return;
+  holder->awaited &= ~(UINT64_C(1) << n->index);
+  if (size >= sizeof holder->entry || strncmp(entry, VERSION, sizeof VERSION - 1) != 0)
+    return;
+  memcpy(holder->entry, entry, size);
+  holder->entry[size] = 0;
+  holder->awaited = 0;
+}
+
+int rlk_holder_is_awaited(const redlock_lock *lock)
+{
+  return lock->holder && lock->holder->awaited;
+}
+
+void rlk_holder_stop_waiting(redlock_lock *lock)
+{
+  if (lock->holder)
+    lock->holder->awaited = 0;
+}

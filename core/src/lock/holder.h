@@ -1,0 +1,42 @@
+/* Who holds a resource. Every client keeps an entry on the nodes, under libredlock:c: and its number, with which its
+ * tokens begin: from the token under a key others find who made it. Nothing of this decides who holds. */
+#ifndef RLK_HOLDER_H
+#define RLK_HOLDER_H
+
+#include "../node/node.h"
+#include "lock.h"
+
+/* Who holds a resource, as a node told; shared by the waiters of a client. */
+struct rlk_holder {
+  int users;
+  int nodes;                        /* inspect: so many have told this token */
+  int64_t asked_ns;                 /* when it was last asked for */
+  uint64_t awaited;                 /* nodes whose answer is outstanding, as bits */
+  char token[RLK_TOKEN_SIZE + 1];   /* "" if it is none of ours */
+  char entry[RLK_CLIENT_ENTRY_MAX]; /* of the client that made it; "" unknown */
+};
+
+/* The entry of this client, again in the child of a fork. */
+void rlk_holder_init(struct rlk_engine *engine);
+/* Writes it, behind what is asked there, so that it outlives a lease that begins now. */
+void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
+
+static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns)
+{
+  if (now_ns + ttl_ms * RLK_NS_PER_MS > node->entry_until_ns)
+    rlk_holder_publish(node, ttl_ms, now_ns);
+}
+
+/* Asks a node that says busy who holds the lock, unless that was asked a moment ago. */
+void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
+void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
+/* The value of the key at the node: its holder's entry is asked for there. */
+void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
+void rlk_holder_told(redlock_lock *lock, const struct rlk_node *node, const char *entry, size_t size);
+/* An inspect waits for that, until the time of its round is over. */
+int rlk_holder_is_awaited(const redlock_lock *lock);
+void rlk_holder_stop_waiting(redlock_lock *lock);
+void rlk_holder_share(redlock_lock *lock, const redlock_lock *first);
+void rlk_holder_drop(redlock_lock *lock);
+
+#endif

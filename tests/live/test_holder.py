@@ -1,0 +1,288 @@
+"""Who holds a lock: what the nodes can tell of the client, and that nothing depends on it."""
+import json
+import os
+import socket
+import time
+
+import pytest
+
+import rl
+from common import occupy
+from helpers import finish, held_everywhere, lapse, spin
+from queueing import places
+from rl import BUSY, OK, PENDING
+from testing import eventually
+
+HOST = socket.gethostname()
+LONG = {"ttl_ms": 60000}
+
+
+def inspected(client, resource="r"):
+    lock = client.lock(resource)
+    assert lock.start(rl.INSPECT) == OK
+    finish(lock)
+    return lock
+
+
+def entries(node):
+    return [key for key in node.keys() if b"libredlock:c:" in key]
+
+
+def of(lock):
+    """Its holder without the time."""
+    found = lock.held_by
+    return found and (found["client_name"], found["host"], found["pid"])
+
+
+@pytest.fixture
+def make_client(make_client):
+    """With holder_info, as by default."""
+    return lambda nodes=None, **options: make_client(nodes, **dict({"holder_info": "true"}, **options))
+
+
+@pytest.fixture
+def held(hold):
+    return hold(client_name="worker-7", **LONG)
+
+
+ME = ("worker-7", HOST, os.getpid())
+
+
+def test_an_inspect_tells_who_holds_it_and_since_when(held, client):
+    lock = inspected(client)
+    assert of(lock) == ME
+    first_ms = lock.held_by["held_ms"]
+    assert 0 <= first_ms < 60000
+    eventually(lambda: lock.held_by["held_ms"] >= first_ms + 100)
+    assert held.release() == OK
+    assert inspected(client).held_by is None
+
+
+def test_an_inspect_waits_for_the_answer(make_cluster, make_client):
+    """With a single node there is no slower one that it waits for anyway."""
+    nodes = make_cluster(1)
+    assert make_client(nodes.urls, client_name="worker-7", **LONG).lock().acquire(5000) == OK
+    assert of(inspected(make_client(nodes.urls))) == ME
+
+
+def test_an_inspect_waits_no_longer_than_for_that(nodes, held, make_client):
+    client = make_client(nodes.urls, node_timeout_ms=15000, **LONG)
+    for node in nodes:
+        node.command("DEL", *entries(node))
+    begun_s = time.monotonic()
+    assert inspected(client).held_by is None
+    assert time.monotonic() - begun_s < 10
+
+
+def test_who_has_waited_in_vain_knows_for_whom(held, client):
+    lock = client.lock()
+    assert lock.acquire(500) == BUSY
+    assert of(lock) == ME
+    assert lock.message.startswith("held by worker-7 (pid %d on %s) for " % (os.getpid(), HOST)), lock.message
+    assert lock.acquire(0) == BUSY
+    assert lock.held_by is None and lock.message.startswith("held by others: ")
+
+
+def test_it_is_known_while_one_waits_and_not_once_the_lock_is_free(held, client):
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: lock.held_by)
+    assert lock.status == PENDING and of(lock) == ME
+    assert held.release() == OK
+    assert finish(lock) == OK and lock.held_by is None
+
+
+def test_all_waiters_of_a_client_know_it(held, client):
+    """Only the first of them asks the nodes."""
+    first, second, third = (client.lock() for _ in range(3))
+    assert first.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: first.held_by)
+    for lock in (second, third):
+        assert lock.start(rl.ACQUIRE, 300) == OK
+    assert [finish(lock) for lock in (second, third)] == [BUSY] * 2
+    assert [of(lock) for lock in (second, third)] == [ME] * 2
+    assert first.status == PENDING
+
+
+@pytest.mark.parametrize("token", ["0123456789" * 4, "of another library"])
+def test_a_key_of_others_takes_its_place(nodes, held, client, token):
+    lock = client.lock()
+    assert lock.start(rl.ACQUIRE, 60000) == OK
+    spin(client, lambda: of(lock) == ME)
+    occupy(nodes, ttl_ms=60000, token=token)
+    spin(client, lambda: lock.held_by is None, 30)
+    assert lock.status == PENDING
+
+
+def test_the_next_holder_is_told_while_one_waits(nodes, held, client, make_client):
+    """Also by those who are far behind in the queue, and do not try to acquire it meanwhile."""
+    second, *between, last = make_client(nodes.urls, client_name="second", **LONG).lock(), *(
+        make_client(nodes.urls).lock() for _ in range(4))
+    for number, lock in enumerate((second, *between, last), 1):
+        assert lock.start(rl.ACQUIRE, 60000) == OK
+        spin(lock.client, lambda lock=lock: of(lock) == ME)
+        spin(lock.client, lambda number=number: len(places(nodes)) == number)
+    assert held.release() == OK
+    assert finish(second) == OK
+
+    def is_told():
+        for lock in between:  # they keep their places
+            lock.client.process()
+        return of(last) == ("second", HOST, os.getpid())
+
+    spin(last.client, is_told, 30)
+    assert last.status == PENDING
+
+
+@pytest.mark.parametrize("value", ["a" * 40, "0123456789abcdef0123456789abcdef01234567", "token", "\x00\xff" * 20])
+def test_of_other_libraries_nothing_is_told(nodes, client, value):
+    for node in nodes:
+        node.set("r", value.encode("latin-1"), px=60000)
+    assert inspected(client).held_by is None
+    lock = client.lock()
+    assert lock.acquire(1500) == BUSY
+    assert lock.held_by is None and lock.message.startswith("held by others: ")
+
+
+def test_holder_info_off_tells_nothing(nodes, hold, client):
+    lock = hold(holder_info="false", client_name="secret", **LONG)
+    assert [entries(node) for node in nodes] == [[]] * 5
+    assert inspected(client).held_by is None
+    assert lock.release() == OK
+
+
+def test_one_node_that_has_the_entry_is_enough(nodes, held, client):
+    for node in nodes[:4]:
+        for key in entries(node):
+            node.command("DEL", key)
+    assert of(inspected(client)) == ME
+
+
+@pytest.mark.parametrize("left", [slice(0, 2), slice(3, 5)])
+def test_keys_that_were_left_behind_do_not_hide_the_holder(nodes, client, make_client, left):
+    """Two nodes have the token of an earlier client, whose entry is there."""
+    other = make_client(nodes.urls, client_name="gone", **LONG).lock()
+    assert other.acquire(5000) == OK
+    held_everywhere(other)
+    for node in set(nodes) - set(list(nodes)[left]):
+        node.command("DEL", "r")
+    holder = make_client(nodes.urls, client_name="worker-7", **LONG).lock()
+    assert holder.acquire(5000) == OK
+    lock = inspected(client)
+    assert lock.verdict == rl.Verdict.HELD and of(lock) == ME
+
+
+@pytest.mark.parametrize("entry", [
+    b"", b"v1", b"v1 ", b"v1 7", b"v1 7 host", b"v1 x h n", b"v2 7 host name", b"v1 7 host" + b"x" * 300, b"{}",
+    b"\x00" * 40,
+])
+def test_an_entry_that_is_none_is_not_told(nodes, held, client, entry):
+    for node in nodes:
+        node.set(entries(node)[0], entry, px=60000)
+    assert inspected(client).held_by is None
+
+
+def test_an_entry_cannot_break_what_is_told(nodes, held, client):
+    """Whoever writes to the nodes can write anything there."""
+    for node in nodes:
+        node.set(entries(node)[0], b'v1 -7 ho"st \x1b[31m"}\xff, "x": "\n', px=60000)
+    lock = inspected(client)
+    assert lock.held_by["pid"] == -7 and lock.held_by["host"] == 'ho"st'
+    assert json.dumps(lock.held_by)
+    waiter = client.lock()
+    assert waiter.acquire(1500) == BUSY
+    assert "\n" not in waiter.message and "\x1b" not in waiter.message
+
+
+def test_an_entry_of_another_type_is_no_error(nodes, held, client):
+    for node in nodes:
+        key = entries(node)[0]
+        node.command("DEL", key)
+        node.command("HSET", key, "a", "b")
+    assert inspected(client).held_by is None
+    assert held.extend(60000) == OK
+
+
+def test_a_client_writes_its_entry_once(nodes, client):
+    lock = client.lock()
+    for _ in range(20):
+        assert lock.acquire(5000) == OK
+        assert lock.release() == OK
+    eventually(lambda: [len(entries(node)) for node in nodes] == [1] * 5)
+    assert {node.keys()[0] for node in nodes} == {entries(nodes[0])[0]}
+    assert [node.calls("set") for node in nodes] == [21] * 5
+
+
+def test_an_entry_outlives_the_lease(nodes, hold):
+    hold(ttl_ms=3600000, max_ttl_ms=3600000)
+    for node in nodes:
+        assert node.pttl(entries(node)[0]) > 3600000
+
+
+def test_a_longer_lease_renews_the_entry(nodes, make_client):
+    lock = make_client(nodes.urls, max_hold_ms=-1).lock()
+    assert lock.acquire(5000) == OK
+    held_everywhere(lock)
+    assert lock.extend(3600000) == OK
+    for node in nodes:
+        eventually(lambda node=node: node.pttl(entries(node)[0]) > 3600000)
+
+
+def test_it_is_written_again_where_it_was_lost_with_the_connection(nodes, hold, client):
+    lock = hold(client_name="worker-7", renew="true", ttl_ms=3000, node_timeout_ms=700)
+    for node in nodes:
+        for key in entries(node):
+            node.command("DEL", key)
+        node.kill_clients()
+    eventually(lambda: all(entries(node) for node in nodes), 30, "renewals go on")
+    eventually(client.settled, 30)
+    assert of(inspected(client)) == ME
+    assert lock.state == rl.HELD
+
+
+def test_where_it_is_forbidden_locks_work(nodes, make_client):
+    for node in nodes:
+        node.command("ACL", "SETUSER", "few", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
+                     "%RW~libredlock:proof:*", "&*", "+@all")
+    urls = [node.url_with("few", "p") for node in nodes]
+    one, other = make_client(urls, **LONG).lock(), make_client(urls).lock()
+    assert one.acquire(5000) == OK, one.message
+    assert other.acquire(1200) == BUSY, other.message
+    assert other.held_by is None
+    assert inspected(other.client).held_by is None
+    assert one.release() == OK
+
+
+def test_a_forked_child_is_another_client(nodes, client):
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child = client.lock("c")
+            assert child.acquire(5000) == OK and child.detach() == OK
+            os.write(write, b"ok")
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(read, 2) == b"ok"
+    seen = inspected(client, "c")
+    assert seen.held_by["pid"] == pid and seen.holder[:12] != lock.token[:12]
+    assert inspected(client).held_by["pid"] == os.getpid()
+
+
+def test_a_node_that_is_silent_does_not_keep_an_inspect(nodes, held, make_client):
+    """The answer of who it is comes after that of who holds it: a node may hang in between."""
+    client = make_client(nodes.urls, node_timeout_ms=300)
+    nodes[0].stop()
+    try:
+        assert of(inspected(client)) == ME
+    finally:
+        nodes[0].cont()
+
+
+def test_after_a_loss_nobody_is_told(hold, client):
+    lock = hold(**rl.short(1000))
+    lapse(lock)
+    eventually(lambda: inspected(client).held_by is None, 10, "the keys have expired")
