@@ -365,6 +365,10 @@ REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
  * acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
 REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
 
+/* How many attempts the last acquire or extension has made, so far or to its end. 0 for an acquire that only waited
+ * behind others of its client, before the first operation, and for NULL. Any thread. */
+REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
+
 /* The token of the current or, if none, the last hold: 40 hexadecimal digits, or the adopted token; "" before the
  * first. Any thread. */
 REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size);
