@@ -446,6 +446,10 @@ class LockBase:
         if lib.redlock_lock_start(self._handle, lib.REDLOCK_RELEASE | AT_ONCE, 0) == lib.REDLOCK_OK:
             lib.redlock_lock_cancel(self._handle)
 
+    def _watch(self) -> None:
+        """From now on its loss is looked for."""
+        raise NotImplementedError
+
     def _unwatch(self) -> None:
         """Its loss is not waited for any more."""
         raise NotImplementedError
