@@ -244,11 +244,13 @@ REDLOCK_API int64_t redlock_client_event(redlock_client *client, char *buf, size
  * Returns a negated status on error. Any thread. */
 REDLOCK_API int redlock_client_event_fd(redlock_client *client);
 
-/* Describes the client in JSON: options, nodes, their eligibility to vote, counters. It contains no passwords. */
+/* Describes the client in JSON: options, nodes, their eligibility to vote, and what redlock_client_metrics counts. It
+ * contains no passwords. */
 REDLOCK_API int64_t redlock_client_describe(redlock_client *client, char *buf, size_t size);
 
 /* Figures of the client's locks and nodes as OpenMetrics text, for Prometheus and its like: acquisitions by status,
- * losses by reason, wait and hold times, answers and round trips of each node. They begin at 0 with the client. */
+ * losses by reason, wait and hold times, who waits, answers and round trips of each node. They begin at 0 with the
+ * client. */
 REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, size_t size);
 
 /* Why the last redlock_client_set or redlock_client_open failed; "" if it succeeded. Not thread-safe, like those. */
