@@ -318,6 +318,11 @@ class LockBase:
         return int(lib.redlock_lock_fence(self._handle)) or None
 
     @property
+    def attempts(self) -> int:
+        """How many attempts the last acquire() or extend() has made. Local, no I/O."""
+        return int(lib.redlock_lock_attempts(self._handle))
+
+    @property
     def remaining(self) -> float:
         """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
         if self._is_superseded():

@@ -165,7 +165,7 @@ class Traced(LockBase):
             status = Status(came_to[0])
             span.set_attribute("redlock.status", status.name)
             if first(self._line) is ticket:  # else it stood behind others of this process all the time
-                span.set_attribute("redlock.attempts", lib.redlock_lock_attempts(self._handle))
+                span.set_attribute("redlock.attempts", self.attempts)
             if status == Status.OK and self.fence is not None:
                 span.set_attribute("redlock.fence", self.fence)
             if status not in (Status.OK, Status.BUSY):

@@ -136,8 +136,9 @@ def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
 
 
 def test_busy_is_no_error_and_no_quorum_is_one(client, nodes, backend):
+    lock = client.lock("r")
     with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
-        assert not client.lock("r").acquire(blocking=False)
+        assert lock.attempts == 0 and not lock.acquire(blocking=False) and lock.attempts == 1
     busy = backend.one("acquire")
     assert (busy.attributes["redlock.status"], busy.status.status_code) == ("BUSY", StatusCode.UNSET)
     assert busy.attributes["redlock.wait_ms"] == 0 and busy.attributes["redlock.attempts"] == 1
