@@ -163,6 +163,7 @@ typedef struct native_lock {
     int64_t state();
     int64_t validity_ms();
     int64_t fence();
+    int64_t attempts();
     zend_string *token();
     int64_t adopt(zend_string *token);
     int64_t detach();

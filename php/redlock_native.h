@@ -56,6 +56,7 @@ void native_lock_abandon(native_lock *lock);
 int64_t native_lock_state(native_lock *lock);
 int64_t native_lock_validity_ms(native_lock *lock);
 int64_t native_lock_fence(native_lock *lock);
+int64_t native_lock_attempts(native_lock *lock);
 zend_string *native_lock_token(native_lock *lock);
 int64_t native_lock_adopt(native_lock *lock, zend_string *token);
 int64_t native_lock_detach(native_lock *lock);

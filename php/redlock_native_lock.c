@@ -149,6 +149,11 @@ int64_t native_lock_fence(native_lock *lock)
   return redlock_lock_fence(lock->handle);
 }
 
+int64_t native_lock_attempts(native_lock *lock)
+{
+  return redlock_lock_attempts(lock->handle);
+}
+
 zend_string *native_lock_token(native_lock *lock)
 {
   zend_string *text;

@@ -105,11 +105,53 @@ static int print_json_status(const struct session *session, int status, int verd
   return print_json(report);
 }
 
+/* A label's value. It has to be UTF-8: any other byte is replaced. */
+static void put_label(const char *text)
+{
+  json_t *checked = json_string(text);
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\' || *text == '\n')
+      putchar('\\');
+    putchar(*text == '\n' ? 'n' : checked == NULL && (*text & 0x80) ? '?' : *text);
+  }
+  putchar('"');
+  json_decref(checked);
+}
+
+static void put_resource(const struct session *session, const char *figure)
+{
+  printf("redlock_resource_%s{resource=", figure);
+  put_label(session->args->resource);
+}
+
+/* The resource, then what the client has to say. */
+static int print_status_metrics(const struct session *session, int verdict)
+{
+  puts("# TYPE redlock_resource_verdict gauge\n"
+       "# HELP redlock_resource_verdict 1: who holds the resource, as the nodes say.");
+  for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SPLIT; i++) {
+    put_resource(session, "verdict");
+    printf(",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
+  }
+  if (verdict == REDLOCK_VERDICT_HELD) {
+    int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
+    puts("# TYPE redlock_resource_remaining_seconds gauge\n"
+         "# HELP redlock_resource_remaining_seconds Until the holder's majority ends, if nobody extends it.");
+    put_resource(session, "remaining_seconds");
+    if (ttl_ms == REDLOCK_TTL_ENDLESS)
+      puts("} +Inf");
+    else
+      printf("} %lld.%03d\n", (long long)(ttl_ms / 1000), (int)(ttl_ms % 1000));
+  }
+  return print_metrics(session->client);
+}
+
 static int print_status(const struct session *session, int status)
 {
   int verdict = redlock_lock_verdict(session->lock);
   if (session->args->metrics)
-    return print_metrics(session->client);
+    return print_status_metrics(session, verdict);
   if (session->args->json)
     return print_json_status(session, status, verdict);
   print_table(session);

@@ -244,11 +244,13 @@ REDLOCK_API int64_t redlock_client_event(redlock_client *client, char *buf, size
  * Returns a negated status on error. Any thread. */
 REDLOCK_API int redlock_client_event_fd(redlock_client *client);
 
-/* Describes the client in JSON: options, nodes, their eligibility to vote, counters. It contains no passwords. */
+/* Describes the client in JSON: options, nodes, their eligibility to vote, and what redlock_client_metrics counts. It
+ * contains no passwords. */
 REDLOCK_API int64_t redlock_client_describe(redlock_client *client, char *buf, size_t size);
 
 /* Figures of the client's locks and nodes as OpenMetrics text, for Prometheus and its like: acquisitions by status,
- * losses by reason, wait and hold times, answers and round trips of each node. They begin at 0 with the client. */
+ * losses by reason, wait and hold times, who waits, answers and round trips of each node. They begin at 0 with the
+ * client. */
 REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, size_t size);
 
 /* Why the last redlock_client_set or redlock_client_open failed; "" if it succeeded. Not thread-safe, like those. */
@@ -364,6 +366,10 @@ REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
  * it has seen cannot be changed by a holder whose lease is over. 0 without fence, before the first hold, once the next
  * acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
 REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
+
+/* How many attempts the last acquire or extension has made, so far or to its end. 0 for an acquire that only waited
+ * behind others of its client, before the first operation, and for NULL. Any thread. */
+REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
 
 /* The token of the current or, if none, the last hold: 40 hexadecimal digits, or the adopted token; "" before the
  * first. Any thread. */

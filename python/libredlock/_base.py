@@ -321,6 +321,11 @@ class LockBase:
         return int(lib.redlock_lock_fence(self._handle)) or None
 
     @property
+    def attempts(self) -> int:
+        """How many attempts the last acquire() or extend() has made. Local, no I/O."""
+        return int(lib.redlock_lock_attempts(self._handle))
+
+    @property
     def remaining(self) -> float:
         """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
         if self._is_superseded():
@@ -448,6 +453,10 @@ class LockBase:
         lib.redlock_lock_cancel(self._handle)
         if lib.redlock_lock_start(self._handle, lib.REDLOCK_RELEASE | AT_ONCE, 0) == lib.REDLOCK_OK:
             lib.redlock_lock_cancel(self._handle)
+
+    def _watch(self) -> None:
+        """From now on its loss is looked for."""
+        raise NotImplementedError
 
     def _unwatch(self) -> None:
         """Its loss is not waited for any more."""

@@ -262,6 +262,8 @@ class Client(ClientBase):
     Opening never blocks: the nodes are connected to in the background. Raises InvalidOption or TypeError.
     """
 
+    _lock_type: Any = Lock  # of lock(), adopt() and guard(); libredlock.otel has another one
+
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._sleepers: Set[Ticket] = set()
         self._is_leaving = False
@@ -294,7 +296,8 @@ class Client(ClientBase):
 
         on_lost: called with the lock, in a thread of the package, at the moment at which the held lock is lost.
         """
-        return Lock(self, resource, options, "lock", on_lost)
+        lock: Lock = self._lock_type(self, resource, options, "lock", on_lost)
+        return lock
 
     def adopt(
         self,
@@ -308,7 +311,7 @@ class Client(ClientBase):
 
         That nobody else held it in between is not promised.
         """
-        lock = Lock(self, resource, options, "adopt", on_lost)
+        lock: Lock = self._lock_type(self, resource, options, "adopt", on_lost)
         lock._adopt(token)
         if on_lost is not None:
             lock._watch()
@@ -341,7 +344,7 @@ class Client(ClientBase):
         if not busy.raises:
             options.setdefault("wait", 0)
         Lock(self, b"guard", options, "guard", None)  # refuses wrong options now
-        return guard(lambda name: Lock(self, name, options, "guard", None), resource, busy)
+        return guard(lambda name: self._lock_type(self, name, options, "guard", None), resource, busy)
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""

@@ -320,6 +320,8 @@ class Client(ClientBase):
     nothing is held or pending. Raises InvalidOption or TypeError.
     """
 
+    _lock_type: Any = Lock  # of lock(), adopt() and guard(); libredlock.otel has another one
+
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
         self._tag = ffi.new("uint64_t *")
@@ -343,7 +345,8 @@ class Client(ClientBase):
         on_lost: called with the lock, by the event loop, at the moment at which the held lock is lost.
         cancel_on_lost: cancels the body of `async with` at that moment; the block then ends with Lost.
         """
-        return Lock(self, resource, options, "lock", on_lost, cancel_on_lost)
+        lock: Lock = self._lock_type(self, resource, options, "lock", on_lost, cancel_on_lost)
+        return lock
 
     def adopt(
         self,
@@ -358,7 +361,7 @@ class Client(ClientBase):
 
         That nobody else held it in between is not promised.
         """
-        lock = Lock(self, resource, options, "adopt", on_lost, cancel_on_lost)
+        lock: Lock = self._lock_type(self, resource, options, "adopt", on_lost, cancel_on_lost)
         lock._adopt(token)
         if on_lost is not None:
             lock._watch()
@@ -413,7 +416,10 @@ class Client(ClientBase):
         if not busy.raises:
             options.setdefault("wait", 0)
         Lock(self, b"guard", options, "guard", None, cancel_on_lost)  # refuses wrong options now
-        return async_guard(lambda name: Lock(self, name, options, "guard", None, cancel_on_lost), resource, busy)
+        def lock(name: Resource) -> Any:
+            return self._lock_type(self, name, options, "guard", None, cancel_on_lost)
+
+        return async_guard(lock, resource, busy)
 
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""

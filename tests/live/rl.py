@@ -221,6 +221,10 @@ class Lock:
         return lib.redlock_lock_fence(self.handle)
 
     @property
+    def attempts(self):
+        return lib.redlock_lock_attempts(self.handle)
+
+    @property
     def token(self):
         return text(lib.redlock_lock_token, self.handle)
 

@@ -46,6 +46,18 @@ def test_the_longest_and_an_automatic_time_out(nodes, make_client):
     assert automatic.lock().acquire(5000) == OK
 
 
+def test_attempts_are_counted(nodes, client):
+    lock = client.lock("r", queue="false", retry_delay_ms=20)
+    assert lock.attempts == 0
+    occupy(nodes, "r", ttl_ms=20000)
+    assert lock.acquire(0) == BUSY and lock.attempts == 1
+    assert lock.acquire(1000) == BUSY and lock.attempts > 2
+    for node in nodes:
+        node.flush()
+    assert lock.acquire(5000) == OK and lock.attempts == 1
+    assert rl.lib.redlock_lock_attempts(rl.ffi.NULL) == 0
+
+
 # ---- known from other libraries ----------------------------------------------------------------------------------
 
 

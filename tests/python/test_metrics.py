@@ -1,12 +1,13 @@
 """The figures of a client, as a scraper reads them."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import CALM
+from patience import CALM, short
 
 prometheus_client = pytest.importorskip("prometheus_client", reason="prometheus_client is not installed")
 
@@ -85,6 +86,58 @@ def test_busy_votes(nodes, client):
         assert not client.lock("r").acquire(blocking=False)
     after = figures(client.metrics())
     assert sum(after["redlock_node_votes_total", node.name, "busy"] for node in nodes) >= 3
+
+
+def waiting(client):
+    after = figures(client.metrics())
+    return after["redlock_acquisitions_waiting",], after["redlock_longest_queue",]
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_those_who_wait_are_counted(nodes, client, queue):
+    names = ["r", "r", "r", "s"]
+
+    def take(name):
+        with client.lock(name, queue=queue):
+            pass
+
+    with libredlock.Client(nodes.urls, **CALM) as other:
+        held = [other.lock(name, ttl=30) for name in ("r", "s")]
+        assert all(lock.acquire() for lock in held)
+        assert waiting(client) == (0, 0)
+        with ThreadPoolExecutor(len(names)) as threads:
+            taken = [threads.submit(take, name) for name in names]
+            eventually(lambda: waiting(client) == (4, 3 if queue else 0), 30)
+            described = client.describe()
+            for lock in held:
+                lock.release()
+            assert [one.result(60) for one in taken] == [None] * 4
+    assert (described["waiting"], described["longest_queue"]) == (4, 3 if queue else 0)
+    assert waiting(client) == (0, 0)
+
+
+def test_describe_has_the_same_figures(nodes, client):
+    with libredlock.Client(nodes.urls, **CALM) as other, other.lock("r"):
+        eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)
+        assert not client.lock("r").acquire(blocking=False)
+    lost = client.lock("s", **short(0.4))
+    assert lost.acquire()
+    eventually(lambda: lost.lost, 20)
+    client.status("r")
+    told, after = client.describe(), figures(client.metrics())
+    assert told["acquisitions"] == {"OK": 1, "BUSY": 1} and told["losses"] == {"expired": 1}
+    for name, unit in (("wait", 1e6), ("hold", 1e6), ("attempts_per_acquisition", 1)):
+        histogram = told[name if unit == 1 else f"{name}_us"]
+        family = "redlock_" + (name if unit == 1 else f"{name}_seconds")
+        assert histogram["count"] == histogram["le"]["+Inf"] == after[f"{family}_count",] == 1
+        assert histogram["sum"] / unit == pytest.approx(after[f"{family}_sum",], abs=1e-6)
+        for bound, count in histogram["le"].items():
+            label = bound if bound == "+Inf" else str(int(bound) / unit)
+            assert after[f"{family}_bucket", label] == count
+    for node in told["nodes"]:
+        for vote, count in node["answers"].items():
+            assert after["redlock_node_votes_total", node["node"], vote] == count
+    assert sum(node["answers"]["busy"] for node in told["nodes"]) >= 3
 
 
 def test_a_registry_reads_them(nodes, client):

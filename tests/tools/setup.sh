@@ -27,7 +27,7 @@ packages_of() {
       nodes) echo python3 redis-server ;;
       python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev ;;
       php) echo swig make php-cli php-dev ;;
-      phpunit) echo php-fpm phpunit php-symfony-lock composer ;;
+      phpunit) echo php-fpm phpunit php-symfony-lock php-psr-event-dispatcher composer ;;
       languages) echo g++ clang ;;
       go) command -v go >/dev/null || echo golang-go ;;
       lint) echo clang git php-codesniffer $(packages_of go) ;;

@@ -2,6 +2,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lock/lease.h"
+#include "../lock/queue.h"
 #include "advice.h"
 #include "eligibility.h"
 #include "step.h"
@@ -131,6 +133,14 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
   answer(out, "scripts", is_known ? l->scripts : RLK_UNKNOWN);
 }
 
+/* What it said to SETs. */
+static void answers(const struct rlk_node *n, struct rlk_text *out)
+{
+  rlk_text_format(out, ",\"answers\":{\"granted\":%llu,\"busy\":%llu,\"other\":%llu,\"late\":%llu}",
+                  (unsigned long long)n->votes_granted, (unsigned long long)n->votes_busy,
+                  (unsigned long long)n->votes_other, (unsigned long long)n->votes_late);
+}
+
 static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   int64_t rtt_ns = n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns;
@@ -143,8 +153,10 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   more(out, "guard", guard_state(n, now));
   rlk_text_add(out, ",");
   clock_offset(n, out, now);
-  rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu}", (long long)(rtt_ns / 1000),
+  rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu", (long long)(rtt_ns / 1000),
                   n->line->requests.count, (unsigned long long)n->connects, (unsigned long long)n->drops);
+  answers(n, out);
+  rlk_text_add(out, "}");
 }
 
 static int voters(const redlock_client *c, int64_t now)
@@ -166,12 +178,51 @@ static int held(const redlock_client *c)
 static void counters(redlock_client *c, struct rlk_text *out)
 {
   const struct rlk_engine *e = &c->engine;
+  int longest, waiting = rlk_queue_count(e, &longest);
   rlk_text_format(out,
-                  "\"held\":%d,\"renewing\":%d,\"debts\":%d,\"commands\":%llu,\"attempts\":%llu,\"acquired\":%llu,"
-                  "\"renewals\":%llu,\"lost\":%llu",
-                  held(c), e->renewing, e->pending_deletes, (unsigned long long)e->net.commands,
+                  "\"held\":%d,\"renewing\":%d,\"waiting\":%d,\"longest_queue\":%d,\"debts\":%d,\"commands\":%llu,"
+                  "\"attempts\":%llu,\"acquired\":%llu,\"renewals\":%llu,\"lost\":%llu",
+                  held(c), e->renewing, waiting, longest, e->pending_deletes, (unsigned long long)e->net.commands,
                   (unsigned long long)e->attempts, (unsigned long long)e->acquired, (unsigned long long)e->renewals,
                   (unsigned long long)e->lost);
+}
+
+/* Those that were counted, by name. */
+static void counted(struct rlk_text *out, const char *name, const uint64_t *counts, int count,
+                    const char *(*name_of)(int))
+{
+  const char *comma = "";
+  rlk_text_format(out, ",\"%s\":{", name);
+  for (int i = 0; i < count; i++) {
+    if (!counts[i])
+      continue;
+    rlk_text_format(out, "%s\"%s\":%llu", comma, name_of(i), (unsigned long long)counts[i]);
+    comma = ",";
+  }
+  rlk_text_add(out, "}");
+}
+
+/* Cumulative, as in OpenMetrics. */
+static void histogram(struct rlk_text *out, const char *name, const struct rlk_histogram *h, const int64_t *bounds)
+{
+  uint64_t below = 0;
+  rlk_text_format(out, ",\"%s\":{\"le\":{", name);
+  for (int i = 0; i < RLK_BOUNDS; i++) {
+    below += h->counts[i];
+    rlk_text_format(out, "\"%lld\":%llu,", (long long)bounds[i], (unsigned long long)below);
+  }
+  below += h->counts[RLK_BOUNDS];
+  rlk_text_format(out, "\"+Inf\":%llu},\"sum\":%lld,\"count\":%llu}", (unsigned long long)below, (long long)h->sum,
+                  (unsigned long long)below);
+}
+
+static void figures(const struct rlk_figures *f, struct rlk_text *out)
+{
+  counted(out, "acquisitions", f->acquisitions, RLK_COUNTED_STATUSES, redlock_status_name);
+  counted(out, "losses", f->losses, RLK_COUNTED_LOSSES, rlk_loss_name);
+  histogram(out, "wait_us", &f->wait_us, rlk_time_bounds_us);
+  histogram(out, "hold_us", &f->hold_us, rlk_time_bounds_us);
+  histogram(out, "attempts_per_acquisition", &f->attempts, rlk_attempt_bounds);
 }
 
 int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
@@ -189,6 +240,7 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
                   c->engine.net.state == RLK_NET_OPEN ? "true" : "false", rlk_quorum(c->engine.net.node_count),
                   voters(c, now));
   counters(c, &out);
+  figures(&c->engine.figures, &out);
   rlk_text_add(&out, ",");
   options(c, &out);
   rlk_text_add(&out, ",\"nodes\":[");

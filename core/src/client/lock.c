@@ -581,6 +581,18 @@ int64_t redlock_lock_validity_ms(redlock_lock *lock)
   return validity_ms;
 }
 
+int64_t redlock_lock_attempts(redlock_lock *lock)
+{
+  redlock_client *c;
+  int64_t attempts;
+  if (!lock)
+    return 0;
+  c = rlk_lock_enter(lock);
+  attempts = lock->attempts;
+  rlk_client_leave(c);
+  return attempts;
+}
+
 int64_t redlock_lock_fence(redlock_lock *lock)
 {
   redlock_client *c;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../lock/lease.h"
+#include "../lock/queue.h"
 #include "eligibility.h"
 #include "step.h"
 
@@ -56,6 +57,13 @@ static void histogram(const struct rlk_histogram *h, const char *name, const int
                   (unsigned long long)below, name, (double)h->sum / unit, name, (unsigned long long)below);
 }
 
+static void waiting(const struct rlk_engine *e, struct rlk_text *out)
+{
+  int longest, count = rlk_queue_count(e, &longest);
+  number(out, "acquisitions_waiting", "gauge", "Acquisitions that wait for a lock that others hold.", (uint64_t)count);
+  number(out, "longest_queue", "gauge", "The most of them that wait for the same resource.", (uint64_t)longest);
+}
+
 static void locks(const struct rlk_engine *e, struct rlk_text *out)
 {
   uint64_t held = 0, in_flight = 0;
@@ -68,6 +76,7 @@ static void locks(const struct rlk_engine *e, struct rlk_text *out)
   number(out, "operations_in_flight", "gauge", "Operations that have not ended.", in_flight);
   number(out, "pending_deletes", "gauge", "Tokens that were given up and are not deleted everywhere yet.",
          (uint64_t)e->pending_deletes);
+  waiting(e, out);
   acquisitions(e, out);
   losses(e, out);
   number(out, "attempts", "counter", "Attempts of acquisitions.", e->attempts);

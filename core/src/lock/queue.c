@@ -604,3 +604,29 @@ void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int ot
   if (room->first && room->first->phase == RLK_SLEEPING)
     rlk_timer_set(&e->net.timers, &room->first->timer, now); /* of this client: it need not be told by the node */
 }
+
+/* ---- figures ---- */
+
+static int length_of(const struct rlk_room *room)
+{
+  int length = 0;
+  for (const redlock_lock *lock = room->first; lock; lock = lock->next_waiting)
+    length++;
+  return length;
+}
+
+int rlk_queue_count(const struct rlk_engine *e, int *longest)
+{
+  int waiting = 0;
+  *longest = 0;
+  for (int i = 0; i < RLK_ROOM_BUCKETS; i++) {
+    for (const struct rlk_room *room = e->rooms[i]; room; room = room->next) {
+      int length = length_of(room);
+      waiting += length;
+      *longest = length > *longest ? length : *longest;
+    }
+  }
+  for (const redlock_lock *lock = e->flights; lock; lock = lock->next_flight) /* and those outside of queues */
+    waiting += lock->kind == REDLOCK_ACQUIRE && lock->phase == RLK_SLEEPING && !lock->room;
+  return waiting;
+}

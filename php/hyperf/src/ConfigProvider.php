@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Hyperf\Metric\Contract\MetricFactoryInterface;
+
 final class ConfigProvider
 {
     /** @return array<string, mixed> */
@@ -13,7 +15,7 @@ final class ConfigProvider
             'dependencies' => [Locks::class => LocksFactory::class],
             'aspects' => [Aspect\RedLockAspect::class],
             'commands' => [Command\StatusCommand::class],
-            'listeners' => [Listener\BootListener::class, Listener\WorkerListener::class],
+            'listeners' => self::listeners(),
             'annotations' => ['scan' => ['paths' => [__DIR__, \dirname(__DIR__) . '/compat']]],
             'publish' => [[
                 'id' => 'config',
@@ -22,5 +24,13 @@ final class ConfigProvider
                 'destination' => (\defined('BASE_PATH') ? \BASE_PATH : '.') . '/config/autoload/redlock.php',
             ]],
         ];
+    }
+
+    /** @return list<class-string> */
+    private static function listeners(): array
+    {
+        $hasMetrics = \interface_exists(MetricFactoryInterface::class);
+        return [Listener\BootListener::class, Listener\WorkerListener::class,
+            ...($hasMetrics ? [Listener\MetricListener::class] : [])];
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
@@ -35,6 +36,7 @@ final class Locks
         private readonly array $clusters,
         private readonly array $pools,
         private readonly ?LoggerInterface $logger = null,
+        private readonly ?EventDispatcherInterface $dispatcher = null,
     ) {
         $this->locks = new \WeakMap();
         $this->kept = new KeptLocks();
@@ -83,6 +85,12 @@ final class Locks
         return $this->connect('pools ' . \implode(',', $pools), ['nodes' => $pools]);
     }
 
+    /** @return array<string, Client> those of this worker, by "cluster NAME" and "pools NAMES" */
+    public function clients(): array
+    {
+        return $this->pid === \getmypid() ? $this->clients : [];
+    }
+
     /** @internal The lock of an attribute. */
     public function lockFor(LockSpec $spec, string $resource): Lock
     {
@@ -124,7 +132,7 @@ final class Locks
         foreach ($this->locks as $lock => $_) {
             $lock->isHeld() && $lock->detach();
         }
-        $clients = $this->pid === \getmypid() ? $this->clients : [];
+        $clients = $this->clients();
         $this->clients = [];
         Client::drainAll($clients);
     }
@@ -155,6 +163,7 @@ final class Locks
             $this->pid = \getmypid();
             $this->clients = [];
         }
-        return $this->clients[$name] ??= Client::fromArray(PoolNodes::resolve($config, $this->pools), $this->logger);
+        return $this->clients[$name] ??= Client::fromArray(PoolNodes::resolve($config, $this->pools), $this->logger,
+            dispatcher: $this->dispatcher);
     }
 }

@@ -7,6 +7,7 @@ namespace Redlock\Hyperf;
 use Hyperf\Contract\ConfigInterface;
 use Hyperf\Contract\StdoutLoggerInterface;
 use Psr\Container\ContainerInterface;
+use Psr\EventDispatcher\EventDispatcherInterface;
 
 final class LocksFactory
 {
@@ -15,6 +16,8 @@ final class LocksFactory
         $config = $container->get(ConfigInterface::class);
         $clusters = $config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php';
         $logger = $container->has(StdoutLoggerInterface::class) ? $container->get(StdoutLoggerInterface::class) : null;
-        return new Locks($clusters, $config->get('redis', []), $logger);
+        $dispatcher = $container->has(EventDispatcherInterface::class)
+            ? $container->get(EventDispatcherInterface::class) : null;
+        return new Locks($clusters, $config->get('redis', []), $logger, $dispatcher);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock;
 
+use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Redlock\Driver\BlockingDriver;
 use Redlock\Driver\FiberDriver;
@@ -41,12 +42,14 @@ final class Client implements ClientInterface
      * @param string|list<string>|null $nodes URLs, redis://[user:password@]host[:port][/database] or unix://...; null:
      *     redlock.nodes of php.ini, else REDLOCK_NODES of the environment
      * @param ?Loop $loop the event loop for calls made in a Fiber; Revolt's is found without
+     * @param ?EventDispatcherInterface $dispatcher is given what happens as objects of Redlock\Event
      * @param never ...$unknown
      */
     public static function connect(
         #[\SensitiveParameter] string|array|null $nodes = null,
         ?LoggerInterface $logger = null,
         ?Loop $loop = null,
+        ?EventDispatcherInterface $dispatcher = null,
         /* options: made by ./dev docs */
         ?int $ttlMs = null, int|string|null $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
@@ -61,7 +64,7 @@ final class Client implements ClientInterface
     ): self {
         $options = Options::given(\get_defined_vars(), $unknown);
         try {
-            return self::open($nodes, $options, $logger, $loop);
+            return self::open($nodes, $options, $logger, $loop, $dispatcher);
         } catch (InvalidOptionException | \TypeError $refused) {
             throw Options::inNames($refused);
         }
@@ -76,10 +79,11 @@ final class Client implements ClientInterface
         #[\SensitiveParameter] array $config,
         ?LoggerInterface $logger = null,
         ?Loop $loop = null,
+        ?EventDispatcherInterface $dispatcher = null,
     ): self {
         $nodes = $config['nodes'] ?? null;
         unset($config['nodes']);
-        return self::open($nodes, $config, $logger, $loop);
+        return self::open($nodes, $config, $logger, $loop, $dispatcher);
     }
 
     /**
@@ -202,9 +206,11 @@ final class Client implements ClientInterface
         array $options,
         ?LoggerInterface $logger,
         ?Loop $loop,
+        ?EventDispatcherInterface $dispatcher,
     ): self {
         $native = new Native\Client(self::join($nodes), $options);
-        return new self($native, $logger === null ? null : new EventLog($native, $logger), $loop);
+        $isHeard = $logger !== null || $dispatcher !== null;
+        return new self($native, $isHeard ? new EventLog($native, $logger, $dispatcher) : null, $loop);
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string

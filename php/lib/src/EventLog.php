@@ -4,16 +4,29 @@ declare(strict_types=1);
 
 namespace Redlock;
 
+use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 
-/** @internal Events of a client as PSR-3 records. */
+/** @internal Events of a client as PSR-3 records and as objects for a PSR-14 dispatcher. */
 final class EventLog
 {
     /** What nobody has to look at. */
     private const INFORMATION = ['node_up'];
 
-    public function __construct(private readonly Native\Client $native, private readonly LoggerInterface $logger)
-    {
+    private const OF_LOCKS = ['at_risk' => Event\AtRisk::class, 'limit' => Event\LimitReached::class];
+    private const OF_NODES = [
+        'node_up' => Event\NodeUp::class,
+        'node_down' => Event\NodeDown::class,
+        'node_silent' => Event\NodeSilent::class,
+        'node_refused' => Event\NodeRefused::class,
+        'node_restarted' => Event\NodeRestarted::class,
+    ];
+
+    public function __construct(
+        private readonly Native\Client $native,
+        private readonly ?LoggerInterface $logger,
+        public readonly ?EventDispatcherInterface $dispatcher,
+    ) {
     }
 
     public function write(): void
@@ -21,16 +34,63 @@ final class EventLog
         while (($line = $this->native->event()) !== null) {
             $event = \json_decode($line, true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)
                 ?? ['event' => 'unreadable', 'line' => $line];
-            $level = \in_array($event['event'], self::INFORMATION, true) ? 'info' : 'warning';
-            $names = \array_intersect(['event', 'resource', 'node', 'detail'], \array_keys($event));
-            $words = \array_map(static fn (string $name): string => "{{$name}}", $names);
-            $this->logger->log($level, 'redlock: ' . \implode(' ', $words), $event);
+            $this->logger === null || $this->log($event);
+            $this->dispatcher === null || $this->tell(self::made($event));
         }
     }
 
     /** @param array<string, mixed> $context */
     public function warn(string $message, array $context): void
     {
-        $this->logger->warning($message, $context);
+        $this->logger?->warning($message, $context);
+    }
+
+    /** A listener that fails changes nothing: what it hears of has happened. */
+    public function tell(?object $event): void
+    {
+        try {
+            $event === null || $this->dispatcher?->dispatch($event);
+        } catch (\Throwable $failure) {
+            $this->complain($event, $failure);
+        }
+    }
+
+    private function complain(object $event, \Throwable $failure): void
+    {
+        $name = $event::class;
+        try {
+            $this->logger?->error("redlock: a listener of $name failed: {message}",
+                ['message' => $failure->getMessage(), 'exception' => $failure]);
+        } catch (\Throwable $another) {
+            $failure = $another;
+        }
+        if ($this->logger === null || isset($another)) {
+            \error_log("redlock: a listener of $name failed: $failure");
+        }
+    }
+
+    /** @param array<string, mixed> $event */
+    private function log(array $event): void
+    {
+        $level = \in_array($event['event'], self::INFORMATION, true) ? 'info' : 'warning';
+        $names = \array_intersect(['event', 'resource', 'node', 'detail'], \array_keys($event));
+        $words = \array_map(static fn (string $name): string => "{{$name}}", $names);
+        $this->logger->log($level, 'redlock: ' . \implode(' ', $words), $event);
+    }
+
+    /** @param array<string, mixed> $event */
+    private static function made(array $event): ?object
+    {
+        [$name, $detail, $atMs] = [$event['event'], $event['detail'] ?? '', $event['at_ms'] ?? 0];
+        $ofLock = self::OF_LOCKS[$name] ?? null;
+        $ofNode = self::OF_NODES[$name] ?? null;
+        return match (true) {
+            $name === 'lost' => new Event\Lost($event['resource'], $event['reason'], $detail, $atMs),
+            $name === 'dropped' => new Event\Dropped($event['count']),
+            $name === 'warning' => new Event\Warning($event['node'] ?? null, $detail, $atMs),
+            $ofLock !== null => new $ofLock($event['resource'], $detail, $atMs),
+            $ofNode !== null => new $ofNode($event['node'], $detail, $atMs),
+            default => null,
+        };
     }
 }

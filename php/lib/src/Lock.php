@@ -18,6 +18,9 @@ final class Lock implements LockInterface
     /** The native lock renews because run() wants it. */
     private bool $renewsForRun = false;
 
+    /** In nanoseconds, if somebody listens. */
+    private ?int $heldSince = null;
+
     /** By release() or detach(), since run() began. */
     private bool $isGivenUp = false;
 
@@ -44,7 +47,7 @@ final class Lock implements LockInterface
         if ($this->renewsForRun) {
             $this->renewAsUsual();
         }
-        $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
+        $status = $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
@@ -55,7 +58,7 @@ final class Lock implements LockInterface
         if ($this->renewsForRun) {
             $this->renewAsUsual();
         }
-        $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, 0);
+        $status = $this->perform(\REDLOCK_ACQUIRE, 0);
         if ($status !== \REDLOCK_OK && $status !== \REDLOCK_BUSY) {
             $this->fail($status);
         }
@@ -76,8 +79,8 @@ final class Lock implements LockInterface
     {
         $state = $this->native->state();
         $this->isGivenUp = true;
-        $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
-        if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        if (!self::isReleased($status, $state)) {
             $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
         }
     }
@@ -96,7 +99,7 @@ final class Lock implements LockInterface
         $result = null;
         $hasFailed = true;
         try {
-            $status = $this->driver->run($this->native, \REDLOCK_ACQUIRE, $waitMs ?? -2);
+            $status = $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
             if ($status === \REDLOCK_OK) {
                 $result = $body($this);
             }
@@ -115,6 +118,11 @@ final class Lock implements LockInterface
     public function fence(): ?int
     {
         return $this->native->fence() ?: null;
+    }
+
+    public function attempts(): int
+    {
+        return $this->native->attempts();
     }
 
     public function remainingMs(): int
@@ -180,6 +188,39 @@ final class Lock implements LockInterface
         }
     }
 
+    /** Runs one operation to its end, which the dispatcher is told: its status. */
+    private function perform(int $operation, int $arg): int
+    {
+        $events = $this->driver->events;
+        if ($events?->dispatcher === null) {
+            return $this->driver->run($this->native, $operation, $arg);
+        }
+        [$began, $state] = [\hrtime(true), $this->native->state()];
+        $status = $this->driver->run($this->native, $operation, $arg);
+        $events->tell($this->told($operation, $status, $began, $state));
+        return $status;
+    }
+
+    private function told(int $operation, int $status, int $began, int $state): ?Event\LockEvent
+    {
+        $sinceMs = static fn (int $at): int => \intdiv(\hrtime(true) - $at, 1000000);
+        if ($operation === \REDLOCK_ACQUIRE) {
+            if ($status !== \REDLOCK_OK) {
+                return new Event\NotAcquired($this->resource, \redlock_status_name($status), $this->message(),
+                    $sinceMs($began), $this->attempts());
+            }
+            $this->heldSince = \hrtime(true);
+            return new Event\Acquired($this->resource, $this->token(), $this->remainingMs(), $sinceMs($began),
+                $this->attempts(), $this->fence());
+        }
+        if ($operation === \REDLOCK_RELEASE) {
+            [$since, $this->heldSince] = [$this->heldSince, null];
+            $heldMs = $since === null ? null : $sinceMs($since);
+            return self::isReleased($status, $state) ? new Event\Released($this->resource, $heldMs) : null;
+        }
+        return $status === \REDLOCK_OK ? new Event\Extended($this->resource, $this->remainingMs()) : null;
+    }
+
     private function fail(int $status): never
     {
         try {
@@ -194,7 +235,7 @@ final class Lock implements LockInterface
         if ($ttlMs !== null && $ttlMs < 1) {
             throw new \ValueError("$method(): Argument #1 (\$ttlMs) must be null or at least 1, $ttlMs given");
         }
-        $status = $this->driver->run($this->native, $operation, $ttlMs ?? 0);
+        $status = $this->perform($operation, $ttlMs ?? 0);
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
@@ -220,8 +261,8 @@ final class Lock implements LockInterface
             return; /* the body released or detached it */
         }
         try {
-            $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
-            if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+            $status = $this->perform(\REDLOCK_RELEASE, 0);
+            if (!self::isReleased($status, $state)) {
                 $this->fail($status === \REDLOCK_CANCELLED ? \REDLOCK_LOST : $status);
             }
         } catch (\Throwable $failure) {
@@ -236,8 +277,8 @@ final class Lock implements LockInterface
         if ($state === \REDLOCK_STATE_FREE) {
             return;
         }
-        $status = $this->driver->run($this->native, \REDLOCK_RELEASE, 0);
-        if ($status !== \REDLOCK_OK && !self::isReleased($status, $state)) {
+        $status = $this->perform(\REDLOCK_RELEASE, 0);
+        if (!self::isReleased($status, $state)) {
             $this->driver->events?->warn('redlock: {message}',
                 ['message' => $this->native->message(), 'status' => \redlock_status_name($status)]);
         }
@@ -246,7 +287,7 @@ final class Lock implements LockInterface
     /** A release that is cut short goes on inside the client: what was held has been released. */
     private static function isReleased(int $status, int $stateBefore): bool
     {
-        return $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
+        return $status === \REDLOCK_OK || $status === \REDLOCK_CANCELLED && $stateBefore !== \REDLOCK_STATE_LOST;
     }
 
     /** Whoever repeats what the body has done must be able to see that it was done. */

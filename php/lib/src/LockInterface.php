@@ -79,6 +79,9 @@ interface LockInterface
      */
     public function fence(): ?int;
 
+    /** How many attempts the last acquisition or extension has made. */
+    public function attempts(): int;
+
     /** The token of the lease, or of the last one; "" before the first. */
     public function token(): string;
 

@@ -121,6 +121,9 @@ namespace Redlock\Native {
         /** The fencing number, with the option fence; 0 without. */
         public function fence(): int {}
 
+        /** How many attempts the last acquisition or extension has made. */
+        public function attempts(): int {}
+
         /** The token as 40 hexadecimal digits, "" before the first acquisition. */
         public function token(): string {}
 

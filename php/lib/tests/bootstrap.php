@@ -19,7 +19,8 @@ declare(strict_types=1);
 require \dirname(__DIR__) . '/src/extension.php';
 /* What is not in the distribution: Revolt, for example. */
 \is_file((string) \getenv('REDLOCK_PHP_AUTOLOAD')) && require \getenv('REDLOCK_PHP_AUTOLOAD');
-foreach (['Psr/Log/autoload.php', 'Symfony/Component/Lock/autoload.php'] as $package) {
+$packages = ['Psr/Log/autoload.php', 'Psr/EventDispatcher/autoload.php', 'Symfony/Component/Lock/autoload.php'];
+foreach ($packages as $package) {
     if (\is_file("/usr/share/php/$package")) {
         require_once "/usr/share/php/$package";
     }

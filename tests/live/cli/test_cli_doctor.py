@@ -11,6 +11,7 @@ import pytest
 
 from clocks import Clocks
 from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, read_until
+from common import occupy
 from testing import eventually
 
 MARKER = "libredlock:m"
@@ -249,6 +250,28 @@ def test_figures_for_prometheus(redlock, nodes, command):
     lines = done.stdout.splitlines()
     assert lines[-1] == "# EOF" and 'redlock_library_info{version="' in done.stdout
     assert [line.split()[-1] for line in lines if line.startswith("redlock_node_votes_now{")] == ["0"] + 4 * ["1"]
+
+
+@pytest.mark.parametrize("resource, label", [("orders:42", "orders:42"), ('a"b\\c\nd', r'a\"b\\c\nd'),
+                                             ("\u20ac", "\u20ac"), (b"a\xff", "a?")])
+def test_figures_of_a_resource(redlock, nodes, resource, label):
+    def verdict_and_remaining():
+        lines = redlock("status", "--metrics", resource).stdout.splitlines()
+        assert lines[-1] == "# EOF" and 'redlock_node_votes_now{node="%s"} 1' % nodes[0].name in lines
+        values = dict(line.rsplit(" ", 1) for line in lines)
+        verdicts = {name: values['redlock_resource_verdict{resource="%s",verdict="%s"}' % (label, name)]
+                    for name in ("unknown", "free", "held", "split")}
+        assert sorted(verdicts.values()) == ["0", "0", "0", "1"]
+        remaining = values.get('redlock_resource_remaining_seconds{resource="%s"}' % label)
+        return next(name for name, value in verdicts.items() if value == "1"), remaining
+
+    assert verdict_and_remaining() == ("free", None)
+    occupy(nodes, resource, ttl_ms=60000)
+    verdict, remaining = verdict_and_remaining()
+    assert verdict == "held" and 20 < float(remaining) <= 60
+    for node in nodes:
+        node.command("PERSIST", resource)
+    assert verdict_and_remaining() == ("held", "+Inf")
 
 
 def test_operands_are_refused(redlock):

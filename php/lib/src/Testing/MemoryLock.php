@@ -19,6 +19,7 @@ final class MemoryLock implements LockInterface
     private string $state = 'free';
     private string $message = '';
     private ?int $fence = null;
+    private int $attempts = 0;
 
     /**
      * @internal MemoryClient::lock() makes locks.
@@ -99,6 +100,11 @@ final class MemoryLock implements LockInterface
         return $this->fence;
     }
 
+    public function attempts(): int
+    {
+        return $this->attempts;
+    }
+
     public function remainingMs(): int
     {
         return $this->isHeld() ? $this->store->leftMs($this->resource) : 0;
@@ -171,6 +177,7 @@ final class MemoryLock implements LockInterface
             throw $this->failure(new InvalidOptionException(
                 "$this->resource: this object holds the lock already; release it first"));
         }
+        $this->attempts = 1;
         $this->refuseWithoutNodes();
         $ttlMs = (int) $this->options['ttl_ms'];
         $leftMs = $waitMs ?? (int) $this->options['wait_ms'];
@@ -183,6 +190,7 @@ final class MemoryLock implements LockInterface
             }
             $this->store->pass($busyMs);
             $leftMs -= $leftMs < 0 ? 0 : $busyMs;
+            $this->attempts++;
         }
         [$this->token, $this->state, $this->message] = [$token, 'held', 'granted'];
         $this->fence = $this->options['fence'] ? (int) \hexdec($token) : null;

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf;
+
+use Hyperf\Metric\Contract\MetricFactoryInterface;
+use Redlock\Client;
+use Redlock\Figures;
+
+/**
+ * Gives the figures of a worker's clients to hyperf/metric, labelled with cluster and worker. Its histograms take only
+ * single values, so one becomes what Prometheus makes of it: counters _bucket and _count, and a gauge _sum.
+ */
+final class Metrics
+{
+    /** @var \WeakMap<Client, array<string, float>> what each counter was told so far */
+    private \WeakMap $told;
+
+    public function __construct(
+        private readonly Locks $locks,
+        private readonly MetricFactoryInterface $factory,
+        private readonly int $worker,
+    ) {
+        $this->told = new \WeakMap();
+    }
+
+    public function report(): void
+    {
+        foreach ($this->locks->clients() as $name => $client) {
+            $labels = ['cluster' => \preg_replace('/^cluster /', '', $name), 'worker' => (string) $this->worker];
+            $told = $this->told[$client] ?? [];
+            foreach (Figures::read($client->metrics()) as $figure) {
+                foreach ($figure->kind === 'info' ? [] : $figure->samples as [$sample, $more, $value]) {
+                    $figure->kind === 'gauge' || \str_ends_with($sample, '_sum')
+                        ? $this->gauge($sample, $labels + $more, $value)
+                        : $this->count($sample, $labels + $more, $value, $told);
+                }
+            }
+            $this->told[$client] = $told;
+        }
+    }
+
+    /**
+     * An instrument is made for each sample: those of a worker are messages, which are kept until they are sent.
+     *
+     * @param array<string, string> $labels
+     */
+    private function gauge(string $name, array $labels, float $value): void
+    {
+        $this->factory->makeGauge($name, \array_keys($labels))->with(...\array_values($labels))->set($value);
+    }
+
+    /**
+     * A counter is told what has come since the last time.
+     *
+     * @param array<string, string> $labels
+     * @param array<string, float> $told
+     */
+    private function count(string $name, array $labels, float $value, array &$told): void
+    {
+        $key = "$name " . \implode(' ', $labels);
+        if (($told[$key] ?? null) === $value) {
+            return;
+        }
+        $delta = (int) ($value - ($told[$key] ?? 0.0));
+        $told[$key] = $value;
+        $this->factory->makeCounter($name, \array_keys($labels))->with(...\array_values($labels))->add($delta);
+    }
+}

@@ -1,0 +1,168 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf\Tests;
+
+use Hyperf\Contract\ConfigInterface;
+use Hyperf\Coordinator\Timer;
+use Hyperf\Framework\Event\BeforeWorkerStart;
+use Hyperf\Metric\Contract\MetricFactoryInterface;
+use Hyperf\Server\Event\MainCoroutineServerStart;
+use Psr\Container\ContainerInterface;
+use Psr\EventDispatcher\EventDispatcherInterface;
+use Redlock\Hyperf\ConfigProvider;
+use Redlock\Hyperf\Listener\MetricListener;
+use Redlock\Hyperf\Locks;
+use Redlock\Hyperf\LocksFactory;
+use Redlock\Hyperf\Metrics;
+use Redlock\Tests\Dispatcher;
+use Redlock\Tests\NodesTestCase;
+
+require_once __DIR__ . '/hyperf.php';
+
+/** Figures for hyperf/metric, and events for Hyperf's dispatcher. */
+final class MetricsTest extends NodesTestCase
+{
+    private MetricFactory $factory;
+    private Locks $locks;
+
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->factory = new MetricFactory();
+        $other = ['key_prefix' => 'o:'] + $this->config();
+        $this->locks = new Locks(['default' => $this->config(), 'other' => $other], []);
+    }
+
+    private function value(string $name, string $labels = '', string $cluster = 'default'): ?float
+    {
+        $more = $labels === '' ? '' : ",$labels";
+        return $this->factory->values["redlock_$name{cluster=$cluster,worker=3$more}"] ?? null;
+    }
+
+    private function work(string $cluster = 'default'): void
+    {
+        $this->locks->lock('r', $cluster)->run(static fn (): int => 1);
+    }
+
+    public function testTheFiguresAreThoseOfTheClients(): void
+    {
+        $metrics = new Metrics($this->locks, $this->factory, 3);
+        $metrics->report();
+        $this->assertSame([], $this->factory->values); /* no client yet */
+        $this->work();
+        $metrics->report();
+        $this->work();
+        $this->work();
+        $this->work('other');
+        $metrics->report();
+        $metrics->report();
+        $this->assertSame(3.0, $this->value('acquisitions_total', 'status=OK'));
+        $this->assertSame(1.0, $this->value('acquisitions_total', 'status=OK', 'other'));
+        $this->assertSame(0.0, $this->value('losses_total', 'reason=gone'));
+        $this->assertSame(3.0, $this->value('wait_seconds_count'));
+        $this->assertSame(3.0, $this->value('hold_seconds_bucket', 'le=+Inf'));
+        $told = $this->locks->client()->describe();
+        $this->assertEqualsWithDelta($told['wait_us']['sum'] / 1e6, $this->value('wait_seconds_sum'), 1e-6);
+        $this->assertSame(0.0, $this->value('locks_held'));
+        foreach ($told['nodes'] as $node) {
+            $this->assertSame((float) $node['answers']['granted'],
+                $this->value('node_votes_total', "node=$node[node],vote=granted"));
+        }
+        $this->assertSame(['counter', 'gauge', 'gauge'], [$this->factory->kinds['redlock_attempts_total'],
+            $this->factory->kinds['redlock_acquisitions_waiting'], $this->factory->kinds['redlock_hold_seconds_sum']]);
+        $this->assertArrayNotHasKey('redlock_library_info', $this->factory->kinds);
+    }
+
+    /** Its figures begin at zero, and what the counters were told before stays. */
+    public function testAClientThatIsMadeAnew(): void
+    {
+        $metrics = new Metrics($this->locks, $this->factory, 3);
+        $this->work();
+        $this->work();
+        $metrics->report();
+        $this->locks->close();
+        $this->work();
+        $this->work();
+        $this->work();
+        $metrics->report();
+        $this->assertSame(5.0, $this->value('acquisitions_total', 'status=OK'));
+    }
+
+    /** @param array<string, object> $made */
+    private function container(array $made): ContainerInterface
+    {
+        return new class ($made) implements ContainerInterface {
+            public function __construct(private readonly array $made)
+            {
+            }
+
+            public function get(string $id)
+            {
+                return $this->made[$id];
+            }
+
+            public function has(string $id): bool
+            {
+                return isset($this->made[$id]);
+            }
+        };
+    }
+
+    /** @param array<string, mixed> $values */
+    private function hyperfConfig(array $values): ConfigInterface
+    {
+        return new class ($values) implements ConfigInterface {
+            public function __construct(private readonly array $values)
+            {
+            }
+
+            public function get(string $key, mixed $default = null): mixed
+            {
+                return $this->values[$key] ?? $default;
+            }
+        };
+    }
+
+    public function testEveryWorkerReportsFromTimeToTime(): void
+    {
+        $listener = new MetricListener($this->container([
+            ConfigInterface::class => $this->hyperfConfig(['metric.default_metric_interval' => 7]),
+            Locks::class => $this->locks,
+            MetricFactoryInterface::class => $this->factory,
+        ]), $timer = new Timer());
+        $this->assertSame([BeforeWorkerStart::class, MainCoroutineServerStart::class], $listener->listen());
+        $listener->process(new BeforeWorkerStart($this, 3));
+        $this->work();
+        $this->assertSame([], $this->factory->values);
+        [[$intervalS, $report]] = $timer->ticks;
+        $report(false);
+        $this->assertSame([7.0, 1.0], [$intervalS, $this->value('acquisitions_total', 'status=OK')]);
+        $listener->process(new MainCoroutineServerStart());
+        $this->assertCount(2, $timer->ticks);
+    }
+
+    public function testTheListenerIsThereWithHyperfMetricOnly(): void
+    {
+        $this->assertContains(MetricListener::class, (new ConfigProvider())()['listeners']);
+        $code = 'require $argv[1]; echo json_encode((new Redlock\Hyperf\ConfigProvider())()["listeners"]);';
+        $process = \proc_open([\PHP_BINARY, '-r', $code, \dirname(__DIR__) . '/src/ConfigProvider.php'],
+            [1 => ['pipe', 'w']], $pipes);
+        $without = \json_decode(\stream_get_contents($pipes[1]), true);
+        \proc_close($process);
+        $this->assertCount(2, $without);
+        $this->assertNotContains(MetricListener::class, $without);
+    }
+
+    public function testHyperfsDispatcherIsToldWhatHappens(): void
+    {
+        $made = [ConfigInterface::class => $this->hyperfConfig(['redlock' => ['default' => $this->config()]])];
+        $locks = (new LocksFactory())($this->container($made));
+        $this->assertSame(1, $locks->lock('r')->run(static fn (): int => 1));
+        $made[EventDispatcherInterface::class] = $heard = new Dispatcher();
+        $locks = (new LocksFactory())($this->container($made));
+        $locks->lock('r')->run(static fn (): int => 1);
+        $this->assertSame(['Acquired', 'Released'], $heard->names());
+    }
+}

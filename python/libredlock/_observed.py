@@ -1,0 +1,95 @@
+"""Figures of clients as observable instruments of OpenTelemetry: they are read, never counted a second time."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Set, Tuple
+from weakref import WeakKeyDictionary, ref
+
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+
+from . import __version__
+from ._base import ClientBase
+from ._errors import Closed
+from ._figures import Family, Sample, families
+
+# OpenTelemetry has no observable histogram: its parts are counters, and the buckets cumulative, as in OpenMetrics.
+_PARTS = {"_bucket": "bucket", "_count": "count", "_sum": "sum"}
+
+
+class Observed:
+    """The clients whose figures one meter provider is told."""
+
+    def __init__(self, provider: MeterProvider) -> None:
+        self._meter: Meter = provider.get_meter("libredlock", __version__)
+        self._clients: Dict[str, ref[ClientBase]] = {}
+        self._has_instruments = False
+        self._read: List[Tuple[str, Dict[str, List[Sample]]]] = []
+        self._asked: Set[str] = set()
+
+    def add(self, name: str, client: ClientBase) -> None:
+        """Instruments are made with the first client, for a second one of the same name would be another figure."""
+        if name in dict(self._open()):
+            words = f"name={name!r}: another client that is instrumented has" + (" it" if name else " none either")
+            raise ValueError(f"{words}; allowed: a name of its own")
+        self._clients[name] = ref(client)
+        if not self._has_instruments:
+            self._has_instruments = True
+            for figure in families(client.metrics()):
+                self._make(figure)
+
+    def remove(self, client: ClientBase) -> None:
+        self._clients = {name: at for name, at in self._clients.items() if at() not in (None, client)}
+
+    def _open(self) -> Iterator[Any]:
+        for name, at in list(self._clients.items()):
+            client = at()
+            if client is not None and not client.closed:
+                yield name, client
+
+    def _make(self, figure: Family) -> None:
+        name = figure.name.replace("redlock_", "redlock.", 1).replace(".node_", ".node.", 1)
+        unit = ""
+        if name.endswith("_seconds"):
+            name, unit = name[: -len("_seconds")], "s"
+        if figure.kind == "gauge":
+            self._meter.create_observable_gauge(name, [self._callback(figure.name)], unit, figure.help)
+        elif figure.kind == "counter":
+            self._meter.create_observable_counter(name, [self._callback(figure.name)], unit, figure.help)
+        elif figure.kind == "histogram":
+            for suffix, part in _PARTS.items():
+                of_part = self._callback(figure.name, suffix)
+                part_unit = unit if part == "sum" else ""
+                self._meter.create_observable_counter(f"{name}.{part}", [of_part], part_unit, figure.help)
+
+    def _figures(self, asked: str) -> List[Tuple[str, Dict[str, List[Sample]]]]:
+        """Of all clients by name. They are read once for a collection, which asks for each instrument once."""
+        if not self._asked or asked in self._asked:
+            self._asked, self._read = set(), []
+            for name, client in self._open():
+                try:
+                    self._read.append((name, {one.name: one.samples for one in families(client.metrics())}))
+                except Closed:
+                    pass
+        self._asked.add(asked)
+        return self._read
+
+    def _callback(self, name: str, part: str = "") -> Any:
+        def observe(options: CallbackOptions) -> Iterator[Observation]:
+            for client, figures in self._figures(name + part):
+                more = {"redlock.client": client} if client else {}
+                for sample, labels, value in figures[name]:
+                    if not part or sample == name + part:
+                        yield Observation(value, {**labels, **more})
+
+        return observe
+
+
+_by_provider: WeakKeyDictionary[MeterProvider, Observed] = WeakKeyDictionary()
+
+
+def observed_by(provider: MeterProvider) -> Observed:
+    """One for each provider, since an instrument is made once."""
+    found = _by_provider.get(provider)
+    if found is None:
+        found = _by_provider[provider] = Observed(provider)
+    return found
