@@ -1,5 +1,5 @@
-"""BSD and macOS: the core compiles there, without a warning. Nothing of it can be run here; what it does with a kqueue is
-tested on Linux (./dev build kqueue)."""
+"""BSD and macOS: the core compiles there, without a warning. Nothing of it can be run here; what it does with a kqueue
+is tested on Linux (./dev build kqueue)."""
 import os
 
 import pytest
@@ -8,8 +8,7 @@ from bare import run
 from conftest import ROOT, WORK
 
 ZIG = os.environ.get("REDLOCK_ZIG", ROOT / "build/venv-zig/bin/python")
-FLAGS = ["-std=c11", "-D_GNU_SOURCE=", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Werror",
-         "-O0", "-c"]
+FLAGS = ["-std=c11", "-D_GNU_SOURCE=", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Werror", "-O0", "-c"]
 
 pytestmark = pytest.mark.timeout(900)
 
