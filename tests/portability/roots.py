@@ -30,12 +30,13 @@ class Root:
                 yield "".join(f"{name}: {value}\n" for name, value in fields.items() if value)
 
     def download(self, packages):
-        for place in ("lists/partial", "cache/archives/partial"):
+        for place in ("lists/partial", "cache/archives/partial", "dpkg"):
             (self.folder / place).mkdir(parents=True, exist_ok=True)
+        (self.folder / "dpkg/status").touch()  # nothing is installed; apt's lock is beside it
         (self.folder / "root.sources").write_text("\n".join(self.sources()))
         places = {"Dir::Etc::sourcelist": self.folder / "root.sources", "Dir::Etc::sourceparts": "-",
                   "Dir::State::lists": self.folder / "lists", "Dir::Cache": self.folder / "cache",
-                  "Dir::State::status": "/dev/null", "APT::Architecture": self.architecture,
+                  "Dir::State::status": self.folder / "dpkg/status", "APT::Architecture": self.architecture,
                   "APT::Architectures": self.architecture, "APT::Sandbox::User": "",
                   "APT::Install-Recommends": "false", "Acquire::Languages": "none",
                   "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false", "Acquire::Retries": "3"}
