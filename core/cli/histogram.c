@@ -22,7 +22,7 @@ uint64_t histogram_upper_us(size_t bucket)
   if (bucket < 2 * STEPS)
     return bucket;
   size_t shift = bucket / STEPS - 1;
-  return ((bucket % STEPS + STEPS + 1) << shift) - 1;
+  return ((uint64_t)(bucket % STEPS + STEPS + 1) << shift) - 1;
 }
 
 void histogram_add(struct histogram *histogram, int64_t ns)

@@ -1,12 +1,15 @@
-"""A stranger's program is built against what was installed, by pkg-config and by CMake."""
+"""The examples are built against what was installed, by pkg-config and by CMake, shared and static, and run."""
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from testing import eventually
+
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "docs/examples/lock.c"
+EXAMPLES = sorted((ROOT / "docs/examples").glob("*.c"))
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "REDLOCK_"))}
 
 
@@ -31,13 +34,6 @@ def pkg_config(prefix, *flags):
     return run("pkg-config", *flags, "libredlock", PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig")).split()
 
 
-def refused_words(program, **environment):
-    """The example without nodes: it starts, calls the library and says what is missing."""
-    done = subprocess.run([str(program)], env={**CLEAN, **environment}, capture_output=True, text=True)
-    assert done.returncode == 1
-    return done.stderr
-
-
 def test_files(prefix):
     installed = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     wanted = {"include/redlock.h", "lib/libredlock.a", "lib/libredlock.so", "lib/libredlock.so.0",
@@ -55,31 +51,82 @@ def test_the_command_finds_its_library(prefix):
     assert run(prefix / "bin/redlock", "--version").startswith("redlock ")
 
 
-def test_shared_through_pkg_config(prefix, tmp_path):
-    run("gcc", EXAMPLE, "-o", tmp_path / "lock", *pkg_config(prefix, "--cflags", "--libs"))
-    assert "nodes" in refused_words(tmp_path / "lock", LD_LIBRARY_PATH=str(prefix / "lib"))
-    assert "libredlock.so.0" in run("readelf", "-d", tmp_path / "lock")
+def through_pkg_config(prefix, folder, kind):
+    flags = pkg_config(prefix, *(["--static"] if kind == "static" else []), "--cflags", "--libs")
+    if kind == "static":
+        flags = [flag.replace("-lredlock", "-l:libredlock.a") for flag in flags]
+    for source in EXAMPLES:
+        run("gcc", "-Wall", "-Wextra", "-Werror", source, "-o", folder / source.stem, *flags)
 
 
-def test_static_through_pkg_config(prefix, tmp_path):
-    wanted = pkg_config(prefix, "--static", "--cflags", "--libs")
-    flags = [flag.replace("-lredlock", "-l:libredlock.a") for flag in wanted]
-    run("gcc", EXAMPLE, "-o", tmp_path / "lock", *flags)
-    assert "nodes" in refused_words(tmp_path / "lock")
-
-
-@pytest.mark.parametrize("target", ["libredlock", "libredlock_static"])
-def test_through_cmake(prefix, tmp_path, target):
-    (tmp_path / "CMakeLists.txt").write_text(f"""
+def through_cmake(prefix, folder, kind):
+    target = "libredlock_static" if kind == "static" else "libredlock"
+    (folder / "CMakeLists.txt").write_text("""
         cmake_minimum_required(VERSION 3.22)
         project(stranger C)
         find_package(libredlock 0.1 REQUIRED)
-        add_executable(lock {EXAMPLE})
-        target_link_libraries(lock PRIVATE libredlock::{target})
-    """)
-    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
-    run("cmake", "--build", tmp_path / "build")
-    assert "nodes" in refused_words(tmp_path / "build/lock")
+    """ + "".join(f"""
+        add_executable({source.stem} {source})
+        target_link_libraries({source.stem} PRIVATE libredlock::{target})
+    """ for source in EXAMPLES))
+    run("cmake", "-S", folder, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", folder)
+
+
+@pytest.fixture(scope="module", params=["shared", "static"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=[through_pkg_config, through_cmake])
+def programs(prefix, kind, request, tmp_path_factory):
+    """The folder with the examples; they are built for any place, so they are told where the shared library is."""
+    folder = tmp_path_factory.mktemp("programs")
+    request.param(prefix, folder, kind)
+    return folder
+
+
+def environment(prefix, nodes, kind):
+    library = {"LD_LIBRARY_PATH": str(prefix / "lib")} if kind == "shared" else {}
+    return {**CLEAN, "REDLOCK_GUARD": "off", "REDLOCK_NODES": nodes.nodes_env, **library}
+
+
+def test_every_example_is_linked_as_asked(programs, kind):
+    assert [source.stem for source in EXAMPLES] == ["hold", "lock"], "a new example is to be run here too"
+    for source in EXAMPLES:
+        needed = re.findall(r"NEEDED.*\[(.+)\]", run("readelf", "-d", programs / source.stem))
+        assert ("libredlock.so.0" in needed) == (kind == "shared")
+        assert "libc.so.6" in needed
+
+
+def test_the_example_lock(prefix, programs, nodes, kind):
+    said = run(programs / "lock", "orders:42", **environment(prefix, nodes, kind))
+    held, extended, ended = said.splitlines()
+    assert 0 < int(re.fullmatch(r"held for (\d+) ms more", held)[1]) < 10000
+    assert 10000 < int(re.fullmatch(r"extended: OK, held for (\d+) ms more", extended)[1]) < 20000
+    assert ended.startswith("OK: ")
+    nodes.no_keys()
+
+
+def test_the_example_lock_without_nodes(prefix, programs, nodes, kind):
+    done = subprocess.run([programs / "lock"], env={**environment(prefix, nodes, kind), "REDLOCK_NODES": ""},
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "nodes" in done.stderr and done.stdout == ""
+
+
+def test_the_example_hold(prefix, programs, nodes, kind):
+    """It holds the lock past its TTL, others are refused, and it releases when its input ends."""
+    settings = environment(prefix, nodes, kind)
+    with subprocess.Popen([programs / "hold", "orders:42", "2000"], env=settings, text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline().startswith("held: ")
+        eventually(lambda: nodes.keys() == {b"orders:42": [0, 1, 2, 3, 4]}, 30)
+        other = subprocess.run([programs / "lock", "orders:42"], env=settings, capture_output=True, text=True)
+        assert other.returncode == 1 and other.stdout.startswith("BUSY: ")  # it has waited for five seconds
+        holder.stdin.close()
+        assert holder.stdout.readline().startswith("released: ")
+    assert holder.returncode == 0
+    nodes.no_keys(30)
 
 
 def test_a_test_build_is_not_installed(tmp_path):

@@ -287,7 +287,7 @@ void __wrap_rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits
       let_run(&threads[i]);
 }
 
-/* ---- the poller: its inner number is the process, wake is set while somebody has rung ---- */
+/* ---- the poller: its inner number is the process, wake is readable once somebody has rung ---- */
 
 static struct process *opening;
 
@@ -298,7 +298,9 @@ void threads_open(struct process *process)
 
 int __wrap_rlk_poller_open(struct rlk_poller *poller)
 {
-  *poller = (struct rlk_poller){opening->index, 0, -1, -1, -1, RLK_NEVER};
+  *poller = RLK_NO_POLLER;
+  poller->inner = opening->index;
+  poller->wake.readable = 0;
   return 0;
 }
 
@@ -315,9 +317,9 @@ static struct process *of_poller(const struct rlk_poller *poller)
 static int gather(struct rlk_poller *poller, struct rlk_poll_event *events)
 {
   int count = network_gather(of_poller(poller), events, RLK_POLL_EVENTS);
-  if (count == 0 && !poller->wake)
+  if (count == 0 && !poller->wake.readable)
     return -1;
-  poller->wake = 0;
+  poller->wake.readable = 0;
   return count;
 }
 
@@ -345,7 +347,7 @@ void threads_poke(struct process *process)
 
 void __wrap_rlk_poller_wake(struct rlk_poller *poller)
 {
-  poller->wake = 1;
+  poller->wake.readable = 1;
   threads_poke(of_poller(poller));
 }
 

@@ -122,7 +122,7 @@ static int begin(void **state)
   RLK_STRING(&net, CLIENT_NAME) = RLK_STRING(&net, KEY_PREFIX) = RLK_STRING(&net, PASSWORD_FILE) = no_text;
   net.nodes = &node;
   net.node_count = 1;
-  net.events.fd = -1;
+  net.events.bell = RLK_NO_BELL;
   rlk_options_defaults(&net.options);
   RLK_INT(&net.options, GUARD) = RLK_GUARD_OFF;
   assert_int_equal(rlk_url_parse(&node.url, "redis://127.0.0.1:1", 19, &text), REDLOCK_OK);

@@ -62,6 +62,12 @@ void rlk_buffer_free(struct rlk_buffer *b)
   *b = (struct rlk_buffer){0};
 }
 
+void rlk_wipe(void *secret, size_t size)
+{
+  static void *(*const volatile fill)(void *, int, size_t) = memset;
+  fill(secret, 0, size);
+}
+
 struct rlk_text rlk_text_in(char *buf, size_t size)
 {
   if (buf && size)

@@ -17,6 +17,8 @@ void rlk_buffer_consume(struct rlk_buffer *b, size_t size);
 /* Cuts size bytes out at offset from start. */
 void rlk_buffer_cut(struct rlk_buffer *b, size_t offset, size_t size);
 void rlk_buffer_free(struct rlk_buffer *b);
+/* Overwrites a secret; unlike a memset before free, it is not optimized away. */
+void rlk_wipe(void *secret, size_t size);
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

@@ -1,14 +1,8 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "event.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "buffer.h"
 
@@ -22,8 +16,7 @@ int rlk_events_init(struct rlk_events *e)
 void rlk_events_free(struct rlk_events *e)
 {
   free(e->ring);
-  if (e->fd >= 0)
-    close(e->fd);
+  rlk_bell_close(&e->bell);
 }
 
 static int64_t wall_clock_ms(void)
@@ -41,13 +34,12 @@ static int is_queued(const struct rlk_events *e)
 /* Makes the descriptor readable, or clears it, when what is queued has become so. */
 static void signal_queued(struct rlk_events *e, int was_queued)
 {
-  eventfd_t count;
-  if (e->fd < 0 || was_queued == is_queued(e))
+  if (e->bell.readable < 0 || was_queued == is_queued(e))
     return;
   if (was_queued)
-    eventfd_read(e->fd, &count);
+    rlk_bell_silence(&e->bell);
   else
-    eventfd_write(e->fd, 1);
+    rlk_bell_ring(e->bell.ringer);
 }
 
 struct rlk_event *rlk_event_add(struct rlk_events *e, enum rlk_event_kind kind, int node, const char *detail)
@@ -105,24 +97,16 @@ void rlk_events_reset_dropped(struct rlk_events *e)
 
 int rlk_events_fd(struct rlk_events *e)
 {
-  if (e->fd < 0)
-    e->fd = eventfd(is_queued(e), EFD_CLOEXEC | EFD_NONBLOCK);
-  return e->fd;
+  if (e->bell.readable < 0 && rlk_bell_open(&e->bell) == 0 && is_queued(e))
+    rlk_bell_ring(e->bell.ringer);
+  return e->bell.readable;
 }
 
 /* In a child: the parent's events are not ours, nor is what its descriptor stands for. */
 void rlk_events_forked(struct rlk_events *e)
 {
-  int fresh;
   e->first = e->count = 0;
   e->dropped = 0;
-  if (e->fd < 0)
-    return;
-  fresh = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fresh < 0 || dup3(fresh, e->fd, O_CLOEXEC) < 0) {
-    close(e->fd);
-    e->fd = -1;
-  }
-  if (fresh >= 0)
-    close(fresh);
+  if (e->bell.readable >= 0)
+    rlk_bell_reopen(&e->bell);
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bell.h"
+
 enum { RLK_EVENTS_MAX = 128 };
 
 enum rlk_event_kind {
@@ -34,7 +36,7 @@ struct rlk_events {
   struct rlk_event *ring; /* NULL: nothing is noted */
   int first, count;
   uint64_t dropped;
-  int fd; /* -1: nobody asked for it */
+  struct rlk_bell bell; /* not open: nobody asked for it */
 };
 
 int rlk_events_init(struct rlk_events *events); /* 0, or -1 when memory is out; a second time: nothing happens */

@@ -19,7 +19,7 @@ void rlk_eventcount_announce(struct rlk_eventcount *eventcount)
   atomic_fetch_add_explicit(&eventcount->rings, 1, memory_order_relaxed);
 }
 
-#ifdef __linux__
+#ifdef RLK_LINUX
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -47,6 +47,11 @@ void rlk_eventcount_free(struct rlk_eventcount *eventcount)
   (void)eventcount;
 }
 
+void rlk_eventcount_forked(struct rlk_eventcount *eventcount)
+{
+  (void)eventcount;
+}
+
 void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
 {
   struct timespec at = after(timeout_ns == RLK_NEVER ? 0 : timeout_ns > 0 ? timeout_ns : 0);
@@ -61,12 +66,31 @@ void rlk_eventcount_ring(struct rlk_eventcount *eventcount, uint32_t bits)
 
 #else
 
+#define WAIT_MAX_NS INT64_C(3600000000000)
+
+static int init_condition(pthread_cond_t *condition)
+{
+  int error;
+#ifdef __APPLE__ /* its clock is chosen by the call that waits */
+  error = pthread_cond_init(condition, NULL);
+#else
+  pthread_condattr_t attributes;
+  if (pthread_condattr_init(&attributes) != 0)
+    return -1;
+  error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  if (error == 0)
+    error = pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+#endif
+  return error;
+}
+
 int rlk_eventcount_init(struct rlk_eventcount *eventcount)
 {
   atomic_init(&eventcount->rings, 0);
   if (pthread_mutex_init(&eventcount->mutex, NULL) != 0)
     return -1;
-  if (pthread_cond_init(&eventcount->condition, NULL) == 0)
+  if (init_condition(&eventcount->condition) == 0)
     return 0;
   pthread_mutex_destroy(&eventcount->mutex);
   return -1;
@@ -78,19 +102,31 @@ void rlk_eventcount_free(struct rlk_eventcount *eventcount)
   pthread_mutex_destroy(&eventcount->mutex);
 }
 
+void rlk_eventcount_forked(struct rlk_eventcount *eventcount)
+{
+  rlk_eventcount_init(eventcount);
+}
+
+static void wait_for(struct rlk_eventcount *eventcount, int64_t timeout_ns)
+{
+  struct timespec limit = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+#ifdef __APPLE__
+  pthread_cond_timedwait_relative_np(&eventcount->condition, &eventcount->mutex, &limit);
+#else
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  at.tv_sec += limit.tv_sec + (at.tv_nsec + limit.tv_nsec) / 1000000000;
+  at.tv_nsec = (at.tv_nsec + limit.tv_nsec) % 1000000000;
+  pthread_cond_timedwait(&eventcount->condition, &eventcount->mutex, &at);
+#endif
+}
+
 void rlk_eventcount_wait(struct rlk_eventcount *eventcount, uint32_t rings, uint32_t bit, int64_t timeout_ns)
 {
-  struct timespec at;
   (void)bit;
-  clock_gettime(CLOCK_REALTIME, &at);
-  if (timeout_ns == RLK_NEVER || timeout_ns > INT64_C(3600000000000))
-    timeout_ns = INT64_C(3600000000000);
-  timeout_ns += at.tv_nsec;
-  at.tv_sec += timeout_ns / 1000000000;
-  at.tv_nsec = timeout_ns % 1000000000;
   pthread_mutex_lock(&eventcount->mutex);
-  if (rlk_eventcount_rings(eventcount) == rings)
-    pthread_cond_timedwait(&eventcount->condition, &eventcount->mutex, &at);
+  if (timeout_ns > 0 && rlk_eventcount_rings(eventcount) == rings)
+    wait_for(eventcount, timeout_ns < WAIT_MAX_NS ? timeout_ns : WAIT_MAX_NS);
   pthread_mutex_unlock(&eventcount->mutex);
 }
 

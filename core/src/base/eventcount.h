@@ -5,13 +5,15 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-#ifndef __linux__
+
+#include "system.h"
+#ifndef RLK_LINUX
 #include <pthread.h>
 #endif
 
 struct rlk_eventcount {
   _Atomic uint32_t rings;
-#ifndef __linux__
+#ifndef RLK_LINUX
   pthread_mutex_t mutex;
   pthread_cond_t condition;
 #endif
@@ -19,6 +21,7 @@ struct rlk_eventcount {
 
 int rlk_eventcount_init(struct rlk_eventcount *eventcount); /* 0, or -1 */
 void rlk_eventcount_free(struct rlk_eventcount *eventcount);
+void rlk_eventcount_forked(struct rlk_eventcount *eventcount); /* in a child: nobody waits or rings here */
 
 /* To be called under the mutex that guards what is waited for, by those who wait and by those who will ring. */
 uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount);

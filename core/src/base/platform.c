@@ -2,13 +2,18 @@
 #define _GNU_SOURCE
 #endif
 #include "platform.h"
+#include "system.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef RLK_LINUX
+#include <sys/syscall.h>
+#else
+#include <stdlib.h>
+#endif
 
 /* CLOCK_BOOTTIME counts suspend; CLOCK_MONOTONIC would still call a lock valid after it (rule A.1). */
 static int64_t real_now_ns(void *context)
@@ -23,6 +28,7 @@ static int64_t real_now_ns(void *context)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+#ifdef RLK_LINUX
 /* Only where getrandom fails: mixes clocks, pid and an address, which differ between processes. */
 static uint64_t poor_random(void)
 {
@@ -43,6 +49,15 @@ static uint64_t real_random(void *context)
     bits = poor_random();
   return bits;
 }
+#else
+static uint64_t real_random(void *context)
+{
+  uint64_t bits;
+  (void)context;
+  arc4random_buf(&bits, sizeof bits);
+  return bits;
+}
+#endif
 
 static int64_t real_wall_ns(void *context)
 {
@@ -84,6 +99,8 @@ void rlk_thread_name(const char *name)
 {
 #ifdef __linux__
   pthread_setname_np(pthread_self(), name);
+#elif defined(__APPLE__)
+  pthread_setname_np(name);
 #else
   (void)name;
 #endif

@@ -61,8 +61,8 @@ redlock_client *rlk_client_new_in(const struct rlk_env *env)
   c->engine.net.env = *env;
   c->users = 1;
   c->engine.renew_due_ns = RLK_NEVER;
-  c->engine.net.events.fd = -1;
-  c->engine.net.poller = (struct rlk_poller){-1, -1, -1, -1, -1, RLK_NEVER};
+  c->engine.net.events.bell = RLK_NO_BELL;
+  c->engine.net.poller = RLK_NO_POLLER;
   rlk_options_defaults(&c->engine.net.options);
   if (rlk_client_init_texts(c) == 0 && rlk_eventcount_init(&c->eventcount) == 0) {
     if (pthread_mutex_init(&c->mutex, NULL) == 0)
@@ -197,6 +197,7 @@ void rlk_client_forked(redlock_client *c)
   c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
   c->engine.waiters = c->engine.last_waiter = NULL; /* their threads do not exist here */
   c->engine.woken = 0;
+  rlk_eventcount_forked(&c->eventcount);
   atomic_store(&c->cancels, 0);
   atomic_store(&c->rung, 0);
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {

@@ -76,7 +76,7 @@ int redlock_client_event_fd(redlock_client *c)
   pthread_mutex_lock(&c->mutex);
   rlk_client_enter(c);
   net = &c->engine.net;
-  fd = net->events.fd;
+  fd = net->events.bell.readable;
   if (fd < 0 && net->state == RLK_NET_OPEN && !net->env.stepped)
     fd = rlk_events_fd(&c->engine.net.events);
   if (fd < 0)

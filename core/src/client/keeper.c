@@ -1,15 +1,10 @@
 /* The one thread per process that sees to renewals. It is a shell: it sleeps until the next lease is due and then runs
  * the same step that every driver runs. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "../base/bell.h"
+#include "../base/fd.h"
 #include "../base/fork.h"
 #include "keeper.h"
 #include "registry.h"
@@ -19,10 +14,10 @@
 
 static struct {
   atomic_int running; /* the thread is there */
-  int wake_fd;
+  struct rlk_bell bell;
   _Atomic int64_t sleeps_until_ns;
   uint32_t generation; /* of the process that it runs in */
-} keeper = {.wake_fd = -1};
+} keeper = {.bell = {-1, -1}};
 
 /* A child has no such thread; it gets one with its first renewed lock. */
 void rlk_keeper_forked(void)
@@ -31,23 +26,13 @@ void rlk_keeper_forked(void)
     return;
   keeper.generation = rlk_fork_generation();
   keeper.running = 0;
-  if (keeper.wake_fd >= 0)
-    close(keeper.wake_fd);
-  keeper.wake_fd = -1;
-}
-
-static void wake(void)
-{
-  uint64_t one = 1;
-  if (write(keeper.wake_fd, &one, sizeof one) < 0) {
-    /* full: it is being woken anyway */
-  }
+  rlk_bell_close(&keeper.bell);
 }
 
 void rlk_keeper_schedule(redlock_client *c, int64_t at_ns)
 {
   if (!c->engine.net.env.stepped && !c->in_service && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
-    wake();
+    rlk_bell_ring(keeper.bell.ringer);
 }
 
 /* A connection that is being made or waits to be, or whose silence is waited out, needs somebody who looks after it. */
@@ -88,7 +73,7 @@ static int service_all(struct pollfd *fds, int64_t *next)
   redlock_client *c;
   int count = 1;
   *next = RLK_NEVER;
-  fds[0] = (struct pollfd){.fd = keeper.wake_fd, .events = POLLIN};
+  fds[0] = (struct pollfd){.fd = keeper.bell.readable, .events = POLLIN};
   c = rlk_registry_lock();
   atomic_store(&keeper.sleeps_until_ns, RLK_NEVER); /* what is scheduled behind our back rings, and we look again */
   for (; c; c = c->next) {
@@ -109,17 +94,13 @@ static int service_all(struct pollfd *fds, int64_t *next)
 
 static void sleep_until(struct pollfd *fds, int count, int64_t next)
 {
-  struct timespec limit, *timeout = NULL;
-  uint64_t rung;
+  int64_t left_ns = next;
   if (next != RLK_NEVER) {
-    int64_t left_ns = next - rlk_platform_real.now_ns(NULL);
+    left_ns -= rlk_platform_real.now_ns(NULL);
     left_ns = left_ns > 0 ? left_ns : 0;
-    limit = (struct timespec){left_ns / 1000000000, left_ns % 1000000000};
-    timeout = &limit;
   }
-  if (ppoll(fds, (nfds_t)count, timeout, NULL) > 0 && (fds[0].revents & POLLIN))
-    while (read(fds[0].fd, &rung, sizeof rung) < 0 && errno == EINTR)
-      ;
+  if (rlk_fd_poll(fds, count, left_ns) > 0 && (fds[0].revents & POLLIN))
+    rlk_bell_silence(&keeper.bell);
 }
 
 static void *keep(void *nothing)
@@ -141,10 +122,8 @@ int rlk_keeper_ensure(void)
   rlk_registry_lock();
   rlk_keeper_forked();
   if (!keeper.running) {
-    if (keeper.wake_fd < 0)
-      keeper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     atomic_store(&keeper.sleeps_until_ns, 0);
-    if (keeper.wake_fd < 0 || rlk_thread_start(keep, NULL) != 0)
+    if ((keeper.bell.readable < 0 && rlk_bell_open(&keeper.bell) != 0) || rlk_thread_start(keep, NULL) != 0)
       status = REDLOCK_INTERNAL;
     else
       keeper.running = 1;

@@ -35,6 +35,9 @@ static void after_fork_parent(void)
 
 static void after_fork_child(void)
 {
+  for (redlock_client *c = registry.clients; c; c = c->next)
+    if (!c->engine.net.env.stepped)
+      rlk_poller_forked(&c->engine.net.poller);
   for (redlock_client *c = registry.clients; c; c = c->next) {
     rlk_client_forked(c);
     pthread_mutex_unlock(&c->mutex);

@@ -174,7 +174,7 @@ void rlk_client_unlock(redlock_client *c)
 
 void rlk_client_leave(redlock_client *c)
 {
-  if (c->engine.net.poller.timer >= 0) {
+  if (c->engine.net.poller.outer >= 0) {
     int64_t next = next_timer(c); /* what is queued is told by notify */
     if (next < rlk_poller_armed_ns(&c->engine.net.poller))
       rlk_poller_arm(&c->engine.net.poller, next, rlk_client_now(c));
@@ -184,7 +184,7 @@ void rlk_client_leave(redlock_client *c)
 
 void rlk_client_notify(redlock_client *c)
 {
-  if (c->notified || c->engine.net.poller.notify < 0)
+  if (c->notified || c->engine.net.poller.notify.ringer < 0)
     return;
   c->notified = 1;
   rlk_poller_notify(&c->engine.net.poller);

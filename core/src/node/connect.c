@@ -128,7 +128,7 @@ static void look_up(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   rlk_node_be(l, RLK_NODE_RESOLVING);
   if (!n->resolve)
-    n->resolve = rlk_resolve_start(n->url.host, n->url.port, n->net->poller.wake);
+    n->resolve = rlk_resolve_start(n->url.host, n->url.port, n->net->poller.wake.ringer);
   if (!n->resolve) {
     rlk_node_line_failed(l, 0, "name not resolved: no thread could be started", now);
     return;

@@ -79,7 +79,7 @@ void rlk_line_free(struct rlk_line *l)
 
 int rlk_line_open(struct rlk_line *l, const struct rlk_address *address)
 {
-  l->link.generation = ++l->node->generations;
+  l->link.generation = ++l->node->generations & RLK_GENERATION_MASK;
   if (l->node->tls.tls) {
     l->link.ops = &rlk_link_tls;
     l->link.peer = &l->node->tls;
@@ -121,7 +121,7 @@ const char *rlk_line_flush(struct rlk_line *l, char *words)
     if (sent < 0)
       return rlk_line_words(l, (int)-sent, words);
     if (l->state == RLK_NODE_SETUP) /* a password may be among it */
-      explicit_bzero(l->out.data + l->out.start, (size_t)sent);
+      rlk_wipe(l->out.data + l->out.start, (size_t)sent);
     rlk_buffer_consume(&l->out, (size_t)sent);
     l->written += (uint64_t)sent;
   }

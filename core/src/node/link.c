@@ -11,7 +11,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../base/fd.h"
 #include "poller.h"
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* the socket has SO_NOSIGPIPE */
+#endif
+#if !defined(TCP_KEEPIDLE) && defined(TCP_KEEPALIVE)
+#define TCP_KEEPIDLE TCP_KEEPALIVE
+#endif
 
 static socklen_t to_sockaddr(const struct rlk_address *a, struct sockaddr_storage *out)
 {
@@ -82,10 +90,10 @@ static int begin(struct rlk_link *link, const struct rlk_address *address)
 
 static int sockets_open(struct rlk_link *link, const struct rlk_address *address)
 {
-  int status, watched;
-  link->fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (link->fd < 0)
-    return -errno;
+  int status, watched, fd = rlk_fd_socket(address->family);
+  if (fd < 0)
+    return fd;
+  link->fd = fd;
   status = begin(link, address);
   if (status == -EINPROGRESS) {
     watched = rlk_poller_watch(link->poller, link->fd, link->node, link->generation, 1, 0);

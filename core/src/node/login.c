@@ -12,7 +12,7 @@ int rlk_login_is_needed(const struct rlk_node *n)
 
 void rlk_login_wipe(struct rlk_login *login)
 {
-  explicit_bzero(login, sizeof *login);
+  rlk_wipe(login, sizeof *login);
 }
 
 /* Not by stdio, whose buffer would keep it. The size, or -errno. */

@@ -1,18 +1,30 @@
-/* One descriptor over all links, deadlines and wake-ups.
+/* One descriptor over all links, deadlines and wake-ups, made of epoll or kqueue.
  *
- * The public descriptor is an outer epoll over {inner epoll, notify}. Drivers and the keeper wait on the inner one,
- * which has the links, the timer and wake. A flat epoll would lose wake-ups: it stops being readable once another
- * thread has read the socket. */
+ * The public descriptor is an outer set over {inner set, notify}. Drivers and the keeper wait on the inner one, which
+ * has the links, the timer and wake. A flat set would lose wake-ups: it stops being readable once another thread has
+ * read the socket. */
 #ifndef RLK_POLLER_H
 #define RLK_POLLER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "../base/bell.h"
+#include "../base/platform.h"
+#include "../rules/quorum.h"
+
 struct rlk_poller {
-  int inner, wake;          /* always open */
-  int outer, notify, timer; /* -1 until the public descriptor is asked for */
-  int64_t armed_ns;         /* what the timer is set to; RLK_NEVER: it is not */
+  int inner; /* always open, as wake is */
+  int outer; /* the public descriptor; -1 until it is asked for, as timer and notify are not open until then */
+  int timer; /* of epoll; a kqueue has timers in it */
+  struct rlk_bell wake, notify;
+  _Atomic int64_t armed_ns; /* what the timer is set to; RLK_NEVER: it is not */
+  uint32_t fork_generation; /* of the process that a kqueue belongs to */
 };
+
+#define RLK_NO_POLLER                                                                                                  \
+  ((struct rlk_poller){                                                                                                \
+      .inner = -1, .outer = -1, .timer = -1, .wake = {-1, -1}, .notify = {-1, -1}, .armed_ns = RLK_NEVER})
 
 /* What an event on a link can be; several may be given at once. */
 enum { RLK_READABLE = 1, RLK_WRITABLE = 2 };
@@ -28,11 +40,19 @@ enum { RLK_POLL_EVENTS = 64 };
 /* Functions that return int give 0 or -errno. */
 int rlk_poller_open(struct rlk_poller *poller);
 void rlk_poller_close(struct rlk_poller *poller);
+/* In a forked child, for all pollers before anything else is opened: a child does not inherit a kqueue, so the numbers
+ * of public descriptors are free, and are taken again. One that somebody else has taken by then gets another number. */
+void rlk_poller_forked(struct rlk_poller *poller);
 /* In a forked child: a new set, under the public descriptor's number. The old ones are shared with the parent, so they
  * are only closed, never changed. */
 int rlk_poller_reopen(struct rlk_poller *poller);
 /* The public descriptor, made at the first call; or -errno. */
 int rlk_poller_public(struct rlk_poller *poller);
+
+/* A generation has as many bits as fit into a pointer of 32 bits together with a node's number. */
+#define RLK_NODE_BITS 6
+#define RLK_GENERATION_MASK (UINT32_MAX >> RLK_NODE_BITS)
+_Static_assert(1 << RLK_NODE_BITS == RLK_NODES_MAX, "a node's number has its bits");
 
 int rlk_poller_watch(struct rlk_poller *poller, int fd, int node, uint32_t generation, int writable, int again);
 void rlk_poller_forget(struct rlk_poller *poller, int fd);
@@ -46,5 +66,10 @@ void rlk_poller_clear(struct rlk_poller *poller);  /* ... and not any more */
 int64_t rlk_poller_armed_ns(const struct rlk_poller *poller);
 /* The public descriptor turns readable at at_ns at the latest. */
 void rlk_poller_arm(struct rlk_poller *poller, int64_t at_ns, int64_t now_ns);
+
+/* For poller_epoll.c and poller_kqueue.c. */
+int rlk_poller_open_notify(struct rlk_poller *poller);
+/* -errno; where waiting itself fails, after a pause: the caller's loop must not take a whole core. */
+int rlk_poller_failed(int64_t timeout_ns);
 
 #endif

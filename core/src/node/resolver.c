@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/bell.h"
 #include "../base/platform.h"
 
 struct rlk_resolve {
   atomic_int users; /* the node and the thread */
   atomic_int done;
-  int wake_fd;
+  int ringer;
   int count, error;
   uint16_t port;
   struct rlk_address addresses[RLK_ADDRESSES_MAX];
@@ -41,7 +43,7 @@ void rlk_resolve_drop(struct rlk_resolve *r)
 {
   if (!r || atomic_fetch_sub(&r->users, 1) > 1)
     return;
-  close(r->wake_fd);
+  close(r->ringer);
   free(r);
 }
 
@@ -70,7 +72,6 @@ static void *look_up(void *argument)
 {
   struct rlk_resolve *r = argument;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *list = NULL;
-  uint64_t one = 1;
   rlk_thread_name("redlock-resolve");
   r->error = getaddrinfo(r->host, NULL, &hints, &list);
   for (struct addrinfo *i = list; i && r->error == 0 && r->count < RLK_ADDRESSES_MAX; i = i->ai_next)
@@ -78,26 +79,24 @@ static void *look_up(void *argument)
   if (list)
     freeaddrinfo(list);
   atomic_store(&r->done, 1);
-  if (write(r->wake_fd, &one, sizeof one) < 0) {
-    /* the counter is full: somebody is being woken anyway */
-  }
+  rlk_bell_ring(r->ringer);
   rlk_resolve_drop(r);
   return NULL;
 }
 
-struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int wake_fd)
+struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringer)
 {
   struct rlk_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
   if (!r)
     return NULL;
   strcpy(r->host, host);
   r->port = port;
-  r->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+  r->ringer = fcntl(ringer, F_DUPFD_CLOEXEC, 0);
   atomic_store(&r->users, 2);
-  if (r->wake_fd >= 0 && rlk_thread_start(look_up, r) == 0)
+  if (r->ringer >= 0 && rlk_thread_start(look_up, r) == 0)
     return r;
-  if (r->wake_fd >= 0)
-    close(r->wake_fd);
+  if (r->ringer >= 0)
+    close(r->ringer);
   free(r);
   return NULL;
 }

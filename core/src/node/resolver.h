@@ -14,8 +14,8 @@ struct rlk_resolve;
 /* A numeric host: 1 and the address. 0: it is a name. */
 int rlk_address_numeric(const char *host, uint16_t port, struct rlk_address *address);
 
-/* Starts looking host up; wake_fd (an eventfd, duplicated) is written when it is done. NULL: no memory or no thread. */
-struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int wake_fd);
+/* Starts looking host up; the bell is rung, by a duplicate of ringer, when it is done. NULL: no memory or no thread. */
+struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringer);
 /* -EAGAIN while it goes on; the number of addresses (at most RLK_ADDRESSES_MAX); or -1 with the reason in why. */
 int rlk_resolve_result(struct rlk_resolve *resolve, struct rlk_address *addresses, struct rlk_text *why);
 /* Lets go of it, done or not; never waits. */

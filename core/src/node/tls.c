@@ -156,12 +156,12 @@ static int refuse_openssl(const struct rlk_tls *t, struct rlk_text *why, const c
 static int check_file(const char *option, const char *path, struct rlk_text *why)
 {
   FILE *file = fopen(path, "rbe");
-  int error = file ? 0 : errno;
-  if (file && fgetc(file) == EOF)
-    error = ferror(file) ? errno : ENODATA;
+  int error = file ? 0 : errno, is_empty = file && fgetc(file) == EOF;
+  if (is_empty && ferror(file))
+    error = errno;
   if (file)
     fclose(file);
-  if (error == ENODATA)
+  if (is_empty && !error)
     return refuse(why, option, path, "the file is empty");
   return error ? refuse_errno(why, option, path, error) : REDLOCK_OK;
 }

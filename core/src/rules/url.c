@@ -303,7 +303,7 @@ void rlk_url_free(struct rlk_url *url)
   free(url->host);
   free(url->user);
   if (url->password)
-    explicit_bzero(url->password, strlen(url->password));
+    rlk_wipe(url->password, strlen(url->password));
   free(url->password);
   free(url->name);
   memset(url, 0, sizeof *url);
