@@ -33,22 +33,29 @@ def impossible():
     return None
 
 
-def mirror():
-    """Where this machine gets its own packages from, for the suite itself."""
+def sources():
+    """Where this machine gets its own packages from, as lines of sources.list: the suite, its updates, its security."""
     for path in [*Path("/etc/apt/sources.list.d").glob("*.sources"), Path("/etc/apt/sources.list")]:
         text = path.read_text() if path.exists() else ""
-        for uri, suites in re.findall(r"^URIs: (\S+)\nSuites: (.*)$", text, re.M):
-            if SUITE.group(1) in suites.split():
-                return uri
-        found = re.search(rf"^deb (?:\[.*?\] )?(\S+) {SUITE.group(1)} ", text, re.M)
-        if found:
-            return found.group(1)
+        entries = re.findall(r"^URIs: (\S+)\nSuites: (.*)$", text, re.M)
+        entries += re.findall(r"^deb (?:\[.*?\] )?(\S+) (\S+) ", text, re.M)
+        for uri, suites in entries:
+            yield from (f"deb {uri} {name} main" for name in suites.split() if name.split("-")[0] == SUITE.group(1))
+
+
+def mirror():
+    """That of the suite itself."""
+    for line in sources():
+        _, uri, name, _ = line.split()
+        if name == SUITE.group(1):
+            return uri
     raise LookupError(f"no entry for {SUITE.group(1)} in /etc/apt")
 
 
 def make_base(folder, packages):
     """Debian with nothing but apt; PACKAGES are downloaded, once for all containers, but not installed."""
     run("debootstrap", "--variant=minbase", SUITE.group(1), folder, mirror())
+    (folder / "etc/apt/sources.list").write_text("".join(f"{line}\n" for line in sources()))
     (folder / "etc/apt/apt.conf.d/90bare").write_text(SETTINGS)
     (folder / "etc/dpkg/dpkg.cfg.d/90fast").write_text("force-unsafe-io\n")
     shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")

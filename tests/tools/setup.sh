@@ -36,9 +36,9 @@ packages_of() {
       manuals) echo lowdown mandoc ;;
       abigail) echo abigail-tools gcc ;;
       valgrind | strace) echo "$group" ;;
-      package) echo swig dpkg-dev git python3-dev php-dev $(packages_of build) ;;
+      package) echo swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
-      bare) echo debootstrap musl-tools composer php-dev php-zip ;;
+      bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip ;;
       *) fail "no group of packages '$group'" ;;
     esac
   done

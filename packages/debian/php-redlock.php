@@ -1,0 +1,2 @@
+mod build/php/redlock.so
+mod php/redlock.ini
