@@ -4,7 +4,10 @@ import re
 import shlex
 import shutil
 import subprocess
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from testing import eventually
 
 SUITE = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.M)
 SETTINGS = """\
@@ -15,6 +18,19 @@ Acquire::Retries "3";
 """
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = "/run/host-certificates.crt"
+BOOT = """\
+mount -t proc proc /proc
+mount -t tmpfs none /run
+mount -t cgroup2 none /sys/fs/cgroup
+mkdir /sys/fs/cgroup/GROUP
+echo $$ >/sys/fs/cgroup/GROUP/cgroup.procs
+exec unshare --cgroup sh -ec '
+  umount /sys/fs/cgroup
+  mount -t cgroup2 none /sys/fs/cgroup
+  exec systemd-nspawn --quiet --register=no --keep-unit --resolv-conf=off --boot --directory="$1"
+' sh "$1"
+"""
+ALONE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
 
 
 def run(*command, **options):
@@ -96,5 +112,46 @@ class Container:
                 shutil.copy(os.environ["PIP_CERT"], self.path(CERTIFICATES))
         inside = ["env", "-i", *(f"{name}={value}" for name, value in environment.items()),
                   "bash", "-ec", f"cd {shlex.quote(folder)}\n{script}"]
-        alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
-        return run(*alone, "sh", "-ec", "\n".join(self.mounts()), "sh", *inside)
+        return run(*ALONE, "sh", "-ec", "\n".join(self.mounts()), "sh", *inside)
+
+    @contextmanager
+    def booted(self):
+        """With systemd as its first process. Gives what runs a script in it; ends when the block ends."""
+        group, log = f"redlock-{os.getpid()}", Path(self.layers["upper"], "../boot.log")
+        overlay, *_ = self.mounts()
+        steps = f"{overlay}\n{BOOT}".replace("GROUP", group)
+        with open(log, "w") as out:
+            process = subprocess.Popen([*ALONE, "sh", "-ec", steps, "sh", self.layers["merged"]],
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            first = first_process(process, log)
+            clean = ["env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8"]
+            inside = ["nsenter", f"--target={first}", "--all", *clean, "bash", "-ec"]
+            yield lambda script: run(*inside, script)
+            subprocess.run([*inside, "systemctl poweroff"], capture_output=True)
+            process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+            run("unshare", "--mount", "sh", "-ec", f"mount -t cgroup2 none /mnt && cd /mnt && "
+                f"for i in $(seq 100); do find {group} -depth -type d -exec rmdir {{}} + && exit; sleep 0.1; done")
+
+
+def first_process(process, log):
+    """The pid of systemd in there, once it has started what it starts at boot."""
+
+    def below(pid):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            yield child
+            yield from below(child)
+
+    def running():
+        assert process.poll() is None, log.read_text()
+        with suppress(FileNotFoundError):  # a process that has ended meanwhile
+            for pid in below(process.pid):
+                if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
+                    ask = ["nsenter", f"--target={pid}", "--all", "systemctl", "is-system-running", "--wait"]
+                    asked = subprocess.run(ask, capture_output=True, text=True)
+                    return pid if asked.stdout.strip() in ("running", "degraded") else None
+
+    return eventually(running, 60, "systemd has started")

@@ -6,12 +6,13 @@ import pytest
 
 from bare import run
 from conftest import ROOT
+from pages import typed
 
 DEBIAN = ["libredlock0", "libredlock-dev", "redlock-tools", "php-redlock"]
 ARCHITECTURE = run("dpkg", "--print-architecture").strip()
 # dpkg's and apt's own records change, and those of php-common
-FILES = "find / -xdev -not -path '/srv*' -not -path '/var/cache/*' -not -path '/var/log/*' -not -path '/var/lib/apt/*'" \
-        " -not -path '/var/lib/dpkg/*' -not -path '/var/lib/php/modules/*' | sort"
+RECORDS = "/srv /var/cache /var/log /var/lib/apt /var/lib/dpkg /var/lib/php/modules"
+FILES = "find / -xdev %s | sort" % " ".join(f"-not -path '{folder}/*'" for folder in RECORDS.split())
 UNDER_LOCK = """redlock run --ttl 30s installed -- sh -c 'redlock status --json installed; echo "$REDLOCK_TOKEN"'"""
 PHP = """<?php
 require '/srv/lib/autoload.php';
@@ -30,12 +31,14 @@ def package(made, name):
 @pytest.fixture
 def install(container, made):
     """install(package...): into a bare Debian, with what they depend on and nothing else."""
-    container.path("/srv").mkdir(exist_ok=True)
+    folder = container.path("/srv/build/packages")
+    folder.mkdir(parents=True)
 
-    def apt(*names, more=""):
+    def apt(*names, more="", line=None):
         for name in names:
-            shutil.copy(package(made, name), container.path("/srv"))
-        container.run("apt-get update && apt-get install %s %s" % (" ".join(f"/srv/{name}_*.deb" for name in names), more))
+            shutil.copy(package(made, name), folder)
+        files = " ".join(f"./build/packages/{name}_*.deb" for name in names)
+        container.run(f"apt-get update && {line or f'apt-get install {files} {more}'}", "/srv")
         return container
 
     return apt
@@ -66,7 +69,9 @@ def test_lintian_has_no_complaint(made):
 def test_tools(install, install_older, container, nodes, version):
     before = container.run(FILES)
     install_older("libredlock0", "redlock-tools")
-    bare = install("libredlock0", "redlock-tools")
+    make, upgrade = typed("docs/deploy.md", "Debian packages").splitlines()
+    assert make == "./dev package debian"
+    bare = install("libredlock0", "redlock-tools", line=upgrade)
     assert set(bare.run("dpkg-query -Wf '${Version}\n' libredlock0 redlock-tools").split()) == {version}
     said = bare.run(f"redlock --version; redlock doctor | tail -n 1; {UNDER_LOCK}", REDLOCK_NODES=nodes.nodes_env)
     told, doctor, status, token = said.splitlines()
@@ -83,8 +88,8 @@ def test_tools(install, install_older, container, nodes, version):
 
 def test_manual_pages(install):
     bare = install("libredlock0", "redlock-tools", "libredlock-dev", more="man-db")
-    for page, heading in ("redlock", "redlock(1)"), ("redlock.conf", "redlock.conf(5)"), ("libredlock", "libredlock(3)"):
-        assert heading in bare.run(f"man {page}", MANPAGER="cat")
+    for page, section in ("redlock", 1), ("redlock.conf", 5), ("libredlock", 3):
+        assert bare.run(f"man {page}", MANPAGER="cat").startswith(f"{page}({section}) ")
 
 
 def test_dev(install, nodes):
