@@ -1,2 +1,2 @@
 mod build/php/redlock.so
-mod php/redlock.ini
+mod debian/redlock.ini

@@ -25,7 +25,8 @@ sleep 86400 & wait
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 WORKER = "#!/bin/sh\nsetsid sleep 86400 &\nexec sleep 86400\n"  # and a process out of redlock's reach
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("deploy")]
+pytestmark = pytest.mark.timeout(900)
+in_image = pytest.mark.xdist_group("image")  # in the one process that builds it
 
 
 def holder(nodes, resource):
@@ -61,6 +62,7 @@ def test_hadolint_has_no_complaint():
     assert {".git", "build"} <= set((DEPLOY / "Dockerfile.dockerignore").read_text().split())
 
 
+@in_image
 def test_image(image, nodes, version):
     assert image.run("--version") == f"redlock {version}\n"
     build, start = typed("docs/deploy.md", "A container image").splitlines()
@@ -74,6 +76,7 @@ def test_image(image, nodes, version):
     assert image.container.run("command -v cc gcc cmake || ls -d /src /build 2>/dev/null || true") == ""
 
 
+@in_image
 def test_an_image_of_a_user(image, nodes):
     """The Dockerfile of the page, whose base is that image."""
     lines = dict(instructions(typed("docs/deploy.md", "A container image", "dockerfile")))
@@ -111,6 +114,7 @@ def pod(name, image, nodes):
     return shlex.join(["env", *environment]) + " " + image.command(*container["command"], *container["args"])
 
 
+@in_image
 def test_the_cron_job_runs_once(image, nodes):
     line = pod("nightly-report", image, nodes)
     program(image.container, "nightly-report", "#!/bin/sh\nexit 3\n")
@@ -123,6 +127,7 @@ def test_the_cron_job_runs_once(image, nodes):
     assert all(540_000 < node.pttl("nightly-report") <= 601_000 for node in nodes.nodes)
 
 
+@in_image
 def test_one_replica_is_active(image, nodes):
     """The second takes over when the first is stopped, and leaves no key when it is stopped itself."""
     line = pod("billing", image, nodes)
