@@ -133,13 +133,14 @@ def test_one_replica_is_active(image, nodes):
     line = pod("billing", image, nodes)
     program(image.container, "billing", BILLING)
     said = image.container.run(f"""
-        touch /tmp/said; chmod 666 /tmp/said
+        eventually() {{ for _ in {{1..600}}; do eval "$1" && return; sleep 0.1; done; echo "never $1"; exit 1; }}
+        >/tmp/said; chmod 666 /tmp/said
         NAME=one exec {line} & one=$!
-        until grep -q 'one begins' /tmp/said; do sleep 0.1; done
+        eventually 'grep -q "one begins" /tmp/said'
         NAME=two exec {line} & two=$!
-        until [ "$(ls -l /proc/$two/fd | grep -c socket:)" -ge {len(nodes.nodes)} ]; do sleep 0.1; done
+        eventually '[ $(ls -l /proc/$two/fd | grep -c socket:) -ge {len(nodes.nodes)} ]'  # it asks for the lock
         kill $one; wait $one
-        until grep -q 'two begins' /tmp/said; do sleep 0.1; done
+        eventually 'grep -q "two begins" /tmp/said'
         kill $two; wait $two
         cat /tmp/said""")
     assert said == "one begins\none ends\ntwo begins\ntwo ends\n"
