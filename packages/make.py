@@ -22,6 +22,8 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
+from datetime import datetime, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 from source_package import FetchError, fetch
@@ -37,6 +39,7 @@ TARGETS = {  # what zig compiles for: the platform tag that the wheel then may h
     "x86_64-linux-gnu.2.17": "manylinux_2_17_x86_64", "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64",
     "x86_64-linux-musl": "musllinux_1_2_x86_64", "aarch64-linux-musl": "musllinux_1_2_aarch64",
 }
+MAINTAINER = "the libredlock developers <libredlock@users.noreply.github.com>"
 COMPOSER = {"php/lib": "redlock", "php/hyperf": "hyperf"}
 
 
@@ -155,13 +158,16 @@ class Release:
         return Path(shutil.move(wheel, self.out / wheel.name))
 
     def debian(self) -> None:
-        build = new_folder(self.work / "debian")
-        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_INSTALL_PREFIX=/usr", "-DREDLOCK_TESTS=OFF", "-DREDLOCK_PHP=ON")
-        run("cmake", "--build", build)
-        run("cpack", cwd=build, SOURCE_DATE_EPOCH=str(moment()))
-        for package in build.glob("*.deb"):
-            shutil.copy(package, self.out)
+        tree = new_folder(self.work / f"debian/libredlock-{version()}")
+        copy(tracked(), tree)
+        shutil.move(tree / "packages/debian", tree / "debian")
+        (tree / "debian/changelog").write_text(
+            f"libredlock ({version()}) unstable; urgency=medium\n\n  * Version {version()}.\n\n"
+            f" -- {MAINTAINER}  {format_datetime(datetime.fromtimestamp(moment(), timezone.utc))}\n")
+        run("dpkg-buildpackage", "--build=binary", "--no-sign", cwd=tree, SOURCE_DATE_EPOCH=str(moment()),
+            DEB_BUILD_OPTIONS="noautodbgsym")
+        for package in tree.parent.glob("*.deb"):
+            print(shutil.copy(package, self.out))
 
     def repaired(self, wheel: Path, tag: str) -> Path:
         """auditwheel says which glibc the wheel really needs. (It does not know musl on a machine with glibc.)"""

@@ -72,7 +72,7 @@ def base():
         if not (BARE / "ready").exists():
             shutil.rmtree(BARE / "base", ignore_errors=True)
             typed = "\n".join((ROOT / page).read_text() for page in pages.PAGES)
-            bare.make_base(BARE / "base", pages.packages(typed) | {"composer"})
+            bare.make_base(BARE / "base", pages.packages(typed) | {"composer", "man-db", "systemd"})
             (BARE / "ready").touch()
     return BARE / "base"
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/php.md", "docs/python.md", "docs/redlock.md", "python/README.md", "php/README.md",
-         "php/lib/README.md", "php/hyperf/README.md"]
+PAGES = ["README.md", "docs/php.md", "docs/python.md", "docs/redlock.md", "docs/deploy.md", "python/README.md",
+         "php/README.md", "php/lib/README.md", "php/hyperf/README.md"]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 INDENTED = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.M)
 
@@ -55,4 +55,5 @@ def typed(page, heading, language="sh"):
 
 def packages(text):
     """The names behind each `apt-get install`."""
-    return {name for line in re.findall(r"^\s*apt-get install (.*)$", text, re.M) for name in line.split()}
+    names = (name for line in re.findall(r"^\s*apt-get install (.*)$", text, re.M) for name in line.split())
+    return {name for name in names if "/" not in name}

@@ -14,6 +14,7 @@ from packaging.metadata import Metadata
 
 from bare import run
 from conftest import ROOT
+from test_debian import ARCHITECTURE, DEBIAN
 
 HOST = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "REDLOCK_", "PYTHON"))}
 LOCK = """
@@ -25,8 +26,6 @@ print(libredlock.__version__, [line.split()[-1] for line in open("/proc/self/map
 WHEELS = {"manylinux_2_17_x86_64": "X86-64", "manylinux_2_17_aarch64": "AArch64",
           "musllinux_1_2_x86_64": "X86-64", "musllinux_1_2_aarch64": "AArch64"}
 
-DEBIAN = ["libredlock0", "libredlock-dev", "redlock-tools", "php-redlock"]
-ARCHITECTURE = run("dpkg", "--print-architecture").strip()
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -146,51 +145,6 @@ def test_composer_installs_the_archives(made, version, tmp_path):
         **HOST, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_DISABLE_NETWORK": "1", "COMPOSER_HOME": str(tmp_path)})
     assert (tmp_path / "vendor/libredlock/redlock/src/Client.php").is_file()
     assert (tmp_path / "vendor/libredlock/hyperf/src/ConfigProvider.php").is_file()
-
-
-# ---- Debian ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def install(container, made):
-    """install(package...): into a bare Debian, with what they depend on and nothing else."""
-    container.path("/srv").mkdir(exist_ok=True)
-    for path in made.glob("*.deb"):
-        shutil.copy(path, container.path("/srv"))
-
-    def apt(*packages, more=""):
-        container.run("apt-get update && apt-get install %s %s"
-                      % (" ".join(f"/srv/{name}_*.deb" for name in packages), more))
-        return container
-
-    return apt
-
-
-def test_debian_tools(install, nodes, version):
-    bare = install("libredlock0", "redlock-tools")
-    said = bare.run("redlock --version; redlock run installed -- echo ran; redlock doctor | tail -n 1",
-                    REDLOCK_NODES=nodes.nodes_env)
-    assert said == f"redlock {version}\nran\nall 3 nodes may vote\n"
-    bare.run("test -s /usr/share/man/man1/redlock.1 && test -s /usr/share/man/man5/redlock.conf.5 && "
-             "test -s /usr/share/bash-completion/completions/redlock && "
-             "ldd /usr/bin/redlock | grep -q 'libredlock.so.0 => /'")
-    assert bare.run("apt-get purge redlock-tools libredlock0 >/dev/null; find / -xdev -name '*redlock*' | "
-                    "grep -v '^/\\(srv\\|proc\\|var/log\\|var/lib/apt\\|var/cache\\)' || true") == ""
-
-
-def test_debian_dev(install, nodes):
-    bare = install("libredlock0", "libredlock-dev", more="gcc libc6-dev pkg-config")
-    shutil.copy(ROOT / "docs/examples/lock.c", bare.path("/srv"))
-    said = bare.run("cc lock.c $(pkg-config --cflags --libs libredlock) && ./a.out", "/srv",
-                    REDLOCK_NODES=nodes.nodes_env)
-    assert "extended: OK, held for 1" in said and "\nOK: " in said
-    bare.run("test -s /usr/share/man/man3/libredlock.3 && test -s /usr/lib/*/libredlock.a")
-
-
-def test_debian_php(install, nodes, version):
-    bare = install("php-redlock", more="php-cli")
-    assert bare.run("php -r 'echo redlock_version();'") == version
-    assert bare.run("apt-get remove php-redlock >/dev/null; php -m | grep -c redlock || true") == "0\n"
 
 
 # ---- Python ---------------------------------------------------------------------------------------------------

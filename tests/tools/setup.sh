@@ -36,10 +36,10 @@ packages_of() {
       manuals) echo lowdown mandoc ;;
       abigail) echo abigail-tools gcc ;;
       valgrind | strace | openssl) echo "$group" ;;
-      package) echo swig dpkg-dev git python3-dev php-dev $(packages_of build) ;;
+      package) echo swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
       portability) echo dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu qemu-user ;;
-      bare) echo debootstrap musl-tools composer php-dev php-zip ;;
+      bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip ;;
       *) fail "no group of packages '$group'" ;;
     esac
   done

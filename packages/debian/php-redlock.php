@@ -1,0 +1,2 @@
+mod build/php/redlock.so
+mod debian/redlock.ini

@@ -1,0 +1,128 @@
+"""The Debian packages, as an administrator meets them: installed into a bare Debian, used, upgraded and removed."""
+import json
+import shutil
+
+import pytest
+
+from bare import run
+from conftest import ROOT
+from pages import typed
+
+DEBIAN = ["libredlock0", "libredlock-dev", "redlock-tools", "php-redlock"]
+ARCHITECTURE = run("dpkg", "--print-architecture").strip()
+# dpkg's and apt's own records change, and those of php-common
+RECORDS = "/srv /var/cache /var/log /var/lib/apt /var/lib/dpkg /var/lib/php/modules"
+FILES = "find / -xdev %s | sort" % " ".join(f"-not -path '{folder}/*'" for folder in RECORDS.split())
+UNDER_LOCK = """redlock run --ttl 30s installed -- sh -c 'redlock status --json installed; echo "$REDLOCK_TOKEN"'"""
+PHP = """<?php
+require '/srv/lib/autoload.php';
+$client = Redlock\\Client::connect(explode(',', getenv('REDLOCK_NODES')));
+$client->lock('installed', ttlMs: 30000)->run(fn () => print $client->status('installed')->verdict->name . "\\n");
+"""
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def package(made, name):
+    (path,) = made.glob(f"{name}_*.deb")
+    return path
+
+
+@pytest.fixture
+def install(container, made):
+    """install(package...): into a bare Debian, with what they depend on and nothing else."""
+    folder = container.path("/srv/build/packages")
+    folder.mkdir(parents=True)
+
+    def apt(*names, more="", line=None):
+        for name in names:
+            shutil.copy(package(made, name), folder)
+        files = " ".join(f"./build/packages/{name}_*.deb" for name in names)
+        container.run(f"apt-get update && {line or f'apt-get install {files} {more}'}", "/srv")
+        return container
+
+    return apt
+
+
+@pytest.fixture
+def install_older(container, made, version, tmp_path):
+    """install_older(package...): the same under an earlier version, to upgrade from."""
+    container.path("/srv/older").mkdir(parents=True)
+
+    def apt(*names):
+        for name in names:
+            run("dpkg-deb", "--raw-extract", package(made, name), tmp_path / name)
+            control = tmp_path / name / "DEBIAN/control"
+            control.write_text(control.read_text().replace(version, "0.0.1"))
+            run("dpkg-deb", "--build", tmp_path / name, container.path(f"/srv/older/{name}.deb"))
+        container.run("apt-get update && apt-get install " + " ".join(f"/srv/older/{name}.deb" for name in names))
+
+    return apt
+
+
+def test_lintian_has_no_complaint(made):
+    said = run("lintian", "--allow-root", "--profile", "debian", "--fail-on", "error,warning",
+               *[package(made, name) for name in DEBIAN])
+    assert said == ""
+
+
+def test_tools(install, install_older, container, nodes, version):
+    before = container.run(FILES)
+    install_older("libredlock0", "redlock-tools")
+    make, upgrade = typed("docs/deploy.md", "Debian packages").splitlines()
+    assert make == "./dev package debian"
+    bare = install("libredlock0", "redlock-tools", line=upgrade)
+    assert set(bare.run("dpkg-query -Wf '${Version}\n' libredlock0 redlock-tools").split()) == {version}
+    said = bare.run(f"redlock --version; redlock doctor | tail -n 1; {UNDER_LOCK}", REDLOCK_NODES=nodes.nodes_env)
+    told, doctor, status, token = said.splitlines()
+    assert told == f"redlock {version}" and doctor == "all 3 nodes may vote"
+    assert (json.loads(status)["verdict"], json.loads(status)["holder"]) == ("held", token)
+    nodes.no_keys()
+    assert "PATH" not in run("readelf", "--dynamic", bare.path("/usr/bin/redlock"))
+    bare.run(". /usr/share/bash-completion/completions/redlock && complete -p redlock && "
+             "test -s /usr/share/zsh/site-functions/_redlock && "
+             "test -s /usr/share/fish/vendor_completions.d/redlock.fish")
+    bare.run("apt-get purge redlock-tools libredlock0 && apt-get autoremove --purge")
+    assert bare.run(FILES) == before
+
+
+def test_manual_pages(install):
+    bare = install("libredlock0", "redlock-tools", "libredlock-dev", more="man-db")
+    for page, section in ("redlock", 1), ("redlock.conf", 5), ("libredlock", 3):
+        assert bare.run(f"man {page}", MANPAGER="cat").startswith(f"{page}({section}) ")
+
+
+def test_dev(install, nodes):
+    bare = install("libredlock0", "libredlock-dev", more="gcc libc6-dev pkg-config")
+    for flags in "--cflags --libs", "--cflags --libs --static":
+        said = bare.run(f"cc /usr/share/doc/libredlock-dev/examples/lock.c $(pkg-config {flags} libredlock) && ./a.out",
+                        "/srv", REDLOCK_NODES=nodes.nodes_env)
+        assert "extended: OK, held for 1" in said and "\nOK: " in said
+    nodes.no_keys()
+
+
+def test_the_extension_wants_the_php_that_it_was_built_for(made):
+    """Headers of a patch release may call functions that earlier ones do not have."""
+    depends = run("dpkg-deb", "--field", package(made, "php-redlock"), "Depends").split(", ")
+    php = run("php-config", "--version").strip()
+    assert f"php{php.rsplit('.', 1)[0]}-common (>= {php})" in depends
+    assert f"phpapi-{run('php-config', '--phpapi').strip()}" in depends
+
+
+def test_php(install, install_older, container, nodes):
+    """Without -d extension: the package itself turns it on. What an administrator has changed stays."""
+    container.run("apt-get update && apt-get install php-cli")
+    before = container.run(FILES)
+    shutil.copytree(ROOT / "php/lib", container.path("/srv/lib"), ignore=shutil.ignore_patterns("vendor"))
+    install_older("php-redlock")
+    container.run("echo '; mine' >>/etc/php/*/mods-available/redlock.ini")
+
+    bare = install("php-redlock")
+    assert bare.run("php -m | grep -x redlock; tail -n 1 /etc/php/*/mods-available/redlock.ini") == "redlock\n; mine\n"
+    bare.path("/srv/job.php").write_text(PHP)
+    assert bare.run("php /srv/job.php", REDLOCK_NODES=nodes.nodes_env) == "Held\n"
+    nodes.no_keys()
+
+    assert bare.run("apt-get remove php-redlock >/dev/null; php -r 'echo extension_loaded(\"redlock\");' 2>&1") == ""
+    bare.run("apt-get purge php-redlock && apt-get autoremove --purge")
+    assert bare.run(FILES) == before
