@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
@@ -440,9 +442,15 @@ def idlest_core() -> int:
     return max(after, key=lambda core: after[core] - before[core])
 
 
+def processor() -> str:
+    model = re.search(r"^model name\s*: (.+)", Path("/proc/cpuinfo").read_text(), re.M)  # not on every architecture
+    return model.group(1) if model else platform.machine()
+
+
 def machine(core: int) -> Dict[str, Any]:
     server = subprocess.run(["redis-server", "--version"], stdout=subprocess.PIPE, text=True).stdout
-    return {"pinned_to_core": core, "cores": os.cpu_count(), "load": os.getloadavg()[0],
+    return {"date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "processor": processor(),
+            "pinned_to_core": core, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
             "server": re.search(r"v=(\S+)", server).group(1)}
 
 
@@ -466,6 +474,14 @@ def table(rows: List[Row]) -> str:
     return "\n".join("  ".join(cells(line)).rstrip() for line in [head, *lines])
 
 
+def json_file(name: str) -> str:
+    """Is looked at before the minutes of measuring."""
+    path = Path(name).resolve()
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError("%s; allowed: a file in a folder that exists" % name)
+    return name
+
+
 def parse_options() -> argparse.Namespace:
     build = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build" / "release"))
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
@@ -477,7 +493,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--instructions", action="store_true", help="also count instructions with valgrind")
     parser.add_argument("--syscalls", action="store_true", help="also count system calls with strace")
     parser.add_argument("--core", type=int, metavar="N", help="the core for programs and nodes (default: the idlest)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", nargs="?", const="-", type=json_file, metavar="FILE",
+                        help="print JSON instead of a table, or write it to FILE beside the table")
     parser.add_argument("--build", type=Path, default=build, metavar="DIR", help="release build (default %(default)s)")
     parser.add_argument("--test-build", type=Path, default=ROOT / "build" / "testbuild", metavar="DIR",
                         help="test build (default %(default)s)")
@@ -506,10 +523,14 @@ def main() -> None:
         for axis in options.axes:
             print("bench: measuring %s" % axis, file=sys.stderr)
             rows += bench.measure(axis)
-    if options.json:
-        report = {"machine": surroundings, "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
-        print(json.dumps(report, indent=1))
+    report = {"machine": surroundings, "quick": options.quick, "rounds": options.rounds,
+              "rows": [asdict(row) for row in rows]}
+    text = json.dumps(report, indent=1)
+    if options.json == "-":
+        print(text)
     else:
+        if options.json:
+            Path(options.json).write_text(text + "\n")
         print("\n" + table(rows))
         print("\nredis %(server)s, programs and nodes on core %(pinned_to_core)d of %(cores)d,"
               " load before %(load).2f" % surroundings)

@@ -8,7 +8,7 @@ import re
 import sys
 from xml.sax.saxutils import escape
 
-LANE, TOP, LEFT, WIDTH = 46, 40, 90, 1600
+LANE, TOP, LEFT = 46, 40, 90
 BEFORE_MS, AFTER_MS = 700, 20  # what is shown of a world with a violation
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#ff9da7"]
 LINE = re.compile(r" *(\d+\.\d+)  (.*)")
@@ -142,13 +142,14 @@ class World:
 
 
 class Picture:
-    def __init__(self, world, begin_ms, end_ms):
-        self.world, self.begin_ms, self.end_ms = world, begin_ms, end_ms
+    def __init__(self, world, begin_ms, end_ms, width):
+        self.world, self.begin_ms, self.end_ms, self.width = world, begin_ms, end_ms, width
         self.lanes = sorted(world.lanes, key=lambda lane: (lane.split()[0] != "process", int(lane.split()[1])))
         self.colours = {}
 
     def x(self, ms):
-        return LEFT + (min(max(ms, self.begin_ms), self.end_ms) - self.begin_ms) / (self.end_ms - self.begin_ms) * WIDTH
+        shown = min(max(ms, self.begin_ms), self.end_ms)
+        return LEFT + (shown - self.begin_ms) / (self.end_ms - self.begin_ms) * self.width
 
     def y(self, lane):
         return TOP + self.lanes.index(lane) * LANE + LANE // 2
@@ -162,7 +163,7 @@ class Picture:
     def rows(self):
         height = TOP + len(self.lanes) * LANE + 40
         yield ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">'
-               % (LEFT + WIDTH + 20, height))
+               % (LEFT + self.width + 30, height))
         yield '<rect width="100%" height="100%" fill="white"/>'
         yield from self.scale(height)
         for bar in self.world.stops:
@@ -184,7 +185,7 @@ class Picture:
         for lane in self.lanes:
             yield '<text x="6" y="%d">%s</text>' % (self.y(lane) + 4, lane)
             yield '<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#eeeeee"/>' % (
-                LEFT, self.y(lane), LEFT + WIDTH, self.y(lane))
+                LEFT, self.y(lane), LEFT + self.width, self.y(lane))
         for part in range(11):
             ms = self.begin_ms + (self.end_ms - self.begin_ms) * part / 10
             yield '<text x="%.1f" y="%d" text-anchor="middle" fill="#666666">%.1f ms</text>' % (
@@ -206,14 +207,17 @@ class Picture:
         now, text = self.world.violation
         yield '<line class="violation" x1="%.1f" y1="22" x2="%.1f" y2="%d" stroke="red" stroke-width="2"/>' % (
             self.x(now), self.x(now), height - 28)
-        yield '<text x="%d" y="16" fill="red" font-size="13">%s</text>' % (LEFT, escape("%.3f ms: %s" % (now, text)))
+        yield '<text x="6" y="16" fill="red" font-size="12">%s</text>' % escape("%.3f ms: %s" % (now, text))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split(":")[0], epilog="Trace on stdin, SVG on stdout.")
     parser.add_argument("--from", dest="begin_ms", type=float, help="ms (default: a while before a violation)")
     parser.add_argument("--to", dest="end_ms", type=float, help="ms (default: a little after it)")
+    parser.add_argument("--width", type=int, default=1600, help="of the time shown, in pixels (default %(default)s)")
     options = parser.parse_args()
+    if options.width < 100:
+        sys.exit("diagram: --width is %d; allowed: 100 and more" % options.width)
     world = World()
     world.read(sys.stdin)
     if not world.lanes:
@@ -225,7 +229,7 @@ def main():
         begin_ms = max(0, end_ms - BEFORE_MS) if world.violation else 0
     if begin_ms >= end_ms:
         sys.exit("diagram: --from %g is not before --to %g" % (begin_ms, end_ms))
-    print("\n".join(Picture(world, begin_ms, end_ms).rows()))
+    print("\n".join(Picture(world, begin_ms, end_ms, options.width).rows()))
 
 
 if __name__ == "__main__":

@@ -196,6 +196,9 @@ def test_a_diagram_of_a_part_and_of_nothing():
     whole, part = diagram(trace).stdout, diagram(trace, "--from", 100, "--to", 200).stdout
     assert len(shapes(whole, "rect", "node")) > len(shapes(part, "rect", "node")) > 0
     assert diagram(trace, "--from", 200, "--to", 100).stderr == "diagram: --from 200 is not before --to 100\n"
+    narrow = ElementTree.fromstring(diagram(trace, "--width", 500).stdout)
+    assert 500 < float(narrow.get("width")) < 700 < 1600 < float(ElementTree.fromstring(whole).get("width"))
+    assert diagram(trace, "--width", 99).stderr == "diagram: --width is 99; allowed: 100 and more\n"
     assert diagram("what is this\n").returncode == 1
 
 

@@ -34,6 +34,7 @@ packages_of() {
       processes) echo procps ;;
       shells) echo zsh fish ;;
       manuals) echo lowdown mandoc ;;
+      browser) echo chromium chromium-driver ;;
       abigail) echo abigail-tools gcc ;;
       valgrind | strace | openssl) echo "$group" ;;
       package) echo swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;

@@ -1,0 +1,128 @@
+"""Every page of the built site in a real browser: what it says, shows and points at."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from conftest import DESKTOP, PHONE, SITE
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 30
+
+
+def test_no_page_has_anything_on_the_console(visits, browser):
+    assert len(visits) > 40
+    assert browser.console == []
+
+
+def test_nothing_is_asked_of_other_servers(visits, browser, address):
+    assert len(browser.requests) > len(visits)
+    elsewhere = [url for url in browser.requests if not url.startswith((address, "data:", "blob:", "chrome"))]
+    assert elsewhere == []
+
+
+def test_every_link_and_anchor_leads_somewhere(visits, address):
+    dead = []
+    for page, visit in visits.items():
+        for link in visit.links:
+            target, anchor = urldefrag(link)
+            if not target.startswith(address):
+                continue
+            name = unquote(target[len(address):]).split("?")[0]
+            name += "index.html" if name.endswith("/") or not name else ""
+            if not (SITE / name).is_file() or (anchor and unquote(anchor) not in visits[name].ids):
+                dead.append((page, link))
+    assert sum(len(visit.links) for visit in visits.values()) > 1000
+    assert dead == []
+
+
+def test_links_that_leave_the_site_are_few_and_known(visits, address):
+    """What a document points at in the repository is a page here."""
+    away = {link for visit in visits.values() for link in visit.links if not link.startswith(address)}
+    assert [link for link in away if not link.startswith(("https://", "mailto:"))] == []
+    assert [link for link in away if "/blob/" in link] == []
+
+
+def test_pictures_are_drawn(visits):
+    images = [(page, *image) for page, visit in visits.items() for image in visit.images]
+    assert len(images) >= 6
+    assert [image for image in images if image[2] == 0] == []
+    drawn = {re.sub(r".*/", "", source) for _, source, _ in images}
+    assert {"sequential.svg", "in-flight.svg", "contention.svg", "blind-delete.svg"} <= drawn
+
+
+def test_pages_fit_a_phone(visits):
+    width = PHONE["width"]
+    assert {name: visit.phone for name, visit in visits.items()
+            if visit.phone["window"] != width or visit.phone["body"] > width or visit.phone["font"] < 12} == {}
+
+
+def test_every_document_is_a_page_of_the_navigation(visits, address):
+    documents = [path.relative_to(ROOT).with_suffix(".html") for path in (ROOT / "docs").glob("*.md")]
+    manuals = [f"man/{path.name}.html" for path in (ROOT / "docs/man").iterdir()]
+    assert len(documents) > 10 and len(manuals) >= 3
+    listed = {urldefrag(link)[0][len(address):] for link in visits["index.html"].navigation}
+    assert [name for name in map(str, [*documents, *manuals]) if name not in listed] == []
+
+
+def search(browser, address, metrics, word):
+    """The first result for a word that was typed, if any."""
+    browser.window(metrics)
+    driver = browser.open(address).driver
+    wait = WebDriverWait(driver, PATIENCE_S)
+    if metrics is PHONE:
+        driver.find_element(By.CSS_SELECTOR, ".md-header label[for=__search]").click()
+    field = wait.until(lambda _: driver.find_element(By.CSS_SELECTOR, ".md-search__input"))
+    wait.until(lambda _: field.is_displayed())
+    field.send_keys(word)
+    said = driver.find_element(By.CSS_SELECTOR, ".md-search-result__meta")
+    wait.until(lambda _: "matching document" in said.get_attribute("textContent"), f"no answer for '{word}'")
+    return driver.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+
+
+@pytest.mark.parametrize("metrics", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("word, page", [
+    ("Kleppmann", "docs/proof.html"),
+    ("redlock_lock_settle", "man/libredlock.3.html"),
+])
+def test_search_finds_a_word_and_the_result_opens(browser, address, metrics, word, page):
+    browser.listen()
+    said_before = len(browser.console)
+    found = search(browser, address, metrics, word)
+    assert found and page in found[0].get_attribute("href")
+    WebDriverWait(browser.driver, PATIENCE_S).until(lambda _: found[0].is_displayed())
+    found[0].click()
+    WebDriverWait(browser.driver, PATIENCE_S).until(lambda driver: page in driver.current_url)
+    assert word in browser.driver.find_element(By.CSS_SELECTOR, ".md-content").text
+    browser.listen()
+    assert browser.console[said_before:] == []
+
+
+def test_search_says_that_there_is_nothing(browser, address):
+    assert search(browser, address, DESKTOP, "zzyzx") == []
+
+
+def test_the_demo_page_has_the_whole_run(browser, address):
+    text = browser.open(address + "demo.html").driver.find_element(By.CSS_SELECTOR, ".md-content").text
+    steps = int(re.search(r"All (\d+) steps came as expected", text)[1])
+    assert steps >= 14 and f"\n{steps}. " in text and "redlock acquire" in text
+    assert re.search(r"on \d{4}-\d\d-\d\d \d\d:\d\d UTC", text)
+
+
+def test_the_figures_page_says_when_and_where_it_was_measured(browser, address):
+    driver = browser.open(address + "figures.html").driver
+    text = driver.find_element(By.CSS_SELECTOR, ".md-content").text
+    assert re.search(r"Measured on \d{4}-\d\d-\d\d \d\d:\d\d UTC, on a machine with \d+ cores \(.+\)", text)
+    for image in driver.find_elements(By.CSS_SELECTOR, "img.chart"):
+        drawn = re.findall(r"libredlock ([\d,.]*\d)", image.get_attribute("alt"))
+        assert drawn and [figure for figure in drawn if figure not in text] == []  # the table has them, too
+
+
+def test_the_pictures_show_violations(visits):
+    for mutant in "blind-delete", "clock-at-reply", "no-guard":
+        svg = (SITE / f"pictures/{mutant}.svg").read_text()
+        assert svg.count('class="violation"') == 1 and "overlap: " in svg and 'class="process"' in svg
