@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Callable, Dict, Optional, Sequence
 
 from ._core import ffi, lib
@@ -32,6 +31,8 @@ def held_by(lock: Any) -> Optional[Holder]:
     found = text(lib.redlock_lock_held_by, lock)
     if not found:
         return None
+    import json  # rarely needed, and slow to import
+
     told = json.loads(found)
     return Holder(told["client_name"], told["host"], told["pid"], told["held_ms"] / 1000)
 

@@ -450,20 +450,6 @@ static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_holder_seen(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
 
-static void holder_outcome(struct rlk_node *n, const struct rlk_outcome *out)
-{
-  redlock_lock *lock = lock_of(&out->request);
-  const struct rlk_buffer *text = &out->reply->text;
-  if (!lock || !rlk_in_flight(lock))
-    return;
-  if (out->kind == RLK_OUTCOME_HOLDER)
-    rlk_holder_seen(lock, n, text->data, text->end, out->now_ns);
-  else
-    rlk_holder_told(lock, n, text->data, text->end);
-  if (lock->kind == REDLOCK_INSPECT)
-    rlk_operation_advance(lock, out->now_ns);
-}
-
 static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
@@ -685,7 +671,7 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_QUEUED: queued_outcome(n, out); break;
   case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
   case RLK_OUTCOME_HOLDER:
-  case RLK_OUTCOME_ENTRY: holder_outcome(n, out); break;
+  case RLK_OUTCOME_ENTRY: rlk_holder_outcome(lock_of(&out->request), n, out); break;
   case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
   case RLK_OUTCOME_NOTHING: break;
   default: node_outcome(e, n, out); return;

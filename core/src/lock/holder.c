@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "asking.h"
+#include "operation.h"
 
 #define MS RLK_NS_PER_MS
 #define ASK_EVERY_NS (1000 * MS)
@@ -95,10 +96,22 @@ static struct rlk_claim *claim_of(const redlock_lock *lock)
   return lock->probe ? lock->probe : lock->claim;
 }
 
+/* The number of the client that made the token. */
+static int64_t client_of(const char *token)
+{
+  char digits[RLK_TOKEN_CLIENT_DIGITS + 1] = "";
+  memcpy(digits, token, RLK_TOKEN_CLIENT_DIGITS);
+  return strtoll(digits, NULL, 16);
+}
+
 static void ask(redlock_lock *lock, struct rlk_node *n, enum rlk_request_kind kind, size_t before, int64_t now)
 {
   rlk_request_add(n->line, before,
-                  (struct rlk_request){.kind = kind, .claim = claim_of(lock), .round = lock->round, .sent_ns = now});
+                  (struct rlk_request){.kind = kind,
+                                       .claim = claim_of(lock),
+                                       .round = lock->round,
+                                       .sent_ns = now,
+                                       .lease_ns = client_of(lock->holder->token)});
   claim_of(lock)->in_flight++;
 }
 
@@ -177,13 +190,18 @@ void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, 
   if (is_same_client && lock->holder->entry[0])
     return;
   lock->holder->entry[0] = 0;
+  if (!is_same_client)
+    lock->holder->awaited = 0;
   ask_entry(lock, n, now);
 }
 
-void rlk_holder_told(redlock_lock *lock, const struct rlk_node *n, const char *entry, size_t size)
+/* The answer may be late, and be of another client than the one that is asked for now. */
+static void told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_outcome *out)
 {
   struct rlk_holder *holder = lock->holder;
-  if (!holder)
+  const char *entry = out->reply->text.data;
+  size_t size = out->reply->text.end;
+  if (!holder || client_of(holder->token) != out->request.lease_ns)
     return;
   holder->awaited &= ~(UINT64_C(1) << n->index);
   if (size >= sizeof holder->entry || strncmp(entry, VERSION, sizeof VERSION - 1) != 0)
@@ -191,6 +209,19 @@ void rlk_holder_told(redlock_lock *lock, const struct rlk_node *n, const char *e
   memcpy(holder->entry, entry, size);
   holder->entry[size] = 0;
   holder->awaited = 0;
+}
+
+void rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
+{
+  const struct rlk_buffer *text = &out->reply->text;
+  if (!lock || !rlk_in_flight(lock))
+    return;
+  if (out->kind == RLK_OUTCOME_HOLDER)
+    rlk_holder_seen(lock, n, text->data, text->end, out->now_ns);
+  else
+    told(lock, n, out);
+  if (lock->kind == REDLOCK_INSPECT)
+    rlk_operation_advance(lock, out->now_ns);
 }
 
 int rlk_holder_is_awaited(const redlock_lock *lock)
