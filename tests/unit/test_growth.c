@@ -24,6 +24,7 @@ static int begin(void **state)
   client = redlock_client_new();
   assert_int_equal(redlock_client_set(client, "nodes", "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3"),
                    REDLOCK_OK);
+  assert_int_equal(redlock_client_set(client, "guard", "marker"), REDLOCK_OK);
   assert_int_equal(redlock_client_open(client), REDLOCK_OK);
   net = &client->engine.net;
   now_ns = rlk_client_now(client);
