@@ -101,18 +101,21 @@ def test_those_who_wait_are_counted(nodes, client, queue):
         with client.lock(name, queue=queue):
             pass
 
+    def figures(described):
+        return described["waiting"], described["longest_queue"]
+
     with libredlock.Client(nodes.urls, **CALM) as other:
         held = [other.lock(name, ttl=30) for name in ("r", "s")]
         assert all(lock.acquire() for lock in held)
         assert waiting(client) == (0, 0)
         with ThreadPoolExecutor(len(names)) as threads:
             taken = [threads.submit(take, name) for name in names]
-            eventually(lambda: waiting(client) == (4, 3 if queue else 0), 30)
-            described = client.describe()
+            wanted = (4, 3 if queue else 0)  # without the queue they are not counted while they try
+            eventually(lambda: waiting(client) == wanted, 30)
+            eventually(lambda: figures(client.describe()) == wanted, 30)
             for lock in held:
                 lock.release()
             assert [one.result(60) for one in taken] == [None] * 4
-    assert (described["waiting"], described["longest_queue"]) == (4, 3 if queue else 0)
     assert waiting(client) == (0, 0)
 
 

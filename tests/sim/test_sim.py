@@ -31,7 +31,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "home-only": 8000,
     "queue-jumper": 5000,
     "nobody-is-woken": 3000,
-    "place-forgotten": 500,
+    "place-forgotten": 6000,
     "no-guard": 1500,
     "guard-too-short": 3000,
     "marker-not-checked": 3000,
