@@ -128,7 +128,7 @@ def the_cron_job_runs_once(image, nodes):
     assert image.container.run(line) == "reported\n"
     impatient = line.replace("--ttl", "--wait 1s --ttl")
     assert image.container.run(impatient).startswith("redlock: held by libredlock (pid ")  # another pod, done as well
-    assert all(540_000 < node.pttl("nightly-report") <= 601_000 for node in nodes.nodes)
+    assert sum(540_000 < node.pttl("nightly-report") <= 601_000 for node in nodes.nodes) >= nodes.quorum
 
 
 def one_replica_is_active(image, nodes):
@@ -215,7 +215,7 @@ def the_report_runs_once(script, nodes):
               systemctl daemon-reload; systemctl restart nightly-report.timer""")
     eventually(lambda: journal(script, unit).count("reported") == 1, 60, "the timer has started the report")
     eventually(lambda: "ActiveState=inactive" in shown(script, unit, "ActiveState"), 60, "the report has ended")
-    assert all(540_000 < node.pttl("nightly-report") <= 601_000 for node in nodes.nodes)
+    assert sum(540_000 < node.pttl("nightly-report") <= 601_000 for node in nodes.nodes) >= nodes.quorum
     script(f"systemctl start {unit}")  # as another host would
     eventually(lambda: "ExecMainStatus=75" in shown(script, unit, "ExecMainStatus"), 60, "the second has ended")
     assert shown(script, unit, "ActiveState", "Result") == ["Result=success", "ActiveState=inactive"]
