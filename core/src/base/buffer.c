@@ -9,7 +9,7 @@
 static void let_go(struct rlk_buffer *b)
 {
   if (b->data)
-    explicit_bzero(b->data + b->start, b->end - b->start);
+    rlk_wipe(b->data + b->start, b->end - b->start);
   free(b->data);
 }
 
@@ -20,7 +20,7 @@ int rlk_buffer_grow(struct rlk_buffer *b, size_t size)
   char *data;
   if (b->start >= used && b->capacity - used >= size) {
     memcpy(b->data, b->data + b->start, used);
-    explicit_bzero(b->data + b->start, used);
+    rlk_wipe(b->data + b->start, used);
     b->start = 0;
     b->end = used;
     return 0;
