@@ -27,6 +27,7 @@ static struct {
   int64_t now_ns;
   char in[65536]; /* what the server has sent and nobody has read */
   size_t in_size;
+  const char *on_old;  /* what has come on a connection with a second one beside it, to be read after that one */
   int is_closed;       /* by the server */
   int is_flood, reads; /* there is always more: elements of an array; and how often some was read */
 } world;
@@ -57,11 +58,22 @@ static ssize_t link_write(struct rlk_link *link, const char *data, size_t size)
   return (ssize_t)size;
 }
 
+static struct rlk_node node;
+
+static ssize_t read_old(char *data)
+{
+  size_t size = strlen(world.on_old);
+  memcpy(data, world.on_old, size);
+  world.on_old = NULL;
+  return (ssize_t)size;
+}
+
 static ssize_t link_read(struct rlk_link *link, char *data, size_t size)
 {
   size_t taken = world.in_size < size ? world.in_size : size;
-  (void)link;
   world.reads++;
+  if (world.on_old && link == &node.line->link)
+    return read_old(data);
   if (world.is_flood) {
     for (size_t i = 0; i < size; i++)
       data[i] = ":1\r\n"[i % 4];
@@ -104,7 +116,6 @@ static const struct rlk_link_ops links = {link_open,    NULL,       link_write, 
                                           link_nothing, link_close, link_nothing, NULL,      NULL};
 
 static struct rlk_net net;
-static struct rlk_node node;
 static struct rlk_outcome outcome;
 static char no_text[1];
 
@@ -159,12 +170,17 @@ static void expect_vote(int vote, enum rlk_fault fault, uint32_t round)
   assert_int_equal(outcome.request.round, round);
 }
 
-static void hear_bytes(const char *bytes, size_t size)
+static void hear_on(const struct rlk_line *l, const char *bytes, size_t size)
 {
   assert_true(world.in_size + size < sizeof world.in);
   memcpy(world.in + world.in_size, bytes, size);
   world.in_size += size;
-  rlk_node_event(&node, node.line->link.generation, RLK_READABLE, world.now_ns);
+  rlk_node_event(&node, l->link.generation, RLK_READABLE, world.now_ns);
+}
+
+static void hear_bytes(const char *bytes, size_t size)
+{
+  hear_on(node.line, bytes, size);
 }
 
 static void hear(const char *bytes)
@@ -173,14 +189,19 @@ static void hear(const char *bytes)
 }
 
 /* The answers to all that the set-up asks: its kinds of requests stand in the line. */
-static void hear_setup(const char *run_id, const char *role)
+static void hear_setup_on(const struct rlk_line *l, const char *run_id, const char *role)
 {
   char info[256], bulk[300];
   snprintf(info, sizeof info, "run_id:%s\r\nredis_mode:standalone\r\nredis_version:7.0.15\r\nrole:%s\r\n", run_id,
            role);
   snprintf(bulk, sizeof bulk, "$%zu\r\n%s\r\n", strlen(info), info);
-  for (uint32_t left = node.line->requests.count; left > 0; left--)
-    hear(bulk);
+  for (uint32_t left = l->requests.count; left > 0; left--)
+    hear_on(l, bulk, strlen(bulk));
+}
+
+static void hear_setup(const char *run_id, const char *role)
+{
+  hear_setup_on(node.line, run_id, role);
 }
 
 static void ask(enum rlk_request_kind kind, uint32_t round)
@@ -536,6 +557,32 @@ static void a_silent_connection_gets_a_second_one_beside_it(void **state)
   }
 }
 
+static void what_a_silent_connection_says_is_of_no_use_after_a_change(void **state)
+{
+  static const struct {
+    const char *run_id, *role;
+    int is_change;
+  } cases[] = {{RUN_ID, "master", 0}, {OTHER_ID, "master", 1}, {RUN_ID, "slave", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    end(state);
+    assert_int_equal(begin(state), 0);
+    get_ready();
+    ask(RLK_REQUEST_SET, 1);
+    rlk_node_flush(&node, world.now_ns);
+    fall_silent();
+    world.on_old = "+OK\r\n"; /* was on its way for long */
+    hear_setup_on(node.second, cases[i].run_id, cases[i].role);
+    if (cases[i].is_change) {
+      expect_vote(RLK_WAITING, RLK_FAULT_LOST, 1);
+      expect(RLK_OUTCOME_FORGOTTEN);
+    } else {
+      expect(RLK_OUTCOME_SPOKE);
+      expect_vote(RLK_GRANTED, RLK_FAULT_NONE, 1);
+    }
+    expect_no_more();
+  }
+}
+
 static const struct {
   const char *bytes;
   size_t size;
@@ -642,6 +689,7 @@ int main(void)
       CASE(a_refusal_of_long_ago_is_looked_into_at_once),
       CASE(a_process_that_stood_still_makes_no_server_silent),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
+      CASE(what_a_silent_connection_says_is_of_no_use_after_a_change),
       CASE(nonsense_for_a_vote_is_one_vote),
       CASE(nonsense_in_the_set_up_makes_no_voter),
   };

@@ -490,12 +490,13 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   return 1;
 }
 
-/* What a server has said before another one took its place is of no use. */
+/* What a server has said before another one took its place, or before it became a replica, is of no use. */
 static void speak_again(struct rlk_node *n)
 {
   struct rlk_line *second = n->second;
-  if (second && is_set_up(second) && second->run_id[0] && strcmp(n->run_id, second->run_id) != 0)
-    rlk_node_line_failed(n->line, 1, "another server answers there now", n->line->read_ns);
+  const char *why = second && is_set_up(second) ? rlk_session_change(second) : NULL;
+  if (why)
+    rlk_node_line_failed(n->line, 1, why, n->line->read_ns);
   else
     rlk_silence_broken(n);
 }

@@ -16,6 +16,7 @@
 enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, LASTED, TIME, REGISTER };
 
 #define OUT_OF_MEMORY "out of memory"
+#define A_REPLICA "a replica; only masters are eligible to vote"
 #define SCRIPTS_ARE_LOCAL 7 /* from this version on no script that was loaded goes to replicas or to the disk */
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
@@ -312,12 +313,23 @@ static void note_what_is_forbidden(struct rlk_line *l)
   n->net->no_info |= l->no_info;
 }
 
+static int is_demoted(const struct rlk_line *l)
+{
+  return l->role[0] && strcmp(l->role, "master") != 0;
+}
+
+const char *rlk_session_change(const struct rlk_line *l)
+{
+  if (l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0)
+    return "another server answers there now";
+  return is_demoted(l) ? A_REPLICA : NULL;
+}
+
 int rlk_session_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
   int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
   int is_other = strcmp(n->run_id, l->run_id) != 0;
-  int demoted = l->role[0] && strcmp(l->role, "master") != 0;
   int keeps_leases = restarted && rlk_guard_note_restart(n);
   note_what_is_forbidden(l);
   n->net->servers += l->run_id[0] && is_other;
@@ -333,7 +345,7 @@ int rlk_session_note_server(struct rlk_line *l)
   }
   if (restarted && keeps_leases)
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id");
-  return demoted && !RLK_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
+  return is_demoted(l) && !RLK_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
 }
 
 /* Another node that leads to the same server and votes, or did so for a lease that still counts: no server counts
@@ -370,8 +382,8 @@ static const char *objection(const struct rlk_line *l, char *why, size_t size)
     snprintf(why, size, "runs in mode %s; nodes must be independent masters", l->mode);
     return why;
   }
-  if (strcmp(l->role, "master") != 0)
-    return "a replica; only masters are eligible to vote";
+  if (is_demoted(l))
+    return A_REPLICA;
   if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0) {
     snprintf(why, size, "evicts keys (maxmemory-policy %s); set it to noeviction", l->policy);
     return why;
