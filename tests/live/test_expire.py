@@ -58,6 +58,17 @@ def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
     assert lock.release() == OK
 
 
+def test_a_shorter_lease_counts_from_the_call_where_nobody_can_be_asked(make_cluster, hold):
+    nodes = make_cluster(3)
+    lock = hold(nodes, ttl_ms=60000)
+    for node in nodes:
+        node.kill()
+    spin(lock.client, lambda: not any(node["state"] == "ready" for node in lock.client.describe()["nodes"]))
+    assert lock.start(rl.EXPIRE, 20000) == OK
+    assert 0 < lock.validity_ms <= 20000
+    assert lock.cancel() == OK and lock.validity_ms <= 20000
+
+
 def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
     """Its connection broke: the server may execute it after any extension that follows on the next one."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]

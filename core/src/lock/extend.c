@@ -125,6 +125,17 @@ static int64_t deadline_ns(const redlock_lock *lock, int64_t now)
   return lease_end < deadline ? lease_end : deadline;
 }
 
+/* A shorter lease counts from the call, also where it cannot be asked for yet. */
+static void shorten(redlock_lock *lock, int64_t now)
+{
+  int64_t end_ns = now + lock->asked.lease_ns;
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    int64_t *counts_until_ns = &lock->claim->node[i].counts_until_ns;
+    *counts_until_ns = *counts_until_ns > end_ns ? end_ns : *counts_until_ns;
+  }
+  rlk_lock_recount(lock, now);
+}
+
 int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
 {
   if (beyond_limits(lock, kind, terms, now))
@@ -132,6 +143,8 @@ int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms
   lock->asked = *terms;
   lock->was_held = lock->state;
   rlk_operation_start(lock, kind);
+  if (kind == REDLOCK_EXPIRE)
+    shorten(lock, now);
   lock->deadline_ns = deadline_ns(lock, now);
   lock->attempts = 1;
   lock->asking_again = 0;
