@@ -45,7 +45,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "no-heir": 100,
     "no-last-look": 4000,
     "late-winner": 1500,
-    "shortening-forgotten": 3000,
+    "shortening-forgotten": 9000,
     "counted-twice": 200,
     "child-keeps-locks": 200,
     "child-keeps-claims": 200,
