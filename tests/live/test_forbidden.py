@@ -35,7 +35,8 @@ def test_the_documented_permissions_suffice(nodes, make_client):
     name, password, rules = re.search(r"^    user (\w+) on >(\w+) (.*)$", text, re.MULTILINE).groups()
     for node in nodes:
         node.command("ACL", "SETUSER", name, "reset", "on", ">" + password, *rules.split())
-    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me")
+    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me",
+                         holder_info="true")
     lock = client.lock()
     assert lock.acquire() == OK, lock.message
     assert lock.extend() == OK and lock.expire(8000) == OK

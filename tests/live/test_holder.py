@@ -9,7 +9,7 @@ import pytest
 import rl
 from common import occupy
 from helpers import finish, held_everywhere, lapse, spin
-from queueing import places
+from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
 
@@ -240,17 +240,69 @@ def test_it_is_written_again_where_it_was_lost_with_the_connection(nodes, hold, 
     assert lock.state == rl.HELD
 
 
-def test_where_it_is_forbidden_locks_work(nodes, make_client):
+def few(nodes, *rules):
+    """The URLs of a user who may do with the entries only what these rules say."""
     for node in nodes:
-        node.command("ACL", "SETUSER", "few", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
-                     "%RW~libredlock:proof:*", "&*", "+@all")
-    urls = [node.url_with("few", "p") for node in nodes]
+        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
+                     "%RW~libredlock:proof:*", "&*", "+@all", *rules)
+    return [node.url_with("few", "p") for node in nodes]
+
+
+def refusals(nodes):
+    """How often each has said NOPERM."""
+    return [int(node.info("errorstats").get("errorstat_NOPERM", "count=0").split("=")[1]) for node in nodes]
+
+
+def assert_told_once(nodes, client):
+    told = []
+    spin(client, lambda: told.extend(warnings(client)) or len(told) >= len(nodes), 20)
+    assert sorted(event["node"] for event in told) == sorted(node.name for node in nodes)
+    for event in told:
+        assert event["detail"].startswith("who holds a lock is not told there; allow libredlock:c:*: NOPERM"), event
+
+
+def test_where_it_is_forbidden_locks_work(nodes, make_client):
+    urls = few(nodes)
     one, other = make_client(urls, **LONG).lock(), make_client(urls).lock()
     assert one.acquire(5000) == OK, one.message
     assert other.acquire(1200) == BUSY, other.message
     assert other.held_by is None
     assert inspected(other.client).held_by is None
     assert one.release() == OK
+
+
+@pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
+def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nodes, make_client, rules):
+    client = make_client(few(nodes, *rules), max_hold_ms=-1)
+    lock = client.lock()
+    before = refusals(nodes)
+
+    def entry_is_tried(times):
+        assert lock.acquire(5000) == OK, lock.message
+        held_everywhere(lock)
+        assert lock.extend(3600000) == OK, "a longer lease would renew it"
+        assert lock.release() == OK
+        spin(client, lambda: refusals(nodes) == [count + times for count in before])
+
+    entry_is_tried(1)
+    assert_told_once(nodes, client)
+    for node in nodes:
+        node.kill_clients()
+    eventually(lambda: client.settled() and all(row["connects"] == 2 for row in client.describe()["nodes"]), 30)
+    entry_is_tried(2)
+    assert warnings(client) == []
+
+
+def test_who_may_not_read_the_entries_is_told_that_once(nodes, held, make_client):
+    """And does not wait for them."""
+    client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=15000, **LONG)
+    begun_s = time.monotonic()
+    lock = inspected(client)
+    assert lock.held_by is None and lock.verdict == rl.Verdict.HELD
+    assert time.monotonic() - begun_s < 10
+    assert_told_once(nodes, client)
+    inspected(client)
+    assert warnings(client) == []
 
 
 def test_a_forked_child_is_another_client(nodes, client):

@@ -61,6 +61,7 @@ struct rlk_node {
   int listener_failures;  /* in a row */
   int listener_refused;   /* the server forbids it; that was told */
   int queue_refused;      /* the same of the queue */
+  int holder_refused;     /* and of who holds a lock */
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   uint64_t votes_granted, votes_busy, votes_other, votes_late; /* answers to SET */
