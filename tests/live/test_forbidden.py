@@ -171,6 +171,24 @@ def follow(node):
     node.command("REPLICAOF", "127.0.0.1", 1)
 
 
+def test_a_memory_that_becomes_full_is_noticed(nodes, make_client):
+    """Of nodes that stay connected. They vote as before."""
+    nodes[0].config_set("maxmemory", "20mb")
+    client = make_client(nodes.urls, ttl_ms=1000, node_timeout_ms=250)
+    lock = client.lock()
+
+    def reasons():
+        assert lock.acquire() == OK and lock.release() == OK
+        return [row["why"] for row in client.describe()["nodes"]]
+
+    assert reasons() == [""] * 5
+    nodes[0].command("SETBIT", "large", 30 * 8 * 1024 * 1024, 1)
+    spin(client, lambda: reasons()[0].startswith("its memory is full"), 30)
+    assert reasons()[1:] == [""] * 4 and client.describe()["voting"] == 5
+    nodes[0].command("DEL", "large")
+    spin(client, lambda: reasons()[0] == "", 30)
+
+
 @pytest.mark.parametrize("change, word", [(evict, "allkeys-lru"), (follow, "replica")])
 def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client, change, word):
     """Of nodes that stay connected; they are asked now and then."""

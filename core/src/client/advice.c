@@ -36,6 +36,7 @@ static const struct {
     {"max number of clients", "raise maxclients, or find out who keeps so many connections open"},
     {"DENIED", "set a password, or protected-mode no on a private network"},
     {"OOM", "raise maxmemory"},
+    {"memory is full", "raise maxmemory, or delete keys that are not needed any more"},
     {"MISCONF", "free the disk that it writes to, or see its log"},
     {"NOREPLICAS", "set min-replicas-to-write 0"},
     {"may expect TLS", "use rediss:// if it speaks TLS"},
@@ -66,7 +67,7 @@ static const struct {
 
 const char *rlk_advice(const struct rlk_node *n, int votes, const char *why)
 {
-  if (votes)
+  if (votes && !*why)
     return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME: so only restarts are noticed" : "";
   for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
     if (strstr(why, advices[i].words))

@@ -67,7 +67,15 @@ static void more(struct rlk_text *out, const char *name, const char *value)
   string(out, name, value);
 }
 
-/* Why it does not vote, and what can be done about it. */
+/* It may vote, but it has no room for a key. */
+static void full_memory(const struct rlk_line *l, struct rlk_text *out)
+{
+  if (l->maxmemory > 0 && l->used_memory >= l->maxmemory)
+    rlk_text_format(out, "its memory is full (used_memory %lld, maxmemory %lld): it grants no lock until it has room",
+                    (long long)l->used_memory, (long long)l->maxmemory);
+}
+
+/* Why it does not vote, or will not grant, and what can be done about it. */
 static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   char words[RLK_WHY_SIZE] = "";
@@ -77,6 +85,8 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
     rlk_guard_words(n, &text, now);
   else if (!votes)
     rlk_text_add(&text, n->why);
+  else
+    full_memory(n->line, &text);
   more(out, "why", words);
   more(out, "advice", rlk_advice(n, votes, words));
 }

@@ -205,7 +205,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
-  l->maxmemory = l->client_id = l->uptime_s = 0;
+  l->maxmemory = l->used_memory = l->client_id = l->uptime_s = 0;
   l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
@@ -252,6 +252,8 @@ static void read_info(struct rlk_line *l, const char *info)
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
     l->maxmemory = strtoll(number, NULL, 10);
+  if (info_field(info, "used_memory", number, sizeof number))
+    l->used_memory = strtoll(number, NULL, 10);
   if (info_field(info, "uptime_in_seconds", number, sizeof number))
     l->uptime_s = strtoll(number, NULL, 10);
 }
