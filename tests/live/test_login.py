@@ -8,7 +8,9 @@ import pytest
 
 import rl
 from helpers import spin
+from queueing import warnings
 from rl import INVALID, OK
+from tls import Authority
 
 SOON = {"connect_timeout_ms": 2000}
 
@@ -88,6 +90,26 @@ def test_a_user_without_a_password_is_refused(node, tmp_path):
     assert client.open() == INVALID
     assert client.message == "user_file is set without password_file"
     client.free()
+
+
+@pytest.mark.parametrize("mode, is_told", [(0o600, False), (0o640, False), (0o604, True), (0o644, True)])
+def test_a_file_that_others_may_read_is_told(make_cluster, make_client, tmp_path, mode, is_told):
+    """Once, without what is in it; and it is used."""
+    authority = Authority(tmp_path)
+    tls = authority.issue()
+    node = make_cluster(1, users=["user locker on >sesame ~* +@all"], password="kit", login=(None, None),
+                        tls=authority.issue()).nodes[0]
+    files = {"password_file": tmp_path / "password", "user_file": tmp_path / "user", "tls_key_file": tls.key_file}
+    files["password_file"].write_text("sesame")
+    files["user_file"].write_text("locker")
+    for path in files.values():
+        os.chmod(path, mode)
+    (tmp_path / "mounted").symlink_to(tmp_path / "password")  # as Kubernetes does
+    files["password_file"] = tmp_path / "mounted"
+    client = make_client([node.url], tls_ca_file=authority.ca_file, tls_cert_file=tls.cert_file, **files)
+    takes(client)
+    assert [event["detail"][:90] for event in warnings(client)] == is_told * [
+        ("%s is readable by others (mode %04o): %s" % (name, mode, path))[:90] for name, path in files.items()]
 
 
 def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
