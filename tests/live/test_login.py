@@ -7,10 +7,9 @@ from contextlib import contextmanager, suppress
 import pytest
 
 import rl
-from helpers import spin
+from helpers import lock_once, why
 from queueing import warnings
-from rl import INVALID, OK
-from tls import Authority
+from rl import INVALID
 
 SOON = {"connect_timeout_ms": 2000}
 
@@ -25,32 +24,22 @@ def password_file(tmp_path):
     return tmp_path / "password"
 
 
-def takes(client):
-    lock = client.lock()
-    assert lock.acquire(20000) == OK, lock.message
-    assert lock.release() == OK
-
-
-def why(client):
-    return spin(client, lambda: client.describe()["nodes"][0]["why"], 20)
-
-
 @pytest.mark.parametrize("text", ["first", "first\n", "first\r\nsecond\n"])
 def test_the_first_line_is_the_password(node, make_client, password_file, text):
     password_file.write_text(text)
     assert "@" not in node.url
-    takes(make_client([node.url], password_file=password_file))
+    lock_once(make_client([node.url], password_file=password_file))
 
 
 def test_a_password_that_was_changed(node, make_client, password_file):
     password_file.write_text("first")
     client = make_client([node.url], password_file=password_file)
-    takes(client)
+    lock_once(client)
     node.command("CONFIG", "SET", "requirepass", "second")
     password_file.write_text("second")
     node.password = "second"
     node.kill_clients()
-    takes(client)
+    lock_once(client)
 
 
 def test_a_user_of_an_acl(make_cluster, make_client, tmp_path):
@@ -58,13 +47,13 @@ def test_a_user_of_an_acl(make_cluster, make_client, tmp_path):
     (tmp_path / "user").write_text("locker\n")
     (tmp_path / "password").write_text("sesame\n")
     client = make_client([node.url], user_file=tmp_path / "user", password_file=tmp_path / "password")
-    takes(client)
+    lock_once(client)
     assert "locker" in [row["user"] for row in node.clients()]
 
 
 def test_the_url_s_password_comes_first(node, make_client, password_file):
     password_file.write_text("wrong")
-    takes(make_client([node.url_with(password="first")], password_file=password_file))
+    lock_once(make_client([node.url_with(password="first")], password_file=password_file))
 
 
 @pytest.mark.parametrize("text, words", [(None, "no such file or directory"), ("", "it is empty"),
@@ -77,7 +66,7 @@ def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, passwo
     said = why(client)
     assert said.startswith("password_file: %s: %s" % (words, str(password_file)[:60])), said
     password_file.write_text("first")
-    takes(client)
+    lock_once(client)
 
 
 def test_a_folder_is_no_file(node, make_client, tmp_path):
@@ -93,9 +82,8 @@ def test_a_user_without_a_password_is_refused(node, tmp_path):
 
 
 @pytest.mark.parametrize("mode, is_told", [(0o600, False), (0o640, False), (0o604, True), (0o644, True)])
-def test_a_file_that_others_may_read_is_told(make_cluster, make_client, tmp_path, mode, is_told):
+def test_a_file_that_others_may_read_is_told(make_cluster, authority, open_tls, tmp_path, mode, is_told):
     """Once, without what is in it; and it is used."""
-    authority = Authority(tmp_path)
     tls = authority.issue()
     node = make_cluster(1, users=["user locker on >sesame ~* +@all"], password="kit", login=(None, None),
                         tls=authority.issue()).nodes[0]
@@ -106,8 +94,8 @@ def test_a_file_that_others_may_read_is_told(make_cluster, make_client, tmp_path
         os.chmod(path, mode)
     (tmp_path / "mounted").symlink_to(tmp_path / "password")  # as Kubernetes does
     files["password_file"] = tmp_path / "mounted"
-    client = make_client([node.url], tls_ca_file=authority.ca_file, tls_cert_file=tls.cert_file, **files)
-    takes(client)
+    client = open_tls(node.url, tls_cert_file=tls.cert_file, **files)
+    lock_once(client)
     assert [event["detail"][:90] for event in warnings(client)] == is_told * [
         ("%s is readable by others (mode %04o): %s" % (name, mode, path))[:90] for name, path in files.items()]
 
@@ -115,7 +103,7 @@ def test_a_file_that_others_may_read_is_told(make_cluster, make_client, tmp_path
 def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
     password_file.write_text("first")
     client = make_client([node.url], password_file=password_file)
-    takes(client)
+    lock_once(client)
     assert "first" not in str(client.describe()) and "first" not in str(client.events())
 
 

@@ -1,4 +1,4 @@
-"""Certificates, and a server that looks at a handshake only."""
+"""What the tests of rediss:// share: certificates, and servers that look into the handshake or ask for new keys."""
 import ctypes
 import select
 import socket

@@ -111,19 +111,31 @@ static void write_all(void)
   }
 }
 
+static void answer_all(enum rlk_request_kind kind)
+{
+  for (int i = 0; i < NODES; i++)
+    answer(i, kind, RLK_GRANTED);
+}
+
+static void hold(void)
+{
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  answer_all(RLK_REQUEST_SET);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+}
+
 static void a_free_lock_costs_one_round_trip(void **state)
 {
   (void)state;
   for (int times = 0; times < 2; times++) {
     call(REDLOCK_ACQUIRE, 5000);
-    for (int i = 0; i < NODES; i++) {
+    for (int i = 0; i < NODES; i++)
       assert_int_equal(asked(i), 1);
-      answer(i, RLK_REQUEST_SET, RLK_GRANTED);
-    }
+    answer_all(RLK_REQUEST_SET);
     assert_int_equal(lock->status, REDLOCK_OK);
     call(REDLOCK_RELEASE, 0);
-    for (int i = 0; i < NODES; i++)
-      answer(i, RLK_REQUEST_DELETE, RLK_GRANTED);
+    answer_all(RLK_REQUEST_DELETE);
   }
 }
 
@@ -288,15 +300,6 @@ static void a_token_that_was_given_up_is_not_confirmed(void **state)
   answer(0, RLK_REQUEST_DELETE, RLK_GONE);
 }
 
-static void hold(void)
-{
-  call(REDLOCK_ACQUIRE, 5000);
-  write_all();
-  for (int i = 0; i < NODES; i++)
-    answer(i, RLK_REQUEST_SET, RLK_GRANTED);
-  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
-}
-
 /* A renewal puts it back while the extension is under way. */
 static void an_extension_is_asked_again_where_the_token_was_put_back(void **state)
 {
@@ -319,8 +322,7 @@ static void extensions_are_counted(void **state)
   assert_int_equal(redlock_lock_set(lock, "max_extensions", "1"), REDLOCK_OK);
   hold();
   call(REDLOCK_EXTEND, 0);
-  for (int i = 0; i < NODES; i++)
-    answer(i, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer_all(RLK_REQUEST_EXTEND);
   assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
   assert_string_equal(lock->refusal, "no further extension: max_extensions is 1");
 }
@@ -428,12 +430,6 @@ static void assert_asked_now(enum rlk_request_kind kind)
       assert_int_equal(request->round, lock->round);
     }
   assert_int_equal(rlk_request_at(requests_of(0), 0)->kind, kind);
-}
-
-static void answer_all(enum rlk_request_kind kind)
-{
-  for (int i = 0; i < NODES; i++)
-    answer(i, kind, RLK_GRANTED);
 }
 
 /* By its time a silent server is known, and a lease begins; by its round an answer of another operation. */
