@@ -45,10 +45,10 @@ def instrument(
     tracer_provider: Optional[TracerProvider] = None,
     meter_provider: Optional[MeterProvider] = None,
 ) -> None:
-    """From now on the client's new locks are traced, and its figures observed until it is closed.
+    """Traces the locks that the client makes from now on, and exports its figures until it is closed.
 
     name: tells several clients of a program apart, as the attribute redlock.client of spans and metrics.
-    tracer_provider, meter_provider: those of the program, if none is given.
+    tracer_provider, meter_provider: used in place of those of the program.
     Raises ValueError if the client is instrumented already, or another one of this name is.
     """
     if "_lock_type" in vars(client):
