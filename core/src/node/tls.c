@@ -77,8 +77,7 @@ static int bio_read(BIO *bio, char *data, int size)
     s->is_heard = 1;
     return (int)n;
   }
-  if (n ==
-      0) /* OpenSSL would forget the session for an end without a farewell; replies say themselves where they end */
+  if (n == 0) /* kept from OpenSSL, which would forget the session; replies show themselves whether they are complete */
     s->is_at_end = 1;
   if (n == 0 || n == -EAGAIN)
     f->BIO_set_flags(bio, RETRY_READ);
