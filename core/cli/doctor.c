@@ -79,7 +79,7 @@ static char *tls_words(const json_t *node)
   return format("%s", text_of(node, "tls"));
 }
 
-/* Nodes that may vote are masters; what is no single server has its mode told. */
+/* The mode is shown unless the server is a standalone one. */
 static char *role_words(const json_t *node)
 {
   const char *mode = text_of(node, "mode");

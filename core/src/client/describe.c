@@ -126,7 +126,7 @@ static void answer(struct rlk_text *out, const char *name, enum rlk_answer answe
   rlk_text_add(out, words[answer]);
 }
 
-/* What it was when its connection was set up. */
+/* As it was when its connection was set up. */
 static void server(const struct rlk_node *n, struct rlk_text *out)
 {
   const struct rlk_line *l = n->line;
@@ -143,7 +143,7 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
   answer(out, "scripts", is_known ? l->scripts : RLK_UNKNOWN);
 }
 
-/* What it said to SETs. */
+/* Its answers to SET. */
 static void answers(const struct rlk_node *n, struct rlk_text *out)
 {
   rlk_text_format(out, ",\"answers\":{\"granted\":%llu,\"busy\":%llu,\"other\":%llu,\"late\":%llu}",

@@ -1,4 +1,4 @@
-/* A client in OpenMetrics text, for Prometheus and its like. */
+/* The figures of a client as OpenMetrics text, for Prometheus. */
 #include <string.h>
 
 #include "../lock/lease.h"

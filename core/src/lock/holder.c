@@ -45,7 +45,7 @@ static void entry_key(const struct rlk_net *net, const char *client, char *out, 
   rlk_text_bytes(&text, client, RLK_TOKEN_CLIENT_DIGITS);
 }
 
-/* Whether it can be written is no matter of the lock. */
+/* If it cannot be written, that does not concern the lock. */
 void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
@@ -83,7 +83,7 @@ void rlk_holder_share(redlock_lock *lock, const redlock_lock *first)
   lock->holder->users++;
 }
 
-/* NULL when memory is out: then it is not told. */
+/* NULL when memory is out: then nobody is told. */
 static struct rlk_holder *holder_of(redlock_lock *lock)
 {
   if (!lock->holder && (lock->holder = calloc(1, sizeof *lock->holder)) != NULL)

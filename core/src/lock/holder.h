@@ -1,5 +1,5 @@
 /* Who holds a resource. Every client keeps an entry on the nodes, under libredlock:c: and its number, with which its
- * tokens begin: from the token under a key others find who made it. Nothing of this decides who holds. */
+ * tokens begin: from the token under a key others find who made it. None of this decides who holds a lock. */
 #ifndef RLK_HOLDER_H
 #define RLK_HOLDER_H
 
@@ -16,7 +16,7 @@ struct rlk_holder {
   char entry[RLK_CLIENT_ENTRY_MAX]; /* of the client that made it; "" unknown */
 };
 
-/* The entry of this client, again in the child of a fork. */
+/* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
 /* Writes it, behind what is asked there, so that it outlives a lease that begins now. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);

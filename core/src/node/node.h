@@ -51,7 +51,7 @@ struct rlk_node {
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t looked_rtt_ns;    /* when it was last asked what it knows of a lock */
-  int64_t entry_until_ns;   /* so long it has this client's entry; 0: it may have none */
+  int64_t entry_until_ns;   /* until then it has this client's entry; 0: it may have none */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */

@@ -265,7 +265,7 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* The guard has another way where the server forbids that: 1. */
+/* 1 if the guard has another way where the server forbids that. */
 static int note_forbidden(struct rlk_line *l, enum step step)
 {
   if (!rlk_guard_has_markers(l->node->net))
@@ -444,7 +444,7 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_
   return RLK_SESSION_REFUSE;
 }
 
-/* What is empty, or too long for a marker, or no text, is none. */
+/* A value that is empty, too long or no text is not a marker. */
 static void read_marker(struct rlk_line *l, const struct rlk_buffer *text)
 {
   int is_text = text->end > 0 && text->end < sizeof l->marker && strlen(text->data) == text->end;
@@ -473,8 +473,8 @@ static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
   memcpy(l->server, reply->server, sizeof l->server);
 }
 
-/* A server that forbids INFO is known by what its marker says, while its script is there; else by a new name, which
- * its next marker will say. */
+/* A server that forbids INFO is known by the name in its marker as long as its script is there; else it gets a new
+ * name, for its next marker. */
 static void take_new_name(struct rlk_line *l)
 {
   struct rlk_text text = rlk_text_in(l->run_id, sizeof l->run_id);
