@@ -214,7 +214,7 @@ def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client
     assert [server.command("DUMP", MARKER)] == written
 
 
-def test_a_marker_that_somebody_puts_another_key_in_place_of(server, guarded):
+def test_another_key_in_place_of_the_marker(server, guarded):
     client = guarded([server])
     server.command("DEL", MARKER)
     server.command("HSET", MARKER, "a", "b")

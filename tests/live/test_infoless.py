@@ -225,8 +225,8 @@ def test_without_the_marker_info_is_needed(server, make_client, guard):
 
 
 @pytest.mark.parametrize("rules, words", [
-    (["-time"], "it forbids INFO, and the marker"),
-    (["resetkeys", "~r", "~libredlock:proof:*"], "it forbids INFO, and the marker"),
+    (["-time"], "it forbids INFO and also the guard's marker"),
+    (["resetkeys", "~r", "~libredlock:proof:*"], "it forbids INFO and also the guard's marker"),
     (["-get"], "(GET)"),  # the scripts need it, too
 ])
 def test_where_info_and_the_marker_are_forbidden(server, make_client, rules, words):

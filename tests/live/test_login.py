@@ -162,7 +162,7 @@ def test_a_password_is_wiped_when_the_client_is_freed(make_cluster, password, wo
         assert holds(running.pid, [SECRET, DECODED]) == 0
 
 
-def test_a_password_is_wiped_that_was_not_sent_any_more(tmp_path):
+def test_a_password_that_was_no_longer_sent_is_wiped(tmp_path):
     """The server is gone before the set-up is written."""
     url = "redis://:%s@127.0.0.1:1" % (FILLER + SECRET)
     with process([url], connect_timeout_ms=300, outage_wait_ms=300) as running:

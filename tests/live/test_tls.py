@@ -62,13 +62,13 @@ def test_more_replies_than_a_read_takes(node, open_tls):
     assert len(node.keys()) == 3000
 
 
-def test_an_old_address_book_finds_the_certificate(node, open_tls, authority, tmp_path):
+def test_a_folder_of_certificates(node, open_tls, authority, tmp_path):
     shutil.copy(authority.ca_file, tmp_path / "ca.pem")
     subprocess.run(["openssl", "rehash", str(tmp_path)], check=True)
     lock_once(open_tls(node.url, tls_ca_file="", tls_ca_path=str(tmp_path)))
 
 
-def test_a_host_s_name_is_checked_and_told(make_cluster, authority, open_tls):
+def test_the_host_name_is_checked(make_cluster, authority, open_tls):
     node = make_cluster(1, tls=authority.issue("localhost", "127.0.0.1")).nodes[0]
     lock_once(open_tls(node.url_with(host="localhost")))
 
@@ -91,7 +91,7 @@ def test_wildcards_stand_for_a_whole_label(authority, open_tls, name, fits):
     assert only_node(client)["why"].endswith("is not for locks.example.com") != fits
 
 
-def test_a_client_s_certificate(make_cluster, certificate, authority, open_tls):
+def test_a_client_certificate(make_cluster, certificate, authority, open_tls):
     node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
     shown = authority.issue("worker-7")
     lock_once(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
@@ -128,7 +128,7 @@ def test_a_certificate_that_does_not_fit(authority, open_tls, names, when, words
     server.close()
 
 
-def test_another_host_s_certificate(authority, open_tls):
+def test_a_certificate_of_another_host(authority, open_tls):
     server = Recorder(authority.issue("other.example"))
     words = why(open_tls(server.url.replace("127.0.0.1", "localhost")))
     assert words == "TLS: the server's certificate is not for localhost"
@@ -148,7 +148,7 @@ def test_a_client_without_tls(node, open_tls):
                      "the server closed the connection; it may expect TLS (rediss://)")
 
 
-def test_without_verification_anybody_will_do_and_that_is_told(make_cluster, stranger, open_tls):
+def test_without_verification_any_certificate_is_accepted_with_a_warning(make_cluster, stranger, open_tls):
     server = Recorder(stranger.issue("other.example"))
     client = open_tls(server.url, tls_verify="off", tls_ca_file="")
     spin(client, lambda: server.versions, 20)
@@ -216,7 +216,7 @@ def test_a_forked_child_has_connections_of_its_own(node, open_tls):
     assert (node_of_parent["connects"], node_of_parent["drops"]) == (1, 0)
 
 
-def test_1_2_will_do(authority, open_tls):
+def test_tls_1_2_is_accepted(authority, open_tls):
     server = Recorder(authority.issue())
     server.context.maximum_version = ssl.TLSVersion.TLSv1_2
     client = open_tls(server.url)

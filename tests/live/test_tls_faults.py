@@ -251,7 +251,7 @@ def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, ve
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 
-def test_a_server_that_does_not_go_on_to_negotiate(make_cluster, open_tls, certificate, serve):
+def test_a_server_that_stops_negotiating(make_cluster, open_tls, certificate, serve):
     """What is to be written waits for it, and the client sleeps."""
     node = make_cluster(1).nodes[0]
     stopped = threading.Event()
@@ -339,7 +339,7 @@ def resets(connection):
     (warns, "TLS: too many warn alerts"),
     (hangs_up, "TLS: the server closed the connection in the handshake"),
     (resets, "TLS: the server closed the connection in the handshake")])
-def test_a_handshake_that_comes_to_nothing(make_cluster, certificate, open_tls, serve, serving, words):
+def test_a_handshake_that_fails(make_cluster, certificate, open_tls, serve, serving, words):
     """Is told within connect_timeout_ms, and costs the other nodes nothing."""
     others = make_cluster(2, tls=certificate)
     peer = serve(Peer(serving))
@@ -408,7 +408,7 @@ kept = []
     (answers_nonsense, None, "Protocol error, got "),
     (says_farewell, None, "the server closed the connection"),
     (says_farewell, ssl.TLSVersion.TLSv1_2, "the server closed the connection")])
-def test_nonsense_behind_the_handshake(open_tls, certificate, serve, serving, version, words):
+def test_nonsense_after_the_handshake(open_tls, certificate, serve, serving, version, words):
     """Is told at once, though the connection stays open."""
     peer = serve(Peer(serving, certificate, version))
     begun = time.monotonic()

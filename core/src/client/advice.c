@@ -9,7 +9,8 @@ static const struct {
   const char *words, *advice;
 } advices[] = {
     {"redlock bootstrap", "wait, or run `redlock bootstrap` if no lock is live on any node"},
-    {"new or has lost its keys", "let clients register it, or run `redlock bootstrap` if no lock is live on any node"},
+    {"new or has lost its keys",
+     "programs that acquire locks register it; or run `redlock bootstrap` if no lock is live on any node"},
     {"its clock", "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"},
     {"started a short time ago", "wait: every lease that it granted before is over then"},
     {"may have lost keys", "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover"},
@@ -68,7 +69,8 @@ static const struct {
 const char *rlk_advice(const struct rlk_node *n, int votes, const char *why)
 {
   if (votes && !*why)
-    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME: so only restarts are noticed" : "";
+    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME; until then only restarts are noticed"
+                          : "";
   for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
     if (strstr(why, advices[i].words))
       return advices[i].advice;

@@ -373,7 +373,7 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 static const char *objection(const struct rlk_line *l, char *why, size_t size)
 {
   if (l->no_info && l->is_forbidden)
-    return "it forbids INFO, and the marker of the guard, too: one of them is needed";
+    return "it forbids INFO and also the guard's marker: one of them is needed";
   if (l->no_info && strtol(l->version, NULL, 10) < SCRIPTS_ARE_LOCAL)
     return "it forbids INFO, which is needed before version 7";
   if (!l->run_id[0] || !l->role[0])

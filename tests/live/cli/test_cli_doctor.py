@@ -162,7 +162,7 @@ def test_nodes_that_are_down(redlock, nodes):
     assert done.returncode == UNAVAILABLE
     assert rows(done.stdout)[nodes[0].name][1:] == ["connection refused",
                                                     "advice: start the server, or correct the address"]
-    assert done.stdout.splitlines()[-1] == "3 of 5 nodes may vote and 3 are needed: no other may fail"
+    assert done.stdout.splitlines()[-1] == "3 of 5 nodes may vote and 3 are needed: no further node may fail"
     nodes[2].kill()
     done = redlock("doctor", "--guard", "marker")
     assert done.stdout.splitlines()[-1] == "2 of 5 nodes may vote and 3 are needed: no lock is granted"
