@@ -33,7 +33,7 @@ static const struct poptOption metrics_flag = {
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
     {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},
-    {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "keep this many operations in flight, from one thread", "N"},
+    {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "keep so many operations in flight, from one thread", "N"},
     {"resources", 0, POPT_ARG_STRING, NULL, FLAG_RESOURCES,
      "number of resources; fewer: contention (default: one for each worker)", "N"}};
 static const struct poptOption busy_flag = {

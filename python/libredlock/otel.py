@@ -70,7 +70,7 @@ def uninstrument(client: AnyClient) -> None:
 
 
 def _started(tracer: trace.Tracer, name: str, attributes: Dict[str, Any], kind: SpanKind) -> Span:
-    """A span; one that says nothing if the tracer fails, for that is no reason to keep a lock or not to take it."""
+    """A span, or one that records nothing if the tracer fails: that must cost neither the lock nor the release."""
     try:
         return tracer.start_span(name, kind=kind, attributes=attributes)
     except Exception:
