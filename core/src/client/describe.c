@@ -1,6 +1,5 @@
 /* A client in JSON, for people and tools. */
 #include <string.h>
-#include <time.h>
 
 #include "../lock/lease.h"
 #include "../lock/queue.h"
@@ -94,16 +93,13 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 /* Against the clock of this machine; null where the guard does not ask for the time. */
 static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  struct timespec wall;
-  int64_t ahead_ns;
+  const struct rlk_env *env = &n->net->env;
+  int64_t middle_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2;
   key(out, "clock_offset_ms");
-  if (!n->clock.at_ns || n->state != RLK_NODE_READY || clock_gettime(CLOCK_REALTIME, &wall) != 0) {
+  if (!n->clock.at_ns || n->state != RLK_NODE_READY)
     rlk_text_add(out, "null");
-    return;
-  }
-  ahead_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2 + now - wall.tv_sec * 1000 * RLK_NS_PER_MS -
-             wall.tv_nsec;
-  rlk_text_format(out, "%lld", (long long)(ahead_ns / RLK_NS_PER_MS));
+  else
+    rlk_text_format(out, "%lld", (long long)((middle_ns + now - env->platform->wall_ns(env->context)) / RLK_NS_PER_MS));
 }
 
 /* How it is known that the server has lost no keys. */
