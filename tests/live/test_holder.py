@@ -29,7 +29,7 @@ def entries(node):
 
 
 def of(lock):
-    """Its holder without the time."""
+    """Its holder, without the time."""
     found = lock.held_by
     return found and (found["client_name"], found["host"], found["pid"])
 

@@ -150,7 +150,7 @@ def test_a_replica_that_was_promoted(make_cluster, proxy, make_client):
 
 
 def test_a_server_whose_scripts_are_flushed_gets_another_name(servers, blind):
-    """For who connects then; a holder goes on, and counts it no more under the old one."""
+    """For clients that connect then; a holder goes on, and no longer counts it under the old one."""
     client = blind(servers)
     lock = client.lock()
     assert lock.acquire(0) == OK
@@ -191,7 +191,7 @@ def test_a_server_behind_two_addresses_votes_once(server, proxy, make_client):
 
 
 def test_a_server_that_becomes_a_replica_is_noticed(servers, make_cluster, blind):
-    """It has the same marker, takes writes and stays connected: only its role tells."""
+    """It has the same marker, takes writes and stays connected: only its role gives it away."""
     masters = make_cluster(3).nodes
     client = blind(servers, ttl_ms=1000, node_timeout_ms=250)
     lock = client.lock()

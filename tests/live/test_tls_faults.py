@@ -42,7 +42,7 @@ def serve():
         server.close()
 
 
-# ---- more than a socket lock_once, or than one read gives --------------------------------------------------------
+# ---- more than a socket takes, or than one read gives ------------------------------------------------------------
 
 
 class Gate:
@@ -386,7 +386,7 @@ def answers_nonsense(connection):
 
 
 def says_farewell(connection):
-    """With an answer that is not complete, and leaves the connection itself open."""
+    """With an incomplete answer, and without closing the connection itself."""
     connection.recv(1)
     plain = socket.socket(fileno=os.dup(connection.fileno()))
     kept.append(plain)
