@@ -69,6 +69,18 @@ def test_servers_that_were_bootstrapped_vote_at_once(servers, blind):
     assert len(warnings) == 3 and all("it forbids INFO" in warning for warning in warnings)
 
 
+def test_a_fencing_number_is_raised(servers, blind):
+    """By a script that compares the marker first."""
+    number = "libredlock:f:r"
+    lock = blind(servers, fence="true").lock()
+    assert lock.acquire(0) == OK and lock.release() == OK, lock.message
+    ahead = lock.fence + 10**9
+    servers[0].set(number, str(ahead), px=60000)
+    servers[2].stop()
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.fence > ahead and all(int(server.get(number)) >= lock.fence for server in servers[:2])
+
+
 def test_the_documented_permissions_suffice(servers, make_client):
     text = (Path(__file__).parents[2] / "docs/redlock.md").read_text()
     rules = re.search(r"^    user app on >s3cret (.*)$", text, re.MULTILINE)[1]
