@@ -121,13 +121,15 @@ def test_an_acquire_lasts_as_long_as_it_waits(client, nodes, backend):
     with libredlock.Client(nodes.urls, **CALM) as other:
         theirs = other.lock("r", ttl=30)
         theirs.acquire()
-        threading.Timer(0.4, theirs.release).start()
+        releasing = threading.Timer(0.4, theirs.release)
+        releasing.start()
         mine = client.lock(b"r\xff", ttl=8)
         assert mine.acquire()  # without limit
         mine.release()
         mine = client.lock("r", ttl=8)
         assert mine.acquire(timeout=60)
         mine.release()
+        releasing.join(60)  # it may not have heard of its release yet
     assert backend.names() == ["acquire", "release"] * 2  # without a block there is no span of the hold
     first, second = [span for span in backend.spans() if span.name == "redlock.acquire"]
     assert first.attributes["redlock.resource"] == "r\\xff" and "redlock.wait_ms" not in first.attributes
