@@ -75,7 +75,8 @@ def option(one):
     unit = f" {one['unit']}" if one["unit"] else ""
     default = f" Default: {one['default']}." if one["default"] else ""
     allowed = f" Allowed: {one['range']}." if one["range"] else ""
-    words = plain(one["help"][:1].upper() + one["help"][1:] + "." + default + allowed)
+    first = one["help"][:1] if "://" in one["help"].split()[0] else one["help"][:1].upper()
+    words = plain(first + one["help"][1:] + "." + default + allowed)
     return f"`{one['name']}` = *{one['type']}*{unit}\n\n> {words}\n\n"
 
 

@@ -91,7 +91,7 @@ static int check_bench(struct args *args)
   if (args->threads && args->in_flight)
     return fail(EXIT_USAGE, "--threads and --in-flight are alternatives: operations are blocking or started");
   if (args->for_ms == 0)
-    return fail(EXIT_USAGE, "--for 0: it needs some time");
+    return fail(EXIT_USAGE, "--for 0: must be longer than 0");
   args->threads = args->threads || args->in_flight ? args->threads : 1;
   if (args->resources == 0)
     args->resources = args->threads + args->in_flight;

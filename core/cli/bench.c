@@ -27,7 +27,7 @@ struct worker {
   pthread_t thread;
   bool has_thread;
   int64_t begun_ns, held_ns; /* 0: it is not held */
-  struct result *result;     /* its own with a thread, else that of all */
+  struct result *result;     /* its own if it has a thread, else that of all */
 };
 
 struct bench {
@@ -127,7 +127,7 @@ static void wait_for_the_end(struct bench *bench)
   }
 }
 
-/* After a signal it may wait for a lock yet. */
+/* After a signal it may still be waiting for a lock. */
 static void end_thread(struct worker *worker)
 {
   struct timespec soon;
@@ -216,7 +216,7 @@ static int run_started(struct bench *bench)
   return 0;
 }
 
-/* ---- what came of it ---- */
+/* ---- the report ---- */
 
 static void print_times(const char *name, const struct histogram *times)
 {
@@ -300,7 +300,7 @@ static redlock_lock *lock_of(struct session *session, int resource, uint64_t tag
   return lock;
 }
 
-/* Nodes that are still being connected to are not part of what is measured. */
+/* Connecting to the nodes is not part of the measurement. */
 static int connect_first(struct session *session)
 {
   int status = session_inspect(session, session->lock);
@@ -309,7 +309,7 @@ static int connect_first(struct session *session)
              : report_failure(session, status);
 }
 
-/* Many requests may be on their way to a node that lags: no key shall be left there. */
+/* Many requests may be on their way to a node that lags: no key may be left there. */
 static void leave(struct session *session)
 {
   int64_t option_ms = session_option_ms(session, "exit_drain_ms");

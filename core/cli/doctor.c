@@ -79,7 +79,7 @@ static char *tls_words(const json_t *node)
   return format("%s", text_of(node, "tls"));
 }
 
-/* Nodes that may vote are masters; what is no single server has its mode told. */
+/* The mode is shown unless the server is a standalone one. */
 static char *role_words(const json_t *node)
 {
   const char *mode = text_of(node, "mode");
@@ -174,7 +174,7 @@ static void print_verdict(FILE *out, const json_t *report, int nodes)
     fprintf(out, "%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum,
             voting - quorum);
   else if (voting == quorum)
-    fprintf(out, "%d of %d nodes may vote and %d are needed: no other may fail\n", voting, nodes, quorum);
+    fprintf(out, "%d of %d nodes may vote and %d are needed: no further node may fail\n", voting, nodes, quorum);
   else
     fprintf(out, "%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
 }

@@ -32,10 +32,10 @@ static const struct poptOption metrics_flag = {
     "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in OpenMetrics text, for Prometheus", NULL};
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
-    {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "so many threads, each with blocking calls (default 1)", "N"},
-    {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "one thread that keeps so many operations in flight", "N"},
+    {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},
+    {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "keep so many operations in flight, from one thread", "N"},
     {"resources", 0, POPT_ARG_STRING, NULL, FLAG_RESOURCES,
-     "so many resources, for contention (default: one for each thread or operation)", "N"}};
+     "number of resources; fewer: contention (default: one for each worker)", "N"}};
 static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
 static const struct poptOption kill_flag = {

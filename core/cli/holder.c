@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDER_LIMIT_MS = 250 /* who made a single attempt does not wait for slow nodes to learn who holds it */ };
+enum { HOLDER_LIMIT_MS = 250 /* a single attempt does not wait for slow nodes to say who holds the lock */ };
 
 bool node_told(redlock_lock *lock, int node)
 {

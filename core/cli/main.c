@@ -60,7 +60,7 @@ static const struct command commands[] = {
      without_for_bootstrap, defaults_of_bootstrap},
     {"doctor", "[OPTION...]",
      "Examines the nodes: may each of them vote, and if not, why, and what can be done about it? Changes nothing.\n"
-     "Exits with 0 if all may vote, else with 78 if the configuration of one forbids that, or with 69.",
+     "Exits with 0 if all may vote, with 78 if one is refused because of its configuration, otherwise with 69.",
      doctor_main, without_for_doctor, defaults_of_doctor},
     {"bench", "[OPTION...]",
      "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"

@@ -128,7 +128,7 @@ int print_json(json_t *report)
   return flush_answer(failed);
 }
 
-/* A wait has learnt on the way who holds the lock, a single attempt has not. */
+/* A wait has learnt who holds the lock, a single attempt has not. */
 static json_t *holder(struct session *session, int status)
 {
   if (status != REDLOCK_BUSY || (session->args->quiet && !session->args->json))

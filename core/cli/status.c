@@ -129,7 +129,7 @@ static void put_resource(const struct session *session, const char *figure)
 static int print_status_metrics(const struct session *session, int verdict)
 {
   puts("# TYPE redlock_resource_verdict gauge\n"
-       "# HELP redlock_resource_verdict 1: who holds the resource, as the nodes say.");
+       "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.");
   for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SPLIT; i++) {
     put_resource(session, "verdict");
     printf(",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
@@ -137,7 +137,8 @@ static int print_status_metrics(const struct session *session, int verdict)
   if (verdict == REDLOCK_VERDICT_HELD) {
     int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
     puts("# TYPE redlock_resource_remaining_seconds gauge\n"
-         "# HELP redlock_resource_remaining_seconds Until the holder's majority ends, if nobody extends it.");
+         "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
+         "extended.");
     put_resource(session, "remaining_seconds");
     if (ttl_ms == REDLOCK_TTL_ENDLESS)
       puts("} +Inf");

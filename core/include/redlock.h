@@ -15,8 +15,8 @@
  *
  * THREADS   A client may be shared by any number of threads. A lock handle may be used by one thread at a time; a
  *           second call on a handle with an operation in flight returns REDLOCK_IN_FLIGHT. These may be called from
- *           any thread at any time: redlock_lock_state, _status, _validity_ms, _token, _cancel. No call may be made
- *           on a handle while, or after, another thread frees it.
+ *           any thread at any time: redlock_lock_state, _status, _loss, _validity_ms, _fence, _attempts, _token and
+ *           _cancel. No call may be made on a handle while, or after, another thread frees it.
  *
  * FORK      A forked child inherits no lock: its handles are in REDLOCK_STATE_FORKED. Its clients reconnect at their
  *           next use. The child never sends or releases anything on behalf of the parent.
@@ -190,10 +190,10 @@ REDLOCK_API const char *redlock_option_at(int index, int field);
 REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
 
 /* Sets option `name` (docs/options.md) to the value written in `value`. "nodes" takes comma-separated URLs:
- * redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]. Percent-encode a comma, '@' or
- * other special character within a part. Returns REDLOCK_INVALID for an unknown name, a value out of range, and after
- * redlock_client_open; the message names the option, the value and what is allowed. Both texts are copied. Not
- * thread-safe: call it before the client is shared. */
+ * redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix://[user:password@]/path[?db=n].
+ * Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown name, a
+ * value out of range, and after redlock_client_open; the message names the option, the value and what is allowed. Both
+ * texts are copied. Not thread-safe: call it before the client is shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
 
 /* Copies the value of an option as text; passwords in "nodes" appear as ***. -REDLOCK_INVALID for an unknown name. */
@@ -245,12 +245,12 @@ REDLOCK_API int64_t redlock_client_event(redlock_client *client, char *buf, size
 REDLOCK_API int redlock_client_event_fd(redlock_client *client);
 
 /* Describes the client in JSON: options, nodes, their eligibility to vote, and what redlock_client_metrics counts. It
- * contains no passwords. */
+ * contains no passwords. No I/O. Any thread. */
 REDLOCK_API int64_t redlock_client_describe(redlock_client *client, char *buf, size_t size);
 
-/* Figures of the client's locks and nodes as OpenMetrics text, for Prometheus and its like: acquisitions by status,
- * losses by reason, wait and hold times, who waits, answers and round trips of each node. They begin at 0 with the
- * client. */
+/* Figures of the client's locks and nodes as OpenMetrics text, for Prometheus: acquisitions by status, losses by
+ * reason, wait and hold times, waiting acquisitions, answers and round trips of each node. Counters start at 0 with
+ * redlock_client_new. No I/O. Any thread. */
 REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, size_t size);
 
 /* Why the last redlock_client_set or redlock_client_open failed; "" if it succeeded. Not thread-safe, like those. */
@@ -367,8 +367,8 @@ REDLOCK_API int64_t redlock_lock_validity_ms(redlock_lock *lock);
  * acquire or adopt has begun, and for NULL. Below 2^53. Any thread. */
 REDLOCK_API int64_t redlock_lock_fence(redlock_lock *lock);
 
-/* How many attempts the last acquire or extension has made, so far or to its end. 0 for an acquire that only waited
- * behind others of its client, before the first operation, and for NULL. Any thread. */
+/* How many attempts the last acquire or extension has made so far. 0 for an acquire that only waited behind others of
+ * its client, before the first operation, and for NULL. Any thread. */
 REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
 
 /* The token of the current or, if none, the last hold: 40 hexadecimal digits, or the adopted token; "" before the
@@ -408,10 +408,10 @@ REDLOCK_API int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t si
  * REDLOCK_TTL_ENDLESS if they have no TTL; 0 if there is no holder, or if they have expired meanwhile. */
 REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
-/* Who holds the resource, as JSON: {"client_name":"worker-7","host":"web-3","pid":812,"held_ms":4200}. After an inspect
- * that found a holder, and after, or during, an acquire that waits for a busy lock. A name, a host and a pid are what
+/* Who holds the resource, as JSON: {"client_name":"worker-7","host":"web-3","pid":812,"held_ms":4200}. Known after an
+ * inspect that found a holder, and during and after an acquire that waits for a busy lock. Name, host and pid are what
  * that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks of two
- * machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). */
+ * machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). No I/O. */
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
 
 /* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".

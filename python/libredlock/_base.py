@@ -118,7 +118,7 @@ class ClientBase:
         return described
 
     def metrics(self) -> str:
-        """Figures of the client's locks and nodes as OpenMetrics text, for Prometheus and its like. No I/O."""
+        """Figures of the client's locks and nodes as OpenMetrics text, for Prometheus. No I/O."""
         with self._mutex:
             return text(lib.redlock_client_metrics, self._opened())
 
@@ -455,11 +455,11 @@ class LockBase:
             lib.redlock_lock_cancel(self._handle)
 
     def _watch(self) -> None:
-        """From now on its loss is looked for."""
+        """Starts to watch for its loss."""
         raise NotImplementedError
 
     def _unwatch(self) -> None:
-        """Its loss is not waited for any more."""
+        """Stops watching for its loss."""
         raise NotImplementedError
 
     def _tell_if_lost(self) -> None:

@@ -352,7 +352,7 @@ class Client(ClientBase):
         return self._report(lock, self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0))
 
     def check(self) -> Dict[str, Any]:
-        """Asks every node, and describes the client then, as `redlock doctor --json` does.
+        """Asks every node, then describes the client as `redlock doctor --json` does.
 
         "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
         to connect_timeout.

@@ -1,4 +1,4 @@
-"""What client.metrics() says, family by family."""
+"""The text of client.metrics(), parsed into families."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ class Lock(LockBase):
         return ticket
 
     def _watch(self) -> None:
-        """From now on its loss is looked for."""
+        """Starts to watch for its loss."""
         self._client._watched[self._tag] = ref(self)
 
     def _unwatch(self) -> None:
@@ -428,7 +428,7 @@ class Client(ClientBase):
         return self._report(lock, await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0))
 
     async def check(self) -> Dict[str, Any]:
-        """Asks every node, and describes the client then, as `redlock doctor --json` does.
+        """Asks every node, then describes the client as `redlock doctor --json` does.
 
         "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
         to connect_timeout.

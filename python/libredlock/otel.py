@@ -45,10 +45,10 @@ def instrument(
     tracer_provider: Optional[TracerProvider] = None,
     meter_provider: Optional[MeterProvider] = None,
 ) -> None:
-    """From now on the client's new locks are traced, and its figures observed until it is closed.
+    """Traces the locks that the client makes from now on, and exports its figures until it is closed.
 
     name: tells several clients of a program apart, as the attribute redlock.client of spans and metrics.
-    tracer_provider, meter_provider: those of the program, if none is given.
+    tracer_provider, meter_provider: used in place of those of the program.
     Raises ValueError if the client is instrumented already, or another one of this name is.
     """
     if "_lock_type" in vars(client):
@@ -70,7 +70,7 @@ def uninstrument(client: AnyClient) -> None:
 
 
 def _started(tracer: trace.Tracer, name: str, attributes: Dict[str, Any], kind: SpanKind) -> Span:
-    """A span; one that says nothing if the tracer fails, for that is no reason to keep a lock or not to take it."""
+    """A span, or one that records nothing if the tracer fails: that must cost neither the lock nor the release."""
     try:
         return tracer.start_span(name, kind=kind, attributes=attributes)
     except Exception:

@@ -20,7 +20,7 @@ class Collector:
     """Asks the clients for their figures whenever the registry is read; that sends nothing to the nodes."""
 
     def __init__(self, clients: "Union[AnyClient, Mapping[str, AnyClient]]") -> None:
-        """A client, or clients by name. One that is closed has no figures any more."""
+        """A client, or clients by name. A closed one no longer has figures."""
         self._clients: "Mapping[str, AnyClient]" = clients if isinstance(clients, Mapping) else {"": clients}
 
     def collect(self) -> Iterator[Any]:

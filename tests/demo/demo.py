@@ -259,7 +259,7 @@ def php(demo):
 
 
 def tls(demo):
-    """Nodes that speak TLS only: refused while nobody vouches for them, then from the shell, C, Python and PHP"""
+    """Nodes that speak TLS only: refused without an authority, then used from the shell, C, Python and PHP"""
     tls_step.step(demo)
 
 

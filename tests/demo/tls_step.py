@@ -26,7 +26,7 @@ $client->lock('orders:61')->run(function (Redlock\\Lock $lock) use ($client) {
 
 
 def step(demo):
-    """Nodes that speak TLS only: refused while nobody vouches for them, then from the shell, C, Python and PHP"""
+    """Nodes that speak TLS only: refused without an authority, then used from the shell, C, Python and PHP"""
     tls = certificate(demo.folder)
     with Cluster(3, tls=tls, bootstrapped=False) as cluster:
         refused = subprocess.run([BIN, "doctor"], env=dict(os.environ, REDLOCK_NODES=cluster.nodes_env),

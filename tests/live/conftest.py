@@ -56,3 +56,27 @@ def hold(nodes, make_client):
         return lock
 
     return hold
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """It issues certificates for rediss://."""
+    from tls import Authority  # not for all: it loads OpenSSL
+
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def certificate(authority):
+    """Of a server on loopback."""
+    return authority.issue()
+
+
+@pytest.fixture
+def open_tls(make_client, authority):
+    """open_tls(*urls, **options): a client that trusts the authority, perhaps not connected yet."""
+    def make(*urls, **options):
+        return make_client(list(urls), settle=False,
+                           **{"tls_ca_file": authority.ca_file, "connect_timeout_ms": 2000, **options})
+
+    return make

@@ -58,6 +58,21 @@ def acquire_until(lock, condition):
     eventually(taken, 60, "the votes are as expected")
 
 
+def lock_once(client):
+    lock = client.lock()
+    assert lock.acquire(20000) == rl.OK, lock.message
+    assert lock.release() == rl.OK
+
+
+def only_node(client):
+    return client.describe()["nodes"][0]
+
+
+def why(client):
+    """Waits for the reason why its only node is not connected."""
+    return spin(client, lambda: only_node(client)["why"], 20)
+
+
 class Call(threading.Thread):
     """A blocking call in a thread of its own; join() gives its result."""
 

@@ -35,7 +35,8 @@ def test_the_documented_permissions_suffice(nodes, make_client):
     name, password, rules = re.search(r"^    user (\w+) on >(\w+) (.*)$", text, re.MULTILINE).groups()
     for node in nodes:
         node.command("ACL", "SETUSER", name, "reset", "on", ">" + password, *rules.split())
-    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me")
+    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me",
+                         holder_info="true")
     lock = client.lock()
     assert lock.acquire() == OK, lock.message
     assert lock.extend() == OK and lock.expire(8000) == OK
@@ -168,6 +169,24 @@ def follow(node):
     """A replica that takes writes: no answer but INFO tells it."""
     node.config_set("replica-read-only", "no")
     node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+def test_a_memory_that_becomes_full_is_noticed(nodes, make_client):
+    """Of nodes that stay connected. They vote as before."""
+    nodes[0].config_set("maxmemory", "20mb")
+    client = make_client(nodes.urls, ttl_ms=1000, node_timeout_ms=250)
+    lock = client.lock()
+
+    def reasons():
+        assert lock.acquire() == OK and lock.release() == OK
+        return [row["why"] for row in client.describe()["nodes"]]
+
+    assert reasons() == [""] * 5
+    nodes[0].command("SETBIT", "large", 30 * 8 * 1024 * 1024, 1)
+    spin(client, lambda: reasons()[0].startswith("its memory is full"), 30)
+    assert reasons()[1:] == [""] * 4 and client.describe()["voting"] == 5
+    nodes[0].command("DEL", "large")
+    spin(client, lambda: reasons()[0] == "", 30)
 
 
 @pytest.mark.parametrize("change, word", [(evict, "allkeys-lru"), (follow, "replica")])

@@ -183,8 +183,11 @@ def test_a_marker_that_is_not_understood_is_never_overwritten(server, make_clien
     assert server.get(MARKER) == marker.encode()
 
 
-@pytest.mark.parametrize("key", [("LPUSH", MARKER, "x"), ("HSET", MARKER, "a", "b"), ("SET", MARKER, "")],
-                         ids=["list", "hash", "empty"])
+without_a_text = pytest.mark.parametrize(
+    "key", [("LPUSH", MARKER, "x"), ("HSET", MARKER, "a", "b"), ("SET", MARKER, "")], ids=["list", "hash", "empty"])
+
+
+@without_a_text
 @pytest.mark.parametrize("guard", ["marker", "bootstrap"])
 def test_a_key_without_a_text_is_no_marker(server, make_client, key, guard):
     server.command(*key)
@@ -194,7 +197,24 @@ def test_a_key_without_a_text_is_no_marker(server, make_client, key, guard):
     assert server.command("DUMP", MARKER) == before and server.get("r") is None
 
 
-def test_a_marker_that_somebody_puts_another_key_in_place_of(server, guarded):
+@without_a_text
+@pytest.mark.parametrize("guard", ["marker", "bootstrap"])
+def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client, key, guard):
+    """It was not there when it was read, and is when the script that writes it comes."""
+    relay, written = proxy(server), []
+
+    def write():
+        server.command(*key)
+        written.append(server.command("DUMP", MARKER))
+
+    relay.at("EVAL", MARKER, write, byte=1)
+    client = make_client([relay.url], settle=False, **dict(GUARDED, guard=guard))
+    words = "libredlock:m is not a marker of this library"
+    spin(client, lambda: words in client.describe()["nodes"][0]["why"], 20)
+    assert [server.command("DUMP", MARKER)] == written
+
+
+def test_another_key_in_place_of_the_marker(server, guarded):
     client = guarded([server])
     server.command("DEL", MARKER)
     server.command("HSET", MARKER, "a", "b")

@@ -9,7 +9,7 @@ import pytest
 import rl
 from common import occupy
 from helpers import finish, held_everywhere, lapse, spin
-from queueing import places
+from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
 
@@ -29,7 +29,7 @@ def entries(node):
 
 
 def of(lock):
-    """Its holder without the time."""
+    """Its holder, without the time."""
     found = lock.held_by
     return found and (found["client_name"], found["host"], found["pid"])
 
@@ -74,7 +74,7 @@ def test_an_inspect_waits_no_longer_than_for_that(nodes, held, make_client):
     assert time.monotonic() - begun_s < 10
 
 
-def test_who_has_waited_in_vain_knows_for_whom(held, client):
+def test_a_wait_that_failed_names_the_holder(held, client):
     lock = client.lock()
     assert lock.acquire(500) == BUSY
     assert of(lock) == ME
@@ -83,7 +83,7 @@ def test_who_has_waited_in_vain_knows_for_whom(held, client):
     assert lock.held_by is None and lock.message.startswith("held by others: ")
 
 
-def test_it_is_known_while_one_waits_and_not_once_the_lock_is_free(held, client):
+def test_the_holder_is_known_during_a_wait_and_not_once_the_lock_is_free(held, client):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: lock.held_by)
@@ -114,7 +114,7 @@ def test_a_key_of_others_takes_its_place(nodes, held, client, token):
     assert lock.status == PENDING
 
 
-def test_the_next_holder_is_told_while_one_waits(nodes, held, client, make_client):
+def test_the_next_holder_is_named_during_a_wait(nodes, held, client, make_client):
     """Also by those who are far behind in the queue, and do not try to acquire it meanwhile."""
     second, *between, last = make_client(nodes.urls, client_name="second", **LONG).lock(), *(
         make_client(nodes.urls).lock() for _ in range(4))
@@ -135,7 +135,7 @@ def test_the_next_holder_is_told_while_one_waits(nodes, held, client, make_clien
 
 
 @pytest.mark.parametrize("value", ["a" * 40, "0123456789abcdef0123456789abcdef01234567", "token", "\x00\xff" * 20])
-def test_of_other_libraries_nothing_is_told(nodes, client, value):
+def test_holders_of_other_libraries_are_not_named(nodes, client, value):
     for node in nodes:
         node.set("r", value.encode("latin-1"), px=60000)
     assert inspected(client).held_by is None
@@ -176,13 +176,13 @@ def test_keys_that_were_left_behind_do_not_hide_the_holder(nodes, client, make_c
     b"", b"v1", b"v1 ", b"v1 7", b"v1 7 host", b"v1 x h n", b"v2 7 host name", b"v1 7 host" + b"x" * 300, b"{}",
     b"\x00" * 40,
 ])
-def test_an_entry_that_is_none_is_not_told(nodes, held, client, entry):
+def test_a_malformed_entry_is_not_shown(nodes, held, client, entry):
     for node in nodes:
         node.set(entries(node)[0], entry, px=60000)
     assert inspected(client).held_by is None
 
 
-def test_an_entry_cannot_break_what_is_told(nodes, held, client):
+def test_an_entry_cannot_break_the_output(nodes, held, client):
     """Whoever writes to the nodes can write anything there."""
     for node in nodes:
         node.set(entries(node)[0], b'v1 -7 ho"st \x1b[31m"}\xff, "x": "\n', px=60000)
@@ -240,17 +240,69 @@ def test_it_is_written_again_where_it_was_lost_with_the_connection(nodes, hold, 
     assert lock.state == rl.HELD
 
 
-def test_where_it_is_forbidden_locks_work(nodes, make_client):
+def few(nodes, *rules):
+    """The URLs of a user who may do with the entries only what these rules say."""
     for node in nodes:
-        node.command("ACL", "SETUSER", "few", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
-                     "%RW~libredlock:proof:*", "&*", "+@all")
-    urls = [node.url_with("few", "p") for node in nodes]
+        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
+                     "%RW~libredlock:proof:*", "&*", "+@all", *rules)
+    return [node.url_with("few", "p") for node in nodes]
+
+
+def refusals(nodes):
+    """How often each has said NOPERM."""
+    return [int(node.info("errorstats").get("errorstat_NOPERM", "count=0").split("=")[1]) for node in nodes]
+
+
+def assert_told_once(nodes, client):
+    told = []
+    spin(client, lambda: told.extend(warnings(client)) or len(told) >= len(nodes), 20)
+    assert sorted(event["node"] for event in told) == sorted(node.name for node in nodes)
+    for event in told:
+        assert event["detail"].startswith("who holds a lock is not told there; allow libredlock:c:*: NOPERM"), event
+
+
+def test_where_it_is_forbidden_locks_work(nodes, make_client):
+    urls = few(nodes)
     one, other = make_client(urls, **LONG).lock(), make_client(urls).lock()
     assert one.acquire(5000) == OK, one.message
     assert other.acquire(1200) == BUSY, other.message
     assert other.held_by is None
     assert inspected(other.client).held_by is None
     assert one.release() == OK
+
+
+@pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
+def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nodes, make_client, rules):
+    client = make_client(few(nodes, *rules), max_hold_ms=-1)
+    lock = client.lock()
+    before = refusals(nodes)
+
+    def entry_is_tried(times):
+        assert lock.acquire(5000) == OK, lock.message
+        held_everywhere(lock)
+        assert lock.extend(3600000) == OK, "a longer lease would renew it"
+        assert lock.release() == OK
+        spin(client, lambda: refusals(nodes) == [count + times for count in before])
+
+    entry_is_tried(1)
+    assert_told_once(nodes, client)
+    for node in nodes:
+        node.kill_clients()
+    eventually(lambda: client.settled() and all(row["connects"] == 2 for row in client.describe()["nodes"]), 30)
+    entry_is_tried(2)
+    assert warnings(client) == []
+
+
+def test_who_may_not_read_the_entries_is_told_that_once(nodes, held, make_client):
+    """And does not wait for them."""
+    client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=15000, **LONG)
+    begun_s = time.monotonic()
+    lock = inspected(client)
+    assert lock.held_by is None and lock.verdict == rl.Verdict.HELD
+    assert time.monotonic() - begun_s < 10
+    assert_told_once(nodes, client)
+    inspected(client)
+    assert warnings(client) == []
 
 
 def test_a_forked_child_is_another_client(nodes, client):
@@ -272,7 +324,7 @@ def test_a_forked_child_is_another_client(nodes, client):
     assert inspected(client).held_by["pid"] == os.getpid()
 
 
-def test_a_node_that_is_silent_does_not_keep_an_inspect(nodes, held, make_client):
+def test_a_silent_node_does_not_hold_up_an_inspect(nodes, held, make_client):
     """The answer of who it is comes after that of who holds it: a node may hang in between."""
     client = make_client(nodes.urls, node_timeout_ms=300)
     nodes[0].stop()
@@ -282,7 +334,7 @@ def test_a_node_that_is_silent_does_not_keep_an_inspect(nodes, held, make_client
         nodes[0].cont()
 
 
-def test_after_a_loss_nobody_is_told(hold, client):
+def test_after_a_loss_no_holder_is_named(hold, client):
     lock = hold(**rl.short(1000))
     lapse(lock)
     eventually(lambda: inspected(client).held_by is None, 10, "the keys have expired")

@@ -69,6 +69,18 @@ def test_servers_that_were_bootstrapped_vote_at_once(servers, blind):
     assert len(warnings) == 3 and all("it forbids INFO" in warning for warning in warnings)
 
 
+def test_a_fencing_number_is_raised(servers, blind):
+    """By a script that compares the marker first."""
+    number = "libredlock:f:r"
+    lock = blind(servers, fence="true").lock()
+    assert lock.acquire(0) == OK and lock.release() == OK, lock.message
+    ahead = lock.fence + 10**9
+    servers[0].set(number, str(ahead), px=60000)
+    servers[2].stop()
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.fence > ahead and all(int(server.get(number)) >= lock.fence for server in servers[:2])
+
+
 def test_the_documented_permissions_suffice(servers, make_client):
     text = (Path(__file__).parents[2] / "docs/redlock.md").read_text()
     rules = re.search(r"^    user app on >s3cret (.*)$", text, re.MULTILINE)[1]
@@ -150,7 +162,7 @@ def test_a_replica_that_was_promoted(make_cluster, proxy, make_client):
 
 
 def test_a_server_whose_scripts_are_flushed_gets_another_name(servers, blind):
-    """For who connects then; a holder goes on, and counts it no more under the old one."""
+    """For clients that connect then; a holder goes on, and no longer counts it under the old one."""
     client = blind(servers)
     lock = client.lock()
     assert lock.acquire(0) == OK
@@ -191,7 +203,7 @@ def test_a_server_behind_two_addresses_votes_once(server, proxy, make_client):
 
 
 def test_a_server_that_becomes_a_replica_is_noticed(servers, make_cluster, blind):
-    """It has the same marker, takes writes and stays connected: only its role tells."""
+    """It has the same marker, takes writes and stays connected: only its role gives it away."""
     masters = make_cluster(3).nodes
     client = blind(servers, ttl_ms=1000, node_timeout_ms=250)
     lock = client.lock()
@@ -225,8 +237,8 @@ def test_without_the_marker_info_is_needed(server, make_client, guard):
 
 
 @pytest.mark.parametrize("rules, words", [
-    (["-time"], "it forbids INFO, and the marker"),
-    (["resetkeys", "~r", "~libredlock:proof:*"], "it forbids INFO, and the marker"),
+    (["-time"], "it forbids INFO and also the guard's marker"),
+    (["resetkeys", "~r", "~libredlock:proof:*"], "it forbids INFO and also the guard's marker"),
     (["-get"], "(GET)"),  # the scripts need it, too
 ])
 def test_where_info_and_the_marker_are_forbidden(server, make_client, rules, words):

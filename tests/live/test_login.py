@@ -7,8 +7,9 @@ from contextlib import contextmanager, suppress
 import pytest
 
 import rl
-from helpers import spin
-from rl import INVALID, OK
+from helpers import lock_once, why
+from queueing import warnings
+from rl import INVALID
 
 SOON = {"connect_timeout_ms": 2000}
 
@@ -23,32 +24,22 @@ def password_file(tmp_path):
     return tmp_path / "password"
 
 
-def takes(client):
-    lock = client.lock()
-    assert lock.acquire(20000) == OK, lock.message
-    assert lock.release() == OK
-
-
-def why(client):
-    return spin(client, lambda: client.describe()["nodes"][0]["why"], 20)
-
-
 @pytest.mark.parametrize("text", ["first", "first\n", "first\r\nsecond\n"])
 def test_the_first_line_is_the_password(node, make_client, password_file, text):
     password_file.write_text(text)
     assert "@" not in node.url
-    takes(make_client([node.url], password_file=password_file))
+    lock_once(make_client([node.url], password_file=password_file))
 
 
 def test_a_password_that_was_changed(node, make_client, password_file):
     password_file.write_text("first")
     client = make_client([node.url], password_file=password_file)
-    takes(client)
+    lock_once(client)
     node.command("CONFIG", "SET", "requirepass", "second")
     password_file.write_text("second")
     node.password = "second"
     node.kill_clients()
-    takes(client)
+    lock_once(client)
 
 
 def test_a_user_of_an_acl(make_cluster, make_client, tmp_path):
@@ -56,13 +47,13 @@ def test_a_user_of_an_acl(make_cluster, make_client, tmp_path):
     (tmp_path / "user").write_text("locker\n")
     (tmp_path / "password").write_text("sesame\n")
     client = make_client([node.url], user_file=tmp_path / "user", password_file=tmp_path / "password")
-    takes(client)
+    lock_once(client)
     assert "locker" in [row["user"] for row in node.clients()]
 
 
 def test_the_url_s_password_comes_first(node, make_client, password_file):
     password_file.write_text("wrong")
-    takes(make_client([node.url_with(password="first")], password_file=password_file))
+    lock_once(make_client([node.url_with(password="first")], password_file=password_file))
 
 
 @pytest.mark.parametrize("text, words", [(None, "no such file or directory"), ("", "it is empty"),
@@ -75,7 +66,7 @@ def test_a_file_that_is_of_no_use_is_the_node_s_reason(node, make_client, passwo
     said = why(client)
     assert said.startswith("password_file: %s: %s" % (words, str(password_file)[:60])), said
     password_file.write_text("first")
-    takes(client)
+    lock_once(client)
 
 
 def test_a_folder_is_no_file(node, make_client, tmp_path):
@@ -90,10 +81,29 @@ def test_a_user_without_a_password_is_refused(node, tmp_path):
     client.free()
 
 
+@pytest.mark.parametrize("mode, is_told", [(0o600, False), (0o640, False), (0o604, True), (0o644, True)])
+def test_a_file_that_others_may_read_is_told(make_cluster, authority, open_tls, tmp_path, mode, is_told):
+    """Once, without what is in it; and it is used."""
+    tls = authority.issue()
+    node = make_cluster(1, users=["user locker on >sesame ~* +@all"], password="kit", login=(None, None),
+                        tls=authority.issue()).nodes[0]
+    files = {"password_file": tmp_path / "password", "user_file": tmp_path / "user", "tls_key_file": tls.key_file}
+    files["password_file"].write_text("sesame")
+    files["user_file"].write_text("locker")
+    for path in files.values():
+        os.chmod(path, mode)
+    (tmp_path / "mounted").symlink_to(tmp_path / "password")  # as Kubernetes does
+    files["password_file"] = tmp_path / "mounted"
+    client = open_tls(node.url, tls_cert_file=tls.cert_file, **files)
+    lock_once(client)
+    assert [event["detail"][:90] for event in warnings(client)] == is_told * [
+        ("%s is readable by others (mode %04o): %s" % (name, mode, path))[:90] for name, path in files.items()]
+
+
 def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
     password_file.write_text("first")
     client = make_client([node.url], password_file=password_file)
-    takes(client)
+    lock_once(client)
     assert "first" not in str(client.describe()) and "first" not in str(client.events())
 
 
@@ -152,7 +162,7 @@ def test_a_password_is_wiped_when_the_client_is_freed(make_cluster, password, wo
         assert holds(running.pid, [SECRET, DECODED]) == 0
 
 
-def test_a_password_is_wiped_that_was_not_sent_any_more(tmp_path):
+def test_a_password_that_was_no_longer_sent_is_wiped(tmp_path):
     """The server is gone before the set-up is written."""
     url = "redis://:%s@127.0.0.1:1" % (FILLER + SECRET)
     with process([url], connect_timeout_ms=300, outage_wait_ms=300) as running:

@@ -302,7 +302,7 @@ def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):
 # ---- leaving
 
 
-def test_a_key_without_a_ttl_is_no_reason_to_ask_without_end(nodes, make_client):
+def test_a_key_without_a_ttl_is_not_asked_about_forever(nodes, make_client):
     for node in nodes:
         node.command("SET", "r", "for ever")
     client = make_client(nodes.urls, **LONG)

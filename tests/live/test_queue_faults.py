@@ -338,7 +338,7 @@ def held_elsewhere(nodes, home_of_r, make_client):
 
 
 @pytest.mark.parametrize("end", ["release", "free"])
-def test_who_releases_what_home_does_not_hold_tells_the_first_all_the_same(home_of_r, held_elsewhere, end):
+def test_a_release_of_what_home_did_not_grant_tells_the_first_waiter(home_of_r, held_elsewhere, end):
     """The first is played here: a waiter may find the lock free before it is told."""
     place, channel = b"%016x:1" % 0xABC, b"libredlock:w:%016x" % 0xABC
     first = home_of_r.connect()

@@ -7,19 +7,13 @@ import subprocess
 import pytest
 
 import rl
-from helpers import in_child, spin
+from helpers import in_child, lock_once, only_node, spin, why
 from rl import INVALID, NO_QUORUM, OK
 from testing import eventually
 from tls import Authority, Recorder
 
 DAY = datetime.timedelta(days=1)
-SOON_MS = 2000
 NOW = datetime.datetime.now(datetime.timezone.utc)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
@@ -27,40 +21,15 @@ def stranger(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("stranger"))
 
 
-@pytest.fixture(scope="module")
-def ours(authority):
-    return authority.issue()
-
-
 @pytest.fixture
-def node(make_cluster, ours):
-    return make_cluster(1, tls=ours).nodes[0]
+def node(make_cluster, certificate):
+    return make_cluster(1, tls=certificate).nodes[0]
 
 
-@pytest.fixture
-def open_client(make_client, authority):
-    def open_client(*urls, **options):
-        return make_client(list(urls), settle=False,
-                           **dict({"tls_ca_file": authority.ca_file, "connect_timeout_ms": SOON_MS}, **options))
-
-    return open_client
-
-
-def takes(client):
-    lock = client.lock()
-    assert lock.acquire(20000) == OK, lock.message
-    assert lock.release() == OK
-
-
-def why(client):
-    """Why its only node is not connected."""
-    return spin(client, lambda: client.describe()["nodes"][0]["why"], 20)
-
-
-def test_locks_are_on_the_nodes(make_cluster, ours, open_client):
-    cluster = make_cluster(3, tls=ours)
+def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
+    cluster = make_cluster(3, tls=certificate)
     assert all(url.startswith("rediss://") for url in cluster.urls)
-    client = open_client(*cluster.urls, renew="true")
+    client = open_tls(*cluster.urls, renew="true")
     lock = client.lock()
     assert lock.acquire(20000) == OK, lock.message
     eventually(lambda: [node.get("r") for node in cluster.nodes] == 3 * [lock.token.encode()])
@@ -70,10 +39,10 @@ def test_locks_are_on_the_nodes(make_cluster, ours, open_client):
     eventually(lambda: not cluster.keys())
 
 
-def test_a_release_by_another_client_wakes_who_waits(make_cluster, ours, open_client):
+def test_a_release_by_another_client_wakes_who_waits(make_cluster, certificate, open_tls):
     """The listener's connection has TLS, too."""
-    cluster = make_cluster(3, tls=ours)
-    held, waiter = open_client(*cluster.urls, ttl_ms=60000).lock(), open_client(*cluster.urls)
+    cluster = make_cluster(3, tls=certificate)
+    held, waiter = open_tls(*cluster.urls, ttl_ms=60000).lock(), open_tls(*cluster.urls)
     assert held.acquire(20000) == OK
     waiting = waiter.lock()
     assert waiting.start(rl.ACQUIRE, 60000) == OK
@@ -83,9 +52,9 @@ def test_a_release_by_another_client_wakes_who_waits(make_cluster, ours, open_cl
     assert waiting.wait(20000) == OK
 
 
-def test_more_replies_than_a_read_takes(node, open_client):
-    client = open_client(node.url, queue="false")
-    takes(client)
+def test_more_replies_than_a_read_takes(node, open_tls):
+    client = open_tls(node.url, queue="false")
+    lock_once(client)
     locks = [client.lock("%04d%s" % (number, "r" * 200)) for number in range(3000)]
     for lock in locks:
         assert lock.start(rl.ACQUIRE, 20000) == OK
@@ -93,55 +62,55 @@ def test_more_replies_than_a_read_takes(node, open_client):
     assert len(node.keys()) == 3000
 
 
-def test_an_old_address_book_finds_the_certificate(node, open_client, authority, tmp_path):
+def test_a_folder_of_certificates(node, open_tls, authority, tmp_path):
     shutil.copy(authority.ca_file, tmp_path / "ca.pem")
     subprocess.run(["openssl", "rehash", str(tmp_path)], check=True)
-    takes(open_client(node.url, tls_ca_file="", tls_ca_path=str(tmp_path)))
+    lock_once(open_tls(node.url, tls_ca_file="", tls_ca_path=str(tmp_path)))
 
 
-def test_a_host_s_name_is_checked_and_told(make_cluster, authority, open_client):
+def test_the_host_name_is_checked(make_cluster, authority, open_tls):
     node = make_cluster(1, tls=authority.issue("localhost", "127.0.0.1")).nodes[0]
-    takes(open_client(node.url_with(host="localhost")))
+    lock_once(open_tls(node.url_with(host="localhost")))
 
 
-def test_one_name_for_all_nodes(make_cluster, authority, open_client):
+def test_one_name_for_all_nodes(make_cluster, authority, open_tls):
     server = Recorder(authority.issue("locks.example"))
-    client = open_client(server.url, tls_server_name="locks.example")
+    client = open_tls(server.url, tls_server_name="locks.example")
     spin(client, lambda: server.names, 20)
     assert server.names[0] == "locks.example"
     server.close()
 
 
 @pytest.mark.parametrize("name, fits", [("*.example.com", True), ("lo*.example.com", False), ("*.com", False)])
-def test_wildcards_stand_for_a_whole_label(authority, open_client, name, fits):
+def test_wildcards_stand_for_a_whole_label(authority, open_tls, name, fits):
     """As a common name, which counts where there is no other name."""
     server = Recorder(authority.issue("127.0.0.1", common_name=name))
-    client = open_client(server.url, tls_server_name="locks.example.com")
-    spin(client, lambda: server.versions or client.describe()["nodes"][0]["why"], 20)
+    client = open_tls(server.url, tls_server_name="locks.example.com")
+    spin(client, lambda: server.versions or only_node(client)["why"], 20)
     server.close()
-    assert client.describe()["nodes"][0]["why"].endswith("is not for locks.example.com") != fits
+    assert only_node(client)["why"].endswith("is not for locks.example.com") != fits
 
 
-def test_a_client_s_certificate(make_cluster, ours, authority, open_client):
-    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_a_client_certificate(make_cluster, certificate, authority, open_tls):
+    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
     shown = authority.issue("worker-7")
-    takes(open_client(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
+    lock_once(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
 
 
-def test_a_server_may_ask_for_a_certificate(make_cluster, ours, open_client):
-    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
-    assert why(open_client(node.url)) == "TLS: the server wants a certificate: set tls_cert_file and tls_key_file"
+def test_a_server_may_ask_for_a_certificate(make_cluster, certificate, open_tls):
+    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+    assert why(open_tls(node.url)) == "TLS: the server wants a certificate: set tls_cert_file and tls_key_file"
 
 
-def test_a_certificate_of_strangers_is_refused_by_the_server(make_cluster, ours, stranger, open_client):
-    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_a_certificate_of_strangers_is_refused_by_the_server(make_cluster, certificate, stranger, open_tls):
+    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
     shown = stranger.issue("worker-7")
-    words = why(open_client(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
+    words = why(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
     assert words == "TLS: the server refuses: tlsv1 alert unknown ca"
 
 
-def test_an_authority_that_is_not_trusted(node, stranger, open_client):
-    lock = open_client(node.url, tls_ca_file=stranger.ca_file, outage_wait_ms=500).lock()
+def test_an_authority_that_is_not_trusted(node, stranger, open_tls):
+    lock = open_tls(node.url, tls_ca_file=stranger.ca_file, outage_wait_ms=500).lock()
     assert lock.acquire() == NO_QUORUM
     assert "TLS: the server's certificate is refused: " in lock.message
     assert not node.keys()
@@ -153,44 +122,44 @@ def test_an_authority_that_is_not_trusted(node, stranger, open_client):
      "TLS: the server's certificate is refused: certificate has expired"),
     ([], {"not_before": NOW + DAY, "not_after": NOW + 3 * DAY},
      "TLS: the server's certificate is refused: certificate is not yet valid")])
-def test_a_certificate_that_does_not_fit(authority, open_client, names, when, words):
+def test_a_certificate_that_does_not_fit(authority, open_tls, names, when, words):
     server = Recorder(authority.issue(*names, **when))
-    assert why(open_client(server.url)) == words
+    assert why(open_tls(server.url)) == words
     server.close()
 
 
-def test_another_host_s_certificate(authority, open_client):
+def test_a_certificate_of_another_host(authority, open_tls):
     server = Recorder(authority.issue("other.example"))
-    words = why(open_client(server.url.replace("127.0.0.1", "localhost")))
+    words = why(open_tls(server.url.replace("127.0.0.1", "localhost")))
     assert words == "TLS: the server's certificate is not for localhost"
     server.close()
 
 
-def test_a_server_without_tls(make_cluster, open_client):
+def test_a_server_without_tls(make_cluster, open_tls):
     node = make_cluster(1).nodes[0]
-    words = why(open_client(node.url.replace("redis://", "rediss://")))
+    words = why(open_tls(node.url.replace("redis://", "rediss://")))
     assert words in ("TLS: the server does not speak it there",
                      "no answer to the TLS handshake in time; it may do without TLS (redis://)")
 
 
-def test_a_client_without_tls(node, open_client):
-    words = why(open_client(node.url.replace("rediss://", "redis://")))
+def test_a_client_without_tls(node, open_tls):
+    words = why(open_tls(node.url.replace("rediss://", "redis://")))
     assert words in ("connection reset by peer; it may expect TLS (rediss://)",
                      "the server closed the connection; it may expect TLS (rediss://)")
 
 
-def test_without_verification_anybody_will_do_and_that_is_told(make_cluster, stranger, open_client):
+def test_without_verification_any_certificate_is_accepted_with_a_warning(make_cluster, stranger, open_tls):
     server = Recorder(stranger.issue("other.example"))
-    client = open_client(server.url, tls_verify="off", tls_ca_file="")
+    client = open_tls(server.url, tls_verify="off", tls_ca_file="")
     spin(client, lambda: server.versions, 20)
     server.close()
     assert [event["detail"] for event in client.events() if event["event"] == "warning"] == [
         "tls_verify is off: any certificate is accepted, so others may read and forge what is sent"]
 
 
-def test_a_reconnection_resumes_the_session(authority, open_client):
+def test_a_reconnection_resumes_the_session(authority, open_tls):
     server = Recorder(authority.issue())
-    client = open_client(server.url)
+    client = open_tls(server.url)
     spin(client, lambda: len(server.reused) > 2, 20)
     assert server.reused[:3] == [False, True, True]
     assert server.versions[0] == "TLSv1.3"
@@ -198,13 +167,13 @@ def test_a_reconnection_resumes_the_session(authority, open_client):
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, ours, open_client, proxy, version):
+def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, certificate, open_tls, proxy, version):
     """And one for the set-up; that of TCP ends at the proxy. Without the session 1.2 would take two."""
-    node = make_cluster(1, tls=ours, config={"tls-protocols": version}).nodes[0]
+    node = make_cluster(1, tls=certificate, config={"tls-protocols": version}).nodes[0]
     relay = proxy(node)
-    client = open_client(relay.url.replace("redis://", "rediss://"), connect_timeout_ms=60000, node_timeout_ms=20000,
+    client = open_tls(relay.url.replace("redis://", "rediss://"), connect_timeout_ms=60000, node_timeout_ms=20000,
                          ttl_ms=80000, max_ttl_ms=80000)
-    takes(client)
+    lock_once(client)
     relay.delay(up_ms=500, down_ms=500)
     client.events()
     relay.drop()
@@ -213,44 +182,44 @@ def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, ours, open_cli
         event["event"] for event in happened}, 60)
     at_ms = {event["event"]: event["at_ms"] for event in happened}
     assert 2000 <= at_ms["node_up"] - at_ms["node_down"] < 2900
-    assert client.describe()["nodes"][0]["tls"] == version
+    assert only_node(client)["tls"] == version
 
 
-def test_no_other_client_resumes_it(authority, stranger, open_client, make_client):
+def test_no_other_client_resumes_it(authority, stranger, open_tls, make_client):
     """One may trust others, or show another certificate."""
     server = Recorder(authority.issue())
-    first = open_client(server.url)
+    first = open_tls(server.url)
     spin(first, lambda: len(server.reused) > 1, 20)
     first.free()
     seen = len(server.reused)
     shown = stranger.issue("worker-7")
-    second = open_client(server.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file)
+    second = open_tls(server.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file)
     spin(second, lambda: len(server.reused) > seen, 20)
     assert server.reused[1] and not server.reused[seen]
-    third = open_client(server.url, tls_ca_file=stranger.ca_file)
+    third = open_tls(server.url, tls_ca_file=stranger.ca_file)
     assert why(third).startswith("TLS: the server's certificate is refused")
     server.close()
 
 
-def test_a_forked_child_has_connections_of_its_own(node, open_client):
-    client = open_client(node.url)
+def test_a_forked_child_has_connections_of_its_own(node, open_tls):
+    client = open_tls(node.url)
     held = client.lock("parent's")
     assert held.acquire(20000) == OK, held.message
 
     def child():
         assert held.state == rl.State.FORKED
-        takes(client)
+        lock_once(client)
 
     in_child(child)
     assert held.extend(9000) == OK and held.release() == OK
-    node_of_parent = client.describe()["nodes"][0]
+    node_of_parent = only_node(client)
     assert (node_of_parent["connects"], node_of_parent["drops"]) == (1, 0)
 
 
-def test_1_2_will_do(authority, open_client):
+def test_tls_1_2_is_accepted(authority, open_tls):
     server = Recorder(authority.issue())
     server.context.maximum_version = ssl.TLSVersion.TLSv1_2
-    client = open_client(server.url)
+    client = open_tls(server.url)
     spin(client, lambda: len(server.reused) > 1, 20)
     assert server.versions[0] == "TLSv1.2" and server.reused[:2] == [False, True]
     server.close()

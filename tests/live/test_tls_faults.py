@@ -14,38 +14,18 @@ from contextlib import suppress
 import pytest
 
 import rl
-from helpers import Call, spin
+from helpers import Call, lock_once, only_node, spin, why
 from rl import OK, PENDING
 from testing import FakeServer, eventually
-from tls import TLS_1_2, Authority, Peer, Rekeyer, renegotiate, update_keys
+from tls import TLS_1_2, Peer, Rekeyer, renegotiate, update_keys
 
-SOON_MS = 2000
 RECORD = 16384
 READS = 16  # of an event, by the library
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def ours(authority):
-    return authority.issue()
-
-
 @pytest.fixture
-def node(make_cluster, ours):
-    return make_cluster(1, tls=ours).nodes[0]
-
-
-@pytest.fixture
-def open_client(make_client, authority):
-    def open_client(*urls, **options):
-        return make_client(list(urls), settle=False,
-                           **dict({"tls_ca_file": authority.ca_file, "connect_timeout_ms": SOON_MS}, **options))
-
-    return open_client
+def node(make_cluster, certificate):
+    return make_cluster(1, tls=certificate).nodes[0]
 
 
 @pytest.fixture
@@ -62,22 +42,7 @@ def serve():
         server.close()
 
 
-def takes(client):
-    lock = client.lock()
-    assert lock.acquire(20000) == OK, lock.message
-    assert lock.release() == OK
-
-
-def only_node(client):
-    return client.describe()["nodes"][0]
-
-
-def why(client):
-    """Why its only node is not connected."""
-    return spin(client, lambda: only_node(client)["why"], 20)
-
-
-# ---- more than a socket takes, or than one read gives --------------------------------------------------------
+# ---- more than a socket takes, or than one read gives ------------------------------------------------------------
 
 
 class Gate:
@@ -147,11 +112,11 @@ def unread(one):
 
 
 @pytest.mark.parametrize("count, size", [(1, 15000), (1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
-def test_more_bytes_than_the_socket_takes(node, open_client, serve, count, size):
+def test_more_bytes_than_the_socket_takes(node, open_tls, serve, count, size):
     """A part may be encrypted and not sent, also the last of a request that nothing follows."""
     gate = serve(Gate(node))
-    client = open_client(gate.url, queue="false", node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
-    takes(client)
+    client = open_tls(gate.url, queue="false", node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
+    lock_once(client)
     sockets = with_small_buffers(gate.url)
     locks = [client.lock("%04d%s" % (number, "r" * size)) for number in range(count)]
     gate.is_open.clear()
@@ -164,9 +129,9 @@ def test_more_bytes_than_the_socket_takes(node, open_client, serve, count, size)
     assert len(node.keys()) == count
 
 
-def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_client, serve):
+def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_tls, serve):
     gate = serve(Gate(node))
-    client = open_client(gate.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
+    client = open_tls(gate.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
     lock = client.lock("r" * 15000)
     assert lock.acquire(20000) == OK, lock.message
     sockets = with_small_buffers(gate.url)
@@ -178,11 +143,11 @@ def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node,
     eventually(lambda: not node.keys(), 20)
 
 
-def test_the_server_is_told_that_no_more_is_sent(open_client, ours, serve):
+def test_the_server_is_told_that_no_more_is_sent(open_tls, certificate, serve):
     """So it may answer all, and close: rule A.5."""
     backing = serve(FakeServer())
-    relay = serve(Rekeyer(ours, (backing.host, backing.port), lambda stream: None))
-    client = open_client(relay.url, ttl_ms=80000, max_ttl_ms=80000)
+    relay = serve(Rekeyer(certificate, (backing.host, backing.port), lambda stream: None))
+    client = open_tls(relay.url, ttl_ms=80000, max_ttl_ms=80000)
     lock = client.lock()
     assert lock.acquire(20000) == OK, lock.message
     begun = time.monotonic()
@@ -190,26 +155,26 @@ def test_the_server_is_told_that_no_more_is_sent(open_client, ours, serve):
     assert time.monotonic() - begun < 15
 
 
-def test_a_handshake_that_does_not_fit_into_the_socket(make_cluster, authority, ours, open_client, serve):
-    node = make_cluster(1, tls=ours, config={"tls-auth-clients": "yes", "tls-protocols": "TLSv1.2"}).nodes[0]
+def test_a_handshake_that_does_not_fit_into_the_socket(make_cluster, authority, certificate, open_tls, serve):
+    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes", "tls-protocols": "TLSv1.2"}).nodes[0]
     shown = authority.issue(*("worker-%04d.example" % number for number in range(1000)))
     gate = serve(Gate(node, free=1))
     gate.is_open.clear()
-    client = open_client(gate.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file,
+    client = open_tls(gate.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file,
                          connect_timeout_ms=20000)
     sockets = with_small_buffers(gate.url)
     spin(client, lambda: is_full(sockets), 20, "the socket is full")
     gate.is_open.set()
-    takes(client)
+    lock_once(client)
     assert only_node(client)["tls"] == "TLSv1.2"
 
 
 @pytest.mark.parametrize("size", [1, 7])
-def test_replies_in_pieces(node, open_client, serve, size):
+def test_replies_in_pieces(node, open_tls, serve, size):
     """What others leave in the thread's queue of errors, of which OpenSSL has one, is no verdict on a piece."""
     crypto = ctypes.CDLL("libcrypto.so.3")
     gate = serve(Gate(node, size=size))
-    client = open_client(gate.url, connect_timeout_ms=20000, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
+    client = open_tls(gate.url, connect_timeout_ms=20000, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
     lock = client.lock("r" * 1000)
     for operation, wait_ms in ((rl.ACQUIRE, 20000), (rl.RELEASE, 0)) * 3:
         assert lock.start(operation, wait_ms) == OK
@@ -222,7 +187,7 @@ def test_replies_in_pieces(node, open_client, serve, size):
     assert only_node(client)["drops"] == 0
 
 
-def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, authority, ours, serve):
+def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authority, certificate, serve):
     """No event tells of it: the socket is empty."""
     reply = b"x" * (READS * RECORD + 100)
     reply = b"$%d\r\n%s\r\n" % (len(reply) - 11 - 5, reply[:len(reply) - 11 - 5]) + b":10\r\n"
@@ -251,9 +216,9 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, autho
                 else:
                     server.sendall(data)
 
-    peer = serve(Peer(relay, ours))
-    client = open_client(peer.url, node_timeout_ms=10000, ttl_ms=80000, max_ttl_ms=80000)
-    takes(client)
+    peer = serve(Peer(relay, certificate))
+    client = open_tls(peer.url, node_timeout_ms=10000, ttl_ms=80000, max_ttl_ms=80000)
+    lock_once(client)
     sockets = connected_to(peer.url)
     for one in sockets:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -271,10 +236,10 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_client, autho
 
 
 @pytest.mark.parametrize("ask, version", [(update_keys, 0), (renegotiate, TLS_1_2)])
-def test_new_keys_under_load(make_cluster, open_client, ours, serve, ask, version):
+def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, version):
     node = make_cluster(1).nodes[0]
-    relay = serve(Rekeyer(ours, node.address, ask, every=3, version=version))
-    client = open_client(relay.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000, queue="false")
+    relay = serve(Rekeyer(certificate, node.address, ask, every=3, version=version))
+    client = open_tls(relay.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000, queue="false")
     for _ in range(3):
         locks = [client.lock("%d" % number) for number in range(100)]
         for lock in locks:
@@ -286,7 +251,7 @@ def test_new_keys_under_load(make_cluster, open_client, ours, serve, ask, versio
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 
-def test_a_server_that_does_not_go_on_to_negotiate(make_cluster, open_client, ours, serve):
+def test_a_server_that_stops_negotiating(make_cluster, open_tls, certificate, serve):
     """What is to be written waits for it, and the client sleeps."""
     node = make_cluster(1).nodes[0]
     stopped = threading.Event()
@@ -296,9 +261,9 @@ def test_a_server_that_does_not_go_on_to_negotiate(make_cluster, open_client, ou
         relay.goes_on.clear()
         stopped.set()
 
-    relay = serve(Rekeyer(ours, node.address, lambda stream: None, version=TLS_1_2))
-    client = open_client(relay.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
-    takes(client)
+    relay = serve(Rekeyer(certificate, node.address, lambda stream: None, version=TLS_1_2))
+    client = open_tls(relay.url, node_timeout_ms=20000, ttl_ms=80000, max_ttl_ms=80000)
+    lock_once(client)
     relay.ask = ask
     lock = client.lock("first")
     assert lock.start(rl.ACQUIRE, 20000) == OK
@@ -374,18 +339,18 @@ def resets(connection):
     (warns, "TLS: too many warn alerts"),
     (hangs_up, "TLS: the server closed the connection in the handshake"),
     (resets, "TLS: the server closed the connection in the handshake")])
-def test_a_handshake_that_comes_to_nothing(make_cluster, ours, open_client, serve, serving, words):
+def test_a_handshake_that_fails(make_cluster, certificate, open_tls, serve, serving, words):
     """Is told within connect_timeout_ms, and costs the other nodes nothing."""
-    others = make_cluster(2, tls=ours)
+    others = make_cluster(2, tls=certificate)
     peer = serve(Peer(serving))
     begun = time.monotonic()
-    client = open_client(*others.urls, peer.url, connect_timeout_ms=1000)
+    client = open_tls(*others.urls, peer.url, connect_timeout_ms=1000)
     spin(client, lambda: client.describe()["nodes"][2]["why"], 20)
     assert time.monotonic() - begun < 10
     assert client.describe()["nodes"][2]["why"] == words
     used = time.thread_time()
     for _ in range(20):
-        takes(client)
+        lock_once(client)
     end = time.monotonic() + 1
     spin(client, lambda: time.monotonic() > end, 20)
     assert time.thread_time() - used < 1.5, "it does not sleep"
@@ -421,7 +386,7 @@ def answers_nonsense(connection):
 
 
 def says_farewell(connection):
-    """With an answer that is not complete, and leaves the connection itself open."""
+    """With an incomplete answer, and without closing the connection itself."""
     connection.recv(1)
     plain = socket.socket(fileno=os.dup(connection.fileno()))
     kept.append(plain)
@@ -443,11 +408,11 @@ kept = []
     (answers_nonsense, None, "Protocol error, got "),
     (says_farewell, None, "the server closed the connection"),
     (says_farewell, ssl.TLSVersion.TLSv1_2, "the server closed the connection")])
-def test_nonsense_behind_the_handshake(open_client, ours, serve, serving, version, words):
+def test_nonsense_after_the_handshake(open_tls, certificate, serve, serving, version, words):
     """Is told at once, though the connection stays open."""
-    peer = serve(Peer(serving, ours, version))
+    peer = serve(Peer(serving, certificate, version))
     begun = time.monotonic()
-    client = open_client(peer.url, connect_timeout_ms=40000)
+    client = open_tls(peer.url, connect_timeout_ms=40000)
     said = why(client)
     for plain in kept:
         plain.close()

@@ -1,4 +1,4 @@
-"""Certificates, and a server that looks at a handshake only."""
+"""What the tests of rediss:// share: certificates, and servers that look into the handshake or ask for new keys."""
 import ctypes
 import select
 import socket
@@ -119,7 +119,7 @@ class Rekeyer:
         with client, socket.create_connection(self.target) as server:
             replies = 0
             while True:
-                # amid a handshake OpenSSL takes what it reads to write on for a fault
+                # during a handshake SSL_write takes data that it reads for a fault
                 both = [client] if SSL.SSL_in_init(stream) else [client, server]
                 ready = [client] if SSL.SSL_pending(stream) else select.select(both, [], [])[0]
                 if client in ready:

@@ -109,7 +109,7 @@ def lines_of(paths):
 
 
 def draw(paths, seed):
-    """Mutants without end of the drawing, each of another line."""
+    """Random mutants, each of another line."""
     changes, randomness = lines_of(paths), random.Random(seed)
     for line in randomness.sample(sorted(changes), len(changes)):
         yield randomness.choice(changes[line])

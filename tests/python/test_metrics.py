@@ -94,7 +94,7 @@ def waiting(client):
 
 
 @pytest.mark.parametrize("queue", [True, False])
-def test_those_who_wait_are_counted(nodes, client, queue):
+def test_waiting_acquisitions_are_counted(nodes, client, queue):
     names = ["r", "r", "r", "s"]
 
     def take(name):

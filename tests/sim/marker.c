@@ -73,7 +73,7 @@ void marker_register(struct request *request)
     world_violation(request->world, "a registration that is not: script 1 key seen run_id tail 0");
     return;
   }
-  if (request->world->info != INFO_ALLOWED) /* to those who know the name before it is as if it had been */
+  if (request->world->info != INFO_ALLOWED) /* for those who know the earlier name it is as if it had been */
     request->node->restarted_at = request->world->now;
   if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
     snprintf(marker, MARKER_MAX, "v1 %.*s %" PRId64 " %.*s", (int)request->arguments[5].size,

@@ -78,7 +78,7 @@ static void which_is_the_same(void **state)
   assert_false(is_same("v1 1123456789abcdef0123456789abcdef01234567 7 3 46a2 auto 1 2 1"));
 }
 
-static void what_never_changes_ends_behind_the_nonce(void **state)
+static void the_part_that_never_changes_ends_behind_the_nonce(void **state)
 {
   const char *text = "v1 " RUN_ID " 7 3 46a2 auto 1 2 1";
   (void)state;
@@ -103,7 +103,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_was_written_is_read), cmocka_unit_test(anything_else_is_no_marker),
-      cmocka_unit_test(which_is_the_same),        cmocka_unit_test(what_never_changes_ends_behind_the_nonce),
+      cmocka_unit_test(which_is_the_same),        cmocka_unit_test(the_part_that_never_changes_ends_behind_the_nonce),
       cmocka_unit_test(the_longest_fits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

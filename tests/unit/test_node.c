@@ -372,7 +372,7 @@ static void a_restart_is_told_before_the_node_may_be_asked(void **state)
 }
 
 /* Which does not know HELLO. A connection that cannot tell its number has none, lest another one be ended for it. */
-static void the_number_of_a_connection_is_that_of_no_other(void **state)
+static void every_connection_has_a_number_of_its_own(void **state)
 {
   (void)state;
   node.no_hello = 1;
@@ -445,7 +445,7 @@ static void assert_quarantine_says(const char *words)
   assert_string_equal(said, words);
 }
 
-static void a_quarantine_has_its_words(void **state)
+static void a_quarantine_is_described(void **state)
 {
   (void)state;
   node.quarantined_until_ns = world.now_ns + 12300 * MS;
@@ -557,7 +557,7 @@ static void a_silent_connection_gets_a_second_one_beside_it(void **state)
   }
 }
 
-static void what_a_silent_connection_says_is_of_no_use_after_a_change(void **state)
+static void answers_of_a_silent_connection_do_not_count_after_a_change(void **state)
 {
   static const struct {
     const char *run_id, *role;
@@ -679,17 +679,17 @@ int main(void)
       CASE(a_flood_is_read_in_parts),
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
       CASE(a_restart_is_told_before_the_node_may_be_asked),
-      CASE(the_number_of_a_connection_is_that_of_no_other),
+      CASE(every_connection_has_a_number_of_its_own),
       CASE(a_stepped_clock_costs_the_longest_ttl_at_once),
       CASE(a_new_marker_makes_the_nodes_agree_anew),
       CASE(a_node_is_looked_at_again_once_a_ttl),
-      CASE(a_quarantine_has_its_words),
+      CASE(a_quarantine_is_described),
       CASE(an_error_in_place_of_the_marker_is_no_loss),
       CASE(a_replica_is_refused_but_deletes),
       CASE(a_refusal_of_long_ago_is_looked_into_at_once),
       CASE(a_process_that_stood_still_makes_no_server_silent),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
-      CASE(what_a_silent_connection_says_is_of_no_use_after_a_change),
+      CASE(answers_of_a_silent_connection_do_not_count_after_a_change),
       CASE(nonsense_for_a_vote_is_one_vote),
       CASE(nonsense_in_the_set_up_makes_no_voter),
   };

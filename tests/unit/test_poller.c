@@ -78,7 +78,7 @@ static int nothing_is_told(struct rlk_poller *p)
   return rlk_poller_wait(p, events, 0) == 0;
 }
 
-static void test_input_is_told_until_it_is_read(void **state)
+static void test_input_is_reported_until_it_is_read(void **state)
 {
   struct fixture *f = *state;
   char byte;
@@ -91,7 +91,7 @@ static void test_input_is_told_until_it_is_read(void **state)
   assert_true(nothing_is_told(&f->poller));
 }
 
-static void test_room_to_write_is_told_while_it_is_wanted(void **state)
+static void test_room_to_write_is_reported_while_it_is_wanted(void **state)
 {
   struct fixture *f = *state;
   assert_int_equal(rlk_poller_watch(&f->poller, f->ours, 0, 1, 1, 0), 0);
@@ -112,7 +112,7 @@ static void test_the_end_of_a_connection_is_input(void **state)
   assert_int_equal(next_event(&f->poller, 2, 7), RLK_READABLE);
 }
 
-static void test_what_is_forgotten_is_not_told(void **state)
+static void test_a_forgotten_descriptor_is_not_reported(void **state)
 {
   struct fixture *f = *state;
   assert_int_equal(rlk_poller_watch(&f->poller, f->ours, 2, 7, 1, 0), 0);
@@ -302,7 +302,7 @@ static int child_with_files(struct fixture *f)
   return 0;
 }
 
-static void test_a_child_keeps_its_hands_off_other_descriptors(void **state)
+static void test_a_child_leaves_other_descriptors_alone(void **state)
 {
   struct fixture *f = *state;
   int status;
@@ -320,17 +320,17 @@ static void test_a_child_keeps_its_hands_off_other_descriptors(void **state)
 int main(void)
 {
   const struct CMUnitTest poller[] = {
-      CASE(test_input_is_told_until_it_is_read),
-      CASE(test_room_to_write_is_told_while_it_is_wanted),
+      CASE(test_input_is_reported_until_it_is_read),
+      CASE(test_room_to_write_is_reported_while_it_is_wanted),
       CASE(test_the_end_of_a_connection_is_input),
-      CASE(test_what_is_forgotten_is_not_told),
+      CASE(test_a_forgotten_descriptor_is_not_reported),
       CASE(test_a_wait_lasts_as_long_as_it_should),
       CASE(test_a_wake_up_ends_one_wait),
       CASE(test_the_public_descriptor_is_readable_while_there_is_something),
       CASE(test_the_public_descriptor_is_readable_at_a_deadline),
       CASE(test_far_deadlines_are_no_error),
       CASE(test_a_child_has_a_poller_of_its_own),
-      CASE(test_a_child_keeps_its_hands_off_other_descriptors),
+      CASE(test_a_child_leaves_other_descriptors_alone),
       CASE(test_a_child_that_closes_its_parents_poller_closes_no_other_descriptor),
   };
   return cmocka_run_group_tests(poller, NULL, NULL);

@@ -111,19 +111,31 @@ static void write_all(void)
   }
 }
 
+static void answer_all(enum rlk_request_kind kind)
+{
+  for (int i = 0; i < NODES; i++)
+    answer(i, kind, RLK_GRANTED);
+}
+
+static void hold(void)
+{
+  call(REDLOCK_ACQUIRE, 5000);
+  write_all();
+  answer_all(RLK_REQUEST_SET);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+}
+
 static void a_free_lock_costs_one_round_trip(void **state)
 {
   (void)state;
   for (int times = 0; times < 2; times++) {
     call(REDLOCK_ACQUIRE, 5000);
-    for (int i = 0; i < NODES; i++) {
+    for (int i = 0; i < NODES; i++)
       assert_int_equal(asked(i), 1);
-      answer(i, RLK_REQUEST_SET, RLK_GRANTED);
-    }
+    answer_all(RLK_REQUEST_SET);
     assert_int_equal(lock->status, REDLOCK_OK);
     call(REDLOCK_RELEASE, 0);
-    for (int i = 0; i < NODES; i++)
-      answer(i, RLK_REQUEST_DELETE, RLK_GRANTED);
+    answer_all(RLK_REQUEST_DELETE);
   }
 }
 
@@ -178,7 +190,7 @@ static void an_outage_is_told_although_others_wait(void **state)
   assert_int_equal(lock->verdict, REDLOCK_NO_QUORUM);
 }
 
-static void all_that_wait_for_a_node_ask_it(void **state)
+static void all_locks_that_wait_for_a_node_ask_it(void **state)
 {
   struct rlk_node *n = &client->engine.net.nodes[2];
   redlock_lock *other = redlock_lock_new(client, "s", 1);
@@ -194,7 +206,7 @@ static void all_that_wait_for_a_node_ask_it(void **state)
 }
 
 /* A connection that is being made is waited for only by what is asked of every node. */
-static void who_waits_for_a_connection(void **state)
+static void which_operations_wait_for_a_connection(void **state)
 {
   (void)state;
   client->engine.net.nodes[2].state = RLK_NODE_CONNECTING;
@@ -258,7 +270,7 @@ static void where_nothing_was_executed_nothing_is_deleted(void **state)
 }
 
 /* Also where the server of the third address votes under the first one. */
-static void a_token_that_was_deleted_is_owed_no_more(void **state)
+static void a_token_that_was_deleted_is_no_longer_owed(void **state)
 {
   struct rlk_node *nodes = client->engine.net.nodes;
   (void)state;
@@ -288,15 +300,6 @@ static void a_token_that_was_given_up_is_not_confirmed(void **state)
   answer(0, RLK_REQUEST_DELETE, RLK_GONE);
 }
 
-static void hold(void)
-{
-  call(REDLOCK_ACQUIRE, 5000);
-  write_all();
-  for (int i = 0; i < NODES; i++)
-    answer(i, RLK_REQUEST_SET, RLK_GRANTED);
-  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
-}
-
 /* A renewal puts it back while the extension is under way. */
 static void an_extension_is_asked_again_where_the_token_was_put_back(void **state)
 {
@@ -319,13 +322,12 @@ static void extensions_are_counted(void **state)
   assert_int_equal(redlock_lock_set(lock, "max_extensions", "1"), REDLOCK_OK);
   hold();
   call(REDLOCK_EXTEND, 0);
-  for (int i = 0; i < NODES; i++)
-    answer(i, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer_all(RLK_REQUEST_EXTEND);
   assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
   assert_string_equal(lock->refusal, "no further extension: max_extensions is 1");
 }
 
-static void an_extension_tells_no_error_of_before(void **state)
+static void an_extension_forgets_earlier_errors(void **state)
 {
   (void)state;
   hold();
@@ -365,7 +367,7 @@ static void what_is_confirmed_too_late_is_not_held(void **state)
 }
 
 /* It may have lost the keys that kept others away (rule C.3.1). */
-static void an_extension_counts_no_node_in_quarantine(void **state)
+static void a_node_in_quarantine_does_not_count_for_an_extension(void **state)
 {
   (void)state;
   client->engine.net.nodes[2].quarantined_until_ns = RLK_NEVER;
@@ -428,12 +430,6 @@ static void assert_asked_now(enum rlk_request_kind kind)
       assert_int_equal(request->round, lock->round);
     }
   assert_int_equal(rlk_request_at(requests_of(0), 0)->kind, kind);
-}
-
-static void answer_all(enum rlk_request_kind kind)
-{
-  for (int i = 0; i < NODES; i++)
-    answer(i, kind, RLK_GRANTED);
 }
 
 /* By its time a silent server is known, and a lease begins; by its round an answer of another operation. */
@@ -546,7 +542,7 @@ static void what_is_lost_is_named(void **state)
     assert_int_equal(asked(i), 0);
 }
 
-static void every_loss_has_its_words(void **state)
+static void every_loss_is_described(void **state)
 {
   static const char *const words[] = {
       [REDLOCK_LOSS_NONE] = "",
@@ -640,19 +636,19 @@ int main(void)
       CASE(what_another_holds_is_busy),
       CASE(how_long_a_key_lives_is_asked_once_per_attempt),
       CASE(an_outage_is_told_although_others_wait),
-      CASE(all_that_wait_for_a_node_ask_it),
-      CASE(who_waits_for_a_connection),
+      CASE(all_locks_that_wait_for_a_node_ask_it),
+      CASE(which_operations_wait_for_a_connection),
       CASE(a_node_that_comes_soon_after_the_win_is_asked),
       CASE(a_vote_counts_although_its_connection_breaks),
       CASE(where_nothing_was_executed_nothing_is_deleted),
-      CASE(a_token_that_was_deleted_is_owed_no_more),
+      CASE(a_token_that_was_deleted_is_no_longer_owed),
       CASE(a_token_that_was_given_up_is_not_confirmed),
       CASE(an_extension_is_asked_again_where_the_token_was_put_back),
       CASE(extensions_are_counted),
-      CASE(an_extension_tells_no_error_of_before),
+      CASE(an_extension_forgets_earlier_errors),
       CASE(an_extension_that_fails_is_asked_again_and_again),
       CASE(what_is_confirmed_too_late_is_not_held),
-      CASE(an_extension_counts_no_node_in_quarantine),
+      CASE(a_node_in_quarantine_does_not_count_for_an_extension),
       CASE(a_node_in_quarantine_is_no_outage),
       CASE(a_token_that_is_gone_when_its_number_is_raised_is_no_lock),
       CASE(every_request_has_its_time_and_its_round),
@@ -662,7 +658,7 @@ int main(void)
       CASE(a_release_that_is_contradicted_waits_for_all),
       CASE(a_delete_without_memory_is_owed),
       CASE(what_is_lost_is_named),
-      CASE(every_loss_has_its_words),
+      CASE(every_loss_is_described),
       CASE(leases_of_different_drift_are_renewed_apart),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
       CASE(a_renewal_that_nobody_confirms_is_told),

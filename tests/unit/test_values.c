@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lock/figures.h"
 #include "redlock.h"
 
 static void statuses_have_names_texts_and_traits(void **state)
@@ -182,14 +183,18 @@ static void every_reason_of_a_loss_has_a_name(void **state)
   redlock_client_free(client);
 }
 
+static void every_status_has_a_counter(void **state)
+{
+  (void)state;
+  assert_string_equal(redlock_status_name(RLK_COUNTED_STATUSES), "UNKNOWN");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(statuses_have_names_texts_and_traits),
-      cmocka_unit_test(the_option_table_is_whole),
-      cmocka_unit_test(a_null_handle_is_invalid),
-      cmocka_unit_test(texts_are_cut_and_counted),
-      cmocka_unit_test(a_lock_before_its_first_operation),
+      cmocka_unit_test(every_status_has_a_counter),        cmocka_unit_test(statuses_have_names_texts_and_traits),
+      cmocka_unit_test(the_option_table_is_whole),         cmocka_unit_test(a_null_handle_is_invalid),
+      cmocka_unit_test(texts_are_cut_and_counted),         cmocka_unit_test(a_lock_before_its_first_operation),
       cmocka_unit_test(every_reason_of_a_loss_has_a_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

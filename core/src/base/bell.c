@@ -66,7 +66,7 @@ int rlk_bell_reopen(struct rlk_bell *b)
   return 0;
 }
 
-/* A descriptor that is full is readable as it is. */
+/* If it is full, it is readable already. */
 void rlk_bell_ring(int ringer)
 {
   uint64_t one = 1;

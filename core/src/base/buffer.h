@@ -48,7 +48,7 @@ static inline int rlk_buffer_reserve(struct rlk_buffer *b, size_t size)
   return rlk_buffer_allow(b, size);
 }
 
-/* What was reserved and is not used is no room any more. */
+/* Gives back the reserved room that was not used. */
 static inline void rlk_buffer_close(struct rlk_buffer *b)
 {
   rlk_buffer_allow(b, 0);

@@ -9,7 +9,8 @@ static const struct {
   const char *words, *advice;
 } advices[] = {
     {"redlock bootstrap", "wait, or run `redlock bootstrap` if no lock is live on any node"},
-    {"new or has lost its keys", "let clients register it, or run `redlock bootstrap` if no lock is live on any node"},
+    {"new or has lost its keys",
+     "programs that acquire locks register it; or run `redlock bootstrap` if no lock is live on any node"},
     {"its clock", "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"},
     {"started a short time ago", "wait: every lease that it granted before is over then"},
     {"may have lost keys", "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover"},
@@ -36,6 +37,7 @@ static const struct {
     {"max number of clients", "raise maxclients, or find out who keeps so many connections open"},
     {"DENIED", "set a password, or protected-mode no on a private network"},
     {"OOM", "raise maxmemory"},
+    {"memory is full", "raise maxmemory, or delete keys that are not needed any more"},
     {"MISCONF", "free the disk that it writes to, or see its log"},
     {"NOREPLICAS", "set min-replicas-to-write 0"},
     {"may expect TLS", "use rediss:// if it speaks TLS"},
@@ -66,8 +68,9 @@ static const struct {
 
 const char *rlk_advice(const struct rlk_node *n, int votes, const char *why)
 {
-  if (votes)
-    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME: so only restarts are noticed" : "";
+  if (votes && !*why)
+    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME; until then only restarts are noticed"
+                          : "";
   for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
     if (strstr(why, advices[i].words))
       return advices[i].advice;

@@ -1,6 +1,7 @@
 /* Life of a client: opening, freeing, and what a fork makes of it. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../base/fork.h"
@@ -135,6 +136,36 @@ static int prepare(redlock_client *c, struct rlk_text *why)
   return REDLOCK_INTERNAL;
 }
 
+static void warn_of_readers(redlock_client *c, int option)
+{
+  const char *path = c->engine.net.texts[option];
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  struct stat about;
+  if (!*path || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || !(about.st_mode & S_IROTH))
+    return;
+  rlk_text_format(&text, "%s is readable by others (mode %04o): ", redlock_option_at(option, REDLOCK_OPTION_NAME),
+                  (unsigned)about.st_mode & 07777);
+  rlk_text_clean(&text, path);
+  rlk_text_mark_cut(&text);
+  rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1, words);
+}
+
+/* Of what is allowed and seldom meant. */
+static void warn(redlock_client *c)
+{
+  struct rlk_net *net = &c->engine.net;
+  if (net->node_count % 2 == 0)
+    rlk_event_add(&net->events, RLK_EVENT_WARNING, -1,
+                  "an even number of nodes tolerates no more failures than one node fewer");
+  if (net->tls && !RLK_INT(&net->options, TLS_VERIFY))
+    rlk_event_add(&net->events, RLK_EVENT_WARNING, -1,
+                  "tls_verify is off: any certificate is accepted, so others may read and forge what is sent");
+  warn_of_readers(c, RLK_OPT_PASSWORD_FILE);
+  warn_of_readers(c, RLK_OPT_USER_FILE);
+  warn_of_readers(c, RLK_OPT_TLS_KEY_FILE);
+}
+
 int redlock_client_open(redlock_client *c)
 {
   struct rlk_text why;
@@ -155,12 +186,7 @@ int redlock_client_open(redlock_client *c)
   c->engine.quorum = rlk_quorum(c->engine.net.node_count);
   rlk_wheel_init(&c->engine.wheel, now);
   c->engine.net.state = RLK_NET_OPEN;
-  if (c->engine.net.node_count % 2 == 0)
-    rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1,
-                  "an even number of nodes tolerates no more failures than one node fewer");
-  if (c->engine.net.tls && !RLK_INT(&c->engine.net.options, TLS_VERIFY))
-    rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1,
-                  "tls_verify is off: any certificate is accepted, so others may read and forge what is sent");
+  warn(c);
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_node_connect(&c->engine.net.nodes[i], now);
     rlk_client_pull(c, &c->engine.net.nodes[i], now);

@@ -1,6 +1,5 @@
 /* A client in JSON, for people and tools. */
 #include <string.h>
-#include <time.h>
 
 #include "../lock/lease.h"
 #include "../lock/queue.h"
@@ -67,7 +66,15 @@ static void more(struct rlk_text *out, const char *name, const char *value)
   string(out, name, value);
 }
 
-/* Why it does not vote, and what can be done about it. */
+/* It may vote, but it has no room for a key. */
+static void full_memory(const struct rlk_line *l, struct rlk_text *out)
+{
+  if (l->maxmemory > 0 && l->used_memory >= l->maxmemory)
+    rlk_text_format(out, "its memory is full (used_memory %lld, maxmemory %lld): it grants no lock until it has room",
+                    (long long)l->used_memory, (long long)l->maxmemory);
+}
+
+/* Why it does not vote, or will not grant, and what can be done about it. */
 static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   char words[RLK_WHY_SIZE] = "";
@@ -77,6 +84,8 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
     rlk_guard_words(n, &text, now);
   else if (!votes)
     rlk_text_add(&text, n->why);
+  else
+    full_memory(n->line, &text);
   more(out, "why", words);
   more(out, "advice", rlk_advice(n, votes, words));
 }
@@ -84,16 +93,13 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 /* Against the clock of this machine; null where the guard does not ask for the time. */
 static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  struct timespec wall;
-  int64_t ahead_ns;
+  const struct rlk_env *env = &n->net->env;
+  int64_t middle_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2;
   key(out, "clock_offset_ms");
-  if (!n->clock.at_ns || n->state != RLK_NODE_READY || clock_gettime(CLOCK_REALTIME, &wall) != 0) {
+  if (!n->clock.at_ns || n->state != RLK_NODE_READY)
     rlk_text_add(out, "null");
-    return;
-  }
-  ahead_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2 + now - wall.tv_sec * 1000 * RLK_NS_PER_MS -
-             wall.tv_nsec;
-  rlk_text_format(out, "%lld", (long long)(ahead_ns / RLK_NS_PER_MS));
+  else
+    rlk_text_format(out, "%lld", (long long)((middle_ns + now - env->platform->wall_ns(env->context)) / RLK_NS_PER_MS));
 }
 
 /* How it is known that the server has lost no keys. */
@@ -116,7 +122,7 @@ static void answer(struct rlk_text *out, const char *name, enum rlk_answer answe
   rlk_text_add(out, words[answer]);
 }
 
-/* What it was when its connection was set up. */
+/* As it was when its connection was set up. */
 static void server(const struct rlk_node *n, struct rlk_text *out)
 {
   const struct rlk_line *l = n->line;
@@ -133,7 +139,7 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
   answer(out, "scripts", is_known ? l->scripts : RLK_UNKNOWN);
 }
 
-/* What it said to SETs. */
+/* Its answers to SET. */
 static void answers(const struct rlk_node *n, struct rlk_text *out)
 {
   rlk_text_format(out, ",\"answers\":{\"granted\":%llu,\"busy\":%llu,\"other\":%llu,\"late\":%llu}",

@@ -1,4 +1,4 @@
-/* A client in OpenMetrics text, for Prometheus and its like. */
+/* The figures of a client as OpenMetrics text, for Prometheus. */
 #include <string.h>
 
 #include "../lock/lease.h"
@@ -24,7 +24,7 @@ static void number(struct rlk_text *out, const char *name, const char *type, con
 
 static void acquisitions(const struct rlk_engine *e, struct rlk_text *out)
 {
-  family(out, "acquisitions", "counter", "Acquisitions that ended, by status.");
+  family(out, "acquisitions", "counter", "Acquisitions that have ended, by status.");
   for (int i = 0; i < RLK_COUNTED_STATUSES; i++)
     if (i == REDLOCK_OK || i == REDLOCK_BUSY || i == REDLOCK_NO_QUORUM || e->figures.acquisitions[i])
       rlk_text_format(out, "redlock_acquisitions_total{status=\"%s\"} %llu\n", redlock_status_name(i),
@@ -61,7 +61,7 @@ static void waiting(const struct rlk_engine *e, struct rlk_text *out)
 {
   int longest, count = rlk_queue_count(e, &longest);
   number(out, "acquisitions_waiting", "gauge", "Acquisitions that wait for a lock that others hold.", (uint64_t)count);
-  number(out, "longest_queue", "gauge", "The most of them that wait for the same resource.", (uint64_t)longest);
+  number(out, "longest_queue", "gauge", "The most acquisitions that wait for the same resource.", (uint64_t)longest);
 }
 
 static void locks(const struct rlk_engine *e, struct rlk_text *out)
@@ -83,9 +83,9 @@ static void locks(const struct rlk_engine *e, struct rlk_text *out)
   number(out, "renewals", "counter", "Renewals that were confirmed by a majority.", e->renewals);
   number(out, "commands", "counter", "Commands that were sent.", e->net.commands);
   histogram(&e->figures.wait_us, "wait_seconds", rlk_time_bounds_us, US_PER_S,
-            "From the call of acquire to the lock, of those that were granted.", out);
-  histogram(&e->figures.hold_us, "hold_seconds", rlk_time_bounds_us, US_PER_S, "From the lock to its release or loss.",
-            out);
+            "Time from the call of acquire to the lock, of acquisitions that were granted.", out);
+  histogram(&e->figures.hold_us, "hold_seconds", rlk_time_bounds_us, US_PER_S,
+            "Time from the lock to its release or loss.", out);
   histogram(&e->figures.attempts, "attempts_per_acquisition", rlk_attempt_bounds, 1,
             "Attempts of an acquisition that was granted.", out);
 }
@@ -108,7 +108,7 @@ static void of_node(struct rlk_text *out, const char *name, const struct rlk_nod
 
 static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
 {
-  family(out, "node_votes", "counter", "Answers to SET, by what they meant; late: its acquisition had ended.");
+  family(out, "node_votes", "counter", "Answers to SET, by meaning; late: the acquisition had ended.");
   for (int i = 0; i < e->net.node_count; i++) {
     const struct rlk_node *n = &e->net.nodes[i];
     of_node(out, "votes_total", n, ",vote=\"granted\"", (double)n->votes_granted);
@@ -137,11 +137,11 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
   static const struct {
     const char *name, *type, *sample, *help;
   } families[NODE_FAMILIES] = {
-      [READY] = {"node_ready", "gauge", "ready", "1: it is connected and set up."},
-      [VOTES_NOW] = {"node_votes_now", "gauge", "votes_now", "1: it may vote."},
+      [READY] = {"node_ready", "gauge", "ready", "1 if the node is connected and set up."},
+      [VOTES_NOW] = {"node_votes_now", "gauge", "votes_now", "1 if the node may vote."},
       [RTT] = {"node_rtt_seconds", "gauge", "rtt_seconds", "Round trip, smoothed."},
-      [OWED] = {"node_owed_replies", "gauge", "owed_replies", "Replies that it has not sent yet."},
-      [CONNECTS] = {"node_connects", "counter", "connects_total", "Connections that were begun."},
+      [OWED] = {"node_owed_replies", "gauge", "owed_replies", "Replies that the node still owes."},
+      [CONNECTS] = {"node_connects", "counter", "connects_total", "Connections that were started."},
       [DROPS] = {"node_drops", "counter", "drops_total", "Connections that ended."},
   };
   for (int f = 0; f < NODE_FAMILIES; f++) {

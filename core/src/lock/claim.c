@@ -50,9 +50,9 @@ static char *put_digits(char *at, uint64_t value, int count)
   return at + count;
 }
 
-/* The number of the client, the time of day, a count and random bits: no two are equal in a process. Nor are they in
- * two that go on from one snapshot, of a machine or a process: those differ in the time at once, whose finer part is in
- * the random bits, and in these a little later. */
+/* The number of the client, the time of day, a count and random bits: no two are equal in a process. Nor are any
+ * in two processes that go on from one snapshot of a machine or a process: their times differ at once, of which the
+ * finer part is mixed into the random bits, and the random bits differ a little later. */
 static void make_token(struct rlk_engine *e, char *token)
 {
   uint64_t wall_ns = (uint64_t)e->net.env.platform->wall_ns(e->net.env.context), more;

@@ -671,7 +671,8 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_QUEUED: queued_outcome(n, out); break;
   case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
   case RLK_OUTCOME_HOLDER:
-  case RLK_OUTCOME_ENTRY: rlk_holder_outcome(lock_of(&out->request), n, out); break;
+  case RLK_OUTCOME_ENTRY:
+  case RLK_OUTCOME_NO_ENTRY: rlk_holder_outcome(out->request.claim ? lock_of(&out->request) : NULL, n, out); break;
   case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
   case RLK_OUTCOME_NOTHING: break;
   default: node_outcome(e, n, out); return;

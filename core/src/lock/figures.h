@@ -1,4 +1,4 @@
-/* What is counted of a client's locks, for operators. Numbers only: nothing is decided by them. */
+/* What is counted of a client's locks, for operators. Nothing is decided by these numbers. */
 #ifndef RLK_FIGURES_H
 #define RLK_FIGURES_H
 
@@ -6,7 +6,7 @@
 
 enum { RLK_BOUNDS = 16, RLK_COUNTED_STATUSES = 16, RLK_COUNTED_LOSSES = 8 };
 
-/* How many are up to each bound, and not up to the one before; the last: above all. */
+/* How many values are up to each bound and above the one before; the last: above all bounds. */
 struct rlk_histogram {
   uint64_t counts[RLK_BOUNDS + 1];
   int64_t sum;

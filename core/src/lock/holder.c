@@ -45,7 +45,7 @@ static void entry_key(const struct rlk_net *net, const char *client, char *out, 
   rlk_text_bytes(&text, client, RLK_TOKEN_CLIENT_DIGITS);
 }
 
-/* Whether it can be written is no matter of the lock. */
+/* If it cannot be written, that does not concern the lock. */
 void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
@@ -62,7 +62,7 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
   rlk_claims_client(e, client);
   entry_key(n->net, client, key, sizeof key);
   if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 5, words) == 0)
-    rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_NOTHING, .sent_ns = now});
+    rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_SHOW, .sent_ns = now});
 }
 
 /* ---- what others tell ---- */
@@ -83,7 +83,7 @@ void rlk_holder_share(redlock_lock *lock, const redlock_lock *first)
   lock->holder->users++;
 }
 
-/* NULL when memory is out: then it is not told. */
+/* NULL when memory is out: then nobody is told. */
 static struct rlk_holder *holder_of(redlock_lock *lock)
 {
   if (!lock->holder && (lock->holder = calloc(1, sizeof *lock->holder)) != NULL)
@@ -211,9 +211,27 @@ static void told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_
   holder->awaited = 0;
 }
 
+/* It is told once, and does not matter to any lock. */
+static void refused(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  if (out->request.kind == RLK_REQUEST_SHOW)
+    n->entry_until_ns = RLK_NEVER; /* it is not sent again on this connection */
+  if (n->holder_refused)
+    return;
+  n->holder_refused = 1;
+  rlk_text_add(&text, "who holds a lock is not told there; allow libredlock:c:*: ");
+  rlk_text_clean(&text, out->reply->text.data);
+  rlk_text_mark_cut(&text);
+  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
+}
+
 void rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_buffer *text = &out->reply->text;
+  if (out->kind == RLK_OUTCOME_NO_ENTRY)
+    refused(n, out);
   if (!lock || !rlk_in_flight(lock))
     return;
   if (out->kind == RLK_OUTCOME_HOLDER)

@@ -1,5 +1,5 @@
 /* Who holds a resource. Every client keeps an entry on the nodes, under libredlock:c: and its number, with which its
- * tokens begin: from the token under a key others find who made it. Nothing of this decides who holds. */
+ * tokens begin: from the token under a key others find who made it. None of this decides who holds a lock. */
 #ifndef RLK_HOLDER_H
 #define RLK_HOLDER_H
 
@@ -16,7 +16,7 @@ struct rlk_holder {
   char entry[RLK_CLIENT_ENTRY_MAX]; /* of the client that made it; "" unknown */
 };
 
-/* The entry of this client, again in the child of a fork. */
+/* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
 /* Writes it, behind what is asked there, so that it outlives a lease that begins now. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
@@ -32,7 +32,7 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* HOLDER and ENTRY; lock may be NULL: nobody wants to know any more. */
+/* HOLDER, ENTRY and NO_ENTRY; lock may be NULL: nobody wants to know any more. */
 void rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);

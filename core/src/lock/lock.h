@@ -107,7 +107,7 @@ struct redlock_lock {
   struct rlk_timer timer;
   atomic_int cancelled; /* asked for by redlock_lock_cancel */
   struct rlk_waiter *waiter;
-  struct rlk_holder *holder;            /* who holds it, if that was asked for; NULL */
+  struct rlk_holder *holder;            /* who holds it, if that was asked for; else NULL */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
 };

@@ -27,7 +27,7 @@
 #define ASK_NS (100 * MS)      /* the next in turn, though it is told */
 #define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
 #define IN_VAIN_MAX 8
-#define HOLDER_NS (1000 * MS) /* who waits longer wants to know for whom */
+#define HOLDER_NS (1000 * MS) /* whoever waits longer asks who holds the lock */
 #define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* ---- rooms ---- */

@@ -42,7 +42,7 @@ void rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script
 void rlk_queue_refused(redlock_lock *lock, int node, int64_t now_ns);
 /* A push: the turn of that place has come. */
 void rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
-/* Those that wait because others hold, and the most of them for one resource; for operators. */
+/* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
 int rlk_queue_count(const struct rlk_engine *engine, int *longest);
 void rlk_queue_init(struct rlk_engine *engine); /* a name of its own, in a child, too */
 void rlk_queue_free(struct rlk_engine *engine);

@@ -138,8 +138,8 @@
 
 /* Writes the marker of the restart guard and returns it, or returns the one that somebody else has written since. */
 #define REGISTER_TEXT                                                                                                  \
-  "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
-  "if v~=ARGV[1] then return v end\n"                                                                                  \
+  "local v=redis.call('GET',KEYS[1])\n"                                                                                \
+  "if v=='' or (v or '')~=ARGV[1] then return v or '' end\n"                                                           \
   "local t=redis.call('TIME')\n"                                                                                       \
   "local since=ARGV[4]=='1' and 0 or t[1]*1000+math.floor(t[2]/1000)\n"                                                \
   "v='v1 '..ARGV[2]..' '..string.format('%.0f',since)..' '..ARGV[3]\n"                                                 \

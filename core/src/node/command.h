@@ -33,7 +33,8 @@ enum rlk_script {
   RLK_SCRIPT_EXPIRE
 };
 
-/* What a script has to find before it does anything: a key that begins so. Else it answers with the error MARKER. */
+/* What a script has to find before it does anything: the key, and in it a text that begins with the marker's. Else it
+ * answers with the error MARKER. */
 struct rlk_identity {
   const char *key; /* as a bulk string; NULL: the script looks at nothing, and may be sent by its hash */
   size_t key_size;

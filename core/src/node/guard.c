@@ -195,7 +195,7 @@ static int is_of_this_run(const struct rlk_line *l, const struct rlk_marker *mar
   return strcmp(marker->run_id, l->run_id) == 0 || RLK_MUTANT(MARKER_OF_ANYBODY);
 }
 
-/* Who only looks writes nothing. */
+/* A client that only looks writes nothing. */
 static enum rlk_session_verdict do_without_vote(struct rlk_node *n)
 {
   n->mark = (struct rlk_marker){.nodes = 0};
@@ -390,7 +390,8 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning 
     rlk_node_end_line(l, l->reply.text.data);
     return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_DROPPED, RLK_FAULT_NONE};
   }
-  if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* else it is none any more */
+  if (l->reply.type == RLK_REPLY_ERROR &&
+      meaning.fault != RLK_FAULT_TYPE) /* of another type: it is no longer a marker */
     return meaning;
   note_marker(l, 0, now);
   return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,

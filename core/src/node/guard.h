@@ -29,9 +29,8 @@ static inline int rlk_guard_checks_votes(const struct rlk_node *node)
   return (guard == RLK_GUARD_MARKER || guard == RLK_GUARD_LOOK) && !node->is_unmarked;
 }
 
-/* Where INFO is forbidden servers are known by their markers, so that one may be called by another name from one moment
- * to the next. Then no lease is extended there under the old name: the scripts compare the marker first (rule
- * C.3.4). */
+/* Where INFO is forbidden, servers are known by their markers, so the name of one may change at any moment. No lease
+ * may then be extended there under the old name: the scripts compare the marker first (rule C.3.4). */
 static inline struct rlk_identity rlk_guard_identity(const struct rlk_node *node)
 {
   const struct rlk_net *net = node->net;

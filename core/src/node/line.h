@@ -55,7 +55,7 @@ struct rlk_line {
   enum rlk_answer scripts;      /* are they allowed? */
   struct rlk_clock_sample time; /* of the restart guard */
   int64_t uptime_s;
-  int64_t maxmemory;
+  int64_t maxmemory, used_memory;
   int64_t client_id;       /* the server's number for this connection; 0 unknown */
   struct rlk_node *shared; /* the node under whose address the server votes already, or NULL */
 };

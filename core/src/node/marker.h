@@ -25,7 +25,7 @@ int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it
 /* What the script of the registration puts behind the time; and all of it. */
 void rlk_marker_tail(const struct rlk_marker *marker, struct rlk_text *out);
 void rlk_marker_write(const struct rlk_marker *marker, struct rlk_text *out);
-/* What never changes of the one in text, which is a marker: its length up to the nonce, and the space behind it. */
+/* The length of what never changes in a marker: up to the nonce and the space behind it. */
 size_t rlk_marker_beginning(const char *text);
 /* Is it the same one, whatever has been raised in it since? */
 int rlk_marker_is_same(const struct rlk_marker *one, const struct rlk_marker *other);

@@ -107,14 +107,17 @@ RLK_COLD static struct rlk_meaning fence_meaning(const struct rlk_reply *reply)
 }
 
 static const struct rlk_meaning nothing = {RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
+static const struct rlk_meaning no_entry = {RLK_OUTCOME_NO_ENTRY, 0, RLK_FAULT_NONE};
 
 RLK_COLD static struct rlk_meaning error_meaning(enum rlk_request_kind kind, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
   int is_refused = fault == RLK_FAULT_CONFIG || fault == RLK_FAULT_PERMISSION;
   struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, is_refused ? RLK_REFUSED : RLK_ERROR, (uint8_t)fault};
-  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_HOLDER ||
-      kind == RLK_REQUEST_ENTRY || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
+  int asks_holder = kind == RLK_REQUEST_HOLDER || kind == RLK_REQUEST_ENTRY || kind == RLK_REQUEST_SHOW;
+  if (asks_holder)
+    return fault == RLK_FAULT_PERMISSION ? no_entry : nothing;
+  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_QUEUED || (kind == RLK_REQUEST_VALUE && fault == RLK_FAULT_TYPE))
     return nothing;
   if (kind == RLK_REQUEST_JOIN)
     meaning.kind = RLK_OUTCOME_PLACE;
@@ -173,7 +176,7 @@ struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struc
     return view_meaning(kind, reply);
   if (kind == RLK_REQUEST_QUEUED || kind == RLK_REQUEST_JOIN)
     return queue_meaning(kind, reply);
-  if (kind == RLK_REQUEST_CLOCK && rlk_reply_is_time(reply, &(int64_t){0}))
+  if (kind == RLK_REQUEST_SHOW || (kind == RLK_REQUEST_CLOCK && rlk_reply_is_time(reply, &(int64_t){0})))
     return nothing;
   if (kind == RLK_REQUEST_RENEW && rlk_reply_is_answers(reply, (int)request->count))
     meaning.kind = RLK_OUTCOME_BATCH;

@@ -33,6 +33,7 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_PLACE,     /* the place in it, and how long the key lives, in reply->integers; or an error */
   RLK_OUTCOME_HOLDER,    /* the token of whoever holds the lock */
   RLK_OUTCOME_ENTRY,     /* the entry of the client that made it */
+  RLK_OUTCOME_NO_ENTRY,  /* the server forbids to write or to read one */
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_NOTHING,   /* the request ended, and nothing comes of it */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */

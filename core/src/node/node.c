@@ -490,7 +490,7 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   return 1;
 }
 
-/* What a server has said before another one took its place, or before it became a replica, is of no use. */
+/* Answers from before another server took its place, or before it became a replica, do not count. */
 static void speak_again(struct rlk_node *n)
 {
   struct rlk_line *second = n->second;

@@ -51,7 +51,7 @@ struct rlk_node {
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t looked_rtt_ns;    /* when it was last asked what it knows of a lock */
-  int64_t entry_until_ns;   /* so long it has this client's entry; 0: it may have none */
+  int64_t entry_until_ns;   /* until then it has this client's entry; 0: it may have none */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
@@ -61,6 +61,7 @@ struct rlk_node {
   int listener_failures;  /* in a row */
   int listener_refused;   /* the server forbids it; that was told */
   int queue_refused;      /* the same of the queue */
+  int holder_refused;     /* and of who holds a lock */
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   uint64_t votes_granted, votes_busy, votes_other, votes_late; /* answers to SET */

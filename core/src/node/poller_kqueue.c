@@ -16,7 +16,7 @@
 #include "../base/fork.h"
 
 #define WAIT_MAX_NS INT64_C(3600000000000)
-#define ARM_MAX_US 1000000000 /* fits into 32 bits; who is told too early arms it again */
+#define ARM_MAX_US 1000000000 /* fits into 32 bits; a wake-up that is too early arms it again */
 
 #ifdef NOTE_MACH_CONTINUOUS_TIME
 #define TIMER_FLAGS (NOTE_USECONDS | NOTE_MACH_CONTINUOUS_TIME) /* it counts suspend, as the clock does (rule A.1) */

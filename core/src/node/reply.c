@@ -73,7 +73,7 @@ static void keep_value(char *out, size_t room, const char *bytes, size_t size)
   out[size] = 0;
 }
 
-/* A text in an array: the name of what follows, or what follows a name. */
+/* A text in an array: a name, or the value behind a name. */
 static void note_text(struct rlk_reply *reply, const redisReadTask *task, const char *bytes, size_t size)
 {
   int named = task->parent->parent ? RLK_REPLY_NO_NAME : reply->named;

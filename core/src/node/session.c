@@ -205,7 +205,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
-  l->maxmemory = l->client_id = l->uptime_s = 0;
+  l->maxmemory = l->used_memory = l->client_id = l->uptime_s = 0;
   l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
@@ -252,6 +252,8 @@ static void read_info(struct rlk_line *l, const char *info)
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
     l->maxmemory = strtoll(number, NULL, 10);
+  if (info_field(info, "used_memory", number, sizeof number))
+    l->used_memory = strtoll(number, NULL, 10);
   if (info_field(info, "uptime_in_seconds", number, sizeof number))
     l->uptime_s = strtoll(number, NULL, 10);
 }
@@ -263,7 +265,7 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* The guard has another way where the server forbids that: 1. */
+/* 1 if the guard has another way where the server forbids that. */
 static int note_forbidden(struct rlk_line *l, enum step step)
 {
   if (!rlk_guard_has_markers(l->node->net))
@@ -371,7 +373,7 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 static const char *objection(const struct rlk_line *l, char *why, size_t size)
 {
   if (l->no_info && l->is_forbidden)
-    return "it forbids INFO, and the marker of the guard, too: one of them is needed";
+    return "it forbids INFO and also the guard's marker: one of them is needed";
   if (l->no_info && strtol(l->version, NULL, 10) < SCRIPTS_ARE_LOCAL)
     return "it forbids INFO, which is needed before version 7";
   if (!l->run_id[0] || !l->role[0])
@@ -442,7 +444,7 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *l, char *why, int64_
   return RLK_SESSION_REFUSE;
 }
 
-/* What is empty, or too long for a marker, or no text, is none. */
+/* A value that is empty, too long or no text is not a marker. */
 static void read_marker(struct rlk_line *l, const struct rlk_buffer *text)
 {
   int is_text = text->end > 0 && text->end < sizeof l->marker && strlen(text->data) == text->end;
@@ -471,8 +473,8 @@ static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
   memcpy(l->server, reply->server, sizeof l->server);
 }
 
-/* A server that forbids INFO is known by what its marker says, while its script is there; else by a new name, which
- * its next marker will say. */
+/* A server that forbids INFO is known by the name in its marker as long as its script is there; else it gets a new
+ * name, for its next marker. */
 static void take_new_name(struct rlk_line *l)
 {
   struct rlk_text text = rlk_text_in(l->run_id, sizeof l->run_id);

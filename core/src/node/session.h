@@ -23,7 +23,7 @@ int rlk_session_send(struct rlk_line *line, int count, const char *const *words)
 int rlk_session_register(struct rlk_line *line, const char *tail, int is_bootstrap);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, const struct rlk_request *request, const struct rlk_reply *reply);
-/* Why answers of the connection before count no more, or NULL: the set-up has met another server, or a replica. */
+/* Why answers of the previous connection no longer count, or NULL: the set-up has met another server, or a replica. */
 const char *rlk_session_change(const struct rlk_line *line);
 /* Why leases that were granted before do not count any more: enum redlock_loss; and what the server is from now on. */
 int rlk_session_note_server(struct rlk_line *line);

@@ -77,8 +77,7 @@ static int bio_read(BIO *bio, char *data, int size)
     s->is_heard = 1;
     return (int)n;
   }
-  if (n ==
-      0) /* OpenSSL would forget the session for an end without a farewell; replies say themselves where they end */
+  if (n == 0) /* kept from OpenSSL, which would forget the session; replies show themselves whether they are complete */
     s->is_at_end = 1;
   if (n == 0 || n == -EAGAIN)
     f->BIO_set_flags(bio, RETRY_READ);
@@ -463,7 +462,7 @@ static int tls_finish(struct rlk_link *link)
   return shake_hands(s);
 }
 
-/* What OpenSSL has taken is written: it cannot be taken back any more. A server of TLS 1.2 may negotiate anew:
+/* What OpenSSL has accepted counts as written: it cannot be taken back. A server of TLS 1.2 may negotiate anew:
  * meanwhile SSL_write takes replies for a fault, but SSL_read does not. */
 static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 {
@@ -508,7 +507,7 @@ static ssize_t tls_read(struct rlk_link *link, char *data, size_t size)
     got += n > 0 ? (size_t)n : 0;
   } while (n > 0 && got < size && s->f->SSL_has_pending(s->ssl));
   status = n > 0 ? 0 : failed(s, n);
-  /* an end, too, may have come with the last bytes */
+  /* the end may have come with the last bytes */
   link->pending = got > 0 && (n > 0 ? has_more(s) : status != -EAGAIN);
   if (rlk_buffer_size(&s->out) > 0) /* an alert, or new keys */
     send_out(s);

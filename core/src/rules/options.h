@@ -49,9 +49,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
   X(GUARD, "guard", CHOICE, "", "marker", 0, 5, "off, uptime, marker, external, bootstrap or look", CLIENT,            \
-    "how a node is kept from voting after it has lost keys: marker by a key that it would lose, too, uptime by when "  \
-    "it was started, external by other means, off not at all; bootstrap writes markers: no lock may be live; look "    \
-    "writes none")                                                                                                     \
+    "keeps a node that has lost keys from voting. marker: by a key that it would lose too; uptime: by the time of "    \
+    "its start; external: other means do; off: nothing does. bootstrap writes markers, when no lock is live; look is " \
+    "marker without writing")                                                                                          \
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
     "every acquisition of a resource gets a larger number than the one before: for a store that rejects the smaller")  \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \

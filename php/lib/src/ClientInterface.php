@@ -46,14 +46,14 @@ interface ClientInterface
     public function describe(): array;
 
     /**
-     * Asks every node, and describes the client then, as `redlock doctor --json` does: how many nodes are 'voting', and
+     * Asks every node, then describes the client as `redlock doctor --json` does: how many nodes are 'voting', and
      * for each of 'nodes' whether it 'votes', 'why' not, and an 'advice'. Waits for up to connectTimeoutMs.
      *
      * @return array<string, mixed>
      */
     public function check(): array;
 
-    /** Figures of this client's locks and nodes as OpenMetrics text, for Prometheus and its like. No I/O. */
+    /** Figures of this client's locks and nodes as OpenMetrics text, for Prometheus. No I/O. */
     public function metrics(): string;
 
     /** The value of an option by the name of the table, as text. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock;
 
-/** @internal What metrics() says, family by family. */
+/** @internal The text of metrics(), parsed into families. */
 final class Figures
 {
     /**

@@ -165,6 +165,7 @@ def test_a_minority_is_away(face, make, nodes, black_hole, how):
             begun_s = time.monotonic()
             assert operation() == "OK"
             assert time.monotonic() - begun_s < 15
+            assert how != "misconfigured" or nodes[0].get("r") is None, "it is not asked"
 
 
 @pytest.mark.needs("extend")

@@ -118,7 +118,7 @@ def test_nodes_that_refuse(redlock, make_cluster):
     (["--threads", "0"], "--threads 0: not a number from 1 to 10000"),
     (["--resources", "10001"], "--resources 10001: not a number from 1 to 10000"),
     (["--in-flight", "x"], "--in-flight x: not a number from 1 to 10000"),
-    (["--for", "0"], "--for 0: it needs some time"),
+    (["--for", "0"], "--for 0: must be longer than 0"),
     (["--for", "soon"], "--for soon: not a duration"),
     (["orders:42"], "one operand too many"),
 ])

@@ -102,6 +102,20 @@ def no_marker(nodes):
     nodes[1].set(MARKER, "mine")
 
 
+def test_a_node_whose_memory_is_full(redlock, nodes):
+    """Its role and policy allow it to vote, but there is no room for a key."""
+    nodes[1].config_set("maxmemory", "500kb")
+    done = redlock("doctor", "--guard", "off")
+    line, why, advice = rows(done.stdout)[nodes[1].name]
+    assert " yes " in line
+    assert re.fullmatch(r"its memory is full \(used_memory \d{6,}, maxmemory 512000\): it grants no lock until it has "
+                        "room", why), why
+    assert advice == "advice: raise maxmemory, or delete keys that are not needed any more"
+    assert done.stdout.endswith("all 5 nodes may vote\n") and done.returncode == 0
+    nodes[1].config_set("maxmemory", "500mb")
+    assert rows(redlock("doctor", "--guard", "off").stdout)[nodes[1].name][1:] == []
+
+
 @pytest.mark.parametrize("harm, words, advice", [
     (replica, "a replica", "make it a master"),
     (evicting, "evicts keys (maxmemory-policy allkeys-lru)", "CONFIG SET maxmemory-policy noeviction"),
@@ -148,7 +162,7 @@ def test_nodes_that_are_down(redlock, nodes):
     assert done.returncode == UNAVAILABLE
     assert rows(done.stdout)[nodes[0].name][1:] == ["connection refused",
                                                     "advice: start the server, or correct the address"]
-    assert done.stdout.splitlines()[-1] == "3 of 5 nodes may vote and 3 are needed: no other may fail"
+    assert done.stdout.splitlines()[-1] == "3 of 5 nodes may vote and 3 are needed: no further node may fail"
     nodes[2].kill()
     done = redlock("doctor", "--guard", "marker")
     assert done.stdout.splitlines()[-1] == "2 of 5 nodes may vote and 3 are needed: no lock is granted"

@@ -11,6 +11,7 @@ import pytest
 
 from command import (
     BUSY,
+    CALM,
     CANNOT_RUN,
     LIMIT_S,
     LOST,
@@ -405,6 +406,14 @@ def test_json_when_busy(redlock):
     done = redlock.once("run", "--json", "job", "--", "true")
     report = json.loads(done.stderr)
     assert (done.returncode, report["status"], report["exit"]) == (BUSY, "BUSY", BUSY)
+
+
+def test_json_after_a_wait_names_the_holder(redlock):
+    redlock.acquire("job", "--ttl", "60s", "--client-name", "worker-7")
+    done = redlock("run", *CALM, "--wait", "2s", "--json", "job", "--", "true")
+    report = json.loads(done.stderr)
+    assert (done.returncode, report["held_by"]["client_name"]) == (BUSY, "worker-7")
+    assert "held by worker-7 (pid " in report["message"]
 
 
 def test_json_when_lost(redlock, nodes):

@@ -1,10 +1,8 @@
 """rediss:// where it depends on the process's surroundings."""
 import ssl
 
-import pytest
-
 from command import USAGE
-from tls import Authority, Recorder
+from tls import Recorder
 
 OLD = """openssl_conf = main
 [main]
@@ -15,11 +13,6 @@ system_default = all
 MinProtocol = TLSv1
 CipherString = ALL:@SECLEVEL=0
 """
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 def run(redlock, url, **environment):

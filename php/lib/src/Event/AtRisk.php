@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Event;
 
-/** A renewal was not confirmed in time; the lock is held still. */
+/** A renewal was not confirmed in time; the lock is still held. */
 final class AtRisk extends LockEvent
 {
     /** @param string $resource its first 64 bytes */

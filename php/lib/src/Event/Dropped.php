@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Event;
 
-/** More happened than was asked for in time: so many events are not told. */
+/** Events were dropped because they were not read in time: how many. */
 final class Dropped
 {
     public function __construct(public readonly int $count)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Event;
 
-/** A lock that was held is not any more. Told by the client's next operation or logEvents(). */
+/** A held lock was lost. Reported by the client's next operation or logEvents(). */
 final class Lost extends LockEvent
 {
     /**

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Event;
 
-/** What an operator should know of. */
+/** Something that an operator should know. */
 final class Warning
 {
     /** @param ?string $node which it is about; null: the client */

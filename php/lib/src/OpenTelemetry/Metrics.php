@@ -13,7 +13,7 @@ use Redlock\Figures;
 
 /**
  * The figures of a client as observable instruments: they are read when they are exported, as long as this object is
- * kept. OpenTelemetry has no histograms that are read: each is three counters, its buckets with the bound as "le".
+ * kept. OpenTelemetry has no observable histograms: each is three counters, its buckets with the bound as "le".
  */
 final class Metrics
 {
