@@ -9,8 +9,10 @@ use Hyperf\Coordinator\Timer;
 use Hyperf\Framework\Event\BeforeWorkerStart;
 use Hyperf\Metric\Contract\MetricFactoryInterface;
 use Hyperf\Server\Event\MainCoroutineServerStart;
-use Psr\Container\ContainerInterface;
 use Psr\EventDispatcher\EventDispatcherInterface;
+use Redlock\Event\Acquired;
+use Redlock\Event\LockEvent;
+use Redlock\Event\Released;
 use Redlock\Hyperf\ConfigProvider;
 use Redlock\Hyperf\Listener\MetricListener;
 use Redlock\Hyperf\Locks;
@@ -18,6 +20,7 @@ use Redlock\Hyperf\LocksFactory;
 use Redlock\Hyperf\Metrics;
 use Redlock\Tests\Dispatcher;
 use Redlock\Tests\NodesTestCase;
+use Redlock\Verdict;
 
 require_once __DIR__ . '/hyperf.php';
 
@@ -90,26 +93,6 @@ final class MetricsTest extends NodesTestCase
         $this->assertSame(5.0, $this->value('acquisitions_total', 'status=OK'));
     }
 
-    /** @param array<string, object> $made */
-    private function container(array $made): ContainerInterface
-    {
-        return new class ($made) implements ContainerInterface {
-            public function __construct(private readonly array $made)
-            {
-            }
-
-            public function get(string $id)
-            {
-                return $this->made[$id];
-            }
-
-            public function has(string $id): bool
-            {
-                return isset($this->made[$id]);
-            }
-        };
-    }
-
     /** @param array<string, mixed> $values */
     private function hyperfConfig(array $values): ConfigInterface
     {
@@ -127,7 +110,7 @@ final class MetricsTest extends NodesTestCase
 
     public function testEveryWorkerReportsFromTimeToTime(): void
     {
-        $listener = new MetricListener($this->container([
+        $listener = new MetricListener(new Container([
             ConfigInterface::class => $this->hyperfConfig(['metric.default_metric_interval' => 7]),
             Locks::class => $this->locks,
             MetricFactoryInterface::class => $this->factory,
@@ -158,11 +141,35 @@ final class MetricsTest extends NodesTestCase
     public function testHyperfsDispatcherIsToldWhatHappens(): void
     {
         $made = [ConfigInterface::class => $this->hyperfConfig(['redlock' => ['default' => $this->config()]])];
-        $locks = (new LocksFactory())($this->container($made));
+        $locks = (new LocksFactory())(new Container($made));
         $this->assertSame(1, $locks->lock('r')->run(static fn (): int => 1));
         $made[EventDispatcherInterface::class] = $heard = new Dispatcher();
-        $locks = (new LocksFactory())($this->container($made));
+        $locks = (new LocksFactory())(new Container($made));
         $locks->lock('r')->run(static fn (): int => 1);
         $this->assertSame(['Acquired', 'Released'], $heard->names());
+    }
+
+    /** Hyperf's dispatcher makes all listeners when it is made: ours, and those of a service that uses locks. */
+    public function testListenersMayUseLocks(): void
+    {
+        $heard = [];
+        $container = new Container();
+        $container->factories = [
+            ConfigInterface::class => fn (): ConfigInterface =>
+                $this->hyperfConfig(['redlock' => ['default' => $this->config()]]),
+            Locks::class => new LocksFactory(),
+            EventDispatcherInterface::class => static function () use ($container, &$heard): Dispatcher {
+                \array_map($container->make(...), (new ConfigProvider())()['listeners']);
+                $locks = $container->get(Locks::class);
+                return new Dispatcher(static function (object $event) use ($locks, &$heard): void {
+                    $heard[] = [$event::class, $locks->client()->status('r')->verdict];
+                });
+            },
+        ];
+        $container->get(EventDispatcherInterface::class);
+        $container->get(Locks::class)->lock('r')->run(static fn (): int => 1);
+        $locks = \array_filter($heard, static fn (array $one): bool => \is_a($one[0], LockEvent::class, true));
+        $this->assertSame([[Acquired::class, Verdict::Held], [Released::class, Verdict::Free]],
+            \array_values($locks));
     }
 }
