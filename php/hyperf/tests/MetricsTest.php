@@ -7,6 +7,8 @@ namespace Redlock\Hyperf\Tests;
 use Hyperf\Contract\ConfigInterface;
 use Hyperf\Coordinator\Timer;
 use Hyperf\Framework\Event\BeforeWorkerStart;
+use Hyperf\Framework\Event\OnWorkerStop;
+use Hyperf\Metric\Contract\MetricCollectorInterface;
 use Hyperf\Metric\Contract\MetricFactoryInterface;
 use Hyperf\Server\Event\MainCoroutineServerStart;
 use Psr\EventDispatcher\EventDispatcherInterface;
@@ -90,7 +92,8 @@ final class MetricsTest extends NodesTestCase
         $this->work();
         $this->work();
         $metrics->report();
-        $this->assertSame(5.0, $this->value('acquisitions_total', 'status=OK'));
+        $this->assertSame([5.0, 5.0], [$this->value('acquisitions_total', 'status=OK'),
+            $this->value('attempts_per_acquisition_sum')]);
     }
 
     /** @param array<string, mixed> $values */
@@ -105,6 +108,16 @@ final class MetricsTest extends NodesTestCase
             {
                 return $this->values[$key] ?? $default;
             }
+
+            public function has(string $keys): bool
+            {
+                return isset($this->values[$keys]);
+            }
+
+            public function set(string $key, mixed $value): void
+            {
+                throw new \LogicException("$key is being changed");
+            }
         };
     }
 
@@ -115,15 +128,36 @@ final class MetricsTest extends NodesTestCase
             Locks::class => $this->locks,
             MetricFactoryInterface::class => $this->factory,
         ]), $timer = new Timer());
-        $this->assertSame([BeforeWorkerStart::class, MainCoroutineServerStart::class], $listener->listen());
-        $listener->process(new BeforeWorkerStart($this, 3));
+        $listener->process(WorkerEvent::make(BeforeWorkerStart::class));
         $this->work();
         $this->assertSame([], $this->factory->values);
         [[$intervalS, $report]] = $timer->ticks;
         $report(false);
         $this->assertSame([7.0, 1.0], [$intervalS, $this->value('acquisitions_total', 'status=OK')]);
-        $listener->process(new MainCoroutineServerStart());
+        $listener->process(new MainCoroutineServerStart('http', $this, []));
         $this->assertCount(2, $timer->ticks);
+    }
+
+    /** @return array<string, array{bool}> */
+    public static function factories(): array
+    {
+        return ['told at once' => [false], 'kept for the metric process' => [true]];
+    }
+
+    /** @dataProvider factories */
+    public function testAWorkerThatStopsHasReportedEverything(bool $isRemote): void
+    {
+        $container = new Container([
+            ConfigInterface::class => $this->hyperfConfig([]),
+            Locks::class => $this->locks,
+            MetricFactoryInterface::class => $isRemote ? $remote = new KeptMetrics($this->factory) : $this->factory,
+        ] + ($isRemote ? [MetricCollectorInterface::class => $remote] : []));
+        $container->dispatch(WorkerEvent::make(OnWorkerStop::class)); /* one that never started */
+        $container->dispatch(WorkerEvent::make(BeforeWorkerStart::class));
+        $this->work();
+        $container->dispatch(WorkerEvent::make(OnWorkerStop::class));
+        $this->assertSame(1.0, $this->value('acquisitions_total', 'status=OK'));
+        $this->assertConnections(0);
     }
 
     public function testTheListenerIsThereWithHyperfMetricOnly(): void
@@ -159,7 +193,7 @@ final class MetricsTest extends NodesTestCase
                 $this->hyperfConfig(['redlock' => ['default' => $this->config()]]),
             Locks::class => new LocksFactory(),
             EventDispatcherInterface::class => static function () use ($container, &$heard): Dispatcher {
-                \array_map($container->make(...), (new ConfigProvider())()['listeners']);
+                $container->listeners();
                 $locks = $container->get(Locks::class);
                 return new Dispatcher(static function (object $event) use ($locks, &$heard): void {
                     $heard[] = [$event::class, $locks->client()->status('r')->verdict];
