@@ -26,11 +26,15 @@ final class ConfigProvider
         ];
     }
 
-    /** @return list<class-string> */
+    /**
+     * Clients are closed after everybody else has heard that the worker stops.
+     *
+     * @return array<int|class-string, int|class-string> classes, or their priorities
+     */
     private static function listeners(): array
     {
         $hasMetrics = \interface_exists(MetricFactoryInterface::class);
-        return [Listener\BootListener::class, Listener\WorkerListener::class,
+        return [Listener\BootListener::class, Listener\WorkerListener::class => \PHP_INT_MIN,
             ...($hasMetrics ? [Listener\MetricListener::class] : [])];
     }
 }

@@ -16,8 +16,7 @@ final class LocksFactory
         $config = $container->get(ConfigInterface::class);
         $clusters = $config->get('redlock') ?? require \dirname(__DIR__) . '/publish/redlock.php';
         $logger = $container->has(StdoutLoggerInterface::class) ? $container->get(StdoutLoggerInterface::class) : null;
-        $dispatcher = $container->has(EventDispatcherInterface::class)
-            ? $container->get(EventDispatcherInterface::class) : null;
+        $dispatcher = $container->has(EventDispatcherInterface::class) ? new LateDispatcher($container) : null;
         return new Locks($clusters, $config->get('redis', []), $logger, $dispatcher);
     }
 }

@@ -32,7 +32,7 @@ final class Metrics
             $told = $this->told[$client] ?? [];
             foreach (Figures::read($client->metrics()) as $figure) {
                 foreach ($figure->kind === 'info' ? [] : $figure->samples as [$sample, $more, $value]) {
-                    $figure->kind === 'gauge' || \str_ends_with($sample, '_sum')
+                    $figure->kind === 'gauge'
                         ? $this->gauge($sample, $labels + $more, $value)
                         : $this->count($sample, $labels + $more, $value, $told);
                 }
@@ -52,7 +52,8 @@ final class Metrics
     }
 
     /**
-     * A counter is told what has come since the last time.
+     * What is counted over all clients of a worker is told what has come since the last time. A sum has fractions, and
+     * only a gauge takes them.
      *
      * @param array<string, string> $labels
      * @param array<string, float> $told
@@ -63,8 +64,11 @@ final class Metrics
         if (($told[$key] ?? null) === $value) {
             return;
         }
-        $delta = (int) ($value - ($told[$key] ?? 0.0));
+        $delta = $value - ($told[$key] ?? 0.0);
         $told[$key] = $value;
-        $this->factory->makeCounter($name, \array_keys($labels))->with(...\array_values($labels))->add($delta);
+        [$names, $values] = [\array_keys($labels), \array_values($labels)];
+        \str_ends_with($name, '_sum')
+            ? $this->factory->makeGauge($name, $names)->with(...$values)->add($delta)
+            : $this->factory->makeCounter($name, $names)->with(...$values)->add((int) $delta);
     }
 }

@@ -31,6 +31,9 @@ final class Instrument implements CounterInterface, GaugeInterface
 
     public function add(int|float $delta): void
     {
+        if ($this->kind === 'counter' && !\is_int($delta)) {
+            throw new \TypeError("$this->name counts whole things");
+        }
         $this->factory->add("$this->name{{$this->labels}}", $delta);
     }
 

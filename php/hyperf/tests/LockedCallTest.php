@@ -181,14 +181,14 @@ final class LockedCallTest extends NodesTestCase
         };
         $second = $this->locks->lock('receipt');
         $seen = $this->call([new LockSpec('order:#{id}')], function () use ($dispatch): array {
-            $dispatch(new OnWorkerExit());
+            $dispatch(WorkerEvent::make(OnWorkerExit::class));
             return $this->held();
         });
         $this->assertSame(['order:7'], $seen);
-        $dispatch(new OnWorkerExit());
+        $dispatch(WorkerEvent::make(OnWorkerExit::class));
         $this->assertSame(['receipt'], $second->run(fn (): array => $this->held()));
         $this->assertNothingIsLeft();
-        $dispatch(new OnWorkerStop());
+        $dispatch(WorkerEvent::make(OnWorkerStop::class));
         $this->assertConnections(0);
     }
 

@@ -7,10 +7,14 @@ namespace Redlock\Hyperf\Tests;
 use Hyperf\Contract\ConfigInterface;
 use Hyperf\Coordinator\Timer;
 use Hyperf\Framework\Event\BeforeWorkerStart;
+use Hyperf\Framework\Event\OnWorkerStop;
+use Hyperf\Metric\Contract\MetricCollectorInterface;
 use Hyperf\Metric\Contract\MetricFactoryInterface;
 use Hyperf\Server\Event\MainCoroutineServerStart;
-use Psr\Container\ContainerInterface;
 use Psr\EventDispatcher\EventDispatcherInterface;
+use Redlock\Event\Acquired;
+use Redlock\Event\LockEvent;
+use Redlock\Event\Released;
 use Redlock\Hyperf\ConfigProvider;
 use Redlock\Hyperf\Listener\MetricListener;
 use Redlock\Hyperf\Locks;
@@ -18,6 +22,7 @@ use Redlock\Hyperf\LocksFactory;
 use Redlock\Hyperf\Metrics;
 use Redlock\Tests\Dispatcher;
 use Redlock\Tests\NodesTestCase;
+use Redlock\Verdict;
 
 require_once __DIR__ . '/hyperf.php';
 
@@ -87,27 +92,8 @@ final class MetricsTest extends NodesTestCase
         $this->work();
         $this->work();
         $metrics->report();
-        $this->assertSame(5.0, $this->value('acquisitions_total', 'status=OK'));
-    }
-
-    /** @param array<string, object> $made */
-    private function container(array $made): ContainerInterface
-    {
-        return new class ($made) implements ContainerInterface {
-            public function __construct(private readonly array $made)
-            {
-            }
-
-            public function get(string $id)
-            {
-                return $this->made[$id];
-            }
-
-            public function has(string $id): bool
-            {
-                return isset($this->made[$id]);
-            }
-        };
+        $this->assertSame([5.0, 5.0], [$this->value('acquisitions_total', 'status=OK'),
+            $this->value('attempts_per_acquisition_sum')]);
     }
 
     /** @param array<string, mixed> $values */
@@ -122,25 +108,56 @@ final class MetricsTest extends NodesTestCase
             {
                 return $this->values[$key] ?? $default;
             }
+
+            public function has(string $keys): bool
+            {
+                return isset($this->values[$keys]);
+            }
+
+            public function set(string $key, mixed $value): void
+            {
+                throw new \LogicException("$key is being changed");
+            }
         };
     }
 
     public function testEveryWorkerReportsFromTimeToTime(): void
     {
-        $listener = new MetricListener($this->container([
+        $listener = new MetricListener(new Container([
             ConfigInterface::class => $this->hyperfConfig(['metric.default_metric_interval' => 7]),
             Locks::class => $this->locks,
             MetricFactoryInterface::class => $this->factory,
         ]), $timer = new Timer());
-        $this->assertSame([BeforeWorkerStart::class, MainCoroutineServerStart::class], $listener->listen());
-        $listener->process(new BeforeWorkerStart($this, 3));
+        $listener->process(WorkerEvent::make(BeforeWorkerStart::class));
         $this->work();
         $this->assertSame([], $this->factory->values);
         [[$intervalS, $report]] = $timer->ticks;
         $report(false);
         $this->assertSame([7.0, 1.0], [$intervalS, $this->value('acquisitions_total', 'status=OK')]);
-        $listener->process(new MainCoroutineServerStart());
+        $listener->process(new MainCoroutineServerStart('http', $this, []));
         $this->assertCount(2, $timer->ticks);
+    }
+
+    /** @return array<string, array{bool}> */
+    public static function factories(): array
+    {
+        return ['told at once' => [false], 'kept for the metric process' => [true]];
+    }
+
+    /** @dataProvider factories */
+    public function testAWorkerThatStopsHasReportedEverything(bool $isRemote): void
+    {
+        $container = new Container([
+            ConfigInterface::class => $this->hyperfConfig([]),
+            Locks::class => $this->locks,
+            MetricFactoryInterface::class => $isRemote ? $remote = new KeptMetrics($this->factory) : $this->factory,
+        ] + ($isRemote ? [MetricCollectorInterface::class => $remote] : []));
+        $container->dispatch(WorkerEvent::make(OnWorkerStop::class)); /* one that never started */
+        $container->dispatch(WorkerEvent::make(BeforeWorkerStart::class));
+        $this->work();
+        $container->dispatch(WorkerEvent::make(OnWorkerStop::class));
+        $this->assertSame(1.0, $this->value('acquisitions_total', 'status=OK'));
+        $this->assertConnections(0);
     }
 
     public function testTheListenerIsThereWithHyperfMetricOnly(): void
@@ -158,11 +175,35 @@ final class MetricsTest extends NodesTestCase
     public function testHyperfsDispatcherIsToldWhatHappens(): void
     {
         $made = [ConfigInterface::class => $this->hyperfConfig(['redlock' => ['default' => $this->config()]])];
-        $locks = (new LocksFactory())($this->container($made));
+        $locks = (new LocksFactory())(new Container($made));
         $this->assertSame(1, $locks->lock('r')->run(static fn (): int => 1));
         $made[EventDispatcherInterface::class] = $heard = new Dispatcher();
-        $locks = (new LocksFactory())($this->container($made));
+        $locks = (new LocksFactory())(new Container($made));
         $locks->lock('r')->run(static fn (): int => 1);
         $this->assertSame(['Acquired', 'Released'], $heard->names());
+    }
+
+    /** Hyperf's dispatcher makes all listeners when it is made: ours, and those of a service that uses locks. */
+    public function testListenersMayUseLocks(): void
+    {
+        $heard = [];
+        $container = new Container();
+        $container->factories = [
+            ConfigInterface::class => fn (): ConfigInterface =>
+                $this->hyperfConfig(['redlock' => ['default' => $this->config()]]),
+            Locks::class => new LocksFactory(),
+            EventDispatcherInterface::class => static function () use ($container, &$heard): Dispatcher {
+                $container->listeners();
+                $locks = $container->get(Locks::class);
+                return new Dispatcher(static function (object $event) use ($locks, &$heard): void {
+                    $heard[] = [$event::class, $locks->client()->status('r')->verdict];
+                });
+            },
+        ];
+        $container->get(EventDispatcherInterface::class);
+        $container->get(Locks::class)->lock('r')->run(static fn (): int => 1);
+        $locks = \array_filter($heard, static fn (array $one): bool => \is_a($one[0], LockEvent::class, true));
+        $this->assertSame([[Acquired::class, Verdict::Held], [Released::class, Verdict::Free]],
+            \array_values($locks));
     }
 }

@@ -2,7 +2,18 @@
 
 declare(strict_types=1);
 
-/* What the component needs of Hyperf, for tests without it. */
+/*
+ * What the component needs of Hyperf, for tests without it. Names, parameters and types are those of Hyperf 3.2.
+ * Classes may lack methods that the component does not call, interfaces lack none.
+ */
+
+namespace Swoole {
+    if (!\class_exists(Server::class)) {
+        class Server
+        {
+        }
+    }
+}
 
 namespace Hyperf\Event\Contract {
     interface ListenerInterface
@@ -17,9 +28,13 @@ namespace Hyperf\Contract {
     interface ConfigInterface
     {
         public function get(string $key, mixed $default = null): mixed;
+
+        public function has(string $keys): bool;
+
+        public function set(string $key, mixed $value): void;
     }
 
-    interface StdoutLoggerInterface
+    interface StdoutLoggerInterface extends \Psr\Log\LoggerInterface
     {
     }
 }
@@ -30,7 +45,11 @@ namespace Hyperf\Coordinator {
         /** @var list<array{float, callable}> */
         public array $ticks = [];
 
-        public function tick(float $timeout, callable $closure): int
+        public function __construct(?\Psr\Log\LoggerInterface $logger = null)
+        {
+        }
+
+        public function tick(float $timeout, callable $closure, string $identifier = 'workerExit'): int
         {
             $this->ticks[] = [$timeout, $closure];
             return \count($this->ticks);
@@ -72,6 +91,19 @@ namespace Hyperf\Metric\Contract {
 
         public function handle(): void;
     }
+
+    interface MetricCollectorInterface
+    {
+        public function add(object $data): void;
+
+        public function flush(): void;
+    }
+}
+
+namespace Hyperf\Metric\Adapter\RemoteProxy {
+    abstract class MetricFactory implements \Hyperf\Metric\Contract\MetricFactoryInterface
+    {
+    }
 }
 
 namespace Psr\Container {
@@ -86,25 +118,36 @@ namespace Psr\Container {
 }
 
 namespace Hyperf\Server\Event {
-    final class MainCoroutineServerStart
+    class MainCoroutineServerStart
     {
+        public function __construct(public string $name, public mixed $server, public array $serverConfig)
+        {
+        }
     }
 }
 
 namespace Hyperf\Framework\Event {
-    final class BeforeWorkerStart
+    use Swoole\Server;
+
+    class BeforeWorkerStart
     {
-        public function __construct(public object $server, public int $workerId)
+        public function __construct(public Server $server, public int $workerId)
         {
         }
     }
 
-    final class OnWorkerExit
+    class OnWorkerExit
     {
+        public function __construct(public Server $server, public int $workerId)
+        {
+        }
     }
 
-    final class OnWorkerStop
+    class OnWorkerStop
     {
+        public function __construct(public Server $server, public int $workerId)
+        {
+        }
     }
 }
 
