@@ -28,17 +28,26 @@ final class StandInBackend extends Backend implements
         $this->tracers = $this->meters = $this;
     }
 
-    public function getTracer(string $name, ?string $version = null): TracerInterface
-    {
+    public function getTracer(
+        string $name,
+        ?string $version = null,
+        ?string $schemaUrl = null,
+        iterable $attributes = [],
+    ): TracerInterface {
         return $this;
     }
 
-    public function spanBuilder(string $name): Span
+    public function isEnabled(): bool
+    {
+        return true;
+    }
+
+    public function spanBuilder(string $spanName): Span
     {
         if ($this->isBroken) {
             throw new \LogicException('no spans today');
         }
-        return new Span($name, function (Span $span): void {
+        return new Span($spanName, function (Span $span): void {
             $this->ended[] = $span;
         });
     }
@@ -64,27 +73,41 @@ final class StandInBackend extends Backend implements
         ], $this->ended);
     }
 
-    public function getMeter(string $name, ?string $version = null): MeterInterface
-    {
+    public function getMeter(
+        string $name,
+        ?string $version = null,
+        ?string $schemaUrl = null,
+        iterable $attributes = [],
+    ): MeterInterface {
         return $this;
     }
 
-    public function createObservableGauge(string $name, ?string $unit = null, ?string $description = null): object
-    {
+    public function createObservableGauge(
+        string $name,
+        ?string $unit = null,
+        ?string $description = null,
+        array|callable $advisory = [],
+        callable ...$callbacks,
+    ): object {
         return (object) ['name' => $name];
     }
 
-    public function createObservableCounter(string $name, ?string $unit = null, ?string $description = null): object
-    {
+    public function createObservableCounter(
+        string $name,
+        ?string $unit = null,
+        ?string $description = null,
+        array|callable $advisory = [],
+        callable ...$callbacks,
+    ): object {
         return (object) ['name' => $name];
     }
 
     /** As the SDK, it does not keep alive what observes. */
-    public function batchObserve(callable $callback, object ...$instruments): object
+    public function batchObserve(callable $callback, object $instrument, object ...$instruments): object
     {
         $bound = (new \ReflectionFunction($callback))->getClosureThis();
         $method = (new \ReflectionFunction($callback))->getName();
-        $this->callbacks[] = [\WeakReference::create($bound), $method, $instruments];
+        $this->callbacks[] = [\WeakReference::create($bound), $method, [$instrument, ...$instruments]];
         return new \stdClass();
     }
 

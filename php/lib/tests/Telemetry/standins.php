@@ -2,7 +2,11 @@
 
 declare(strict_types=1);
 
-/* What the library needs of OpenTelemetry's API, for tests without it: spans and observations are kept. */
+/*
+ * What the library needs of OpenTelemetry's API, for tests without it: spans and observations are kept. Parameters are
+ * those of open-telemetry/api 1. A span is its own builder and scope; methods that the library does not call are
+ * missing.
+ */
 
 namespace OpenTelemetry\Context {
     interface ScopeInterface
@@ -30,13 +34,13 @@ namespace OpenTelemetry\API\Trace {
     use OpenTelemetry\API\Common\Time\Clock;
     use OpenTelemetry\Context\ScopeInterface;
 
-    final class SpanKind
+    interface SpanKind
     {
         public const KIND_INTERNAL = 0;
         public const KIND_CLIENT = 1;
     }
 
-    final class StatusCode
+    interface StatusCode
     {
         public const STATUS_UNSET = 'Unset';
         public const STATUS_ERROR = 'Error';
@@ -48,12 +52,19 @@ namespace OpenTelemetry\API\Trace {
 
     interface TracerInterface
     {
-        public function spanBuilder(string $name): Span;
+        public function spanBuilder(string $spanName): Span;
+
+        public function isEnabled(): bool;
     }
 
     interface TracerProviderInterface
     {
-        public function getTracer(string $name, ?string $version = null): TracerInterface;
+        public function getTracer(
+            string $name,
+            ?string $version = null,
+            ?string $schemaUrl = null,
+            iterable $attributes = [],
+        ): TracerInterface;
     }
 
     /** Its own builder, and the scope in which it is the current one. */
@@ -80,9 +91,9 @@ namespace OpenTelemetry\API\Trace {
             return new self('invalid');
         }
 
-        public function setSpanKind(int $kind): self
+        public function setSpanKind(int $spanKind): self
         {
-            $this->kind = $kind;
+            $this->kind = $spanKind;
             return $this;
         }
 
@@ -93,9 +104,9 @@ namespace OpenTelemetry\API\Trace {
             return $this;
         }
 
-        public function setAttribute(string $name, mixed $value): self
+        public function setAttribute(string $key, bool|int|float|string|array|null $value): self
         {
-            return $this->setAttributes([$name => $value]);
+            return $this->setAttributes([$key => $value]);
         }
 
         public function setAttributes(iterable $attributes): self
@@ -104,13 +115,13 @@ namespace OpenTelemetry\API\Trace {
             return $this;
         }
 
-        public function addEvent(string $name, iterable $attributes = []): self
+        public function addEvent(string $name, iterable $attributes = [], ?int $timestamp = null): self
         {
             $this->endNs === null && $this->events[] = [$name, $attributes];
             return $this;
         }
 
-        public function recordException(\Throwable $exception): self
+        public function recordException(\Throwable $exception, iterable $attributes = []): self
         {
             return $this->addEvent('exception', ['exception.type' => $exception::class]);
         }
@@ -149,20 +160,33 @@ namespace OpenTelemetry\API\Metrics {
 
     interface MeterProviderInterface
     {
-        public function getMeter(string $name, ?string $version = null): MeterInterface;
+        public function getMeter(
+            string $name,
+            ?string $version = null,
+            ?string $schemaUrl = null,
+            iterable $attributes = [],
+        ): MeterInterface;
     }
 
     interface MeterInterface
     {
-        public function createObservableGauge(string $name, ?string $unit = null, ?string $description = null): object;
+        public function createObservableGauge(
+            string $name,
+            ?string $unit = null,
+            ?string $description = null,
+            array|callable $advisory = [],
+            callable ...$callbacks,
+        ): object;
 
         public function createObservableCounter(
             string $name,
             ?string $unit = null,
             ?string $description = null,
+            array|callable $advisory = [],
+            callable ...$callbacks,
         ): object;
 
-        public function batchObserve(callable $callback, object ...$instruments): object;
+        public function batchObserve(callable $callback, object $instrument, object ...$instruments): object;
     }
 }
 
