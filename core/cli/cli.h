@@ -194,8 +194,9 @@ void die_by(int signal_number);
 
 /* report.c */
 int exit_code_of(const struct args *args, int status);
-char *outcome(const struct session *session, int status); /* in one line; free it */
-void set_held_by(json_t *report, json_t *client);         /* takes client, which may be NULL */
+char *outcome(const struct session *session, int status);  /* in one line; free it */
+void set_held_by(json_t *report, json_t *client);          /* takes client, which may be NULL */
+void name_holder(json_t *report, struct session *session); /* of a busy lock, in message and held_by */
 json_t *report_json(const struct session *session, int status);
 int report_failure(struct session *session, int status);
 int print_json(json_t *report);
@@ -206,7 +207,7 @@ int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknow
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
 json_t *holder_client(redlock_lock *lock);                      /* as redlock_lock_held_by; NULL if not known */
-json_t *holder_ask(struct session *session);                    /* the same, from the nodes */
+json_t *holder_found(struct session *session);                  /* the same; asks the nodes if it is not known */
 char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */

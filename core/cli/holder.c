@@ -68,7 +68,7 @@ static char *client_words(const json_t *client)
   return words;
 }
 
-json_t *holder_ask(struct session *session)
+static json_t *ask(struct session *session)
 {
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
@@ -76,6 +76,13 @@ json_t *holder_ask(struct session *session)
   json_t *client = holder_client(lock);
   redlock_lock_free(lock);
   return client;
+}
+
+/* A wait has learnt who holds the lock, a single attempt has not. */
+json_t *holder_found(struct session *session)
+{
+  json_t *client = holder_client(session->lock);
+  return client != NULL ? client : ask(session);
 }
 
 char *holder_named(const json_t *client, const char *message)

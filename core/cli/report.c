@@ -96,6 +96,14 @@ void set_held_by(json_t *report, json_t *client)
     json_object_set_new(report, "held_by", client);
 }
 
+void name_holder(json_t *report, struct session *session)
+{
+  json_t *client = holder_found(session);
+  char *words = holder_named(client, json_string_value(json_object_get(report, "message")));
+  set_text(report, "message", words);
+  set_held_by(report, client);
+}
+
 json_t *report_json(const struct session *session, int status)
 {
   json_t *report = must(json_object());
@@ -128,21 +136,13 @@ int print_json(json_t *report)
   return flush_answer(failed);
 }
 
-/* A wait has learnt who holds the lock, a single attempt has not. */
-static json_t *holder(struct session *session, int status)
-{
-  if (status != REDLOCK_BUSY || (session->args->quiet && !session->args->json))
-    return NULL;
-  json_t *client = holder_client(session->lock);
-  return client != NULL ? client : holder_ask(session);
-}
-
 int report_failure(struct session *session, int status)
 {
   if (session->caught != 0)
     return 128 + session->caught;
   char *message = outcome(session, status);
-  json_t *client = holder(session, status);
+  bool is_told = status == REDLOCK_BUSY && (!session->args->quiet || session->args->json);
+  json_t *client = is_told ? holder_found(session) : NULL;
   char *words = holder_named(client, message);
   free(message);
   int code = exit_code_of(session->args, status);

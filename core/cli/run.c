@@ -244,8 +244,8 @@ static void report(const struct run *run, int status, int code)
     json_object_set_new(object, "reason", json_string(loss_name(run->session->lock)));
   if (run->left != NULL)
     json_object_set_new(object, "warning", json_string(run->left));
-  if (status == REDLOCK_BUSY)
-    set_held_by(object, holder_client(run->session->lock));
+  if (status == REDLOCK_BUSY && run->session->caught == 0)
+    name_holder(object, run->session);
   json_object_set_new(object, "waited_ms", json_integer(run->session->waited_ms));
   json_object_set_new(object, "exit", json_integer(code));
   json_dumpf(object, stderr, JSON_COMPACT);

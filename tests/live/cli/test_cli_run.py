@@ -408,9 +408,11 @@ def test_json_when_busy(redlock):
     assert (done.returncode, report["status"], report["exit"]) == (BUSY, "BUSY", BUSY)
 
 
-def test_json_after_a_wait_names_the_holder(redlock):
+@pytest.mark.parametrize("wait", [("--wait", "2s"), ("--wait", "0")])
+def test_json_when_busy_names_the_holder(redlock, wait):
     redlock.acquire("job", "--ttl", "60s", "--client-name", "worker-7")
-    done = redlock("run", *CALM, "--wait", "2s", "--json", "job", "--", "true")
+    eventually(lambda: redlock.json("status", "job")[1].get("held_by"))
+    done = redlock("run", *CALM, *wait, "--json", "job", "--", "true")
     report = json.loads(done.stderr)
     assert (done.returncode, report["held_by"]["client_name"]) == (BUSY, "worker-7")
     assert "held by worker-7 (pid " in report["message"]
