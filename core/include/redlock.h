@@ -190,10 +190,10 @@ REDLOCK_API const char *redlock_option_at(int index, int field);
 REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
 
 /* Sets option `name` (docs/options.md) to the value written in `value`. "nodes" takes comma-separated URLs:
- * redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix://[user:password@]/path[?db=n].
- * Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown name, a
- * value out of range, and after redlock_client_open; the message names the option, the value and what is allowed. Both
- * texts are copied. Not thread-safe: call it before the client is shared. */
+ * redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]; rediss:// is redis:// with
+ * TLS. Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown
+ * name, a value out of range, and after redlock_client_open; the message names the option, the value and what is
+ * allowed. Both texts are copied. Not thread-safe: call it before the client is shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
 
 /* Copies the value of an option as text; passwords in "nodes" appear as ***. -REDLOCK_INVALID for an unknown name. */
@@ -408,10 +408,10 @@ REDLOCK_API int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t si
  * REDLOCK_TTL_ENDLESS if they have no TTL; 0 if there is no holder, or if they have expired meanwhile. */
 REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
-/* Who holds the resource, as JSON: {"client_name":"worker-7","host":"web-3","pid":812,"held_ms":4200}. Known after an
- * inspect that found a holder, and during and after an acquire that waits for a busy lock. Name, host and pid are what
- * that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks of two
- * machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). No I/O. */
+/* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Known
+ * after an inspect that found a holder, and during and after an acquire that waits for a busy lock. Name, host and pid
+ * are what that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks
+ * of two machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). No I/O. */
 REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size);
 
 /* The last result in one line: "2 of 5 nodes granted orders:42, 3 needed: 127.0.0.1:7001 busy (4.2 s left), ...".
