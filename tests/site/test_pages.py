@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -92,10 +93,17 @@ def search(browser, address, metrics, word):
 def test_search_finds_a_word_and_the_result_opens(browser, address, metrics, word, page):
     browser.listen()
     said_before = len(browser.console)
-    found = search(browser, address, metrics, word)
-    assert found and page in found[0].get_attribute("href")
-    WebDriverWait(browser.driver, PATIENCE_S).until(lambda _: found[0].is_displayed())
-    found[0].click()
+    search(browser, address, metrics, word)
+
+    def open_first(driver):  # the list may be drawn anew while the answers come
+        first = driver.find_element(By.CSS_SELECTOR, ".md-search-result__link")
+        assert page in first.get_attribute("href")
+        if first.is_displayed():
+            first.click()
+            return True
+        return False
+
+    WebDriverWait(browser.driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException]).until(open_first)
     WebDriverWait(browser.driver, PATIENCE_S).until(lambda driver: page in driver.current_url)
     assert word in browser.driver.find_element(By.CSS_SELECTOR, ".md-content").text
     browser.listen()
