@@ -308,6 +308,7 @@ GREENLETS = f"""
 import gevent.monkey
 gevent.monkey.patch_all()
 import gevent
+from gevent.event import Event
 import libredlock
 from libredlock import otel
 from opentelemetry import trace
@@ -322,11 +323,17 @@ otel.instrument(client, tracer_provider=provider)
 
 tracer = trace.get_tracer("program", tracer_provider=provider)
 
+held, both = set(), Event()
+
 def work(number):
+    resource = "r" if number < 2 else "s"
     with tracer.start_as_current_span(f"task {{number}}"):
-        with client.lock("r" if number < 2 else "s", ttl=20):
+        with client.lock(resource, ttl=20):
             with tracer.start_as_current_span(f"work {{number}}"):
-                gevent.sleep(0.05)
+                held.add(resource)
+                if len(held) == 2:
+                    both.set()
+                assert both.wait(60)  # two holds at the same time
 
 gevent.joinall([gevent.spawn(work, number) for number in range(3)], raise_error=True)
 spans = {{span.context.span_id: span for span in exporter.get_finished_spans()}}
