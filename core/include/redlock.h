@@ -386,7 +386,9 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt_bytes(redlock_lock *lock, const
 
 /* Detaches the lock so that another handle or process can adopt it: this handle forgets it and never deletes keys of
  * that token. The token may be read before or after. Requests to a minority of the nodes may still be in flight;
- * redlock_lock_settle waits for them. Returns REDLOCK_OK, or the same as redlock_lock_extend if no lock is held. */
+ * redlock_lock_settle waits for them. Call it after redlock_lock_expire: a node that applies a shorter lease late
+ * silently cuts the lease of whoever has adopted the token. Returns REDLOCK_OK, or the same as redlock_lock_extend if
+ * no lock is held. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
 /* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, LOST the token is gone

@@ -271,8 +271,8 @@ static void act_while_held(struct slot *slot)
     slot_replace_lock(slot), slot_plan(slot, slot_think_time(slot));
   else if (dice < extends + 12)
     slot_plan(slot, hold_time(slot));
-  else if (dice < extends + 13)
-    detach(slot);
+  else if (dice < extends + 13) /* a shorter lease that is on its way would end the lease of whoever adopts it */
+    slot->shortens ? slot_release(slot) : detach(slot);
   else if (dice < extends + 16)
     expire(slot);
   else if (dice < extends + 17)

@@ -390,8 +390,7 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning 
     rlk_node_end_line(l, l->reply.text.data);
     return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_DROPPED, RLK_FAULT_NONE};
   }
-  if (l->reply.type == RLK_REPLY_ERROR &&
-      meaning.fault != RLK_FAULT_TYPE) /* of another type: it is no longer a marker */
+  if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
     return meaning;
   note_marker(l, 0, now);
   return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,

@@ -320,9 +320,14 @@ static int is_demoted(const struct rlk_line *l)
   return l->role[0] && strcmp(l->role, "master") != 0;
 }
 
+static int is_other_server(const struct rlk_line *l)
+{
+  return l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0;
+}
+
 const char *rlk_session_change(const struct rlk_line *l)
 {
-  if (l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0)
+  if (is_other_server(l))
     return "another server answers there now";
   return is_demoted(l) ? A_REPLICA : NULL;
 }
@@ -330,12 +335,11 @@ const char *rlk_session_change(const struct rlk_line *l)
 int rlk_session_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
-  int restarted = n->run_id[0] && l->run_id[0] && strcmp(n->run_id, l->run_id) != 0;
-  int is_other = strcmp(n->run_id, l->run_id) != 0;
+  int is_other = is_other_server(l), restarted = is_other && n->run_id[0];
   int keeps_leases = restarted && rlk_guard_note_restart(n);
   note_what_is_forbidden(l);
-  n->net->servers += l->run_id[0] && is_other;
-  if (l->run_id[0] && is_other)
+  n->net->servers += is_other;
+  if (is_other)
     n->clock.at_ns = n->has_voted = 0;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
