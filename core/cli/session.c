@@ -246,7 +246,7 @@ static bool can_grant(int vote)
 }
 
 /* What it waits for, where too few nodes vote. */
-static void say_why(const struct session *session)
+static void say_why(struct session *session)
 {
   int nodes = redlock_client_node_count(session->client), voters = 0;
   for (int i = 0; i < nodes; i++)
@@ -257,6 +257,17 @@ static void say_why(const struct session *session)
   free(message);
 }
 
+/* If the lock is still waited for after limit_ms, it says something. */
+static int await_and_say(struct session *session, int status, int64_t limit_ms, void (*say)(struct session *))
+{
+  if (status != REDLOCK_PENDING)
+    return status;
+  status = session->caught ? REDLOCK_CANCELLED : await(session, session->lock, limit_ms);
+  if (status == REDLOCK_PENDING && say != NULL)
+    say(session);
+  return status;
+}
+
 /* With --verbose, a lock that is not granted at once is reported as waited for; always, that too few nodes vote. */
 int session_acquire(struct session *session)
 {
@@ -265,14 +276,11 @@ int session_acquire(struct session *session)
   bool tells = session->args->verbose;
   int status = redlock_lock_start(session->lock, REDLOCK_ACQUIRE, -2);
   if (status == REDLOCK_OK)
-    status = await(session, session->lock, tells ? AT_ONCE_MS : TELL_MS);
-  if (status == REDLOCK_PENDING) {
-    if (tells)
-      say_waiting(session);
-    else
-      say_why(session);
-    status = session->caught ? REDLOCK_CANCELLED : await(session, session->lock, -1);
-  }
+    status = REDLOCK_PENDING;
+  if (tells)
+    status = await_and_say(session, status, AT_ONCE_MS, say_waiting);
+  status = await_and_say(session, status, tells ? TELL_MS - AT_ONCE_MS : TELL_MS, say_why);
+  status = await_and_say(session, status, -1, NULL);
   session->waited_ms = now_ms() - begun_ms;
   if (tells)
     say_waited(session, status);

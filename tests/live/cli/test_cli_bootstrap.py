@@ -16,12 +16,17 @@ def markers(nodes):
     return [node.get("libredlock:m") for node in nodes]
 
 
-def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes):
-    done = redlock("run", "--guard", "marker", "orders:42", "--", "echo", "done")
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
+    done = redlock("run", *(["-v"] if verbose else []), "--guard", "marker", "orders:42", "--", "echo", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")
+    said = done.stderr.splitlines()
+    if verbose:
+        assert said.pop(0) == "redlock: held by nobody; waiting for up to 15s"
+        assert re.fullmatch(r"redlock: acquired the lock after 1\d\.\d s", said.pop())
+    (why,) = said
     assert re.match(r"redlock: waiting: 0 of 5 nodes granted orders:42, 3 needed: .* quarantined for another \d+\.\d s"
-                    r": .*redlock bootstrap ends it if no lock is live", done.stderr), done.stderr
-    assert done.stderr.count("\n") == 1
+                    r": .*redlock bootstrap ends it if no lock is live", why), why
     assert all(marker.split()[5] == b"auto" for marker in markers(nodes))
 
 
