@@ -174,7 +174,8 @@ def test_a_server_whose_scripts_are_flushed_gets_another_name(servers, blind):
     assert lock.extend() == OK and lock.state == HELD
     spin(client, lambda: client.describe()["nodes"][0]["connects"] == 2 and client.settled(), what="connected again")
     servers[1].stop()
-    assert lock.extend() != OK and "quarantined" in lock.message, lock.message
+    assert lock.extend() == NO_QUORUM, lock.message
+    assert "quarantined" in client.describe()["nodes"][0]["why"]
     servers[1].cont()
 
 

@@ -247,7 +247,8 @@ def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, ve
             client.process()
         assert [lock.wait(20000) for lock in locks] == 100 * [OK]
         assert len(node.keys()) == 100
-        assert all(lock.release() == OK for lock in locks)
+        ended = [(lock.release(), lock.message) for lock in locks]
+        assert [status for status, _ in ended] == 100 * [OK], ended
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 

@@ -94,7 +94,8 @@ class Peer:
 
 class Rekeyer:
     """TLS before a server without it, which asks for new keys after every so many replies; Python's ssl cannot ask. It
-    serves one connection: the client may try a second when the first is silent."""
+    does not ask again before the client has answered (RFC 5246, 7.4.1.1): OpenSSL's client loses its way then. It serves
+    one connection: the client may try a second when the first is silent."""
 
     def __init__(self, tls, target, ask, every=1, version=0):
         self.target, self.ask, self.every, self.asked = target, ask, every, 0
@@ -132,7 +133,7 @@ class Rekeyer:
                     replies += 1
                     if not reply or SSL.SSL_write(stream, reply, len(reply)) <= 0:
                         return
-                    if replies % self.every == 0:
+                    if replies % self.every == 0 and not SSL.SSL_renegotiate_pending(stream):
                         self.ask(stream)
                         self.asked += 1
                         self.goes_on.wait()
@@ -158,6 +159,7 @@ for name, result, arguments in (
         ("SSL_new", "p", "p"), ("SSL_set_fd", "i", "pi"), ("SSL_accept", "i", "p"), ("SSL_pending", "i", "p"),
         ("SSL_read", "i", "ppi"), ("SSL_write", "i", "psi"), ("SSL_get_error", "i", "pi"),
         ("SSL_key_update", "i", "pi"), ("SSL_renegotiate", "i", "p"),
+        ("SSL_renegotiate_pending", "i", "p"),
         ("SSL_in_init", "i", "p"), ("SSL_do_handshake", "i", "p")):
     kinds = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_long, "s": ctypes.c_char_p}
     getattr(SSL, name).restype = kinds[result]
