@@ -21,7 +21,7 @@ from queueing import (
     stand_before,
     subscribers,
 )
-from rl import BUSY, CALM, CANCELLED, NO_QUORUM, OK, PENDING
+from rl import BUSY, CALM, CANCELLED, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
 
 # ---- the order
@@ -275,6 +275,19 @@ def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queue
         if is_told_by_one_who_has_just_connected(nodes, token, queued, make_client):
             return
     pytest.fail("nobody was told")
+
+
+@pytest.mark.parametrize("end", ["free", "acquire", "release"])
+def test_who_has_lost_the_lock_tells_the_first_when_it_deletes_what_is_left(nodes, home_of_r, hold, end):
+    """The first may wait for the end of a lease that its holder has lost on other nodes."""
+    lost = hold(**LONG)
+    for node in [node for node in nodes if node is not home_of_r][:3]:
+        node.flush()
+    assert lost.extend() == LOST
+    stand_before(home_of_r, promise_us=60000000)
+    told = home_of_r.calls("publish")
+    {"free": lost.free, "acquire": lambda: lost.acquire(0), "release": lost.release}[end]()
+    eventually(lambda: home_of_r.calls("publish") > told, 20, "the first is told")
 
 
 def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):

@@ -275,6 +275,8 @@ static void give_up_token(redlock_lock *lock, int64_t now)
 int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t wait_ms, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
+  if (lock->state == REDLOCK_STATE_LOST)
+    rlk_queue_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
   lock->asked = *terms;
   if (wait_ms == -2)
     wait_ms = RLK_INT(&lock->options, WAIT_MS);

@@ -11,7 +11,7 @@
 /* The lock takes a new token or ends: what the old one may have left behind is deleted. */
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
-  if (lock->claim && !lock->claim->given_up && lock->state == REDLOCK_STATE_HELD)
+  if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
     rlk_queue_hand_over(lock, now);
   if (lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
