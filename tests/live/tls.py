@@ -94,8 +94,8 @@ class Peer:
 
 class Rekeyer:
     """TLS before a server without it, which asks for new keys after every so many replies; Python's ssl cannot ask. It
-    does not ask again before the client has answered (RFC 5246, 7.4.1.1): OpenSSL's client loses its way then. It serves
-    one connection: the client may try a second when the first is silent."""
+    does not ask again before the client has answered (RFC 5246, 7.4.1.1): OpenSSL's client loses its way then. It
+    serves one connection: the client may try a second when the first is silent."""
 
     def __init__(self, tls, target, ask, every=1, version=0):
         self.target, self.ask, self.every, self.asked = target, ask, every, 0
