@@ -217,6 +217,10 @@ void holder_say(struct session *session, const char *more);     /* asks the node
 int leave_release(struct session *session, char **left);
 int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, then it expires */
 
+/* events.c: what the library tells beside the answers to calls */
+json_t *next_event(redlock_client *client);       /* NULL if there is none; json_decref it */
+void say_warnings(const struct session *session); /* of what is allowed and seldom meant */
+
 /* loss.c: why the lock was lost */
 char *loss_reason(const struct session *session); /* in words, from the client's events; free it */
 const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */

@@ -4,16 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next event; NULL if there is none. */
-static json_t *next_event(redlock_client *client)
-{
-  char line[2048];
-  int64_t length = redlock_client_event(client, line, sizeof line);
-  if (length <= 0 || length >= (int64_t)sizeof line)
-    return NULL;
-  return json_loadb(line, (size_t)length, 0, NULL);
-}
-
 /* Keeps the latest event of each node and each kind of problem. A node that came back is not a problem unless it
  * restarted. */
 static void note(json_t *known, json_t *restarted, const json_t *event)

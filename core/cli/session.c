@@ -66,8 +66,10 @@ static int open_client(struct session *session)
   if (refused)
     return refused;
   int status = redlock_client_open(session->client);
-  if (status == REDLOCK_OK)
+  if (status == REDLOCK_OK) {
+    say_warnings(session);
     return open_descriptor(session);
+  }
   char *message = client_message(session->client);
   if (status == REDLOCK_INVALID)
     return refuse_options(session->args, message);

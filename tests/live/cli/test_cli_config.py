@@ -135,6 +135,17 @@ def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mod
     assert "s3cret" not in done.stderr
 
 
+def test_what_the_library_warns_of_is_said_once_on_standard_error(redlock, nodes, tmp_path):
+    secret = tmp_path / "password"
+    secret.write_text("s3cret\n")
+    secret.chmod(0o644)
+    done = redlock("run", "--node", ",".join(nodes.urls[:2]), "--password-file", str(secret), "x", "--", "echo", "done")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert done.stderr.splitlines() == [
+        "redlock: warning: an even number of nodes tolerates no more failures than one node fewer",
+        "redlock: warning: --password-file is readable by others (mode 0644): %s" % secret]
+
+
 def test_no_warning_without_a_password(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     file.chmod(0o644)

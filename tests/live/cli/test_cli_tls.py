@@ -27,6 +27,14 @@ def test_the_authorities_of_the_system_are_the_default(make_cluster, authority, 
     assert run(redlock, node.url, SSL_CERT_FILE=authority.ca_file).returncode == 0
 
 
+def test_certificates_that_are_not_verified_are_warned_of(make_cluster, authority, redlock):
+    node = make_cluster(1, tls=authority.issue()).nodes[0]
+    done = redlock("run", "--node", node.url, "--no-tls-verify", "r", "--", "true")
+    assert (done.returncode, done.stderr) == (
+        0, "redlock: warning: --tls-verify is off: any certificate is accepted, so others may read and forge what is "
+           "sent\n")
+
+
 def test_versions_before_1_2_are_refused(authority, redlock, tmp_path):
     """Also where the settings of the system allow them."""
     server = Recorder(authority.issue())
