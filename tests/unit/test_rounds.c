@@ -421,6 +421,24 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
   assert_int_equal(lock->phase, RLK_SLEEPING);
 }
 
+/* Where locks are removed by force somebody may have got the number that was the largest before (rule D.1). */
+static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "fence", "true"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 60000);
+  write_all();
+  answer_set(0, 5);
+  answer_set(1, 9);
+  answer_set(2, 12);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer(0, RLK_REQUEST_RAISE, RLK_GRANTED); /* to 9 only */
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer(1, RLK_REQUEST_RAISE, RLK_GRANTED);
+  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(redlock_lock_fence(lock), 12);
+}
+
 static void assert_asked_now(enum rlk_request_kind kind)
 {
   for (int i = 0; i < NODES; i++)
@@ -651,6 +669,7 @@ int main(void)
       CASE(a_node_in_quarantine_does_not_count_for_an_extension),
       CASE(a_node_in_quarantine_is_no_outage),
       CASE(a_token_that_is_gone_when_its_number_is_raised_is_no_lock),
+      CASE(a_larger_number_that_comes_while_others_are_raised_is_the_lock_s),
       CASE(every_request_has_its_time_and_its_round),
       CASE(leases_on_nodes_that_are_ahead_are_not_counted_on),
       CASE(an_extension_has_the_rest_of_the_lease),

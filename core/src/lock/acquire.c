@@ -145,14 +145,16 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   rlk_acquire_sleep(lock, now);
 }
 
-/* The number of the lock is the largest that a majority has drawn. */
+/* The number of the lock is the largest of all that its nodes have drawn, also of one that grants while others are
+ * raised: somebody whose lock was removed by force does not get the number of who came after it. */
 static void draw_fence(redlock_lock *lock, int64_t until_ns)
 {
   struct rlk_claim *claim = lock->claim;
+  if (!claim->fence)
+    claim->fence_until_ns = until_ns;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_GRANTED && claim->node[i].fence > claim->fence)
       claim->fence = claim->node[i].fence;
-  claim->fence_until_ns = until_ns;
 }
 
 static int is_behind(const redlock_lock *lock, int node)
@@ -172,8 +174,7 @@ static int is_too_late(const redlock_lock *lock, int64_t now)
 RLK_COLD static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
-  if (!lock->claim->fence)
-    draw_fence(lock, until_ns);
+  draw_fence(lock, until_ns);
   for (int i = 0; i < e->net.node_count; i++)
     granted -= is_behind(lock, i);
   if (granted >= e->quorum || RLK_MUTANT(FENCE_NOT_RAISED))

@@ -120,7 +120,9 @@ int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence, &identity) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_RAISE, .claim = claim, .round = lock->round, .sent_ns = now});
+  add(l, before,
+      (struct rlk_request){
+          .kind = RLK_REQUEST_RAISE, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = claim->fence});
   return 0;
 }
 

@@ -111,7 +111,7 @@ static void raise_vote(redlock_lock *lock, int node, const struct rlk_request *r
   if (claim->given_up)
     return;
   if (vote == RLK_GRANTED)
-    claim->node[node].fence = claim->fence;
+    claim->node[node].fence = r->lease_ns;
   else if (vote == RLK_GONE)
     rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
   note(lock, node, r, REDLOCK_ACQUIRE, vote, now);

@@ -46,7 +46,8 @@ struct rlk_request {
   uint32_t count;    /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind */
   uint64_t position; /* of the command in the stream */
   int64_t sent_ns;   /* before it was queued */
-  int64_t lease_ns;  /* what a confirmation is worth, from sent_ns. GROWTH: its place in the order. ENTRY: the client */
+  int64_t lease_ns;  /* what a confirmation is worth, from sent_ns. GROWTH: its place in the order. ENTRY: the client.
+                      * RAISE: the number */
   struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, SHOW, LOOK, NOTHING */
   struct rlk_batch *batch; /* RENEW: the same */
 };
