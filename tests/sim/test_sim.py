@@ -44,7 +44,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "no-backoff": 300,
     "no-heir": 100,
     "no-last-look": 4000,
-    "late-winner": 1500,
+    "late-winner": 6000,
     "shortening-forgotten": 9000,
     "counted-twice": 200,
     "child-keeps-locks": 200,
