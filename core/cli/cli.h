@@ -219,7 +219,7 @@ int leave_keep(struct session *session, int64_t left_ms, char **left); /* for le
 
 /* events.c: what the library tells beside the answers to calls */
 json_t *next_event(redlock_client *client);       /* NULL if there is none; json_decref it */
-void say_warnings(const struct session *session); /* of what is allowed and seldom meant */
+void say_warnings(const struct session *session); /* about valid settings that are rarely intended */
 
 /* loss.c: why the lock was lost */
 char *loss_reason(const struct session *session); /* in words, from the client's events; free it */

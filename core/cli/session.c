@@ -259,7 +259,7 @@ static void say_why(struct session *session)
   free(message);
 }
 
-/* If the lock is still waited for after limit_ms, it says something. */
+/* Waits for up to limit_ms; if the lock is still not granted, says why. */
 static int await_and_say(struct session *session, int status, int64_t limit_ms, void (*say)(struct session *))
 {
   if (status != REDLOCK_PENDING)

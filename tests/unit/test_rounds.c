@@ -405,15 +405,21 @@ static void answer_set(int node, int64_t fence)
   rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
 }
 
-/* Somebody else may have held the lock in between (rule D.2). */
-static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **state)
+/* Node 0 is asked to raise its number from 5 to 9. */
+static void begin_raising(void)
 {
-  (void)state;
   assert_int_equal(redlock_lock_set(lock, "fence", "true"), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
   answer_set(0, 5);
   answer_set(1, 9);
+}
+
+/* Somebody else may have held the lock in between (rule D.2). */
+static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **state)
+{
+  (void)state;
+  begin_raising();
   answer(0, RLK_REQUEST_RAISE, RLK_GONE);
   assert_int_equal(lock->claim->node[0].counts_until_ns, 0);
   answer_set(2, 9);
@@ -421,15 +427,11 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
   assert_int_equal(lock->phase, RLK_SLEEPING);
 }
 
-/* Where locks are removed by force somebody may have got the number that was the largest before (rule D.1). */
+/* If locks were removed by force, another holder may have had the number that was the largest so far (rule D.1). */
 static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(void **state)
 {
   (void)state;
-  assert_int_equal(redlock_lock_set(lock, "fence", "true"), REDLOCK_OK);
-  call(REDLOCK_ACQUIRE, 60000);
-  write_all();
-  answer_set(0, 5);
-  answer_set(1, 9);
+  begin_raising();
   answer_set(2, 12);
   assert_int_equal(lock->status, REDLOCK_PENDING);
   answer(0, RLK_REQUEST_RAISE, RLK_GRANTED); /* to 9 only */

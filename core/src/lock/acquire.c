@@ -145,8 +145,8 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   rlk_acquire_sleep(lock, now);
 }
 
-/* The number of the lock is the largest of all that its nodes have drawn, also of one that grants while others are
- * raised: somebody whose lock was removed by force does not get the number of who came after it. */
+/* The number of the lock is the largest that any of its nodes has drawn, including one that grants while others are
+ * raised: if locks were removed by force meanwhile, another holder may have had the smaller number. */
 static void draw_fence(redlock_lock *lock, int64_t until_ns)
 {
   struct rlk_claim *claim = lock->claim;
