@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WATCH_MS = 1000 };
@@ -74,9 +75,13 @@ static char *server_words(const json_t *node)
   return has(node, "server") ? format("%s %s", text_of(node, "server"), text_of(node, "version")) : format("-");
 }
 
+/* With the days that the server's certificate is good for. */
 static char *tls_words(const json_t *node)
 {
-  return format("%s", text_of(node, "tls"));
+  const json_t *expires = json_object_get(node, "certificate_expires");
+  if (!json_is_integer(expires))
+    return format("%s", text_of(node, "tls"));
+  return format("%s, %lld d", text_of(node, "tls"), (long long)(json_integer_value(expires) - time(NULL)) / 86400);
 }
 
 /* The mode is shown unless the server is a standalone one. */

@@ -123,6 +123,9 @@ class Client:
     def describe(self):
         return json.loads(text(lib.redlock_client_describe, self.handle))
 
+    def metrics(self):
+        return text(lib.redlock_client_metrics, self.handle)
+
     def settled(self):
         """Whether every node is connected or known to be unusable."""
         self.process()

@@ -255,3 +255,96 @@ def test_files_that_are_of_no_use(authority, tmp_path, options, words):
         assert words.format(**names) in client.message
     finally:
         client.free()
+
+
+@pytest.fixture
+def files(authority, tmp_path):
+    """The client's own copies of its files, which are replaced as cert-manager would."""
+    return Files(tmp_path, authority.ca_file, authority.issue("worker-7"))
+
+
+class Files:
+    def __init__(self, folder, ca_file, shown):
+        self.folder = folder
+        self.options = {"tls_%s_file" % name: str(folder / name) for name in ("ca", "cert", "key")}
+        self.put(ca=ca_file, cert=shown.cert_file, key=shown.key_file)
+
+    def put(self, **paths):
+        for name, path in paths.items():
+            shutil.copy(path, self.folder / "new")
+            (self.folder / "new").chmod(0o600)
+            (self.folder / "new").rename(self.folder / name)
+
+
+def reconnect(client, nodes):
+    """All connections of the client are made anew."""
+    before = [node["connects"] for node in client.describe()["nodes"]]
+    for node in nodes:
+        node.command("CLIENT", "KILL", "TYPE", "normal")
+    spin(client, lambda: all(node["connects"] > count for node, count in zip(client.describe()["nodes"], before)))
+
+
+def warnings(client):
+    return [event["detail"] for event in client.events() if event["event"] == "warning"]
+
+
+def test_a_held_lock_survives_the_rotation_of_all_certificates(make_cluster, certificate, stranger, open_tls, files):
+    cluster = make_cluster(3, tls=certificate, config={"tls-auth-clients": "yes"})
+    client = open_tls(*cluster.urls, **files.options)
+    lock = client.lock()
+    assert lock.acquire(20000) == OK, lock.message
+    bundle = files.folder / "bundle"
+    bundle.write_bytes(b"".join(open(path, "rb").read() for path in (certificate.ca_file, stranger.ca_file)))
+    shown, server = stranger.issue("worker-7"), stranger.issue()
+    files.put(ca=bundle)
+    for node in cluster.nodes:
+        node.command("CONFIG", "SET", "tls-ca-cert-file", str(bundle))
+    files.put(cert=shown.cert_file, key=shown.key_file)
+    for node in cluster.nodes:
+        node.command("CONFIG", "SET", "tls-cert-file", server.cert_file, "tls-key-file", server.key_file,
+                     "tls-ca-cert-file", stranger.ca_file)
+    reconnect(client, cluster.nodes)
+    assert lock.extend(9000) == OK, lock.message
+    spin(client, lambda: client.describe()["voting"] == 3)
+    assert not warnings(client)
+    assert lock.release() == OK
+
+
+def test_unusable_new_files_leave_the_old_ones_in_use(make_cluster, certificate, authority, open_tls, files):
+    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+    client = open_tls(node.url, **files.options)
+    lock_once(client)
+    other = authority.issue("worker-8")
+    files.put(cert=other.cert_file)
+    for _ in range(2):
+        reconnect(client, [node])
+        lock_once(client)
+    assert warnings(client) == ['tls_key_file is "%s": key values mismatch' % files.options["tls_key_file"]]
+    files.put(key=other.key_file)
+    reconnect(client, [node])
+    lock_once(client)
+    assert not warnings(client)
+
+
+def test_a_session_is_not_resumed_with_other_files(authority, stranger, open_tls, files):
+    server = Recorder(authority.issue())
+    client = open_tls(server.url, **files.options)
+    spin(client, lambda: len(server.reused) > 2, 20)
+    assert server.reused[2]
+    files.put(ca=stranger.ca_file)
+    assert why(client)
+    spin(client, lambda: "certificate is refused" in only_node(client)["why"], 20)
+    server.close()
+
+
+def test_the_end_of_a_certificate_is_shown(make_cluster, authority, open_tls):
+    soon = NOW + 20 * DAY
+    node = make_cluster(1, tls=authority.issue(not_after=soon)).nodes[0]
+    shown = authority.issue("worker-7", not_after=soon - DAY)
+    client = open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file)
+    lock_once(client)
+    assert abs(only_node(client)["certificate_expires"] - soon.timestamp()) < 2
+    assert abs(client.describe()["certificate_expires"] - (soon - DAY).timestamp()) < 2
+    figures = client.metrics()
+    assert 'redlock_node_certificate_expiry_timestamp_seconds{node="%s"}' % node.name in figures
+    assert "\nredlock_certificate_expiry_timestamp_seconds " in figures

@@ -143,7 +143,7 @@ int rlk_client_init_tls(redlock_client *c, struct rlk_text *why)
     if (status != REDLOCK_OK)
       return status;
     if (n->url.is_tls)
-      n->tls = (struct rlk_tls_peer){net->tls, *name ? name : n->url.host, NULL};
+      n->tls = (struct rlk_tls_peer){.tls = net->tls, .name = *name ? name : n->url.host};
   }
   return REDLOCK_OK;
 }

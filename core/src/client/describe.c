@@ -122,6 +122,12 @@ static void answer(struct rlk_text *out, const char *name, enum rlk_answer answe
   rlk_text_add(out, words[answer]);
 }
 
+/* Of a certificate, in seconds since 1970. */
+static void expiry(struct rlk_text *out, int64_t at_s)
+{
+  rlk_text_format(out, at_s ? ",\"certificate_expires\":%lld" : ",\"certificate_expires\":null", (long long)at_s);
+}
+
 /* As it was when its connection was set up. */
 static void server(const struct rlk_node *n, struct rlk_text *out)
 {
@@ -132,6 +138,7 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
   more(out, "version", n->version);
   more(out, "run_id", n->run_id);
   more(out, "tls", security ? security : "");
+  expiry(out, n->tls.expires_s);
   more(out, "role", is_known ? l->role : "");
   more(out, "mode", is_known ? l->mode : "");
   more(out, "maxmemory_policy", is_known ? l->policy : "");
@@ -249,6 +256,7 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
   figures(&c->engine.figures, &out);
   rlk_text_add(&out, ",");
   options(c, &out);
+  expiry(&out, c->engine.net.tls ? rlk_tls_expires_s(c->engine.net.tls) : 0);
   rlk_text_add(&out, ",\"nodes\":[");
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_text_add(&out, i ? "," : "");

@@ -132,6 +132,20 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
   }
 }
 
+/* Only where there are any. */
+static void certificates(const struct rlk_engine *e, struct rlk_text *out)
+{
+  int64_t own_s = e->net.tls ? rlk_tls_expires_s(e->net.tls) : 0;
+  if (own_s)
+    number(out, "certificate_expiry_timestamp_seconds", "gauge", "When the client's certificate expires.",
+           (uint64_t)own_s);
+  if (e->net.tls)
+    family(out, "node_certificate_expiry_timestamp_seconds", "gauge", "When the node's certificate expires.");
+  for (int i = 0; i < e->net.node_count; i++)
+    if (e->net.nodes[i].tls.expires_s)
+      of_node(out, "certificate_expiry_timestamp_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].tls.expires_s);
+}
+
 static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
 {
   static const struct {
@@ -150,6 +164,7 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
       of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now));
   }
   node_votes(e, out);
+  certificates(e, out);
 }
 
 int64_t redlock_client_metrics(redlock_client *c, char *buf, size_t size)

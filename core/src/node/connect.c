@@ -145,10 +145,22 @@ static void unix_address(struct rlk_node *n)
   memcpy(a->path, n->url.host, strlen(n->url.host));
 }
 
+/* Certificates are rotated by replacing their files. */
+static void refresh_tls(struct rlk_node *n)
+{
+  char words[RLK_WHY_SIZE] = "";
+  struct rlk_text why = rlk_text_in(words, sizeof words);
+  if (n->tls.tls && rlk_tls_refresh(n->tls.tls, &why) != 0) {
+    rlk_text_mark_cut(&why);
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, -1, words[0] ? words : "out of memory");
+  }
+}
+
 void rlk_connect(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
   n->connects++;
+  refresh_tls(n);
   n->address_next = 0;
   n->address_count = 1;
   if (n->url.is_unix) {

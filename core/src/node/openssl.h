@@ -15,6 +15,10 @@ typedef struct bio_st BIO;
 typedef struct bio_method_st BIO_METHOD;
 typedef struct X509_VERIFY_PARAM_st X509_VERIFY_PARAM;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
+typedef struct x509_st X509;
+typedef struct asn1_string_st ASN1_TIME;
+typedef struct stack_st OPENSSL_STACK;
+struct stack_st_X509;
 
 /* X(result, name, parameters): the same in OpenSSL 1.1 and 3. A unit test compares both lists with its headers. */
 #define RLK_OPENSSL(X)                                                                                                 \
@@ -48,6 +52,11 @@ typedef struct x509_store_ctx_st X509_STORE_CTX;
   X(int, SSL_renegotiate_pending, (const SSL *))                                                                       \
   X(int, SSL_get_error, (const SSL *, int))                                                                            \
   X(long, SSL_get_verify_result, (const SSL *))                                                                        \
+  X(struct stack_st_X509 *, SSL_get_peer_cert_chain, (const SSL *))                                                    \
+  X(X509 *, SSL_CTX_get0_certificate, (const SSL_CTX *))                                                               \
+  X(void *, OPENSSL_sk_value, (const OPENSSL_STACK *, int))                                                            \
+  X(const ASN1_TIME *, X509_get0_notAfter, (const X509 *))                                                             \
+  X(int, ASN1_TIME_diff, (int *, int *, const ASN1_TIME *, const ASN1_TIME *))                                         \
   X(const char *, X509_verify_cert_error_string, (long))                                                               \
   X(int, X509_VERIFY_PARAM_set1_host, (X509_VERIFY_PARAM *, const char *, size_t))                                     \
   X(int, X509_VERIFY_PARAM_set1_ip_asc, (X509_VERIFY_PARAM *, const char *))                                           \

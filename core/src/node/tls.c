@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "../../include/redlock.h"
 #include "line.h"
@@ -23,12 +25,28 @@ enum {
   RECORD_OVERHEAD = 256
 };
 
+#ifdef __APPLE__
+#define MTIME st_mtimespec
+#else
+#define MTIME st_mtim
+#endif
+
 #define ENDED_EARLY "TLS: the server closed the connection in the handshake"
+
+/* By which a change of a file or folder is noticed; all 0: there is none. */
+struct stamp {
+  int64_t changed_ns, inode, size;
+};
+
+enum { CA_FILE, CA_PATH, CERT_FILE, KEY_FILE, FILES };
 
 struct rlk_tls {
   const struct rlk_openssl *f;
   SSL_CTX *ctx;
   BIO_METHOD *method;
+  struct rlk_tls_settings settings;
+  struct stamp stamps[FILES]; /* as of the last reading, whatever came of it */
+  unsigned era;               /* counts the readings whose result is in use */
 };
 
 /* Of a link: OpenSSL reads its socket, and what it writes is kept until the socket takes it. */
@@ -43,6 +61,7 @@ struct rlk_tls_stream {
   int is_heard;     /* the server has sent something */
   int awaits_input; /* to write on: the server negotiates again */
   int is_half_closed;
+  unsigned era;
   char why[RLK_WHY_SIZE];
 };
 
@@ -111,9 +130,13 @@ static long bio_control(BIO *bio, int what, long number, void *pointer)
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
   const struct rlk_openssl *f = loaded();
-  struct rlk_tls_peer *peer = stream_of(f, f->SSL_get_rbio(ssl))->link->peer;
+  struct rlk_tls_stream *s = stream_of(f, f->SSL_get_rbio(ssl));
+  struct rlk_tls_peer *peer = s->link->peer;
+  if (s->era != peer->tls->era)
+    return 0;
   rlk_tls_forget(peer);
   peer->session = session;
+  peer->session_era = s->era;
   return 1;
 }
 
@@ -185,8 +208,9 @@ static int check_folder(const char *path, struct rlk_text *why)
                : refuse(why, "tls_ca_path", path, "no certificate there has a name that `openssl rehash` gives");
 }
 
-static int trust(struct rlk_tls *t, const struct rlk_tls_settings *s, struct rlk_text *why)
+static int trust(struct rlk_tls *t, struct rlk_text *why)
 {
+  const struct rlk_tls_settings *s = &t->settings;
   int status = REDLOCK_OK;
   t->f->SSL_CTX_set_verify(t->ctx, s->is_verified ? RLK_SSL_VERIFY_PEER : 0, NULL);
   if (is_set(s->ca_file)) {
@@ -226,8 +250,9 @@ static int is_encrypted(const char *path)
   return found;
 }
 
-static int show(struct rlk_tls *t, const struct rlk_tls_settings *s, struct rlk_text *why)
+static int show(struct rlk_tls *t, struct rlk_text *why)
 {
+  const struct rlk_tls_settings *s = &t->settings;
   int status;
   if (!is_set(s->cert_file) && !is_set(s->key_file))
     return REDLOCK_OK;
@@ -251,16 +276,24 @@ static int show(struct rlk_tls *t, const struct rlk_tls_settings *s, struct rlk_
   return REDLOCK_OK;
 }
 
-static int make(struct rlk_tls *t)
+static int make_method(struct rlk_tls *t)
 {
   const struct rlk_openssl *f = t->f;
-  t->ctx = f->SSL_CTX_new(f->TLS_client_method());
   t->method = f->BIO_meth_new(RLK_BIO_TYPE_SOURCE_SINK, "libredlock");
-  if (!t->ctx || !t->method)
+  if (!t->method)
     return REDLOCK_NO_MEMORY;
   f->BIO_meth_set_read(t->method, bio_read);
   f->BIO_meth_set_write(t->method, bio_write);
   f->BIO_meth_set_ctrl(t->method, bio_control);
+  return REDLOCK_OK;
+}
+
+static int make_context(struct rlk_tls *t)
+{
+  const struct rlk_openssl *f = t->f;
+  t->ctx = f->SSL_CTX_new(f->TLS_client_method());
+  if (!t->ctx)
+    return REDLOCK_NO_MEMORY;
   f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_MIN_PROTO_VERSION, RLK_TLS1_2_VERSION, NULL);
   f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_MODE, MODE, NULL);
   f->SSL_CTX_ctrl(t->ctx, RLK_SSL_CTRL_SET_READ_AHEAD, 1, NULL);
@@ -268,6 +301,43 @@ static int make(struct rlk_tls *t)
   f->SSL_CTX_sess_set_new_cb(t->ctx, keep_session);
   f->SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
   return REDLOCK_OK;
+}
+
+/* Before they are read: what changes meanwhile is noticed the next time. */
+static void stamp_files(const struct rlk_tls_settings *s, struct stamp *stamps)
+{
+  const char *const paths[FILES] = {
+      [CA_FILE] = s->ca_file, [CA_PATH] = s->ca_path, [CERT_FILE] = s->cert_file, [KEY_FILE] = s->key_file};
+  memset(stamps, 0, FILES * sizeof *stamps);
+  for (int i = 0; i < FILES; i++) {
+    struct stat about;
+    if (!is_set(paths[i]) || stat(paths[i], &about) != 0)
+      continue;
+    stamps[i] = (struct stamp){.changed_ns = (int64_t)about.MTIME.tv_sec * 1000000000 + about.MTIME.tv_nsec,
+                               .inode = (int64_t)about.st_ino,
+                               .size = (int64_t)about.st_size};
+  }
+}
+
+/* A context of what the files say now; connections that were made with the one before keep that. */
+static int read_files(struct rlk_tls *t, struct rlk_text *why)
+{
+  SSL_CTX *before = t->ctx, *unwanted;
+  int status;
+  t->f->ERR_clear_error();
+  status = make_context(t);
+  if (status == REDLOCK_OK)
+    status = trust(t, why);
+  if (status == REDLOCK_OK)
+    status = show(t, why);
+  t->f->ERR_clear_error(); /* the host program's calls of OpenSSL are none of ours */
+  unwanted = status == REDLOCK_OK ? before : t->ctx;
+  if (status != REDLOCK_OK)
+    t->ctx = before;
+  if (unwanted)
+    t->f->SSL_CTX_free(unwanted);
+  t->era += status == REDLOCK_OK;
+  return status;
 }
 
 int rlk_tls_new(struct rlk_tls **out, const struct rlk_tls_settings *settings, struct rlk_text *why)
@@ -281,18 +351,39 @@ int rlk_tls_new(struct rlk_tls **out, const struct rlk_tls_settings *settings, s
     free(t);
     return REDLOCK_INVALID;
   }
-  t->f->ERR_clear_error();
-  status = make(t);
+  t->settings = *settings;
+  stamp_files(settings, t->stamps);
+  status = make_method(t);
   if (status == REDLOCK_OK)
-    status = trust(t, settings, why);
-  if (status == REDLOCK_OK)
-    status = show(t, settings, why);
-  t->f->ERR_clear_error(); /* the host program's calls of OpenSSL are none of ours */
+    status = read_files(t, why);
   if (status == REDLOCK_OK)
     *out = t;
   else
     rlk_tls_free(t);
   return status;
+}
+
+int rlk_tls_refresh(struct rlk_tls *t, struct rlk_text *why)
+{
+  struct stamp now[FILES];
+  stamp_files(&t->settings, now);
+  if (memcmp(now, t->stamps, sizeof now) == 0)
+    return REDLOCK_OK;
+  memcpy(t->stamps, now, sizeof now);
+  return read_files(t, why);
+}
+
+static int64_t expires_s(const struct rlk_openssl *f, const X509 *certificate)
+{
+  int days, seconds;
+  if (!certificate || f->ASN1_TIME_diff(&days, &seconds, NULL, f->X509_get0_notAfter(certificate)) != 1)
+    return 0;
+  return (int64_t)time(NULL) + (int64_t)days * 86400 + seconds;
+}
+
+int64_t rlk_tls_expires_s(const struct rlk_tls *t)
+{
+  return expires_s(t->f, t->f->SSL_CTX_get0_certificate(t->ctx));
 }
 
 void rlk_tls_free(struct rlk_tls *t)
@@ -347,13 +438,14 @@ static int begin(struct rlk_tls_stream *s, const struct rlk_tls_peer *peer)
   bio = f->BIO_new(peer->tls->method);
   if (!bio)
     return -ENOMEM;
+  s->era = peer->tls->era;
   f->BIO_set_data(bio, s);
   f->BIO_set_init(bio, 1);
   f->SSL_set_bio(s->ssl, bio, bio);
   f->SSL_set_connect_state(s->ssl);
   if (!expect_name(s, peer->name))
     return -ENOMEM;
-  if (peer->session)
+  if (peer->session && peer->session_era == s->era) /* else who is trusted may have changed */
     f->SSL_set_session(s->ssl, peer->session);
   return 0;
 }
@@ -416,16 +508,27 @@ static int failed(struct rlk_tls_stream *s, int result)
   return -EPROTO;
 }
 
+/* A session that was resumed may have no chain: what was known stays. */
+static void note_expiry(struct rlk_tls_stream *s)
+{
+  const struct stack_st_X509 *chain = s->f->SSL_get_peer_cert_chain(s->ssl);
+  int64_t at_s = chain ? expires_s(s->f, s->f->OPENSSL_sk_value((const OPENSSL_STACK *)chain, 0)) : 0;
+  if (at_s)
+    s->link->peer->expires_s = at_s;
+}
+
 static int shake_hands(struct rlk_tls_stream *s)
 {
   int result, status, sent;
   clear_errors(s->f);
   result = s->f->SSL_do_handshake(s->ssl);
   status = result == 1 ? 0 : failed(s, result);
-  if (result == 1)
+  if (result == 1) {
     s->is_set_up = 1;
-  else if (status == 0)
+    note_expiry(s);
+  } else if (status == 0) {
     status = -ECONNRESET;
+  }
   sent = send_out(s);
   if (sent == 0)
     rlk_link_sockets.want_write(s->link, 0);

@@ -19,10 +19,18 @@ struct rlk_tls_peer {
   struct rlk_tls *tls; /* NULL: the node does without TLS */
   const char *name;    /* a host name or a numeric address */
   void *session;
+  unsigned session_era; /* the files that it was negotiated with */
+  int64_t expires_s;    /* when the server's certificate does, in seconds since 1970; 0 unknown */
 };
 
-/* Reads all files: REDLOCK_OK, or REDLOCK_INVALID or REDLOCK_NO_MEMORY with the reason in why. */
+/* Reads all files: REDLOCK_OK, or REDLOCK_INVALID or REDLOCK_NO_MEMORY with the reason in why. The texts of the
+ * settings are used until it is freed. */
 int rlk_tls_new(struct rlk_tls **tls, const struct rlk_tls_settings *settings, struct rlk_text *why);
+/* Before a connection is made: reads the files again if one has changed since. If they are of no use, connections go on
+ * with what was read before, and the reason is returned once for each change. */
+int rlk_tls_refresh(struct rlk_tls *tls, struct rlk_text *why);
+/* When our own certificate expires, in seconds since 1970; 0: there is none. */
+int64_t rlk_tls_expires_s(const struct rlk_tls *tls);
 void rlk_tls_free(struct rlk_tls *tls);
 void rlk_tls_forget(struct rlk_tls_peer *peer);
 
