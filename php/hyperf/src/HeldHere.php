@@ -13,9 +13,11 @@ final class HeldHere
     /** @var array<string, Lock> outside of coroutines */
     private static array $outside = [];
 
-    public static function has(string $place, string $resource): bool
+    /** The lock that is held further out; null: none was taken, or the body has released it since. */
+    public static function find(string $place, string $resource): ?Lock
     {
-        return isset(self::all()["$place\n$resource"]);
+        $lock = self::all()["$place\n$resource"] ?? null;
+        return $lock !== null && ($lock->isHeld() || $lock->isLost()) ? $lock : null;
     }
 
     public static function add(string $place, string $resource, Lock $lock): void

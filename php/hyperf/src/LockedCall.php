@@ -41,9 +41,11 @@ final class LockedCall
             return ($this->body)($fences);
         }
         $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
-        if (HeldHere::has($spec->place(), $resource)) {
+        $held = HeldHere::find($spec->place(), $resource);
+        if ($held !== null) {
+            $held->refuseLoss();
             return HeldHere::within($spec->place(), $resource,
-                fn (): mixed => $this->run($specs, self::with($fences, $spec, HeldHere::innermost())));
+                fn (): mixed => $this->run($specs, self::with($fences, $spec, $held)));
         }
         return $this->under($spec, $resource, $specs, $fences);
     }

@@ -8,6 +8,7 @@ use Hyperf\Framework\Event\OnWorkerExit;
 use Hyperf\Framework\Event\OnWorkerStop;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Hyperf\Listener\WorkerListener;
 use Redlock\Hyperf\LockedCall;
@@ -81,6 +82,42 @@ final class LockedCallTest extends NodesTestCase
         });
         $this->assertSame(['order:7'], $seen);
         $this->assertNothingIsLeft();
+    }
+
+    public function testABodyDoesNotRunUnderALockThatWasLostFurtherOut(): void
+    {
+        $spec = [new LockSpec('order:#{id}')];
+        $ran = $refused = null;
+        try {
+            $this->call($spec, function () use ($spec, &$ran, &$refused): void {
+                foreach (self::cluster()->nodes as $node) {
+                    $node->command('DEL', 'order:7');
+                }
+                try {
+                    Locks::current()->extend();
+                } catch (LostException) {
+                }
+                try {
+                    $this->call($spec, static function () use (&$ran): void {
+                        $ran = true;
+                    });
+                } catch (LostException $refused) {
+                }
+            });
+        } catch (LostException) {
+        }
+        $this->assertNull($ran);
+        $this->assertSame(['order:7', 'gone'], [$refused?->resource, $refused?->reason]);
+    }
+
+    public function testALockThatTheBodyHasReleasedIsTakenAgain(): void
+    {
+        $spec = [new LockSpec('order:#{id}')];
+        $seen = $this->call($spec, function () use ($spec): array {
+            Locks::current()->release();
+            return [$this->held(), $this->call($spec, fn (): array => $this->held()), $this->held()];
+        });
+        $this->assertSame([[], ['order:7'], []], $seen);
     }
 
     public function testBusyCallsOnBusyWithTheSameArguments(): void

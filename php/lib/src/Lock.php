@@ -140,6 +140,12 @@ final class Lock implements LockInterface
         return $this->native->state() === \REDLOCK_STATE_LOST;
     }
 
+    /** @internal Throws LostException if the lock was lost; no I/O. */
+    public function refuseLoss(): void
+    {
+        $this->isLost() && $this->fail(\REDLOCK_LOST);
+    }
+
     public function isRenewed(): bool
     {
         return $this->isHeld() && $this->native->get('renew') === 'true';
