@@ -31,6 +31,7 @@ struct native_lock {
 ZEND_BEGIN_MODULE_GLOBALS(redlock)
   HashTable clients;
   int64_t last_id;
+  char *nodes; /* redlock.nodes of php.ini, which owns it */
 ZEND_END_MODULE_GLOBALS(redlock)
 /* clang-format on */
 

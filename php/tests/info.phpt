@@ -1,7 +1,9 @@
 --TEST--
-phpinfo, ini_get and stack traces show no credentials; the version is the library's
+phpinfo and stack traces show no credentials; redlock.nodes is a setting as any other
 --EXTENSIONS--
 redlock
+--ENV--
+REDLOCK_NODES=
 --INI--
 redlock.nodes="redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret/x@y@127.0.0.1:3,inisecret@127.0.0.1:4"
 --FILE--
@@ -16,31 +18,34 @@ try {
 } catch (ValueError $e) {
     var_dump(str_contains($e . print_r($e->getTrace(), true), PHP_VERSION_ID < 80200 ? 'not there' : 'secret'));
 }
-var_dump(ini_get('redlock.nodes'), ini_get_all('redlock')['redlock.nodes']['global_value'],
-    str_contains(serialize([ini_get_all(), ini_get_all('redlock', false), ini_get_all(null, false)]), 'secret'),
-    ini_get_all('redlock', false), ini_get('precision'), ini_get('redlock.nothing'), ini_set('redlock.nodes', 'redis://:inisecret@127.0.0.1:5'),
-    ini_get('redlock.nodes'), (new Redlock\Native\Client(null, []))->get('nodes'));
-ini_restore('redlock.nodes');
+$nodes = fn () => (new Redlock\Native\Client(null, []))->get('nodes');
+$before = ini_set('redlock.nodes', 'redis://:inisecret@127.0.0.1:5');
+var_dump($before, ini_get('redlock.nodes'), $nodes());
+ini_set('redlock.nodes', $before);
+var_dump(ini_get('redlock.nodes') === $before);
 ini_set('redlock.nodes', 'redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2');
+var_dump($nodes());
+ini_restore('redlock.nodes');
+var_dump(ini_get('redlock.nodes') === $before, ini_get_all('redlock', false)['redlock.nodes'] === $before);
+ini_set('redlock.nodes', '');
+try {
+    $nodes();
+} catch (ValueError $e) {
+    echo $e->getMessage(), "\n";
+}
 var_dump(phpversion('redlock') === redlock_version());
-var_dump((new Redlock\Native\Client(null, []))->get('nodes'));
 ?>
 --EXPECT--
 bool(false)
 bool(true)
 bool(true)
 bool(false)
-string(83) "redis://***@127.0.0.1:1,redis://127.0.0.1:2,redis://***@127.0.0.1:3,***@127.0.0.1:4"
-string(83) "redis://***@127.0.0.1:1,redis://127.0.0.1:2,redis://***@127.0.0.1:3,***@127.0.0.1:4"
-bool(false)
-array(1) {
-  ["redlock.nodes"]=>
-  string(83) "redis://***@127.0.0.1:1,redis://127.0.0.1:2,redis://***@127.0.0.1:3,***@127.0.0.1:4"
-}
-string(2) "14"
-bool(false)
-string(83) "redis://***@127.0.0.1:1,redis://127.0.0.1:2,redis://***@127.0.0.1:3,***@127.0.0.1:4"
-string(23) "redis://***@127.0.0.1:5"
+string(108) "redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret/x@y@127.0.0.1:3,inisecret@127.0.0.1:4"
+string(30) "redis://:inisecret@127.0.0.1:5"
 string(24) "redis://:***@127.0.0.1:5"
 bool(true)
 string(44) "redis://:***@127.0.0.1:1,redis://127.0.0.1:2"
+bool(true)
+bool(true)
+no nodes were given: pass them as argument $nodes, or set redlock.nodes in php.ini, or REDLOCK_NODES in the environment (FPM clears the environment unless clear_env = no)
+bool(true)
