@@ -282,7 +282,7 @@ static void print_help(const struct args *args, const struct parser *parser)
  * same moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
 static void wait_less_than_it_is_kept(struct args *args)
 {
-  bool is_chosen = settings_find(&args->from_flags, "wait_ms") || settings_find(&args->from_file, "wait_ms");
+  bool is_chosen = setting_in_force(args, "wait_ms") != NULL;
   int index = option_named("wait_ms", strlen("wait_ms"));
   int64_t wait_ms = strtoll(redlock_option_at(index, REDLOCK_OPTION_DEFAULT), NULL, 10);
   if (args->keep_ms > 0 && !is_chosen && wait_ms > args->keep_ms / 2)
@@ -315,6 +315,7 @@ void args_free(struct args *args)
 {
   struct parser *parser = args->parser;
   settings_free(&args->from_file);
+  settings_free(&args->from_environment);
   settings_free(&args->from_flags);
   free(args->config);
   free(args->nodes);

@@ -282,7 +282,8 @@ static int report(struct bench *bench)
   }
   if (bench->total.cycle.count == 0 && bench->session->caught == 0) {
     char *message = lock_message(bench->workers[0].lock);
-    int code = fail(exit_code_of(bench->session->args, bench->last_failure), "no lock was acquired: %s", message);
+    int status = bench->last_failure == REDLOCK_OK ? REDLOCK_NO_QUORUM : bench->last_failure; /* none had ended */
+    int code = fail(exit_code_of(bench->session->args, status), "no lock was acquired: %s", message);
     free(message);
     return code;
   }

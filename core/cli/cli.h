@@ -67,7 +67,8 @@ struct args {
   char *nodes;
   char *config;
   struct settings from_file;
-  struct settings from_flags; /* they win */
+  struct settings from_environment;
+  struct settings from_flags;
   int64_t kill_after_ms;
   int64_t keep_ms; /* 0: the lock is released when CMD ends */
   int busy_exit;
@@ -139,6 +140,7 @@ bool option_is(int index, int field, const char *text);
 bool option_is_for(const struct command *command, const char *option);
 void settings_add(struct settings *settings, const char *option, char *where, char *value); /* takes the texts over */
 const struct setting *settings_find(const struct settings *settings, const char *option);   /* the last; or NULL */
+const struct setting *setting_in_force(const struct args *args, const char *option);        /* the same; or NULL */
 void settings_free(struct settings *settings);
 int options_set(redlock_client *client, const struct args *args); /* 0, or the exit code of a refusal, printed */
 int refuse_options(const struct args *args, char *message);       /* that contradict each other; frees the message */
@@ -147,7 +149,7 @@ int refuse_options(const struct args *args, char *message);       /* that contra
  * or NULL. Free it. */
 char *in_users_words(const struct args *args, const char *about, const char *message);
 
-/* config.c: reads the file with nodes and defaults into args->from_file, as args_parse */
+/* config.c: reads the file with nodes and defaults, and the environment, as args_parse */
 int config_read(struct args *args);
 
 enum { TOKEN_SHOWN = 8 };
@@ -164,7 +166,9 @@ const char *nearest(const char *word, const char *const *words);
 void *must(void *allocated);
 char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 int fail(int exit_code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
-int fail_errno(const char *what); /* EXIT_INTERNAL */
+int fail_of_system(const char *words);    /* EXIT_INTERNAL */
+int fail_errno(const char *what);         /* EXIT_INTERNAL */
+const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */
 char *client_message(redlock_client *client);
 char *client_description(redlock_client *client);
 int print_metrics(redlock_client *client); /* 0, or the exit code after the error was printed */
@@ -200,6 +204,7 @@ void name_holder(json_t *report, struct session *session); /* of a busy lock, in
 json_t *report_json(const struct session *session, int status);
 int report_failure(struct session *session, int status);
 int print_json(json_t *report);
+int report_refusal(int code);                        /* in JSON, unless something was; returns the code */
 int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 

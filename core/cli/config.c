@@ -1,11 +1,16 @@
-/* config.c - nodes and defaults from a file of lines `name = value`, with the names of the library's options. */
+/* config.c - nodes and defaults from a file of lines `name = value`, with the names of the library's options, and from
+ * variables of the environment. */
 #include "cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* Editors on Windows begin a file with it. */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct reader {
   struct settings *settings;
@@ -35,22 +40,44 @@ static bool is_name(const char *text)
   return *text != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
-static int read_setting(struct reader *reader, const char *name, const char *value)
+static bool is_path(const char *name)
+{
+  const char *end = strrchr(name, '_');
+  return end != NULL && (strcmp(end, "_file") == 0 || strcmp(end, "_path") == 0);
+}
+
+/* Paths are relative to the file that names them. Free it. */
+static char *completed(const struct reader *reader, const char *name, const char *value)
+{
+  const char *slash = strrchr(reader->path, '/');
+  if (*value == '\0' || *value == '/' || slash == NULL || !is_path(name))
+    return format("%s", value);
+  return format("%.*s/%s", (int)(slash - reader->path), reader->path, value);
+}
+
+static int refuse_value(const struct reader *reader)
+{
+  char *message = client_message(reader->client);
+  int code = fail(EXIT_USAGE, "%s:%d: %s", reader->path, reader->line, message);
+  free(message);
+  return code;
+}
+
+static int read_setting(struct reader *reader, const char *name, const char *given)
 {
   int index = option_named(name, strlen(name));
   const struct setting *before = settings_find(reader->settings, name);
   if (before != NULL)
     return fail(EXIT_USAGE, "%s:%d: %s is already set in %s", reader->path, reader->line, name, before->where);
-  if (strcmp(name, "nodes") == 0 && *value == '\0')
+  if (strcmp(name, "nodes") == 0 && *given == '\0')
     return fail(EXIT_USAGE, "%s:%d: nodes is empty", reader->path, reader->line);
+  char *value = completed(reader, name, given);
   if (redlock_client_set(reader->client, name, value) != REDLOCK_OK || index < 0) {
-    char *message = client_message(reader->client);
-    int code = fail(EXIT_USAGE, "%s:%d: %s", reader->path, reader->line, message);
-    free(message);
-    return code;
+    free(value);
+    return refuse_value(reader);
   }
   settings_add(reader->settings, redlock_option_at(index, REDLOCK_OPTION_NAME),
-               format("%s:%d", reader->path, reader->line), format("%s", value));
+               format("%s:%d", reader->path, reader->line), value);
   return 0;
 }
 
@@ -59,6 +86,8 @@ static int read_line(struct reader *reader, char *line, size_t length)
   reader->line++;
   if (strlen(line) != length)
     return refuse_line(reader);
+  if (reader->line == 1 && strncmp(line, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0)
+    line += strlen(BYTE_ORDER_MARK);
   line = trimmed(line);
   if (*line == '\0' || *line == '#')
     return 0;
@@ -112,9 +141,53 @@ static int read_file(struct args *args, const char *path, FILE *file)
   return refused;
 }
 
+/* What belongs to a site, not to one lock: `run` gives its command REDLOCK_FENCE, for example. */
+static const char *const variables[] = {"nodes",           "guard",       "max_ttl_ms",    "ttl_ms",
+                                        "wait_ms",         "key_prefix",  "user_file",     "password_file",
+                                        "tls_ca_file",     "tls_ca_path", "tls_cert_file", "tls_key_file",
+                                        "tls_server_name", "tls_verify",  "client_name"};
+
+static char *variable_of(const char *option)
+{
+  char *name = format("REDLOCK_%s", option);
+  for (char *c = name; *c != '\0'; c++)
+    *c = (char)toupper((unsigned char)*c);
+  return name;
+}
+
+/* The nodes are checked when they are set: they may contain a password. */
+static int read_variable(struct args *args, redlock_client *client, const char *option)
+{
+  char *name = variable_of(option);
+  const char *value = getenv(name);
+  int index = option_named(option, strlen(option)), refused = 0;
+  bool is_nodes = strcmp(option, "nodes") == 0;
+  if (value == NULL || *value == '\0' || index < 0) {
+    free(name);
+    return 0;
+  }
+  if (!is_nodes && redlock_client_set(client, option, value) != REDLOCK_OK) {
+    char *message = client_message(client);
+    refused = fail(EXIT_USAGE, "%s: %s", name, message);
+    free(message);
+  }
+  settings_add(&args->from_environment, redlock_option_at(index, REDLOCK_OPTION_NAME), name, format("%s", value));
+  return refused;
+}
+
+static int read_environment(struct args *args)
+{
+  redlock_client *client = must(redlock_client_new());
+  int refused = 0;
+  for (size_t i = 0; !refused && i < sizeof variables / sizeof *variables; i++)
+    refused = read_variable(args, client, variables[i]);
+  redlock_client_free(client);
+  return refused;
+}
+
 /* A file that exists but cannot be read must not be ignored: with another key_prefix, for example, two programs that
  * should exclude each other would not. */
-int config_read(struct args *args)
+static int read_named_file(struct args *args)
 {
   const char *path = args->config != NULL ? args->config : getenv("REDLOCK_CONFIG");
   bool is_named = path != NULL;
@@ -130,4 +203,10 @@ int config_read(struct args *args)
   int refused = read_file(args, path, file);
   fclose(file);
   return refused;
+}
+
+int config_read(struct args *args)
+{
+  int refused = read_environment(args);
+  return refused ? refused : read_named_file(args);
 }

@@ -100,6 +100,15 @@ static int print_overview(void)
   return 0;
 }
 
+/* The command line may have been refused before this flag. What follows `--` is not for redlock. */
+static bool wants_json(int argc, char **argv)
+{
+  for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (strcmp(argv[i], "--json") == 0)
+      return true;
+  return false;
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
   struct args args;
@@ -108,7 +117,7 @@ static int run_command(const struct command *command, int argc, char **argv)
   if (code == 0 && !done)
     code = command->main(&args);
   args_free(&args);
-  return code;
+  return wants_json(argc, argv) ? report_refusal(code) : code;
 }
 
 /* Our descriptors must not take the place of a closed standard stream; using such a stream still fails. */
@@ -135,5 +144,8 @@ int main(int argc, char **argv)
   if (strcmp(first, "--version") == 0)
     return printf("redlock %s\n", redlock_version()) < 0;
   const struct command *command = command_named(first);
-  return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(first);
+  if (command != NULL)
+    return run_command(command, argc - 2, argv + 2);
+  int code = refuse_command(first);
+  return wants_json(argc - 1, argv + 1) ? report_refusal(code) : code;
 }

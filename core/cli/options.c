@@ -50,6 +50,27 @@ void settings_free(struct settings *settings)
   free(settings->list);
 }
 
+enum { SOURCES = 3 };
+
+/* The later ones win. A file that a flag names is meant for this call, unlike what is set for the whole machine. */
+static void sources(const struct args *args, const struct settings *list[SOURCES])
+{
+  bool is_named = args->config != NULL;
+  list[0] = is_named ? &args->from_environment : &args->from_file;
+  list[1] = is_named ? &args->from_file : &args->from_environment;
+  list[2] = &args->from_flags;
+}
+
+const struct setting *setting_in_force(const struct args *args, const char *option)
+{
+  const struct settings *list[SOURCES];
+  const struct setting *found = NULL;
+  sources(args, list);
+  for (int i = SOURCES; i > 0 && found == NULL; i--)
+    found = settings_find(list[i - 1], option);
+  return found;
+}
+
 static int refuse_nodes(redlock_client *client, const char *from)
 {
   char *message = client_message(client);
@@ -60,15 +81,11 @@ static int refuse_nodes(redlock_client *client, const char *from)
 
 static int set_nodes(redlock_client *client, const struct args *args)
 {
-  const struct setting *in_file = settings_find(&args->from_file, "nodes");
+  const struct setting *setting = setting_in_force(args, "nodes");
   const char *nodes = args->nodes, *from = "--node";
-  if (nodes == NULL) {
-    nodes = getenv("REDLOCK_NODES");
-    from = "REDLOCK_NODES";
-  }
-  if ((nodes == NULL || *nodes == '\0') && in_file != NULL) {
-    nodes = in_file->value;
-    from = in_file->where;
+  if (nodes == NULL && setting != NULL) {
+    nodes = setting->value;
+    from = setting->where;
   }
   if (nodes == NULL || *nodes == '\0')
     return fail(EXIT_USAGE, "no nodes are given; use --node redis://host:port once for each node, set "
@@ -120,10 +137,10 @@ int options_set(redlock_client *client, const struct args *args)
   for (; !refused && mine != NULL && mine->option != NULL; mine++)
     if (redlock_client_set(client, mine->option, mine->value) != REDLOCK_OK)
       refused = fail(EXIT_INTERNAL, "%s=%s was refused", mine->option, mine->value);
-  if (!refused)
-    refused = set_all(client, args, &args->from_file);
-  if (!refused)
-    refused = set_all(client, args, &args->from_flags);
+  const struct settings *list[SOURCES];
+  sources(args, list);
+  for (int i = 0; !refused && i < SOURCES; i++)
+    refused = set_all(client, args, list[i]);
   return refused || args->command->main != doctor_main ? refused : only_look(client);
 }
 

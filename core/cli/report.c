@@ -129,8 +129,24 @@ int flush_answer(bool failed)
   return fail(EXIT_INTERNAL, "the answer cannot be written: %s", strerror(errno));
 }
 
+static bool json_is_printed;
+
+/* A refusal in JSON, where nothing else was said in it: usage, files, descriptors. */
+int report_refusal(int code)
+{
+  const char *status = code == EXIT_USAGE ? "INVALID" : code == EXIT_INTERNAL ? "INTERNAL" : NULL;
+  const char *words = failure_words(code);
+  if (json_is_printed || status == NULL || words == NULL)
+    return code;
+  json_t *report = must(json_object());
+  json_object_set_new(report, "status", json_string(status));
+  set_text(report, "message", format("%s", words));
+  return print_json(report) == 0 ? code : EXIT_INTERNAL;
+}
+
 int print_json(json_t *report)
 {
+  json_is_printed = true;
   bool failed = json_dumpf(report, stdout, JSON_COMPACT) != 0 || putchar('\n') == EOF;
   json_decref(report);
   return flush_answer(failed);

@@ -55,8 +55,10 @@ static int open_descriptor(struct session *session)
   session->client_fd = redlock_client_fd(session->client);
   if (session->client_fd >= 0)
     return 0;
-  errno = EMFILE; /* the library does not say what was refused; it is this unless kernel memory ran out */
-  return fail_errno("the client's descriptor");
+  char *message = client_message(session->client);
+  int code = fail_of_system(message);
+  free(message);
+  return code;
 }
 
 static int open_client(struct session *session)

@@ -26,6 +26,23 @@ char *format(const char *pattern, ...)
   return must(text);
 }
 
+static struct {
+  int code;
+  char *words;
+} last_failure;
+
+const char *failure_words(int exit_code)
+{
+  return last_failure.code == exit_code ? last_failure.words : NULL;
+}
+
+static void note_failure(int code, char *words)
+{
+  free(last_failure.words);
+  last_failure.code = code;
+  last_failure.words = words;
+}
+
 /* Always one line, whatever bytes the user passed. */
 int fail(int exit_code, const char *pattern, ...)
 {
@@ -38,19 +55,28 @@ int fail(int exit_code, const char *pattern, ...)
     if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
       text[i] = '?';
   fprintf(stderr, "redlock: %s\n", length < 0 ? "out of memory" : text);
-  if (length >= 0)
+  if (length >= 0 && exit_code != 0)
+    note_failure(exit_code, text);
+  else if (length >= 0)
     free(text);
   return exit_code;
 }
 
 /* Too many open files is the one error that a user can fix, given the limit. */
+int fail_of_system(const char *words)
+{
+  struct rlimit files;
+  if (strstr(words, strerror(EMFILE)) == NULL || getrlimit(RLIMIT_NOFILE, &files) != 0)
+    return fail(EXIT_INTERNAL, "%s", words);
+  return fail(EXIT_INTERNAL, "%s; the limit is %ju (ulimit -n)", words, (uintmax_t)files.rlim_cur);
+}
+
 int fail_errno(const char *what)
 {
-  int why = errno;
-  struct rlimit files;
-  if (why != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
-    return fail(EXIT_INTERNAL, "%s: %s", what, strerror(why));
-  return fail(EXIT_INTERNAL, "%s: %s; the limit is %ju (ulimit -n)", what, strerror(why), (uintmax_t)files.rlim_cur);
+  char *words = format("%s: %s", what, strerror(errno));
+  int code = fail_of_system(words);
+  free(words);
+  return code;
 }
 
 static char *room_for(int64_t length)

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Was it set in the file and not by a flag? */
-static const struct setting *in_file(const struct args *args, int index)
+/* Was it set in the file or the environment, and not by a flag? */
+static const struct setting *by_its_name(const struct args *args, int index)
 {
   const char *option = redlock_option_at(index, REDLOCK_OPTION_NAME);
   if (settings_find(&args->from_flags, option) != NULL)
     return NULL;
-  return settings_find(&args->from_file, option);
+  return setting_in_force(args, option);
 }
 
 static void put_option(FILE *out, const struct args *args, int index)
 {
-  const struct setting *setting = in_file(args, index);
+  const struct setting *setting = by_its_name(args, index);
   if (setting != NULL) {
     fprintf(out, "%s (%s)", setting->option, setting->where);
     return;
@@ -29,7 +29,7 @@ static void put_option(FILE *out, const struct args *args, int index)
 
 static bool is_duration(const struct args *args, int index)
 {
-  return index >= 0 && option_is(index, REDLOCK_OPTION_UNIT, "ms") && in_file(args, index) == NULL;
+  return index >= 0 && option_is(index, REDLOCK_OPTION_UNIT, "ms") && by_its_name(args, index) == NULL;
 }
 
 /* Prints the number at the start of the text with its unit; returns its length. */

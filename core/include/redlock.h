@@ -211,7 +211,7 @@ REDLOCK_API void redlock_client_free(redlock_client *client);
 /* A descriptor for poll, epoll or an event loop. It is readable when redlock_client_process has something to do,
  * including deadlines, losses and started operations that have not been sent. Its number stays the same for the life of
  * the client, also in a forked child. It belongs to the client: do not read or close it. Returns a negated status on
- * error. Any thread. */
+ * error, which redlock_client_message then describes. Any thread. */
 REDLOCK_API int redlock_client_fd(redlock_client *client);
 
 /* Does everything that is due, without blocking: sends started operations, reads replies, handles deadlines. Returns

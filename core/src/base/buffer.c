@@ -118,6 +118,47 @@ static size_t utf8_sequence(const unsigned char *s, size_t size)
   return n;
 }
 
+/* Controls beyond ASCII, and characters that change how others are shown, such as those that turn the direction of
+ * writing: general category Cf, and the separators of lines. */
+static int is_invisible(uint32_t c)
+{
+  /* clang-format off */
+  static const uint32_t ranges[][2] = {
+      {0x80, 0x9f},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},
+      {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},
+      {0x2028, 0x202e},   {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
+      {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f}};
+  /* clang-format on */
+  size_t i = 0;
+  while (i < sizeof ranges / sizeof ranges[0] && c > ranges[i][1])
+    i++;
+  return i < sizeof ranges / sizeof ranges[0] && c >= ranges[i][0];
+}
+
+static uint32_t utf8_value(const unsigned char *s, size_t size)
+{
+  uint32_t value = s[0] & (0xffu >> (size + 1));
+  for (size_t i = 1; i < size; i++)
+    value = value << 6 | (s[i] & 0x3fu);
+  return value;
+}
+
+static void escape_byte(struct rlk_text *t, unsigned char byte, int json)
+{
+  rlk_text_format(t, json ? "\\\\x%02x" : "\\x%02x", byte);
+}
+
+/* One character of several bytes. */
+static void put_sequence(struct rlk_text *t, const unsigned char *s, size_t size, int json)
+{
+  if (!is_invisible(utf8_value(s, size))) {
+    rlk_text_bytes(t, (const char *)s, size);
+    return;
+  }
+  for (size_t i = 0; i < size; i++)
+    escape_byte(t, s[i], json);
+}
+
 static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max, int json)
 {
   const unsigned char *s = (const unsigned char *)bytes;
@@ -126,12 +167,12 @@ static void escape(struct rlk_text *t, const char *bytes, size_t size, size_t sh
   while (i < shown) {
     size_t n = utf8_sequence(s + i, size - i);
     if (n) {
-      rlk_text_bytes(t, bytes + i, n);
+      put_sequence(t, s + i, n, json);
       i += n;
       continue;
     }
     if (s[i] < 0x20 || s[i] >= 0x7f)
-      rlk_text_format(t, json ? "\\\\x%02x" : "\\x%02x", s[i]);
+      escape_byte(t, s[i], json);
     else if (s[i] == '\\')
       rlk_text_add(t, json ? "\\\\\\\\" : "\\\\");
     else if (s[i] == '"' && json)

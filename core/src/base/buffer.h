@@ -77,7 +77,7 @@ struct rlk_text rlk_text_in(char *buf, size_t size);
 void rlk_text_add(struct rlk_text *t, const char *text);
 void rlk_text_bytes(struct rlk_text *t, const char *bytes, size_t size);
 void rlk_text_format(struct rlk_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Bytes for people: valid UTF-8 as it is, the rest as \xHH, cut after 64 bytes with "...". */
+/* Bytes for people: printable UTF-8 as it is, the rest as \xHH, cut after 64 bytes with "...". */
 void rlk_text_escaped(struct rlk_text *t, const char *bytes, size_t size);
 /* The same, not cut: for texts of a server. */
 void rlk_text_clean(struct rlk_text *t, const char *text);

@@ -1,4 +1,6 @@
 /* The started shape: the descriptor, processing, and what has ended. */
+#include <string.h>
+
 #include "step.h"
 
 int redlock_client_fd(redlock_client *c)
@@ -12,8 +14,11 @@ int redlock_client_fd(redlock_client *c)
   rlk_client_enter(c);
   if (!net->env.stepped && net->state != RLK_NET_CLOSED && net->state != RLK_NET_NEW)
     fd = rlk_poller_public(&net->poller);
-  if (fd < 0 && fd != -REDLOCK_INVALID)
+  if (fd < 0 && fd != -REDLOCK_INVALID) {
+    struct rlk_text why = rlk_text_in(c->message, sizeof c->message);
+    rlk_text_format(&why, "no descriptor: %s", strerror(-fd));
     fd = -REDLOCK_INTERNAL;
+  }
   if (c->engine.ended || net->dirty_nodes)
     rlk_client_notify(c);
   rlk_client_leave(c);

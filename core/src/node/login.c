@@ -42,6 +42,16 @@ static const char *refuse(char *words, const char *option, const char *path, con
   return words;
 }
 
+/* Editors on Windows begin a file with it. */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+static void skip_mark(char *text)
+{
+  size_t size = strlen(BYTE_ORDER_MARK);
+  if (strncmp(text, BYTE_ORDER_MARK, size) == 0)
+    memmove(text, text + size, strlen(text + size) + 1);
+}
+
 /* The first line. */
 static const char *read_line(const char *option, const char *path, char *out, char *words)
 {
@@ -57,7 +67,8 @@ static const char *read_line(const char *option, const char *path, char *out, ch
   if (!out[length] && (ssize_t)length < size)
     return refuse(words, option, path, "its first line has a NUL byte");
   out[length] = 0;
-  return length ? NULL : refuse(words, option, path, "it is empty");
+  skip_mark(out);
+  return *out ? NULL : refuse(words, option, path, "it is empty");
 }
 
 const char *rlk_login_read(struct rlk_login *login, const struct rlk_node *n, char *words)

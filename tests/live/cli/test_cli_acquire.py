@@ -189,3 +189,15 @@ def test_nodes_from_flags_go_before_the_environment(redlock, nodes):
     env = dict(redlock.env, REDLOCK_NODES="redis://127.0.0.1:1")
     done = redlock("acquire", "--json", *flags, "orders:42", env=env)
     assert [node["node"] for node in json.loads(done.stdout)["nodes"]] == [node.name for node in nodes]
+
+
+@pytest.mark.parametrize("resource, shown", [
+    ("orders\u202e42", "orders\\xe2\\x80\\xae42"),   # writes what follows from right to left
+    ("orders\u009b2J", "orders\\xc2\\x9b2J"),        # a control of terminals
+    ("\U000e0041", "\\xf3\\xa0\\x81\\x81"),        # a tag
+    ("caf\u00e9\u20ac\U0001f512", "caf\u00e9\u20ac\U0001f512"),
+])
+def test_characters_that_are_not_shown_are_escaped(redlock, nodes, resource, shown):
+    occupy(nodes, resource)
+    done = redlock.once("acquire", resource)
+    assert done.returncode == BUSY and (" granted %s, 3 needed" % shown) in done.stderr, done.stderr

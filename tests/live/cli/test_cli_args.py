@@ -1,4 +1,5 @@
 """What is refused before any node is asked, and help."""
+import json
 import re
 
 import pytest
@@ -150,3 +151,18 @@ def test_unlimited_hold_is_in_the_help_of_run(redlock):
 def test_version(redlock):
     import rl
     assert redlock("--version").stdout == "redlock %s\n" % rl.ffi.string(rl.lib.redlock_version()).decode()
+
+
+@pytest.mark.parametrize("args", [("acquire", "--json", "--ttl", "30", "x"), ("acquire", "--tll", "1s", "--json", "x"),
+                                  ("status", "--json"), ("aquire", "x", "--json"), ("release", "--json", "x"),
+                                  ("acquire", "--json", "--node", "http://x", "x"), ("run", "--json", "x")])
+def test_refusals_in_json(redlock, args):
+    done = redlock(*args)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], done.stdout.count("\n")) == (USAGE, "INVALID", 1)
+    assert done.stderr == "redlock: %s\n" % answer["message"]
+
+
+def test_json_of_the_job_is_not_for_redlock(redlock, nodes):
+    done = redlock("run", "x", "--", "sh", "-c", "exit 64", "--json")
+    assert (done.returncode, done.stdout, done.stderr) == (64, "", "")

@@ -106,6 +106,14 @@ def test_without_nodes_no_lock_is_acquired(redlock, nodes):
     assert "connection refused" in done.stderr and done.stdout == ""
 
 
+@pytest.mark.parametrize("workers", [["--threads", "2"], ["--in-flight", "2"]])
+def test_it_ends_before_an_acquisition_has_failed(redlock, nodes, workers):
+    for node in nodes.nodes[:3]:
+        node.kill()
+    done = redlock("bench", "--for", "300ms", "--guard", "off", "--outage-wait", "1m", *workers)
+    assert done.returncode == UNAVAILABLE and "no lock was acquired: " in done.stderr and done.stdout == ""
+
+
 def test_nodes_that_refuse(redlock, make_cluster):
     servers = make_cluster(1, password="s3cret")
     redlock.env["REDLOCK_NODES"] = servers[0].url.replace("s3cret", "wr0ng")

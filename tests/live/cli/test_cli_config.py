@@ -79,7 +79,7 @@ def test_machine_without_a_file(redlock, nodes, instead):
 
 def test_environment_and_flags_win(redlock, nodes, file):
     file.write_text("nodes = redis://127.0.0.1:1\nttl_ms = 15000\nwait_ms = 0\n")
-    done = redlock("acquire", *CALM, "--config", str(file), "--ttl", "28s", "x")
+    done = redlock("acquire", *CALM, "--ttl", "28s", "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
     assert done.returncode == 0 and 20000 < max(node.pttl("x") for node in nodes) <= 28000
     flags = [word for node in nodes for word in ("--node", node.url)]
     assert redlock("acquire", *CALM, "--config", str(file), *flags, "y", env=without_nodes(redlock)).returncode == 0
@@ -130,7 +130,7 @@ def test_file_that_can_not_be_read(redlock, tmp_path):
 def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mode, warned):
     file.write_text("nodes = redis://user:s3cret@127.0.0.1:1\n")
     file.chmod(mode)
-    done = redlock("status", *CALM, "--config", str(file), "x")
+    done = redlock("status", *CALM, "x", env=dict(redlock.env, REDLOCK_CONFIG=str(file)))
     assert done.returncode == 0 and ("is readable by everybody; chmod o-r %s" % file in done.stderr) == warned
     assert "s3cret" not in done.stderr
 
@@ -150,3 +150,75 @@ def test_no_warning_without_a_password(redlock, nodes, file):
     file.write_text(nodes_line(nodes))
     file.chmod(0o644)
     assert redlock("status", *CALM, "--config", str(file), "x", env=without_nodes(redlock)).stderr == ""
+
+
+# ---- precedence: a flag, the file that --config names, the environment, other files
+
+def lock_ttl(nodes):
+    return round(max(node.pttl("x") for node in nodes) / 1000)
+
+
+def test_named_file_beats_the_environment(redlock, nodes, make_cluster, file):
+    """What is typed for this call wins: with the nodes of the environment it would lock somewhere else."""
+    other = make_cluster(1).nodes[0]
+    file.write_text("nodes = %s\nttl_ms = 25000\n" % other.url)
+    done = redlock("acquire", *CALM, "--config", str(file), "x", env=dict(redlock.env, REDLOCK_TTL_MS="20000"))
+    assert done.returncode == 0, done.stderr
+    assert 20000 < other.pttl("x") <= 25000 and not any(node.get("x") for node in nodes)
+
+
+@pytest.mark.parametrize("flags, environment, seconds", [
+    (["--ttl", "15s"], {"REDLOCK_TTL_MS": "20000"}, 15),
+    ([], {"REDLOCK_TTL_MS": "20000"}, 20),
+    ([], {"REDLOCK_TTL_MS": ""}, 25),
+    ([], {}, 25),
+])
+def test_environment_beats_the_machines_file(redlock, nodes, file, flags, environment, seconds):
+    file.write_text(nodes_line(nodes) + "ttl_ms = 25000\n")
+    env = without_nodes(redlock, REDLOCK_CONFIG=str(file), **environment)
+    assert redlock("acquire", *CALM, *flags, "x", env=env).returncode == 0
+    assert lock_ttl(nodes) == seconds
+
+
+@pytest.mark.parametrize("name, value, words", [
+    ("REDLOCK_GUARD", "foo", 'guard is "foo"; allowed: '),
+    ("REDLOCK_TTL_MS", "30s", 'ttl_ms is "30s"; allowed: '),
+    ("REDLOCK_TLS_VERIFY", "maybe", 'tls_verify is "maybe"; allowed: '),
+])
+@pytest.mark.parametrize("command", [("run", "x", "--", "true"), ("doctor",), ("status", "x"), ("bootstrap", "--yes")])
+def test_variables_are_checked_by_every_command(redlock, name, value, words, command):
+    done = redlock(*command, env=dict(redlock.env, **{name: value}))
+    assert done.returncode == USAGE and "%s: %s" % (name, words) in done.stderr, done.stderr
+
+
+def test_variables_of_a_lock_are_for_the_command_that_runs_under_it(redlock, nodes):
+    """REDLOCK_FENCE is a number there, not the option `fence`: locks nest."""
+    inner = [redlock.start("--version").args[0], "run", "--fence", "inner", "--", "sh", "-c",
+             'echo "$REDLOCK_RESOURCE $REDLOCK_FENCE"']
+    done = redlock("run", *CALM, "--fence", "outer", "--", "sh", "-c", 'echo "$REDLOCK_FENCE"; exec "$@"', "-", *inner)
+    assert done.returncode == 0, done.stderr
+    outer, inner = done.stdout.splitlines()
+    assert int(outer) > 0 and inner.split()[0] == "inner" and int(inner.split()[1]) > 0
+
+
+# ---- files
+
+def test_paths_are_relative_to_the_file(redlock, make_cluster, file, tmp_path):
+    server = make_cluster(1, password="s3cret").nodes[0]
+    file.write_text("nodes = redis://%s\npassword_file = password\n" % server.name)
+    (tmp_path / "password").write_text("s3cret\n")
+    (tmp_path / "password").chmod(0o600)
+    done = redlock("acquire", *CALM, "--config", str(file), "x", env=without_nodes(redlock), cwd="/")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = redlock("acquire", *CALM, "--config", file.name, "y", env=without_nodes(redlock), cwd=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_byte_order_mark_is_skipped(redlock, make_cluster, file, tmp_path):
+    server = make_cluster(1, password="s3cret").nodes[0]
+    password = tmp_path / "password"
+    password.write_bytes(b"\xef\xbb\xbfs3cret\r\n")
+    password.chmod(0o600)
+    file.write_bytes(b"\xef\xbb\xbfnodes = redis://%s\r\npassword_file = password\r\n" % server.name.encode())
+    done = redlock("acquire", *CALM, "--config", str(file), "x", env=without_nodes(redlock))
+    assert (done.returncode, done.stderr) == (0, "")

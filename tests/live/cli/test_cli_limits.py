@@ -1,5 +1,6 @@
 """The command where the system gives it too little."""
 import resource
+import subprocess
 
 import pytest
 
@@ -23,3 +24,21 @@ def test_too_few_descriptors_are_told(redlock, nodes, args):
     assert INTERNAL in [one.returncode for one in done], "a limit that is too low"
     assert done[-1].returncode in (0, 75), "a limit that is enough"
     assert {one.returncode for one in done} <= {0, 75, 69, INTERNAL}
+
+
+SHIM = """#include <errno.h>
+int timerfd_create(int clock, int flags)
+{
+  return clock + flags < 0 ? 0 : (errno = EPERM, -1);
+}
+"""
+
+
+def test_refusal_of_a_system_call_is_told_as_it_is(redlock, nodes, tmp_path):
+    """As a sandbox does that does not know the call."""
+    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
+    source.write_text(SHIM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source], check=True)
+    done = redlock("acquire", "x", env=dict(redlock.env, LD_PRELOAD=str(shim)))
+    assert (done.returncode, done.stdout) == (INTERNAL, "")
+    assert done.stderr == "redlock: no descriptor: Operation not permitted\n"
