@@ -1,4 +1,5 @@
 """What deploy/ has for operators is right by its own rules, and what it runs does what docs/deploy.md says."""
+import json
 import os
 import re
 import shlex
@@ -270,3 +271,22 @@ def on_terminal(folder):
     done = subprocess.run(["script", "-qec", "bash -e typed", "/dev/null"], cwd=folder, input=b"y\n", check=True,
                           capture_output=True, env={**clean, "PATH": path})
     return done.stdout.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("command", [("check", "rules", "deploy/prometheus/redlock.rules.yml"),
+                                     ("test", "rules", "tests/packages/redlock.rules-test.yml")])
+def test_promtool_accepts_the_alerts(command):
+    subprocess.run(["promtool", *command], cwd=ROOT, check=True)
+
+
+def test_alerts_and_dashboard_use_metrics_that_exist():
+    """And every alert is explained."""
+    page = (ROOT / "docs/metrics.md").read_text()
+    known = {name + suffix for name in re.findall(r"^\| `(redlock_\w+)`", page, re.M) for suffix in ("", "_bucket")}
+    rules = (ROOT / "deploy/prometheus/redlock.rules.yml").read_text()
+    dashboard = json.loads((ROOT / "deploy/grafana/redlock.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    for text in re.findall(r"expr: (.*?)\n        (?:for|labels)", rules, re.S) + shown:
+        assert set(re.findall(r"redlock_\w+", text)) - known == set()
+    explained = re.findall(r"^\| `(Redlock\w+)`", (ROOT / "docs/alerts.md").read_text(), re.M)
+    assert re.findall(r"- alert: (\w+)", rules) == explained and len(explained) == 10

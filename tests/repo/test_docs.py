@@ -13,14 +13,15 @@ BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def test_options_page_is_current():
+@pytest.mark.parametrize("name", ["options", "metrics"])
+def test_pages_from_the_library_are_current(name):
     made = subprocess.run(
-        [sys.executable, ROOT / "bindings/options.py", BUILD / "libredlock.so"],
+        [sys.executable, ROOT / f"bindings/{name}.py", BUILD / "libredlock.so"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    assert (ROOT / "docs/options.md").read_text() == made, "run ./dev docs"
+    assert (ROOT / f"docs/{name}.md").read_text() == made, "run ./dev docs"
 
 
 @pytest.fixture(scope="module")

@@ -38,8 +38,10 @@ def test_command():
 
 
 def test_changelog_begins_with_it():
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M).group(1)
-    assert newest == VERSION
+    """Above it stands only what is not released yet, as Keep a Changelog has it."""
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert [heading for heading in headings if heading != "Unreleased"][0] == VERSION
+    assert "Unreleased" not in headings[1:]
 
 
 def test_it_is_written_nowhere_else_in_what_is_built():

@@ -132,15 +132,17 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
   }
 }
 
-/* Only where there are any. */
+/* Only of clients with TLS. */
 static void certificates(const struct rlk_engine *e, struct rlk_text *out)
 {
-  int64_t own_s = e->net.tls ? rlk_tls_expires_s(e->net.tls) : 0;
+  int64_t own_s;
+  if (!e->net.tls)
+    return;
+  own_s = rlk_tls_expires_s(e->net.tls);
+  family(out, "certificate_expiry_timestamp_seconds", "gauge", "When the client's certificate expires.");
   if (own_s)
-    number(out, "certificate_expiry_timestamp_seconds", "gauge", "When the client's certificate expires.",
-           (uint64_t)own_s);
-  if (e->net.tls)
-    family(out, "node_certificate_expiry_timestamp_seconds", "gauge", "When the node's certificate expires.");
+    rlk_text_format(out, "redlock_certificate_expiry_timestamp_seconds %lld\n", (long long)own_s);
+  family(out, "node_certificate_expiry_timestamp_seconds", "gauge", "When the node's certificate expires.");
   for (int i = 0; i < e->net.node_count; i++)
     if (e->net.nodes[i].tls.expires_s)
       of_node(out, "certificate_expiry_timestamp_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].tls.expires_s);
