@@ -74,6 +74,7 @@ static void append_nodes(smart_str *out, zend_string *nodes)
   efree(parts);
 }
 
+/* Those of the client alone: defaults of locks go with each lock, so that they do not make other connections. */
 static void append_options(smart_str *out, HashTable *options)
 {
   zend_string **parts = safe_emalloc(zend_hash_num_elements(options) + 1, sizeof *parts, 0);
@@ -82,6 +83,8 @@ static void append_options(smart_str *out, HashTable *options)
   zval *value;
   ZEND_HASH_FOREACH_STR_KEY_VAL(options, name, value) {
     zend_string *text;
+    if (!redlock_php_is_of_client(ZSTR_VAL(name)))
+      continue;
     ZVAL_DEREF(value);
     text = redlock_php_option_text(name, value);
     parts[count++] = zend_strpprintf(0, "%s=%s", ZSTR_VAL(name), ZSTR_VAL(text));
@@ -92,7 +95,7 @@ static void append_options(smart_str *out, HashTable *options)
   efree(parts);
 }
 
-/* The same nodes and options in any order, in the same process, are the same client. */
+/* The same nodes and options of clients in any order, in the same process, are the same client. */
 static zend_string *table_key(zend_string *nodes, HashTable *options)
 {
   smart_str key = {0};
@@ -103,6 +106,16 @@ static zend_string *table_key(zend_string *nodes, HashTable *options)
   return smart_str_extract(&key);
 }
 
+/* The client's own ttl_ms counts for no lock, but it has to suit max_ttl_ms. */
+static int fit_ttl(redlock_client *handle)
+{
+  char ttl_ms[32], max_ttl_ms[32];
+  redlock_client_get(handle, "ttl_ms", ttl_ms, sizeof ttl_ms);
+  redlock_client_get(handle, "max_ttl_ms", max_ttl_ms, sizeof max_ttl_ms);
+  return atoi(max_ttl_ms) > 0 && atoi(max_ttl_ms) < atoi(ttl_ms) ? redlock_client_set(handle, "ttl_ms", max_ttl_ms)
+                                                                 : REDLOCK_OK;
+}
+
 static redlock_client *open_client(zend_string *nodes, HashTable *options)
 {
   redlock_client *handle = redlock_client_new();
@@ -110,6 +123,8 @@ static redlock_client *open_client(zend_string *nodes, HashTable *options)
   if (handle) {
     status = redlock_client_set(handle, "nodes", ZSTR_VAL(nodes));
     if (status == REDLOCK_OK && redlock_php_set_client_options(handle, options))
+      status = fit_ttl(handle);
+    if (status == REDLOCK_OK && !EG(exception))
       status = redlock_client_open(handle);
   }
   if (status == REDLOCK_OK && !EG(exception))
@@ -253,6 +268,10 @@ native_client *redlock_php_use_client(zend_string *argument, HashTable *options)
     if (!client) {
       redlock_client *handle = open_client(nodes, options);
       client = handle ? add_client(key, handle) : NULL;
+    }
+    if (client && !redlock_php_check_defaults(client->handle, options)) {
+      redlock_php_drop_client(client);
+      client = NULL;
     }
   }
   if (nodes)

@@ -56,7 +56,9 @@ ZEND_EXTERN_MODULE_GLOBALS(redlock)
   } while (0)
 
 /* redlock_options.c: values of PHP as the core wants them; false and NULL come with an exception thrown */
+bool redlock_php_is_of_client(const char *name); /* else it is a default of locks, or there is no such option */
 bool redlock_php_check_options(HashTable *options);
+bool redlock_php_check_defaults(redlock_client *handle, HashTable *options);
 bool redlock_php_set_client_options(redlock_client *handle, HashTable *options);
 bool redlock_php_set_lock_options(redlock_lock *handle, HashTable *options);
 zend_string *redlock_php_option_text(zend_string *name, zval *value);

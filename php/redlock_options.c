@@ -3,12 +3,19 @@
 
 #include "zend_smart_str.h"
 
-static const char *option_type(const char *name)
+/* A field of the table's row; NULL: there is no such option. */
+static const char *option_field(const char *name, int field)
 {
   for (int i = 0; redlock_option_at(i, REDLOCK_OPTION_NAME); i++)
     if (strcmp(redlock_option_at(i, REDLOCK_OPTION_NAME), name) == 0)
-      return redlock_option_at(i, REDLOCK_OPTION_TYPE);
+      return redlock_option_at(i, field);
   return NULL;
+}
+
+bool redlock_php_is_of_client(const char *name)
+{
+  const char *scope = option_field(name, REDLOCK_OPTION_SCOPE);
+  return scope && strcmp(scope, "client") == 0;
 }
 
 static const char *php_type(const char *type)
@@ -31,7 +38,7 @@ static int is_type(zval *value, const char *type)
 /* The value as the core wants it, or NULL with an exception thrown. */
 zend_string *redlock_php_option_text(zend_string *name, zval *value)
 {
-  const char *type = option_type(ZSTR_VAL(name));
+  const char *type = option_field(ZSTR_VAL(name), REDLOCK_OPTION_TYPE);
   if (type && !is_type(value, type)) {
     zend_type_error("option %s must be of type %s, %s given", ZSTR_VAL(name), php_type(type),
                     zend_zval_type_name(value));
@@ -58,8 +65,19 @@ zend_string *redlock_php_option_text(zend_string *name, zval *value)
 typedef int (*option_setter)(void *handle, const char *name, const char *value);
 typedef zend_string *(*option_message)(void *handle);
 
-/* Sets each option; false with an exception thrown. */
-static bool set_options(void *handle, HashTable *options, option_setter set, option_message message)
+static bool is_of_locks(const char *name)
+{
+  return !redlock_php_is_of_client(name);
+}
+
+static bool is_any(const char *name)
+{
+  return true;
+}
+
+/* Sets each option that is wanted; false with an exception thrown. */
+static bool set_options(void *handle, HashTable *options, bool (*is_wanted)(const char *), option_setter set,
+                        option_message message)
 {
   zend_string *name, *text;
   zval *value;
@@ -69,6 +87,8 @@ static bool set_options(void *handle, HashTable *options, option_setter set, opt
       zend_value_error("options must have names as keys, as in ['ttl_ms' => 10000]");
       return false;
     }
+    if (!is_wanted(ZSTR_VAL(name)))
+      continue;
     ZVAL_DEREF(value);
     text = redlock_php_option_text(name, value);
     if (!text)
@@ -106,23 +126,38 @@ static zend_string *lock_message(void *handle)
 
 bool redlock_php_set_client_options(redlock_client *handle, HashTable *options)
 {
-  return set_options(handle, options, set_client_option, client_message);
+  return set_options(handle, options, redlock_php_is_of_client, set_client_option, client_message);
 }
 
 bool redlock_php_set_lock_options(redlock_lock *handle, HashTable *options)
 {
-  return set_options(handle, options, set_lock_option, lock_message);
+  return set_options(handle, options, is_any, set_lock_option, lock_message);
 }
 
 /* Refuses wrong options in the words of the core, before the table of clients is asked: its key is made of them. */
 bool redlock_php_check_options(HashTable *options)
 {
   redlock_client *probe = redlock_client_new();
-  bool good = probe && redlock_php_set_client_options(probe, options);
+  bool is_good = probe && set_options(probe, options, is_any, set_client_option, client_message);
   if (!probe)
     redlock_php_throw_text(REDLOCK_NO_MEMORY, "out of memory");
   redlock_client_free(probe);
-  return good;
+  return is_good;
+}
+
+/* Refuses defaults of locks that do not go together, or not with the client. */
+bool redlock_php_check_defaults(redlock_client *handle, HashTable *options)
+{
+  redlock_lock *probe = redlock_lock_new(handle, "probe", 5);
+  int status = probe ? REDLOCK_OK : REDLOCK_NO_MEMORY;
+  if (probe) /* the default of the table: the client's own was made to suit max_ttl_ms */
+    redlock_lock_set(probe, "ttl_ms", option_field("ttl_ms", REDLOCK_OPTION_DEFAULT));
+  if (probe && set_options(probe, options, is_of_locks, set_lock_option, lock_message))
+    status = redlock_lock_check(probe);
+  if (status != REDLOCK_OK)
+    redlock_php_throw_status(status, probe ? redlock_php_lock_message(probe) : zend_strpprintf(0, "out of memory"));
+  redlock_lock_free(probe);
+  return !EG(exception);
 }
 
 zend_string *redlock_php_option_or_error(zend_string *text, const char *name)

@@ -7,10 +7,11 @@ redlock
 --FILE--
 <?php
 use Redlock\Native\{Client, Lock};
-$client = new Client(null, ['ttl_ms' => 20000, 'node_timeout_ms' => 2000, 'connect_timeout_ms' => 20000]);
-$lock = new Lock($client, "phpt\0cycle", []);
+$client = new Client(null, ['connect_timeout_ms' => 20000]);
+$options = ['ttl_ms' => 20000, 'node_timeout_ms' => 2000];
+$lock = new Lock($client, "phpt\0cycle", $options);
 echo redlock_status_name($lock->run(REDLOCK_ACQUIRE, 0, 60000)), ' ', $lock->state(), ' ', strlen($lock->token()), ' ', $lock->validityMs() > 10000 ? 'valid' : 'short', "\n";
-$other = new Lock($client, "phpt\0cycle", []);
+$other = new Lock($client, "phpt\0cycle", $options);
 echo redlock_status_name($other->run(REDLOCK_ACQUIRE, 0, 60000)), ' ', $other->message() !== '' ? 'says why' : '', "\n";
 echo redlock_status_name($other->run(REDLOCK_INSPECT, 0, 60000)), "\n";
 echo redlock_status_name($lock->run(REDLOCK_EXTEND, 30000, 60000)), ' ', $lock->validityMs() > 20000 ? 'longer' : 'not', "\n";
@@ -40,7 +41,7 @@ $other->run(REDLOCK_RELEASE, 0, 60000);
 $cycles = getenv('USE_ZEND_ALLOC') === '0' ? 200 : 20000;
 $memory = memory_get_usage();
 for ($i = 0; $i < $cycles; $i++) {
-    $x = new Lock($client, 'k', []);
+    $x = new Lock($client, 'k', $options);
     $x->run(REDLOCK_ACQUIRE, 0, 60000);
     $x->run(REDLOCK_RELEASE, 0, 60000);
     $x->message();

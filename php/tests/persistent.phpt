@@ -1,20 +1,23 @@
 --TEST--
-The same nodes and options, in any order, are the same native client of the process
+The same nodes and options of clients, in any order, are the same native client of the process
 --EXTENSIONS--
 redlock
 --FILE--
 <?php
 use Redlock\Native\Client;
-$first = new Client('redis://127.0.0.1:1,redis://127.0.0.1:2', ['ttl_ms' => 1000, 'renew' => true]);
-$same = new Client('redis://127.0.0.1:2, redis://127.0.0.1:1', ['renew' => true, 'ttl_ms' => '1000']);
-$other = new Client('redis://127.0.0.1:1,redis://127.0.0.1:2', ['ttl_ms' => 1001, 'renew' => true]);
+$nodes = 'redis://127.0.0.1:1,redis://127.0.0.1:2';
+$first = new Client($nodes, ['key_prefix' => 'a', 'holder_info' => true]);
+$same = new Client('redis://127.0.0.1:2, redis://127.0.0.1:1', ['holder_info' => 'true', 'key_prefix' => 'a']);
+$other = new Client($nodes, ['key_prefix' => 'b', 'holder_info' => true]);
 var_dump($first->id() === $same->id(), $first->id() === $other->id(), $first->fd() === $same->fd());
+$ofLocks = new Client($nodes, ['ttl_ms' => 1000, 'key_prefix' => 'a', 'renew' => true, 'holder_info' => true]);
+var_dump($ofLocks->id() === $first->id(), $ofLocks->get('ttl_ms'));
 $id = $first->id();
-unset($first, $same);
-$again = new Client('redis://127.0.0.1:1,redis://127.0.0.1:2', ['ttl_ms' => 1000, 'renew' => true]);
+unset($first, $same, $ofLocks);
+$again = new Client($nodes, ['key_prefix' => 'a', 'holder_info' => true]);
 var_dump($again->id() === $id);
 $again->drain(0);
-$new = new Client('redis://127.0.0.1:1,redis://127.0.0.1:2', ['ttl_ms' => 1000, 'renew' => true]);
+$new = new Client($nodes, ['key_prefix' => 'a', 'holder_info' => true]);
 var_dump($new->id() === $id);
 for ($i = 0; $i < 200; $i++) {
     new Client('redis://127.0.0.1:1', ['client_name' => "n$i"]);
@@ -25,6 +28,8 @@ var_dump(count(glob('/proc/self/fd/*')) < 600);
 bool(true)
 bool(false)
 bool(true)
+bool(true)
+string(5) "10000"
 bool(true)
 bool(false)
 bool(true)

@@ -9,8 +9,9 @@ use Redlock\Client;
 use Redlock\Figures;
 
 /**
- * Gives the figures of a worker's clients to hyperf/metric, labelled with cluster and worker. Its histograms take only
- * single values, so one becomes what Prometheus makes of it: counters _bucket and _count, and a gauge _sum.
+ * Gives the figures of a worker's clients to hyperf/metric, labelled with cluster and worker. Clusters that share their
+ * connections have one set of figures, which goes by the name that was used first. A histogram of hyperf/metric takes
+ * single values only, so one becomes what Prometheus makes of it: counters _bucket and _count, and a gauge _sum.
  */
 final class Metrics
 {
@@ -27,7 +28,7 @@ final class Metrics
 
     public function report(): void
     {
-        foreach ($this->locks->clients() as $name => $client) {
+        foreach ($this->clients() as $name => $client) {
             $labels = ['cluster' => \preg_replace('/^cluster /', '', $name), 'worker' => (string) $this->worker];
             $told = $this->told[$client] ?? [];
             foreach (Figures::read($client->metrics()) as $figure) {
@@ -39,6 +40,17 @@ final class Metrics
             }
             $this->told[$client] = $told;
         }
+    }
+
+    /** @return array<string, Client> */
+    private function clients(): array
+    {
+        $clients = $seen = [];
+        foreach ($this->locks->clients() as $name => $client) {
+            $clients += isset($seen[$client->connectionsId()]) ? [] : [$name => $client];
+            $seen[$client->connectionsId()] = true;
+        }
+        return $clients;
     }
 
     /**

@@ -51,6 +51,17 @@ final class MetricsTest extends NodesTestCase
         $this->locks->lock('r', $cluster)->run(static fn (): int => 1);
     }
 
+    public function testClustersThatShareTheirConnectionsAreCountedOnce(): void
+    {
+        $patient = ['wait_ms' => 60000] + $this->config();
+        $this->locks = new Locks(['default' => $this->config(), 'patient' => $patient], []);
+        $this->work();
+        $this->work('patient');
+        (new Metrics($this->locks, $this->factory, 3))->report();
+        $this->assertSame(2.0, $this->value('acquisitions_total', 'status=OK'));
+        $this->assertNull($this->value('acquisitions_total', 'status=OK', 'patient'));
+    }
+
     public function testTheFiguresAreThoseOfTheClients(): void
     {
         $metrics = new Metrics($this->locks, $this->factory, 3);

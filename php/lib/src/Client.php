@@ -15,15 +15,18 @@ use Redlock\Loop\Loop;
 
 /**
  * A set of nodes with the default options of its locks. Clients of one process (of one thread, in a PHP with threads)
- * with the same nodes and options share their connections, also from one FPM request to the next.
+ * share their connections, also from one FPM request to the next, if they have the same nodes and the same options that
+ * are no defaults of locks.
  */
 final class Client implements ClientInterface
 {
     private readonly BlockingDriver $driver;
     private readonly string $renew;
 
+    /** @param array<string, mixed> $defaults of its locks, by the names of the table */
     private function __construct(
         private readonly Native\Client $native,
+        private readonly array $defaults,
         private readonly ?EventLog $events,
         ?Loop $loop,
     ) {
@@ -33,7 +36,7 @@ final class Client implements ClientInterface
             \extension_loaded('swow') => new SwowDriver($native, $events),
             default => $fibers ?? new BlockingDriver($native, $events),
         };
-        $this->renew = $native->get('renew');
+        $this->renew = $this->option('renew');
     }
 
     /**
@@ -114,7 +117,7 @@ final class Client implements ClientInterface
         mixed ...$unknown,
     ): Lock {
         if ($unknown === [] && \func_num_args() === 1) {
-            $native = new Native\Lock($this->native, $resource, []);
+            $native = new Native\Lock($this->native, $resource, $this->defaults);
             return new Lock($this->driver, $native, $resource, false, $this->renew);
         }
         $options = Options::given(\get_defined_vars(), $unknown);
@@ -127,8 +130,8 @@ final class Client implements ClientInterface
 
     public function lockFromArray(string $resource, array $options): Lock
     {
-        return new Lock($this->driver, new Native\Lock($this->native, $resource, $options), $resource,
-            isset($options['renew']), $this->renew);
+        $native = new Native\Lock($this->native, $resource, $options + $this->defaults);
+        return new Lock($this->driver, $native, $resource, isset($options['renew']), $this->renew);
     }
 
     public function adopt(string $resource, string $token, ?int $ttlMs = null): Lock
@@ -140,7 +143,7 @@ final class Client implements ClientInterface
 
     public function status(string $resource): ResourceStatus
     {
-        $native = new Native\Lock($this->native, $resource, []);
+        $native = new Native\Lock($this->native, $resource, $this->defaults);
         $status = $this->driver->run($native, \REDLOCK_INSPECT, 0);
         if (\redlock_status_is($status, \REDLOCK_IS_USAGE) && $status !== \REDLOCK_REFUSED_CONFIG) {
             $native->fail($status);
@@ -154,13 +157,13 @@ final class Client implements ClientInterface
 
     public function check(): array
     {
-        $this->driver->run(new Native\Lock($this->native, 'check', []), \REDLOCK_INSPECT, 0);
+        $this->driver->run(new Native\Lock($this->native, 'check', $this->defaults), \REDLOCK_INSPECT, 0);
         return $this->describe();
     }
 
     public function remove(string $resource): void
     {
-        $native = new Native\Lock($this->native, $resource, []);
+        $native = new Native\Lock($this->native, $resource, $this->defaults);
         $status = $this->driver->run($native, \REDLOCK_REMOVE, 0);
         if ($status !== \REDLOCK_OK) {
             $native->fail($status);
@@ -169,8 +172,12 @@ final class Client implements ClientInterface
 
     public function describe(): array
     {
-        return \json_decode($this->native->describe(), true,
+        $about = \json_decode($this->native->describe(), true,
             flags: \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+        foreach (\array_keys($this->defaults) as $name) {
+            $about['options'][$name] = Options::typed($this->option($name), $about['options'][$name]);
+        }
+        return $about;
     }
 
     public function metrics(): string
@@ -180,12 +187,20 @@ final class Client implements ClientInterface
 
     public function option(string $name): string
     {
-        return $this->native->get($name);
+        return isset($this->defaults[$name])
+            ? (new Native\Lock($this->native, 'option', $this->defaults))->get($name)
+            : $this->native->get($name);
     }
 
     public function inFlight(): int
     {
         return $this->driver->inFlight();
+    }
+
+    /** Clients with the same number share their connections, and so the figures of metrics() and describe(). */
+    public function connectionsId(): int
+    {
+        return $this->native->id();
     }
 
     public function logEvents(): void
@@ -210,7 +225,8 @@ final class Client implements ClientInterface
     ): self {
         $native = new Native\Client(self::join($nodes), $options);
         $isHeard = $logger !== null || $dispatcher !== null;
-        return new self($native, $isHeard ? new EventLog($native, $logger, $dispatcher) : null, $loop);
+        $events = $isHeard ? new EventLog($native, $logger, $dispatcher) : null;
+        return new self($native, Options::ofLocks($options), $events, $loop);
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string

@@ -17,6 +17,9 @@ final class Options
     /** @var array<string, string> name in PHP => name in the table */
     private static array $names = [];
 
+    /** @var array<string, true> names in the table of those that a lock may have */
+    private static array $ofLocks = [];
+
     /**
      * @param array<int|string, mixed> $named as a variadic parameter collects them
      * @return array<string, mixed>
@@ -54,6 +57,29 @@ final class Options
         return $options;
     }
 
+    /**
+     * Those that are defaults of locks: they belong to the PHP object, and clients that differ in them alone share
+     * their connections.
+     *
+     * @param array<string, mixed> $options by the names of the table
+     * @return array<string, mixed>
+     */
+    public static function ofLocks(#[\SensitiveParameter] array $options): array
+    {
+        self::names();
+        return \array_intersect_key($options, self::$ofLocks);
+    }
+
+    /** A text as a value of the same type as $like, which may also be a text such as "auto". */
+    public static function typed(string $text, mixed $like): mixed
+    {
+        return match (true) {
+            \is_bool($like) => $text === 'true',
+            \is_numeric($text) => $text + 0,
+            default => $text,
+        };
+    }
+
     /** The refusal of a call that was made with named arguments: it speaks of them, except in quoted values. */
     public static function inNames(InvalidOptionException|\TypeError $refused): InvalidOptionException|\TypeError
     {
@@ -74,6 +100,9 @@ final class Options
         if (self::$names === []) {
             for ($i = 0; ($name = \redlock_option_at($i, \REDLOCK_OPTION_NAME)) !== null; $i++) {
                 self::$names[\lcfirst(\str_replace('_', '', \ucwords($name, '_')))] = $name;
+                if (\redlock_option_at($i, \REDLOCK_OPTION_SCOPE) === 'both') {
+                    self::$ofLocks[$name] = true;
+                }
             }
         }
         return self::$names;

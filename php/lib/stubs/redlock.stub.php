@@ -23,12 +23,13 @@ namespace {
 }
 
 namespace Redlock\Native {
-    /** A client of this process: objects with the same nodes and options share it, also over requests. */
+    /** A client of this process: objects with the same nodes and options of clients share it, also over requests. */
     final class Client
     {
         /**
          * @param ?string $nodes URLs separated by commas; null: redlock.nodes of php.ini, else REDLOCK_NODES
-         * @param array<string, bool|int|float|string> $options by the names of the option table
+         * @param array<string, bool|int|float|string> $options by the names of the option table; those that a lock may
+         *     have are only checked here: give them to each Lock
          */
         public function __construct(#[\SensitiveParameter] ?string $nodes, array $options) {}
 

@@ -420,4 +420,49 @@ final class LockTest extends NodesTestCase
         \preg_match('/VmRSS:\s+(\d+)/', \file_get_contents('/proc/self/status'), $m);
         return (int) $m[1];
     }
+
+    public function testClientsThatDifferInDefaultsOfLocksShareTheirConnections(): void
+    {
+        $clients = [];
+        foreach ([1000, 2000, 3000] as $waitMs) {
+            $clients[] = $client = $this->client(waitMs: $waitMs, renew: $waitMs === 2000, driftFactor: $waitMs / 1e6);
+            $lock = $client->lock("wait:$waitMs");
+            $lock->acquire();
+            $this->assertSame($waitMs === 2000, $lock->isRenewed());
+            $lock->release();
+        }
+        $this->assertConnections(5);
+        foreach ([1000, 2000, 3000] as $i => $waitMs) {
+            $this->assertSame((string) $waitMs, $clients[$i]->option('wait_ms'));
+            $options = $clients[$i]->describe()['options'];
+            $this->assertSame([$waitMs, $waitMs === 2000, $waitMs / 1e6],
+                [$options['wait_ms'], $options['renew'], $options['drift_factor']]);
+        }
+        $this->client(keyPrefix: 'other:')->status('x');
+        $this->assertConnections(10);
+    }
+
+    public function testADefaultOfAClientCountsForItsLocksOnly(): void
+    {
+        $short = $this->client(ttlMs: 9000);
+        $long = $this->client(ttlMs: 25000);
+        foreach ([[$short, 9000], [$long, 25000], [$short, 9000]] as [$client, $ttlMs]) {
+            foreach ([$client->lock('ttl'), $client->lock('ttl', waitMs: 0)] as $lock) {
+                $lock->acquire();
+                $this->assertGreaterThan($ttlMs - 5000, $lock->remainingMs());
+                $this->assertLessThan($ttlMs, $lock->remainingMs());
+                $lock->release();
+            }
+        }
+        $adopted = $short->adopt('ttl', $this->detached($long), 12000);
+        $adopted->extend();
+        $this->assertGreaterThan(9000, $adopted->remainingMs());
+    }
+
+    private function detached(Client $client): string
+    {
+        $lock = $client->lock('ttl');
+        $lock->acquire();
+        return $lock->detach();
+    }
 }
