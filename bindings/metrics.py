@@ -11,8 +11,8 @@ HEAD = """# Metrics
 
 This page is made from the library's own output by `./dev docs`; do not edit it.
 
-`client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for the
-client that is asked. `redlock doctor --metrics` prints those of nodes. [Alerts](alerts.md) says which to watch.
+`client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for
+the client that is asked. `redlock doctor --metrics` prints those of nodes. [Alerts](alerts.md) says which to watch.
 
 | family | type | labels | meaning |
 |---|---|---|---|
