@@ -120,12 +120,7 @@ final class Client implements ClientInterface
             $native = new Native\Lock($this->native, $resource, $this->defaults);
             return new Lock($this->driver, $native, $resource, false, $this->renew);
         }
-        $options = Options::given(\get_defined_vars(), $unknown);
-        try {
-            return $this->lockFromArray($resource, $options);
-        } catch (InvalidOptionException | \TypeError $refused) {
-            throw Options::inNames($refused);
-        }
+        return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
     }
 
     public function lockFromArray(string $resource, array $options): Lock
@@ -134,9 +129,19 @@ final class Client implements ClientInterface
         return new Lock($this->driver, $native, $resource, isset($options['renew']), $this->renew);
     }
 
-    public function adopt(string $resource, string $token, ?int $ttlMs = null): Lock
-    {
-        $lock = $this->lock($resource, ...($ttlMs === null ? [] : ['ttlMs' => $ttlMs]));
+    /** @param never ...$unknown */
+    public function adopt(
+        string $resource,
+        string $token,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): Lock {
+        $lock = $this->named($resource, Options::given(\get_defined_vars(), $unknown));
         $lock->takeUp($token);
         return $lock;
     }
@@ -227,6 +232,20 @@ final class Client implements ClientInterface
         $isHeard = $logger !== null || $dispatcher !== null;
         $events = $isHeard ? new EventLog($native, $logger, $dispatcher) : null;
         return new self($native, Options::ofLocks($options), $events, $loop);
+    }
+
+    /**
+     * A lock with options that were given as named arguments: a refusal uses their names.
+     *
+     * @param array<string, mixed> $options by the names of the table
+     */
+    private function named(string $resource, array $options): Lock
+    {
+        try {
+            return $this->lockFromArray($resource, $options);
+        } catch (InvalidOptionException | \TypeError $refused) {
+            throw Options::inNames($refused);
+        }
     }
 
     private static function join(#[\SensitiveParameter] mixed $nodes): ?string

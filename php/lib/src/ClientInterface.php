@@ -27,9 +27,19 @@ interface ClientInterface
 
     /**
      * Takes over a token that another process detached: extend() makes it held, release() deletes it. That nobody else
-     * held the lock in between is not promised.
+     * held the lock in between is not promised. Options as for lock().
      */
-    public function adopt(string $resource, string $token, ?int $ttlMs = null): LockInterface;
+    public function adopt(
+        string $resource,
+        string $token,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): LockInterface;
 
     /** Asks every node who holds the resource, without touching it. */
     public function status(string $resource): ResourceStatus;

@@ -41,24 +41,15 @@ final class Lock implements LockInterface
 
     public function acquire(?int $waitMs = null): void
     {
-        if ($waitMs !== null && $waitMs < -1) {
-            throw self::wrongWait(__METHOD__, 1, $waitMs);
-        }
-        if ($this->renewsForRun) {
-            $this->renewAsUsual();
-        }
-        $status = $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
+        $status = $this->take(__METHOD__, $waitMs);
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
     }
 
-    public function tryAcquire(): bool
+    public function tryAcquire(?int $waitMs = 0): bool
     {
-        if ($this->renewsForRun) {
-            $this->renewAsUsual();
-        }
-        $status = $this->perform(\REDLOCK_ACQUIRE, 0);
+        $status = $this->take(__METHOD__, $waitMs);
         if ($status !== \REDLOCK_OK && $status !== \REDLOCK_BUSY) {
             $this->fail($status);
         }
@@ -151,9 +142,9 @@ final class Lock implements LockInterface
         return $this->isHeld() && $this->native->get('renew') === 'true';
     }
 
-    public function set(string $option, string $value): void
+    public function set(string $option, bool|int|float|string $value): void
     {
-        $this->native->set($option, $value);
+        $this->native->set($option, \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value);
         if ($option === 'renew') {
             [$this->renewIsChosen, $this->renewsForRun] = [true, false];
         }
@@ -245,6 +236,17 @@ final class Lock implements LockInterface
         if ($status !== \REDLOCK_OK) {
             $this->fail($status);
         }
+    }
+
+    private function take(string $method, ?int $waitMs): int
+    {
+        if ($waitMs !== null && $waitMs < -1) {
+            throw self::wrongWait($method, 1, $waitMs);
+        }
+        if ($this->renewsForRun) {
+            $this->renewAsUsual();
+        }
+        return $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);
     }
 
     private static function wrongWait(string $method, int $argument, int $waitMs): \ValueError

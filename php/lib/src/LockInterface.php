@@ -20,8 +20,11 @@ interface LockInterface
      */
     public function acquire(?int $waitMs = null): void;
 
-    /** One attempt; false only if others hold the lock. */
-    public function tryAcquire(): bool;
+    /**
+     * As acquire(), with one attempt unless $waitMs says more; false only if others hold the lock, or held it to the
+     * end of the wait.
+     */
+    public function tryAcquire(?int $waitMs = 0): bool;
 
     /**
      * Prolongs the lease to $ttlMs from now (null: the option ttlMs); it is never shortened.
@@ -70,8 +73,8 @@ interface LockInterface
     /** The lease is extended in the background while it is held. */
     public function isRenewed(): bool;
 
-    /** Sets an option by the name of the table, as text; it counts from the next operation. */
-    public function set(string $option, string $value): void;
+    /** Sets an option by the name of the table; it counts from the next operation. */
+    public function set(string $option, bool|int|float|string $value): void;
 
     /**
      * The fencing number of the lease, or of the last one, with the option fence: larger than that of every holder

@@ -70,6 +70,19 @@ final class Options
         return \array_intersect_key($options, self::$ofLocks);
     }
 
+    /**
+     * @param array<string, mixed> $options by the names of the table
+     * @return array<string, mixed> the same as named arguments
+     */
+    public static function named(#[\SensitiveParameter] array $options): array
+    {
+        $named = [];
+        foreach (self::names() as $name => $inTable) {
+            $named += \array_key_exists($inTable, $options) ? [$name => $options[$inTable]] : [];
+        }
+        return $named;
+    }
+
     /** A text as a value of the same type as $like, which may also be a text such as "auto". */
     public static function typed(string $text, mixed $like): mixed
     {

@@ -40,6 +40,44 @@ final class LockTest extends NodesTestCase
         $this->assertTrue($second->tryAcquire());
     }
 
+    public function testTryAcquireMayWait(): void
+    {
+        $client = $this->client(waitMs: 700);
+        $holder = $client->lock('waited', ttlMs: 60000);
+        $holder->acquire();
+        foreach ([[0, 0.0], [300, 0.3e9], [null, 0.7e9]] as [$waitMs, $leastNs]) {
+            $begun = \hrtime(true);
+            $this->assertFalse($client->lock('waited')->tryAcquire($waitMs));
+            $this->assertGreaterThanOrEqual($leastNs, \hrtime(true) - $begun);
+        }
+        $holder->release();
+        $short = $client->lock('waited', ...self::SHORT);
+        $short->acquire();
+        $second = $client->lock('waited');
+        $this->assertTrue($second->tryAcquire(-1), 'once the lease has ended');
+        $this->assertTrue($second->isHeld());
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('tryAcquire(): Argument #1 ($waitMs) must be null, -1 (no limit) or at least 0');
+        $second->tryAcquire(-2);
+    }
+
+    public function testAnAdoptedLockMayHaveOptions(): void
+    {
+        $client = $this->client();
+        $first = $client->lock('taken over', fence: true);
+        $first->acquire();
+        $adopted = $client->adopt('taken over', $first->detach(), ttlMs: 9000, renew: true, maxHoldMs: -1);
+        $adopted->extend();
+        $this->assertTrue($adopted->isRenewed());
+        $this->assertLessThanOrEqual(9000, $adopted->remainingMs());
+        $adopted->set('renew', false);
+        $this->assertFalse($adopted->isRenewed());
+        $adopted->release();
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('there is no option "ttl"');
+        $client->adopt('taken over', $first->token(), ttl: 5);
+    }
+
     public function testRunReturnsTheResultAndReleases(): void
     {
         $client = $this->client();

@@ -43,6 +43,20 @@ final class MemoryClientTest extends TestCase
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $second->token());
     }
 
+    public function testTryAcquireMayWaitAndAnAdoptedLockHasOptions(): void
+    {
+        $first = $this->client->lock('orders:42', ttlMs: 500);
+        $first->acquire();
+        $second = $this->client->lock('orders:42');
+        $this->assertFalse($second->tryAcquire(499));
+        $this->assertTrue($second->tryAcquire(1));
+        $adopted = $this->client->adopt('orders:42', $second->detach(), ttlMs: 1700, renew: true);
+        $adopted->extend();
+        $this->assertTrue($adopted->isRenewed());
+        $this->client->pass(5000);
+        $this->assertSame(1700, $adopted->remainingMs());
+    }
+
     public function testTimeIsTheTestsOwn(): void
     {
         $lock = $this->client->lock('report', ttlMs: 5000);

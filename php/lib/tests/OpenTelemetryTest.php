@@ -183,7 +183,7 @@ final class OpenTelemetryTest extends NodesTestCase
         $lock->acquire();
         $this->assertSame(5, \count($lock->votes()));
         $this->assertTrue($lock->isHeld() && !$lock->isLost() && $lock->remainingMs() > 0);
-        $adopted = $client->adopt('r', $lock->detach(), 15000);
+        $adopted = $client->adopt('r', $lock->detach(), 15000, maxHoldMs: 60000);
         $adopted->extend();
         $adopted->release();
         $this->assertSame(['acquire', 'extend', 'release'], $this->backend->names());

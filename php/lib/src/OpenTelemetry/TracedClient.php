@@ -57,10 +57,20 @@ final class TracedClient implements ClientInterface
         return $this->traced($this->client->lockFromArray($resource, $options), $options);
     }
 
-    public function adopt(string $resource, string $token, ?int $ttlMs = null): TracedLock
-    {
-        return $this->traced($this->client->adopt($resource, $token, $ttlMs),
-            $ttlMs === null ? [] : ['ttl_ms' => $ttlMs]);
+    /** @param never ...$unknown */
+    public function adopt(
+        string $resource,
+        string $token,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): TracedLock {
+        $options = Options::given(\get_defined_vars(), $unknown);
+        return $this->traced($this->client->adopt($resource, $token, ...Options::named($options)), $options);
     }
 
     public function status(string $resource): ResourceStatus

@@ -29,10 +29,10 @@ final class TracedLock implements LockInterface
         });
     }
 
-    public function tryAcquire(): bool
+    public function tryAcquire(?int $waitMs = 0): bool
     {
-        return $this->traced($this->acquiring(0), function (SpanInterface $span): bool {
-            $isAcquired = $this->lock->tryAcquire();
+        return $this->traced($this->acquiring($waitMs), function (SpanInterface $span) use ($waitMs): bool {
+            $isAcquired = $this->lock->tryAcquire($waitMs);
             $isAcquired ? $this->acquired($span) : $this->tell($span, 'BUSY');
             return $isAcquired;
         });
@@ -110,7 +110,7 @@ final class TracedLock implements LockInterface
         return $this->lock->isRenewed();
     }
 
-    public function set(string $option, string $value): void
+    public function set(string $option, bool|int|float|string $value): void
     {
         $this->lock->set($option, $value);
         match ($option) {

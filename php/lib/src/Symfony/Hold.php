@@ -41,8 +41,8 @@ final class Hold
     public function expire(ClientInterface $client, float $ttl): void
     {
         $options = self::options($client, $ttl, (int) \ceil(self::nowMs() - $this->takenMs));
-        $this->lock->set('renew', $options['renew'] ? 'true' : 'false');
-        $this->lock->set('max_hold_ms', (string) $options['max_hold_ms']);
+        $this->lock->set('renew', $options['renew']);
+        $this->lock->set('max_hold_ms', $options['max_hold_ms']);
         $this->lock->expire($options['ttl_ms']);
         $this->isAdopted = false;
     }

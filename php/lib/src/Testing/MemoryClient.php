@@ -69,9 +69,19 @@ final class MemoryClient implements ClientInterface
             isset($options['renew']));
     }
 
-    public function adopt(string $resource, string $token, ?int $ttlMs = null): MemoryLock
-    {
-        $lock = $this->lock($resource, ttlMs: $ttlMs);
+    /** @param never ...$unknown */
+    public function adopt(
+        string $resource,
+        string $token,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): MemoryLock {
+        $lock = $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
         $lock->takeUp($token);
         return $lock;
     }

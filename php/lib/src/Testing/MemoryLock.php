@@ -43,10 +43,10 @@ final class MemoryLock implements LockInterface
         $this->take($waitMs, (bool) $this->options['renew']);
     }
 
-    public function tryAcquire(): bool
+    public function tryAcquire(?int $waitMs = 0): bool
     {
         try {
-            $this->take(0, (bool) $this->options['renew']);
+            $this->take($waitMs, (bool) $this->options['renew']);
             return true;
         } catch (BusyException) {
             return false;
@@ -127,9 +127,10 @@ final class MemoryLock implements LockInterface
         return $this->isHeld() && $this->store->isRenewed($this->resource);
     }
 
-    public function set(string $option, string $value): void
+    public function set(string $option, bool|int|float|string $value): void
     {
-        $this->options[$option] = \in_array($option, ['renew', 'fence'], true) ? $value === 'true' : $value;
+        $isFlag = \in_array($option, ['renew', 'fence'], true);
+        $this->options[$option] = $isFlag ? $value === true || $value === 'true' : $value;
         $this->renewIsChosen = $this->renewIsChosen || $option === 'renew';
     }
 
