@@ -12,6 +12,7 @@ import libredlock
 from patience import CALM, connected
 
 pytest_plugins = ["libredlock.testing.plugin"]
+os.environ.pop("REDLOCK_GUARD", None)
 
 
 def pytest_configure(config):

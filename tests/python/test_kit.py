@@ -12,19 +12,14 @@ from patience import CALM
 MARKER = "libredlock:m"
 
 
-@pytest.fixture(autouse=True)
-def without_the_variable(monkeypatch):
-    monkeypatch.delenv("REDLOCK_GUARD")
-
-
-def granted(urls):
-    with libredlock.Client(urls, **CALM) as client:
+def granted(urls, **options):
+    with libredlock.Client(urls, **CALM, **options) as client:
         return client.lock("r").acquire(timeout=0)
 
 
-def refused(urls):
-    with pytest.raises(libredlock.NoQuorum, match="quarantined"):
-        granted(urls)
+def refused(urls, why="quarantined", **options):
+    with pytest.raises(libredlock.NoQuorum, match=why):
+        granted(urls, **options)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +52,48 @@ def test_a_node_that_is_restarted_or_flushed_has_lost_its_keys(make_cluster):
     assert granted(cluster.urls)
     cluster[0].flush()
     cluster[1].kill()
+    cluster.reset()
+    assert granted(cluster.urls)
+
+
+def test_nodes_are_bootstrapped_for_a_key_prefix(make_cluster):
+    """Each prefix has a marker of its own."""
+    cluster = make_cluster(3, key_prefix="app:")
+    assert granted(cluster.urls, key_prefix="app:")
+    refused(cluster.urls, key_prefix="other:")
+    cluster.bootstrap(key_prefix="new:")
+    assert granted(cluster.urls, key_prefix="new:")
+    cluster.reset()
+    assert granted(cluster.urls, key_prefix="app:")
+    refused(cluster.urls, key_prefix="new:")
+
+
+def test_nodes_are_bootstrapped_for_a_longest_ttl(make_cluster):
+    cluster = make_cluster(3, max_ttl=1)
+    with libredlock.Client(cluster.urls, max_ttl=1, ttl=1, connect_timeout=20) as client:
+        assert client.lock("r").acquire(timeout=30)
+
+
+def test_some_nodes_are_bootstrapped_for_clients_of_these_alone(make_cluster):
+    cluster = make_cluster(3)
+    cluster.bootstrap(nodes=cluster[:1])
+    assert granted(cluster.urls[:1])
+    cluster.reset()
+    assert granted(cluster.urls)
+
+
+def test_between_cases_keys_go_and_markers_stay(make_cluster):
+    cluster = make_cluster(3)
+    markers = [node.get(MARKER) for node in cluster]
+    cluster[0].set("r", "token")
+    other = cluster[1].connect()
+    other.command("SELECT", 5)
+    other.command("SET", MARKER, "of another database")
+    cluster.reset()
+    assert [node.get(MARKER) for node in cluster] == markers and cluster.keys() == {}
+    assert other.command("GET", MARKER) is None
+    other.close()
+    cluster[0].set(MARKER, "somebody else's")
     cluster.reset()
     assert granted(cluster.urls)
 

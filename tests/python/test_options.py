@@ -104,6 +104,7 @@ def test_options_that_contradict_the_client_s_are_refused_where_they_are_given()
 
 
 def test_an_extension_above_the_limit_is_refused_in_seconds(nodes):
+    nodes.bootstrap(max_ttl=30)
     with libredlock.Client(nodes.urls, **{**CALM, "max_ttl": 30}) as client:
         with client.lock("r") as lock:
             with pytest.raises(ValueError, match=r"ttl is 60 s; allowed: 0.02 s to max_ttl \(30 s\)"):

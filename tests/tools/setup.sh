@@ -116,6 +116,7 @@ build() {
 use_build() {
   export REDLOCK_BUILD_DIR=$PWD/build/$1
   export REDLOCK_LIBRARY=$REDLOCK_BUILD_DIR/libredlock.so
+  export REDLOCK_BIN=$REDLOCK_BUILD_DIR/redlock
 }
 
 # The program that judges the soak's history.

@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
+from .bootstrap import bootstrap_nodes
 from .process import Child
 from .resp import Address, ReplyError, RespConnection, Tls, url_of
 from .wait import eventually
@@ -19,7 +20,7 @@ Login = Tuple[Optional[str], Optional[str]]
 
 _START_TRIES = 5
 _READY_S = 60.0
-_MARKER = b"libredlock:m"
+_MARKER = "libredlock:m"
 _CLIENT = b"libredlock:c:"
 _VOLATILE = {"replicaof", "slaveof", "port", "tls-port", "unixsocket", "dir", "pidfile", "logfile", "bind"}
 
@@ -68,6 +69,7 @@ class Node:
         self.stopped = False
         self.first_config: Dict[bytes, bytes] = {}
         self.first_users: List[bytes] = []
+        self.marker: Optional[Tuple[int, str, bytes]] = None  # of the bootstrapped server: its pid, the key, the text
         os.makedirs(folder, exist_ok=True)
 
     # -- addresses
@@ -299,8 +301,22 @@ class Node:
 
     # -- between cases
 
+    def note_marker(self, key: str) -> None:
+        """Remembers the marker that is to survive reset()."""
+        text = self.get(key) if self.alive and not self.stopped else None
+        self.marker = None if text is None else (self.pid, key, text)
+
+    @property
+    def has_marker(self) -> bool:
+        """Whether it is the server that was bootstrapped, and has the marker that it had then."""
+        if self.marker is None:
+            return False
+        pid, key, text = self.marker
+        return self.pid == pid and self.get(key) == text
+
     def reset(self) -> None:
-        """Alive, empty and configured as at the start; what cannot be mended is restarted."""
+        """Alive, configured as at the start, and without keys but for a marker that was noted. What cannot be mended is
+        restarted."""
         try:
             if self.stopped:
                 self.cont()
@@ -327,9 +343,21 @@ class Node:
         for line in set(self.first_users) - set(self.command("ACL", "LIST")):
             self.command("ACL", "SETUSER", line.split()[1], "reset", *line.split()[2:])
         self.command("CLIENT", "UNPAUSE")
-        self.command("FLUSHALL")
+        self._delete_keys()
         self.command("SCRIPT", "FLUSH")
         self.command("CONFIG", "RESETSTAT")
+
+    def _delete_keys(self) -> None:
+        kept = {self.marker[1].encode()} if self.marker and self.has_marker else set()
+        databases = [name[2:] for name in self.info("keyspace") if name.startswith("db")]
+        for database in databases:
+            if database != "0":
+                self.command("SELECT", database)
+            keys = [key for key in self.command("KEYS", "*") if database != "0" or key not in kept]
+            if keys:
+                self.command("DEL", *keys)
+        if databases not in ([], ["0"]):
+            self.command("SELECT", 0)
 
     def _config(self) -> Dict[bytes, bytes]:
         flat = self.command("CONFIG", "GET", "*")
@@ -345,17 +373,20 @@ class Cluster:
     and login is the user and password in the nodes' URLs where that is not the default user; config holds further
     settings by name. With tls the nodes take connections with TLS only; options has what their clients need.
 
-    The nodes are bootstrapped, for clients with all n of them and without a key_prefix: locks are granted at once. With
-    bootstrapped=False they are as new servers are, which do not vote at first (docs/guard.md); that is the default
-    where REDLOCK_GUARD is "off". A node that is restarted or flushed has lost its keys and does not vote for a while
-    either; bootstrap() and reset() let it vote at once.
+    The nodes are bootstrapped, for clients that have all n of them, this key_prefix and this max_ttl: locks are
+    granted at once. With bootstrapped=False they are as new servers are, which do not vote at first (docs/guard.md);
+    that is the default where REDLOCK_GUARD is "off". A node that is restarted or flushed has lost its keys and does not
+    vote for a while either; bootstrap() and reset() let it vote at once.
     """
 
     def __init__(self, n: int = 5, server: Optional[str] = None, unix: bool = False, password: Optional[str] = None,
                  users: Iterable[str] = (), cluster_enabled: bool = False,
                  config: Optional[Mapping[str, Any]] = None, login: Optional[Login] = None,
-                 bootstrapped: Optional[bool] = None, tls: Optional[Tls] = None) -> None:
+                 bootstrapped: Optional[bool] = None, tls: Optional[Tls] = None, key_prefix: str = "",
+                 max_ttl: Optional[float] = None) -> None:
         self.bootstrapped = os.environ.get("REDLOCK_GUARD") != "off" if bootstrapped is None else bootstrapped
+        self.key_prefix = key_prefix
+        self.max_ttl = max_ttl
         servers = (server or os.environ.get("REDLOCK_SERVER") or "redis-server").split(",")
         for program in servers:
             if not shutil.which(program):
@@ -378,22 +409,20 @@ class Cluster:
             self.close()
             raise
 
-    def bootstrap(self) -> None:
-        """Says that no lock is live on any node, as `redlock bootstrap` does. Nodes that the library refuses, replicas
-        for example, stay as they are."""
-        from libredlock import Client, RedlockError  # the rest of the kit needs the standard library only
-
-        urls = [url_of(node.address, None, node.password, None, self.tls) for node in self.nodes]
-        with Client(urls, guard="bootstrap", connect_timeout=20, **self.options) as client:
-
-            def settled() -> bool:
-                try:
-                    client.status("bootstrap")  # asks every node, and thus waits until it is connected
-                except RedlockError:
-                    pass
-                return all(node["state"] in ("ready", "refused") for node in client.describe()["nodes"])
-
-            eventually(settled, _READY_S, "the nodes are bootstrapped")
+    def bootstrap(self, key_prefix: Optional[str] = None, max_ttl: Optional[float] = None,
+                  nodes: Optional[Iterable[Node]] = None) -> None:
+        """Says that no lock is live on any node, as `redlock bootstrap` does: for clients with this key_prefix and
+        max_ttl (default: the cluster's), and if `nodes` are given, for clients of these alone. Nodes that the library
+        refuses, replicas for example, stay as they are. reset() takes back what differs from the cluster's own."""
+        chosen = self.nodes if nodes is None else list(nodes)
+        prefix = self.key_prefix if key_prefix is None else key_prefix
+        longest = self.max_ttl if max_ttl is None else max_ttl
+        options: Dict[str, Any] = {**self.options, **({"key_prefix": prefix} if prefix else {}),
+                                   **({} if longest is None else {"max_ttl": longest})}
+        bootstrap_nodes([url_of(node.address, None, node.password, None, self.tls) for node in chosen], **options)
+        if chosen == self.nodes and (prefix, longest) == (self.key_prefix, self.max_ttl):
+            for node in chosen:
+                node.note_marker(prefix + _MARKER)
 
     @property
     def options(self) -> Dict[str, Any]:
@@ -418,7 +447,7 @@ class Cluster:
         found: Dict[bytes, List[int]] = {}
         for index, node in enumerate(self.nodes):
             for key in node.keys() if node.alive and not node.stopped else ():
-                if not key.endswith(_MARKER) and _CLIENT not in key:
+                if not key.endswith(_MARKER.encode()) and _CLIENT not in key:
                     found.setdefault(key, []).append(index)
         return found
 
@@ -437,10 +466,11 @@ class Cluster:
             raise AssertionError("keys are left after %g s: %r" % (within_s, left)) from None
 
     def reset(self) -> None:
-        """All nodes are alive, empty and configured as at the start; bootstrapped if they were made so."""
+        """All nodes are alive, configured as at the start, and without keys. Those that were bootstrapped keep their
+        markers, as nodes do between the runs of programs; what has lost its marker is bootstrapped again."""
         for node in self.nodes:
             node.reset()
-        if self.bootstrapped:
+        if self.bootstrapped and not all(node.has_marker for node in self.nodes):
             self.bootstrap()
 
     def close(self) -> None:
