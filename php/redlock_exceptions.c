@@ -78,7 +78,7 @@ int redlock_php_register_exceptions(void)
 
   for (int status = 0; status < STATUS_COUNT_MAX && strcmp(redlock_status_name(status), "UNKNOWN") != 0; status++) {
     char name[128];
-    if (!redlock_status_is(status, REDLOCK_IS_ERROR) || status == REDLOCK_UNREACHABLE) /* only ever a node's answer */
+    if (!redlock_status_is(status, REDLOCK_IS_ERROR) || status >= REDLOCK_UNREACHABLE) /* only ever a node's answer */
       continue;
     if (status == REDLOCK_INVALID) {
       register_invalid_option();

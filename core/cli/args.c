@@ -128,6 +128,7 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_YES: args->yes = true; return 0;
   case FLAG_WATCH: args->watch = true; return 0;
   case FLAG_METRICS: args->metrics = true; return 0;
+  case FLAG_NO_WRITE: args->no_write = true; return 0;
   case FLAG_THREADS: return read_count(&args->threads, "--threads", given);
   case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given);
   case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given);

@@ -13,7 +13,7 @@
 
 #include "histogram.h"
 
-enum { STATUSES = 16, TICK_MS = 250, LEAVE_MS = 5000 };
+enum { STATUSES = 17, TICK_MS = 250, LEAVE_MS = 5000 };
 
 struct result {
   struct histogram acquire, release, cycle;

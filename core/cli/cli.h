@@ -79,6 +79,7 @@ struct args {
   bool yes;
   bool watch;
   bool metrics;
+  bool no_write;
   int threads;   /* of bench; with in_flight it has none */
   int in_flight; /* operations started at one time */
   int resources;
@@ -121,6 +122,7 @@ enum flag {
   FLAG_YES,
   FLAG_WATCH,
   FLAG_METRICS,
+  FLAG_NO_WRITE,
   FLAG_THREADS,
   FLAG_IN_FLIGHT,
   FLAG_RESOURCES,
@@ -171,7 +173,7 @@ int fail_errno(const char *what);         /* EXIT_INTERNAL */
 const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */
 char *client_message(redlock_client *client);
 char *client_description(redlock_client *client);
-int print_metrics(redlock_client *client); /* 0, or the exit code after the error was printed */
+int print_metrics(redlock_client *client); /* of its nodes: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
 char *lock_holder(redlock_lock *lock);
@@ -189,6 +191,8 @@ void session_settle_first(struct session *session);       /* the same in half of
 int session_acquire(struct session *session);             /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
 int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms); /* CANCELLED after that */
+int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms); /* the same */
+void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
 int session_read(struct session *session, char *text, size_t size); /* a line from the user; 0, or EOF */
 int64_t session_option_ms(const struct session *session, const char *option);

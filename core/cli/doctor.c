@@ -1,4 +1,4 @@
-/* doctor.c - redlock doctor: may every node vote, and if not, why, and what can be done about it? */
+/* doctor.c - redlock doctor: would every node grant a lock, and if not, why, and what can be done about it? */
 #include "cli.h"
 
 #include <stdio.h>
@@ -8,22 +8,31 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_MS = 1000 };
+enum { WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
 
-/* The description of the client after every node was asked; NULL after a failure was printed, or a signal. */
-static json_t *examine(struct session *session, int *code)
+static void set_number(redlock_lock *lock, const char *option, int64_t value)
 {
-  int status = session_inspect(session, session->lock);
-  bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
-               status == REDLOCK_REFUSED_CONFIG;
-  if (!asked) {
-    *code = report_failure(session, status);
-    return NULL;
-  }
-  char *text = client_description(session->client);
-  json_t *report = must(json_loads(text, 0, NULL));
-  free(text);
-  return report;
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)value);
+  (void)redlock_lock_set(lock, option, text);
+}
+
+/* A full disk and much else shows only when something is written. The client notes what each node answers; here it
+ * only matters that all had the time to. */
+static void probe(struct session *session)
+{
+  redlock_lock *lock = must(redlock_lock_new_probe(session->client));
+  int64_t longest_ms = session_option_ms(session, "max_ttl_ms");
+  set_number(lock, "ttl_ms", longest_ms > 0 && longest_ms < PROBE_TTL_MS ? longest_ms : PROBE_TTL_MS);
+  set_number(lock, "wait_ms", 0);
+  (void)redlock_lock_set(lock, "queue", "false");
+  (void)redlock_lock_set(lock, "node_timeout_ms", "auto");
+  int status = session_operate_within(session, lock, REDLOCK_ACQUIRE, PROBE_TTL_MS);
+  if (session->caught == 0)
+    session_settle_until(session, lock, now_ms() + PROBE_TTL_MS);
+  if (session->caught == 0 && status == REDLOCK_OK)
+    (void)session_operate_within(session, lock, REDLOCK_RELEASE, PROBE_TTL_MS);
+  redlock_lock_free(lock);
 }
 
 static const char *text_of(const json_t *node, const char *field)
@@ -45,6 +54,53 @@ static bool votes(const json_t *node)
 static bool has(const json_t *node, const char *field)
 {
   return *json_string_value(json_object_get(node, field)) != '\0';
+}
+
+static json_t *described(const struct session *session)
+{
+  char *text = client_description(session->client);
+  json_t *report = must(json_loads(text, 0, NULL));
+  free(text);
+  return report;
+}
+
+/* Takes over what the probe has shown of the nodes that were asked. The others are being connected to again; what was
+ * said of them before tells more. */
+static void keep_nodes_that_were_ready(json_t *report, json_t *probed)
+{
+  json_t *nodes = json_object_get(report, "nodes"), *node;
+  int voting = 0;
+  size_t i;
+  json_array_foreach(nodes, i, node) {
+    if (strcmp(text_of(node, "state"), "ready") == 0) {
+      node = json_array_get(json_object_get(probed, "nodes"), i);
+      json_array_set(nodes, i, node);
+    }
+    voting += votes(node);
+  }
+  json_object_set_new(report, "voting", json_integer(voting));
+  json_decref(probed);
+}
+
+/* The description of the client after every node was asked; NULL after a failure was printed, or a signal. */
+static json_t *examine(struct session *session, bool writes, int *code)
+{
+  int status = session_inspect(session, session->lock);
+  bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
+               status == REDLOCK_REFUSED_CONFIG;
+  if (!asked) {
+    *code = report_failure(session, status);
+    return NULL;
+  }
+  json_t *report = described(session);
+  if (!writes)
+    return report;
+  probe(session);
+  keep_nodes_that_were_ready(report, described(session));
+  if (session->caught == 0)
+    return report;
+  json_decref(report);
+  return NULL;
 }
 
 /* ---- the table ---- */
@@ -272,10 +328,13 @@ static void pause_for(struct session *session, int64_t end_ms)
 static int doctor(struct session *session)
 {
   int code = 0, failed;
+  int64_t probed_ms = -PROBE_EVERY_MS;
   char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
-    json_t *report = examine(session, &code);
+    bool writes = !session->args->no_write && begun_ms >= probed_ms + PROBE_EVERY_MS;
+    probed_ms = writes ? begun_ms : probed_ms;
+    json_t *report = examine(session, writes, &code);
     if (report == NULL) {
       free(last);
       return code;

@@ -29,7 +29,9 @@ static const struct poptOption assert_flag = {
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {
-    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in OpenMetrics text, for Prometheus", NULL};
+    "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in the text format of Prometheus", NULL};
+static const struct poptOption no_write_flag = {
+    "no-write", 0, POPT_ARG_NONE, NULL, FLAG_NO_WRITE, "do not try whether the nodes store a key", NULL};
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
     {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},
@@ -164,8 +166,10 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
   }
   if (command->main == bootstrap_main)
     flags[count++] = assert_flag;
-  if (command->main == doctor_main)
+  if (command->main == doctor_main) {
     flags[count++] = watch_flag;
+    flags[count++] = no_write_flag;
+  }
   if (command->main == doctor_main || command->main == status_main)
     flags[count++] = metrics_flag;
   for (size_t i = 0; command->main == bench_main && i < sizeof bench_flags / sizeof *bench_flags; i++)

@@ -30,9 +30,10 @@ static const char *const without_for_bootstrap[] = {
     NULL};
 static const char *const without_for_doctor[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", NULL};
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", "holder_info", NULL};
 static const char *const without_for_bench[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
-static const struct option_default defaults_of_doctor[] = {{"connect_timeout_ms", "1000"}, {.option = NULL}};
+static const struct option_default defaults_of_doctor[] = {
+    {"connect_timeout_ms", "1000"}, {"holder_info", "false"}, {.option = NULL}};
 static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
 
@@ -59,8 +60,9 @@ static const struct command commands[] = {
      "Asserts that no lock is live on the nodes, so that the restart guard lets them vote at once.", bootstrap_main,
      without_for_bootstrap, defaults_of_bootstrap},
     {"doctor", "[OPTION...]",
-     "Examines the nodes: may each of them vote, and if not, why, and what can be done about it? Changes nothing.\n"
-     "Exits with 0 if all may vote, with 78 if one is refused because of its configuration, otherwise with 69.",
+     "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"
+     "Stores one key on each node and deletes it again, unless --no-write is given.\n"
+     "Exits with 0 if all would, with 78 if one is refused because of its configuration, otherwise with 69.",
      doctor_main, without_for_doctor, defaults_of_doctor},
     {"bench", "[OPTION...]",
      "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"

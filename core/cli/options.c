@@ -121,7 +121,7 @@ static int set_all(redlock_client *client, const struct args *args, const struct
   return 0;
 }
 
-/* Who examines nodes changes nothing there. */
+/* Whoever examines nodes registers none. */
 static int only_look(redlock_client *client)
 {
   char guard[16];

@@ -149,10 +149,10 @@ int64_t now_ms(void)
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void settle_until(struct session *session, int64_t end_ms)
+void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms)
 {
   for (int64_t now = now_ms(); now < end_ms; now = now_ms()) {
-    if (redlock_lock_settle(session->lock, 0) != REDLOCK_PENDING)
+    if (redlock_lock_settle(lock, 0) != REDLOCK_PENDING)
       return;
     session_poll(session, (int)(end_ms - now));
   }
@@ -165,14 +165,14 @@ void session_settle(struct session *session)
 {
   if (session->leave_by_ms == 0)
     session->leave_by_ms = now_ms() + session_option_ms(session, "exit_drain_ms");
-  settle_until(session, session->leave_by_ms);
+  session_settle_until(session, session->lock, session->leave_by_ms);
 }
 
 void session_settle_first(struct session *session)
 {
   int64_t limit_ms = session_option_ms(session, "exit_drain_ms"), now = now_ms();
   session->leave_by_ms = now + limit_ms;
-  settle_until(session, now + limit_ms / 2);
+  session_settle_until(session, session->lock, now + limit_ms / 2);
 }
 
 /* Nodes that have not answered by now have had their time, unless the client still has deletes to send them. */
@@ -213,7 +213,12 @@ int session_inspect(struct session *session, redlock_lock *lock)
 
 int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms)
 {
-  int status = redlock_lock_start(lock, REDLOCK_INSPECT, 0);
+  return session_operate_within(session, lock, REDLOCK_INSPECT, limit_ms);
+}
+
+int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms)
+{
+  int status = redlock_lock_start(lock, operation, 0);
   if (status == REDLOCK_OK)
     status = await(session, lock, limit_ms);
   if (status != REDLOCK_PENDING)

@@ -12,6 +12,7 @@ static const char *state_of(int vote)
   case REDLOCK_BUSY: return "held";
   case REDLOCK_NOT_HELD: return "free";
   case REDLOCK_UNREACHABLE: return "unreachable";
+  case REDLOCK_QUARANTINED: return "quarantined";
   case REDLOCK_REFUSED_CONFIG: return "ineligible";
   default: return "no answer";
   }

@@ -101,14 +101,37 @@ char *client_description(redlock_client *client)
   return text;
 }
 
+/* The library writes OpenMetrics. In the older text format, which textfile collectors read, the family of a counter is
+ * named as its samples are. Returns whether the family is one of a node: the counters of this command are of no use to
+ * anybody, and would be mixed up with those of the programs. */
+static bool print_family(const char *line, int length)
+{
+  static const char type[] = "# TYPE redlock_node_", counter[] = " counter";
+  size_t words = strlen(type) + strcspn(line + strlen(type), " \n"), end = strlen(counter);
+  if (strncmp(line, type, strlen(type)) != 0)
+    return false;
+  bool is_counter = (size_t)length == words + end && strncmp(line + words, counter, end) == 0;
+  printf("%.*s%s%.*s\n", (int)words, line, is_counter ? "_total" : "", length - (int)words, line + words);
+  const char *help = line + length + 1;
+  size_t name = words + strlen("# HELP") - strlen("# TYPE");
+  printf("%.*s%s%.*s\n", (int)name, help, is_counter ? "_total" : "", (int)(strcspn(help, "\n") - name), help + name);
+  return true;
+}
+
 int print_metrics(redlock_client *client)
 {
   size_t size = (size_t)redlock_client_metrics(client, NULL, 0) + 1024; /* its numbers may grow meanwhile */
   char *text = must(calloc(1, size));
   redlock_client_metrics(client, text, size);
-  bool failed = fputs(text, stdout) == EOF;
+  bool is_of_node = false;
+  for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    if (strncmp(line, "# TYPE ", 7) == 0)
+      is_of_node = print_family(line, (int)(end - line));
+    else if (is_of_node && *line != '#')
+      printf("%.*s\n", (int)(end - line), line);
+  }
   free(text);
-  return flush_answer(failed);
+  return flush_answer(ferror(stdout) != 0);
 }
 
 char *lock_message(redlock_lock *lock)

@@ -89,7 +89,8 @@ enum redlock_status {
   REDLOCK_REFUSED_CONFIG = 12, /* too many nodes are ineligible to vote: credentials, replica, cluster, eviction ... */
   REDLOCK_NO_MEMORY = 13,      /* an allocation failed; nothing has changed */
   REDLOCK_INTERNAL = 14,       /* the system refused a resource (descriptors, threads); the message says which */
-  REDLOCK_UNREACHABLE = 15     /* only as the vote of a single node: no connection to it */
+  REDLOCK_UNREACHABLE = 15,    /* only as the vote of a single node: no connection to it */
+  REDLOCK_QUARANTINED = 16     /* only as the vote of a single node: it may have lost keys and does not vote for now */
 };
 
 /* Properties of a status, for redlock_status_is. */
@@ -269,6 +270,11 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
  * REDLOCK_STATE_INVALID and its message says why. The caller owns it and frees it with redlock_lock_free. */
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
+/* A lock with which the nodes are tried: as redlock_lock_new, on a resource that nobody else uses, `libredlock:probe:`
+ * and a number. Acquire it with a short ttl_ms and without a wait; redlock_client_describe then tells which nodes would
+ * grant a lock. A key that is left expires. */
+REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new_probe(redlock_client *client);
+
 /* Sets an option of scope "both" for this lock only; otherwise as redlock_client_set. Returns REDLOCK_IN_FLIGHT while
  * an operation is in flight. The new value applies from the next operation on; the current lease does not change. */
 REDLOCK_API int redlock_lock_set(redlock_lock *lock, const char *name, const char *value);
@@ -392,8 +398,9 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt_bytes(redlock_lock *lock, const
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
 /* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, LOST the token is gone
- * there, PENDING no reply yet, TIMED_OUT no reply in time, UNREACHABLE, REFUSED_CONFIG ineligible to vote, NO_QUORUM an
- * error reply, NOT_HELD not asked, or no key. -REDLOCK_INVALID for a node that does not exist. */
+ * there, PENDING no reply yet, TIMED_OUT no reply in time, UNREACHABLE, QUARANTINED not voting for now, REFUSED_CONFIG
+ * ineligible to vote, NO_QUORUM an error reply, NOT_HELD not asked, or no key. -REDLOCK_INVALID for a node that does
+ * not exist. */
 REDLOCK_API int redlock_lock_vote(redlock_lock *lock, int node);
 
 /* A field (enum redlock_answer_field) of that node's answer, as text. */

@@ -44,6 +44,7 @@ REFUSED_CONFIG: Redlock\Exception\RedlockException
 NO_MEMORY: Redlock\Exception\RedlockException
 INTERNAL: Redlock\Exception\RedlockException
 UNREACHABLE: none
+QUARANTINED: none
 int(2)
 int(2)
 bool(true)

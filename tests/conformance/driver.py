@@ -12,7 +12,7 @@ from testing import ReplyError
 
 REPLY_S = 150
 STATUSES = set("OK PENDING BUSY NO_QUORUM TIMED_OUT CANCELLED LOST NOT_HELD LIMIT FORKED IN_FLIGHT INVALID "
-               "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE".split())
+               "REFUSED_CONFIG NO_MEMORY INTERNAL UNREACHABLE QUARANTINED".split())
 CALM = dict(common.CALM, node_timeout_ms=1000)  # a node that hangs is waited for in many cases
 
 

@@ -258,7 +258,7 @@ def test_an_extension_counts_no_node_that_may_not_vote(make_cluster, guarded):
     lock = client.lock()
     assert lock.acquire(0) == OK, lock.message
     spin(client, lambda: client.describe()["nodes"][0]["connects"] == 2 and client.settled(), what="connected again")
-    assert lock.votes[0] == rl.UNREACHABLE and servers[0].get("r") == lock.token.encode()
+    assert lock.votes[0] == rl.QUARANTINED and servers[0].get("r") == lock.token.encode()
     servers[1].stop()
     assert lock.extend() != OK and "quarantined" in lock.message
     servers[1].cont()

@@ -33,6 +33,7 @@ packages_of() {
       lint) echo clang git php-codesniffer $(packages_of go) ;;
       processes) echo procps ;;
       shells) echo zsh fish ;;
+      monitoring) echo prometheus prometheus-node-exporter ;;
       manuals) echo lowdown mandoc ;;
       browser) echo chromium chromium-driver ;;
       abigail) echo abigail-tools gcc ;;
@@ -40,7 +41,7 @@ packages_of() {
       package) echo swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
       portability) echo dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu qemu-user ;;
-      bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip prometheus ;;
+      bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip $(packages_of monitoring) ;;
       *) fail "no group of packages '$group'" ;;
     esac
   done

@@ -34,10 +34,11 @@ static void statuses_have_names_texts_and_traits(void **state)
       {"NO_MEMORY", E | R},
       {"INTERNAL", E},
       {"UNREACHABLE", E | R},
+      {"QUARANTINED", E | R},
   };
-  static const int unknown[] = {-1, 16, 1000};
+  static const int unknown[] = {-1, 17, 1000};
   (void)state;
-  for (int i = 0; i < 16; i++) {
+  for (int i = 0; i < 17; i++) {
     assert_string_equal(redlock_status_name(i), statuses[i].name);
     assert_true(strlen(redlock_status_text(i)) > 3);
     assert_int_equal(redlock_status_is(i, REDLOCK_IS_ERROR), (statuses[i].traits & E) != 0);

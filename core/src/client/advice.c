@@ -39,6 +39,8 @@ static const struct {
     {"OOM", "raise maxmemory"},
     {"memory is full", "raise maxmemory, or delete keys that are not needed any more"},
     {"MISCONF", "free the disk that it writes to, or see its log"},
+    {"append-only file", "free the disk that it writes to, or see its log"},
+    {"last snapshot", "free the disk that it writes to, or see its log; BGSAVE then ends it"},
     {"NOREPLICAS", "set min-replicas-to-write 0"},
     {"may expect TLS", "use rediss:// if it speaks TLS"},
     {"without TLS", "use redis:// if the port is one without TLS; or see whether the server hangs"},

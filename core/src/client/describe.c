@@ -66,14 +66,6 @@ static void more(struct rlk_text *out, const char *name, const char *value)
   string(out, name, value);
 }
 
-/* It may vote, but it has no room for a key. */
-static void full_memory(const struct rlk_line *l, struct rlk_text *out)
-{
-  if (l->maxmemory > 0 && l->used_memory >= l->maxmemory)
-    rlk_text_format(out, "its memory is full (used_memory %lld, maxmemory %lld): it grants no lock until it has room",
-                    (long long)l->used_memory, (long long)l->maxmemory);
-}
-
 /* Why it does not vote, or will not grant, and what can be done about it. */
 static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
@@ -85,7 +77,7 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
   else if (!votes)
     rlk_text_add(&text, n->why);
   else
-    full_memory(n->line, &text);
+    rlk_refusal_words(n, &text, now);
   more(out, "why", words);
   more(out, "advice", rlk_advice(n, votes, words));
 }
@@ -160,7 +152,7 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   rlk_text_add(out, "{");
   string(out, "node", n->url.name);
   more(out, "state", state_name(n));
-  rlk_text_format(out, ",\"votes\":%s", rlk_may_vote(n, now) ? "true" : "false");
+  rlk_text_format(out, ",\"votes\":%s", rlk_would_grant(n, now) ? "true" : "false");
   why(n, out, now);
   server(n, out);
   more(out, "guard", guard_state(n, now));
@@ -176,7 +168,7 @@ static int voters(const redlock_client *c, int64_t now)
 {
   int count = 0;
   for (int i = 0; i < c->engine.net.node_count; i++)
-    count += rlk_may_vote(&c->engine.net.nodes[i], now);
+    count += rlk_would_grant(&c->engine.net.nodes[i], now);
   return count;
 }
 

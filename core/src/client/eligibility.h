@@ -1,4 +1,4 @@
-/* May a node vote at this moment, as far as is known without asking it? */
+/* Would a node grant a lock at this moment, as far as is known without asking it? */
 #ifndef RLK_ELIGIBILITY_H
 #define RLK_ELIGIBILITY_H
 
@@ -8,5 +8,10 @@ static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
 {
   return n->state == RLK_NODE_READY && !n->silent_ns && !rlk_guard_waits(n, now_ns);
 }
+
+/* It may vote, and nothing is known that would keep it from storing a key. */
+int rlk_would_grant(const struct rlk_node *node, int64_t now_ns);
+/* Why a node that may vote would not grant; nothing if it would. */
+void rlk_refusal_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 
 #endif

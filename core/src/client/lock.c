@@ -59,14 +59,9 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   return NULL;
 }
 
-redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size)
+static redlock_lock *add_lock(redlock_client *client, const void *resource, size_t size)
 {
-  redlock_lock *lock;
-  if (!client)
-    return NULL;
-  pthread_mutex_lock(&client->mutex);
-  rlk_client_enter(client);
-  lock = allocate(client, resource, size);
+  redlock_lock *lock = allocate(client, resource, size);
   if (lock) {
     lock->options = client->engine.net.options;
     client->users++;
@@ -75,6 +70,32 @@ redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, siz
       client->engine.locks->previous = lock;
     client->engine.locks = lock;
   }
+  return lock;
+}
+
+redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size)
+{
+  redlock_lock *lock;
+  if (!client)
+    return NULL;
+  pthread_mutex_lock(&client->mutex);
+  rlk_client_enter(client);
+  lock = add_lock(client, resource, size);
+  rlk_client_leave(client);
+  return lock;
+}
+
+redlock_lock *redlock_lock_new_probe(redlock_client *client)
+{
+  char name[48];
+  struct rlk_text text = rlk_text_in(name, sizeof name);
+  redlock_lock *lock;
+  if (!client)
+    return NULL;
+  pthread_mutex_lock(&client->mutex);
+  rlk_client_enter(client);
+  rlk_text_format(&text, "libredlock:probe:%016llx", (unsigned long long)rlk_random(&client->engine.net));
+  lock = add_lock(client, name, strlen(name));
   rlk_client_leave(client);
   return lock;
 }

@@ -16,6 +16,15 @@ static void down_words(const struct rlk_node *n, struct rlk_text *out)
     rlk_text_add(out, n->state == RLK_NODE_READY ? "could not be asked" : "connecting");
 }
 
+/* Why its last connection failed, until another one is ready. */
+static void failure_words(const struct rlk_node *n, const char *before, struct rlk_text *out)
+{
+  if (!n->why[0] || n->state == RLK_NODE_READY)
+    return;
+  rlk_text_add(out, before);
+  rlk_text_add(out, n->why);
+}
+
 static void agreement_words(const redlock_lock *lock, const struct rlk_node *n, struct rlk_text *out)
 {
   rlk_text_format(out, "a ttl_ms of %lld has to be written to all nodes first", (long long)lock->asked.ttl_ms);
@@ -62,6 +71,7 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_RETRYING:
     rlk_text_add(out, n->silent_ns ? "silent, reconnecting" : "connecting");
     rlk_text_add(out, rlk_in_flight(lock) ? "" : ", not waited for");
+    failure_words(n, "; last failure: ", out);
     break;
   case RLK_ASKED: rlk_text_add(out, rlk_in_flight(lock) ? "no answer yet" : "not waited for"); break;
   case RLK_GRANTED: rlk_text_add(out, granted_words(lock->kind)); break;
@@ -75,7 +85,10 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
     rlk_text_format(out, "error: %s", answer->error ? answer->error : "BUSY, not asked for a moment");
     break;
   case RLK_LATE: rlk_text_add(out, "no answer in time"); break;
-  case RLK_DROPPED: rlk_text_add(out, "connection lost"); break;
+  case RLK_DROPPED:
+    rlk_text_add(out, "connection lost");
+    failure_words(n, ": ", out);
+    break;
   case RLK_OVERLOADED: rlk_text_add(out, "too many answers outstanding"); break;
   case RLK_QUARANTINED:
     if (rlk_guard_waits(n, now))
@@ -108,8 +121,8 @@ static int vote(const redlock_lock *lock, int node)
   case RLK_LATE: return REDLOCK_TIMED_OUT;
   case RLK_DROPPED:
   case RLK_DOWN:
-  case RLK_OVERLOADED:
-  case RLK_QUARANTINED: return REDLOCK_UNREACHABLE;
+  case RLK_OVERLOADED: return REDLOCK_UNREACHABLE;
+  case RLK_QUARANTINED: return REDLOCK_QUARANTINED;
   case RLK_REFUSED: return REDLOCK_REFUSED_CONFIG;
   default: return REDLOCK_NOT_HELD;
   }

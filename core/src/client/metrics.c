@@ -124,7 +124,7 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
 {
   switch (which) {
   case READY: return n->state == RLK_NODE_READY;
-  case VOTES_NOW: return rlk_may_vote(n, now);
+  case VOTES_NOW: return rlk_would_grant(n, now);
   case RTT: return (double)(n->rtt_ns ? n->rtt_ns : n->looked_rtt_ns) / 1e9;
   case OWED: return n->line->requests.count;
   case CONNECTS: return (double)n->connects;
@@ -154,7 +154,7 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
     const char *name, *type, *sample, *help;
   } families[NODE_FAMILIES] = {
       [READY] = {"node_ready", "gauge", "ready", "1 if the node is connected and set up."},
-      [VOTES_NOW] = {"node_votes_now", "gauge", "votes_now", "1 if the node may vote."},
+      [VOTES_NOW] = {"node_votes_now", "gauge", "votes_now", "1 if the node would grant a lock."},
       [RTT] = {"node_rtt_seconds", "gauge", "rtt_seconds", "Round trip, smoothed."},
       [OWED] = {"node_owed_replies", "gauge", "owed_replies", "Replies that the node still owes."},
       [CONNECTS] = {"node_connects", "counter", "connects_total", "Connections that were started."},

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { RLK_BOUNDS = 16, RLK_COUNTED_STATUSES = 16, RLK_COUNTED_LOSSES = 8 };
+enum { RLK_BOUNDS = 16, RLK_COUNTED_STATUSES = 17, RLK_COUNTED_LOSSES = 8 };
 
 /* How many values are up to each bound and above the one before; the last: above all bounds. */
 struct rlk_histogram {

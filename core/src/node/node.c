@@ -242,6 +242,7 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
   rlk_node_be(l, RLK_NODE_READY);
   n->refused = 0;
+  n->refused_set_ns = n->wrote_ns = 0;
   n->session_proved = n->has_voted = 1;
   n->why[0] = 0;
   n->busy_until_ns = n->deletes_retry_ns = 0;
@@ -413,6 +414,35 @@ RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
   rlk_node_hurry(n);
 }
 
+/* Reasons of the server as a whole; others concern the key alone. */
+static int refuses_all(enum rlk_fault fault, const char *text)
+{
+  return fault == RLK_FAULT_FULL || fault == RLK_FAULT_UNWRITABLE || fault == RLK_FAULT_UNKNOWN ||
+         (fault == RLK_FAULT_PERMISSION && !strstr(text, " key"));
+}
+
+RLK_COLD static void note_refused_set(struct rlk_node *n, struct rlk_meaning meaning, const char *text, int64_t now)
+{
+  struct rlk_text why = rlk_text_in(n->refused_set_why, sizeof n->refused_set_why);
+  if (!refuses_all((enum rlk_fault)meaning.fault, text))
+    return;
+  n->refused_set_ns = now;
+  n->wrote_ns = 0;
+  rlk_text_clean(&why, text);
+  rlk_text_mark_cut(&why);
+}
+
+/* Whether it takes writes is seen from what it says to them. */
+static void note_set(struct rlk_line *l, struct rlk_meaning meaning)
+{
+  if (l->reply.type == RLK_REPLY_ERROR) {
+    note_refused_set(l->node, meaning, l->reply.text.data, l->read_ns);
+    return;
+  }
+  l->node->wrote_ns = l->read_ns;
+  l->node->refused_set_ns = 0;
+}
+
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
@@ -424,6 +454,7 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
   if (out->request.kind == RLK_REQUEST_SET) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
+    note_set(l, meaning);
   } else if (out->request.kind == RLK_REQUEST_TTL) {
     n->looked_rtt_ns = l->read_ns - out->request.sent_ns;
   }

@@ -204,6 +204,7 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
+  l->aof_write[0] = l->snapshot[0] = 0;
   l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
   l->maxmemory = l->used_memory = l->client_id = l->uptime_s = 0;
   l->scripts = RLK_UNKNOWN;
@@ -242,12 +243,15 @@ static int info_field(const char *info, const char *name, char *out, size_t size
 static void read_info(struct rlk_line *l, const char *info)
 {
   char number[24];
+  l->node->informed_ns = rlk_now(l->node->net);
   info_field(info, "run_id", l->run_id, sizeof l->run_id);
   info_field(info, "redis_mode", l->mode, sizeof l->mode);
   if (info_field(info, "redis_version", l->version, sizeof l->version))
     info_field(info, "valkey_version", l->version, sizeof l->version);
   info_field(info, "server_name", l->server, sizeof l->server);
   info_field(info, "aof_enabled", l->aof, sizeof l->aof);
+  info_field(info, "aof_last_write_status", l->aof_write, sizeof l->aof_write);
+  info_field(info, "rdb_last_bgsave_status", l->snapshot, sizeof l->snapshot);
   info_field(info, "role", l->role, sizeof l->role);
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
@@ -562,11 +566,11 @@ static int send_look(struct rlk_line *l, int is_last, int count, const char *con
 void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
   static const char *const hello[] = {"HELLO"}, *const role[] = {"INFO", "replication"},
-                           *const policy[] = {"INFO", "memory"};
+                           *const disk[] = {"INFO", "persistence"}, *const policy[] = {"INFO", "memory"};
   l->node->look_again_ns = now + rlk_session_pause_ns(l->node);
   if (l->no_info)
     send_look(l, 1, 1, hello, now);
-  else if (send_look(l, 0, 2, role, now) == 0)
+  else if (send_look(l, 0, 2, role, now) == 0 && send_look(l, 0, 2, disk, now) == 0)
     send_look(l, 1, 2, policy, now);
 }
 

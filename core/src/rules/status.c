@@ -19,7 +19,8 @@ enum { ERROR = 1 << REDLOCK_IS_ERROR, RETRIABLE = 1 << REDLOCK_IS_RETRIABLE, USA
   X(REFUSED_CONFIG, ERROR | USAGE, "too many nodes are ineligible to vote because of their configuration")             \
   X(NO_MEMORY, ERROR | RETRIABLE, "out of memory")                                                                     \
   X(INTERNAL, ERROR, "the system refused a resource")                                                                  \
-  X(UNREACHABLE, ERROR | RETRIABLE, "no connection to the node")
+  X(UNREACHABLE, ERROR | RETRIABLE, "no connection to the node")                                                       \
+  X(QUARANTINED, ERROR | RETRIABLE, "the node may have lost keys and does not vote for now")
 
 static const struct {
   const char *name;

@@ -1,6 +1,7 @@
 """redlock doctor: may every node vote, and if not, why, and what can be done about it."""
 import fcntl
 import json
+import os
 import re
 import signal
 import struct
@@ -12,7 +13,7 @@ import pytest
 from clocks import Clocks
 from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish, read_until
 from common import occupy
-from testing import eventually
+from testing import ReplyError, eventually
 
 MARKER = "libredlock:m"
 
@@ -105,15 +106,143 @@ def no_marker(nodes):
 def test_a_node_whose_memory_is_full(redlock, nodes):
     """Its role and policy allow it to vote, but there is no room for a key."""
     nodes[1].config_set("maxmemory", "500kb")
-    done = redlock("doctor", "--guard", "off")
+    done = redlock("doctor", "--guard", "off", "--no-write")
     line, why, advice = rows(done.stdout)[nodes[1].name]
-    assert " yes " in line
+    assert re.search(r" no +ready ", line)
     assert re.fullmatch(r"its memory is full \(used_memory \d{6,}, maxmemory 512000\): it grants no lock until it has "
                         "room", why), why
     assert advice == "advice: raise maxmemory, or delete keys that are not needed any more"
-    assert done.stdout.endswith("all 5 nodes may vote\n") and done.returncode == 0
+    assert done.returncode == UNAVAILABLE
+    assert done.stdout.endswith("\n4 of 5 nodes may vote and 3 are needed: 1 more may fail\n")
     nodes[1].config_set("maxmemory", "500mb")
     assert rows(redlock("doctor", "--guard", "off").stdout)[nodes[1].name][1:] == []
+
+
+FULL_DISK = """#!/bin/sh
+trap '' XFSZ
+ulimit -f 64
+exec ${REDLOCK_SERVER:-redis-server} "$@"
+"""
+
+
+@pytest.fixture
+def full_disks(make_cluster, tmp_path):
+    """Three nodes whose append-only files can grow no more."""
+    server = tmp_path / "server"
+    server.write_text(FULL_DISK)
+    server.chmod(0o755)
+    servers = make_cluster(3, server=str(server), config={"appendonly": "yes", "appendfsync": "everysec"})
+    for node in servers:
+        for _ in range(20):
+            try:
+                node.set("filler", "x" * 10000)
+            except ReplyError:
+                break
+        eventually(lambda node=node: node.info("persistence")["aof_last_write_status"] == "err", 20)
+    return servers
+
+
+AOF = "it cannot write its append-only file (aof_last_write_status err): it grants no lock"
+
+
+@pytest.mark.parametrize("option, why", [([], "it refuses to store a key: MISCONF Errors writing to the AOF file: "),
+                                         (["--no-write"], AOF)])
+def test_nodes_whose_disk_is_full(redlock, full_disks, option, why):
+    redlock.env["REDLOCK_NODES"] = ",".join(full_disks.urls)
+    assert redlock.once("acquire", "orders:42").returncode == UNAVAILABLE
+    done = redlock("doctor", *option)
+    assert done.returncode == UNAVAILABLE, done.stdout
+    assert done.stdout.endswith("\n0 of 3 nodes may vote and 2 are needed: no lock is granted\n")
+    for line, said, advice in rows(done.stdout).values():
+        assert re.search(r" no +ready ", line) and said.startswith(why), said
+        assert advice == "advice: free the disk that it writes to, or see its log"
+    metrics = redlock("doctor", *option, "--metrics").stdout
+    assert metrics.count("\nredlock_node_votes_now{") == 3 and not re.search(r"votes_now\{.*\} 1\n", metrics)
+
+
+def failed_snapshot(node):
+    os.mkdir(os.path.join(node.folder, "dump.rdb"))
+    node.config_set("save", "3600 1")
+    node.command("BGSAVE")
+    eventually(lambda: node.info("persistence")["rdb_last_bgsave_status"] == "err", 20)
+
+
+def mend_snapshot(node):
+    os.rmdir(os.path.join(node.folder, "dump.rdb"))
+
+
+@pytest.mark.parametrize("option, words", [
+    ([], "it refuses to store a key: MISCONF "),
+    (["--no-write"], "its last snapshot failed (rdb_last_bgsave_status err)")])
+def test_a_node_whose_snapshots_fail(redlock, nodes, option, words):
+    failed_snapshot(nodes[0])
+    try:
+        done = redlock("doctor", "--guard", "off", *option)
+        assert done.returncode == UNAVAILABLE and done.stdout.splitlines()[-1].startswith("4 of 5 nodes may vote")
+        assert rows(done.stdout)[nodes[0].name][1].startswith(words)
+        nodes[0].config_set("stop-writes-on-bgsave-error", "no")
+        assert redlock("doctor", "--guard", "off").returncode == 0, "it stores keys all the same"
+    finally:
+        mend_snapshot(nodes[0])
+        nodes[0].config_set("save", "")
+        nodes[0].restart(empty=True)
+
+
+def too_few_replicas(node):
+    node.config_set("min-replicas-to-write", "1")
+
+
+def no_right_to_set(node):
+    node.command("ACL", "SETUSER", "default", "-set")
+
+
+@pytest.mark.parametrize("harm, why, advice", [
+    (too_few_replicas, "NOREPLICAS ", "set min-replicas-to-write 0"),
+    (no_right_to_set, "NOPERM ", "give the user the permissions that docs/redlock.md lists"),
+])
+def test_what_only_a_write_shows(redlock, nodes, harm, why, advice):
+    harm(nodes[3])
+    done = redlock("doctor", "--guard", "off")
+    line, said, advised = rows(done.stdout)[nodes[3].name]
+    assert done.returncode == UNAVAILABLE and done.stdout.splitlines()[-1].startswith("4 of 5 nodes may vote")
+    assert re.search(r" no +ready ", line) and said.startswith("it refuses to store a key: " + why)
+    assert advised == "advice: " + advice
+
+
+def test_a_user_of_some_keys_only(redlock, nodes):
+    """What the probe's name is refused for says nothing of the locks' names."""
+    nodes[2].command("ACL", "SETUSER", "default", "resetkeys", "~orders:*")
+    done = redlock("doctor", "--guard", "off")
+    assert done.returncode == 0, done.stdout
+
+
+def test_watch_tries_the_nodes_less_often_than_it_asks_them(redlock, nodes):
+    """With --watch the nodes are asked each second, and tried less often. What it stores is deleted at once."""
+    watching = redlock.start("doctor", "--guard", "off", "--watch")
+    read_until(watching.stdout, "all 5 nodes may vote\n\n")
+    eventually(lambda: nodes[0].calls("pttl") >= 3, 30, "it asks again")
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+    assert all(1 <= node.calls("set") < node.calls("pttl") for node in nodes)
+    nodes.no_keys()
+
+
+@pytest.mark.parametrize("option, sets", [([], 1), (["--no-write"], 0)])
+def test_what_it_stores(redlock, nodes, option, sets):
+    monitors = [node.connect() for node in nodes]
+    for monitor in monitors:
+        monitor.command("MONITOR")
+    assert redlock("doctor", "--key-prefix", "app:", "--guard", "off", *option).returncode == 0
+    for node, monitor in zip(nodes, monitors):
+        node.command("ECHO", "over")
+        seen = []
+        while not seen or '"ECHO"' not in seen[-1]:
+            seen.append(monitor.read().decode())
+        stored = [line for line in seen if '"SET"' in line]
+        assert len(stored) == sets and all('"app:libredlock:probe:' in line for line in stored)
+        assert all(re.search(r'"NX" "PX" "1000"$', line) for line in stored), stored
+        monitor.close()
+    nodes.no_keys()
 
 
 @pytest.mark.parametrize("harm, words, advice", [
@@ -189,7 +318,7 @@ def test_one_server_under_two_addresses(redlock, nodes, proxy):
 
 def test_it_writes_nothing(redlock, nodes):
     """Not even a marker: with wrong options it would lock out those with right ones."""
-    done = redlock("doctor", "--guard", "marker", "--max-ttl", "1m")
+    done = redlock("doctor", "--no-write", "--guard", "marker", "--max-ttl", "1m")
     assert done.returncode == UNAVAILABLE
     assert done.stdout.count("new or has lost its keys") == 5 and done.stdout.count("`redlock bootstrap`") == 5
     nodes.no_keys()
@@ -262,7 +391,6 @@ def test_figures_for_prometheus(redlock, nodes, command):
     nodes[0].kill()
     done = redlock(*command, "--guard", "off", "--metrics") if command == ["doctor"] else redlock(*command, "--metrics")
     lines = done.stdout.splitlines()
-    assert lines[-1] == "# EOF" and 'redlock_library_info{version="' in done.stdout
     assert [line.split()[-1] for line in lines if line.startswith("redlock_node_votes_now{")] == ["0"] + 4 * ["1"]
 
 
@@ -271,7 +399,7 @@ def test_figures_for_prometheus(redlock, nodes, command):
 def test_figures_of_a_resource(redlock, nodes, resource, label):
     def verdict_and_remaining():
         lines = redlock("status", "--metrics", resource).stdout.splitlines()
-        assert lines[-1] == "# EOF" and 'redlock_node_votes_now{node="%s"} 1' % nodes[0].name in lines
+        assert 'redlock_node_votes_now{node="%s"} 1' % nodes[0].name in lines
         values = dict(line.rsplit(" ", 1) for line in lines)
         verdicts = {name: values['redlock_resource_verdict{resource="%s",verdict="%s"}' % (label, name)]
                     for name in ("unknown", "free", "held", "split")}
@@ -298,3 +426,13 @@ def test_output_that_cannot_be_written(redlock):
         done = subprocess.run([*redlock.start("--version").args[:1], "doctor", "--guard", "off"], env=redlock.env,
                               stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 70 and "cannot be written" in done.stderr
+
+
+def test_a_quarantined_node_has_a_vote_of_its_own(redlock, make_cluster):
+    """It has answered: it is not unreachable."""
+    servers = make_cluster(3, bootstrapped=False)
+    redlock.env["REDLOCK_NODES"] = ",".join(servers.urls)
+    done, answer = redlock.json("acquire", "--guard", "marker", "orders:42")
+    votes = [node["vote"] for node in answer["nodes"]]
+    assert done.returncode == UNAVAILABLE and votes.count("QUARANTINED") >= servers.quorum, answer
+    assert "UNREACHABLE" not in votes

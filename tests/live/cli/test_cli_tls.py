@@ -1,7 +1,7 @@
 """rediss:// where it depends on the process's surroundings."""
 import ssl
 
-from command import USAGE
+from command import UNAVAILABLE, USAGE
 from tls import Recorder
 
 OLD = """openssl_conf = main
@@ -57,3 +57,20 @@ def test_without_openssl(redlock, nodes, authority, tmp_path):
     assert refused.returncode == USAGE
     assert "OpenSSL was not found (libssl.so.3 or libssl.so.1.1)" in refused.stderr
     assert run(redlock, nodes[0].url, LD_LIBRARY_PATH=str(tmp_path)).returncode == 0
+
+
+def test_reason_stays_while_a_node_is_tried_again(nodes, redlock):
+    """These wait for a handshake that never comes; the last one may have just begun."""
+    urls = [node.url.replace("redis://", "rediss://") for node in nodes]
+    redlock.env["REDLOCK_NODES"] = ",".join(urls)
+    done = redlock("acquire", "--connect-timeout", "200ms", "--wait", "1s", "--outage-wait", "1s", "r")
+    assert done.returncode == UNAVAILABLE
+    assert done.stderr.count("no answer to the TLS handshake in time") == 5, done.stderr
+
+
+def test_single_attempt_says_that_a_certificate_is_wanted(make_cluster, authority, redlock):
+    servers = make_cluster(3, tls=authority.issue(), config={"tls-auth-clients": "yes"}, bootstrapped=False)
+    redlock.env.update(SSL_CERT_FILE=authority.ca_file, REDLOCK_NODES=",".join(servers.urls))
+    for _ in range(5):
+        done = redlock("acquire", "-n", "--guard", "off", "r")
+        assert done.stderr.count("the server wants a certificate") >= servers.quorum, done.stderr

@@ -1,0 +1,72 @@
+"""--metrics, as the tools of Prometheus read it."""
+import re
+import subprocess
+import urllib.request
+
+import pytest
+
+from testing import eventually, free_port
+
+PROMTOOL, NODE_EXPORTER = "promtool", "prometheus-node-exporter"
+
+
+@pytest.fixture(params=[("doctor", "--guard", "off"), ("status", "orders:42"), ("status", "a\"b\\c\nd")],
+                ids=["doctor", "status", "status-escaped"])
+def figures(request, redlock, nodes):
+    nodes[0].kill()
+    command, *rest = request.param
+    return redlock(command, "--metrics", *rest).stdout
+
+
+def families(text):
+    return re.findall(r"^# TYPE (\S+) ", text, re.M)
+
+
+def test_only_nodes_and_the_resource(figures):
+    """Counters of the command itself would be taken for those of the programs that have the same names."""
+    assert len(families(figures)) >= 7 and "redlock_node_votes_now" in families(figures)
+    assert [name for name in families(figures) if not re.match("redlock_(node|resource)_", name)] == []
+    assert [line.split()[-1] for line in figures.splitlines() if line.startswith("redlock_node_votes_now{")] == \
+        ["0"] + 4 * ["1"]
+
+
+def test_every_sample_belongs_to_the_family_above_it(figures):
+    name = None
+    for line in figures.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+        elif line.startswith("# HELP "):
+            assert line.split()[2] == name and len(line.split()) > 3
+        else:
+            assert re.match(re.escape(name) + r"[{ ]", line), line
+
+
+def test_promtool_finds_nothing(figures):
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=figures, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_textfile_collector_reads_it(figures, tmp_path):
+    (tmp_path / "redlock.prom").write_text(figures)
+    port = free_port()
+    exporter = subprocess.Popen([NODE_EXPORTER, "--collector.disable-defaults", "--collector.textfile",
+                                 "--collector.textfile.directory=%s" % tmp_path,
+                                 "--web.listen-address=127.0.0.1:%d" % port],
+                                stderr=subprocess.DEVNULL)
+
+    def scraped():
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port) as answer:
+                return answer.read().decode()
+        except OSError:
+            return None
+
+    try:
+        text = eventually(scraped, 60, "the exporter answers")
+    finally:
+        exporter.kill()
+        exporter.wait()
+    assert "\nnode_textfile_scrape_error 0\n" in text
+    samples = {line for line in figures.splitlines() if not line.startswith("#")}
+    names = {line.split("{")[0] for line in samples}
+    assert names <= {line.split("{")[0] for line in text.splitlines()}
