@@ -31,25 +31,29 @@ def test_a_server_that_forbids_the_scripts_is_refused_with_the_command(nodes, al
 
 
 def test_the_documented_permissions_suffice(nodes, make_client):
+    """The ACL log has no denial, whatever a client does."""
     text = (Path(__file__).parents[2] / "docs/redlock.md").read_text()
     name, password, rules = re.search(r"^    user (\w+) on >(\w+) (.*)$", text, re.MULTILINE).groups()
     for node in nodes:
         node.command("ACL", "SETUSER", name, "reset", "on", ">" + password, *rules.split())
-    client = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:", client_name="me",
-                         holder_info="true")
-    lock = client.lock()
-    assert lock.acquire() == OK, lock.message
-    assert lock.extend() == OK and lock.expire(8000) == OK
-    assert lock.release() == OK
-    lock.start(rl.INSPECT)
-    assert lock.wait() == OK and lock.message.count("NOPERM") == 0
+        node.command("ACL", "LOG", "RESET")
+    urls = [node.url_with(name, password) for node in nodes]
+    client = make_client(urls, key_prefix="lock:", client_name="me", holder_info="true")
+    for options in {}, {"fence": "true"}:
+        lock = client.lock(**options)
+        assert lock.acquire() == OK, lock.message
+        assert lock.extend() == OK and lock.expire(8000) == OK
+        assert lock.release() == OK
+        lock.start(rl.INSPECT)
+        assert lock.wait() == OK and lock.message.count("NOPERM") == 0
+        assert lock.remove() == OK
     assert lock.acquire() == OK
-    waiter = make_client([node.url_with(name, password) for node in nodes], key_prefix="lock:")
-    waiting = Call(waiter.lock().acquire, 60000)
+    waiter = make_client(urls, key_prefix="lock:")
+    waiting = Call(waiter.lock(fence="true").acquire, 60000)
     eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
     assert lock.release() == OK and waiting.join() == OK
     assert [event for event in waiter.events() + client.events() if event["event"] == "warning"] == []
-    assert not any("NOPERM" in name for node in nodes for name in node.info("errorstats"))
+    assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
 
 
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
@@ -172,7 +176,7 @@ def follow(node):
 
 
 def test_a_memory_that_becomes_full_is_noticed(nodes, make_client):
-    """Of nodes that stay connected. The others vote as before."""
+    """Of nodes that stay connected. They vote as before."""
     nodes[0].config_set("maxmemory", "20mb")
     client = make_client(nodes.urls, ttl_ms=1000, node_timeout_ms=250)
     lock = client.lock()
@@ -184,7 +188,7 @@ def test_a_memory_that_becomes_full_is_noticed(nodes, make_client):
     assert reasons() == [""] * 5
     nodes[0].command("SETBIT", "large", 30 * 8 * 1024 * 1024, 1)
     spin(client, lambda: reasons()[0].startswith("its memory is full"), 30)
-    assert reasons()[1:] == [""] * 4 and client.describe()["voting"] == 4
+    assert reasons()[1:] == [""] * 4 and client.describe()["voting"] == 5
     nodes[0].command("DEL", "large")
     spin(client, lambda: reasons()[0] == "", 30)
 
@@ -206,3 +210,44 @@ def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client, change, wo
 
     spin(client, refused, 30, "the nodes are refused")
     assert lock.message.count(word) == 3
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
+    """Each deletes its keys everywhere although its client is not run again: waiting is all that the queue is for."""
+    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
+    lock = client.lock("job:a")
+    for _ in range(3):
+        assert lock.acquire(5000) == OK, lock.message
+        held_everywhere(lock)
+        assert lock.release() == OK
+        eventually(lambda: b"job:a" not in nodes.keys(), 10, "all keys are deleted")
+    assert any(event["event"] == "warning" for event in client.events())
+
+
+@pytest.mark.parametrize("slow", range(3))
+def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow, make_client, slow):
+    """Whichever node has it: one that denies its keys deletes by another request, which nobody may send later."""
+    allow("resetkeys", "~job:*", "~libredlock:m")
+    client = make_client([p.url.replace("//", "//few:p@") for p in proxies[:3]], ttl_ms=60000, node_timeout_ms=10000)
+    lock = client.lock("job:a")
+    assert lock.acquire(5000) == OK, lock.message
+    held_everywhere(lock)
+    proxies[slow].hold("down")
+    releasing = Call(lock.release)
+    eventually(proxies[slow].held_bytes, 10, "the slow node has answered")
+    eventually(lambda: len(nodes.keys().get(b"job:a", [])) <= 1, 10, "the others have deleted")
+    proxies[slow].go()
+    assert releasing.join() == OK
+    eventually(lambda: b"job:a" not in nodes.keys(), 10, "all keys are deleted")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_client_that_leaves_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
+    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
+    locks = [client.lock("job:%d" % i) for i in range(3)]
+    for lock in locks:
+        assert lock.acquire(5000) == OK, lock.message
+        held_everywhere(lock)
+    assert client.drain(10000) == OK
+    assert not any(key.startswith(b"job:") for key in nodes.keys())

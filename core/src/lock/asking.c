@@ -211,10 +211,10 @@ static int hand_over(struct rlk_node *n, struct rlk_claim *claim, int full_scrip
 /* ---- the end of a claim ---- */
 
 /* Who leaves sends the script itself: a NOSCRIPT could not be repaired any more (rule A.5). */
-static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script)
+static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int hands_over, int full_script)
 {
   full_script |= n->net->state != RLK_NET_OPEN;
-  if (claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE)
+  if (hands_over)
     return hand_over(n, claim, full_script);
   return rlk_command_release(&n->line->out, full_script, claim->key->bulk, claim->key->bulk_size,
                              rlk_claim_token(claim), claim->token_size);
@@ -224,10 +224,13 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script,
 {
   struct rlk_line *l = n->line;
   size_t before = rlk_buffer_size(&l->out);
+  int hands_over = claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE;
   if (l->requests.count >= RLK_REQUESTS_MAX || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      append_delete(n, claim, full_script) != 0)
+      append_delete(n, claim, hands_over, full_script) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_DELETE, .claim = claim, .round = round, .sent_ns = now});
+  add(l, before,
+      (struct rlk_request){
+          .kind = RLK_REQUEST_DELETE, .claim = claim, .round = round, .sent_ns = now, .count = (uint32_t)hands_over});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
   return 0;
 }

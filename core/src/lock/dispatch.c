@@ -346,6 +346,16 @@ static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t
   return rlk_ask_delete(n, r->claim, 1, r->round, now);
 }
 
+/* The ACL denies the keys of the queue, so the server has not even looked at the lock's own key. */
+static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  if (!r->count)
+    return -1;
+  rlk_queue_denied(n, now);
+  r->claim->hands_over = -1;
+  return rlk_ask_delete(n, r->claim, 0, r->round, now);
+}
+
 static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node *n, const struct rlk_reply *reply)
 {
   return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
@@ -356,6 +366,8 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
+  if (out->fault == RLK_FAULT_NONE && r->count)
+    n->queue_works = 1;
   if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
     r->claim->hands_over = -1;
     rlk_queue_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
@@ -365,6 +377,8 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
   else if (out->fault == RLK_FAULT_NONE)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
   else if (out->fault == RLK_FAULT_NO_SCRIPT && delete_again(n, r, out->now_ns) == 0)
+    return;
+  else if (out->fault == RLK_FAULT_PERMISSION && release_alone(n, r, out->now_ns) == 0)
     return;
   note_error(n, out);
   count_delete(n, r, out->vote, out->now_ns);
@@ -557,37 +571,11 @@ static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t no
   }
 }
 
-/* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
-static void forget_leases(struct rlk_engine *e, const struct rlk_node *n, int reason, int64_t now)
-{
-  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
-    if (claim->node[n->index].counts_until_ns == 0)
-      continue;
-    if (claim->lock && claim->lock->claim == claim && !claim->given_up)
-      rlk_lock_cut(claim->lock, n->index, 0, reason, now);
-    claim->node[n->index].counts_until_ns = 0;
-  }
-}
-
-/* Keys end by the server's clock, which has been stepped forward. */
-static void shorten_leases(struct rlk_engine *e, const struct rlk_node *n, int64_t step_ns, int64_t now)
-{
-  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
-    int64_t *counts_until_ns = &claim->node[n->index].counts_until_ns, until_ns = *counts_until_ns - step_ns;
-    if (*counts_until_ns == 0)
-      continue;
-    if (claim->lock && claim->lock->claim == claim && !claim->given_up)
-      rlk_lock_cut(claim->lock, n->index, until_ns, REDLOCK_LOSS_CLOCK, now);
-    else
-      *counts_until_ns = until_ns > now ? until_ns : 0;
-  }
-}
-
 static void forget_those_ahead(struct rlk_engine *e, int64_t now)
 {
   for (int i = 0; i < e->net.node_count; i++)
     if (now < e->net.nodes[i].ahead_until_ns)
-      forget_leases(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
+      rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
 }
 
 /* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
@@ -639,8 +627,8 @@ static void finish(struct rlk_engine *e, struct rlk_request *r)
 static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome *out)
 {
   switch (out->kind) {
-  case RLK_OUTCOME_FORGOTTEN: forget_leases(e, n, out->reason, out->now_ns); break;
-  case RLK_OUTCOME_STEPPED: shorten_leases(e, n, out->step_ns, out->now_ns); break;
+  case RLK_OUTCOME_FORGOTTEN: rlk_leases_forget(e, n, out->reason, out->now_ns); break;
+  case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
   case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
   case RLK_OUTCOME_AGREED:

@@ -2,6 +2,7 @@
 #ifndef RLK_LEASE_H
 #define RLK_LEASE_H
 
+#include "../node/node.h"
 #include "lock.h"
 
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
@@ -19,6 +20,10 @@ void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
 /* The node counts no longer than until then, 0: not any more. */
 void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now_ns);
+/* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
+void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, int reason, int64_t now_ns);
+/* Keys end by the server's clock, which has been stepped forward. */
+void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
 void rlk_lock_forked(redlock_lock *lock);
 

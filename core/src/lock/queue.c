@@ -397,13 +397,18 @@ void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t
   sleep_until(lock, wake_ns);
 }
 
+void rlk_queue_denied(struct rlk_node *n, int64_t now)
+{
+  if (!n->queue_refused)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters cannot queue there: they try again at random");
+  n->queue_refused = 1;
+  n->queue_works = 0;
+  n->queue_again_ns = now + REFUSED_NS;
+}
+
 void rlk_queue_refused(redlock_lock *lock, int node, int64_t now)
 {
-  struct rlk_node *n = &lock->engine->net.nodes[node];
-  if (!n->queue_refused)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, node, "waiters cannot queue there: they try again at random");
-  n->queue_refused = 1;
-  n->queue_again_ns = now + REFUSED_NS;
+  rlk_queue_denied(&lock->engine->net.nodes[node], now);
   if (lock->phase == RLK_ASKING_QUEUE)
     rlk_acquire_attempt(lock, now);
 }

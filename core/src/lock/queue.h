@@ -40,6 +40,8 @@ void rlk_queue_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, i
 void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now_ns);
 void rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
 void rlk_queue_refused(redlock_lock *lock, int node, int64_t now_ns);
+/* The node denies the keys of the queue: for a while it is not asked for them. */
+void rlk_queue_denied(struct rlk_node *node, int64_t now_ns);
 /* A push: the turn of that place has come. */
 void rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
 /* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */

@@ -54,12 +54,23 @@ static void advance_held(redlock_lock *lock, const struct rlk_tally *tally, int 
   }
 }
 
+/* A first hand-over may be denied by the ACL, which nobody may read later. */
+static int may_be_denied(const redlock_lock *lock)
+{
+  int home = lock->claim->hands_over;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if ((home == i || home == RLK_QUEUE_ANYWHERE) && lock->votes[i] == RLK_ASKED &&
+        !lock->engine->net.nodes[i].queue_works)
+      return 1;
+  return 0;
+}
+
 void rlk_release_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->was_held == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
-  if (lock->scripts_missing && tally.asked > 0)
+  if ((lock->scripts_missing && tally.asked > 0) || may_be_denied(lock))
     return; /* what the others answer may have to be repaired, too, and later nobody may read it */
   if (lock->was_held == REDLOCK_STATE_HELD)
     advance_held(lock, &tally, status);
