@@ -172,7 +172,8 @@ def certificate() -> Iterator[Tls]:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "contention", "waiting"]
+    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "ends", "contention",
+            "waiting"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -335,6 +336,18 @@ class Bench:
         what = "%d renewed leases of 10 s" % LEASES
         return [Row(what + ", CPU", "% of a core", share, note="for %d s" % hold_s).judged(share, "<=", 5),
                 Row(what + ", lost", "leases", lost).judged(lost, "<=", 0)]
+
+    def ends(self) -> List[Row]:
+        """None of the keys is left after that, so the nodes' part is in it."""
+        few, many = 1000, 10000 if self.options.quick else 100000
+        rows = []
+        for how, args in (("released", []), ("drained", ["--drain"])):
+            runs = interleaved(self.few_rounds, {count: self.programs.library(
+                "ends", "--set", "ttl_ms=600000", "--locks", str(count), *args) for count in (few, many)})
+            ratio = median_ratio(runs[many], runs[few], "us_each")
+            rows.append(Row("%d locks %s at once" % (many, how), "us each", median(runs[many], "us_each"), ratio=ratio,
+                            ratio_to="%d locks" % few).judged(ratio, "<=", 1.5))
+        return rows
 
     def contention(self) -> List[Row]:
         """The rate is compared with that of one process which nobody disturbs: more cannot be had."""
