@@ -231,8 +231,9 @@ REDLOCK_API int redlock_client_advance(redlock_client *client, uint64_t *tag);
 
 /* Shuts the client down cleanly within limit_ms (-1: exit_drain_ms): refuses new operations, cancels those in flight,
  * releases every held lock (but not one that was detached, or adopted and not confirmed), sends all requests and reads
- * all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a node did not answer in time; keys there expire with their
- * TTL. The client accepts no operation afterwards. If another thread is already draining it, waits for that. */
+ * all replies. Returns REDLOCK_OK, or REDLOCK_TIMED_OUT if a key may be left on some node: one that is down, or did not
+ * answer in time; such keys expire with their TTL. The client accepts no operation afterwards. If another thread is
+ * already draining it, waits for that. */
 REDLOCK_API int redlock_client_drain(redlock_client *client, int64_t limit_ms);
 
 /* The next event as one line of JSON, for logs only: {"event":"lost","resource":"...",...}. Returns its length, or 0 if

@@ -3,7 +3,7 @@ import pytest
 
 import rl
 from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin
-from rl import BUSY, OK
+from rl import BUSY, OK, TIMED_OUT
 from testing import eventually
 
 
@@ -175,21 +175,70 @@ def test_nothing_is_owed_after_a_release(nodes, make_client):
     assert [node.calls("evalsha") for node in nodes] == [count + 1 for count in before]  # the proof of the set-up
 
 
-def test_debts_are_bounded(nodes, behind):
-    """More locks given up than debts are remembered: the oldest are left to their TTL."""
-    client = behind.client
-    locks = [client.lock("m%d" % i, ttl_ms=600000) for i in range(17000)]  # none ends meanwhile
-    for first in range(0, 17000, 250):  # a node whose answers are late is asked no more when it owes a thousand
-        for lock in locks[first:first + 250]:
+def take_many(client, nodes, count):
+    """So many locks that all nodes have granted, none of which ends meanwhile."""
+    locks = [client.lock("m%d" % i, ttl_ms=600000) for i in range(count)]
+    for first in range(0, count, 500):
+        for lock in locks[first:first + 500]:
             assert lock.start(rl.ACQUIRE, -1) == OK
-        spin(client, lambda: nodes[0].command("DBSIZE") == first + 251, 60)
+        size = min(first + 500, count)
+        spin(client, lambda: all(node.command("DBSIZE") >= size for node in nodes), 60)
     spin(client, lambda: all(lock.status == OK for lock in locks), 60)
+    return locks
+
+
+def many_keys(nodes):
+    """How many of their keys are left."""
+    return sum(key.startswith(b"m") for node in nodes for key in node.keys())
+
+
+MANY = 40000  # more than may be in flight at a node
+
+
+def test_many_releases_at_once_leave_no_key(nodes, make_client):
+    client = make_client(nodes.urls[:3])
+    locks = take_many(client, nodes.nodes[:3], MANY)
+    for lock in locks:
+        assert lock.start(rl.RELEASE) == OK
+    spin(client, lambda: client.describe()["debts"] == 0, 60)
+    assert {lock.status for lock in locks} == {OK}
+    assert many_keys(nodes) == 0
+
+
+def test_a_drain_of_many_locks_leaves_no_key(nodes, make_client):
+    client = make_client(nodes.urls[:3])
+    take_many(client, nodes.nodes[:3], MANY)
+    assert client.drain(60000) == OK
+    assert many_keys(nodes) == 0
+
+
+def test_a_drain_that_has_no_time_says_so(nodes, make_client):
+    client = make_client(nodes.urls[:3])
+    locks = take_many(client, nodes.nodes[:3], 2000)
+    assert client.drain(0) == TIMED_OUT
+    assert {lock.state for lock in locks} == {rl.FREE}
+
+
+def test_a_drain_says_that_a_node_which_is_down_may_keep_keys(nodes, behind):
+    away = behind.proxies[0]
+    away.refuse()
+    away.drop()
+    eventually(lambda: away.connections == 0)
+    assert behind.client.drain(5000) == TIMED_OUT
+    assert nodes.keys() == {b"r": [0]}
+
+
+def test_debts_of_very_many_locks(nodes, behind):
+    """All are remembered, and paid when the node is back."""
+    client = behind.client
+    locks = take_many(client, nodes, 17000)
     behind.proxies[0].refuse()
     behind.proxies[0].drop()
     eventually(lambda: client.process() == OK and client.describe()["nodes"][0]["state"] != "ready")
     for lock in locks:
         assert lock.start(rl.RELEASE) == OK
     spin(client, lambda: all(lock.status == OK for lock in locks), 60)
-    assert 16000 < client.describe()["debts"] <= 16384
+    assert client.describe()["debts"] == 17000
     behind.proxies[0].go()
-    spin(client, lambda: nodes[0].command("DBSIZE") <= 17001 - 16384, 60)
+    spin(client, lambda: client.describe()["debts"] == 0, 60)
+    assert many_keys(nodes) == 0

@@ -543,7 +543,7 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
     return (ssize_t)size;
   if (connection->state != CONNECTION_OPEN)
     return -EAGAIN;
-  if (connection->ended || connection->half_closed)
+  if (connection->ended)
     return -EPIPE;
   size = room(world, connection, size);
   if (!size)
@@ -599,17 +599,6 @@ static void sim_want_write(struct rlk_link *link, int on)
     plan(connection->process->world, connection, EVENT_WRITABLE, connection->process->world->now, 0);
 }
 
-static void sim_half_close(struct rlk_link *link)
-{
-  struct connection *connection = of_link(link);
-  struct world *world = connection->process->world;
-  if (connection->state != CONNECTION_OPEN || connection->half_closed)
-    return;
-  connection->half_closed = 1;
-  if (!connection->dropped && !connection->process->muted)
-    arrive(world, connection, EVENT_UP_END, 0, connection->process->lag);
-}
-
 static void forget_open(const struct connection *connection)
 {
   struct process *process = connection->process;
@@ -646,4 +635,4 @@ static void sim_abandon(struct rlk_link *link)
 }
 
 const struct rlk_link_ops sim_link_ops = {sim_open,       sim_finish,     sim_write, sim_read,
-                                         sim_want_write, sim_half_close, sim_close, sim_abandon, NULL, NULL};
+                                         sim_want_write, sim_close, sim_abandon, NULL, NULL};

@@ -140,7 +140,6 @@ struct connection {
   int dropped;             /* broken by the network or a node: bytes may have been lost */
   int cut_up, cut_down;    /* what was on its way in that direction never arrives */
   int ended, reset;        /* the client sees end of stream or a reset once it has read what arrived */
-  int half_closed;         /* the client has promised to write no more */
   int want_write, stalled; /* a stalled connection takes no bytes */
   int report;              /* what a sleeping process has not been told yet */
   int64_t trouble_at;      /* last time it did not flow freely */

@@ -246,6 +246,43 @@ static void a_token_that_is_put_back_keeps_its_longer_life(void **state)
   assert_int_equal(counts_after_it_was_put_back(0, 200), 100);
 }
 
+/* The oldest go first. What its lock is told of a release that is under way is not changed by that. */
+static void more_debts_than_are_remembered(void **state)
+{
+  struct party party = join();
+  struct rlk_engine *engine = &party.client->engine;
+  struct rlk_claim *first = rlk_claim_new(party.lock), *second = rlk_claim_new(party.lock);
+  (void)state;
+  engine->net.nodes[0].state = RLK_NODE_OFF;
+  rlk_claim_may_be_at(first, 0, INT64_MAX - 1);
+  rlk_claim_may_be_at(second, 0, INT64_MAX - 1);
+  rlk_claim_give_up(engine, second, 0, 0);
+  rlk_claim_give_up(engine, first, 0, 0);
+  assert_ptr_equal(engine->owed, second); /* in the order in which they were given up */
+  for (int i = 2; i < RLK_OWED_MAX; i++) {
+    struct rlk_claim *claim = rlk_claim_new(party.lock);
+    assert_non_null(claim);
+    rlk_claim_may_be_at(claim, 0, INT64_MAX - 1);
+    rlk_claim_give_up(engine, claim, 0, 0);
+    rlk_claim_let_go(engine, &claim);
+  }
+  assert_int_equal(engine->owed_count, RLK_OWED_MAX);
+  assert_int_equal(second->holders, 1);
+  assert_int_equal(engine->forgotten_until_ns, 0);
+  struct rlk_claim *last = rlk_claim_new(party.lock);
+  rlk_claim_may_be_at(last, 0, INT64_MAX - 1);
+  rlk_claim_give_up(engine, last, 0, 0);
+  assert_int_equal(engine->owed_count, RLK_OWED_MAX);
+  assert_int_equal(second->holders, 0);
+  assert_int_equal(first->holders, 1);
+  assert_true(engine->forgotten_until_ns == INT64_MAX - 1);
+  rlk_claim_let_go(engine, &first);
+  rlk_claim_let_go(engine, &second);
+  rlk_claim_let_go(engine, &last);
+  assert_int_equal(redlock_client_drain(party.client, 0), REDLOCK_TIMED_OUT);
+  leave(&party);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -258,6 +295,7 @@ int main(void)
       cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
       cmocka_unit_test(what_a_second_set_meets_may_be_its_own),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
+      cmocka_unit_test(more_debts_than_are_remembered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,91 +8,110 @@
 #include "driver.h"
 #include "step.h"
 
-/* From now on deletes carry the script (rule A.5); those under way do not. */
-static void repeat_deletes(redlock_client *c, int64_t now)
+#define SLICE 512 /* locks that are given up at a time: then replies are read */
+
+static int is_over(const redlock_client *c, int64_t until_ns)
 {
-  for (int i = 0; i < c->engine.net.node_count; i++)
-    if (c->engine.net.nodes[i].state == RLK_NODE_READY)
-      rlk_claims_repeat(&c->engine, &c->engine.net.nodes[i], now);
+  return rlk_client_now(c) >= until_ns;
 }
 
-/* All that is pending ends, all that is held is released. */
-static void give_everything_up(redlock_client *c, int64_t now)
+static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_t now)
 {
+  rlk_renewal_end(lock);
+  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
+    return;
+  if (gives_up) {
+    rlk_queue_hand_over(lock, now);
+    rlk_claim_give_up(&c->engine, lock->claim, 0, now);
+  }
+  lock->state = REDLOCK_STATE_FREE;
+  lock->valid_until_ns = 0;
+}
+
+/* All that is pending ends, and all that is held is released; 0 if there was no time to release all of it. */
+static int give_everything_up(redlock_client *c, int64_t until_ns)
+{
+  int gives_up = 1, count = 0;
   while (c->engine.flights)
-    rlk_operation_cancel(c->engine.flights, now);
+    rlk_operation_cancel(c->engine.flights, rlk_client_now(c));
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
-    rlk_renewal_end(lock);
-    rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
-    if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST) {
-      rlk_queue_hand_over(lock, now);
-      rlk_claim_give_up(&c->engine, lock->claim, 0, now);
-      lock->state = REDLOCK_STATE_FREE;
-      lock->valid_until_ns = 0;
+    if (gives_up && ++count % SLICE == 0) {
+      rlk_client_flush(c);
+      rlk_client_poll(c);
+      gives_up = !is_over(c, until_ns);
     }
+    end_lock(c, lock, gives_up, rlk_client_now(c));
   }
-  for (int i = 0; i < c->engine.net.node_count; i++)
-    if (c->engine.net.nodes[i].state == RLK_NODE_READY)
-      rlk_claims_pay(&c->engine, &c->engine.net.nodes[i], now);
+  rlk_client_flush(c);
+  return gives_up;
 }
 
-static int connections(const redlock_client *c)
+/* Whether something may still come of the node's connection. */
+static int is_awaited(const redlock_client *c, const struct rlk_node *n)
 {
-  int count = 0;
-  for (int i = 0; i < c->engine.net.node_count; i++)
-    count += c->engine.net.nodes[i].state != RLK_NODE_OFF;
-  return count;
+  uint32_t count = n->line->requests.count;
+  if (n->state == RLK_NODE_OFF)
+    return 0;
+  if (n->state == RLK_NODE_SETUP)
+    count -= (uint32_t)n->line->setup_left; /* what has joined the set-up */
+  return count > 0 || (n->state != RLK_NODE_REFUSED && rlk_claims_are_owed(&c->engine, n->index));
 }
 
-static int has_pending_delete(const redlock_client *c, int node)
+static void close_node(redlock_client *c, struct rlk_node *n)
 {
-  for (const struct rlk_claim *claim = c->engine.claims; claim; claim = claim->next)
-    if (claim->given_up && (claim->node[node].flags & RLK_MAY_HOLD))
-      return 1;
-  return 0;
+  int64_t now = rlk_client_now(c);
+  rlk_node_close(n, now);
+  rlk_client_pull(c, n, now);
+  rlk_timer_clear(&c->engine.net.timers, &n->timer);
 }
 
-static void close_nodes(redlock_client *c, int64_t now, int *unanswered)
+/* Closes the connections that are done: how many are left. */
+static int close_done(redlock_client *c)
 {
+  int left = 0;
   for (int i = 0; i < c->engine.net.node_count; i++) {
-    struct rlk_node *n = &c->engine.net.nodes[i];
-    *unanswered += n->line->requests.count > 0;
-    rlk_node_close(n, now);
-    rlk_client_pull(c, n, now);
-    rlk_timer_clear(&c->engine.net.timers, &n->timer);
+    if (is_awaited(c, &c->engine.net.nodes[i]))
+      left++;
+    else
+      close_node(c, &c->engine.net.nodes[i]);
   }
+  return left;
 }
 
-/* Half-closes what is written and reads to the end: a close with unread replies would reset the connection and lose
- * releases that the server has not read yet (rule A.5). */
+/* A close with unread replies would reset the connection and lose deletes that the server has not read yet, so all
+ * replies are read (rule A.5). */
 static void read_to_the_end(redlock_client *c, int64_t until_ns)
 {
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    struct rlk_node *n = &c->engine.net.nodes[i];
-    int64_t now = rlk_client_now(c);
-    if (n->state == RLK_NODE_READY || n->state == RLK_NODE_REFUSED)
-      rlk_node_flush(n, now);
-    else if (!has_pending_delete(c, i))
-      rlk_node_close(n, now); /* nobody needs its connection any more */
-    rlk_client_pull(c, n, now);
-  }
-  while (connections(c) > 0 && rlk_client_now(c) < until_ns && !c->engine.net.env.stepped) {
+  while (close_done(c) > 0 && !is_over(c, until_ns) && !c->engine.net.env.stepped) {
     rlk_client_drive_once(c, until_ns);
     rlk_client_flush(c);
   }
 }
 
+/* 1 if an answer is missing. */
+static int close_the_rest(redlock_client *c)
+{
+  int unanswered = 0;
+  for (int i = 0; i < c->engine.net.node_count; i++) {
+    unanswered |= c->engine.net.nodes[i].line->requests.count > 0;
+    close_node(c, &c->engine.net.nodes[i]);
+  }
+  return unanswered;
+}
+
 /* With the mutex held. */
 static int drain(redlock_client *c, int64_t until_ns)
 {
-  int unanswered = 0;
+  int is_complete, may_be_held;
   rlk_client_poll(c);
-  give_everything_up(c, rlk_client_now(c));
-  c->engine.net.state = RLK_NET_LEAVING;
+  is_complete = give_everything_up(c, until_ns);
   read_to_the_end(c, until_ns);
+  rlk_claims_expire(&c->engine, rlk_client_now(c));
+  may_be_held = c->engine.pending_deletes > 0 || !is_over(c, c->engine.forgotten_until_ns);
   c->engine.net.state = RLK_NET_CLOSED;
-  close_nodes(c, rlk_client_now(c), &unanswered);
-  return unanswered ? REDLOCK_TIMED_OUT : REDLOCK_OK;
+  is_complete &= !close_the_rest(c);
+  return is_complete && !may_be_held ? REDLOCK_OK : REDLOCK_TIMED_OUT;
 }
 
 static void pause_unlocked(redlock_client *c)
@@ -133,12 +152,11 @@ int rlk_client_drain(redlock_client *c, int64_t limit_ms)
   if (limit_ms < 0)
     limit_ms = RLK_INT(&c->engine.net.options, EXIT_DRAIN_MS);
   until_ns = rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
-  if (c->engine.net.state == RLK_NET_DRAINING || c->engine.net.state == RLK_NET_LEAVING)
+  if (c->engine.net.state == RLK_NET_DRAINING)
     return wait_for_drain(c, until_ns);
   if (c->engine.net.state != RLK_NET_OPEN)
     return REDLOCK_OK;
   c->engine.net.state = RLK_NET_DRAINING; /* refuses new work */
-  repeat_deletes(c, rlk_client_now(c));
   take_the_seat(c, until_ns);
   status = drain(c, until_ns);
   rlk_client_hand_over(c);

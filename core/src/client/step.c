@@ -60,7 +60,7 @@ void rlk_client_step(redlock_client *c, int64_t now)
   rlk_renewals_due(&c->engine, now);
   if (c->settling)
     wake_settled(c);
-  if (now - c->engine.expired_ns > EXPIRE_EVERY_NS && c->engine.pending_deletes)
+  if (now - c->engine.expired_ns > EXPIRE_EVERY_NS && c->engine.owed)
     rlk_claims_expire(&c->engine, now);
 }
 

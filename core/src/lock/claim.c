@@ -9,7 +9,8 @@
 #include "lock.h"
 
 #define SPARE_CLAIMS_MAX 1024
-#define FRESH_BITS_EVERY 64 /* tokens; asking the kernel each time would cost a system call per lock */
+#define FULL_PAUSE_NS (10 * RLK_NS_PER_MS) /* for a connection with as many requests in flight as there may be */
+#define FRESH_BITS_EVERY 64                /* tokens; asking the kernel each time would cost a system call per lock */
 
 /* ---- key ---- */
 
@@ -133,6 +134,50 @@ const char *rlk_claim_token(const struct rlk_claim *claim)
   return claim->foreign ? claim->foreign : claim->token;
 }
 
+static void list(struct rlk_engine *e, struct rlk_claim *claim)
+{
+  claim->is_owed = 1;
+  claim->next_owed = NULL;
+  claim->previous_owed = e->last_owed;
+  if (e->last_owed)
+    e->last_owed->next_owed = claim;
+  else
+    e->owed = claim;
+  e->last_owed = claim;
+  e->owed_count++;
+}
+
+static void unlist(struct rlk_engine *e, struct rlk_claim *claim)
+{
+  claim->is_owed = 0;
+  if (claim->previous_owed)
+    claim->previous_owed->next_owed = claim->next_owed;
+  else
+    e->owed = claim->next_owed;
+  if (claim->next_owed)
+    claim->next_owed->previous_owed = claim->previous_owed;
+  else
+    e->last_owed = claim->previous_owed;
+  e->owed_count--;
+}
+
+static int is_owed_at(const struct rlk_claim *claim, int node)
+{
+  return (claim->node[node].flags & (RLK_MAY_HOLD | RLK_DELETE_IN_FLIGHT)) == RLK_MAY_HOLD;
+}
+
+void rlk_claim_note_debt(struct rlk_engine *e, struct rlk_claim *claim)
+{
+  int is_owed = 0;
+  if (claim->given_up || !claim->lock)
+    for (int i = 0; i < e->net.node_count; i++)
+      is_owed |= is_owed_at(claim, i);
+  if (is_owed && !claim->is_owed)
+    list(e, claim);
+  else if (!is_owed && claim->is_owed)
+    unlist(e, claim);
+}
+
 void rlk_claim_free(struct rlk_engine *e, struct rlk_claim *claim)
 {
   if (claim->previous)
@@ -143,6 +188,8 @@ void rlk_claim_free(struct rlk_engine *e, struct rlk_claim *claim)
     claim->next->previous = claim->previous;
   else
     e->last_claim = claim->previous;
+  if (claim->is_owed)
+    unlist(e, claim);
   rlk_key_drop(claim->key);
   free(claim->foreign);
   if (e->spare_count >= SPARE_CLAIMS_MAX) {
@@ -178,6 +225,26 @@ static int can_delete_now(const struct rlk_node *n, int flags)
   return n->state == RLK_NODE_READY || (n->state == RLK_NODE_SETUP && (flags & RLK_SET_IN_FLIGHT));
 }
 
+/* Its keys end with their TTL. A delete that is under way is answered all the same. */
+static void forget_oldest(struct rlk_engine *e)
+{
+  struct rlk_claim *claim = e->owed;
+  if (claim->until_ns > e->forgotten_until_ns)
+    e->forgotten_until_ns = claim->until_ns;
+  for (int i = 0; i < e->net.node_count; i++)
+    if (is_owed_at(claim, i))
+      rlk_claim_cleared(e, claim, i);
+  unlist(e, claim);
+  rlk_claim_settle(e, claim);
+}
+
+static int is_payable(const struct rlk_claim *claim, int node, int64_t now)
+{
+  int is_given_up = claim->given_up || RLK_MUTANT(DELETE_OF_HELD);
+  return is_given_up && is_owed_at(claim, node) && !(claim->node[node].flags & RLK_SET_IN_FLIGHT) &&
+         claim->until_ns > now;
+}
+
 void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
   int first = claim->hands_over > 0 ? claim->hands_over : 0;
@@ -196,32 +263,34 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
         rlk_ask_delete(n, claim, 0, round, now) != 0)
-      rlk_node_retry_deletes(n, RLK_PAUSE_NS, now);
+      rlk_node_retry_deletes(n, FULL_PAUSE_NS, now);
   }
-  if (e->pending_deletes > RLK_PENDING_DELETES_MAX)
-    rlk_claims_expire(e, now);
-}
-
-static void send_deletes(struct rlk_engine *e, struct rlk_node *n, int under_way, int64_t now)
-{
-  for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
-    int flags = claim->node[n->index].flags;
-    int is_given_up = claim->given_up || RLK_MUTANT(DELETE_OF_HELD);
-    if (is_given_up && (flags & RLK_MAY_HOLD) && (flags & (RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT)) == under_way &&
-        claim->until_ns > now && rlk_ask_delete(n, claim, 0, 0, now) != 0)
-      return;
-  }
+  rlk_claim_note_debt(e, claim);
+  if (e->owed_count > RLK_OWED_MAX)
+    forget_oldest(e);
 }
 
 void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
-  send_deletes(e, n, 0, now);
+  struct rlk_claim *next;
+  for (struct rlk_claim *claim = RLK_MUTANT(DELETE_OF_HELD) ? e->claims : e->owed; claim; claim = next) {
+    next = RLK_MUTANT(DELETE_OF_HELD) ? claim->next : claim->next_owed;
+    if (!is_payable(claim, n->index, now))
+      continue;
+    if (rlk_ask_delete(n, claim, 0, 0, now) != 0) {
+      rlk_node_retry_deletes(n, FULL_PAUSE_NS, now);
+      return;
+    }
+    rlk_claim_note_debt(e, claim);
+  }
 }
 
-void rlk_claims_repeat(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+int rlk_claims_are_owed(const struct rlk_engine *e, int node)
 {
-  send_deletes(e, n, RLK_DELETE_IN_FLIGHT, now);
-  send_deletes(e, n, RLK_DELETE_IN_FLIGHT | RLK_SET_IN_FLIGHT, now);
+  for (const struct rlk_claim *claim = e->owed; claim; claim = claim->next_owed)
+    if (claim->given_up && is_owed_at(claim, node))
+      return 1;
+  return 0;
 }
 
 void rlk_claims_note_leases(struct rlk_engine *e)
@@ -235,31 +304,16 @@ void rlk_claims_note_leases(struct rlk_engine *e)
         net->nodes[i].leases_until_ns = claim->node[i].counts_until_ns;
 }
 
-static struct rlk_claim *oldest_pending(struct rlk_engine *e)
-{
-  struct rlk_claim *claim = e->claims;
-  while (claim && !(claim->given_up && claim->holders))
-    claim = claim->next;
-  return claim;
-}
-
-/* Forgets claims whose keys have ended by their TTL, and the oldest if there are too many. */
 void rlk_claims_expire(struct rlk_engine *e, int64_t now)
 {
   struct rlk_claim *next;
   e->expired_ns = now;
-  for (struct rlk_claim *claim = e->claims; claim; claim = next) {
-    next = claim->next;
-    if ((claim->lock && !claim->given_up) || !claim->holders || claim->until_ns > now)
+  for (struct rlk_claim *claim = e->owed; claim; claim = next) {
+    next = claim->next_owed;
+    if (claim->until_ns > now)
       continue;
     rlk_claim_forget(e, claim);
-    rlk_claim_settle(e, claim);
-  }
-  while (e->pending_deletes > RLK_PENDING_DELETES_MAX) {
-    struct rlk_claim *claim = oldest_pending(e);
-    if (!claim)
-      return;
-    rlk_claim_forget(e, claim);
+    unlist(e, claim);
     rlk_claim_settle(e, claim);
   }
 }
@@ -273,6 +327,7 @@ void rlk_claims_forked(struct rlk_engine *e)
     rlk_claim_forget(e, claim);
     for (int i = 0; i < e->net.node_count; i++)
       claim->node[i] = (struct rlk_claim_node){0};
+    rlk_claim_note_debt(e, claim);
     rlk_claim_settle(e, claim);
   }
 }
@@ -301,5 +356,6 @@ void rlk_claim_let_go(struct rlk_engine *e, struct rlk_claim **claim)
     return;
   *claim = NULL;
   gone->lock = NULL;
+  rlk_claim_note_debt(e, gone);
   rlk_claim_settle(e, gone);
 }

@@ -9,9 +9,9 @@
 #include "../node/command.h"
 
 enum {
-  RLK_PENDING_DELETES_MAX = 16384, /* given-up tokens that are remembered for nodes that could not be told */
-  RLK_TOKEN_CLIENT_DIGITS = 12,    /* a token begins with the number of the client that made it, ... */
-  RLK_TOKEN_TIME_DIGITS = 10,      /* ... and when, in units of 2^24 ns */
+  RLK_OWED_MAX = 131072,        /* given-up tokens that are remembered for nodes that could not be told */
+  RLK_TOKEN_CLIENT_DIGITS = 12, /* a token begins with the number of the client that made it, ... */
+  RLK_TOKEN_TIME_DIGITS = 10,   /* ... and when, in units of 2^24 ns */
   RLK_TOKEN_TIME_SHIFT = 24
 };
 
@@ -56,16 +56,18 @@ struct rlk_claim {
   redlock_lock *lock; /* NULL when the handle has let go */
   struct rlk_key *key;
   struct rlk_claim *next, *previous; /* in engine->claims */
-  int in_flight;                     /* requests that name it */
-  int holders;                       /* nodes with RLK_MAY_HOLD */
-  int given_up;                      /* given up: to be deleted wherever it may be */
-  int is_detached;                   /* handed over: nothing is ever sent for it */
-  int is_adopted;                    /* others may have set it where it was not counted */
-  int hands_over;                    /* the node whose delete tells who is first in the queue; -1: none */
-  uint64_t place;                    /* ... and takes this place out of it */
-  int64_t fence;                     /* its fencing number, once a majority has granted; 0: none */
-  int64_t fence_until_ns;            /* the lock is won by then, or with another number (rule D.2) */
-  int64_t until_ns; /* no node holds it after that, if none executes a SET much later than it was sent */
+  struct rlk_claim *next_owed, *previous_owed;
+  int is_owed;            /* it is in engine->owed */
+  int in_flight;          /* requests that name it */
+  int holders;            /* nodes with RLK_MAY_HOLD */
+  int given_up;           /* given up: to be deleted wherever it may be */
+  int is_detached;        /* handed over: nothing is ever sent for it */
+  int is_adopted;         /* others may have set it where it was not counted */
+  int hands_over;         /* the node whose delete tells who is first in the queue; -1: none */
+  uint64_t place;         /* ... and takes this place out of it */
+  int64_t fence;          /* its fencing number, once a majority has granted; 0: none */
+  int64_t fence_until_ns; /* the lock is won by then, or with another number (rule D.2) */
+  int64_t until_ns;       /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */
   char token[RLK_TOKEN_SIZE];
@@ -84,6 +86,9 @@ static inline void rlk_claim_may_be_at(struct rlk_claim *claim, int node, int64_
 }
 
 void rlk_claim_free(struct rlk_engine *engine, struct rlk_claim *claim);
+/* What is known of its token or its deletes has changed: engine->owed has the claims for which a delete has still to be
+ * queued somewhere, those given up first at the front. */
+void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_claim *claim);
 /* Frees the claim if nothing can come of it any more. */
 static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim *claim)
 {
@@ -104,8 +109,9 @@ void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, uint3
 /* Sends what was given up and may still be on the node to be deleted there. */
 void rlk_claims_pay(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
 
-/* Deletes that are under way are sent once more. */
-void rlk_claims_repeat(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
+/* Whether that would send anything to the node. */
+int rlk_claims_are_owed(const struct rlk_engine *engine, int node);
+/* Forgets tokens that have ended by their TTL. */
 void rlk_claims_expire(struct rlk_engine *engine, int64_t now_ns);
 /* Notes until when leases on each node are counted on. */
 void rlk_claims_note_leases(struct rlk_engine *engine);

@@ -618,6 +618,7 @@ static void finish(struct rlk_engine *e, struct rlk_request *r)
 {
   if (r->claim) {
     r->claim->in_flight--;
+    rlk_claim_note_debt(e, r->claim);
     rlk_claim_settle(e, r->claim);
   }
   if (r->batch)

@@ -28,7 +28,10 @@ struct rlk_engine {
   redlock_lock *locks, *flights, *last_flight;
   redlock_lock *unwritten;               /* rounds whose requests wait to be written */
   struct rlk_claim *claims, *last_claim; /* in the order of their making */
-  struct rlk_claim *spare_claims;        /* for reuse, singly linked by next */
+  struct rlk_claim *owed, *last_owed;    /* those to be deleted where that cannot be asked for yet, oldest first */
+  int owed_count;
+  int64_t forgotten_until_ns;     /* tokens that were forgotten may be on some node until then */
+  struct rlk_claim *spare_claims; /* for reuse, singly linked by next */
   int spare_count, pending_deletes;
   int64_t expired_ns; /* when expired claims were last looked for */
   uint64_t token_client, token_seed, token_count;

@@ -127,8 +127,6 @@ const char *rlk_line_flush(struct rlk_line *l, char *words)
   }
   if (l->link.writing)
     l->link.ops->want_write(&l->link, 0);
-  if (l->node->net->state == RLK_NET_LEAVING && l->state != RLK_NODE_SETUP)
-    l->link.ops->half_close(&l->link);
   return NULL;
 }
 

@@ -150,12 +150,6 @@ static void sockets_want_write(struct rlk_link *link, int on)
     link->writing = on;
 }
 
-static void sockets_half_close(struct rlk_link *link)
-{
-  if (link->fd >= 0)
-    shutdown(link->fd, SHUT_WR);
-}
-
 static void sockets_abandon(struct rlk_link *link)
 {
   if (link->fd >= 0)
@@ -165,5 +159,5 @@ static void sockets_abandon(struct rlk_link *link)
 }
 
 const struct rlk_link_ops rlk_link_sockets = {
-    sockets_open,       sockets_finish, sockets_write,   sockets_read, sockets_want_write,
-    sockets_half_close, sockets_close,  sockets_abandon, NULL,         NULL};
+    sockets_open,  sockets_finish,  sockets_write, sockets_read, sockets_want_write,
+    sockets_close, sockets_abandon, NULL,          NULL};

@@ -26,7 +26,6 @@ struct rlk_link_ops {
   ssize_t (*write)(struct rlk_link *link, const char *data, size_t size);
   ssize_t (*read)(struct rlk_link *link, char *data, size_t size); /* 0: the server has closed */
   void (*want_write)(struct rlk_link *link, int on);               /* report when it can be written again */
-  void (*half_close)(struct rlk_link *link);                       /* no more will be written (rule A.5) */
   void (*close)(struct rlk_link *link);                            /* also after a failed open; then idle again */
   void (*abandon)(struct rlk_link *link);                          /* in a forked child: close only our copy */
   /* The table's own words for an error, or for what it has waited for (0); NULL: it has none. May be NULL. */

@@ -14,7 +14,6 @@ enum rlk_net_state {
   RLK_NET_NEW,
   RLK_NET_OPEN,
   RLK_NET_DRAINING, /* takes no new work; others may still be driving */
-  RLK_NET_LEAVING,  /* all deletes are queued: what is written is followed by a half-close */
   RLK_NET_CLOSED
 };
 

@@ -256,8 +256,6 @@ static void ready(struct rlk_line *l, int64_t now)
   }
   rlk_growth_go_on(n->net, now);
   rlk_node_tell(n, RLK_OUTCOME_READY);
-  if (n->net->state == RLK_NET_LEAVING)
-    rlk_node_mark_dirty(n); /* closes its half although there may be nothing left to send */
 }
 
 static void object(struct rlk_node *n, const char *why, int64_t now)

@@ -66,6 +66,10 @@ struct rlk_node {
   int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
   uint64_t connects, drops;
   uint64_t votes_granted, votes_busy, votes_other, votes_late; /* answers to SET */
+  int64_t informed_ns;                                         /* when INFO last told its state */
+  int64_t wrote_ns;                                            /* when it last took a SET; 0: never */
+  int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
+  char refused_set_why[RLK_WHY_SIZE];
   /* the restart guard */
   int is_unmarked;              /* it forbids its marker: only its uptime is looked at */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */

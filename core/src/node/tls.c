@@ -60,7 +60,6 @@ struct rlk_tls_stream {
   int is_set_up;    /* the handshake is over */
   int is_heard;     /* the server has sent something */
   int awaits_input; /* to write on: the server negotiates again */
-  int is_half_closed;
   unsigned era;
   char why[RLK_WHY_SIZE];
 };
@@ -461,8 +460,6 @@ static int send_out(struct rlk_tls_stream *s)
       return (int)n;
     rlk_buffer_consume(&s->out, (size_t)n);
   }
-  if (s->is_half_closed)
-    rlk_link_sockets.half_close(s->link);
   return 0;
 }
 
@@ -626,14 +623,6 @@ static void tls_want_write(struct rlk_link *link, int on)
     rlk_link_sockets.want_write(link, on);
 }
 
-static void tls_half_close(struct rlk_link *link)
-{
-  if (!link->stream)
-    return;
-  link->stream->is_half_closed = 1;
-  send_out(link->stream);
-}
-
 static void tls_close(struct rlk_link *link)
 {
   rlk_link_sockets.close(link);
@@ -683,5 +672,5 @@ static const char *tls_security(const struct rlk_link *link)
   return s && s->ssl && s->is_set_up ? s->f->SSL_get_version(s->ssl) : NULL;
 }
 
-const struct rlk_link_ops rlk_link_tls = {tls_open,       tls_finish, tls_write,   tls_read, tls_want_write,
-                                          tls_half_close, tls_close,  tls_abandon, tls_why,  tls_security};
+const struct rlk_link_ops rlk_link_tls = {tls_open,  tls_finish,  tls_write, tls_read,    tls_want_write,
+                                          tls_close, tls_abandon, tls_why,   tls_security};
