@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/platform.h"
 #include "node/meaning.h"
 #include "rules/quorum.h"
 
@@ -73,6 +74,12 @@ static const struct {
     {RLK_REQUEST_QUEUED, "*2\r\n:0\r\n:-2\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_QUEUED, "-NOPERM No permissions\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
     {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-2\r\n", RLK_OUTCOME_PLACE, 0, RLK_FAULT_NONE},
+    {RLK_REQUEST_JOIN, "*2\r\n:1000000\r\n:9223372036854775807\r\n", RLK_OUTCOME_PLACE, 0, RLK_FAULT_NONE},
+    {RLK_REQUEST_JOIN, "*2\r\n:1000001\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_JOIN, "*2\r\n:-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_JOIN, "*2\r\n:9223372036854775807\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-3\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
+    {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-9223372036854775808\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_JOIN, "*2\r\n:3\r\n$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_JOIN, "*3\r\n:3\r\n$-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
     {RLK_REQUEST_JOIN, "*3\r\n:3\r\n:2\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
@@ -231,12 +238,26 @@ static void an_error_is_known_by_its_first_word(void **state)
   }
 }
 
+static void a_key_ends_by_its_pttl(void **state)
+{
+  const int64_t now = INT64_C(5000000000), year_ms = INT64_C(31557600000);
+  (void)state;
+  assert_int_equal(rlk_pttl_end_ns(-2, now), 0);
+  assert_int_equal(rlk_pttl_end_ns(-1, now), RLK_NEVER);
+  assert_int_equal(rlk_pttl_end_ns(0, now), now);
+  assert_int_equal(rlk_pttl_end_ns(1, now), now + RLK_NS_PER_MS);
+  assert_int_equal(rlk_pttl_end_ns(100 * year_ms, now), now + 100 * year_ms * RLK_NS_PER_MS);
+  assert_int_equal(rlk_pttl_end_ns(100 * year_ms + 1, now), RLK_NEVER);
+  assert_int_equal(rlk_pttl_end_ns(INT64_MAX, now), RLK_NEVER);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_reply_means_what_the_table_says),
       cmocka_unit_test(a_set_with_a_fencing_number_is_answered_with_one),
       cmocka_unit_test(an_error_is_known_by_its_first_word),
+      cmocka_unit_test(a_key_ends_by_its_pttl),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "../lock/holder.h"
 #include "../lock/lease.h"
 #include "../lock/queue.h"
+#include "../lock/room.h"
 #include "../node/guard.h"
 #include "drain.h"
 #include "keeper.h"
@@ -31,7 +32,7 @@ void rlk_client_free_nodes(redlock_client *c)
 static void destroy(redlock_client *c)
 {
   rlk_claims_free(&c->engine);
-  rlk_queue_free(&c->engine);
+  rlk_rooms_free(&c->engine);
   rlk_client_free_nodes(c);
   rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)

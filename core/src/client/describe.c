@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../lock/lease.h"
-#include "../lock/queue.h"
+#include "../lock/room.h"
 #include "advice.h"
 #include "eligibility.h"
 #include "step.h"
@@ -183,7 +183,7 @@ static int held(const redlock_client *c)
 static void counters(redlock_client *c, struct rlk_text *out)
 {
   const struct rlk_engine *e = &c->engine;
-  int longest, waiting = rlk_queue_count(e, &longest);
+  int longest, waiting = rlk_rooms_count(e, &longest);
   rlk_text_format(out,
                   "\"held\":%d,\"renewing\":%d,\"waiting\":%d,\"longest_queue\":%d,\"debts\":%d,\"commands\":%llu,"
                   "\"attempts\":%llu,\"acquired\":%llu,\"renewals\":%llu,\"lost\":%llu",

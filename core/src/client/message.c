@@ -198,6 +198,13 @@ static void headline(redlock_lock *lock, struct rlk_text *out)
     rlk_text_format(out, ", %d needed", c->engine.quorum);
 }
 
+/* The lock was free when its nodes were asked last. */
+static int is_left_to_others(const redlock_lock *lock)
+{
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  return tally.free > 0 || tally.granted >= tally.quorum;
+}
+
 /* What the operation came to, where the count of the nodes does not say it. */
 static void verdict(const redlock_lock *lock, struct rlk_text *out)
 {
@@ -209,6 +216,8 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
     rlk_text_add(out, "the lock was lost: ");
     rlk_loss_words(lock, out);
     rlk_text_add(out, ": ");
+  } else if (lock->status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
+    rlk_text_add(out, "free, but others wait for it and are before this one: ");
   } else if (lock->status == REDLOCK_BUSY && !asks_only) {
     rlk_text_add(out, "held by ");
     if (!rlk_held_by_words(lock, out))

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../lock/lease.h"
-#include "../lock/queue.h"
+#include "../lock/room.h"
 #include "eligibility.h"
 #include "step.h"
 
@@ -59,7 +59,7 @@ static void histogram(const struct rlk_histogram *h, const char *name, const int
 
 static void waiting(const struct rlk_engine *e, struct rlk_text *out)
 {
-  int longest, count = rlk_queue_count(e, &longest);
+  int longest, count = rlk_rooms_count(e, &longest);
   number(out, "acquisitions_waiting", "gauge", "Acquisitions that wait for a lock that others hold.", (uint64_t)count);
   number(out, "longest_queue", "gauge", "The most acquisitions that wait for the same resource.", (uint64_t)longest);
 }

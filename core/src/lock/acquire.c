@@ -15,12 +15,12 @@
 #define ASK_ALL_EVERY_NS (750 * MS)
 #define FENCE_AHEAD_US 10000
 
-/* A retry asks the home node first, but not for long: a key that was left behind there would hide a free majority. It
- * does not either after a home node that did not answer, whose silence says nothing of the others. */
+/* A retry for a busy lock asks the home node first, but not for long: a key that was left behind there would hide a
+ * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
   return lock->attempts > 1 && !lock->place && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RLK_MUTANT(HOME_ONLY)) &&
-         (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
+         lock->verdict == REDLOCK_BUSY && (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
 }
 
 int rlk_acquire_is_overdue(const redlock_lock *lock, int64_t now)

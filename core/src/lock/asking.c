@@ -166,7 +166,7 @@ int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int full_script, const 
   char place[48];
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
       rlk_command_join(&l->out, full_script, keys, place_name(lock->engine, lock->place, place, sizeof place),
-                       RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->began_ns) / 1000, promise) != 0)
+                       RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->arrived_ns) / 1000, promise) != 0)
     return -1;
   add(l, before,
       (struct rlk_request){.kind = RLK_REQUEST_JOIN, .claim = lock->claim, .round = lock->round, .sent_ns = now});

@@ -467,12 +467,9 @@ static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
-  int64_t pttl_ms = out->reply->integer;
   if (lock && out->request.round == lock->round) {
-    if (pttl_ms == -1 || pttl_ms > (RLK_NEVER - out->now_ns) / MS) /* a key may live longer than a clock can count */
-      lock->node_answers[n->index].until_ns = RLK_NEVER;
-    else
-      lock->node_answers[n->index].until_ns = out->now_ns + (pttl_ms > 0 ? pttl_ms * MS : 0);
+    int64_t end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
+    lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
     if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING && !lock->room)
       rlk_acquire_sleep(lock, out->now_ns);
   }
@@ -499,11 +496,11 @@ static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
   if (!lock || lock->round != out->request.round || !rlk_in_flight(lock))
     return;
   if (out->fault == RLK_FAULT_NONE)
-    rlk_queue_placed(lock, out->reply->integers[0], out->reply->integers[1], out->now_ns);
+    rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns), out->now_ns);
   else if (out->fault == RLK_FAULT_NO_SCRIPT)
     rlk_queue_missing(lock, out->now_ns);
   else
-    rlk_queue_refused(lock, n->index, out->now_ns);
+    rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
 }
 
 /* ---- nodes ---- */

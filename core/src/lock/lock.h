@@ -84,7 +84,8 @@ struct redlock_lock {
   struct rlk_room *room; /* where it stands, or NULL */
   redlock_lock *next_waiting, *previous_waiting;
   redlock_lock *next_placed;  /* in its bucket of engine->placed */
-  int64_t began_ns;           /* the acquisition: its place in the queue is by this */
+  int64_t began_ns;           /* the acquisition */
+  int64_t arrived_ns;         /* its place in the queue is by this */
   uint64_t arrival;           /* ... and among those of its client by this number */
   int64_t alone_ns;           /* when its release was told that nobody waits; 0: it was not */
   uint64_t place;             /* its number in the queue; 0: none */

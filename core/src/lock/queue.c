@@ -10,13 +10,18 @@
 #include "backoff.h"
 #include "holder.h"
 #include "operation.h"
+#include "room.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
 #define CONTENDED_NS (2000 * MS)
 #define REFUSED_NS (10000 * MS) /* so long a node whose queue cannot be used is not asked for it */
-#define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them */
-#define STEP_MAX_NS (4000 * MS)
+#define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them, */
+#define STEP_MAX_NS (4000 * MS) /* at least as often as this, */
+#define POLL_MAX_NS (1000 * MS) /* or this where no push tells */
+#define TURN_MAX_NS (1000 * MS) /* however many are before it, a free lock is not left to them for longer */
+#define SPREAD_NS (10 * MS)     /* between waiters for whom the same moment matters */
+#define SPREAD_MAX_NS (300 * MS)
 #define RESOURCE_MAX 65536       /* whoever waits for a longer one does so without the queue */
 #define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
 #define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
@@ -30,88 +35,9 @@
 #define HOLDER_NS (1000 * MS) /* whoever waits longer asks who holds the lock */
 #define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
-/* ---- rooms ---- */
+/* ---- those behind a leader ---- */
 
-static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
-{
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; i++)
-    hash = (hash ^ (unsigned char)resource[i]) * 0x100000001b3;
-  return &e->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
-}
-
-static void free_room(struct rlk_engine *e, struct rlk_room *room)
-{
-  rlk_key_drop(room->key);
-  free(room);
-  e->room_count--;
-}
-
-/* On the way it frees rooms that nobody needs any more. */
-static struct rlk_room *find_room(struct rlk_engine *e, const char *resource, size_t size, int64_t now)
-{
-  struct rlk_room **at = bucket_of(e, resource, size), *found = NULL, *room;
-  while ((room = *at) != NULL) {
-    if (room->key->resource_size == size && memcmp(rlk_key_resource(room->key), resource, size) == 0) {
-      found = room;
-    } else if (!room->first && now >= room->contended_until_ns) {
-      *at = room->next;
-      free_room(e, room);
-      continue;
-    }
-    at = &room->next;
-  }
-  return found;
-}
-
-static struct rlk_room *room_of(redlock_lock *lock, int64_t now)
-{
-  return find_room(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
-}
-
-static struct rlk_room *make_room(struct rlk_engine *e, struct rlk_key *key, int64_t now)
-{
-  struct rlk_room **bucket = bucket_of(e, rlk_key_resource(key), key->resource_size);
-  struct rlk_room *room = find_room(e, rlk_key_resource(key), key->resource_size, now);
-  if (room)
-    return room;
-  room = calloc(1, sizeof *room);
-  if (!room)
-    return NULL;
-  e->room_count++;
-  room->key = key;
-  room->key->users++;
-  room->next = *bucket;
-  *bucket = room;
-  return room;
-}
-
-/* An attempt is under way: whoever makes it stays where it stands. */
-static int is_trying(const redlock_lock *lock)
-{
-  return lock->phase == RLK_ASKING_ALL || lock->phase == RLK_ASKING_HOME;
-}
-
-/* In the order in which they began. */
-static void enter(struct rlk_room *room, redlock_lock *lock)
-{
-  redlock_lock *before = room->last;
-  while (before && before->arrival > lock->arrival && !is_trying(before))
-    before = before->previous_waiting;
-  lock->room = room;
-  lock->previous_waiting = before;
-  lock->next_waiting = before ? before->next_waiting : room->first;
-  if (before)
-    before->next_waiting = lock;
-  else
-    room->first = lock;
-  if (lock->next_waiting)
-    lock->next_waiting->previous_waiting = lock;
-  else
-    room->last = lock;
-}
-
-/* What the first knows concerns those behind it: an outage begins for them, too, or is over. */
+/* What the leader knows concerns those behind it: an outage begins for them, too, or is over. */
 static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
@@ -129,7 +55,7 @@ static void stand_behind(redlock_lock *lock, int64_t now)
 {
   lock->phase = RLK_SLEEPING;
   lock->wake_ns = RLK_NEVER;
-  learn(lock, lock->room->first->verdict, now);
+  learn(lock, rlk_room_leader(lock)->verdict, now);
 }
 
 static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
@@ -185,16 +111,11 @@ static void give_place_back(redlock_lock *lock)
     rlk_ask_leave(home, lock);
 }
 
-static int is_first(const redlock_lock *lock)
+void rlk_queue_tell(const redlock_lock *leader, int64_t now)
 {
-  return lock->room && lock->room->first == lock;
-}
-
-void rlk_queue_tell(const redlock_lock *first, int64_t now)
-{
-  for (redlock_lock *lock = first->room ? first->next_waiting : NULL; lock; lock = lock->next_waiting)
-    if (lock->phase == RLK_SLEEPING)
-      learn(lock, first->verdict, now);
+  for (redlock_lock *lock = leader->room ? leader->next_waiting : NULL; lock; lock = lock->next_waiting)
+    if (lock->phase == RLK_SLEEPING && rlk_room_are_alike(lock, leader))
+      learn(lock, leader->verdict, now);
 }
 
 void rlk_queue_init(struct rlk_engine *e)
@@ -207,21 +128,15 @@ void rlk_queue_init(struct rlk_engine *e)
   rlk_text_add(&channel, e->queue_name);
 }
 
-void rlk_queue_free(struct rlk_engine *e)
-{
-  for (int i = 0; i < RLK_ROOM_BUCKETS; i++)
-    while (e->rooms[i]) {
-      struct rlk_room *room = e->rooms[i];
-      e->rooms[i] = room->next;
-      free_room(e, room);
-    }
-}
-
 /* ---- the place on the home node ---- */
 
+/* Its queue can be used: the node has not refused it, and under its key there is no other kind of value. */
 static int usable(const redlock_lock *lock, int home, int64_t now)
 {
-  return home >= 0 && now >= lock->engine->net.nodes[home].queue_again_ns ? home : -1;
+  const struct rlk_room *room = lock->room || !lock->engine->room_count ? lock->room : rlk_room_of(lock, now);
+  if (home < 0 || now < lock->engine->net.nodes[home].queue_again_ns || (room && now < room->queue_again_ns))
+    return -1;
+  return home;
 }
 
 /* The home node, if its queue can be used and a majority can be asked; else -1. */
@@ -239,6 +154,12 @@ static int is_next(const redlock_lock *lock)
 static int64_t within(int64_t value, int64_t least, int64_t top)
 {
   return value < least ? least : value > top ? top : value;
+}
+
+/* So that those for whom the same moment matters do not come at once. */
+static int64_t spread_ns(const redlock_lock *lock)
+{
+  return is_next(lock) ? 0 : within(lock->rank * SPREAD_NS, 0, SPREAD_MAX_NS);
 }
 
 /* Where a push tells whose turn it is, asking is only for the case that it does not come. */
@@ -264,7 +185,7 @@ static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
     return same_ns;
   if (lock->step_ns)
     same_ns = within(lock->step_ns / 3, PAUSE_MIN_NS, top_ns);
-  return within(same_ns * before, PAUSE_MIN_NS, STEP_MAX_NS);
+  return within(same_ns * before, PAUSE_MIN_NS, POLL_MAX_NS);
 }
 
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
@@ -277,7 +198,8 @@ static void ask(redlock_lock *lock, int full_script, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->asked);
-  struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, STEP_MAX_NS / 1000};
+  int64_t most_ns = rlk_listener_is_ready(home) ? STEP_MAX_NS : POLL_MAX_NS;
+  struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, most_ns / 1000};
   if (rlk_ask_join(home, lock, full_script, &promise, now) != 0) {
     rlk_acquire_attempt(lock, now);
     return;
@@ -330,7 +252,7 @@ static void sleep_until(redlock_lock *lock, int64_t at_ns)
 /* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
 static void note_busy(redlock_lock *lock, int64_t now)
 {
-  if (lock->verdict == REDLOCK_NO_QUORUM || (lock->verdict == REDLOCK_BUSY && lock->outage_until_ns == RLK_NEVER))
+  if (lock->verdict == REDLOCK_BUSY && lock->outage_until_ns == RLK_NEVER)
     return;
   lock->outage_until_ns = RLK_NEVER;
   lock->verdict = REDLOCK_BUSY;
@@ -341,8 +263,8 @@ static void note_busy(redlock_lock *lock, int64_t now)
  * others have died. It may be held by other nodes than home: then they try more and more rarely. */
 static int64_t turn_ns(const redlock_lock *lock)
 {
-  int64_t turn_ns = lock->rank > 1 ? lock->rank * STEP_NS : lock->rank * OVERSLEPT_NS;
-  return turn_ns << (lock->in_vain < IN_VAIN_MAX ? lock->in_vain : IN_VAIN_MAX);
+  int64_t turn_ns = lock->rank > 1 ? within(lock->rank * STEP_NS, 0, TURN_MAX_NS) : lock->rank * OVERSLEPT_NS;
+  return (turn_ns + spread_ns(lock)) << (lock->in_vain < IN_VAIN_MAX ? lock->in_vain : IN_VAIN_MAX);
 }
 
 static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
@@ -356,59 +278,81 @@ static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
   lock->is_ranked = 1;
 }
 
-static void note_free(redlock_lock *lock, int is_free, int64_t now)
+/* The key of a holder that has died has ended when it was to end, not when that is noticed. */
+static void note_free(redlock_lock *lock, int64_t now)
 {
-  if (!is_free) {
-    lock->free_ns = RLK_NEVER;
-    lock->in_vain = 0;
-  } else if (lock->free_ns == RLK_NEVER) {
-    lock->free_ns = now;
-  }
+  struct rlk_node_answer *answer = &lock->node_answers[lock->place_home];
+  if (lock->free_ns == RLK_NEVER)
+    lock->free_ns = answer->until_ns && answer->until_ns < now ? answer->until_ns : now;
+  answer->until_ns = 0;
+  lock->votes[lock->place_home] = RLK_FREE;
 }
 
-void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now)
+static void note_held(redlock_lock *lock, int64_t until_ns)
 {
-  int64_t wake_ns;
-  int is_free;
+  lock->free_ns = RLK_NEVER;
+  lock->in_vain = 0;
+  lock->votes[lock->place_home] = RLK_BUSY;
+  lock->node_answers[lock->place_home].until_ns = until_ns;
+}
+
+/* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
+static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
+{
+  int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
+  if (lock->free_ns != RLK_NEVER)
+    other_ns = lock->free_ns + turn_ns(lock) + OVERSLEPT_NS;
+  else if (until_ns != RLK_NEVER)
+    other_ns = until_ns + MS + spread_ns(lock);
+  return other_ns < at_ns ? other_ns : at_ns;
+}
+
+void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
+{
   if (lock->phase != RLK_ASKING_QUEUE)
     return;
   note_rank(lock, rank, now);
-  is_free = pttl_ms == -2; /* as far as the home node knows */
-  note_free(lock, is_free, now);
-  if (is_free && now - lock->free_ns >= turn_ns(lock)) {
+  if (until_ns == 0)
+    note_free(lock, now);
+  else
+    note_held(lock, until_ns);
+  if (lock->free_ns != RLK_NEVER && now - lock->free_ns >= turn_ns(lock)) {
     rlk_acquire_attempt(lock, now);
     return;
   }
   note_busy(lock, now);
-  if (!is_free) {
-    lock->votes[lock->place_home] = RLK_BUSY;
-    lock->node_answers[lock->place_home].until_ns = pttl_ms >= 0 ? now + pttl_ms * MS : RLK_NEVER;
-  }
-  if ((is_next(lock) || lock->verdict == REDLOCK_NO_QUORUM) && rlk_acquire_is_overdue(lock, now)) {
+  if (is_next(lock) && rlk_acquire_is_overdue(lock, now)) {
     rlk_acquire_attempt(lock, now);
     return;
   }
   rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
-  wake_ns = now + pause_ns(lock, now);
-  if (is_free && lock->free_ns + turn_ns(lock) + OVERSLEPT_NS < wake_ns)
-    wake_ns = lock->free_ns + turn_ns(lock) + OVERSLEPT_NS;
-  if (is_next(lock) && pttl_ms >= 0 && now + (pttl_ms + 1) * MS < wake_ns)
-    wake_ns = now + (pttl_ms + 1) * MS;
-  sleep_until(lock, wake_ns);
+  sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
-void rlk_queue_denied(struct rlk_node *n, int64_t now)
+static void tell_refused(struct rlk_node *n)
 {
   if (!n->queue_refused)
     rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters cannot queue there: they try again at random");
   n->queue_refused = 1;
+}
+
+void rlk_queue_denied(struct rlk_node *n, int64_t now)
+{
+  tell_refused(n);
   n->queue_works = 0;
   n->queue_again_ns = now + REFUSED_NS;
 }
 
-void rlk_queue_refused(redlock_lock *lock, int node, int64_t now)
+/* What forbids the commands concerns all resources; anything else may be what stands under the keys of this one. */
+void rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
-  rlk_queue_denied(&lock->engine->net.nodes[node], now);
+  struct rlk_node *n = &lock->engine->net.nodes[node];
+  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->room) {
+    rlk_queue_denied(n, now);
+  } else {
+    tell_refused(n);
+    lock->room->queue_again_ns = now + REFUSED_NS;
+  }
   if (lock->phase == RLK_ASKING_QUEUE)
     rlk_acquire_attempt(lock, now);
 }
@@ -429,6 +373,7 @@ int rlk_queue_is_used(const redlock_lock *lock)
 void rlk_queue_forget(redlock_lock *lock)
 {
   give_place_back(lock);
+  leave_place(lock);
   lock->place = 0;
 }
 
@@ -437,19 +382,19 @@ int rlk_queue_begin(redlock_lock *lock, int64_t now)
   struct rlk_room *room;
   lock->place = 0;
   lock->others_wait = 0;
-  lock->began_ns = lock->asked_all_ns = now;
+  lock->began_ns = lock->arrived_ns = lock->asked_all_ns = now;
   lock->arrival = ++lock->engine->arrivals;
-  if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = room_of(lock, now)) == NULL)
+  if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = rlk_room_of(lock, now)) == NULL)
     return 0;
   rlk_round_clear(lock);
-  if (room->first) {
-    enter(room, lock);
+  if (rlk_room_alike(room->first, lock)) {
+    rlk_room_enter(room, lock);
     stand_behind(lock, now);
     return 1;
   }
   if (now >= room->contended_until_ns || home_of(lock, now) < 0 || RLK_MUTANT(QUEUE_JUMPER))
     return 0;
-  enter(room, lock);
+  rlk_room_enter(room, lock);
   ask_for_place(lock, now);
   return 1;
 }
@@ -462,23 +407,40 @@ static void note_vain(redlock_lock *lock, int64_t now)
   lock->free_ns = now;
 }
 
+/* Only who was refused because others hold the lock stands in the queue. Whoever fails for another reason may fail
+ * again and again: it makes way, tries beside the queue, and joins again at the end. */
+static int is_in_the_way(const redlock_lock *lock)
+{
+  return lock->verdict == REDLOCK_NO_QUORUM;
+}
+
+static void make_way(redlock_lock *lock, int64_t now)
+{
+  if (lock->place)
+    rlk_queue_forget(lock);
+  lock->arrived_ns = now;
+}
+
 int rlk_queue_wait(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
-  if (!rlk_queue_is_used(lock) || home_of(lock, now) < 0)
-    return 0;
-  if (!lock->room && (room = make_room(lock->engine, lock->key, now)) != NULL)
-    enter(room, lock);
-  if (!lock->room)
-    return 0;
-  if (!is_first(lock)) {
+  redlock_lock *next;
+  int has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
+  if (has_home && !lock->room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
+    rlk_room_enter(room, lock);
+  if (lock->room && has_home && !rlk_room_leads(lock)) {
     stand_behind(lock, now);
     return 1;
   }
-  if (!lock->place && lock->next_waiting && lock->next_waiting->place)
-    take_over(lock, lock->next_waiting, now);
+  next = lock->room ? rlk_room_alike(lock->next_waiting, lock) : NULL;
+  if (has_home && !lock->place && next && next->place)
+    take_over(lock, next, now);
   else if (lock->place)
     note_vain(lock, now);
+  if (is_in_the_way(lock))
+    make_way(lock, now);
+  if (!has_home || !lock->room || is_in_the_way(lock))
+    return 0;
   if (!lock->place || lock->is_told) {
     ask_for_place(lock, now);
     return 1;
@@ -490,10 +452,10 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
 
 void rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
-  if (!is_first(lock))
+  if (!rlk_room_leads(lock))
     stand_behind(lock, now);
-  else if (lock->phase == RLK_ASKING_QUEUE)
-    rlk_acquire_attempt(lock, now); /* the home node is silent */
+  else if (lock->phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
+    rlk_acquire_attempt(lock, now); /* the home node is silent, or it waits beside the queue */
   else
     ask_for_place(lock, now);
 }
@@ -501,23 +463,17 @@ void rlk_queue_timer(redlock_lock *lock, int64_t now)
 void rlk_queue_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->room;
+  redlock_lock *heir;
   if (!room)
     return;
   rlk_holder_share(lock, room->first);
-  if (lock->previous_waiting)
-    lock->previous_waiting->next_waiting = lock->next_waiting;
-  else
-    room->first = lock->next_waiting;
-  if (lock->next_waiting)
-    lock->next_waiting->previous_waiting = lock->previous_waiting;
-  else
-    room->last = lock->previous_waiting;
-  lock->room = NULL;
+  heir = rlk_room_leads(lock) ? rlk_room_alike(lock->next_waiting, lock) : NULL;
+  rlk_room_leave(lock);
   leave_place(lock);
   if (lock->status != REDLOCK_OK)
     give_place_back(lock);
-  if (!lock->previous_waiting && room->first && rlk_in_flight(room->first))
-    rlk_timer_set(&lock->engine->net.timers, &room->first->timer, 0); /* its turn */
+  if (heir && rlk_in_flight(heir))
+    rlk_timer_set(&lock->engine->net.timers, &heir->timer, 0); /* its turn */
 }
 
 void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
@@ -533,7 +489,7 @@ void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t n
   lock = *placed_bucket(e, place);
   while (lock && lock->place != place)
     lock = lock->next_placed;
-  if (lock && is_trying(lock))
+  if (lock && rlk_room_is_trying(lock))
     lock->is_told = 1; /* what it finds may be older */
   else if (lock && lock->phase == RLK_SLEEPING && is_question)
     ask_for_place(lock, now);
@@ -597,41 +553,18 @@ void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int ot
 {
   const struct rlk_key *key = claim->key;
   struct rlk_room *room = NULL;
+  redlock_lock *first;
   if (others_wait)
-    room = make_room(e, claim->key, now); /* without memory it comes back too early once */
+    room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
   else if (e->room_count)
-    room = find_room(e, rlk_key_resource(key), key->resource_size, now);
+    room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
   if (claim->lock)
     claim->lock->alone_ns = others_wait ? 0 : now;
   if (!room)
     return;
   room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
-  if (room->first && room->first->phase == RLK_SLEEPING)
-    rlk_timer_set(&e->net.timers, &room->first->timer, now); /* of this client: it need not be told by the node */
-}
-
-/* ---- figures ---- */
-
-static int length_of(const struct rlk_room *room)
-{
-  int length = 0;
-  for (const redlock_lock *lock = room->first; lock; lock = lock->next_waiting)
-    length++;
-  return length;
-}
-
-int rlk_queue_count(const struct rlk_engine *e, int *longest)
-{
-  int waiting = 0;
-  *longest = 0;
-  for (int i = 0; i < RLK_ROOM_BUCKETS; i++) {
-    for (const struct rlk_room *room = e->rooms[i]; room; room = room->next) {
-      int length = length_of(room);
-      waiting += length;
-      *longest = length > *longest ? length : *longest;
-    }
-  }
-  for (const redlock_lock *lock = e->flights; lock; lock = lock->next_flight) /* and those outside of queues */
-    waiting += lock->kind == REDLOCK_ACQUIRE && lock->phase == RLK_SLEEPING && !lock->room;
-  return waiting;
+  for (first = room->first; first && !first->place;) /* without one it waits beside the queue, or behind others */
+    first = first->next_waiting;
+  if (first && first->phase == RLK_SLEEPING)
+    rlk_timer_set(&e->net.timers, &first->timer, now); /* of this client: it need not be told by the node */
 }

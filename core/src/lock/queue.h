@@ -6,22 +6,14 @@
 #include "../node/node.h"
 #include "lock.h"
 
-/* Those of one client that wait for one resource. Only the first speaks with the nodes. */
-struct rlk_room {
-  struct rlk_room *next; /* in its bucket of engine->rooms */
-  struct rlk_key *key;
-  redlock_lock *first, *last;
-  int64_t contended_until_ns; /* so long nobody asks for the lock before the queue */
-};
-
 /* Whether this acquisition waits in order. */
 int rlk_queue_is_used(const redlock_lock *lock);
 /* Begins an acquisition: 1 if it waits behind others or asks the queue first, 0 if it makes an attempt. */
 int rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 /* An attempt has failed: 1 if the lock waits in order from here on. */
 int rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
-/* Its attempt has failed: those behind it learn why. */
-void rlk_queue_tell(const redlock_lock *first, int64_t now_ns);
+/* Its attempt has failed: those behind it that are like it learn why. */
+void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
 /* Its timer: what the one who waits does next. */
 void rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
@@ -36,17 +28,14 @@ void rlk_queue_forget(redlock_lock *lock);
 void rlk_queue_hand_over(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */
 void rlk_queue_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
-/* The answer to a place that was asked for: rank and remaining life of the key, or an error. */
-void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t pttl_ms, int64_t now_ns);
+/* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
+void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
 void rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
-void rlk_queue_refused(redlock_lock *lock, int node, int64_t now_ns);
+void rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
 /* The node denies the keys of the queue: for a while it is not asked for them. */
 void rlk_queue_denied(struct rlk_node *node, int64_t now_ns);
 /* A push: the turn of that place has come. */
 void rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
-/* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
-int rlk_queue_count(const struct rlk_engine *engine, int *longest);
 void rlk_queue_init(struct rlk_engine *engine); /* a name of its own, in a child, too */
-void rlk_queue_free(struct rlk_engine *engine);
 
 #endif

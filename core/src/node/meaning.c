@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "../base/macros.h"
+#include "../base/platform.h"
 #include "../rules/quorum.h"
+
+#define RANK_MAX 1000000                   /* of a waiter: there are not that many */
+#define PTTL_MAX_MS INT64_C(3155760000000) /* a hundred years: what lives longer does not end */
 
 /* ---- errors ---- */
 
@@ -146,12 +150,28 @@ RLK_COLD static struct rlk_meaning view_meaning(enum rlk_request_kind kind, cons
   return meaning;
 }
 
+int64_t rlk_pttl_end_ns(int64_t pttl_ms, int64_t now)
+{
+  if (pttl_ms == -2)
+    return 0;
+  if (pttl_ms == -1 || pttl_ms > PTTL_MAX_MS)
+    return RLK_NEVER;
+  return now + (pttl_ms > 0 ? pttl_ms * RLK_NS_PER_MS : 0);
+}
+
+/* A rank and a PTTL as JOIN returns them: sums of them with times do not overflow. */
+static int is_place(const struct rlk_reply *reply)
+{
+  return reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2 && reply->integers[0] >= 0 &&
+         reply->integers[0] <= RANK_MAX && reply->integers[1] >= -2;
+}
+
 RLK_COLD static struct rlk_meaning queue_meaning(enum rlk_request_kind kind, const struct rlk_reply *reply)
 {
   struct rlk_meaning meaning = nothing;
   if (kind == RLK_REQUEST_QUEUED && reply->type == RLK_REPLY_INTEGER)
     meaning.kind = RLK_OUTCOME_QUEUED;
-  else if (kind == RLK_REQUEST_JOIN && reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2)
+  else if (kind == RLK_REQUEST_JOIN && is_place(reply))
     meaning.kind = RLK_OUTCOME_PLACE;
   else
     meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT};

@@ -56,6 +56,8 @@ struct rlk_meaning {
 };
 
 struct rlk_meaning rlk_meaning_of(const struct rlk_request *request, const struct rlk_reply *reply);
+/* When a key ends, by its PTTL: RLK_NEVER if it has none, or one of more than a hundred years; 0: it is not there. */
+int64_t rlk_pttl_end_ns(int64_t pttl_ms, int64_t now_ns);
 const char *rlk_misfit_words(enum rlk_request_kind kind);
 
 #endif

@@ -45,7 +45,8 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(RETRY_JITTER, "retry_jitter", FLOAT, "", "1.0", 0, 1, "", BOTH,                                                    \
     "how much of each pause is random: 0 none of it, 1 all of it")                                                     \
   X(QUEUE, "queue", BOOL, "", "true", 0, 1, "", BOTH,                                                                  \
-    "waiters queue on one node, so that they are served in order; false: each tries again after a random pause")       \
+    "waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; "         \
+    "false: each tries again after a random pause")                                                                    \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
   X(GUARD, "guard", CHOICE, "", "marker", 0, 5, "off, uptime, marker, external, bootstrap or look", CLIENT,            \

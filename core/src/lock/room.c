@@ -1,0 +1,153 @@
+#include "room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "operation.h"
+
+static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
+{
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ (unsigned char)resource[i]) * 0x100000001b3;
+  return &e->rooms[(hash ^ hash >> 32) % RLK_ROOM_BUCKETS];
+}
+
+static void free_room(struct rlk_engine *e, struct rlk_room *room)
+{
+  rlk_key_drop(room->key);
+  free(room);
+  e->room_count--;
+}
+
+struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_t size, int64_t now)
+{
+  struct rlk_room **at = bucket_of(e, resource, size), *found = NULL, *room;
+  while ((room = *at) != NULL) {
+    if (room->key->resource_size == size && memcmp(rlk_key_resource(room->key), resource, size) == 0) {
+      found = room;
+    } else if (!room->first && now >= room->contended_until_ns && now >= room->queue_again_ns) {
+      *at = room->next;
+      free_room(e, room);
+      continue;
+    }
+    at = &room->next;
+  }
+  return found;
+}
+
+struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now)
+{
+  return rlk_room_find(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
+}
+
+struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_t now)
+{
+  struct rlk_room **bucket = bucket_of(e, rlk_key_resource(key), key->resource_size);
+  struct rlk_room *room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
+  if (room)
+    return room;
+  room = calloc(1, sizeof *room);
+  if (!room)
+    return NULL;
+  e->room_count++;
+  room->key = key;
+  room->key->users++;
+  room->next = *bucket;
+  *bucket = room;
+  return room;
+}
+
+void rlk_room_enter(struct rlk_room *room, redlock_lock *lock)
+{
+  redlock_lock *before = room->last;
+  while (before && before->arrival > lock->arrival && !rlk_room_is_trying(before))
+    before = before->previous_waiting;
+  lock->room = room;
+  lock->previous_waiting = before;
+  lock->next_waiting = before ? before->next_waiting : room->first;
+  if (before)
+    before->next_waiting = lock;
+  else
+    room->first = lock;
+  if (lock->next_waiting)
+    lock->next_waiting->previous_waiting = lock;
+  else
+    room->last = lock;
+}
+
+int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other)
+{
+  return one->asked.ttl_ms == other->asked.ttl_ms && one->asked.lease_ns == other->asked.lease_ns &&
+         one->asked.node_timeout_ns == other->asked.node_timeout_ns &&
+         one->asked.patience_min_ns == other->asked.patience_min_ns &&
+         one->asked.min_validity_ns == other->asked.min_validity_ns &&
+         RLK_INT(&one->options, FENCE) == RLK_INT(&other->options, FENCE);
+}
+
+redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock)
+{
+  while (from && !rlk_room_are_alike(from, lock))
+    from = from->next_waiting;
+  return from;
+}
+
+redlock_lock *rlk_room_leader(const redlock_lock *lock)
+{
+  return rlk_room_alike(lock->room->first, lock);
+}
+
+int rlk_room_leads(const redlock_lock *lock)
+{
+  return rlk_room_leader(lock) == lock;
+}
+
+void rlk_room_leave(redlock_lock *lock)
+{
+  struct rlk_room *room = lock->room;
+  if (lock->previous_waiting)
+    lock->previous_waiting->next_waiting = lock->next_waiting;
+  else
+    room->first = lock->next_waiting;
+  if (lock->next_waiting)
+    lock->next_waiting->previous_waiting = lock->previous_waiting;
+  else
+    room->last = lock->previous_waiting;
+  lock->room = NULL;
+}
+
+void rlk_rooms_free(struct rlk_engine *e)
+{
+  for (int i = 0; i < RLK_ROOM_BUCKETS; i++)
+    while (e->rooms[i]) {
+      struct rlk_room *room = e->rooms[i];
+      e->rooms[i] = room->next;
+      free_room(e, room);
+    }
+}
+
+/* ---- figures ---- */
+
+static int length_of(const struct rlk_room *room)
+{
+  int length = 0;
+  for (const redlock_lock *lock = room->first; lock; lock = lock->next_waiting)
+    length++;
+  return length;
+}
+
+int rlk_rooms_count(const struct rlk_engine *e, int *longest)
+{
+  int waiting = 0;
+  *longest = 0;
+  for (int i = 0; i < RLK_ROOM_BUCKETS; i++) {
+    for (const struct rlk_room *room = e->rooms[i]; room; room = room->next) {
+      int length = length_of(room);
+      waiting += length;
+      *longest = length > *longest ? length : *longest;
+    }
+  }
+  for (const redlock_lock *lock = e->flights; lock; lock = lock->next_flight) /* and those outside of queues */
+    waiting += lock->kind == REDLOCK_ACQUIRE && lock->phase == RLK_SLEEPING && !lock->room;
+  return waiting;
+}

@@ -1,0 +1,39 @@
+/* A room: the waiters of one client for one resource. */
+#ifndef RLK_ROOM_H
+#define RLK_ROOM_H
+
+#include "lock.h"
+
+/* Those of one client that wait for one resource, in order of arrival. Of those that ask on the same terms only the
+ * first, their leader, speaks with the nodes. */
+struct rlk_room {
+  struct rlk_room *next; /* in its bucket of engine->rooms */
+  struct rlk_key *key;
+  redlock_lock *first, *last;
+  int64_t contended_until_ns; /* so long nobody asks for the lock before the queue */
+  int64_t queue_again_ns;     /* the queue of this resource is not used before: it was refused */
+};
+
+/* Both free, on the way, rooms that nobody needs any more. */
+struct rlk_room *rlk_room_find(struct rlk_engine *engine, const char *resource, size_t size, int64_t now_ns);
+struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now_ns);
+struct rlk_room *rlk_room_make(struct rlk_engine *engine, struct rlk_key *key, int64_t now_ns); /* NULL: no memory */
+void rlk_room_enter(struct rlk_room *room, redlock_lock *lock); /* in the order in which they began */
+void rlk_room_leave(redlock_lock *lock);
+/* An attempt is under way: whoever makes it stays where it stands. */
+static inline int rlk_room_is_trying(const redlock_lock *lock)
+{
+  return lock->phase == RLK_ASKING_ALL || lock->phase == RLK_ASKING_HOME;
+}
+/* What one of them learns from the nodes is true of the other. */
+int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other);
+/* The first from there on that is like the lock, or NULL. */
+redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock);
+/* The one that asks the nodes for this lock, too. */
+redlock_lock *rlk_room_leader(const redlock_lock *lock);
+int rlk_room_leads(const redlock_lock *lock);
+/* How many acquisitions wait for a busy lock, and the most of them for the same resource; for operators. */
+int rlk_rooms_count(const struct rlk_engine *engine, int *longest);
+void rlk_rooms_free(struct rlk_engine *engine);
+
+#endif
