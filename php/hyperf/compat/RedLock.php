@@ -9,14 +9,14 @@ use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Exception\TimedOutException;
-use Redlock\Hyperf\Attempts;
-use Redlock\Hyperf\Compatibility;
-use Redlock\Hyperf\CoroutineSettings;
-use Redlock\Hyperf\KeptLocks;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
 use Redlock\Lock;
 use RedlockHyperf\Exception\RedLockException;
+use RedlockHyperf\Internal\Attempts;
+use RedlockHyperf\Internal\Compatibility;
+use RedlockHyperf\Internal\CoroutineSettings;
+use RedlockHyperf\Internal\KeptLocks;
 
 /**
  * The object of redlock-hyperf, without its faults. Settings belong to the coroutine that makes them; one that made
@@ -38,7 +38,7 @@ class RedLock
      * @param array<string> $poolName
      * @throws RedLockException config/autoload/redis.php has no such pool
      */
-    public function setRedisPoolName(array $poolName = ['default']): static
+    public function setRedisPoolName(array $poolName = ['default']): RedLock
     {
         if ($poolName !== []) {
             $pools = Compatibility::pools($poolName);
@@ -53,21 +53,21 @@ class RedLock
     }
 
     /** @deprecated use the option retryDelayMs */
-    public function setRetryDelay(int $retryDelay = 200): static
+    public function setRetryDelay(int $retryDelay = 200): RedLock
     {
         $this->settings->set('delay', $retryDelay);
         return $this;
     }
 
     /** @deprecated use the option retryCount, which counts the attempts after the first one */
-    public function setRetryCount(int $retryCount = 2): static
+    public function setRetryCount(int $retryCount = 2): RedLock
     {
         $this->settings->set('attempts', $retryCount);
         return $this;
     }
 
     /** @deprecated use the option driftFactor */
-    public function setClockDriftFactor(float $clockDriftFactor = 0.01): static
+    public function setClockDriftFactor(float $clockDriftFactor = 0.01): RedLock
     {
         $this->settings->set('drift', $clockDriftFactor);
         return $this;
@@ -75,10 +75,12 @@ class RedLock
 
     /**
      * @deprecated use Redlock\Lock::acquire()
+     * @param string $resource
      * @return array{validity: float, resource: string, token: string}|false validity in ms; false: not granted
      */
-    public function lock(string $resource, int $ttl): array|false
+    public function lock($resource, int $ttl)
     {
+        $resource = self::text($resource);
         $attempts = new Attempts($this->settings->get('attempts', 2), $this->settings->get('delay', 200));
         try {
             $lock = $this->handle($resource,
@@ -89,7 +91,7 @@ class RedLock
         } catch (RedlockThrowable $failure) {
             throw Compatibility::exception($failure);
         }
-        $this->locks->kept->add($lock);
+        KeptLocks::of($this->locks)->add($lock);
         return ['validity' => (float) $lock->remainingMs(), 'resource' => $resource, 'token' => $lock->token()];
     }
 
@@ -98,20 +100,30 @@ class RedLock
      * @param array{resource: string, token: string} $lock as lock() returned it, also in another process
      * @return bool it was still held
      */
-    public function unlock(array $lock): bool
+    public function unlock(array $lock)
     {
         if (!\is_string($lock['resource'] ?? null) || !\is_string($lock['token'] ?? null)) {
             throw new RedLockException('unlock() takes what lock() returned, an array with "resource" and "token": '
                 . \json_encode($lock, \JSON_PARTIAL_OUTPUT_ON_ERROR));
         }
         try {
-            ($this->locks->kept->take($lock['token']) ?? $this->adopt($lock['resource'], $lock['token']))->release();
+            $kept = KeptLocks::of($this->locks)->take($lock['token']);
+            ($kept ?? $this->adopt($lock['resource'], $lock['token']))->release();
             return true;
         } catch (InvalidOptionException $wrong) {
             throw Compatibility::exception($wrong);
         } catch (RedlockThrowable) {
             return false;
         }
+    }
+
+    /** The parameter had no type: whatever is a text was taken. */
+    private static function text(mixed $resource): string
+    {
+        if (!\is_scalar($resource) && !$resource instanceof \Stringable) {
+            throw new RedLockException('resource must be a text, ' . \get_debug_type($resource) . ' given');
+        }
+        return (string) $resource;
     }
 
     private function adopt(string $resource, string $token): Lock

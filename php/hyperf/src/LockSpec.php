@@ -15,7 +15,8 @@ final class LockSpec
      * @param ?list<string> $pools redis pools in place of the cluster
      * @param ?string $fence the parameter that is given the fencing number
      * @param ?\Closure(\Throwable): \Throwable $translate another exception for a refused lock
-     * @param Attempts $attempts of calls into the library, which makes attempts of its own in each
+     * @param ?\Closure(\Closure(): mixed, \Closure(): bool): mixed $repeat makes the call again after a refusal, while
+     *     the second closure allows it; the library makes attempts of its own in each
      */
     public function __construct(
         public readonly string $resource,
@@ -27,7 +28,7 @@ final class LockSpec
         public readonly ?string $onLost = null,
         public readonly ?string $fence = null,
         public readonly ?\Closure $translate = null,
-        public readonly Attempts $attempts = new Attempts(1, 0),
+        public readonly ?\Closure $repeat = null,
     ) {
     }
 

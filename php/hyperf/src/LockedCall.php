@@ -72,10 +72,13 @@ final class LockedCall
                 $entered = true;
                 return $this->holding($spec, $lock, $rest, self::with($fences, $spec, $lock));
             };
+            if ($spec->repeat === null) {
+                return $lock->run($body);
+            }
             $mayRepeat = static function () use (&$entered): bool {
                 return !$entered;
             };
-            return $spec->attempts->make(static fn (): mixed => $lock->run($body), $mayRepeat);
+            return ($spec->repeat)(static fn (): mixed => $lock->run($body), $mayRepeat);
         } catch (RedlockThrowable $refused) {
             if ($entered) {
                 throw $refused; /* the body's own, or the loss of the lock */

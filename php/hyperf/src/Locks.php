@@ -25,9 +25,6 @@ final class Locks
     /** @var \WeakMap<Lock, true> */
     private \WeakMap $locks;
 
-    /** @internal */
-    public readonly KeptLocks $kept;
-
     /**
      * @param array<string, array<string, mixed>> $clusters as config/autoload/redlock.php
      * @param array<string, array<string, mixed>> $pools as config/autoload/redis.php
@@ -39,7 +36,6 @@ final class Locks
         private readonly ?EventDispatcherInterface $dispatcher = null,
     ) {
         $this->locks = new \WeakMap();
-        $this->kept = new KeptLocks();
     }
 
     /**

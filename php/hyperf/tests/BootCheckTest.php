@@ -8,9 +8,9 @@ use PHPUnit\Framework\TestCase;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Hyperf\BootCheck;
 use Redlock\Hyperf\CancelOnLoss;
-use Redlock\Hyperf\Compatibility;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
+use RedlockHyperf\Internal\Compatibility;
 
 /** What stops the boot. No node is there, and none is asked. */
 final class BootCheckTest extends TestCase

@@ -43,6 +43,35 @@ final class CompatibilityTest extends NodesTestCase
         $this->assertFalse($redlock->unlock($lock));
     }
 
+    public function testASubclassOverridesWithTheOldSignatures(): void
+    {
+        $redlock = new TracedRedLock($this->locks);
+        $redlock->setRedisPoolName(['r0', 'r1', 'r2'])->setRetryDelay(100)->setRetryCount(1)->setClockDriftFactor(0.01);
+        $lock = $redlock->lock(42, 20000);
+        $this->assertSame('42', $lock['resource']);
+        $this->assertTrue($redlock->unlock($lock));
+        $this->assertSame(['setRedisPoolName', 'setRetryDelay', 'setRetryCount', 'setClockDriftFactor', 'lock',
+            'unlock'], $redlock->called);
+        $this->expectException(RedLockException::class);
+        $this->expectExceptionMessage('resource must be a text, array given');
+        $redlock->lock(['x'], 20000);
+    }
+
+    public function testASubclassOfTheAnnotationHasItsOwnDefaults(): void
+    {
+        $spec = (new OrderLock())->spec();
+        $this->assertSame(['order', ['r0', 'r1', 'r2'], 5000, 0.02],
+            [$spec->resource, $spec->pools, $spec->options['ttl_ms'], $spec->options['drift_factor']]);
+        $spec = (new OrderLock('stock', ttl: 7000))->spec();
+        $this->assertSame(['stock', 7000], [$spec->resource, $spec->options['ttl_ms']]);
+    }
+
+    public function testAnAnnotationWithoutATtlHasThatOfTheClient(): void
+    {
+        $this->assertArrayNotHasKey('ttl_ms', (new RedLockAnnotation('x'))->spec()->options);
+        $this->assertSame(20000, (new RedLockAnnotation('x', ttl: 20000))->spec()->options['ttl_ms']);
+    }
+
     public function testAnObjectWithoutSettingsUsesTheConfiguration(): void
     {
         $lock = (new RedLock($this->locks))->lock('config', 20000);

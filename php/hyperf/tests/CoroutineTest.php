@@ -6,11 +6,11 @@ namespace Redlock\Hyperf\Tests;
 
 use Redlock\Exception\LostException;
 use Redlock\Hyperf\CancelOnLoss;
-use Redlock\Hyperf\CoroutineSettings;
 use Redlock\Hyperf\LockedCall;
 use Redlock\Hyperf\Locks;
 use Redlock\Hyperf\LockSpec;
 use Redlock\Tests\NodesTestCase;
+use RedlockHyperf\Internal\CoroutineSettings;
 use RedlockHyperf\RedLock;
 use Swoole\Coroutine;
 

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Redlock\Hyperf\Tests;
 
 use PHPUnit\Framework\TestCase;
-use Redlock\Hyperf\KeptLocks;
 use Redlock\LockInterface;
+use RedlockHyperf\Internal\KeptLocks;
 
 /** Locks of programs that let the TTL do the unlocking pile up until then. */
 final class KeptLocksTest extends TestCase

@@ -5,38 +5,62 @@ declare(strict_types=1);
 namespace RedlockHyperf\Annotation;
 
 use Hyperf\Di\Annotation\AbstractAnnotation;
-use Redlock\Hyperf\Attempts;
-use Redlock\Hyperf\Compatibility;
 use Redlock\Hyperf\LockSpec;
+use RedlockHyperf\Internal\Attempts;
+use RedlockHyperf\Internal\Compatibility;
 
 /** @deprecated write #[Redlock\Hyperf\Annotation\RedLock(resource: ..., ttlMs: ..., cluster: ...)] */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 class RedLockAnnotation extends AbstractAnnotation
 {
-    /**
-     * @param list<string> $poolName redis pools
-     * @param int $retryDelay ms
-     * @param int $retryCount attempts in all
-     * @param int $ttl ms
-     */
+    private const UNCHOSEN_TTL = 60000;
+
+    /* Without types, as they were: subclasses declare them again. */
+
+    /** @var list<string> redis pools */
+    public $poolName = ['default'];
+
+    /** @var int ms */
+    public $retryDelay = 200;
+
+    /** @var int attempts in all */
+    public $retryCount = 2;
+
+    /** @var float */
+    public $clockDriftFactor = 0.01;
+
+    /** @var int ms; 60000, if nobody has given another, stands for the TTL of the client */
+    public $ttl = self::UNCHOSEN_TTL;
+
+    /** @var string */
+    public $resource;
+
+    /** @param ?list<string> $poolName null here and below: the value of the property */
     public function __construct(
-        public string $resource = '',
-        public array $poolName = ['default'],
-        public int $retryDelay = 200,
-        public int $retryCount = 2,
-        public float $clockDriftFactor = 0.01,
-        public int $ttl = 60000,
+        string $resource = '',
+        ?array $poolName = null,
+        ?int $retryDelay = null,
+        ?int $retryCount = null,
+        ?float $clockDriftFactor = null,
+        ?int $ttl = null,
     ) {
+        $this->resource = $resource === '' ? (string) $this->resource : $resource;
+        $this->poolName = $poolName ?? $this->poolName;
+        $this->retryDelay = $retryDelay ?? $this->retryDelay;
+        $this->retryCount = $retryCount ?? $this->retryCount;
+        $this->clockDriftFactor = $clockDriftFactor ?? $this->clockDriftFactor;
+        $this->ttl = $ttl ?? $this->ttl;
     }
 
     public function spec(): LockSpec
     {
         return new LockSpec(
             $this->resource,
-            ['ttl_ms' => $this->ttl, 'drift_factor' => $this->clockDriftFactor, 'wait_ms' => 0],
+            ($this->ttl === self::UNCHOSEN_TTL ? [] : ['ttl_ms' => $this->ttl])
+                + ['drift_factor' => $this->clockDriftFactor, 'wait_ms' => 0],
             pools: Compatibility::pools($this->poolName),
             translate: Compatibility::exception(...),
-            attempts: new Attempts($this->retryCount, $this->retryDelay),
+            repeat: (new Attempts($this->retryCount, $this->retryDelay))->make(...),
         );
     }
 }

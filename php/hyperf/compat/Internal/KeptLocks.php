@@ -2,8 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Redlock\Hyperf;
+namespace RedlockHyperf\Internal;
 
+use Redlock\Hyperf\Locks;
 use Redlock\LockInterface;
 
 /** @internal Locks that are known by their tokens alone, until take() or their end. */
@@ -11,9 +12,19 @@ final class KeptLocks
 {
     private const FIRST_SWEEP = 64;
 
+    /** @var ?\WeakMap<Locks, self> */
+    private static ?\WeakMap $all = null;
+
     /** @var array<string, LockInterface> by token */
     private array $locks = [];
     private int $sweepAt = self::FIRST_SWEEP;
+
+    /** One for all objects of the old class that share a Locks. */
+    public static function of(Locks $locks): self
+    {
+        self::$all ??= new \WeakMap();
+        return self::$all[$locks] ??= new self();
+    }
 
     public function add(LockInterface $lock): void
     {

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Redlock\Hyperf;
+namespace RedlockHyperf\Internal;
 
 use Swoole\Coroutine;
 
