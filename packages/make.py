@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -77,6 +78,13 @@ def copy(names: list[str], target: Path, below: str = ".") -> None:
         shutil.copy2(ROOT / name, place)
 
 
+def with_version(path: Path) -> None:
+    """In the repository the tag is the version, as Packagist wants it; an archive has none."""
+    package = json.loads(path.read_text())
+    package = {"name": package.pop("name"), "description": package.pop("description"), "version": version()} | package
+    path.write_text(json.dumps(package, indent=4) + "\n")
+
+
 class Release:
     def __init__(self, out: Path, hiredis: Path | None):
         self.out, self.work, self.hiredis = out, out / "work", hiredis
@@ -110,12 +118,13 @@ class Release:
             tree = new_folder(self.out / "composer" / name)
             files = tracked(folder)
             copy(files, tree, folder)
+            with_version(tree / "composer.json")
             target = self.out / f"libredlock-{name}-{version()}.zip"
             with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
                 for path in exported(files):
                     entry = zipfile.ZipInfo(os.path.relpath(path, folder))
                     entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
-                    archive.writestr(entry, (ROOT / path).read_bytes())
+                    archive.writestr(entry, (tree / entry.filename).read_bytes())
             print(tree, target, sep="\n")
 
     def sdist(self) -> Path:
