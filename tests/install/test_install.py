@@ -1,4 +1,5 @@
 """The examples are built against what was installed, by pkg-config and by CMake, shared and static, and run."""
+import json
 import os
 import re
 import subprocess
@@ -45,6 +46,56 @@ def test_files(prefix):
     allowed = ("include/redlock.h", "lib/libredlock.", "lib/pkgconfig/", "lib/cmake/libredlock/", "bin/redlock",
                "share/")
     assert [name for name in sorted(installed) if not name.startswith(allowed)] == []
+
+
+# ---- hardening
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """compiled(flags): a release that is configured with them."""
+    def configure(*flags):
+        build = tmp_path_factory.mktemp("hardened")
+        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", *flags)
+        return build
+
+    return configure
+
+
+def symbols(file):
+    return set(re.findall(r"UND (\S+?)(?:@|$| )", run("readelf", "--dyn-syms", "--wide", file), re.M))
+
+
+@pytest.mark.parametrize("file", ["lib/libredlock.so", "bin/redlock"])
+def test_what_is_installed_is_hardened(prefix, file):
+    used, dynamic = symbols(prefix / file), run("readelf", "-dW", prefix / file)
+    assert "GNU_RELRO" in run("readelf", "-lW", prefix / file) and re.search(r"BIND_NOW|FLAGS_1.* NOW", dynamic)
+    assert "__stack_chk_fail" in used, "-fstack-protector-strong"
+    assert any(name.endswith("_chk") for name in used), "_FORTIFY_SOURCE"
+    assert " DYN " in run("readelf", "-hW", prefix / file), "position-independent"
+    assert not re.search(r"GNU_STACK.* RWE", run("readelf", "-lW", prefix / file))
+
+
+def flags_of(build):
+    """Of each file of the library and the command."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    return [row["command"].split() for row in commands if "/core/" in row["file"]]
+
+
+def test_every_file_is_compiled_so(compiled):
+    flags = flags_of(compiled())
+    x86 = {"-fcf-protection"} if os.uname().machine == "x86_64" else set()
+    for wanted in {"-fstack-protector-strong", "-fstack-clash-protection", "-U_FORTIFY_SOURCE"} | x86:
+        assert all(wanted in words for words in flags), wanted
+
+
+def test_flags_of_the_user_stay(compiled):
+    mine = ("-fno-stack-protector", "-fno-stack-clash-protection", "-fcf-protection=none", "-D_FORTIFY_SOURCE=1")
+    build = compiled("-DCMAKE_C_FLAGS=" + " ".join(mine), "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,norelro")
+    for words in flags_of(build):
+        assert set(mine) <= set(words)
+        assert not {"-fstack-protector-strong", "-fstack-clash-protection", "-fcf-protection",
+                    "-U_FORTIFY_SOURCE"} & set(words)
+    assert "-z,relro" not in (build / "build.ninja").read_text()
 
 
 def test_the_command_finds_its_library(prefix):
