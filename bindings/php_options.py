@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
-"""Writes the options into the signatures of the PHP library, from the option table of the built library.
+"""Writes into the PHP library what the C library says: options into signatures, constants into the stub.
 
     php_options.py LIBRARY          writes them anew
     php_options.py --check LIBRARY  names the files that are not current, and fails if there is one
 
 A signature has them between two comments: "options" has those of a client, "options of locks" those that a lock may
-set too. A new option so becomes a named and typed parameter everywhere.
+set too. A new option so becomes a named and typed parameter everywhere. The stub has the constants of redlock.h.
 """
 import re
 import sys
 import textwrap
 from pathlib import Path
 
+import cdef
 import options
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {"int": "?int", "float": "?float", "bool": "?bool", "string": "?string"}
+STUB = ROOT / "php/lib/stubs/redlock.stub.php"
+CONSTANTS = re.compile(r"(?<=/\* constants: made by \./dev docs \*/\n)(?:.*\n)*?(?= */\* end of constants \*/)")
 PLACE = re.compile(r"^( *)/\* (options(?: of locks)?): made by \./dev docs \*/\n"
                    r"(?:.*\n)*?(?= */\* end of options \*/)", re.M)
 
@@ -46,13 +49,18 @@ def current(text, table):
     return PLACE.sub(place, text)
 
 
+def constants():
+    values = re.findall(r"\b(REDLOCK_\w+) = (-?\d+)", cdef.declarations())
+    return "".join(f"    const {name} = {value};\n" for name, value in values)
+
+
 def main(arguments):
     check = "--check" in arguments
     table = list(options.read_options(arguments[-1]))
     stale = []
-    for path in sorted((ROOT / "php").glob("*/src/**/*.php")):
+    for path in [*sorted((ROOT / "php").glob("*/src/**/*.php")), STUB]:
         text = path.read_text()
-        made = current(text, table)
+        made = CONSTANTS.sub(constants(), text) if path == STUB else current(text, table)
         if made != text:
             stale.append(path.relative_to(ROOT))
             if not check:

@@ -12,6 +12,44 @@ static zend_class_entry *throwable_ce;
 static zend_class_entry *base_ce;
 static zend_class_entry *status_ces[STATUS_COUNT_MAX];
 
+/* ---- what they say ---- */
+
+static zval *fact(zend_execute_data *execute_data, const char *name, zval *space)
+{
+  return zend_read_property(Z_OBJCE_P(ZEND_THIS), Z_OBJ_P(ZEND_THIS), name, strlen(name), false, space);
+}
+
+#define ACCESSOR(name)                                                                                                 \
+  static ZEND_FUNCTION(redlock_##name)                                                                                 \
+  {                                                                                                                    \
+    zval space;                                                                                                        \
+    ZEND_PARSE_PARAMETERS_NONE();                                                                                      \
+    RETURN_COPY_DEREF(fact(execute_data, #name, &space));                                                              \
+  }
+ACCESSOR(status)
+ACCESSOR(resource)
+ACCESSOR(votes)
+ACCESSOR(result)
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_status, 0, 0, IS_LONG, 0)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_resource, 0, 0, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_votes, 0, 0, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_result, 0, 0, IS_MIXED, 0)
+ZEND_END_ARG_INFO()
+
+#define ABSTRACT(name) ZEND_RAW_FENTRY(#name, NULL, arginfo_##name, ZEND_ACC_PUBLIC | ZEND_ACC_ABSTRACT)
+static const zend_function_entry abstract_accessors[] = {ABSTRACT(status) ABSTRACT(resource) ABSTRACT(votes)
+                                                             ABSTRACT(result) ZEND_FE_END};
+
+#define CONCRETE(name) ZEND_RAW_FENTRY(#name, ZEND_FN(redlock_##name), arginfo_##name, ZEND_ACC_PUBLIC)
+static const zend_function_entry accessors[] = {CONCRETE(status) CONCRETE(resource) CONCRETE(votes) CONCRETE(result)
+                                                    ZEND_FE_END};
+
+/* ---- the classes ---- */
+
 static void declare(zend_class_entry *ce, const char *name, zval *initial, uint32_t type_mask)
 {
   zend_string *key = zend_string_init_interned(name, strlen(name), 1);
@@ -48,17 +86,18 @@ static void class_name(char *out, size_t size, const char *status_name)
   snprintf(out + n, size - n, "Exception");
 }
 
-static zend_class_entry *register_class(const char *name, zend_class_entry *parent)
+static zend_class_entry *register_class(const char *name, zend_class_entry *parent,
+                                        const zend_function_entry *functions)
 {
   zend_class_entry ce;
-  INIT_CLASS_ENTRY_EX(ce, name, strlen(name), NULL);
+  INIT_CLASS_ENTRY_EX(ce, name, strlen(name), functions);
   return zend_register_internal_class_ex(&ce, parent);
 }
 
 /* A program error, as ValueError is for PHP's own functions. */
 static void register_invalid_option(void)
 {
-  zend_class_entry *ce = register_class(NAMESPACE "InvalidOptionException", zend_ce_value_error);
+  zend_class_entry *ce = register_class(NAMESPACE "InvalidOptionException", zend_ce_value_error, accessors);
   zend_class_implements(ce, 1, throwable_ce);
   declare_facts(ce, REDLOCK_INVALID);
   status_ces[REDLOCK_INVALID] = ce;
@@ -68,11 +107,11 @@ int redlock_php_register_exceptions(void)
 {
   zend_class_entry ce;
   zval initial;
-  INIT_CLASS_ENTRY(ce, NAMESPACE "RedlockThrowable", NULL);
+  INIT_CLASS_ENTRY(ce, NAMESPACE "RedlockThrowable", abstract_accessors);
   throwable_ce = zend_register_internal_interface(&ce);
   zend_class_implements(throwable_ce, 1, zend_ce_throwable);
 
-  base_ce = register_class(NAMESPACE "RedlockException", spl_ce_RuntimeException);
+  base_ce = register_class(NAMESPACE "RedlockException", spl_ce_RuntimeException, accessors);
   zend_class_implements(base_ce, 1, throwable_ce);
   declare_facts(base_ce, REDLOCK_INTERNAL);
 
@@ -85,7 +124,7 @@ int redlock_php_register_exceptions(void)
       continue;
     }
     class_name(name, sizeof name, redlock_status_name(status));
-    status_ces[status] = register_class(name, base_ce);
+    status_ces[status] = register_class(name, base_ce, NULL);
     ZVAL_LONG(&initial, status);
     declare(status_ces[status], "status", &initial, MAY_BE_LONG);
   }

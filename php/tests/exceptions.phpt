@@ -18,12 +18,20 @@ $lock = new Redlock\Native\Lock(new Redlock\Native\Client('redis://127.0.0.1:1',
 try {
     $lock->fail(REDLOCK_BUSY);
 } catch (Redlock\Exception\BusyException $e) {
+    var_dump($e->status() === $e->status, $e->resource() === $e->resource, $e->votes() === $e->votes, $e->result());
     var_dump($e->getCode(), $e->status, $e->resource === "a\0b", array_keys($e->votes), $e->getMessage() !== '');
 }
 try {
     $lock->fail(REDLOCK_INVALID);
 } catch (ValueError $e) {
     var_dump(get_class($e), $e->status);
+}
+try {
+    new Redlock\Native\Client('redis://127.0.0.1:1', ['ttl_ms' => 0]);
+} catch (Redlock\Exception\RedlockThrowable $e) {
+    var_dump($e->status(), $e->resource(), $e->votes(), $e->result());
+    $e->result = ['kept'];
+    var_dump($e->result());
 }
 var_dump((new Redlock\Exception\LostException)->result, (new Redlock\Exception\InvalidOptionException)->result);
 ?>
@@ -45,6 +53,10 @@ NO_MEMORY: Redlock\Exception\RedlockException
 INTERNAL: Redlock\Exception\RedlockException
 UNREACHABLE: none
 QUARANTINED: none
+bool(true)
+bool(true)
+bool(true)
+NULL
 int(2)
 int(2)
 bool(true)
@@ -55,5 +67,14 @@ array(1) {
 bool(true)
 string(40) "Redlock\Exception\InvalidOptionException"
 int(11)
+int(11)
+string(0) ""
+array(0) {
+}
+NULL
+array(1) {
+  [0]=>
+  string(4) "kept"
+}
 NULL
 NULL

@@ -29,7 +29,8 @@ function properties(ReflectionClass $class): array
 
 function describe(ReflectionClass $class): string
 {
-    $methods = $class->isInterface() || $class->isSubclassOf('Throwable') ? [] : array_map(signature(...), $class->getMethods());
+    $own = array_filter($class->getMethods(), fn ($m) => str_contains($m->class, 'Redlock'));
+    $methods = array_map(signature(...), $own);
     sort($methods);
     $interfaces = array_diff(str_replace('Stub\\', '', $class->getInterfaceNames()), ['SWIG\wrapped']);
     sort($interfaces);
@@ -42,7 +43,17 @@ $functions = array_map(fn ($name) => strtolower($name), array_keys($extension->g
 $classes = array_keys($extension->getClasses());
 $stubFunctions = array_map(fn ($f) => substr($f, 5), array_filter(get_defined_functions()['user'], fn ($f) => str_starts_with($f, 'stub\\')));
 $stubClasses = array_map(fn ($c) => substr($c, 5), array_filter([...get_declared_classes(), ...get_declared_interfaces()], fn ($c) => str_starts_with($c, 'Stub\\')));
-foreach ([[$functions, $stubFunctions], [$classes, $stubClasses]] as [$real, $stub]) {
+$all = get_defined_constants(true);
+$constants = array_filter($all['redlock'], fn ($name) => $name !== 'CLASS_HOOK', ARRAY_FILTER_USE_KEY);
+$stubConstants = [];
+foreach ($all['user'] as $name => $value) {
+    $stubConstants[preg_replace('/^stub\\\\/i', '', $name)] = $value;
+}
+foreach (array_intersect_key($constants, $stubConstants) as $name => $value) {
+    echo $value === $stubConstants[$name] ? '' : "differs: $name is $value, not $stubConstants[$name]\n";
+}
+$names = [array_keys($constants), array_keys($stubConstants)];
+foreach ([$names, [$functions, $stubFunctions], [$classes, $stubClasses]] as [$real, $stub]) {
     foreach (array_diff($real, $stub) as $name) {
         echo "not in the stub: $name\n";
     }
@@ -58,7 +69,7 @@ foreach (array_intersect($classes, $stubClasses) as $name) {
     [$real, $stub] = [describe(new ReflectionClass($name)), describe(new ReflectionClass("Stub\\$name"))];
     echo $real === $stub ? '' : "$name differs:\n$real\n$stub\n";
 }
-echo count($classes) > 10 && count($functions) >= 5 ? 'compared' : 'nothing to compare';
+echo count($classes) > 10 && count($functions) >= 5 && count($constants) > 40 ? 'compared' : 'nothing to compare';
 ?>
 --EXPECT--
 compared

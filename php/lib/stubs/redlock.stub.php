@@ -6,6 +6,64 @@
  */
 
 namespace {
+    /* constants: made by ./dev docs */
+    const REDLOCK_OK = 0;
+    const REDLOCK_PENDING = 1;
+    const REDLOCK_BUSY = 2;
+    const REDLOCK_NO_QUORUM = 3;
+    const REDLOCK_TIMED_OUT = 4;
+    const REDLOCK_CANCELLED = 5;
+    const REDLOCK_LOST = 6;
+    const REDLOCK_NOT_HELD = 7;
+    const REDLOCK_LIMIT = 8;
+    const REDLOCK_FORKED = 9;
+    const REDLOCK_IN_FLIGHT = 10;
+    const REDLOCK_INVALID = 11;
+    const REDLOCK_REFUSED_CONFIG = 12;
+    const REDLOCK_NO_MEMORY = 13;
+    const REDLOCK_INTERNAL = 14;
+    const REDLOCK_UNREACHABLE = 15;
+    const REDLOCK_QUARANTINED = 16;
+    const REDLOCK_IS_ERROR = 1;
+    const REDLOCK_IS_RETRIABLE = 2;
+    const REDLOCK_IS_USAGE = 3;
+    const REDLOCK_ACQUIRE = 1;
+    const REDLOCK_EXTEND = 2;
+    const REDLOCK_RELEASE = 3;
+    const REDLOCK_INSPECT = 4;
+    const REDLOCK_EXPIRE = 5;
+    const REDLOCK_REMOVE = 6;
+    const REDLOCK_AT_ONCE = 256;
+    const REDLOCK_STATE_FREE = 0;
+    const REDLOCK_STATE_HELD = 1;
+    const REDLOCK_STATE_LOST = 2;
+    const REDLOCK_STATE_ADOPTED = 3;
+    const REDLOCK_STATE_FORKED = 4;
+    const REDLOCK_STATE_INVALID = 5;
+    const REDLOCK_LOSS_NONE = 0;
+    const REDLOCK_LOSS_EXPIRED = 1;
+    const REDLOCK_LOSS_GONE = 2;
+    const REDLOCK_LOSS_RESTARTED = 3;
+    const REDLOCK_LOSS_REFUSED = 4;
+    const REDLOCK_LOSS_LIMIT = 5;
+    const REDLOCK_LOSS_CLOCK = 6;
+    const REDLOCK_VERDICT_UNKNOWN = 0;
+    const REDLOCK_VERDICT_FREE = 1;
+    const REDLOCK_VERDICT_HELD = 2;
+    const REDLOCK_VERDICT_SPLIT = 3;
+    const REDLOCK_TTL_ENDLESS = -1;
+    const REDLOCK_OPTION_NAME = 0;
+    const REDLOCK_OPTION_TYPE = 1;
+    const REDLOCK_OPTION_UNIT = 2;
+    const REDLOCK_OPTION_DEFAULT = 3;
+    const REDLOCK_OPTION_RANGE = 4;
+    const REDLOCK_OPTION_SCOPE = 5;
+    const REDLOCK_OPTION_HELP = 6;
+    const REDLOCK_ANSWER_WORDS = 0;
+    const REDLOCK_ANSWER_TTL_MS = 1;
+    const REDLOCK_ANSWER_TOKEN = 2;
+    /* end of constants */
+
     /** The version of the library, "MAJOR.MINOR.PATCH". */
     function redlock_version(): string {}
 
@@ -158,7 +216,20 @@ namespace Redlock\Native {
 }
 
 namespace Redlock\Exception {
-    interface RedlockThrowable extends \Throwable {}
+    interface RedlockThrowable extends \Throwable
+    {
+        /** REDLOCK_BUSY, ...; Redlock\Status::from() makes an enum of it. */
+        public function status(): int;
+
+        /** "" where there is none, as at connect(). */
+        public function resource(): string;
+
+        /** @return array<string, string> what every node answered, by its name */
+        public function votes(): array;
+
+        /** What the body of run() returned, if it had ended. */
+        public function result(): mixed;
+    }
 
     class RedlockException extends \RuntimeException implements RedlockThrowable
     {
@@ -169,6 +240,14 @@ namespace Redlock\Exception {
         public array $votes = [];
         /** What the body of run() returned, if it had ended. */
         public mixed $result = null;
+
+        public function status(): int {}
+
+        public function resource(): string {}
+
+        public function votes(): array {}
+
+        public function result(): mixed {}
     }
 
     class BusyException extends RedlockException
@@ -242,5 +321,13 @@ namespace Redlock\Exception {
         public array $votes = [];
         /** What the body of run() returned, if it had ended. */
         public mixed $result = null;
+
+        public function status(): int {}
+
+        public function resource(): string {}
+
+        public function votes(): array {}
+
+        public function result(): mixed {}
     }
 }

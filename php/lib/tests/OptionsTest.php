@@ -8,7 +8,9 @@ use PHPUnit\Framework\TestCase;
 use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\RedlockThrowable;
 use Redlock\Native\Client as Native;
+use Redlock\Status;
 use Redlock\Testing\MemoryClient;
 
 /** Refusals; no node is asked for any of them. */
@@ -141,6 +143,23 @@ final class OptionsTest extends TestCase
         $this->assertInvalid('/^nodes must not contain any null bytes$/', fn () => Client::connect("redis://a\0b"));
         $this->assertRefused(\TypeError::class, '/nodes must be a list of strings, int given/',
             fn () => Client::connect([1]));
+    }
+
+    public function testTheEnumOfStatusesIsTheOneOfTheLibrary(): void
+    {
+        $names = [];
+        for ($status = 0; ($name = \redlock_status_name($status)) !== 'UNKNOWN'; $status++) {
+            $names[$status] = \str_replace('_', '', \ucwords(\strtolower($name), '_'));
+        }
+        $this->assertSame($names, \array_column(Status::cases(), 'name', 'value'));
+        $this->assertSame([Status::Busy, true, true],
+            [Status::from(\REDLOCK_BUSY), Status::Busy->isError(), Status::Busy->isRetriable()]);
+        $this->assertSame([false, \redlock_status_text(\REDLOCK_OK)], [Status::Ok->isError(), Status::Ok->text()]);
+        try {
+            $this->connect(ttlMs: 0);
+        } catch (RedlockThrowable $refused) {
+            $this->assertSame(Status::Invalid, Status::from($refused->status()));
+        }
     }
 
     public function testWithoutNodesTheErrorNamesAllThreePlaces(): void
