@@ -55,7 +55,8 @@ def compiled(tmp_path_factory):
     """compiled(flags): a release that is configured with them."""
     def configure(*flags):
         build = tmp_path_factory.mktemp("hardened")
-        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", *flags)
+        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DREDLOCK_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release",
+            *flags)
         return build
 
     return configure

@@ -5,6 +5,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,8 +15,12 @@ from bare import run
 from conftest import BARE, ROOT
 from dockerfile import Image, instructions
 from pages import typed
-from testing import eventually, free_port
+from testing import Cluster, eventually, free_port
 from testing.process import Child
+
+sys.path.append(str(ROOT / "tests/live"))
+
+from tls import Authority  # noqa: E402
 
 DEPLOY = ROOT / "deploy"
 TOOLS = ROOT / "build/venv-deploy/bin"
@@ -190,6 +196,33 @@ def test_systemd_runs_the_units(machine, nodes):
     assert said == ""
     the_worker_comes_back(machine, nodes)
     the_report_runs_once(machine, nodes)
+
+
+@pytest.fixture
+def secured(tmp_path):
+    """Nodes with TLS, certificates of clients and a password, and the files for it by the names of the page."""
+    authority = Authority(tmp_path)
+    server, client = authority.issue(), authority.issue()
+    with Cluster(3, password="s3cret", tls=server) as cluster:
+        yield cluster, {"redlock-ca.pem": client.ca_file, "redlock-cert.pem": client.cert_file,
+                        "redlock-key.pem": client.key_file}
+
+
+def test_units_have_the_password_and_the_files_of_tls(machine, secured):
+    """As files of mode 600 that their user cannot read."""
+    cluster, files = secured
+    urls = ",".join(f"rediss://{node.name}" for node in cluster)
+    options = "password_file = redlock.password\ntls_ca_file = redlock-ca.pem\ntls_cert_file = redlock-cert.pem\n" \
+              "tls_key_file = redlock-key.pem\n"
+    contents = {"redlock.conf": f"nodes = {urls}\n{options}", "redlock.password": "s3cret\n",
+                **{name: Path(path).read_text() for name, path in files.items()}}
+    for name, text in contents.items():
+        machine(f"umask 077; cat >/etc/{name} <<'END'\n{text}END")
+    machine(typed("docs/deploy.md", "Passwords and TLS files"))
+    eventually(lambda: holder(cluster, "import-worker"), 60, "the worker has the lock")
+    said = journal(machine, "import-worker.service")
+    assert "DynamicUser=yes" in shown(machine, "import-worker.service", "DynamicUser") and "readable by" not in said
+    assert machine("redlock status import-worker").splitlines()[-1].startswith("held: "), "the same file for the shell"
 
 
 def the_worker_comes_back(script, nodes):
