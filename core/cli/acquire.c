@@ -9,7 +9,8 @@ static int print_token(const struct session *session)
   if (session->args->json)
     return print_json(report_json(session, REDLOCK_OK));
   char *token = lock_token(session->lock);
-  bool failed = printf("%s\n", token) < 0;
+  int64_t fence = redlock_lock_fence(session->lock);
+  bool failed = fence > 0 ? printf("%s %lld\n", token, (long long)fence) < 0 : printf("%s\n", token) < 0;
   free(token);
   return flush_answer(failed);
 }

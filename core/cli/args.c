@@ -165,7 +165,8 @@ static int read_flags(struct args *args, const struct parser *parser, bool *done
 {
   int value;
   while ((value = poptGetNextOpt(parser->context)) > 0) {
-    if (value == FLAG_HELP) {
+    if (value == FLAG_HELP || value == FLAG_HELP_ALL) {
+      args->help_all = value == FLAG_HELP_ALL;
       *done = true;
       return 0;
     }
@@ -209,12 +210,11 @@ static int read_job(struct args *args, const struct parser *parser)
 static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
-  bool wants_token = !args->force && (args->command->main == extend_main || args->command->main == release_main);
+  bool wants_token = !args->force && strstr(args->command->operands, "TOKEN") != NULL;
   bool wants_none = args->command->operands[0] != '\0' && strstr(args->command->operands, "RESOURCE") == NULL;
   int count = count_of(operands), wanted = wants_none ? 0 : wants_token ? 2 : 1;
-  bool lacks_dashes = args->command->main == run_main && args->job == NULL;
-  if (count > wanted && !lacks_dashes)
-    return fail(EXIT_USAGE, "'%s' is one operand too many; usage: %s %s", operands[wanted], parser->name,
+  if (count > wanted)
+    return fail(EXIT_USAGE, "unexpected argument '%s'; usage: %s %s", operands[wanted], parser->name,
                 args->command->operands);
   if (count > 0 || wants_none)
     args->resource = wants_none ? args->command->name : operands[0];
@@ -239,6 +239,50 @@ static void cut_job(struct args *args, int *argc, char **argv)
   *argc = cut;
 }
 
+/* As a shell reads it back. */
+static char *quoted(const char *word)
+{
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
+  char *text = NULL;
+  size_t size;
+  if (*word != '\0' && word[strspn(word, plain)] == '\0')
+    return format("%s", word);
+  FILE *out = must(open_memstream(&text, &size));
+  putc('\'', out);
+  for (; *word != '\0'; word++)
+    fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
+  putc('\'', out);
+  return fclose(out) == 0 ? must(text) : must(NULL);
+}
+
+/* The line to type, where RESOURCE is word number `resource` of the command line. */
+static int refuse_without_dashes(int argc, char **argv, int resource)
+{
+  char *line = format("redlock run");
+  for (int i = 0; i < argc; i++) {
+    char *word = quoted(argv[i]), *longer = format("%s %s%s", line, word, i == resource ? " --" : "");
+    free(word);
+    free(line);
+    line = longer;
+  }
+  int code = fail(EXIT_USAGE, "-- before CMD is missing; type: %s", line);
+  free(line);
+  return code;
+}
+
+/* `redlock run foo ls -l`: -l is no option of redlock, so this is found before the flags are read. */
+static int check_dashes(const struct parser *parser, int argc, char **argv)
+{
+  int last, count;
+  poptContext context =
+      must(poptGetContext(parser->name, argc + 1, parser->argv, parser->flags, POPT_CONTEXT_POSIXMEHARDER));
+  while ((last = poptGetNextOpt(context)) > 0 && last != FLAG_HELP && last != FLAG_HELP_ALL)
+    free(poptGetOptArg(context));
+  count = last == -1 ? count_of((const char *const *)poptGetArgs(context)) : 0;
+  poptFreeContext(context);
+  return count > 1 ? refuse_without_dashes(argc, argv, argc - count) : 0;
+}
+
 static struct parser *parser_new(const struct command *command, int argc, char **argv)
 {
   struct parser *parser = must(calloc(1, sizeof *parser));
@@ -249,34 +293,7 @@ static struct parser *parser_new(const struct command *command, int argc, char *
     parser->argv[i + 1] = argv[i];
   parser->flags = flags_new(command);
   parser->context = must(poptGetContext(parser->name, argc + 1, parser->argv, parser->flags, 0));
-  poptSetOtherOptionHelp(parser->context, command->operands);
   return parser;
-}
-
-static void print_default_wait(const struct command *command)
-{
-  if (!option_is_for(command, "wait_ms"))
-    return;
-  char *wait = flag_default(command, option_named("wait_ms", strlen("wait_ms")));
-  printf("Waits up to %s for a busy lock; --wait changes that, -n makes one attempt.\n", wait);
-  free(wait);
-}
-
-/* The summary of the command comes before its options. */
-static void print_help(const struct args *args, const struct parser *parser)
-{
-  char *text = NULL;
-  size_t size;
-  FILE *memory = must(open_memstream(&text, &size));
-  poptPrintHelp(parser->context, memory, 0);
-  if (fclose(memory) != 0)
-    must(NULL);
-  const char *summary = args->command->summary;
-  size_t usage = strcspn(text, "\n"), first = strcspn(summary, "\n");
-  printf("%.*s\n\n%.*s\n", (int)usage, text, (int)first, summary);
-  print_default_wait(args->command);
-  printf("%s%s%s", summary + first + (summary[first] != '\0'), summary[first] != '\0' ? "\n" : "", text + usage);
-  free(text);
 }
 
 /* A host that waits for longer than the lock is kept would run CMD again. With no wait at all, hosts that ask at the
@@ -298,9 +315,11 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
     cut_job(args, &argc, argv);
   struct parser *parser = parser_new(command, argc, argv);
   args->parser = parser;
-  int refused = read_flags(args, parser, done);
+  int refused = command->main == run_main && args->job == NULL ? check_dashes(parser, argc, argv) : 0;
+  if (!refused)
+    refused = read_flags(args, parser, done);
   if (*done)
-    print_help(args, parser);
+    help_command(command, parser->flags, args->help_all);
   else if (!refused)
     refused = read_operands(args, parser);
   if (!*done && !refused)

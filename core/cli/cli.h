@@ -72,6 +72,7 @@ struct args {
   int64_t kill_after_ms;
   int64_t keep_ms; /* 0: the lock is released when CMD ends */
   int busy_exit;
+  bool help_all;
   bool json;
   bool quiet;
   bool verbose;
@@ -109,6 +110,7 @@ void args_free(struct args *args);
 /* flags.c: the flags of a command; those of the library are made from its table of options. */
 enum flag {
   FLAG_HELP = 1,
+  FLAG_HELP_ALL,
   FLAG_JSON,
   FLAG_CONFIG,
   FLAG_BUSY_EXIT,
@@ -130,11 +132,16 @@ enum flag {
   FLAG_NODES, /* and all behind it own their texts */
   FLAG_OPTION
 };
+struct poptOption;
 struct poptOption *flags_new(const struct command *command);
 void flags_free(struct poptOption *flags);
 const char *flag_nearest(const struct poptOption *flags, const char *word);
 char *flag_name(int index, const char *prefix);               /* "ttl", "no-renew"; free it */
 char *flag_default(const struct command *command, int index); /* "10s"; free it */
+
+/* help.c */
+int help_overview(void);
+void help_command(const struct command *command, const struct poptOption *flags, bool all);
 
 /* options.c: the library's table of options */
 int option_named(const char *name, size_t length); /* its index, -1 if there is none */
@@ -242,6 +249,7 @@ int force_release(struct session *session);
 int run_main(const struct args *args);
 int acquire_main(const struct args *args);
 int extend_main(const struct args *args);
+int expire_main(const struct args *args);
 int release_main(const struct args *args);
 int status_main(const struct args *args);
 int bootstrap_main(const struct args *args);

@@ -1,34 +1,70 @@
-/* extend.c - redlock extend RESOURCE TOKEN */
+/* extend.c - redlock extend RESOURCE TOKEN, and redlock expire RESOURCE TOKEN */
 #include "cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static int print_validity(const struct session *session)
+enum { LOOK_LIMIT_MS = 500 };
+
+/* Neither shortens what the nodes keep: how much longer that is; 0 if it is not known. */
+static int64_t kept_ms(struct session *session)
 {
-  if (session->args->json)
-    return print_json(report_json(session, REDLOCK_OK));
+  const char *resource = session->args->resource;
+  redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
+  (void)session_inspect_within(session, lock, LOOK_LIMIT_MS);
+  int64_t ttl_ms = redlock_lock_holder_ttl_ms(lock);
+  redlock_lock_free(lock);
+  return ttl_ms;
+}
+
+/* A longer lease than was asked for is one that was there before. */
+static int print_lease(struct session *session, int64_t ttl_ms)
+{
+  int64_t keep_ms = kept_ms(session);
+  if (session->args->json) {
+    json_t *report = report_json(session, REDLOCK_OK);
+    json_object_set_new(report, "holder_ttl_ms", json_integer(keep_ms));
+    return print_json(report);
+  }
   char *validity = duration_words(redlock_lock_validity_ms(session->lock));
-  bool failed = printf("held for %s\n", validity) < 0;
+  char *keep = duration_words(keep_ms);
+  bool failed = keep_ms > ttl_ms
+                    ? printf("held for %s; the nodes keep it for %s: extend never shortens a lease, expire "
+                             "does\n",
+                             validity, keep) < 0
+                    : printf("held for %s\n", validity) < 0;
+  free(keep);
   free(validity);
   return flush_answer(failed);
 }
 
-static int extend(struct session *session)
+static int operate(struct session *session, int operation)
 {
+  int64_t ttl_ms = session_option_ms(session, "ttl_ms");
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status == REDLOCK_OK)
-    status = session_confirm(session, session_operate(session, REDLOCK_EXTEND, 0));
-  int code = status == REDLOCK_OK ? print_validity(session) : report_failure(session, status);
+    status = session_confirm(session, session_operate(session, operation, 0));
+  int code = status == REDLOCK_OK ? print_lease(session, ttl_ms) : report_failure(session, status);
   redlock_lock_detach(session->lock);
   return code;
 }
 
-int extend_main(const struct args *args)
+static int operate_on(const struct args *args, int operation)
 {
   struct session session;
   int code = session_open(&session, args);
   if (code == 0)
-    code = extend(&session);
+    code = operate(&session, operation);
   return session_close(&session, code);
+}
+
+int extend_main(const struct args *args)
+{
+  return operate_on(args, REDLOCK_EXTEND);
+}
+
+int expire_main(const struct args *args)
+{
+  return operate_on(args, REDLOCK_EXPIRE);
 }

@@ -2,11 +2,14 @@
 #include "cli.h"
 
 #include <popt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* clang-format off */
 static const struct poptOption help_flag = {"help", 'h', POPT_ARG_NONE, NULL, FLAG_HELP, "show this help", NULL};
+static const struct poptOption help_all_flag = {
+    "help-all", 0, POPT_ARG_NONE, NULL, FLAG_HELP_ALL, "show this help with all options", NULL};
 static const struct poptOption json_flag = {"json", 0, POPT_ARG_NONE, NULL, FLAG_JSON, "answer in JSON", NULL};
 static const struct poptOption config_flag = {
     "config", 0, POPT_ARG_STRING, NULL, FLAG_CONFIG,
@@ -17,6 +20,8 @@ static const struct poptOption wait_seconds_flag = {NULL, 'w', POPT_ARG_STRING, 
                                                     "like --wait, in seconds", "SECONDS"};
 static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
                                              "say nothing when others hold the lock", NULL};
+static const struct poptOption silent_flag = {
+    "quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET, "print nothing; exit with 0 free, 75 held, 69 not known", NULL};
 static const struct poptOption verbose_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
     "say on standard error who holds the lock, for how much longer, and how long it took", NULL};
@@ -71,11 +76,30 @@ char *flag_name(int index, const char *prefix)
   return name;
 }
 
-static const char *placeholder(int index)
+/* "auto, push or poll" becomes auto|push|poll. */
+static char *choices(const char *range)
 {
+  char *words = format("%s", range), *to = words;
+  for (const char *from = range; *from != '\0'; from++) {
+    size_t gap = strncmp(from, ", ", 2) == 0 ? 2 : strncmp(from, " or ", 4) == 0 ? 4 : 0;
+    *to++ = gap ? '|' : *from;
+    from += gap ? gap - 1 : 0;
+  }
+  *to = '\0';
+  return words;
+}
+
+static char *placeholder(int index)
+{
+  const char *range = redlock_option_at(index, REDLOCK_OPTION_RANGE);
   if (option_is(index, REDLOCK_OPTION_UNIT, "ms"))
-    return "DURATION";
-  return option_is(index, REDLOCK_OPTION_TYPE, "string") ? "TEXT" : "N";
+    return format("DURATION");
+  if (!option_is(index, REDLOCK_OPTION_TYPE, "string"))
+    return format("N");
+  const char *end = strrchr(redlock_option_at(index, REDLOCK_OPTION_NAME), '_');
+  if (end != NULL && (strcmp(end, "_file") == 0 || strcmp(end, "_path") == 0))
+    return format(strcmp(end, "_file") == 0 ? "FILE" : "FOLDER");
+  return strstr(range, " or ") != NULL ? choices(range) : format("TEXT");
 }
 
 char *flag_default(const struct command *command, int index)
@@ -89,12 +113,34 @@ char *flag_default(const struct command *command, int index)
   return is_duration ? duration_text(ms) : format("%s", value);
 }
 
+/* "-1 without limit" is a number of milliseconds; people write forever. */
+static void put_help(FILE *out, int index)
+{
+  const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
+  bool is_duration = option_is(index, REDLOCK_OPTION_UNIT, "ms");
+  for (const char *at; is_duration && (at = strstr(help, "-1 ")) != NULL; help = at + 2)
+    fprintf(out, "%.*sforever:", (int)(at - help), help);
+  fputs(help, out);
+}
+
+static char *help_of_option(int index)
+{
+  char *text = NULL;
+  size_t size;
+  FILE *out = must(open_memstream(&text, &size));
+  put_help(out, index);
+  return fclose(out) == 0 ? must(text) : must(NULL);
+}
+
 static char *help_text(const struct command *command, int index)
 {
   char *value = flag_default(command, index);
-  const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
-  bool is_plain = *value == '\0' || option_is(index, REDLOCK_OPTION_TYPE, "bool");
-  char *text = is_plain ? format("%s", help) : format("%s (default %s)", help, value);
+  char *help = help_of_option(index);
+  bool is_bool = option_is(index, REDLOCK_OPTION_TYPE, "bool");
+  char *text = is_bool          ? format("%s (default %s)", help, strcmp(value, "true") == 0 ? "on" : "off")
+               : *value == '\0' ? format("%s", help)
+                                : format("%s (default %s)", help, value);
+  free(help);
   free(value);
   return text;
 }
@@ -118,7 +164,7 @@ static struct poptOption nodes_flag(const char *name, int hidden)
       .argInfo = POPT_ARG_STRING | hidden,
       .val = FLAG_NODES,
       .descrip = format("URL of a node; once for each node (default: those in REDLOCK_NODES, separated by commas)"),
-      .argDescrip = "URL"};
+      .argDescrip = format("URL")};
 }
 
 static size_t add_option(struct poptOption *flags, const struct command *command, int index)
@@ -143,7 +189,7 @@ static int option_count(void)
   return count;
 }
 
-enum { OWN_FLAGS = 12 };
+enum { OWN_FLAGS = 16 };
 
 static size_t add_own(struct poptOption *flags, const struct command *command)
 {
@@ -160,6 +206,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
     flags[count++] = quiet_flag;
     flags[count++] = verbose_flag;
   }
+  if (command->main == status_main)
+    flags[count++] = silent_flag;
   if (command->main == release_main) {
     flags[count++] = force_flag;
     flags[count++] = yes_flag;
@@ -176,6 +224,7 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
     flags[count++] = bench_flags[i];
   flags[count++] = json_flag;
   flags[count++] = help_flag;
+  flags[count++] = help_all_flag;
   flags[count++] = config_flag;
   return count;
 }
@@ -204,6 +253,7 @@ void flags_free(struct poptOption *flags)
       continue;
     free((char *)flag->longName);
     free((char *)flag->descrip);
+    free((char *)flag->argDescrip);
   }
   free(flags);
 }

@@ -46,9 +46,13 @@ static const struct command commands[] = {
      "127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
     {"acquire", "[OPTION...] RESOURCE",
-     "Acquires the lock, prints its token and leaves it in place until its TTL ends.", acquire_main,
-     without_for_acquire, NULL},
-    {"extend", "[OPTION...] RESOURCE TOKEN", "Extends the lock that has this token to --ttl from now.", extend_main,
+     "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number follows.",
+     acquire_main, without_for_acquire, NULL},
+    {"extend", "[OPTION...] RESOURCE TOKEN",
+     "Extends the lock that has this token to --ttl from now. Never shortens it: `redlock expire` does.", extend_main,
+     without_for_extend, NULL},
+    {"expire", "[OPTION...] RESOURCE TOKEN",
+     "Sets the lease of the lock that has this token to --ttl from now, longer or shorter.", expire_main,
      without_for_extend, NULL},
     {"release", "[OPTION...] RESOURCE TOKEN",
      "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
@@ -90,18 +94,6 @@ static int refuse_command(const char *name)
   return fail(EXIT_USAGE, "there is no command '%s'; did you mean %s?", name, known);
 }
 
-static int print_overview(void)
-{
-  puts("Usage: redlock COMMAND [OPTION...] RESOURCE ...\n\nLocks over N independent Redis or Valkey nodes.\n");
-  for (const struct command *command = commands; command->name != NULL; command++)
-    printf("  redlock %-10s%s\n", command->name, command->operands);
-  puts("\nName the nodes with --node redis://host:port, once for each, with REDLOCK_NODES=URL,URL,URL, or with a line\n"
-       "nodes = URL,URL,URL in the file given by --config or REDLOCK_CONFIG, or in " CONFIG_DEFAULT ".\n"
-       "REDLOCK_GUARD is the default of --guard.\n"
-       "`redlock COMMAND --help` lists the options, `redlock --version` prints the version.");
-  return 0;
-}
-
 /* The command line may have been refused before this flag. What follows `--` is not for redlock. */
 static bool wants_json(int argc, char **argv)
 {
@@ -122,6 +114,19 @@ static int run_command(const struct command *command, int argc, char **argv)
   return wants_json(argc, argv) ? report_refusal(code) : code;
 }
 
+static int help_of(const char *name)
+{
+  const struct command *command = command_named(name);
+  return command != NULL ? run_command(command, 1, (char *[]){"--help", NULL}) : refuse_command(name);
+}
+
+static bool is_among(const char *word, const char *const *words)
+{
+  while (*words != NULL && strcmp(*words, word) != 0)
+    words++;
+  return *words != NULL;
+}
+
 /* Our descriptors must not take the place of a closed standard stream; using such a stream still fails. */
 static void reserve_standard_streams(void)
 {
@@ -138,12 +143,11 @@ int main(int argc, char **argv)
 {
   reserve_standard_streams();
   if (argc < 2)
-    return fail(EXIT_USAGE,
-                "which command? run, acquire, extend, release, status, bootstrap, doctor or bench; see redlock --help");
+    return fail(EXIT_USAGE, "a COMMAND is missing, such as run or status; see redlock --help");
   const char *first = argv[1];
-  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
-    return print_overview();
-  if (strcmp(first, "--version") == 0)
+  if (is_among(first, (const char *[]){"--help", "-h", "help", NULL}))
+    return argc > 2 ? help_of(argv[2]) : help_overview();
+  if (is_among(first, (const char *[]){"--version", "-V", "version", NULL}))
     return printf("redlock %s\n", redlock_version()) < 0;
   const struct command *command = command_named(first);
   if (command != NULL)

@@ -163,6 +163,11 @@ static int print_status(const struct session *session, int status)
   return flush_answer(failed);
 }
 
+static int quiet_code(int verdict)
+{
+  return verdict == REDLOCK_VERDICT_FREE ? 0 : verdict == REDLOCK_VERDICT_HELD ? EXIT_BUSY : EXIT_UNAVAILABLE;
+}
+
 /* Held or free, the question has been answered: both exit with 0. */
 static int inspect(struct session *session)
 {
@@ -171,6 +176,8 @@ static int inspect(struct session *session)
                status == REDLOCK_REFUSED_CONFIG;
   if (!asked)
     return report_failure(session, status);
+  if (session->args->quiet)
+    return quiet_code(redlock_lock_verdict(session->lock));
   int failed = print_status(session, status);
   if (failed || status == REDLOCK_BUSY)
     return failed;

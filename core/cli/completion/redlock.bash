@@ -1,6 +1,6 @@
 # Completion of redlock for bash. The commands and flags are those that redlock itself lists.
 _redlock() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} values i
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(redlock --help | sed -n 's/^  redlock \([a-z]*\).*/\1/p')" -- "$current")
@@ -14,8 +14,10 @@ _redlock() {
   done
   case $previous in
     --config | --*-file | --*-path) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    --*) values=$(redlock "$command" --help-all 2>/dev/null | sed -n "s/^ *$previous=\([a-z]*|[a-z|]*\).*/\1/p")
+      mapfile -t COMPREPLY < <(compgen -W "${values//|/ }" -- "$current") ;;&
     *) if [[ $current == -* ]]; then
-      mapfile -t COMPREPLY < <(compgen -W "$(redlock "$command" --help 2>/dev/null | grep -Eo -- '--[a-z-]+' | sort -u)" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "$(redlock "$command" --help-all 2>/dev/null | grep -Eo -- '--[a-z-]+' | sort -u)" -- "$current")
     fi ;;
   esac
 }

@@ -201,3 +201,9 @@ def test_characters_that_are_not_shown_are_escaped(redlock, nodes, resource, sho
     occupy(nodes, resource)
     done = redlock.once("acquire", resource)
     assert done.returncode == BUSY and (" granted %s, 3 needed" % shown) in done.stderr, done.stderr
+
+
+def test_fencing_number_follows_the_token(redlock, nodes):
+    token, fence = redlock("acquire", "--fence", "orders:42").stdout.split(" ")
+    assert TOKEN.match(token) and int(fence) > 0
+    assert redlock("acquire", "x").stdout.count(" ") == 0

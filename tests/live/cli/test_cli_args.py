@@ -1,6 +1,9 @@
 """What is refused before any node is asked, and help."""
+import fcntl
 import json
 import re
+import struct
+import termios
 
 import pytest
 
@@ -27,19 +30,21 @@ OPTIONS = [name for name, _ in options_of_the_library() if "_" in name]
 
 
 @pytest.mark.parametrize("args, words", [
-    ((), ["which command", "acquire"]),
+    ((), ["COMMAND is missing", "--help"]),
     (("aquire", "x"), ["'aquire'", "did you mean acquire?"]),
     (("qqqqqq", "x"), ["'qqqqqq'", "--help"]),
     (("acquire",), ["RESOURCE is missing"]),
-    (("acquire", "x", "y"), ["'y'", "too many"]),
+    (("acquire", "x", "y"), ["unexpected argument 'y'"]),
     (("acquire", ""), ["1"]),
     (("extend", "x"), ["TOKEN is missing"]),
     (("release", "x"), ["TOKEN is missing"]),
     (("run",), ["RESOURCE is missing"]),
     (("run", "x"), ["-- before CMD is missing"]),
-    (("run", "x", "true"), ["-- before CMD is missing"]),
+    (("run", "x", "true"), ["-- before CMD is missing; type: redlock run x -- true"]),
+    (("run", "--ttl", "5s", "-n", "x", "ls", "-l", "a b"), ["type: redlock run --ttl 5s -n x -- ls -l 'a b'"]),
+    (("run", "-E", "0", "x", "sh", "-c", "it's"), ["type: redlock run -E 0 x -- sh -c 'it'\\''s'"]),
     (("run", "x", "--"), ["CMD is missing"]),
-    (("run", "x", "y", "--", "true"), ["'y'", "too many"]),
+    (("run", "x", "y", "--", "true"), ["unexpected argument 'y'"]),
     (("acquire", "--tll", "3s", "x"), ["--tll", "did you mean --ttl?"]),
     (("acquire", "--retry-cout=3", "x"), ["--retry-cout;", "did you mean --retry-count?"]),
     (("acquire", "--renew", "x"), ["--renew"]),
@@ -117,7 +122,7 @@ def test_hours(redlock, nodes):
 
 def test_every_option_is_a_flag(redlock):
     flags = [flag for _, flag in options_of_the_library()]
-    helps = [redlock(command, "--help").stdout for command in ("run", "acquire", "extend", "release", "status")]
+    helps = [redlock(command, "--help-all").stdout for command in ("run", "acquire", "extend", "release", "status")]
     assert {"--nodes", "--ttl", "--retry-count", "--strict-release"} <= set(flags)
     missing = [flag for flag in flags if not any(re.search(flag + r"\b", text) for text in helps)]
     assert missing == ["--nodes", "--renew", "--max-extensions"], "--node has one, redlock run sets the others itself"
@@ -128,6 +133,44 @@ def test_overview(redlock, args):
     done = redlock(*args)
     assert (done.returncode, done.stderr) == (0, "")
     assert all("redlock " + name in done.stdout for name in ("run", "acquire", "extend", "release", "status"))
+
+
+def test_overview_describes_each_command_in_one_line(redlock):
+    lines = [line for line in redlock("--help").stdout.splitlines() if line.startswith("  redlock ")]
+    assert [line.split()[1] for line in lines] == ["run", "acquire", "extend", "expire", "release", "status", "doctor",
+                                                   "bench", "bootstrap"]
+    assert all(len(line) < 80 and len(line.split()) > 4 for line in lines)
+
+
+@pytest.mark.parametrize("form", [("help", "acquire"), ("--help", "acquire"), ("acquire", "--help"), ("acquire", "-h")])
+def test_forms_of_help(redlock, form):
+    assert redlock(*form).stdout == redlock("acquire", "--help").stdout != redlock("--help").stdout
+
+
+def test_help_of_what_is_no_command(redlock):
+    done = redlock("help", "aquire")
+    assert (done.returncode, done.stderr) == (USAGE, "redlock: there is no command 'aquire'; did you mean acquire?\n")
+
+
+def test_help_shows_the_common_options_and_help_all_the_rest_in_groups(redlock):
+    short, whole = redlock("run", "--help").stdout, redlock("run", "--help-all").stdout
+    assert "--ttl=DURATION" in short and "--tls-verify" not in short and "--help-all` lists" in short
+    titles = re.findall(r"^(\w[\w ]*):$", whole, re.M)
+    assert titles == ["Options", "Nodes", "TLS", "Waiting", "Leases and the rest"]
+    for words in ("--queue, --no-queue", "--wake=auto|push|poll", "--tls-ca-file=FILE", "(default on)", "(default off)",
+                  "forever: without limit"):
+        assert words in re.sub(r"\s+", " ", whole), words
+    assert "-1 without limit (default 5s)" not in whole
+
+
+@pytest.mark.parametrize("columns, longest", [(50, 60), (100, 100), (200, 110)])
+def test_help_fits_the_terminal(terminal, columns, longest):
+    """Except where one word is longer."""
+    program = terminal("acquire", "--help-all")
+    fcntl.ioctl(program.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    program.wait()
+    options = program.seen.replace("\r", "").partition("\nOptions:\n")[2]
+    assert max(map(len, options.splitlines())) <= max(longest, 80)
 
 
 @pytest.mark.parametrize("name", ["run", "acquire", "extend", "release", "status"])
@@ -144,13 +187,14 @@ def test_default_wait_is_in_the_first_lines_of_help(redlock, name):
 
 
 def test_unlimited_hold_is_in_the_help_of_run(redlock):
-    text = " ".join(redlock("run", "--help").stdout.split())
+    text = " ".join(redlock("run", "--help-all").stdout.split())
     assert re.search(r"--max-hold=DURATION [^(]*\(default forever\)", text)
 
 
-def test_version(redlock):
+@pytest.mark.parametrize("form", ["--version", "-V", "version"])
+def test_version(redlock, form):
     import rl
-    assert redlock("--version").stdout == "redlock %s\n" % rl.ffi.string(rl.lib.redlock_version()).decode()
+    assert redlock(form).stdout == "redlock %s\n" % rl.ffi.string(rl.lib.redlock_version()).decode()
 
 
 @pytest.mark.parametrize("args", [("acquire", "--json", "--ttl", "30", "x"), ("acquire", "--tll", "1s", "--json", "x"),

@@ -39,6 +39,12 @@ def test_commands_and_flags(complete):
 
 
 @pytest.mark.parametrize("complete", [bash, fish])
+def test_values(complete):
+    assert sorted(complete("redlock", "acquire", "--wake", "p")) == ["poll", "push"]
+    assert complete("redlock", "acquire", "--guard", "ext") == ["external"]
+
+
+@pytest.mark.parametrize("complete", [bash, fish])
 def test_files(complete, tmp_path):
     (tmp_path / "nodes.conf").write_text("")
     assert complete("redlock", "run", "--config", str(tmp_path / "no")) == [str(tmp_path / "nodes.conf")]
@@ -61,6 +67,7 @@ def zsh(tmp_path):
 @pytest.mark.parametrize("typed, completed", [
     ("redlock rel\t", "redlock release "),
     ("redlock run --kee\t", "redlock run --keep "),
+    ("redlock run --wake pus\t", "redlock run --wake push "),
     ("redlock run r -- printen\t", "redlock run r -- printenv "),
 ])
 def test_zsh(zsh, typed, completed):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from command import CLIENT, REFUSED_CONFIG, UNAVAILABLE, USAGE
+from command import BUSY, CLIENT, LOST, REFUSED_CONFIG, UNAVAILABLE, USAGE
 from testing import eventually
 
 OTHER = "0123456789abcdef" * 2 + "01234567"
@@ -31,11 +31,37 @@ def test_extend(redlock, nodes):
     assert sum(pttl > 10000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
 
 
+def test_extend_says_what_the_nodes_keep(redlock, nodes):
+    """It never shortens a lease."""
+    token = acquired(redlock, nodes, ttl="30s")
+    done = redlock.once("extend", "--ttl", "9s", "orders:42", token)
+    validity, kept = re.fullmatch(r"held for (\S+) s; the nodes keep it for (\S+) s: extend never shortens a lease, "
+                                  r"expire does\n", done.stdout).groups()
+    assert done.returncode == 0 and float(validity) < 9 and 15 < float(kept) <= 30
+    done, answer = redlock.json("extend", "--ttl", "9s", "orders:42", token)
+    assert answer["validity_ms"] < 9000 and 15000 < answer["holder_ttl_ms"] <= 30000
+
+
+@pytest.mark.parametrize("ttl, seconds", [("9s", 9), ("40s", 40)])
+def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
+    token = acquired(redlock, nodes, ttl="20s")
+    done = redlock.once("expire", "--ttl", ttl, "orders:42", token)
+    assert (done.returncode, done.stderr) == (0, "") and 0 < held_s(done.stdout) < seconds
+    assert all(pttl <= seconds * 1000 for pttl in pttls(nodes, "orders:42"))
+    assert pttls(nodes, "orders:42")[2] > (seconds - 2) * 1000
+
+
+def test_expire_needs_the_token(redlock, nodes):
+    acquired(redlock, nodes)
+    assert redlock.once("expire", "orders:42", OTHER).returncode == LOST
+    assert "TOKEN is missing" in redlock("expire", "orders:42").stderr
+
+
 def test_extend_in_json(redlock, nodes):
     token = acquired(redlock, nodes)
     done, answer = redlock.json("extend", "--ttl", "20s", "orders:42", token)
     assert (done.returncode, answer["status"], answer["token"]) == (0, "OK", token)
-    assert 10000 < answer["validity_ms"] < 20000 and len(answer["nodes"]) == len(nodes)
+    assert 10000 < answer["validity_ms"] < 90000 and len(answer["nodes"]) == len(nodes)
 
 
 def test_extend_does_not_say_that_a_token_held_the_lock_once(redlock):
@@ -232,3 +258,17 @@ def test_replicas_can_not_tell(redlock, nodes, make_cluster):
     rows, verdict = table(done)
     assert done.returncode == REFUSED_CONFIG and verdict.startswith("unknown: ")
     assert [row[1] for row in rows[:3]] == ["ineligible"] * 3
+
+
+def test_quiet_status_is_an_exit_status(redlock, nodes):
+    def quiet():
+        done = redlock.once("status", "-q", "orders:42")
+        assert (done.stdout, done.stderr) == ("", "")
+        return done.returncode
+
+    assert quiet() == 0
+    acquired(redlock, nodes)
+    assert quiet() == BUSY
+    for node in nodes.nodes[:3]:
+        node.kill()
+    assert quiet() == UNAVAILABLE
