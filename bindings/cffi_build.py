@@ -41,11 +41,18 @@ static int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t
   status = redlock_lock_wait(lock, limit_ms);
   return status == REDLOCK_INVALID ? REDLOCK_CANCELLED : status; /* the client was closed since it was started */
 }
+
+/* The clock of leases, which no tool that freezes Python's time stops. */
+static int64_t now_ms(void)
+{
+  return rlk_platform_real.now_ns(NULL) / RLK_NS_PER_MS;
+}
 """
 TOGETHER_DECLARED = """
 redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
                         const char *settings, size_t settings_size);
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
+int64_t now_ms(void);
 """
 
 BUNDLED = "third_party/hiredis"  # in source distributions, not in the repository
@@ -101,10 +108,10 @@ def builder():
     ffi.cdef(declarations(ROOT / "core/include/redlock.h") + TOGETHER_DECLARED)
     ffi.set_source(
         "libredlock._core",
-        '#include "redlock.h"\n#include <string.h>\n' + TOGETHER,
+        '#include "redlock.h"\n#include "base/platform.h"\n#include <string.h>\n' + TOGETHER,
         sources=(ROOT / "core/sources.txt").read_text().split() + sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
-        include_dirs=["core/include"],
+        include_dirs=["core/include", "core/src"],
         define_macros=[("_GNU_SOURCE", "")],
         extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *cflags],
         extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *libs],

@@ -10,6 +10,7 @@ from weakref import ref
 from ._core import ffi, lib
 from ._errors import Busy, Closed, Holder, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
 from ._native import held_by, node_names, text, votes
+from ._notify import log
 from ._options import (
     CLIENT_KEYWORDS,
     LOCK_KEYWORDS,
@@ -21,14 +22,13 @@ from ._options import (
     set_nodes,
     unknown,
 )
-from ._process import here
+from ._process import generation, this_process
 from ._queue import LEAVING, Line, Ticket, first, holder, leave
-from ._watch import log
 from .types import ClientOptions, Resource, Unpack
 
 EVENTS_KEPT = 1000
 OPTIONS_KEPT = 1000
-LAPSES_KEPT = 1000
+EXPIRIES_KEPT = 1000
 
 # Those who wait in the line look at it again this often: a wake-up that a signal handler cut off is made good for.
 LOOK_AGAIN_S = 1.0
@@ -82,8 +82,7 @@ class ClientBase:
         self._nodes: Iterable[str] = ()
         self._renew: Optional[bool] = options.get("renew")
         self._events: Deque[str] = deque(maxlen=EVENTS_KEPT)
-        self._era = object()  # what locks remember of a line ends with it: at a fork, or with an event loop
-        self._armed = -1
+        self._registered = -1  # the generation of processes in which it was used
         self._settings: Dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
         self._watched: Dict[int, ref[LockBase]] = {}
         for keyword in options:
@@ -101,7 +100,7 @@ class ClientBase:
             raise_for_client(self._handle, status)
         self._is_open = True
         self._nodes = node_names(self._handle)
-        here.add(self)
+        this_process.add(self)
 
     @property
     def closed(self) -> bool:
@@ -157,10 +156,10 @@ class ClientBase:
             raise Closed("the client is closed")
         return self._handle
 
-    def _arm(self) -> None:
+    def _register(self) -> None:
         """At the first lock in every process."""
-        self._armed = here.generation
-        here.arm()
+        self._registered = this_process.generation
+        this_process.register_exit()
 
     def _report(self, lock: LockBase, status: int) -> Report:
         """What an inspection found."""
@@ -181,21 +180,26 @@ class ClientBase:
             if self._is_open:
                 lib.redlock_client_process(self._handle)
 
-    def _closed_handle(self) -> Any:
-        """Takes the handle away from everybody else; the caller frees it."""
-        if self._is_open and self._armed == here.generation:
+    def _tell_the_last(self) -> None:
+        """Before it closes."""
+        if self._is_open and self._registered == this_process.generation:
             self._tell()
+
+    def _take_handle(self) -> Any:
+        """Takes the handle away from everybody else; the caller frees it."""
         with self._mutex:
             handle, self._handle, self._is_open = self._handle, ffi.NULL, False
         return handle
 
     def _leave(self) -> None:
         """Closes at exit, or from close(): releases what is held within the limit of exit_drain."""
-        lib.redlock_client_free(self._closed_handle())
+        try:
+            self._tell_the_last()
+        finally:
+            lib.redlock_client_free(self._take_handle())
 
     def _forked(self) -> None:
         self._mutex = RLock()
-        self._era = object()
         self._watched = {}
 
     def __del__(self) -> None:
@@ -225,10 +229,10 @@ class LockBase:
         "_resource",
         "_renew",
         "_renews",
-        "_era",
+        "_generation",
         "_line",
-        "_lapses",
-        "_extending",
+        "_extensions",
+        "_expired",
         "_on_lost",
         "__weakref__",
     )
@@ -251,17 +255,17 @@ class LockBase:
         self._resource = resource
         self._renew = client._renew
         self._renews = False
-        self._era = client._era
+        self._generation = generation()
         self._line: Line = []
-        self._lapses: Optional[Dict[Any, int]] = None
-        self._extending: Any = None
+        self._extensions: Line = []
+        self._expired: Optional[Dict[Any, int]] = None
         self._on_lost = on_lost
         try:
             name = resource if isinstance(resource, bytes) else resource.encode()
         except (AttributeError, UnicodeEncodeError) as failure:
             raise _unusable(resource, failure) from None
-        if client._armed != here.generation:
-            client._arm()
+        if client._registered != self._generation:
+            client._register()
         # locks are made with the same few options over and over: the client remembers those that it has checked
         key = (*options.items(), *map(type, options.values()))
         try:
@@ -275,7 +279,11 @@ class LockBase:
             self._make_checked(name, options, function, key)
         if "renew" in options:
             self._renew = options["renew"]
-        if on_lost is not None and not callable(on_lost):
+        if on_lost is not None:
+            self._check_on_lost(on_lost)
+
+    def _check_on_lost(self, on_lost: Any) -> None:
+        if not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
 
     def _make_checked(self, name: bytes, options: Mapping[str, Any], function: str, key: Any) -> None:
@@ -328,13 +336,13 @@ class LockBase:
     @property
     def remaining(self) -> float:
         """Seconds that the lock is held without an extension; 0.0 if it is not held. Local, no I/O."""
-        if self._is_superseded():
+        if self._is_replaced():
             return 0.0
         return float(lib.redlock_lock_validity_ms(self._handle) / 1000)
 
     @property
     def lost(self) -> bool:
-        """True from the moment at which a held lock has lapsed, whether or not any node answers. Local, no I/O."""
+        """True from the moment at which a held lock has expired, whether or not any node answers. Local, no I/O."""
         return bool(self._state() == LOST)
 
     @property
@@ -358,23 +366,22 @@ class LockBase:
 
     # ---- the line of those who share the lock -----------------------------------------------------------------------
 
-    def _begin_era(self) -> None:
-        """What the line held ended with the process or the event loop that it was in."""
-        if self._client._armed != here.generation:
-            self._client._arm()
-        self._era = self._client._era
-        self._line = []
-        self._lapses = self._extending = None
+    def _forked(self) -> None:
+        """Those who hold it or wait for it are in the parent process."""
+        self._generation = generation()
+        if self._client._registered != self._generation:
+            self._client._register()
+        self._line, self._extensions, self._expired = [], [], None
 
     def _is_first(self, ticket: Ticket) -> bool:
-        """Whether it is a ticket's turn; a hold that has lapsed is in nobody's way."""
+        """Whether it is a ticket's turn; a hold that has expired is in nobody's way."""
         line = self._line
         holding = holder(line)
         if holding is not None and _state(self._handle) == LOST:
-            self._supersede(holding)
+            self._expire(holding)
         return line[0] is ticket
 
-    def _until_lapse(self) -> float:
+    def _until_expiry(self) -> float:
         left_ms = lib.redlock_lock_validity_ms(self._handle)
         return left_ms / 1000 + 0.001 if left_ms > 0 else LOOK_AGAIN_S
 
@@ -382,37 +389,37 @@ class LockBase:
         """Why the end of a wait has found the lock busy: "" leaves it to the core."""
         return "" if self._line[0] is ticket else f"another {self._sharer} of this process holds {self._resource!r}"
 
-    def _supersede(self, ticket: Ticket) -> None:
-        """Remembers whose hold has lapsed, for they may still want to release it."""
-        if self._lapses is None:
-            self._lapses = {}
-        if len(self._lapses) >= LAPSES_KEPT:
-            self._lapses.clear()
+    def _expire(self, ticket: Ticket) -> None:
+        """Remembers whose hold has expired, for they may still want to release it."""
+        if self._expired is None:
+            self._expired = {}
+        if len(self._expired) >= EXPIRIES_KEPT:
+            self._expired.clear()
         self._unwatch()
-        self._lapses[ticket.owner] = self._lapses.get(ticket.owner, 0) + 1
-        leave(self._line, ticket)
+        self._expired[ticket.owner] = self._expired.get(ticket.owner, 0) + 1
+        self._leave(ticket)
 
-    def _is_superseded(self) -> bool:
-        """Whether the hold of whoever calls has lapsed, and somebody has acquired the lock since."""
-        if not self._lapses:
+    def _is_replaced(self) -> bool:
+        """Whether the hold of whoever calls has expired, and somebody has acquired the lock since."""
+        if not self._expired:
             return False
         me, holding = self._client._current(), holder(self._line)
-        return me in self._lapses and (holding is None or bool(holding.owner != me))
+        return me in self._expired and (holding is None or bool(holding.owner is not me))
 
     def _holding(self) -> Optional[Ticket]:
         """The ticket that holds the lock; also if the lease has ended, until the release."""
-        if self._era is not self._client._era:
-            self._begin_era()
+        if self._generation != generation():
+            self._forked()
         return holder(self._line)
 
     def _held_ticket(self, is_release: bool) -> Ticket:
         """The same for extend() and release(), which raise why there is none."""
-        if self._era is not self._client._era:
-            self._begin_era()
-        if self._lapses and self._is_superseded():
+        if self._generation != generation():
+            self._forked()
+        if self._expired and self._is_replaced():
             failure = self._lost()
             if is_release:
-                self._forget_lapse()
+                self._forget_expiry()
             raise failure
         try:
             ticket = self._line[0]
@@ -423,12 +430,12 @@ class LockBase:
         state = _state(self._handle)
         raise self._not_held(state if state == lib.REDLOCK_STATE_FORKED else FREE)  # a loss was told before
 
-    def _forget_lapse(self) -> None:
-        lapses, me = self._lapses or {}, self._client._current()
-        if lapses.get(me, 0) > 1:
-            lapses[me] -= 1
+    def _forget_expiry(self) -> None:
+        expired, me = self._expired or {}, self._client._current()
+        if expired.get(me, 0) > 1:
+            expired[me] -= 1
         else:
-            lapses.pop(me, None)
+            expired.pop(me, None)
 
     def _abandon(self, ticket: Ticket) -> None:
         """Takes back what a refused or interrupted call has reached, without waiting for the nodes."""
@@ -437,6 +444,9 @@ class LockBase:
             lib.redlock_lock_cancel(self._handle)
             self._forget_hold()
             self._client._process()  # a cancel is only a mark: this sends the deletes
+        self._leave(ticket)
+
+    def _leave(self, ticket: Ticket) -> None:
         leave(self._line, ticket)
 
     def _abandon_release(self, ticket: Ticket, owner: Any) -> None:
@@ -444,7 +454,7 @@ class LockBase:
         if _state(self._handle) in (HELD, ADOPTED):
             ticket.owner = owner
         else:
-            leave(self._line, ticket)
+            self._leave(ticket)
 
     def _forget_hold(self) -> None:
         """Sends the deletes; a release that is cancelled goes on inside the client."""
@@ -465,20 +475,26 @@ class LockBase:
     def _tell_if_lost(self) -> None:
         """Calls on_lost, once for a hold."""
         holding, on_lost = self._holding(), self._on_lost
-        if on_lost is None or holding is None or hasattr(holding, "is_told") or _state(self._handle) != LOST:
+        if on_lost is None or holding is None or hasattr(holding, "is_notified") or _state(self._handle) != LOST:
             return
-        holding.is_told = True
+        holding.is_notified = True
         try:
-            on_lost(self)
+            self._call_on_lost(on_lost)
         except Exception:
-            import logging
+            self._log_on_lost()
 
-            logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
+    def _call_on_lost(self, on_lost: Callable[[Any], object]) -> None:
+        on_lost(self)
+
+    def _log_on_lost(self) -> None:
+        import logging
+
+        logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
 
     # ---- errors -----------------------------------------------------------------------------------------------------
 
     def _state(self) -> Any:
-        return LOST if self._is_superseded() else _state(self._handle)
+        return LOST if self._is_replaced() else _state(self._handle)
 
     def _not_held(self, state: int) -> RedlockError:
         name = self._resource
@@ -493,7 +509,7 @@ class LockBase:
         return NotHeld(f"the lock on {name!r} is not held", resource=name)
 
     def _lost(self, message: str = "") -> RedlockError:
-        if self._is_superseded():
+        if self._is_replaced():
             reason, words = "expired", ": its lease ended, and it was acquired again since"
         else:
             reason, words = _LOSSES.get(lib.redlock_lock_loss(self._handle), ("", ""))
@@ -506,7 +522,9 @@ class LockBase:
         if status == lib.REDLOCK_INVALID and not message:
             return self._invalid()
         if status == lib.REDLOCK_CANCELLED:
-            here.stay_if_leaving()
+            this_process.stay_if_leaving()
+            if self._client.closed:
+                message = f"the client was closed while {self._resource!r} was waited for"
         words = message or text(lib.redlock_lock_message, self._handle)
         if status == lib.REDLOCK_LOST:
             return self._lost(words)
@@ -526,6 +544,8 @@ class LockBase:
     def _judge_release(self, status: int) -> None:
         if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
             return  # an adopted token on nodes that are away; their keys end with their TTL
+        if status == lib.REDLOCK_CANCELLED and self._client.closed:
+            return  # closing the client completes it
         raise self._error(status)
 
     # ---- options that change, handing over ---------------------------------------------------------------------------
@@ -560,7 +580,7 @@ class LockBase:
             raise self._not_held(LOST) if status == lib.REDLOCK_LOST else self._error(status)
         holding = self._holding()
         if holding is not None:
-            leave(self._line, holding)
+            self._leave(holding)
         return token or ""
 
     def __del__(self) -> None:
@@ -568,7 +588,8 @@ class LockBase:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        _free(self._handle)
+        handle, self._handle = self._handle, NULL
+        _free(handle)
 
     def __repr__(self) -> str:
         state = _STATES.get(_state(self._handle), "invalid")

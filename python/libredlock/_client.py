@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-import time
+import sys
+from _thread import _local, allocate_lock
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Literal, Optional, Set, Type, TypeVar, Union, overload
@@ -13,10 +13,10 @@ from . import _greenlets
 from ._base import ADOPTED, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
 from ._core import lib
 from ._errors import Cancelled, RedlockError
+from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
-from ._process import here
+from ._process import generation, this_process
 from ._queue import LEAVING, Ticket, leave
-from ._watch import watch
 from .types import ClientOptions, Guard, GuardOr, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
@@ -39,21 +39,41 @@ _run = lib.run_operation
 _set = lib.redlock_lock_set
 _wait = lib.redlock_lock_wait
 _state = lib.redlock_lock_state
+now_ms = lib.now_ms
 
 
 def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
     """Runs an operation to its end; signal handlers run in between if this is the main thread."""
-    limit_ms = SLICE_MS if get_ident() == here.main_thread else -1
-    status: int = _run(handle, operation, argument, limit_ms)
-    return wait(handle, limit_ms) if status == PENDING else status
+    status: int = _run(handle, operation, argument, SLICE_MS)
+    return wait(client, handle) if status == PENDING else status
 
 
-def wait(handle: Any, limit_ms: int) -> int:
-    """The end of an operation that was started."""
+def wait(client: Client, handle: Any) -> int:
+    """The end of an operation that is not over at once."""
+    _warn_if_a_loop_stops()
+    is_main = get_ident() == this_process.main_thread
     status = PENDING
     while status == PENDING:
-        status = _wait(handle, limit_ms)
+        if is_main and client._is_patched():
+            return int(client._greenlets.wait(client, handle))
+        status = _wait(handle, SLICE_MS if is_main else -1)
     return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
+
+
+def _warn_if_a_loop_stops() -> None:
+    """Once in a process, where a thread that runs an event loop has to wait."""
+    global _has_warned
+    asyncio = sys.modules.get("asyncio")
+    if _has_warned or asyncio is None or asyncio._get_running_loop() is None:
+        return
+    _has_warned = True
+    import warnings
+
+    words = "libredlock.Client blocks the event loop that runs in this thread while it waits; use libredlock.aio.Client"
+    warnings.warn(words, RuntimeWarning, stacklevel=5)
+
+
+_has_warned = False
 
 
 class Lock(LockBase):
@@ -67,6 +87,14 @@ class Lock(LockBase):
 
     _client: Client
 
+    def _check_on_lost(self, on_lost: Any) -> None:
+        import inspect
+
+        super()._check_on_lost(on_lost)
+        if inspect.iscoroutinefunction(on_lost):
+            raise TypeError(f"on_lost={on_lost!r} is async: use libredlock.aio, or a plain function")
+
+
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
         """Takes the lock: True, or False if others hold it at the end of the wait.
 
@@ -74,7 +102,7 @@ class Lock(LockBase):
         Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
-        limit_ms = BY_OPTION if blocking and timeout == -1 else wait_ms(blocking, timeout)
+        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
         if self._renews:
             self._unscoped()
         ticket = Ticket()
@@ -93,7 +121,7 @@ class Lock(LockBase):
     def release(self) -> None:
         """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
 
-        Raises NotHeld if it was never taken, Lost if it had lapsed or a majority of the nodes no longer had it (the
+        Raises NotHeld if it was never taken, Lost if it had expired or a majority of the nodes no longer had it (the
         deletes are sent all the same), Forked in a child of the process that holds it.
         """
         ticket = self._held_ticket(True)
@@ -104,8 +132,12 @@ class Lock(LockBase):
                 self._unwatch()
             status = client._release(handle)
             if status == IN_FLIGHT:  # another thread is extending it
-                with self._extensions():
+                turn = Ticket()
+                try:
+                    self._wait_for_extensions(turn)
                     status = client._release(handle)
+                finally:
+                    leave(self._extensions, turn)
             if status != OK:
                 self._judge_release(status)
             leave(line, ticket)
@@ -122,9 +154,13 @@ class Lock(LockBase):
         """
         argument = ttl_ms(ttl)
         self._held_ticket(False)
-        with self._extensions():
+        ticket = Ticket()
+        try:
+            self._wait_for_extensions(ticket)
             self._held_ticket(False)
             status = self._client._drive(self._client, self._handle, EXTEND, argument)
+        finally:
+            leave(self._extensions, ticket)
         if status == IN_FLIGHT:  # another thread is releasing it
             raise self._not_held(lib.REDLOCK_STATE_FREE)
         if status != OK:
@@ -133,8 +169,12 @@ class Lock(LockBase):
 
     def detach(self) -> str:
         """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
-        with self._extensions():
+        ticket = Ticket()
+        try:
+            self._wait_for_extensions(ticket)
             return self._detach()
+        finally:
+            leave(self._extensions, ticket)
 
     def __enter__(self: AnyLock) -> AnyLock:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
@@ -172,8 +212,8 @@ class Lock(LockBase):
     def _take(self, ticket: Ticket, limit_ms: int) -> int:
         """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
         client = self._client
-        if self._era is not client._era:
-            self._begin_era()
+        if self._generation != generation():
+            self._forked()
         line = self._line
         line.append(ticket)
         if line[0] is not ticket:
@@ -181,16 +221,15 @@ class Lock(LockBase):
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
-        me, handle = client._current(), self._handle
         status: int
-        if me != here.main_thread or client._greenlets is not None:
-            status = client._drive(client, handle, ACQUIRE, limit_ms)
+        if client._greenlets is not None:
+            status = client._drive(client, self._handle, ACQUIRE, limit_ms)
         else:  # as drive() does it, and with less on the way
-            status = _run(handle, ACQUIRE, limit_ms, SLICE_MS)
+            status = _run(self._handle, ACQUIRE, limit_ms, SLICE_MS)
             if status == PENDING:
-                status = wait(handle, SLICE_MS)
+                status = wait(client, self._handle)
         if status == OK:
-            ticket.owner = me
+            ticket.owner = client._current()
             if self._on_lost is not None:
                 self._watch()
         return status
@@ -203,39 +242,51 @@ class Lock(LockBase):
             limit_ms = self._wait_option_ms()
         if limit_ms == 0:
             return None
-        client, turn = self._client, self._client._turn()
+        _warn_if_a_loop_stops()
+        begin_ms = now_ms()
+        is_first = self._sleep(ticket, lambda: self._is_first(ticket), begin_ms + limit_ms if limit_ms > 0 else -1)
+        if self._client._is_leaving:
+            this_process.stay_if_leaving()
+            raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
+        if not is_first:
+            return None
+        return limit_ms if limit_ms < 0 else max(0, limit_ms - (now_ms() - begin_ms))
+
+    def _sleep(self, ticket: Ticket, is_over: Callable[[], bool], until_ms: int) -> bool:
+        """Until it is over, or the client is closed: True; False at the time until_ms, if that is not negative."""
+        client = self._client
+        client._is_patched()
+        turn = client._turn()
         ticket.wake = lambda: _open(turn)
-        begin = time.monotonic()
         client._sleepers.add(ticket)
         try:
-            while not self._is_first(ticket) and not client._is_leaving:
-                left = LOOK_AGAIN_S if limit_ms < 0 else min(LOOK_AGAIN_S, begin + limit_ms / 1000 - time.monotonic())
-                if left <= 0:
-                    return None
-                turn.acquire(timeout=min(left, self._until_lapse()))
+            while not is_over() and not client._is_leaving:
+                left_s = min(LOOK_AGAIN_S, self._until_expiry())
+                if until_ms >= 0:
+                    left_s = min(left_s, (until_ms - now_ms()) / 1000)
+                if left_s <= 0:
+                    return False
+                turn.acquire(timeout=left_s)
         finally:
             client._sleepers.discard(ticket)
-        if client._is_leaving:
-            here.stay_if_leaving()
-            raise Cancelled(f"the client was closed while {self._resource!r} was waited for", resource=self._resource)
-        return limit_ms if limit_ms < 0 else max(0, limit_ms - int((time.monotonic() - begin) * 1000))
+        return True
+
+    def _wait_for_extensions(self, ticket: Ticket) -> None:
+        """One thread at a time extends, and a release waits for it. The caller has to leave the line."""
+        if self._generation != generation():
+            self._forked()
+        line = self._extensions
+        line.append(ticket)
+        if line[0] is not ticket:
+            self._sleep(ticket, lambda: line[0] is ticket, -1)
 
     def _watch(self) -> None:
         """From now on on_lost is called."""
         self._client._watched[id(self)] = ref(self)
-        watch.ring()
+        notifier.wake()
 
     def _unwatch(self) -> None:
         self._client._watched.pop(id(self), None)
-
-    def _extensions(self) -> Any:
-        """One thread at a time extends, and a release waits for it."""
-        if self._era is not self._client._era:
-            self._begin_era()
-        if self._extending is None:
-            with self._client._mutex:
-                self._extending = self._extending or self._client._lock()
-        return self._extending
 
 
 def _open(turn: Any) -> None:
@@ -246,9 +297,21 @@ def _open(turn: Any) -> None:
 
 
 def _closed_turn() -> Any:
-    turn = threading.Lock()
+    turn = allocate_lock()
     turn.acquire()
     return turn
+
+
+_of_thread = _local()
+
+
+def _current_thread() -> object:
+    """What stands for this thread, and for no later one: the numbers of threads are used again."""
+    try:
+        return _of_thread.identity
+    except AttributeError:
+        _of_thread.identity = identity = object()
+        return identity
 
 
 class Client(ClientBase):
@@ -267,8 +330,8 @@ class Client(ClientBase):
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._sleepers: Set[Ticket] = set()
         self._is_leaving = False
+        self._greenlets: Any = None
         super().__init__(nodes, **options)
-        self._choose_how_to_wait()
 
     def _choose_how_to_wait(self) -> None:
         """As threads do, in C, or as greenlets."""
@@ -277,13 +340,17 @@ class Client(ClientBase):
         if self._greenlets is None:
             self._drive: Callable[[Client, Any, int, int], int] = drive
             self._release: Callable[[Any], int] = lib.redlock_lock_release
-            self._current: Callable[[], object] = get_ident
+            self._current: Callable[[], object] = _current_thread
             self._turn: Callable[[], Any] = _closed_turn
-            self._lock: Callable[[], Any] = threading.Lock
         else:
             self._drive, self._release = self._greenlets.drive, self._greenlets.release
-            self._current = self._greenlets.current
-            self._turn, self._lock = self._greenlets.turn, self._greenlets.lock
+            self._current, self._turn = self._greenlets.current, self._greenlets.turn
+
+    def _is_patched(self) -> bool:
+        """Whether greenlets wait; the process may have been patched since its first lock."""
+        if self._greenlets is None and _greenlets.patched() is not None:
+            self._choose_how_to_wait()
+        return self._greenlets is not None
 
     def lock(
         self,
@@ -367,7 +434,11 @@ class Client(ClientBase):
             self._leave()
             return
         self._wake_sleepers()
-        self._greenlets.close(self._closed_handle())
+        try:
+            self._tell_the_last()
+        finally:
+            self._greenlets.close(self._take_handle())
+            notifier.wake()
 
     def __enter__(self: AnyClient) -> AnyClient:
         """The client itself."""
@@ -381,9 +452,10 @@ class Client(ClientBase):
 
     # ---- how the process waits --------------------------------------------------------------------------------------
 
-    def _arm(self) -> None:
-        super()._arm()
-        watch.add(self)
+    def _register(self) -> None:
+        super()._register()
+        self._choose_how_to_wait()
+        notifier.add(self)
 
     def _wake_sleepers(self) -> None:
         self._is_leaving = True
@@ -394,8 +466,8 @@ class Client(ClientBase):
     def _leave(self) -> None:
         self._wake_sleepers()
         super()._leave()
+        notifier.wake()
 
     def _forked(self) -> None:
         super()._forked()
         self._sleepers = set()
-        self._choose_how_to_wait()

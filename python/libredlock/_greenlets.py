@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._client import Client
 
 AT_ONCE = lib.REDLOCK_AT_ONCE
+OK = lib.REDLOCK_OK
 PENDING = lib.REDLOCK_PENDING
 RELEASE = lib.REDLOCK_RELEASE
 LOOK_AGAIN_S = 1.0
@@ -82,13 +83,20 @@ class Greenlets:
         """Runs an operation to its end."""
         if get_native_id() != os.getpid():  # any thread but the main one has no hub that its waiting could stop
             return self._drive_thread(client, handle, operation, argument)
+        return self._complete(client, handle, lambda: lib.redlock_lock_start(handle, operation | AT_ONCE, argument))
+
+    def wait(self, client: Client, handle: Any) -> int:
+        """The end of an operation that was started before the process was patched."""
+        return self._complete(client, handle, lambda: OK)
+
+    def _complete(self, client: Client, handle: Any, start: Callable[[], int]) -> int:
         tag = next(self._tags)
         lib.redlock_lock_set_tag(handle, tag)
         turn = self._turns[tag] = self._library.semaphore(0)
         self._handles[tag] = handle
         try:
-            status: int = lib.redlock_lock_start(handle, operation | AT_ONCE, argument)
-            if status != lib.REDLOCK_OK:
+            status: int = start()
+            if status != OK:
                 return status
             while True:
                 status = lib.redlock_lock_status(handle)
@@ -110,15 +118,12 @@ class Greenlets:
         client = self._client()
         return int(lib.redlock_lock_release(handle)) if client is None else self.drive(client, handle, RELEASE, 0)
 
-    def current(self) -> int:
-        return id(self._library.current())
+    def current(self) -> object:
+        return self._library.current()
 
     def turn(self) -> Any:
         """What a greenlet sleeps on: acquire() waits for a release()."""
         return self._library.semaphore(0)
-
-    def lock(self) -> Any:
-        return self._library.semaphore(1)
 
     def close(self, handle: Any) -> None:
         """Frees the client when all that wait have left it."""

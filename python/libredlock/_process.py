@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from os import getpid
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -16,57 +17,85 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "main_thread", "armed", "is_leaving", "_clients", "__weakref__")
+    __slots__ = ("generation", "pid", "main_thread", "registered", "is_leaving", "_clients", "__weakref__")
 
     def __init__(self) -> None:
         self.generation = 0
+        self.pid = getpid()
         self.main_thread = threading.main_thread().ident
-        self.armed = -1
+        self.registered = -1
         self.is_leaving = False
         self._clients: WeakSet[ClientBase] = WeakSet()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self.forked)
 
     def add(self, client: ClientBase) -> None:
         self._clients.add(client)
 
-    def arm(self) -> None:
+    def register_exit(self) -> None:
         """Sees to it that held locks are released at exit; to be called at the first lock of every process."""
-        if self.armed == self.generation:
+        if self.registered == self.generation:
             return
-        if self.armed < 0:
+        if self.registered < 0:
             import atexit
 
             atexit.register(self.leave)
-        self.armed = self.generation
+        self.registered = self.generation
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:
-            multiprocessing.register_after_fork(self, Process._arm_child)
-            self._arm_child()
+            multiprocessing.register_after_fork(self, Process._register_child)
+            self._register_child()
 
-    def _arm_child(self) -> None:
+    def _register_child(self) -> None:
         """A child of multiprocessing runs no atexit handlers, and forgets all finalizers when its work begins."""
         multiprocessing = sys.modules["multiprocessing.util"]
         multiprocessing.Finalize(None, self.leave, exitpriority=-100)
 
     def leave(self) -> None:
+        """Releases what is held and ends the notification thread."""
         self.is_leaving = True
         for client in list(self._clients):
             client._leave()
+        notifier = sys.modules.get("libredlock._notify")
+        if notifier is not None:
+            notifier.notifier.join()
+
+    def exit(self, request: SystemExit) -> None:
+        """Ends the process with the status of a SystemExit that was raised in another thread than the main one."""
+        status = request.code
+        try:
+            if status is not None and not isinstance(status, int):
+                print(status, file=sys.stderr)
+                status = 1
+            self.leave()
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        finally:
+            os._exit(status if isinstance(status, int) else 0)
 
     def stay_if_leaving(self) -> None:
         """At exit only daemon threads still wait; they stop as such threads do, without a traceback of their own."""
         while self.is_leaving and threading.get_ident() != self.main_thread:
             time.sleep(60)
 
-    def _forked(self) -> None:
+    def forked(self) -> None:
+        """In a child, before its first use of the package."""
         self.generation += 1
+        self.pid = getpid()
         self.is_leaving = False
         self.main_thread = threading.get_ident()
-        watch = sys.modules.get("libredlock._watch")
-        if watch is not None:
-            watch.watch.forked()
+        notifier = sys.modules.get("libredlock._notify")
+        if notifier is not None:
+            notifier.notifier.forked()
         for client in list(self._clients):
             client._forked()
 
 
-here = Process()
+this_process = Process()
+
+
+def generation() -> int:
+    """Which process of a line of forks this is. A fork in C, of uWSGI for example, runs none of Python's hooks."""
+    if getpid() != this_process.pid:
+        this_process.forked()
+    return this_process.generation

@@ -14,14 +14,16 @@ Line = List["Ticket"]
 class Ticket:
     """One call's place in the line of a Lock. Nothing is set at first, since most calls find the line empty."""
 
-    __slots__ = ("owner", "wake", "is_told")
+    __slots__ = ("owner", "wake", "is_notified", "binding")
 
     owner: Any
     """Who holds the lock with it: a thread, a greenlet or a task; LEAVING while it is released."""
     wake: Callable[[], object]
     """What ends its sleep."""
-    is_told: bool
+    is_notified: bool
     """on_lost was called for its hold."""
+    binding: Any
+    """The event loop that it belongs to, in asyncio."""
 
 
 LEAVING = object()

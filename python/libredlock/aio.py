@@ -13,15 +13,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-import time
+import threading
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Literal, Mapping, Optional, Set, Tuple, Type, TypeVar, Union, overload
 from weakref import ref
 
-from ._base import ADOPTED, AT_ONCE, HELD, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
-from ._core import ffi, lib
-from ._errors import Cancelled, RedlockError, error
+from ._base import ADOPTED, AT_ONCE, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
+from ._binding import Binding, call_in, running_loop, settle
+from ._core import lib
+from ._errors import Cancelled, RedlockError
 from ._options import BY_OPTION, ttl_ms, wait_ms
+from ._process import generation
 from ._queue import LEAVING, Ticket, first, leave
 from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Named, Resource, Seconds, Unpack
 
@@ -33,19 +35,15 @@ __all__ = ["Client", "Lock"]
 
 CANCEL_MESSAGE = "libredlock: the lock was lost"
 OK = lib.REDLOCK_OK
-PENDING = lib.REDLOCK_PENDING
 BUSY = lib.REDLOCK_BUSY
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
 RELEASE = lib.REDLOCK_RELEASE
 _start = lib.redlock_lock_start
 _set = lib.redlock_lock_set
-_status = lib.redlock_lock_status
 _cancel = lib.redlock_lock_cancel
 _state = lib.redlock_lock_state
-_advance = lib.redlock_client_advance
-_next = lib.redlock_client_next
-_running_loop = asyncio._get_running_loop  # None where there is none
+now_ms = lib.now_ms
 
 
 class Lock(LockBase):
@@ -87,7 +85,7 @@ class Lock(LockBase):
         Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
         The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
         """
-        limit_ms = BY_OPTION if blocking and timeout == -1 else wait_ms(blocking, timeout)
+        limit_ms = BY_OPTION if blocking is True and timeout == -1 else wait_ms(blocking, timeout)
         if self._renews:
             self._unscoped()
         ticket = Ticket()
@@ -97,7 +95,7 @@ class Lock(LockBase):
                 return True
             if status != BUSY:
                 raise self._error(status)
-            leave(self._line, ticket)
+            self._leave(ticket)
             return False
         except BaseException:
             self._abandon(ticket)
@@ -106,36 +104,31 @@ class Lock(LockBase):
     async def release(self) -> None:
         """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
 
-        Raises NotHeld if it was never taken, Lost if it had lapsed or a majority of the nodes no longer had it (the
+        Raises NotHeld if it was never taken, Lost if it had expired or a majority of the nodes no longer had it (the
         deletes are sent all the same), Forked in a child of the process that holds it.
         """
         client = self._client
-        loop = _running_loop()
-        if loop is None or loop is not client._loop:
-            loop = client._bind()
+        client._bind()
         ticket = self._held_ticket(True)
         ticket.owner = LEAVING
         tag = self._tag
         if tag in client._watched:
             self._unwatch()
+        turn = Ticket()
         try:
-            if self._extending is not None:
-                async with self._extending:  # an extension by another task ends first
-                    status = await client._run(loop, self._handle, tag, RELEASE, 0)
-            else:
-                status = _start(self._handle, RELEASE if client._pending else RELEASE | AT_ONCE, 0)
-                if status == OK:
-                    status = await client._end_of(loop, self._handle, tag)
+            if self._extensions:  # by another task
+                await self._wait_for_extensions(turn)
+            status = await client._run(self, RELEASE, 0)
             if status != OK:
                 self._judge_release(status)
             self._leave(ticket)
         except BaseException:
-            client._pending.pop(tag, None)
-            _cancel(self._handle)
             self._forget_hold()
             client._process()
             self._leave(ticket)
             raise
+        finally:
+            leave(self._extensions, turn)
 
     async def extend(self, ttl: Optional[Seconds] = None) -> float:
         """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
@@ -145,22 +138,21 @@ class Lock(LockBase):
         Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
         """
         argument = ttl_ms(ttl)
-        loop = self._client._bind()
         self._held_ticket(False)
-        if self._extending is None:
-            self._extending = asyncio.Lock()
-        async with self._extending:
+        ticket = Ticket()
+        try:
+            await self._wait_for_extensions(ticket)
             self._held_ticket(False)
-            status = await self._client._run(loop, self._handle, self._tag, EXTEND, argument)
+            status = await self._client._run(self, EXTEND, argument)
+        finally:
+            leave(self._extensions, ticket)
         if status != OK:
             raise self._error(status)
         return self.remaining
 
     def detach(self) -> str:
         """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
-        token = self._detach()
-        self._client._holds.pop(self._tag, None)
-        return token
+        return self._detach()
 
     async def __aenter__(self: AnyLock) -> AnyLock:
         """Takes the lock, waiting as the option `wait` says; renews it until the end of the block.
@@ -200,32 +192,26 @@ class Lock(LockBase):
     async def _take(self, ticket: Ticket, limit_ms: int) -> int:
         """Through the line and to the nodes. Unless it is OK the caller has to leave the line."""
         client = self._client
-        loop = _running_loop()
-        if loop is None or loop is not client._loop:
-            loop = client._bind()
-        if self._era is not client._era:
-            self._begin_era()
+        if self._generation != generation():
+            self._forked()
+        binding = client._bind()
         line = self._line
+        ticket.binding = binding
+        binding.tickets[ticket] = ref(self)
         line.append(ticket)
         if line[0] is not ticket:
-            left_ms = await self._queue(loop, ticket, limit_ms)
+            left_ms = await self._queue(ticket, limit_ms)
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
-        # what is alone gains nothing by leaving with others in the loop's next turn
-        handle, tag = self._handle, self._tag
-        status: int = _start(handle, ACQUIRE if client._pending else ACQUIRE | AT_ONCE, limit_ms)
+        status = await client._run(self, ACQUIRE, limit_ms)
         if status == OK:
-            status = await client._end_of(loop, handle, tag)
-        if status == OK:
-            ticket.owner = id(asyncio.current_task())
-            client._holds[tag] = handle
-            self._extending = None
+            ticket.owner = asyncio.current_task()
             if self._on_lost is not None:
                 self._watch()
         return status
 
-    async def _queue(self, loop: asyncio.AbstractEventLoop, ticket: Ticket, limit_ms: int) -> Optional[int]:
+    async def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
         """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
         if self._is_first(ticket):
             return limit_ms
@@ -233,21 +219,30 @@ class Lock(LockBase):
             limit_ms = self._wait_option_ms()
         if limit_ms == 0:
             return None
-        client = self._client
-        begin = time.monotonic()
+        begin_ms = now_ms()
         while not self._is_first(ticket):
-            left = LOOK_AGAIN_S if limit_ms < 0 else min(LOOK_AGAIN_S, begin + limit_ms / 1000 - time.monotonic())
-            if left <= 0:
+            left_s = min(LOOK_AGAIN_S, self._until_expiry())
+            if limit_ms >= 0:
+                left_s = min(left_s, (begin_ms + limit_ms - now_ms()) / 1000)
+            if left_s <= 0:
                 return None
-            await self._sleep(loop, ticket, min(left, self._until_lapse()))
-            if client.closed:
+            await self._sleep(ticket, left_s)
+            if self._client.closed or ticket not in ticket.binding.tickets:
                 name = self._resource
                 raise Cancelled(f"the client was closed while {name!r} was waited for", resource=name)
-        return limit_ms if limit_ms < 0 else max(0, limit_ms - int((time.monotonic() - begin) * 1000))
+        return limit_ms if limit_ms < 0 else max(0, limit_ms - (now_ms() - begin_ms))
 
-    async def _sleep(self, loop: asyncio.AbstractEventLoop, ticket: Ticket, limit_s: float) -> None:
+    def _is_first(self, ticket: Ticket) -> bool:
+        binding = getattr(first(self._line), "binding", None)
+        if binding is not None and binding.loop.is_closed():
+            self._client._unbind(binding)
+        return super()._is_first(ticket)
+
+    async def _sleep(self, ticket: Ticket, limit_s: float) -> None:
+        """Until the ticket is woken, by whichever loop."""
+        loop = ticket.binding.loop
         turn: asyncio.Future[None] = loop.create_future()
-        ticket.wake = lambda: _settle(turn, None)
+        ticket.wake = lambda: settle(turn, None)
         timer = loop.call_later(limit_s, ticket.wake)
         self._client._sleepers.add(ticket)
         try:
@@ -256,19 +251,32 @@ class Lock(LockBase):
             self._client._sleepers.discard(ticket)
             timer.cancel()
 
+    async def _wait_for_extensions(self, ticket: Ticket) -> None:
+        """One task at a time extends, and a release waits for it. The caller has to leave the line."""
+        line = self._extensions
+        ticket.binding = self._client._bind()
+        line.append(ticket)
+        while line[0] is not ticket:
+            if line[0].binding.loop.is_closed():
+                leave(line, line[0])
+            else:
+                await self._sleep(ticket, LOOK_AGAIN_S)
+
     def _leave(self, ticket: Ticket) -> None:
-        self._client._holds.pop(self._tag, None)
+        binding = getattr(ticket, "binding", None)
+        if binding is not None:
+            binding.tickets.pop(ticket, None)
         leave(self._line, ticket)
 
     def _abandon(self, ticket: Ticket) -> None:
-        if first(self._line) is ticket:
-            self._client._holds.pop(self._tag, None)
-            self._client._pending.pop(self._tag, None)
         super()._abandon(ticket)
+        self._leave(ticket)
 
     def _adopt(self, token: str) -> Ticket:
         ticket = super()._adopt(token)
-        self._client._holds[self._tag] = self._handle
+        ticket.binding = None if running_loop() is None else self._client._bind()
+        if ticket.binding is not None:
+            ticket.binding.tickets[ticket] = ref(self)
         return ticket
 
     def _watch(self) -> None:
@@ -286,10 +294,32 @@ class Lock(LockBase):
         self._tell_if_lost()
 
     def _tell_if_lost(self) -> None:
-        if self._body is not None and not self._has_cancelled and self.lost:
+        """In the event loop of whoever holds it."""
+        if not self.lost:
+            return
+        holding, body = self._holding(), self._body
+        binding = getattr(holding, "binding", None)
+        loop = body.get_loop() if body is not None else binding.loop if binding is not None else None
+        if loop is not None and loop is not running_loop() and not loop.is_closed():
+            call_in(loop, self._tell_if_lost)
+            return
+        if body is not None and not self._has_cancelled:
             self._has_cancelled = True
-            self._body.cancel(CANCEL_MESSAGE)
+            body.cancel(CANCEL_MESSAGE)
         super()._tell_if_lost()
+
+    def _call_on_lost(self, on_lost: Callable[[Any], object]) -> None:
+        result = on_lost(self)
+        if asyncio.iscoroutine(result):
+            task = asyncio.get_running_loop().create_task(self._await_on_lost(result))
+            self._client._tasks.add(task)
+            task.add_done_callback(self._client._tasks.discard)
+
+    async def _await_on_lost(self, result: Any) -> None:
+        try:
+            await result
+        except Exception:
+            self._log_on_lost()
 
     def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
         """True if the body was cancelled by the loss, and by nobody else."""
@@ -303,8 +333,9 @@ class Lock(LockBase):
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
     def __del__(self) -> None:
-        if self._line:
-            self._client._holds.pop(self._tag, None)
+        for ticket in self._line:
+            if getattr(ticket, "binding", None) is not None:
+                ticket.binding.tickets.pop(ticket, None)
         super().__del__()
 
 
@@ -316,20 +347,19 @@ class Client(ClientBase):
     options: the defaults of all its locks, and the client's own (docs/options.md); durations are seconds or
         timedelta. `wait` is None: for ever.
 
-    Opening never blocks. The client belongs to the event loop of its first await, and moves to another one when
-    nothing is held or pending. Raises InvalidOption or TypeError.
+    Opening never blocks. Any number of event loops may use the client and its locks, one after another or at the same
+    time in several threads. Raises InvalidOption or TypeError.
     """
 
     _lock_type: Any = Lock  # of lock(), adopt() and guard(); libredlock.otel has another one
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
-        self._tag = ffi.new("uint64_t *")
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._descriptors: Tuple[int, ...] = ()
-        self._holds: Dict[int, Any] = {}
-        self._pending: Dict[int, Tuple[asyncio.Future[int], Any]] = {}
+        self._bindings: Dict[asyncio.AbstractEventLoop, Binding] = {}
+        self._binding: Optional[Binding] = None  # the one that was used last
+        self._pending: Dict[int, Tuple[asyncio.Future[int], Lock]] = {}
         self._sleepers: Set[Ticket] = set()
+        self._tasks: Set[asyncio.Task[None]] = set()
         super().__init__(nodes, **options)
 
     def lock(
@@ -423,9 +453,8 @@ class Client(ClientBase):
 
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
-        loop = self._bind()
         lock = Lock(self, resource, {}, "status", None, False)
-        return self._report(lock, await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0))
+        return self._report(lock, await self._run(lock, lib.REDLOCK_INSPECT, 0))
 
     async def check(self) -> Dict[str, Any]:
         """Asks every node, then describes the client as `redlock doctor --json` does.
@@ -433,20 +462,25 @@ class Client(ClientBase):
         "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
         to connect_timeout.
         """
-        loop = self._bind()
         lock = Lock(self, "check", {}, "check", None, False)
-        await self._run(loop, lock._handle, lock._tag, lib.REDLOCK_INSPECT, 0)
+        await self._run(lock, lib.REDLOCK_INSPECT, 0)
         return self.describe()
 
     async def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
-        self._cancel_all()
-        handle = self._closed_handle()
-        if handle:
-            await asyncio.get_running_loop().run_in_executor(None, lib.redlock_client_free, handle)
+        try:
+            self._tell_the_last()
+        finally:
+            self._cancel_all()
+            handle, loop = self._take_handle(), running_loop()
+        if handle and loop is not None:
+            await _freed_in_thread(handle, loop)
+        else:
+            lib.redlock_client_free(handle)
 
     async def __aenter__(self: AnyClient) -> AnyClient:
         """The client itself."""
+        _running()
         return self
 
     async def __aexit__(
@@ -455,101 +489,125 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
-    def _end_of(self, loop: asyncio.AbstractEventLoop, handle: Any, tag: int) -> asyncio.Future[int]:
-        """The status at the end of an operation that was started; whoever awaits it no longer takes it out."""
-        ended: asyncio.Future[int] = loop.create_future()
-        self._pending[tag] = ended, handle
-        return ended
-
-    async def _run(self, loop: asyncio.AbstractEventLoop, handle: Any, tag: int, operation: int, argument: int) -> int:
+    async def _run(self, lock: Lock, operation: int, argument: int) -> int:
         """Starts an operation and awaits its end: its status."""
-        status: int = _start(handle, operation if self._pending else operation | AT_ONCE, argument)
-        if status != OK:
-            return status
+        binding = self._bind()
+        tag, pending = lock._tag, self._pending
+        if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
+            operation |= AT_ONCE
+        ended: asyncio.Future[int] = binding.loop.create_future()
+        pending[tag] = ended, lock  # before its end, which another loop may find
         try:
-            return await self._end_of(loop, handle, tag)
+            status: int = _start(lock._handle, operation, argument)
+            if status == OK:
+                return await ended
+            del pending[tag]
+            return status
         except BaseException:
-            self._pending.pop(tag, None)
-            _cancel(handle)
+            pending.pop(tag, None)
+            _cancel(lock._handle)  # which may have been collected before this coroutine
             self._process()
             raise
 
-    def _current(self) -> int:
-        return id(asyncio.current_task())
+    def _current(self) -> object:
+        loop = running_loop()
+        return None if loop is None else asyncio.current_task(loop)
 
-    # ---- the event loop ---------------------------------------------------------------------------------------------
+    # ---- event loops ------------------------------------------------------------------------------------------------
 
-    def _bind(self) -> asyncio.AbstractEventLoop:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise RuntimeError("libredlock.aio needs a running asyncio event loop (trio has none)") from None
-        if loop is not self._loop:
-            self._rebind(loop)
-        return loop
+    def _bind(self) -> Binding:
+        """What it has in the running event loop."""
+        binding, loop = self._binding, running_loop()
+        if binding is not None and binding.loop is loop:
+            return binding
+        loop = _running()
+        binding = self._bindings.get(loop)
+        if binding is None:
+            with self._mutex:
+                for other in list(self._bindings.values()):
+                    if other.loop.is_closed():
+                        self._unbind(other)
+                binding = self._bindings[loop] = Binding(self, loop)
+        self._binding = binding
+        return binding
 
-    def _rebind(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._loop is not None:
-            if self._loop.is_closed():
-                self._bury()
-            elif self._holds or self._pending or self._sleepers:
-                raise RuntimeError(f"the client has locks held or pending on {self._loop!r}; it was used on {loop!r}")
-            self._forget_loop()
-        handle = self._opened()
-        descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
-        if min(descriptors) < 0:
-            raise error(-min(descriptors), "")
-        reference: ref[Client] = ref(self)
-        loop.add_reader(descriptors[0], _on_readable, reference)
-        loop.add_reader(descriptors[1], _on_event, reference)
-        self._loop, self._descriptors = loop, descriptors
-
-    def _bury(self) -> None:
-        """Nobody can release what tasks of a closed loop hold, or wait for what they have started."""
-        for _, handle in self._pending.values():
-            _cancel(handle)
-        for handle in self._holds.values():
-            if _state(handle) == HELD and _start(handle, RELEASE | AT_ONCE, 0) == OK:
-                _cancel(handle)
-        if self._holds:
+    def _unbind(self, binding: Binding) -> None:
+        """The event loop ends: nobody can release what its tasks hold, or wait for what they have started."""
+        with self._mutex:
+            if self._bindings.pop(binding.loop, None) is None:
+                return
+            if self._binding is binding:
+                self._binding = None
+            binding.stop()
+            for tag, (ended, _) in list(self._pending.items()):
+                if ended.get_loop() is binding.loop and self._pending.pop(tag, None) is not None:
+                    settle(ended, lib.REDLOCK_CANCELLED)
+            count = binding.release_all()
+        if count:
             import warnings
 
-            words = f"{len(self._holds)} locks were held on {self._loop!r}, which is closed; they are released"
-            warnings.warn(words, ResourceWarning, source=self, stacklevel=5)
-        self._forget_tasks()
-
-    def _forget_tasks(self) -> None:
-        self._era = object()
-        self._holds, self._pending, self._sleepers, self._watched = {}, {}, set(), {}
-
-    def _forget_loop(self) -> None:
-        loop, self._loop = self._loop, None
-        if loop is None or loop.is_closed():
-            return
-        for descriptor in self._descriptors:
-            if loop.is_running() and loop is not _running_loop():
-                loop.call_soon_threadsafe(loop.remove_reader, descriptor)
-            else:
-                loop.remove_reader(descriptor)
+            words = f"{count} locks were held by tasks of {binding.loop!r} when it ended; they are released"
+            warnings.warn(words, ResourceWarning, source=self, stacklevel=2)
 
     def _cancel_all(self) -> None:
-        self._is_open = False
-        pending, self._pending = self._pending, {}
-        for ended, handle in pending.values():
-            _cancel(handle)
-            _settle(ended, lib.REDLOCK_CANCELLED)
-        for ticket in list(self._sleepers):
-            if ticket.wake is not None:
+        with self._mutex:
+            self._is_open = False
+            while self._pending:
+                _, (ended, lock) = self._pending.popitem()
+                _cancel(lock._handle)
+                settle(ended, lib.REDLOCK_CANCELLED)
+            for ticket in list(self._sleepers):
                 ticket.wake()
 
-    def _closed_handle(self) -> Any:
-        self._forget_loop()
-        return super()._closed_handle()
+    def _take_handle(self) -> Any:
+        with self._mutex:
+            for binding in self._bindings.values():
+                binding.stop()
+            self._bindings, self._binding = {}, None
+            return super()._take_handle()
 
     def _forked(self) -> None:
-        self._loop = None  # the parent's: its selector is shared, so nothing is taken out of it
-        super()._forked()
-        self._forget_tasks()
+        super()._forked()  # the selectors of the parent's loops are shared, so nothing is taken out of them
+        self._bindings, self._binding, self._pending, self._sleepers = {}, None, {}, set()
+
+    def __del__(self) -> None:
+        if not self._handle:
+            return
+        if self._bindings:
+            import warnings
+
+            warnings.warn(f"{self!r} was collected without close()", ResourceWarning, source=self)
+        if running_loop() is None:
+            super().__del__()
+        else:  # which must not stand still
+            _start_free(self._take_handle(), lambda: None)
+
+
+def _running() -> asyncio.AbstractEventLoop:
+    loop = running_loop()
+    if loop is None:
+        raise RuntimeError("libredlock.aio needs a running asyncio event loop (trio has none)")
+    return loop
+
+
+async def _freed_in_thread(handle: Any, loop: asyncio.AbstractEventLoop) -> None:
+    """Frees a client while the loop goes on; also if the task is cancelled meanwhile."""
+    freed: asyncio.Future[None] = loop.create_future()
+    _start_free(handle, lambda: settle(freed, None))
+    await freed
+
+
+def _start_free(handle: Any, then: Callable[[], object]) -> None:
+    """In a thread of its own: those of an executor may be busy, or gone."""
+
+    def free() -> None:
+        lib.redlock_client_free(handle)
+        then()
+
+    try:
+        threading.Thread(target=free, name="libredlock-close").start()
+    except RuntimeError:  # at the end of the interpreter there are no more threads
+        free()
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:
@@ -557,37 +615,3 @@ def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:
     if sys.version_info >= (3, 11):
         return task.cancelling() if task is not None else 0
     return 0
-
-
-def _settle(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done() and not future.get_loop().is_closed():
-        future.set_result(result)
-
-
-def _on_readable(reference: ref[Client]) -> None:
-    """Called by the loop: lets the core work, and wakes the tasks whose operation ended."""
-    client = reference()
-    if client is None:
-        return
-    handle, found_tag, pending = client._handle, client._tag, client._pending
-    found = _advance(handle, found_tag)
-    while found == 1:
-        tag = found_tag[0]
-        if tag in pending:
-            ended, lock = pending[tag]
-            status = _status(lock)
-            if status != PENDING:
-                del pending[tag]
-                if not ended.done():
-                    ended.set_result(status)
-        if tag in client._watched:
-            watched = client._watched[tag]()
-            if watched is not None:
-                watched._tell_if_lost()
-        found = _next(handle, found_tag)
-
-
-def _on_event(reference: ref[Client]) -> None:
-    client = reference()
-    if client is not None:
-        client._tell()

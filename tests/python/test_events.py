@@ -164,3 +164,160 @@ os.waitpid(pid, 0)
 """
     status, out, err = script(source).end()
     assert status == 0 and "WARNING lost child" in out.splitlines(), out + err
+
+
+def losing(then):
+    """A program whose on_lost, filter or handler does something, and that goes on to lose another lock."""
+    return f"""
+import logging, os, signal, sys, threading, time
+import libredlock
+{then}
+client = libredlock.Client(**{CALM})
+first, second = threading.Event(), threading.Event()
+def fails(lock):
+    first.set()
+    raise FAILURE
+lock = client.lock("r", **{short(0.4)}, on_lost=fails)
+lock.acquire()
+assert first.wait(60)
+another = libredlock.Client(**{CALM}).lock("s", **{short(0.4)}, on_lost=lambda lock: second.set())
+another.acquire()
+print(second.wait(60))
+"""
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "class FAILURE(BaseException): pass",
+        "FAILURE = KeyboardInterrupt",
+        "FAILURE = KeyError('x')\nlogging.getLogger('libredlock').addFilter(lambda record: 1 / 0)",
+        "FAILURE = KeyError('x')\n"
+        "class Handler(logging.Handler):\n    def emit(self, record): raise OSError\n"
+        "logging.getLogger('libredlock').addHandler(Handler())",
+    ],
+    ids=["base exception", "interrupt", "filter", "handler"],
+)
+def test_no_callback_ends_the_notifications(script, nodes, failure):
+    status, out, err = script(losing(failure)).end()
+    assert (status, out) == (0, "True"), err
+    assert "Traceback" in err
+
+
+@pytest.mark.parametrize(
+    "exits, ends",
+    [("SystemExit('it is lost')", (1, "it is lost")), ("SystemExit(3)", (3, "")), ("SystemExit", (0, ""))],
+)
+def test_sys_exit_in_on_lost_ends_the_process(script, nodes, exits, ends):
+    """And releases what it holds."""
+    source = losing(f"FAILURE = {exits}").replace("assert first", "kept.acquire(); print('out'); assert first")
+    source = source.replace("lock = client", "kept = client.lock('kept', ttl=30)\nlock = client", 1)
+    source = source.replace("print(second", "time.sleep(600); print(second")
+    status, out, err = script(source).end()
+    assert (status, out) == (ends[0], "out") and err.endswith(ends[1])
+    nodes.no_keys()
+
+
+def test_sys_exit_in_on_lost_of_asyncio_ends_the_loop(script, nodes):
+    source = f"""
+import asyncio, sys
+from libredlock import aio
+async def main():
+    async with aio.Client(**{CALM}) as client:
+        await client.lock("r", **{short(0.4)}, on_lost=lambda lock: sys.exit(3)).acquire()
+        lock = client.lock("s", **{short(0.4)}, on_lost=lambda lock: sys.exit(3))
+        await lock.acquire()
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+    assert script(source).end()[0] == 3
+
+
+def test_an_async_on_lost_is_awaited(nodes, run, caplog):
+    async def main():
+        async with aio.Client(nodes.urls, **CALM) as client:
+            lost = asyncio.get_running_loop().create_future()
+
+            async def on_lost(lock):
+                await asyncio.sleep(0)
+                lost.set_result(lock)
+                raise KeyError("mine")
+
+            lock = client.lock("r", **short(0.4), on_lost=on_lost)
+            await lock.acquire()
+            assert await lost is lock
+            await asyncio.sleep(0)
+
+    run(main())
+    assert [r for r in caplog.records if "on_lost of 'r' failed" in r.getMessage() and r.exc_info[0] is KeyError]
+
+
+def test_the_blocking_client_refuses_an_async_on_lost(client):
+    async def on_lost(lock):
+        pass
+
+    with pytest.raises(TypeError, match="on_lost=.* is async: use libredlock.aio"):
+        client.lock("r", on_lost=on_lost)
+
+
+def test_threads_that_take_their_first_locks_together_start_one_thread(script, nodes):
+    source = f"""
+import sys, threading
+import libredlock
+sys.setswitchinterval(1e-5)
+clients = [libredlock.Client(**{CALM}) for _ in range(20)]
+begin, failures = threading.Barrier(20), []
+threading.excepthook = lambda failure: failures.append(failure)
+def work(client):
+    begin.wait()
+    client.lock("r").owned()
+threads = [threading.Thread(target=work, args=(client,)) for client in clients]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print([thread.name for thread in threading.enumerate()], failures)
+"""
+    for _ in range(3):
+        assert script(source).end() == (0, "['MainThread', 'libredlock'] []", "")
+
+
+def test_the_thread_ends_with_the_last_client(nodes, script):
+    source = f"""
+import threading
+import libredlock
+from libredlock.testing import eventually
+for _ in range(3):
+    with libredlock.Client(**{CALM}) as client, libredlock.Client(**{CALM}) as other:
+        client.lock("r").owned(), other.lock("r").owned()
+        assert threading.active_count() == 2
+    eventually(lambda: threading.active_count() == 1, 30)
+"""
+    assert script(source).end() == (0, "", "")
+
+
+def test_a_fork_in_c_is_noticed(script, nodes):
+    """As uWSGI forks: none of Python's hooks runs in the child."""
+    source = f"""
+import ctypes, os, threading
+import libredlock
+client = libredlock.Client(**{CALM})
+lock = client.lock("parent's", ttl=30)
+lock.acquire()
+pid = ctypes.PyDLL(None).fork()
+if pid == 0:
+    try:
+        lost = threading.Event()
+        own = client.lock("r", **{short(0.4)}, on_lost=lambda lock: lost.set())
+        own.acquire()
+        print(lost.wait(60), lock.locked(), flush=True)
+        try:
+            lock.release()
+        except libredlock.Forked:
+            print("forked", flush=True)
+    finally:
+        os._exit(0)
+os.waitpid(pid, 0)
+lock.check()
+lock.release()
+"""
+    assert script(source).end()[:2] == (0, "True False\nforked")
+    nodes.no_keys()

@@ -216,3 +216,40 @@ def test_threads_beside_the_greenlets(greenlets, nodes):
     )
     assert said == (0, "thread", "")
     nodes.no_keys()
+
+
+LATE = {
+    "gevent": GEVENT.replace("monkey.patch_all(PATCH)\n", ""),
+    "eventlet": EVENTLET.replace("eventlet.monkey_patch(PATCH)\n", ""),
+}
+PATCH = {"gevent": "monkey.patch_all()", "eventlet": "eventlet.monkey_patch()"}
+ONE_NAME = """
+order = []
+def hold(name):
+    with client.lock("r", ttl=10):
+        order.append(name)
+        sleep(0.01)
+        order.append(name)
+lock = client.lock("shared")
+def hold_shared():
+    with lock:
+        sleep(0.001)
+join([spawn(hold, name) for name in "abc"] + [spawn(hold_shared) for _ in range(3)])
+print(order[0::2] == order[1::2], len(order))
+"""
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("use", ["", "client.status('used')\nwith client.lock('used'): pass\n"], ids=["made", "used"])
+@pytest.mark.parametrize("fork", [False, True], ids=["same process", "preload"])
+def test_a_client_made_before_the_process_was_patched(script, nodes, name, use, fork):
+    """As a server makes it that loads the program, forks its workers and patches them."""
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    source = f"import libredlock, os\nclient = libredlock.Client(**{CALM})\n{use}"
+    if fork:
+        source += "pid = os.fork()\nif pid: os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    source += f"{LATE[name]}\n{PATCH[name]}\n{ONE_NAME}"
+    status, said, _ = script(source).end()
+    assert (status, said) == (0, "True 6")
+    nodes.no_keys()

@@ -1,0 +1,178 @@
+"""One thread per process that logs what happens to the clients' nodes and locks, and calls on_lost.
+
+In a process that gevent or eventlet has patched it is a greenlet.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from weakref import ref
+
+from ._core import lib
+from ._process import this_process
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+# How late the end of a lease that nobody renews may be noticed where nothing else happens and no on_lost waits for it.
+TICK_S = 1.0
+
+# How long leaving waits for a callback that has not returned.
+JOIN_S = 0.2
+
+
+class Notifier:
+    """Waits for the events of all clients on duplicates of their descriptors, which outlive them.
+
+    The thread starts with the first client and ends with the last one. Nothing that it calls ends it earlier.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
+        self._clients: Dict[int, ref[Client]] = {}
+        self._pipe: List[int] = []
+        self._is_running = False
+        self._thread: Any = None
+
+    def add(self, client: Client) -> None:
+        descriptor = lib.redlock_client_event_fd(client._handle)
+        if descriptor < 0:
+            return
+        # what the thread needs: a fork during an import of its own would leave the child without that module
+        import json  # noqa: F401
+        import logging  # noqa: F401
+        import select  # noqa: F401
+        import threading
+
+        with self._mutex:
+            if not self._pipe:
+                self._pipe = list(os.pipe())
+                for end in self._pipe:
+                    os.set_blocking(end, False)
+            self._clients[os.dup(descriptor)] = ref(client)
+            is_first, self._is_running = not self._is_running, True
+        if not is_first:
+            self.wake()
+            return
+        thread = threading.Thread(target=self._run, name="libredlock", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            self._is_running = False
+            raise
+        self._thread = thread
+
+    def wake(self) -> None:
+        """The thread looks at everything again."""
+        if self._is_running:
+            try:
+                os.write(self._pipe[1], b"!")
+            except BlockingIOError:
+                pass
+
+    def join(self) -> None:
+        """When all clients are closed: an interpreter inside another one must not end before its threads."""
+        import threading
+
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            self.wake()
+            thread.join(JOIN_S)
+
+    def forked(self) -> None:
+        """The thread is the parent's."""
+        for descriptor in (*self._clients, *self._pipe):
+            os.close(descriptor)
+        self.__init__()  # type: ignore[misc]
+
+    def _run(self) -> None:
+        try:
+            while self._has_clients():
+                self._wait()
+                for descriptor, reference in list(self._clients.items()):
+                    client = reference()
+                    if client is None or client.closed:
+                        del self._clients[descriptor]
+                        os.close(descriptor)
+                    else:
+                        self._notify(client)
+                    del client
+        except BaseException:  # a greenlet that is killed, or no memory: the next client starts it again
+            self._is_running = False
+            raise
+
+    def _has_clients(self) -> bool:
+        with self._mutex:
+            self._is_running = bool(self._clients)
+            return self._is_running
+
+    def _wait(self) -> None:
+        wakeups = self._pipe[0]
+        if wakeups in _readable([wakeups, *self._clients], self._limit_s()):
+            try:
+                os.read(wakeups, 1000)
+            except BlockingIOError:
+                pass
+
+    def _notify(self, client: Client) -> None:
+        try:
+            client._tell()
+        except SystemExit as request:
+            this_process.exit(request)
+        except BaseException:
+            print_failure()
+
+    def _limit_s(self) -> Optional[float]:
+        limits = [TICK_S]
+        for reference in list(self._clients.values()):
+            client = reference()
+            limits.extend(lock.remaining + 0.001 for lock in (client._watched_locks() if client else ()))
+        return min(limits)
+
+
+def _readable(descriptors: List[int], limit_s: Optional[float]) -> Any:
+    import select
+
+    if not hasattr(select, "poll"):  # eventlet takes it away
+        return select.select(descriptors, [], [], limit_s)[0]
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(None if limit_s is None else limit_s * 1000)]
+
+
+notifier = Notifier()
+
+
+# ---- logging ----------------------------------------------------------------------------------------------------
+
+
+def log(line: str) -> None:
+    """One event as a record of the logger "libredlock", with its fields as attributes redlock_*."""
+    import json
+    import logging
+
+    event = json.loads(line)
+    about = event.get("resource") or event.get("node")
+    try:
+        logging.getLogger("libredlock").log(
+            logging.INFO if event["event"] == "node_up" else logging.WARNING,
+            "%s: %s",
+            f"{event['event']} {about}" if about else event["event"],
+            event.get("detail") or event.get("count"),
+            extra={f"redlock_{field}": value for field, value in event.items()},
+        )
+    except Exception:  # of a filter or a handler of the program
+        print_failure()
+
+
+def print_failure() -> None:
+    """As logging does it with the failures of handlers."""
+    import logging
+    import sys
+    import traceback
+
+    if logging.raiseExceptions and sys.stderr is not None:
+        traceback.print_exc()
