@@ -11,7 +11,7 @@ declare(strict_types=1);
 require \dirname(__DIR__) . '/php/lib/tests/bootstrap.php';
 
 use Redlock\Client;
-use Redlock\Loop\StreamSelectLoop;
+use Redlock\Tests\StreamSelectLoop;
 
 /** Times cycles until the time is over; the first tenth of it is warming up. */
 final class Figures

@@ -12,7 +12,7 @@ declare(strict_types=1);
 require \dirname(__DIR__) . '/php/lib/tests/bootstrap.php';
 
 use Redlock\Client;
-use Redlock\Loop\StreamSelectLoop;
+use Redlock\Tests\StreamSelectLoop;
 use Redlock\Native;
 use Swoole\Coroutine;
 use Swoole\Event;

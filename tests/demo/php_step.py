@@ -9,7 +9,8 @@ EXTENSION = os.environ.get("REDLOCK_PHP_EXTENSION") or str(ROOT / "build/php/dem
 
 LIBRARY = f"""
 spl_autoload_register(function ($class) {{
-    require '{ROOT}/php/lib/src/' . strtr(substr($class, strlen('Redlock\\\\')), '\\\\', '/') . '.php';
+    $path = strtr(substr($class, strlen('Redlock\\\\')), '\\\\', '/') . '.php';
+    require '{ROOT}/php/lib/' . (str_starts_with($path, 'Tests/') ? 'tests' . substr($path, 5) : "src/$path");
 }});
 require '{ROOT}/php/lib/src/extension.php';
 """
@@ -24,7 +25,7 @@ echo 'after run: ', $client->status('orders:51')->isFree() ? 'free' : 'held', "\
 """
 
 FIBERS = """
-$loop = new Redlock\\Loop\\StreamSelectLoop();
+$loop = new Redlock\\Tests\\StreamSelectLoop();
 $client = Redlock\\Client::connect(loop: $loop, retryDelayMs: 5, nodeTimeoutMs: 1000);
 $job = fn (int $number) => fn () => $client->lock('shared')->run(function () use ($loop, $number) {
     echo "fiber $number begins, ";

@@ -7,7 +7,7 @@ namespace Redlock;
 use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\LoggerInterface;
 use Redlock\Driver\BlockingDriver;
-use Redlock\Driver\FiberDriver;
+use Redlock\Driver\Driver;
 use Redlock\Driver\SwooleDriver;
 use Redlock\Driver\SwowDriver;
 use Redlock\Exception\InvalidOptionException;
@@ -20,7 +20,7 @@ use Redlock\Loop\Loop;
  */
 final class Client implements ClientInterface
 {
-    private readonly BlockingDriver $driver;
+    private readonly Driver $driver;
     private readonly string $renew;
 
     /** @param array<string, mixed> $defaults of its locks, by the names of the table */
@@ -30,11 +30,11 @@ final class Client implements ClientInterface
         private readonly ?EventLog $events,
         ?Loop $loop,
     ) {
-        $fibers = $loop === null ? null : FiberDriver::for($native, $events, $loop);
+        $blocking = new BlockingDriver($native, $events, $loop);
         $this->driver = match (true) {
-            \extension_loaded('swoole') => new SwooleDriver($native, $events, $fibers),
+            \extension_loaded('swoole') => new SwooleDriver($native, $events, $blocking),
             \extension_loaded('swow') => new SwowDriver($native, $events),
-            default => $fibers ?? new BlockingDriver($native, $events),
+            default => $blocking,
         };
         $this->renew = $this->option('renew');
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock;
 
-use Redlock\Driver\BlockingDriver;
+use Redlock\Driver\Driver;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockException;
@@ -26,7 +26,7 @@ final class Lock implements LockInterface
 
     /** @internal Client::lock() makes locks. */
     public function __construct(
-        private readonly BlockingDriver $driver,
+        private readonly Driver $driver,
         private readonly Native\Lock $native,
         public readonly string $resource,
         private bool $renewIsChosen,

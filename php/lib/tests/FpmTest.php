@@ -93,7 +93,7 @@ final class FpmTest extends NodesTestCase
     {
         $server = $this->serve(1);
         $output = $server->request(
-            '$loop = new Redlock\Loop\StreamSelectLoop();'
+            '$loop = new Redlock\Tests\StreamSelectLoop();'
             . '$client = Redlock\Client::connect("redis://127.0.0.1:1", loop: $loop);'
             . 'try { $loop->run([fn () => $client->lock("x")->acquire(0)]); }'
             . 'catch (RuntimeException $e) { echo $e->getMessage(); }');

@@ -6,7 +6,6 @@ namespace Redlock\Tests;
 
 use parallel\Channel;
 use Redlock\Client;
-use Redlock\Loop\StreamSelectLoop;
 
 /** What the threads of ThreadTest do. Each loads this class by itself: threads have no PHPUnit. */
 final class ThreadBodies

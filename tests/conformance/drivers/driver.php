@@ -15,7 +15,7 @@ use Redlock\Exception\RedlockThrowable;
 use Redlock\Lock;
 use Redlock\Loop\Loop;
 use Redlock\Loop\RevoltLoop;
-use Redlock\Loop\StreamSelectLoop;
+use Redlock\Tests\StreamSelectLoop;
 use Redlock\Verdict;
 use Revolt\EventLoop;
 use Swoole\Coroutine;
@@ -23,7 +23,9 @@ use Swoole\Event;
 
 \ini_set('display_errors', 'stderr');
 \spl_autoload_register(static function (string $class): void {
-    $file = \dirname(__DIR__, 3) . '/php/lib/src/' . \strtr(\substr($class, \strlen('Redlock\\')), '\\', '/') . '.php';
+    $path = \strtr(\substr($class, \strlen('Redlock\\')), '\\', '/') . '.php';
+    $path = \str_starts_with($path, 'Tests/') ? 'tests' . \substr($path, 5) : "src/$path";
+    $file = \dirname(__DIR__, 3) . "/php/lib/$path";
     \is_file($file) && require $file;
 });
 require \dirname(__DIR__, 3) . '/php/lib/src/extension.php';

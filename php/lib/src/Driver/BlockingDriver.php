@@ -5,35 +5,32 @@ declare(strict_types=1);
 namespace Redlock\Driver;
 
 use Redlock\EventLog;
+use Redlock\Loop\Loop;
 use Redlock\Loop\RevoltLoop;
 use Redlock\Native;
 use Revolt\EventLoop;
 
 /**
  * Waits in the call itself, in slices: between two of them PHP runs its signal handlers, and events are logged. In a
- * Fiber of Revolt, and so of AMPHP, the Fiber waits and not the loop. Other ways to wait extend this one, as calls from
- * outside of them block.
+ * Fiber with a loop, which may be Revolt's and so AMPHP's, the Fiber waits.
  *
  * @internal
  */
-class BlockingDriver
+final class BlockingDriver extends Driver
 {
     private const SLICE_MS = 25;
 
-    /** Calls of run() whose bodies have begun, or are about to. */
-    public int $bodies = 0;
+    private ?FiberDriver $fibers;
 
-    public function __construct(
-        protected readonly Native\Client $client,
-        public readonly ?EventLog $events,
-        private ?BlockingDriver $fibers = null,
-    ) {
+    public function __construct(Native\Client $client, ?EventLog $events, ?Loop $loop)
+    {
+        parent::__construct($client, $events);
+        $this->fibers = $loop === null ? null : new FiberDriver($client, $events, $loop);
     }
 
-    /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */
     public function run(Native\Lock $lock, int $operation, int $arg): int
     {
-        if (\Fiber::getCurrent() !== null && ($this->fibers !== null || $this->isRevoltRunning())) {
+        if (\Fiber::getCurrent() !== null && ($this->fibers !== null || self::isRevoltRunning())) {
             $this->fibers ??= new FiberDriver($this->client, $this->events, new RevoltLoop());
             return $this->fibers->run($lock, $operation, $arg);
         }
@@ -51,25 +48,13 @@ class BlockingDriver
         }
     }
 
-    /** How many calls are under way in Fibers and coroutines. */
     public function inFlight(): int
     {
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);
     }
 
-    private function isRevoltRunning(): bool
+    private static function isRevoltRunning(): bool
     {
         return \class_exists(EventLoop::class, false) && EventLoop::getDriver()->isRunning();
-    }
-
-    /** For those who wait outside of run(): a logger that fails leaves no lock behind. */
-    final protected function writeEvents(Native\Lock $lock, int $operation): void
-    {
-        try {
-            $this->events?->write();
-        } catch (\Throwable $failure) {
-            Leave::cancelled($lock, $operation);
-            throw $failure;
-        }
     }
 }

@@ -6,25 +6,15 @@ namespace Redlock\Driver;
 
 use Redlock\EventLog;
 use Redlock\Loop\Loop;
-use Redlock\Loop\StreamSelectLoop;
 use Redlock\Native;
 
-/** @internal Suspends the Fiber; the loop watches one descriptor per client, only while something is pending. */
-final class FiberDriver extends BlockingDriver
+/** @internal Suspends the Fiber; the loop watches the client's descriptor only while something is pending. */
+final class FiberDriver extends SuspendingDriver
 {
     /** @var resource */
     private $stream;
     private readonly \Closure $wake;
     private mixed $watch = null;
-    private int $pending = 0;
-    private int $generation = 0;
-
-    public static function for(Native\Client $client, ?EventLog $events, Loop $loop): BlockingDriver
-    {
-        return $loop instanceof StreamSelectLoop
-            ? new SelectDriver($client, $events, $loop)
-            : new self($client, $events, $loop);
-    }
 
     public function __construct(Native\Client $client, ?EventLog $events, private readonly Loop $loop)
     {
@@ -32,50 +22,36 @@ final class FiberDriver extends BlockingDriver
         $this->wake = Waiters::waker($client);
     }
 
-    public function run(Native\Lock $lock, int $operation, int $arg): int
+    protected function waiter(): mixed
     {
-        if (\Fiber::getCurrent() === null) {
-            return parent::run($lock, $operation, $arg);
-        }
-        $suspension = $this->loop->suspension();
-        if ($this->generation !== $this->client->generation()) {
-            /* at the first operation of a process: a child's client has another epoll behind the same number */
-            [$this->stream, $this->pending] = [Waiters::open($this->client), 0];
-            $this->generation = $this->client->generation();
-        }
-        $flag = $this->pending === 0 ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
-        $status = $lock->start($operation | $flag, $arg, $suspension);
-        if ($status !== \REDLOCK_OK) {
-            return $status;
-        }
-        $status = \REDLOCK_PENDING;
-        $this->pending++;
-        try {
-            if ($this->pending === 1) {
-                $this->watch = null;
-                $this->watch = $this->loop->watch($this->stream, $this->wake);
-            }
-            do {
-                $suspension->suspend();
-            } while (($status = $lock->ended()) === \REDLOCK_PENDING);
-        } catch (\FiberError $closing) {
-            $status = Leave::fiber($this->client, $lock, $operation, $closing);
-        } finally {
-            if (--$this->pending === 0 && $this->watch !== null) {
-                $this->loop->unwatch($this->watch);
-            }
-            if ($status === \REDLOCK_PENDING) {
-                Leave::cancelled($lock, $operation);
-            }
-        }
-        if ($this->events !== null) {
-            $this->writeEvents($lock, $operation);
-        }
-        return $status;
+        return $this->loop->suspension();
     }
 
-    public function inFlight(): int
+    protected function suspend(mixed $waiter): bool
     {
-        return $this->pending + $this->bodies;
+        $waiter->suspend();
+        return true;
+    }
+
+    protected function prepare(): void
+    {
+        if ($this->isNewProcess()) {
+            [$this->stream, $this->watch, $this->pending] = [Waiters::open($this->client), null, 0];
+        }
+    }
+
+    protected function watch(Native\Lock $lock): void
+    {
+        if ($this->pending === 1) {
+            $this->watch = null;
+            $this->watch = $this->loop->watch($this->stream, $this->wake);
+        }
+    }
+
+    protected function unwatch(Native\Lock $lock): void
+    {
+        if ($this->pending === 0 && $this->watch !== null) {
+            $this->loop->unwatch($this->watch);
+        }
     }
 }

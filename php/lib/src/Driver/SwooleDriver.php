@@ -9,58 +9,57 @@ use Redlock\Native;
 use Swoole\Coroutine;
 
 /** @internal Suspends the coroutine and never the worker. */
-final class SwooleDriver extends BlockingDriver
+final class SwooleDriver extends SuspendingDriver
 {
     private readonly SwooleWatch $watch;
-    private int $pending = 0;
 
-    public function __construct(Native\Client $client, ?EventLog $events, ?BlockingDriver $fibers)
+    public function __construct(Native\Client $client, ?EventLog $events, BlockingDriver $outside)
     {
-        parent::__construct($client, $events, $fibers);
+        parent::__construct($client, $events, $outside);
         $this->watch = SwooleWatch::of($client);
     }
 
     public function run(Native\Lock $lock, int $operation, int $arg): int
     {
-        $coroutine = Coroutine::getCid();
-        if ($coroutine <= 0) {
-            return parent::run($lock, $operation, $arg);
-        }
-        if ($operation === \REDLOCK_RELEASE && Coroutine::isCanceled()) {
-            return Leave::release($lock); /* a cancelled coroutine is to end, not to wait */
-        }
-        $watch = $this->watch;
-        if ($watch->generation !== $this->client->generation()) {
-            $watch->begin($this->client->generation());
-        }
-        $flag = $watch->pending === 0 ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
-        $status = $lock->start($operation | $flag, $arg, $coroutine);
-        if ($status !== \REDLOCK_OK) {
-            return $status;
-        }
-        $status = \REDLOCK_PENDING;
-        $this->pending++;
-        $watch->pending++;
-        $watch->begun++;
-        try {
-            do {
-                $goesOn = Coroutine::suspend();
-            } while ($goesOn && ($status = $lock->ended()) === \REDLOCK_PENDING);
-        } finally {
-            $this->pending--;
-            $watch->pending--;
-            if ($status === \REDLOCK_PENDING) {
-                $status = Leave::cancelled($lock, $operation);
-            }
-        }
-        if ($this->events !== null) {
-            $this->writeEvents($lock, $operation);
-        }
-        return $status;
+        return $operation === \REDLOCK_RELEASE && Coroutine::getCid() > 0 && Coroutine::isCanceled()
+            ? Leave::release($lock) /* a cancelled coroutine is to end, not to wait */
+            : parent::run($lock, $operation, $arg);
     }
 
-    public function inFlight(): int
+    protected function waiter(): mixed
     {
-        return $this->pending + parent::inFlight();
+        $coroutine = Coroutine::getCid();
+        return $coroutine > 0 ? $coroutine : null;
+    }
+
+    protected function suspend(mixed $waiter): bool
+    {
+        return Coroutine::suspend();
+    }
+
+    protected function prepare(): void
+    {
+        if ($this->isNewProcess()) {
+            $this->pending = 0;
+        }
+        if ($this->watch->generation !== $this->client->generation()) {
+            $this->watch->begin($this->client->generation());
+        }
+    }
+
+    protected function isAlone(): bool
+    {
+        return $this->watch->pending === 0;
+    }
+
+    protected function watch(Native\Lock $lock): void
+    {
+        $this->watch->pending++;
+        $this->watch->begun++;
+    }
+
+    protected function unwatch(Native\Lock $lock): void
+    {
+        $this->watch->pending--;
     }
 }

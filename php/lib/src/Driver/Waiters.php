@@ -8,9 +8,9 @@ use Redlock\Native;
 use Swoole\Coroutine;
 
 /**
- * Those who wait for an operation: Fibers by a weak reference, coroutines by their number, else what has resume(). The
- * extension keeps one with each lock and gives it back when the operation has ended. Native clients are shared, so
- * whoever asks one of them may find another driver's waiter.
+ * Those who wait for an operation: Swoole's coroutines by their number, else what has resume(). The extension keeps one
+ * with each lock and gives it back when the operation has ended. Native clients are shared, so whoever asks one of them
+ * may find another driver's waiter.
  *
  * @internal
  */
@@ -21,17 +21,8 @@ final class Waiters
     {
         return static function () use ($client): void {
             for ($waiter = $client->advance(); $waiter !== null; $waiter = $client->next()) {
-                \is_int($waiter) ? Coroutine::resume($waiter) : self::wake($waiter);
+                \is_int($waiter) ? Coroutine::resume($waiter) : $waiter->resume();
             }
-        };
-    }
-
-    public static function wake(mixed $waiter): void
-    {
-        match (true) {
-            \is_int($waiter) => Coroutine::resume($waiter),
-            $waiter instanceof \WeakReference => $waiter->get()?->resume(),
-            default => $waiter->resume(),
         };
     }
 

@@ -4,9 +4,8 @@ declare(strict_types=1);
 
 namespace Redlock\Loop;
 
-use Redlock\Driver\Waiter;
-
-interface Suspension extends Waiter
+/** A Fiber that waits for an event. */
+interface Suspension
 {
     /** Lets the loop run until resume(). */
     public function suspend(): void;

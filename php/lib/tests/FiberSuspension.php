@@ -2,9 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Redlock\Loop;
+namespace Redlock\Tests;
 
-/** @internal One Fiber of a StreamSelectLoop. */
+use Redlock\Loop\Suspension;
+
+/** One Fiber of a StreamSelectLoop. */
 final class FiberSuspension implements Suspension
 {
     /** @var \WeakReference<\Fiber> who drops a Fiber ends its wait: the loop does not keep it */

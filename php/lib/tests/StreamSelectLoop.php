@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Redlock\Loop;
+namespace Redlock\Tests;
 
-use Redlock\Driver\Waiters;
-use Redlock\Native;
+use Redlock\Loop\Loop;
+use Redlock\Loop\Suspension;
 
 /** A small loop for Fibers on stream_select: runs tasks until all of them have ended. */
 final class StreamSelectLoop implements Loop
@@ -16,12 +16,6 @@ final class StreamSelectLoop implements Loop
     private array $streams = [];
     /** @var array<int, \Closure(): void> */
     private array $callbacks = [];
-    /** @var array<int, Native\Client> whose descriptors some of the streams are */
-    private array $clients = [];
-    /** @var array<int, \Closure(): bool> whether nobody waits for one of them */
-    private array $idle = [];
-    /** Whose descriptor is the only stream: it is waited for without stream_select. */
-    private ?Native\Client $only = null;
     /** @var \WeakMap<\Fiber, FiberSuspension> */
     private readonly \WeakMap $suspensions;
     /** @var array<int, true> streams that stream_select can wait for, by their number */
@@ -59,14 +53,6 @@ final class StreamSelectLoop implements Loop
             $fiber->start($tasks[$name]);
         }
         while ($running > 0) {
-            if ($this->only !== null && $this->sleepers === 0) {
-                $client = $this->only;
-                for ($waiter = $client->await(self::LOOK_AFTER_S * 1000); $waiter; $waiter = $client->next()) {
-                    $waiter instanceof \WeakReference ? $waiter->get()?->resume() : Waiters::wake($waiter);
-                }
-                $waiter === false && $this->nothingCame(self::LOOK_AFTER_S, 0);
-                continue;
-            }
             $seconds = self::LOOK_AFTER_S;
             $microseconds = 0;
             if ($this->sleepers > 0) {
@@ -81,18 +67,7 @@ final class StreamSelectLoop implements Loop
                 continue;
             }
             foreach ($read as $watch => $_) {
-                $client = $this->clients[$watch] ?? null;
-                if ($client === null) {
-                    isset($this->callbacks[$watch]) && ($this->callbacks[$watch])();
-                    continue;
-                }
-                for ($waiter = $client->advance(); $waiter !== null; $waiter = $client->next()) {
-                    if ($waiter instanceof \WeakReference) {
-                        $waiter->get()?->resume();
-                    } else {
-                        Waiters::wake($waiter);
-                    }
-                }
+                isset($this->callbacks[$watch]) && ($this->callbacks[$watch])();
             }
         }
         return \array_map(static fn (\Fiber $fiber): mixed => $fiber->getReturn(), $fibers);
@@ -109,42 +84,15 @@ final class StreamSelectLoop implements Loop
 
     public function watch($stream, \Closure $ready): mixed
     {
-        $watch = $this->add($stream);
-        $this->callbacks[$watch] = $ready;
-        $this->setOnly();
-        return $watch;
+        $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
+        $this->streams[++$this->lastWatch] = $stream;
+        $this->callbacks[$this->lastWatch] = $ready;
+        return $this->lastWatch;
     }
 
     public function unwatch(mixed $watch): void
     {
-        unset($this->streams[$watch], $this->callbacks[$watch], $this->clients[$watch], $this->idle[$watch]);
-        $this->setOnly();
-    }
-
-    /**
-     * @internal Wakes those whose operations on the client ended; nobody waits for one while $isIdle() says so.
-     * @param resource $stream the client's descriptor
-     * @return int for unwatch()
-     */
-    public function keep($stream, Native\Client $client, \Closure $isIdle): int
-    {
-        $watch = $this->add($stream);
-        [$this->clients[$watch], $this->idle[$watch]] = [$client, $isIdle];
-        $this->setOnly();
-        return $watch;
-    }
-
-    /** @param resource $stream */
-    private function add($stream): int
-    {
-        $this->fit[(int) $stream] ??= $this->refuseHighDescriptor($stream);
-        $this->streams[++$this->lastWatch] = $stream;
-        return $this->lastWatch;
-    }
-
-    private function setOnly(): void
-    {
-        $this->only = \count($this->streams) === 1 ? $this->clients[\array_key_first($this->streams)] ?? null : null;
+        unset($this->streams[$watch], $this->callbacks[$watch]);
     }
 
     public function suspension(): Suspension
@@ -159,10 +107,8 @@ final class StreamSelectLoop implements Loop
             $this->streams || \usleep($seconds * 1_000_000 + $microseconds);
             return;
         }
-        foreach ($this->streams as $watch => $_) {
-            if (!isset($this->idle[$watch]) || !($this->idle[$watch])()) {
-                return;
-            }
+        if ($this->streams !== []) {
+            return;
         }
         throw new \LogicException('all Fibers wait for something that this loop does not know');
     }
@@ -195,8 +141,7 @@ final class StreamSelectLoop implements Loop
         @\stream_select($read, $write, $except, 0, 0);
         if (\error_get_last() !== null) { /* PHP 8.1 warns and goes on without the descriptor */
             throw new \RuntimeException(
-                'stream_select can not wait for this descriptor (it knows those below 1024): use another '
-                . 'loop, Redlock\Loop\RevoltLoop for example');
+                'stream_select can not wait for this descriptor (it knows those below 1024)');
         }
         return true;
     }
