@@ -126,6 +126,8 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_VERBOSE: args->verbose = true; return 0;
   case FLAG_FORCE: args->force = true; return 0;
   case FLAG_YES: args->yes = true; return 0;
+  case FLAG_NEW: args->only_new = true; return 0;
+  case FLAG_REPLACE: args->replace = true; return 0;
   case FLAG_WATCH: args->watch = true; return 0;
   case FLAG_METRICS: args->metrics = true; return 0;
   case FLAG_NO_WRITE: args->no_write = true; return 0;
@@ -296,15 +298,12 @@ static struct parser *parser_new(const struct command *command, int argc, char *
   return parser;
 }
 
-/* A host that waits for longer than the lock is kept would run CMD again. With no wait at all, hosts that ask at the
- * same moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
+/* A host that waits for others for longer than they keep the lock would run CMD again. With no wait at all, hosts that
+ * ask at the same moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
 static void wait_less_than_it_is_kept(struct args *args)
 {
   bool is_chosen = setting_in_force(args, "wait_ms") != NULL;
-  int index = option_named("wait_ms", strlen("wait_ms"));
-  int64_t wait_ms = strtoll(redlock_option_at(index, REDLOCK_OPTION_DEFAULT), NULL, 10);
-  if (args->keep_ms > 0 && !is_chosen && wait_ms > args->keep_ms / 2)
-    add_setting(args, "wait_ms", "--keep", "", format("%" PRId64, args->keep_ms / 2));
+  args->busy_wait_ms = args->keep_ms > 0 && !is_chosen ? args->keep_ms / 2 + 1 : 0;
 }
 
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)

@@ -1,74 +1,212 @@
-/* bootstrap.c - redlock bootstrap: an operator says that no lock is live, so that the restart guard need not wait. */
+/* bootstrap.c - redlock bootstrap: an operator says that no lock is live, so that the restart guard need not wait, or
+ * changes the number in the markers. */
 #include "cli.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { EXIT_DECLINED = 1 };
 
-static bool user_agrees(void)
+static int64_t told(redlock_client *client, int node, int field)
+{
+  return redlock_client_bootstrapped(client, node, field);
+}
+
+static char *words_of(redlock_client *client, int node)
+{
+  int64_t length = redlock_client_bootstrap_words(client, node, NULL, 0);
+  size_t size = (size_t)(length < 0 ? 0 : length) + 1;
+  char *words = must(calloc(1, size));
+  redlock_client_bootstrap_words(client, node, words, size);
+  return words;
+}
+
+/* ---- the question ---- */
+
+enum subject { LIVE, RAISED, LOWERED, STOPPED, SUBJECTS };
+
+static enum subject subject_of(redlock_client *client, int node, int64_t max_ttl_ms)
+{
+  if (told(client, node, REDLOCK_BOOTSTRAP_DID) == REDLOCK_DID_REGISTERED)
+    return LIVE;
+  if (told(client, node, REDLOCK_BOOTSTRAP_FOUND) == REDLOCK_FOUND_OTHER_LIST)
+    return STOPPED;
+  return told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS) < max_ttl_ms ? RAISED : LOWERED;
+}
+
+static void ask_about(enum subject subject, int64_t max_ttl_ms)
+{
+  char *number = duration_text(max_ttl_ms);
+  switch (subject) {
+  case LIVE: fputs(": is no lock live? ", stderr); break;
+  case RAISED: fprintf(stderr, ": have all programs had max_ttl_ms = %s for %s? ", number, number); break;
+  case LOWERED:
+    fprintf(stderr, ": does no program ask for more than %s, and is every longer lease over? ", number);
+    break;
+  default: fputs(": are all its programs stopped? ", stderr); break;
+  }
+  free(number);
+}
+
+static bool is_planned(redlock_client *client, int node)
+{
+  int64_t did = told(client, node, REDLOCK_BOOTSTRAP_DID);
+  return did == REDLOCK_DID_REGISTERED || did == REDLOCK_DID_REPLACED;
+}
+
+/* Names what was found: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
+static void ask(redlock_client *client, int64_t max_ttl_ms)
+{
+  for (int subject = LIVE; subject < SUBJECTS; subject++) {
+    int named = 0;
+    for (int i = 0; i < redlock_client_node_count(client); i++) {
+      if (!is_planned(client, i) || (int)subject_of(client, i, max_ttl_ms) != subject)
+        continue;
+      char *name = node_name(client, i), *words = words_of(client, i);
+      fprintf(stderr, "%s%s %s", named++ ? ", " : "", name, words);
+      free(name);
+      free(words);
+    }
+    if (named)
+      ask_about((enum subject)subject, max_ttl_ms);
+  }
+  fputs("[y/N] ", stderr);
+  fflush(stderr);
+}
+
+static bool user_agrees(redlock_client *client, int64_t max_ttl_ms)
 {
   char answer[16];
-  fputs("Nodes that have lost keys, or are new, will grant locks at once. Are you sure that no lock is live? [y/N] ",
-        stderr);
-  fflush(stderr);
+  ask(client, max_ttl_ms);
   return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int check(const struct args *args)
+/* ---- the answer ---- */
+
+static const char *done_words(int64_t did)
 {
-  if (args->yes)
-    return 0;
+  switch (did) {
+  case REDLOCK_DID_REGISTERED: return "registered";
+  case REDLOCK_DID_REPLACED: return "its marker was replaced";
+  default: return NULL;
+  }
+}
+
+static void print_node(redlock_client *client, int node)
+{
+  int64_t did = told(client, node, REDLOCK_BOOTSTRAP_DID);
+  const char *done = done_words(did);
+  char *name = node_name(client, node), *words = words_of(client, node);
+  if (done != NULL)
+    printf("%s: %s; it %s\n", name, done, words);
+  else if (did == REDLOCK_DID_NOTHING)
+    printf("%s: votes already\n", name);
+  else
+    printf("%s: %s: %s\n", name, did == REDLOCK_DID_NO_ANSWER ? "no answer" : "left alone", words);
+  free(name);
+  free(words);
+}
+
+static json_t *node_json(redlock_client *client, int node)
+{
+  int64_t max_ttl_ms = told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
+  char *name = node_name(client, node), *words = words_of(client, node);
+  json_t *object = must(json_object());
+  json_object_set_new(object, "node", json_string(name));
+  json_object_set_new(object, "did",
+                      json_string(redlock_bootstrap_did_name((int)told(client, node, REDLOCK_BOOTSTRAP_DID))));
+  json_object_set_new(object, "votes", json_boolean(told(client, node, REDLOCK_BOOTSTRAP_VOTES) == 1));
+  json_object_set_new(object, "max_ttl_ms", max_ttl_ms > 0 ? json_integer(max_ttl_ms) : json_null());
+  json_object_set_new(object, "found", json_string(words));
+  free(name);
+  free(words);
+  return object;
+}
+
+static int print_nodes(redlock_client *client, const struct args *args, int status)
+{
+  int nodes = redlock_client_node_count(client);
+  if (!args->json) {
+    for (int i = 0; i < nodes; i++)
+      print_node(client, i);
+    return flush_answer(false);
+  }
+  json_t *report = must(json_object()), *list = must(json_array());
+  json_object_set_new(report, "status", json_string(redlock_status_name(status)));
+  for (int i = 0; i < nodes; i++)
+    json_array_append_new(list, node_json(client, i));
+  json_object_set_new(report, "nodes", list);
+  return print_json(report);
+}
+
+/* ---- all of it ---- */
+
+static bool is_told(int status)
+{
+  return status == REDLOCK_OK || status == REDLOCK_NO_QUORUM || status == REDLOCK_REFUSED_CONFIG;
+}
+
+static int refuse(redlock_client *client, const struct args *args, int status)
+{
+  char *message = client_message(client);
+  if (status == REDLOCK_INVALID)
+    return refuse_options(args, message);
+  int code = fail(exit_code_of(args, status), "%s", *message ? message : redlock_status_text(status));
+  free(message);
+  return code;
+}
+
+static int write_markers(redlock_client *client, const struct args *args, int mode)
+{
+  int status = redlock_client_bootstrap(client, mode);
+  if (!is_told(status))
+    return refuse(client, args, status);
+  int failed = print_nodes(client, args, status);
+  return failed ? failed : exit_code_of(args, status);
+}
+
+static int64_t number_of(redlock_client *client)
+{
+  char value[32];
+  redlock_client_get(client, "max_ttl_ms", value, sizeof value);
+  return strtoll(value, NULL, 10);
+}
+
+/* Asks if something is to be done. */
+static int ask_and_write(redlock_client *client, const struct args *args, int mode)
+{
+  int status = redlock_client_bootstrap(client, mode + REDLOCK_BOOTSTRAP_DRY);
+  bool is_to_do = false;
+  if (!is_told(status))
+    return refuse(client, args, status);
+  for (int i = 0; i < redlock_client_node_count(client); i++)
+    is_to_do = is_to_do || is_planned(client, i);
+  if (!is_to_do) {
+    int failed = print_nodes(client, args, status);
+    return failed ? failed : exit_code_of(args, status);
+  }
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return fail(EXIT_USAGE, "bootstrap asks whether no lock is live, and there is no terminal; use --yes to assert it");
-  if (user_agrees())
-    return 0;
+    return fail(EXIT_USAGE,
+                "bootstrap asks whether no lock is live, and there is no terminal: use --new for new nodes, "
+                "or --yes to assert it");
+  if (user_agrees(client, number_of(client)))
+    return write_markers(client, args, mode);
   fputs("Nothing was written.\n", stderr);
   return EXIT_DECLINED;
 }
 
-static bool print_node(const struct session *session, int node)
-{
-  bool is_done = node_told(session->lock, node);
-  char *name = node_name(session->client, node);
-  char *why = is_done ? format("bootstrapped") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
-  printf("%s: %s\n", name, why);
-  free(name);
-  free(why);
-  return is_done;
-}
-
-static int print_nodes(const struct session *session, int status)
-{
-  int done = 0, nodes = redlock_client_node_count(session->client);
-  if (session->args->json)
-    return print_json(report_json(session, status));
-  for (int i = 0; i < nodes; i++)
-    done += print_node(session, i);
-  int failed = flush_answer(false);
-  if (failed || done == nodes)
-    return failed;
-  return status == REDLOCK_REFUSED_CONFIG ? EXIT_REFUSED_CONFIG : EXIT_UNAVAILABLE;
-}
-
-/* The markers are written when a node is connected: to ask something is to wait for that. */
-static int write_markers(struct session *session)
-{
-  int status = session_inspect(session, session->lock);
-  if (session->caught != 0)
-    return 128 + session->caught;
-  return print_nodes(session, status);
-}
-
 int bootstrap_main(const struct args *args)
 {
-  struct session session;
-  int code = check(args);
-  if (code != 0)
-    return code;
-  code = session_open(&session, args);
+  int mode = args->replace ? REDLOCK_BOOTSTRAP_REPLACE : args->only_new ? REDLOCK_BOOTSTRAP_NEW : REDLOCK_BOOTSTRAP_YES;
+  if (args->only_new && (args->yes || args->replace))
+    return fail(EXIT_USAGE, "--new registers the nodes of a new deployment, and is used without --yes and --replace");
+  redlock_client *client = must(redlock_client_new());
+  int code = options_set(client, args);
   if (code == 0)
-    code = write_markers(&session);
-  return session_close(&session, code);
+    code = args->yes || args->only_new ? write_markers(client, args, mode) : ask_and_write(client, args, mode);
+  redlock_client_free(client);
+  return code;
 }

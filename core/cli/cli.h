@@ -70,7 +70,8 @@ struct args {
   struct settings from_environment;
   struct settings from_flags;
   int64_t kill_after_ms;
-  int64_t keep_ms; /* 0: the lock is released when CMD ends */
+  int64_t keep_ms;      /* 0: the lock is released when CMD ends */
+  int64_t busy_wait_ms; /* how long to wait while others hold it; 0: as long as for anything else */
   int busy_exit;
   bool help_all;
   bool json;
@@ -78,6 +79,8 @@ struct args {
   bool verbose;
   bool force;
   bool yes;
+  bool only_new; /* bootstrap */
+  bool replace;
   bool watch;
   bool metrics;
   bool no_write;
@@ -122,6 +125,8 @@ enum flag {
   FLAG_VERBOSE,
   FLAG_FORCE,
   FLAG_YES,
+  FLAG_NEW,
+  FLAG_REPLACE,
   FLAG_WATCH,
   FLAG_METRICS,
   FLAG_NO_WRITE,

@@ -29,8 +29,13 @@ static const struct poptOption force_flag = {
     "force", 0, POPT_ARG_NONE, NULL, FLAG_FORCE,
     "delete the lock whoever holds it, without a TOKEN; shows the holder and asks first", NULL};
 static const struct poptOption yes_flag = {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "with --force: do not ask", NULL};
-static const struct poptOption assert_flag = {
-    "yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES, "assert without being asked that no lock is live", NULL};
+static const struct poptOption bootstrap_flags[] = {
+    {"new", 0, POPT_ARG_NONE, NULL, FLAG_NEW,
+     "for deployment scripts: register the nodes if all answer and none has a marker; asks nothing", NULL},
+    {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES,
+     "do not ask: no lock is live. For people: a script that restarts servers undoes the guard with it", NULL},
+    {"replace", 0, POPT_ARG_NONE, NULL, FLAG_REPLACE,
+     "also rewrite markers with another --max-ttl, of another list of nodes or of version 0.1", NULL}};
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {
@@ -212,8 +217,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
     flags[count++] = force_flag;
     flags[count++] = yes_flag;
   }
-  if (command->main == bootstrap_main)
-    flags[count++] = assert_flag;
+  for (size_t i = 0; command->main == bootstrap_main && i < sizeof bootstrap_flags / sizeof *bootstrap_flags; i++)
+    flags[count++] = bootstrap_flags[i];
   if (command->main == doctor_main) {
     flags[count++] = watch_flag;
     flags[count++] = no_write_flag;

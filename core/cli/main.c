@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WAIT_MS "40000" /* it outlives a quarantine by the default of max_ttl_ms */
+
 /* clang-format off */
 /* The lock is renewed for as long as CMD runs, unless --max-hold limits that. */
 static const struct option_default defaults_of_run[] = {
-    {"renew", "true"}, {"max_hold_ms", "-1"}, {.option = NULL}};
+    {"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_MS}, {.option = NULL}};
+static const struct option_default defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}};
 static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
@@ -34,7 +37,6 @@ static const char *const without_for_doctor[] = {
 static const char *const without_for_bench[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const struct option_default defaults_of_doctor[] = {
     {"connect_timeout_ms", "1000"}, {"holder_info", "false"}, {.option = NULL}};
-static const struct option_default defaults_of_bootstrap[] = {{"guard", "bootstrap"}, {.option = NULL}};
 /* clang-format on */
 
 static const struct command commands[] = {
@@ -47,7 +49,7 @@ static const struct command commands[] = {
      run_main, without_for_run, defaults_of_run},
     {"acquire", "[OPTION...] RESOURCE",
      "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number follows.",
-     acquire_main, without_for_acquire, NULL},
+     acquire_main, without_for_acquire, defaults_of_acquire},
     {"extend", "[OPTION...] RESOURCE TOKEN",
      "Extends the lock that has this token to --ttl from now. Never shortens it: `redlock expire` does.", extend_main,
      without_for_extend, NULL},
@@ -61,8 +63,10 @@ static const struct command commands[] = {
     {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
      without_for_release, defaults_of_status},
     {"bootstrap", "[OPTION...]",
-     "Asserts that no lock is live on the nodes, so that the restart guard lets them vote at once.", bootstrap_main,
-     without_for_bootstrap, defaults_of_bootstrap},
+     "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
+     "once.\n"
+     "Exits with 0 if all vote, 1 if you have declined, 69 if some did not answer, 78 if some were left alone.",
+     bootstrap_main, without_for_bootstrap, NULL},
     {"doctor", "[OPTION...]",
      "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"
      "Stores one key on each node and deletes it again, unless --no-write is given.\n"

@@ -121,15 +121,6 @@ static int set_all(redlock_client *client, const struct args *args, const struct
   return 0;
 }
 
-/* Whoever examines nodes registers none. */
-static int only_look(redlock_client *client)
-{
-  char guard[16];
-  redlock_client_get(client, "guard", guard, sizeof guard);
-  bool writes = strcmp(guard, "marker") == 0 || strcmp(guard, "bootstrap") == 0;
-  return !writes || redlock_client_set(client, "guard", "look") == REDLOCK_OK ? 0 : EXIT_INTERNAL;
-}
-
 int options_set(redlock_client *client, const struct args *args)
 {
   int refused = set_nodes(client, args);
@@ -141,7 +132,7 @@ int options_set(redlock_client *client, const struct args *args)
   sources(args, list);
   for (int i = 0; !refused && i < SOURCES; i++)
     refused = set_all(client, args, list[i]);
-  return refused || args->command->main != doctor_main ? refused : only_look(client);
+  return refused;
 }
 
 int refuse_options(const struct args *args, char *message)

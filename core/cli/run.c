@@ -1,6 +1,7 @@
 /* run.c - redlock run RESOURCE -- CMD: holds the lock while CMD runs. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -273,23 +274,21 @@ static int acquire_and_run(struct run *run)
 static int check_keep(const struct session *session)
 {
   int64_t keep_ms = session->args->keep_ms;
-  static const struct {
-    const char *option;
-    int64_t longest_ms; /* where the option sets no limit */
-  } limits[] = {{"max_ttl_ms", DAY_MS}, {"max_hold_ms", INT64_MAX}};
-  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-    int64_t limit_ms = session_option_ms(session, limits[i].option);
-    if (limit_ms < 0)
-      limit_ms = limits[i].longest_ms;
-    if (keep_ms <= limit_ms)
-      continue;
-    char *keep = duration_text(keep_ms), *limit = duration_text(limit_ms);
-    char *message = format("--keep %s: allowed: up to %s (%s)", keep, limits[i].option, limit);
-    free(keep);
-    free(limit);
-    return refuse_options(session->args, message);
-  }
-  return 0;
+  int64_t max_ttl_ms = session_option_ms(session, "max_ttl_ms"),
+          max_hold_ms = session_option_ms(session, "max_hold_ms");
+  char *keep = duration_text(keep_ms), *limit = duration_text(max_hold_ms), *message = NULL;
+  if (keep_ms > DAY_MS)
+    message = format("--keep %s: allowed: up to 24h", keep);
+  else if (keep_ms > max_ttl_ms)
+    message =
+        format("--keep %s is above max_ttl_ms, %" PRId64 ": keep it for less, or give all programs of these nodes "
+               "max_ttl_ms = %" PRId64 " (a node that loses its keys is out for as long)",
+               keep, max_ttl_ms, keep_ms);
+  else if (max_hold_ms >= 0 && keep_ms > max_hold_ms)
+    message = format("--keep %s: allowed: up to max_hold_ms (%s)", keep, limit);
+  free(keep);
+  free(limit);
+  return message == NULL ? 0 : refuse_options(session->args, message);
 }
 
 int run_main(const struct args *args)

@@ -67,7 +67,8 @@ static int open_client(struct session *session)
   int refused = options_set(session->client, session->args);
   if (refused)
     return refused;
-  int status = redlock_client_open(session->client);
+  bool looks = session->args->command->main == doctor_main; /* who examines nodes changes nothing there */
+  int status = looks ? redlock_client_open_to_look(session->client) : redlock_client_open(session->client);
   if (status == REDLOCK_OK) {
     say_warnings(session);
     return open_descriptor(session);
@@ -229,7 +230,9 @@ int session_operate_within(struct session *session, redlock_lock *lock, int oper
 
 static void say_waiting(struct session *session)
 {
-  int64_t wait_ms = session_option_ms(session, "wait_ms");
+  int64_t wait_ms = session_option_ms(session, "wait_ms"), busy_wait_ms = session->args->busy_wait_ms;
+  if (busy_wait_ms > 0 && (busy_wait_ms < wait_ms || wait_ms < 0))
+    wait_ms = busy_wait_ms;
   char *wait = duration_text(wait_ms);
   char *more = wait_ms < 0 ? format("waiting without limit") : format("waiting for up to %s", wait);
   holder_say(session, more);
@@ -277,19 +280,59 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
   return status;
 }
 
+/* A quarantine lasts: that is told at once, and not when it may have been a slow answer. */
+static bool is_quarantined(struct session *session)
+{
+  char *text = client_description(session->client);
+  int quarantined = 0, nodes = redlock_client_node_count(session->client);
+  for (const char *at = text; (at = strstr(at, "\"quarantined\":true")) != NULL; at++)
+    quarantined++;
+  free(text);
+  return quarantined > nodes / 2;
+}
+
+static bool is_held_by_others(const struct session *session)
+{
+  int nodes = redlock_client_node_count(session->client), busy = 0;
+  for (int i = 0; i < nodes; i++)
+    busy += redlock_lock_vote(session->lock, i) == REDLOCK_BUSY;
+  return busy > nodes / 2;
+}
+
+/* A wait for others may end earlier than one for nodes that do not vote: what the last attempt says then counts. */
+static int await_the_end(struct session *session, int status, int64_t begun_ms)
+{
+  enum { AGAIN_MS = 200 };
+  int64_t limit_ms = session->args->busy_wait_ms;
+  bool is_limited = limit_ms > 0;
+  for (int64_t left_ms = begun_ms + limit_ms - now_ms(); is_limited && status == REDLOCK_PENDING; left_ms = AGAIN_MS) {
+    status = await_and_say(session, status, left_ms > 0 ? left_ms : 0, NULL);
+    if (status != REDLOCK_PENDING || !is_held_by_others(session))
+      continue;
+    redlock_lock_cancel(session->lock);
+    (void)await_and_say(session, REDLOCK_PENDING, -1, NULL);
+    return session->caught ? REDLOCK_CANCELLED : session_operate(session, REDLOCK_ACQUIRE, 0);
+  }
+  return await_and_say(session, status, -1, NULL);
+}
+
 /* With --verbose, a lock that is not granted at once is reported as waited for; always, that too few nodes vote. */
 int session_acquire(struct session *session)
 {
-  enum { AT_ONCE_MS = 300, TELL_MS = 1000 };
+  enum { GUARD_MS = 150, AT_ONCE_MS = 300, TELL_MS = 1000 };
   int64_t begun_ms = now_ms();
   bool tells = session->args->verbose;
   int status = redlock_lock_start(session->lock, REDLOCK_ACQUIRE, -2);
   if (status == REDLOCK_OK)
     status = REDLOCK_PENDING;
+  status = await_and_say(session, status, GUARD_MS, NULL);
+  bool is_told = status == REDLOCK_PENDING && is_quarantined(session);
+  if (is_told)
+    say_why(session);
   if (tells)
-    status = await_and_say(session, status, AT_ONCE_MS, say_waiting);
-  status = await_and_say(session, status, tells ? TELL_MS - AT_ONCE_MS : TELL_MS, say_why);
-  status = await_and_say(session, status, -1, NULL);
+    status = await_and_say(session, status, AT_ONCE_MS - GUARD_MS, say_waiting);
+  status = await_and_say(session, status, TELL_MS - (tells ? AT_ONCE_MS : GUARD_MS), is_told ? NULL : say_why);
+  status = await_the_end(session, status, begun_ms);
   session->waited_ms = now_ms() - begun_ms;
   if (tells)
     say_waited(session, status);

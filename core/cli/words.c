@@ -32,11 +32,22 @@ static bool is_duration(const struct args *args, int index)
   return index >= 0 && option_is(index, REDLOCK_OPTION_UNIT, "ms") && by_its_name(args, index) == NULL;
 }
 
+static bool has_unit_behind(const char *text)
+{
+  static const char *const units[] = {" ms", " s", " min", " h"};
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    size_t length = strlen(units[i]);
+    if (strncmp(text, units[i], length) == 0 && !isalpha((unsigned char)text[length]))
+      return true;
+  }
+  return false;
+}
+
 /* Prints the number at the start of the text with its unit; returns its length. */
 static size_t put_number(FILE *out, const char *text, size_t length, bool as_duration)
 {
   static const char no_limit[] = "-1 to ";
-  bool has_unit = text[length] == '.' || isalpha((unsigned char)text[length]) || strncmp(text + length, " ms", 3) == 0;
+  bool has_unit = text[length] == '.' || isalpha((unsigned char)text[length]) || has_unit_behind(text + length);
   if (!as_duration || has_unit) {
     fwrite(text, 1, length, out);
     return length;

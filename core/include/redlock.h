@@ -165,6 +165,41 @@ enum redlock_answer_field {
   REDLOCK_ANSWER_TOKEN = 2   /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
 };
 
+/* What redlock_client_bootstrap may do. */
+enum redlock_bootstrap {
+  REDLOCK_BOOTSTRAP_NEW = 1,     /* register the nodes of a new deployment: all answer, and none has a marker */
+  REDLOCK_BOOTSTRAP_YES = 2,     /* register each node that is new or quarantined: no lock is live */
+  REDLOCK_BOOTSTRAP_REPLACE = 3, /* the same, and rewrite markers with another max_ttl_ms, of another list or version */
+  REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, and tell what would be done */
+};
+
+/* What redlock_client_bootstrapped tells of a node. */
+enum redlock_bootstrap_field {
+  REDLOCK_BOOTSTRAP_DID = 0,        /* enum redlock_bootstrap_did */
+  REDLOCK_BOOTSTRAP_VOTES = 1,      /* 1 if it may vote now, else 0 */
+  REDLOCK_BOOTSTRAP_MAX_TTL_MS = 2, /* the number in its marker; 0 if that is not known */
+  REDLOCK_BOOTSTRAP_FOUND = 3       /* enum redlock_bootstrap_found: as it is now */
+};
+
+enum redlock_bootstrap_did {
+  REDLOCK_DID_NOTHING = 0,    /* it votes already */
+  REDLOCK_DID_REGISTERED = 1, /* it votes from now on */
+  REDLOCK_DID_REPLACED = 2,   /* its marker was rewritten */
+  REDLOCK_DID_LEFT_ALONE = 3, /* the mode does not allow to change what was found */
+  REDLOCK_DID_NO_ANSWER = 4
+};
+
+enum redlock_bootstrap_found {
+  REDLOCK_FOUND_NOTHING = 0, /* no answer */
+  REDLOCK_FOUND_VOTES = 1,
+  REDLOCK_FOUND_NEW = 2,
+  REDLOCK_FOUND_QUARANTINED = 3,
+  REDLOCK_FOUND_OTHER_NUMBER = 4, /* its marker has another max_ttl_ms */
+  REDLOCK_FOUND_OTHER_LIST = 5,   /* its marker is of another number of nodes, another cluster or version 0.1 */
+  REDLOCK_FOUND_FOREIGN = 6,      /* the key is not a marker */
+  REDLOCK_FOUND_REFUSED = 7       /* it is ineligible to vote for a reason that no marker can change */
+};
+
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
 /* The version of the loaded library, "MAJOR.MINOR.PATCH". Never NULL, never freed. Any thread. */
@@ -185,14 +220,15 @@ REDLOCK_API const char *redlock_option_at(int index, int field);
 
 /* ---- client ------------------------------------------------------------------------------------------------- */
 
-/* Creates a client without nodes, with default options. The environment variable REDLOCK_GUARD, if it is not empty, is
- * the default of the option "guard"; redlock_client_open refuses a wrong value unless the option has been set. Returns
- * NULL only if out of memory. The caller owns it. */
+/* Creates a client without nodes, with default options. The environment variables REDLOCK_GUARD and REDLOCK_MAX_TTL_MS,
+ * if they are not empty, are the defaults of the options "guard" and "max_ttl_ms"; redlock_client_open refuses a wrong
+ * value unless the option has been set. Returns NULL only if out of memory. The caller owns it. */
 REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
 
 /* Sets option `name` (docs/options.md) to the value written in `value`. "nodes" takes comma-separated URLs:
  * redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]; rediss:// is redis:// with
- * TLS. Percent-encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown
+ * TLS. The list may end in the option max_ttl_ms, as a duration: "redis://a,redis://b,redis://c?max_ttl=5m". Percent-
+ * encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown
  * name, a value out of range, and after redlock_client_open; the message names the option, the value and what is
  * allowed. Both texts are copied. Not thread-safe: call it before the client is shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
@@ -203,6 +239,9 @@ REDLOCK_API int64_t redlock_client_get(redlock_client *client, const char *name,
 /* Checks the options against each other and starts connecting. Never blocks. Returns REDLOCK_INVALID if there are no
  * nodes, more than 64, the same node twice, contradictory options, or if the client is already open. */
 REDLOCK_API REDLOCK_CHECK int redlock_client_open(redlock_client *client);
+
+/* The same for a client that only looks, such as a monitor: it writes no marker, so a node that is new stays so. */
+REDLOCK_API REDLOCK_CHECK int redlock_client_open_to_look(redlock_client *client);
 
 /* Frees the client: calls redlock_client_drain with exit_drain_ms unless the client was drained before, then closes
  * everything. Threads blocked in it get REDLOCK_CANCELLED. Later calls on its locks return REDLOCK_INVALID; the locks
@@ -255,8 +294,28 @@ REDLOCK_API int64_t redlock_client_describe(redlock_client *client, char *buf, s
  * redlock_client_new. No I/O. Any thread. */
 REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, size_t size);
 
-/* Why the last redlock_client_set or redlock_client_open failed; "" if it succeeded. Not thread-safe, like those. */
+/* Why the last redlock_client_set, _open or _bootstrap failed; "" if it succeeded. Not thread-safe, like those. */
 REDLOCK_API int64_t redlock_client_message(redlock_client *client, char *buf, size_t size);
+
+/* Ends the wait of new nodes, or changes the number in the markers of the restart guard (docs/guard.md); mode is one of
+ * enum redlock_bootstrap. Connects to all nodes and waits until each has answered or failed, at most twice
+ * connect_timeout_ms. The client needs its options, and may be open or not; its own connections are not touched.
+ * Calling it again does nothing where all nodes vote. Returns REDLOCK_OK if no node was left alone and all answered,
+ * REDLOCK_NO_QUORUM if some did not answer, REDLOCK_REFUSED_CONFIG if some were left alone, or the status with which
+ * redlock_client_open would have failed; redlock_client_message names the nodes. Blocks. Not while another thread calls
+ * it on this client. */
+REDLOCK_API int redlock_client_bootstrap(redlock_client *client, int mode);
+
+/* Field `field` (enum redlock_bootstrap_field) of node `node` (from 0) after redlock_client_bootstrap;
+ * -REDLOCK_INVALID before, and for a number outside the range. No I/O. Any thread. */
+REDLOCK_API int64_t redlock_client_bootstrapped(redlock_client *client, int node, int field);
+
+/* What was found there, to follow the node's name: "is quarantined for another 21 s", "allows 30 s". Otherwise as
+ * redlock_client_bootstrapped. */
+REDLOCK_API int64_t redlock_client_bootstrap_words(redlock_client *client, int node, char *buf, size_t size);
+
+/* "nothing", "registered", "replaced", "left_alone", "no_answer"; NULL for a number outside the enum. Any thread. */
+REDLOCK_API const char *redlock_bootstrap_did_name(int did);
 
 /* The number of nodes; 0 until "nodes" is set. */
 REDLOCK_API int redlock_client_node_count(redlock_client *client);

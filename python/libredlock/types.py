@@ -88,9 +88,10 @@ class LockOptions(TypedDict, total=False):
 class ClientOptions(LockOptions, total=False):
     """What Client() takes beside the nodes: the defaults of its locks, and its own."""
 
-    max_ttl: Union[Seconds, Literal["auto"]]
+    max_ttl: Seconds
     wake: Literal["auto", "push", "poll"]
-    guard: Literal["off", "uptime", "marker", "external", "bootstrap", "look"]
+    guard: Literal["marker", "external", "off"]
+    cluster: str
     connect_timeout: Seconds
     key_prefix: str
     client_name: str

@@ -3,11 +3,44 @@ import re
 
 import pytest
 
+import rl
 from rl import HELD, NO_QUORUM, OK
 
 MAX_TTL_MS = 4000
 GUARDED = dict(guard="marker", max_ttl_ms=MAX_TTL_MS, ttl_ms=MAX_TTL_MS, node_timeout_ms="auto", min_validity_ms="auto")
 MARKER = "libredlock:m"
+
+
+NEW, YES, REPLACE = rl.lib.REDLOCK_BOOTSTRAP_NEW, rl.lib.REDLOCK_BOOTSTRAP_YES, rl.lib.REDLOCK_BOOTSTRAP_REPLACE
+DRY = rl.lib.REDLOCK_BOOTSTRAP_DRY
+
+
+def bootstrap(urls, mode=YES, **options):
+    """What an operator does: the status, and of each node what was done, whether it votes, its number and words."""
+    client = rl.Client(urls, open=False, **dict(GUARDED, **options))
+    status = rl.Status(rl.lib.redlock_client_bootstrap(client.handle, mode))
+    nodes = [[rl.lib.redlock_client_bootstrapped(client.handle, node, field) for field in range(3)] +
+             [rl.text(rl.lib.redlock_client_bootstrap_words, client.handle, node)] for node in range(len(urls))]
+    return status, [(did_name(did), bool(votes), max_ttl_ms, words) for did, votes, max_ttl_ms, words in nodes]
+
+
+def did_name(did):
+    return rl.ffi.string(rl.lib.redlock_bootstrap_did_name(did)).decode()
+
+
+def bootstrapped(urls, mode=YES, **options):
+    status, nodes = bootstrap(urls, mode, **options)
+    assert status == OK, nodes
+
+
+def clock_ms(server):
+    seconds, micros = server.command("TIME")
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def marker_of(server, since=0, nodes=1, database=0, nonce="0a1b", max_ttl_ms=MAX_TTL_MS, cluster="-", run_id=None):
+    run_id = run_id or server.info("server")["run_id"]
+    return "v2 %s %d %d %d %s %d %s" % (run_id, since, nodes, database, nonce, max_ttl_ms, cluster)
 
 
 @pytest.fixture
@@ -18,7 +51,7 @@ def guarded(make_client):
     def make(servers, **options):
         urls = [server.url for server in servers]
         if not begun:
-            make_client(urls, **dict(GUARDED, guard="bootstrap"))
+            bootstrapped(urls)
         begun.append(urls)
         return make_client(urls, **dict(GUARDED, **options))
 

@@ -3,6 +3,7 @@
 What can lose keys: a restart without data, a restart with older data, a replica that is promoted, a failover to a
 server without keys, FLUSHALL, and a failover behind a connection that is kept. Nothing sees the eviction of one key:
 servers that evict are refused (test_session, conformance/cases/test_statuses)."""
+import re
 import select
 import socket
 import threading
@@ -10,8 +11,20 @@ import threading
 import pytest
 
 import rl
-from guarding import GUARDED, MARKER, granted_to_another
-from helpers import finish, spin
+from guarding import (
+    DRY,
+    GUARDED,
+    MARKER,
+    NEW,
+    REPLACE,
+    YES,
+    bootstrap,
+    bootstrapped,
+    clock_ms,
+    granted_to_another,
+    marker_of,
+)
+from helpers import Call, spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
@@ -150,37 +163,159 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
     assert not any(node["votes"] for node in client.describe()["nodes"])
     assert lock.wait(20000) == OK, lock.message
     warnings = [event for event in client.events() if event["event"] == "warning"]
-    assert len(warnings) == 3 and all("quarantined" in event["detail"] for event in warnings)
+    assert sum("resource" not in event and "quarantined" in event["detail"] for event in warnings) == 3
+    (told,) = [event for event in warnings if "resource" in event]
+    assert re.fullmatch(r"\d of 3 nodes are quarantined, a majority for another [34]\.\d s; redlock bootstrap ends it if no "
+                        r"lock is live", told["detail"])
 
 
 def test_bootstrapped_servers_vote_at_once(make_cluster, guarded):
     servers = make_cluster(3).nodes
     client = guarded(servers)
     assert client.lock().acquire(0) == OK
-    assert all(server.get(MARKER).startswith(b"v1 %s 0 3 " % server.info("server")["run_id"].encode())
-               for server in servers)
-
-
-def test_who_bootstraps_takes_no_lock(server, make_client):
-    lock = make_client([server.url], **dict(GUARDED, guard="bootstrap")).lock()
-    assert lock.acquire(0) == NO_QUORUM and "only writes markers" in lock.message
-    assert server.get("r") is None
+    assert all(re.fullmatch(r"v2 %s 0 3 0 [0-9a-f]{16} 4000 -" % server.info("server")["run_id"],
+                            server.get(MARKER).decode()) for server in servers)
 
 
 @pytest.mark.parametrize("marker, words", [
     ("something else", "libredlock:m is not a marker of this library"),
-    ("v1 {run_id} 0 5 00 4000 4000 4000 4000", "its marker is of 5 nodes, and this client has 1"),
-    ("v1 {run_id} 0 1 00 1000 1000 1000 1000", "its marker says max_ttl_ms 1000, and this client's is 4000"),
-    ("v1 {run_id} 0 1 00 auto 4000 4000 4000", "its marker says max_ttl_ms auto, and this client's is 4000"),
-    ("v1 {run_id} 0 1 00 4000 4000 4000 4001", "is not a marker"),
-    ("v1 {run_id} 0 1 00 4000 4000 4000 4000 and more", "is not a marker"),
-])
-def test_a_marker_that_is_not_understood_is_never_overwritten(server, make_client, marker, words):
+    ("v1 {run_id} 0 1 00 4000 4000 4000 4000",
+     "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace"),
+    ("v2 {run_id} 0 5 0 00 4000 -", "its marker is of 5 nodes: correct this program's list"),
+    ("v2 {run_id} 0 1 0 00 4000 b", "its marker is of cluster b: correct this program's list, or its cluster"),
+    ("v2 {run_id} 0 1 0 00 31536000000 -",
+     "allows leases of 8760 h, and max_ttl_ms is 4 s here: give this program the same"),
+    ("v2 {run_id} 0 1 0 00 0 -", "is not a marker"),
+    ("v2 {run_id} 0 1 0 00", "is not a marker"),
+    ("v2 {run_id} 0 1 0 00 4000 - " + "x" * 100000, "is not a marker"),
+], ids=["foreign", "0.1", "nodes", "cluster", "a year", "0", "cut", "huge"])
+@pytest.mark.parametrize("who", ["acquire", "bootstrap"])
+def test_a_marker_that_is_not_ours_is_never_overwritten(server, make_client, marker, words, who):
     marker = marker.format(run_id=server.info("server")["run_id"])
     server.set(MARKER, marker)
+    if who == "acquire":
+        lock = make_client([server.url], **GUARDED).lock()
+        assert lock.acquire(0) == rl.REFUSED_CONFIG and words in lock.message
+    else:
+        status, nodes = bootstrap([server.url])
+        assert status == rl.REFUSED_CONFIG and nodes[0][:2] == ("left_alone", False)
+    assert server.get(MARKER) == marker.encode() and server.get("r") is None
+
+
+def test_fields_of_a_later_version_are_tolerated(server, make_client):
+    server.set(MARKER, marker_of(server) + " later 7")
+    assert make_client([server.url], **GUARDED).lock().acquire(0) == OK
+
+
+def test_a_smaller_number_lets_shorter_leases_through(make_cluster, make_client):
+    servers = make_cluster(3).nodes
+    bootstrapped([server.url for server in servers])
+    client = make_client([server.url for server in servers], **dict(GUARDED, max_ttl_ms=8000))
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    longer = client.lock("s", ttl_ms=8000)
+    assert longer.acquire(10000) == rl.REFUSED_CONFIG
+    assert longer.message.count("allows 4 s: redlock bootstrap --replace, when all programs have max_ttl_ms = 8000") == 3
+    assert [server.get("s") for server in servers] == 3 * [None]
+    assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG and lock.state == HELD
+
+
+def test_a_longer_ttl_is_refused_before_anything_is_sent(server, guarded):
+    client = guarded([server])
+    lock, before = client.lock(), server.calls("set")
+    assert lock.set("ttl_ms", "3600000") == OK
+    assert lock.acquire(0) == rl.INVALID
+    assert lock.message == ("ttl_ms 3600000 is above max_ttl_ms, 4000: renew a shorter lock, or give all programs of these "
+                            "nodes max_ttl_ms = 3600000 (a node that loses its keys is out for as long)")
+    assert server.calls("set") == before
+
+
+def test_a_program_learns_of_a_raise_while_it_runs(server, make_client):
+    bootstrapped([server.url])
+    client = make_client([server.url], **dict(GUARDED, max_ttl_ms=8000))
+    lock = client.lock()
+    assert lock.acquire(0) == OK
+    bootstrapped([server.url], REPLACE, max_ttl_ms=8000)
+    assert lock.extend(8000) == rl.REFUSED_CONFIG  # it has not read the marker since
+    assert lock.release() == OK and lock.acquire(0) == OK and lock.extend(8000) == OK, lock.message
+    assert client.describe()["nodes"][0]["connects"] == 1
+
+
+def test_a_program_that_was_left_out_of_a_raise_is_refused(server, make_client):
+    bootstrapped([server.url])
+    client = make_client([server.url], **GUARDED)
+    lock = client.lock()
+    assert lock.acquire(0) == OK and lock.release() == OK
+    bootstrapped([server.url], REPLACE, max_ttl_ms=8000)
+    assert lock.acquire(0) != OK
+    spin(client, lambda: client.describe()["nodes"][0]["state"] == "refused")
+    assert lock.acquire(5000) == rl.REFUSED_CONFIG and "allows leases of 8 s, and max_ttl_ms is 4 s here" in lock.message
+
+
+def test_two_numbers_at_once(make_cluster, make_client):
+    """During a roll-out: whoever registers a server writes its own, and nobody counts a lease that is longer."""
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls)
+    new, old = make_client(urls, **dict(GUARDED, max_ttl_ms=8000)), make_client(urls, **GUARDED)
+    servers[0].flush()
+    eventually(lambda: new.lock().acquire(0) != OK or servers[0].get(MARKER), 20)
+    spin(new, lambda: servers[0].get(MARKER), 20, "it is registered")
+    assert marker_number(servers[0]) == 8000
+    lock = old.lock("s")
+    assert lock.acquire(5000) == OK, lock.message  # two of three are as they were
+    spin(old, lambda: "allows leases of 8 s" in old.describe()["nodes"][0]["why"], 20, "it is refused there")
+
+
+def marker_number(server):
+    return int(server.get(MARKER).split()[6])
+
+
+def test_another_database_is_another_server(make_cluster, make_client):
+    """SWAPDB: both databases have markers."""
+    server = make_cluster(1).nodes[0]
+    urls = [server.url_with(db=0)], [server.url_with(db=1)]
+    for url in urls:
+        bootstrapped(url)
+    first = make_client(urls[0], **GUARDED).lock()
+    assert first.acquire(0) == OK
+    server.command("SWAPDB", "0", "1")
+    granted_to_another(make_client(urls[0], **GUARDED), first)
+
+
+def test_a_marker_from_the_future_is_written_anew(server, make_client):
+    """Its clock was 2 h ahead when it booted, and was set right since."""
+    now_ms = clock_ms(server)
+    server.set(MARKER, marker_of(server, since=now_ms + 7200000))
     lock = make_client([server.url], **GUARDED).lock()
-    assert lock.acquire(0) == rl.REFUSED_CONFIG and words in lock.message
-    assert server.get(MARKER) == marker.encode()
+    assert lock.acquire(0) == NO_QUORUM and "quarantined for another" in lock.message
+    since = int(server.get(MARKER).split()[2])
+    assert now_ms <= since <= clock_ms(server)
+    assert lock.acquire(30000) == OK, lock.message
+
+
+def test_the_operator_ends_the_wait_of_a_program_that_runs(make_cluster, make_client):
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    client = make_client(urls, **dict(GUARDED, max_ttl_ms=3600000))
+    lock = client.lock()
+    lock.start(rl.ACQUIRE, 3000000)
+    eventually(lambda: "quarantined for another 3" in lock.message, 10, "it says why it waits")
+    bootstrapped(urls, max_ttl_ms=3600000)
+    assert lock.wait(20000) == OK, lock.message
+    assert all(node["connects"] == 1 for node in client.describe()["nodes"])
+
+
+def test_describe_shows_the_number_and_the_quarantine(make_cluster, make_client):
+    server = make_cluster(1).nodes[0]
+    client = make_client([server.url], **GUARDED)
+    node = client.describe()["nodes"][0]
+    assert (node["max_ttl_ms"], node["quarantined"], node["quarantine_reason"]) == (4000, True, "new")
+    assert 0 < node["quarantine_left_ms"] <= 4100
+    bootstrapped([server.url])
+    spin(client, lambda: client.lock().acquire(0) == OK, 20)
+    node = client.describe()["nodes"][0]
+    assert (node["quarantined"], node["quarantine_reason"], node["quarantine_left_ms"]) == (False, "", None)
 
 
 without_a_text = pytest.mark.parametrize(
@@ -188,18 +323,20 @@ without_a_text = pytest.mark.parametrize(
 
 
 @without_a_text
-@pytest.mark.parametrize("guard", ["marker", "bootstrap"])
-def test_a_key_without_a_text_is_no_marker(server, make_client, key, guard):
+@pytest.mark.parametrize("who", ["acquire", "bootstrap"])
+def test_a_key_without_a_text_is_no_marker(server, make_client, key, who):
     server.command(*key)
     before = server.command("DUMP", MARKER)
-    lock = make_client([server.url], **dict(GUARDED, guard=guard)).lock()
-    assert lock.acquire(0) == rl.REFUSED_CONFIG and "libredlock:m is not a marker of this library" in lock.message
+    if who == "acquire":
+        lock = make_client([server.url], **GUARDED).lock()
+        assert lock.acquire(0) == rl.REFUSED_CONFIG and "libredlock:m is not a marker of this library" in lock.message
+    else:
+        assert bootstrap([server.url], REPLACE)[0] == rl.REFUSED_CONFIG
     assert server.command("DUMP", MARKER) == before and server.get("r") is None
 
 
 @without_a_text
-@pytest.mark.parametrize("guard", ["marker", "bootstrap"])
-def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client, key, guard):
+def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client, key):
     """It was not there when it was read, and is when the script that writes it comes."""
     relay, written = proxy(server), []
 
@@ -208,7 +345,7 @@ def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client
         written.append(server.command("DUMP", MARKER))
 
     relay.at("EVAL", MARKER, write, byte=1)
-    client = make_client([relay.url], settle=False, **dict(GUARDED, guard=guard))
+    client = make_client([relay.url], settle=False, **GUARDED)
     words = "libredlock:m is not a marker of this library"
     spin(client, lambda: words in client.describe()["nodes"][0]["why"], 20)
     assert [server.command("DUMP", MARKER)] == written
@@ -287,33 +424,6 @@ def test_an_adopted_lock_is_held_again(make_cluster, guarded):
     assert second.release() == OK and [server.get("r") for server in servers].count(None) >= 2
 
 
-def test_uptime(server, make_client):
-    options = dict(GUARDED, guard="uptime")
-    lock = make_client([server.url], **options).lock()
-    assert lock.acquire(0) == NO_QUORUM and "it was started a short time ago" in lock.message
-    assert server.get(MARKER) is None
-    assert lock.acquire(30000) == OK
-    other = make_client([server.url], **options).lock("s")
-    assert other.acquire(1500) == OK, other.message  # uptime is in seconds; it need not be seen for so long
-    server.restart(empty=True)
-    granted_to_another(make_client([server.url], **options), lock)
-
-
-def test_uptime_where_the_first_request_joins_the_set_up(server, make_client, proxy):
-    options = dict(GUARDED, guard="uptime", ttl_ms=12000, max_ttl_ms=12000, node_timeout_ms=3000,
-                   connect_timeout_ms=25000)
-    lock = make_client([server.url], **options).lock()
-    assert lock.acquire(30000) == OK
-    server.restart(empty=True)
-    address = proxy(server, accepting=False)
-    second = make_client([address.url], settle=False, **options).lock()
-    assert second.start(rl.ACQUIRE, 0) == OK
-    address.open()
-    assert finish(second) == NO_QUORUM and "it was started a short time ago" in second.message
-    assert lock.validity_ms > 0, "the first lease is over, so this shows nothing"
-    assert server.calls("set"), "no SET joined the set-up"
-
-
 def few(servers, *rules):
     """The URLs for a user with all rights but for these rules."""
     for server in servers:
@@ -321,39 +431,163 @@ def few(servers, *rules):
     return [server.url_with("few", "p") for server in servers]
 
 
-NO_MARKER = [("resetkeys", "~r", "~libredlock:proof:*"), ("resetkeys", "~r", "~libredlock:proof:*", "%R~libredlock:m"),
-             ("-time",)]
+FORBIDDEN = {
+    "info": (("-info",), "it forbids INFO: add +info to the ACL of its user"),
+    "time": (("-time",), "it forbids TIME: add +time to the ACL of its user"),
+    "get": (("-get",), "it forbids the guard's commands: add +get +set +time +eval to the ACL of its user"),
+    "key": (("resetkeys", "~r", "~libredlock:proof:*"),
+            "it forbids the key libredlock:m: add ~libredlock:* to the ACL of its user"),
+    "read-only": (("resetkeys", "~r", "~libredlock:proof:*", "%R~libredlock:m"),
+                  "it forbids the key libredlock:m: add ~libredlock:* to the ACL of its user"),
+}
 
 
-@pytest.mark.parametrize("rules", NO_MARKER, ids=["no-key", "read-only", "no-time"])
-def test_where_the_marker_is_forbidden_restarts_are_noticed(make_cluster, make_client, rules):
-    servers = make_cluster(3).nodes
+@pytest.mark.parametrize("rules, words", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_what_a_server_forbids_is_named_with_the_rule_to_add(make_cluster, make_client, rules, words):
+    servers = make_cluster(3, bootstrapped=False).nodes
     urls = few(servers, *rules)
-    client = make_client(urls, **GUARDED)
-    lock = client.lock()
-    assert lock.acquire(30000) == OK, lock.message
-    warnings = [event["detail"] for event in client.events() if "it forbids the marker" in event["detail"]]
-    assert len(warnings) == 3, warnings
-    for server in servers:
-        server.restart(empty=True)
-    granted_to_another(make_client(few(servers, *rules), **GUARDED), lock)
-
-
-def test_without_a_word_of_the_longest_ttl_a_server_waits_for_a_day(make_cluster, make_client):
-    servers = make_cluster(3).nodes
-    lock = make_client(few(servers, *NO_MARKER[0]), **dict(GUARDED, max_ttl_ms="auto")).lock()
-    assert lock.acquire(0) == NO_QUORUM and "quarantined for another 872" in lock.message, lock.message
+    lock = make_client(urls, **GUARDED).lock()
+    assert lock.acquire(10000) == rl.REFUSED_CONFIG
+    assert lock.message.count(words) == 3 and "quarantine" not in lock.message
+    assert bootstrap(urls)[0] == rl.REFUSED_CONFIG
+    urls = few(servers)
+    bootstrapped(urls)
+    assert make_client(urls, **GUARDED).lock().acquire(0) == OK
 
 
 def test_a_marker_that_becomes_forbidden_and_is_allowed_again(make_cluster, make_client):
     servers = make_cluster(3).nodes
     urls = few(servers)
-    make_client(urls, **dict(GUARDED, guard="bootstrap"))
+    bootstrapped(urls)
     client = make_client(urls, **GUARDED)
     lock = client.lock()
     assert lock.acquire(0) == OK and lock.release() == OK
-    few(servers, *NO_MARKER[0])
-    assert lock.acquire(30000) == OK and lock.release() == OK
-    assert any("it forbids the marker" in event["detail"] for event in client.events())
+    few(servers, *FORBIDDEN["key"][0])
+    assert eventually(lambda: lock.acquire(5000) == rl.REFUSED_CONFIG, 20) and "it forbids the key" in lock.message
     few(servers)
-    assert lock.acquire(30000) == OK and lock.release() == OK
+    assert eventually(lambda: lock.acquire(30000) == OK, 20), lock.message
+    assert lock.release() == OK
+
+
+# ---- what an operator does --------------------------------------------------------------------------------------
+
+
+def test_bootstrap_is_idempotent(make_cluster):
+    servers = make_cluster(3, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    for mode in (NEW, YES, REPLACE):
+        for server in servers:
+            server.flush()
+        assert bootstrap(urls, mode | DRY) == (OK, 3 * [("registered", False, 0, "is new or has lost its keys")])
+        assert [server.get(MARKER) for server in servers] == 3 * [None]
+        assert bootstrap(urls, mode) == (OK, 3 * [("registered", True, 4000, "votes")])
+        before = [server.get(MARKER) for server in servers]
+        for again in (NEW, YES, REPLACE):
+            assert bootstrap(urls, again) == (OK, 3 * [("nothing", True, 4000, "votes")])
+        assert [server.get(MARKER) for server in servers] == before
+
+
+def test_new_is_for_new_deployments_only(make_cluster):
+    servers = make_cluster(3, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    servers[2].kill()
+    status, nodes = bootstrap(urls, NEW)
+    assert status == NO_QUORUM and [node[0] for node in nodes] == ["left_alone", "left_alone", "no_answer"]
+    servers[2].start()
+    bootstrapped(urls, NEW)
+    servers[1].flush()
+    status, nodes = bootstrap(urls, NEW)
+    assert status == rl.REFUSED_CONFIG and [node[0] for node in nodes] == ["nothing", "left_alone", "nothing"]
+    assert servers[1].get(MARKER) is None
+    assert [node[0] for node in bootstrap(urls)[1]] == ["nothing", "registered", "nothing"]
+
+
+def test_a_quarantined_node_is_registered(server, make_client):
+    make_client([server.url], **dict(GUARDED, max_ttl_ms=60000)).lock().acquire(0)
+    status, nodes = bootstrap([server.url], NEW, max_ttl_ms=60000)
+    assert status == rl.REFUSED_CONFIG and re.fullmatch(r"is quarantined for another (\d+ s|1 min)", nodes[0][3])
+    assert bootstrap([server.url], max_ttl_ms=60000)[1][0][:3] == ("registered", True, 60000)
+
+
+@pytest.mark.parametrize("marker, words", [
+    (dict(max_ttl_ms=1000), "allows 1 s"),
+    (dict(max_ttl_ms=3600000), "allows 1 h"),
+    (dict(nodes=5), "is of 5 nodes"),
+    (dict(cluster="b"), "is of cluster b"),
+])
+def test_replace(server, make_client, marker, words):
+    server.set(MARKER, marker_of(server, **marker))
+    before = server.get(MARKER)
+    status, nodes = bootstrap([server.url])
+    assert status == rl.REFUSED_CONFIG and nodes[0][0] == "left_alone" and nodes[0][3] == words
+    assert server.get(MARKER) == before
+    assert bootstrap([server.url], REPLACE | DRY)[1][0][0] == "replaced" and server.get(MARKER) == before
+    assert bootstrap([server.url], REPLACE) == (OK, [("replaced", True, 4000, "votes")])
+    assert make_client([server.url], **GUARDED).lock().acquire(0) == OK
+
+
+def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
+    """So nobody who knows it takes it for a loss; and when a server was seen first is no matter of its number."""
+    since = clock_ms(server) - 60000
+    server.set(MARKER, marker_of(server, since=since, max_ttl_ms=1000))
+    assert bootstrap([server.url], REPLACE)[0] == OK
+    assert server.get(MARKER).decode() == marker_of(server, since=since)
+
+
+def test_replace_of_a_marker_of_0_1(server, make_client):
+    server.set(MARKER, "v1 %s 0 1 00 auto 4000 4000 4000" % server.info("server")["run_id"])
+    assert bootstrap([server.url])[1][0][3] == "has a marker of version 0.1"
+    assert bootstrap([server.url], REPLACE)[0] == OK
+    assert make_client([server.url], **GUARDED).lock().acquire(0) == OK
+
+
+def test_replace_while_a_node_is_away(make_cluster, make_client):
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls)
+    servers[2].stop()
+    status, nodes = bootstrap(urls, REPLACE, max_ttl_ms=8000, connect_timeout_ms=500)
+    assert status == NO_QUORUM and [node[0] for node in nodes] == ["replaced", "replaced", "no_answer"]
+    servers[2].cont()
+    lock = make_client(urls, **dict(GUARDED, max_ttl_ms=8000, ttl_ms=8000)).lock()
+    assert lock.acquire(0) == OK and "allows 4 s" in lock.message  # a majority is enough
+    assert [node[0] for node in bootstrap(urls, REPLACE, max_ttl_ms=8000)[1]] == ["nothing", "nothing", "replaced"]
+
+
+def test_two_bootstraps_at_once(make_cluster, make_client):
+    servers = make_cluster(5, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    calls = [Call(bootstrap, urls) for _ in range(4)]
+    results = [call.join() for call in calls]
+    assert all(status == OK and all(node[1] for node in nodes) for status, nodes in results), results
+    assert make_client(urls, **GUARDED).lock().acquire(0) == OK
+
+
+def test_bootstrap_takes_only_its_modes(server):
+    for mode in (0, 4, 15, 32, 16, -1):
+        assert bootstrap_status(server, mode) == rl.INVALID
+
+
+def bootstrap_status(server, mode):
+    client = rl.Client([server.url], open=False, **GUARDED)
+    status = rl.lib.redlock_client_bootstrap(client.handle, mode)
+    assert "allowed: 1 to 3" in client.message and rl.lib.redlock_client_bootstrapped(client.handle, 0, 0) == -rl.INVALID
+    return status
+
+
+def test_an_open_client_goes_on_beside_its_bootstrap(server, guarded):
+    client = guarded([server])
+    lock = client.lock()
+    assert lock.acquire(0) == OK
+    assert rl.lib.redlock_client_bootstrap(client.handle, YES) == OK
+    assert lock.state == HELD and lock.extend() == OK and client.describe()["nodes"][0]["connects"] == 1
+
+
+def test_who_only_looks_registers_nothing(make_cluster):
+    server = make_cluster(1, bootstrapped=False).nodes[0]
+    client = rl.Client([server.url], open=False, **GUARDED)
+    assert rl.lib.redlock_client_open_to_look(client.handle) == OK
+    eventually(client.settled, 20)
+    node = client.describe()["nodes"][0]
+    assert not node["votes"] and node["quarantine_reason"] == "not_registered" and server.get(MARKER) is None
+    client.free()

@@ -28,7 +28,7 @@ SURVIVORS = OUTPUT / "survivors"
 PLAIN, SIM = TREE / "build/plain", TREE / "build/testbuild"
 FLOORS = ["core/src/rules", "core/src/lock", "core/src/node"]
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
-KINDS = [[], ["--only", "guarded"], ["--only", "growing"], ["--only", "infoless"]]
+KINDS = [[], ["--only", "guarded"]]
 TIME_OUT_S, LIVE_TIME_OUT_S = 300, 1800
 
 Mutant = collections.namedtuple("Mutant", "file line old new")

@@ -50,7 +50,6 @@ static const char *shows(int mutant)
   case RLK_MUTANT_GONE_IGNORED:
   case RLK_MUTANT_DEMOTION_IGNORED:
   case RLK_MUTANT_COUNTED_TWICE:
-  case RLK_MUTANT_IDENTITY_TRUSTED:
   case RLK_MUTANT_SHORTENING_FORGOTTEN:
     return "unbacked:";
   case RLK_MUTANT_RELEASE_HESITATES:
@@ -139,12 +138,6 @@ static uint64_t seed_of(const char *kind, uint64_t n)
     return n;
   if (!strcmp(kind, "guarded"))
     return n * 4 + 1;
-  if (!strcmp(kind, "growing"))
-    return n / 4 * 32 + 17 + n % 4 * 4;
-  if (!strcmp(kind, "uptime"))
-    return n / 4 * 128 + 33 + n % 4 * 4;
-  if (!strcmp(kind, "infoless"))
-    return n / 16 * 256 + 193 + n % 16 * 4;
   return 0;
 }
 
@@ -217,7 +210,7 @@ static int check(struct request *request)
   if (request->strikes && shrink_parse_strikes(&world.omissions, request->strikes) != 0)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
   if (request->only && (request->seed != NOT_GIVEN || !seed_of(request->only, 1)))
-    return refuse("--only", request->only, "guarded, growing, uptime or infoless, without --seed");
+    return refuse("--only", request->only, "guarded, without --seed");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
@@ -235,8 +228,7 @@ static int parse(int argc, const char **argv, struct request *request)
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
     {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
      "found is success", "NAME"},
-    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that may be guarded, growing,\n"
-     "uptime or infoless", "KIND"},
+    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that may be guarded", "KIND"},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
     {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
      "messages in which at most N are delayed", "N"},

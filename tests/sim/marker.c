@@ -16,37 +16,8 @@ void server_bootstrap(struct world *world, struct node *node)
 {
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  script_load_incarnation(node, run_id);
-  if (world->grows)
-    snprintf(node->marker, sizeof node->marker, "v1 %s 0 %d 00 auto %" PRId64 " %" PRId64 " %" PRId64, run_id,
-             world->node_count, world->ttl_ms, world->ttl_ms, world->ttl_ms);
-  else
-    snprintf(node->marker, sizeof node->marker, "v1 %s 0 %d 00 %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, run_id,
-             world->node_count, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms, 4 * world->ttl_ms);
-}
-
-/* To every client, whether it may use INFO or not. */
-static int is_of_this_run(const struct world *world, const struct node *node)
-{
-  char run_id[48], named[41];
-  server_run_id(world, node, 0, run_id, sizeof run_id);
-  snprintf(named, sizeof named, "%s", node->marker + 3);
-  if (world->info != INFO_FORBIDDEN && strcmp(named, run_id) != 0)
-    return 0;
-  return world->info == INFO_ALLOWED || script_knows_incarnation(node, named);
-}
-
-/* What is to be known of leases that were lost is gone where all markers are gone at one time (docs/guard.md). */
-int marker_is_elsewhere(const struct world *world, const struct node *node)
-{
-  for (int i = 0; i < world->node_count; i++) {
-    const struct node *other = &world->nodes[i];
-    if (other == node || !other->marker[0])
-      continue;
-    if (is_of_this_run(world, other) && !strstr(other->marker, " auto 0 "))
-      return 1;
-  }
-  return 0;
+  snprintf(node->marker, sizeof node->marker, "v2 %s 0 %d %d 00 %" PRId64 " -", run_id, world->node_count,
+           world->database, 4 * world->ttl_ms);
 }
 
 int marker_is_key(const struct request *request, int index)
@@ -63,36 +34,18 @@ static char *marker_of(const struct request *request)
   return is_there ? request->node->marker : nowhere;
 }
 
-/* script 1 key seen run_id tail bootstrap */
+/* script 1 key seen head since tail; no client here is an operator, so since is empty: the server's time */
 void marker_register(struct request *request)
 {
-  const struct argument *seen = &request->arguments[4];
+  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5], *tail = &request->arguments[7];
   char *marker = marker_of(request);
-  if (request->count != 8 || !marker_is_key(request, 3) || !is(request, 7, "0") ||
-      request->arguments[6].size > 60) {
-    world_violation(request->world, "a registration that is not: script 1 key seen run_id tail 0");
-    return;
-  }
-  if (request->world->info != INFO_ALLOWED) /* for those who know the earlier name it is as if it had been */
-    request->node->restarted_at = request->world->now;
-  if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
-    snprintf(marker, MARKER_MAX, "v1 %.*s %" PRId64 " %.*s", (int)request->arguments[5].size,
-             request->arguments[5].bytes, server_clock_ms(request->world, request->node),
-             (int)request->arguments[6].size, request->arguments[6].bytes);
-  server_reply_bulk(request, marker, strlen(marker));
-}
-
-/* script 1 key seen text */
-void marker_change(struct request *request)
-{
-  const struct argument *seen = &request->arguments[4], *text = &request->arguments[5];
-  char *marker = marker_of(request);
-  if (request->count != 6 || !marker_is_key(request, 3) || text->size >= MARKER_MAX) {
-    world_violation(request->world, "a change of a marker that is not: script 1 key seen text");
+  if (request->count != 8 || !marker_is_key(request, 3) || !is(request, 6, "") || head->size + tail->size > 150) {
+    world_violation(request->world, "a registration that is not: script 1 key seen head \"\" tail");
     return;
   }
   if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
-    snprintf(marker, MARKER_MAX, "%.*s", (int)text->size, text->bytes);
+    snprintf(marker, MARKER_MAX, "%.*s%" PRId64 "%.*s", (int)head->size, head->bytes,
+             server_clock_ms(request->world, request->node), (int)tail->size, tail->bytes);
   server_reply_bulk(request, marker, strlen(marker));
 }
 
@@ -111,12 +64,6 @@ void marker_time(struct request *request)
   int64_t ms = server_clock_ms(request->world, request->node);
   snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
   stream_append(request->reply, text, strlen(text));
-}
-
-int marker_begins(const struct request *request, const struct argument *text)
-{
-  const char *marker = marker_of(request);
-  return strlen(marker) >= text->size && !memcmp(marker, text->bytes, text->size);
 }
 
 int marker_is_asked_for(const struct request *request)

@@ -33,7 +33,7 @@ static void restart_node(struct world *world, struct node *node, int forgets)
   int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
   int is_old = keeps && world->guarded && random_in(&world->random, 0, 1);
   int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
-  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
+  if (node->asleep || node->down || node->replaced)
     return;
   TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
         is_old  ? "with old data"
@@ -85,8 +85,7 @@ static void lead_astray(struct world *world, int address)
       world->leads_to[i][address] = server;
   if (random_in(&world->random, 0, 1))
     network_drop_address(world, address);
-  /* for longer than a quarantine, where a server gets another name */
-  world_plan(world, (world->info == INFO_ALLOWED ? 2 : 12) * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
+  world_plan(world, 2 * world_edge(world), EVENT_ADDRESS, (uint32_t)address, 0);
 }
 
 static void lead_back(struct world *world, int address)
@@ -122,8 +121,6 @@ static void break_node(struct world *world, struct node *node)
 
 static void flush_scripts(struct world *world, struct node *node)
 {
-  if (world->info != INFO_ALLOWED && world->grows && !marker_is_elsewhere(world, node))
-    return; /* its marker tells nothing then */
   TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
   script_flush(node);
   waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
@@ -142,9 +139,9 @@ static void demote(struct world *world, struct node *node)
 static void lose_keys(struct world *world, struct node *node)
 {
   int64_t kind = random_in(&world->random, 0, world->guarded ? 4 : 3);
-  if (node->asleep || node->down || node->replaced || (world->grows && !marker_is_elsewhere(world, node)))
+  if (node->asleep || node->down || node->replaced)
     return;
-  switch (world->by_uptime && kind != 2 ? 0 : kind) { /* else nobody would notice it */
+  switch (kind) {
   case 0:
     restart_node(world, node, 1);
     break;

@@ -373,11 +373,9 @@ void process_start(struct world *world, int index)
   arena_use(process); /* until its caller has done with it */
   process->client = rlk_client_new_in(&env);
   set_nodes(process);
-  rlk_test_floor_ms = world->ttl_ms;
-  if (!world->grows)
-    client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
+  client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);
-  client_option(process, "guard", world->by_uptime ? "uptime" : world->guarded ? "marker" : "off");
+  client_option(process, "guard", world->guarded ? "marker" : "off");
   client_option(process, "fence", world->fenced ? "true" : "false");
   client_number(process, "connect_timeout_ms", world->connect_timeout_ms);
   client_option(process, "drift_factor", world->drift_percent == 1 ? "0.01" : "0.1");

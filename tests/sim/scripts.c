@@ -15,8 +15,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
-  int identifies;                         /* it compares the marker first */
-  int registers, changes, fences, raises; /* of the restart guard; of fencing numbers */
+  int registers, fences, raises; /* of the restart guard; of fencing numbers */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -39,7 +38,6 @@ static int script_by_text(struct request *request, const struct argument *text)
   }
   memcpy(script->text, text->bytes, script->size = text->size);
   rlk_sha1_hex(text->bytes, text->size, script->sha);
-  script->identifies = find_text(text->bytes, text->size, "MARKER has changed");
   script->deletes = find_text(text->bytes, text->size, "'DEL'");
   script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
   script->compares = find_text(text->bytes, text->size, "'GET'");
@@ -51,8 +49,7 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
   script->fences = find_text(text->bytes, text->size, "'NX'");
   script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences;
-  script->changes = find_text(text->bytes, text->size, "v=ARGV[2]");
-  script->raises = script->registers && !script->changes && !find_text(text->bytes, text->size, "'TIME'");
+  script->raises = script->registers && !find_text(text->bytes, text->size, "'TIME'");
   if (script->joins || script->leaves || script->registers || script->fences || script->raises)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
@@ -167,26 +164,6 @@ static int is_full(const struct request *request)
 
 /* ---- what is asked of them ---- */
 
-/* The last key is the marker, the last argument what it should begin with: 1, and the request without them. */
-static int compare_marker(struct request *request)
-{
-  static char count[8];
-  int keys = (int)server_number(request, 2), last = request->count - 1;
-  if (keys < 2 || 2 + keys >= last || !marker_is_key(request, 2 + keys)) {
-    world_violation(request->world, "a script that compares the marker, without it");
-    return 0;
-  }
-  if (!marker_begins(request, &request->arguments[last])) {
-    server_reply(request, "-MARKER has changed\r\n");
-    return 0;
-  }
-  request->arguments[2] = (struct argument){count, (size_t)snprintf(count, sizeof count, "%d", keys - 1)};
-  memmove(&request->arguments[2 + keys], &request->arguments[3 + keys],
-          (size_t)(last - 2 - keys) * sizeof request->arguments[0]);
-  request->count -= 2;
-  return 1;
-}
-
 void script_eval(struct request *request)
 {
   int by_sha = is(request, 0, "EVALSHA");
@@ -197,8 +174,6 @@ void script_eval(struct request *request)
     return;
   }
   request->node->scripts |= UINT32_C(1) << index;
-  if (scripts[index].identifies && !compare_marker(request))
-    return;
   if (script_is_proof(request))
     server_reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
   else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
@@ -207,8 +182,6 @@ void script_eval(struct request *request)
     fence_set(request);
   else if (scripts[index].raises)
     fence_raise(request);
-  else if (scripts[index].changes)
-    marker_change(request);
   else if (scripts[index].registers)
     marker_register(request);
   else if (scripts[index].joins)
@@ -223,68 +196,13 @@ void script_eval(struct request *request)
     run_extend(request, &scripts[index]);
 }
 
-static int is_incarnation(const struct argument *text)
-{
-  return text->size == 49 && !memcmp(text->bytes, "return '", 8);
-}
-
-void script_load_incarnation(struct node *node, const char *run_id)
-{
-  char text[64];
-  int size = snprintf(text, sizeof text, "return '%s'", run_id);
-  rlk_sha1_hex(text, (size_t)size, node->incarnations[node->incarnation_count++ % INCARNATIONS_MAX]);
-}
-
-static int knows_hash(const struct node *node, const char *hash)
-{
-  for (int i = 0; i < node->incarnation_count && i < INCARNATIONS_MAX; i++)
-    if (!memcmp(node->incarnations[i], hash, 40))
-      return 1;
-  return 0;
-}
-
-int script_knows_incarnation(const struct node *node, const char *run_id)
-{
-  char text[64], hash[41];
-  int size = snprintf(text, sizeof text, "return '%s'", run_id);
-  rlk_sha1_hex(text, (size_t)size, hash);
-  return knows_hash(node, hash);
-}
-
 void script_flush(struct node *node)
 {
   node->scripts = 0;
-  node->incarnation_count = 0;
-}
-
-/* A replica has a cache of its own, and none of these in it. */
-static void load_incarnation(struct request *request)
-{
-  char run_id[41];
-  memcpy(run_id, request->arguments[2].bytes + 8, 40);
-  run_id[40] = 0;
-  if (!request->connection->to_replica)
-    script_load_incarnation(request->node, run_id);
-  server_reply_bulk(request, run_id, 40); /* nobody looks at the hash */
-}
-
-static void exists(struct request *request)
-{
-  const struct argument *hash = &request->arguments[2];
-  int is_known = hash->size == 40 && !request->connection->to_replica && knows_hash(request->node, hash->bytes);
-  server_reply(request, is_known ? "*1\r\n:1\r\n" : "*1\r\n:0\r\n");
 }
 
 void script_command(struct request *request)
 {
-  if (is(request, 1, "EXISTS") && request->count == 3) {
-    exists(request);
-    return;
-  }
-  if (is(request, 1, "LOAD") && request->count == 3 && is_incarnation(&request->arguments[2])) {
-    load_incarnation(request);
-    return;
-  }
   int index = is(request, 1, "LOAD") && request->count == 3 ? script_by_text(request, &request->arguments[2]) : -1;
   if (index < 0) {
     world_violation(request->world, "a SCRIPT command that the model does not know");

@@ -326,12 +326,6 @@ static void command_client(struct request *request)
   }
 }
 
-static int forbids_info(const struct request *request)
-{
-  enum info info = request->world->info;
-  return info == INFO_FORBIDDEN || (info == INFO_FOR_SOME && request->connection->process->index % 2);
-}
-
 /* In whole seconds of its clock: up to one more than the truth. */
 static int64_t uptime_s(const struct world *world, const struct node *node)
 {
@@ -342,10 +336,6 @@ static void command_info(struct request *request)
 {
   const struct node *node = request->node;
   char text[512], run_id[48];
-  if (forbids_info(request)) {
-    server_reply(request, "-NOPERM this user has no permissions to run the 'info' command\r\n");
-    return;
-  }
   server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
   int size = snprintf(text, sizeof text,
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n"

@@ -59,10 +59,8 @@ void fence_raise(struct request *request);
 /* ---- marker.c ---- */
 
 int marker_is_key(const struct request *request, int index);
-int marker_begins(const struct request *request, const struct argument *text);
 int marker_is_asked_for(const struct request *request);
 void marker_register(struct request *request);
-void marker_change(struct request *request);
 void marker_reply(struct request *request);
 void marker_time(struct request *request);
 

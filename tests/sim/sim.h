@@ -29,7 +29,7 @@ enum {
   GONE_KEPT = 16,
   PLACES_MAX = 256,
   CHANNEL_MAX = 64,
-  MARKER_MAX = 128,
+  MARKER_MAX = 256,
   LOSSES_MAX = 128,
   MESSAGES_MAX = 1024,
   STRIKES_MAX = 8192,
@@ -217,7 +217,7 @@ struct waitqueue {
   struct place places[PLACES_MAX];
 };
 
-enum { INCARNATIONS_MAX = 64, ENTRIES_MAX = 32 };
+enum { ENTRIES_MAX = 32 };
 
 struct node {
   int index;
@@ -234,8 +234,6 @@ struct node {
   int64_t started_ms;      /* by its own clock */
   uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
-  int incarnation_count;   /* scripts in it that do nothing but name the server: hashes of the last of them */
-  char incarnations[INCARNATIONS_MAX][41];
   uint32_t next_client_id;
   struct key keys[RESOURCES_MAX];
   int replaced;            /* a writable replica answers at its address */
@@ -249,13 +247,10 @@ struct node {
 };
 
 void waitqueue_meddle(struct world *world, struct node *node, int resource);
-void script_load_incarnation(struct node *node, const char *run_id);
-int script_knows_incarnation(const struct node *node, const char *run_id);
 void script_flush(struct node *node);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
-int marker_is_elsewhere(const struct world *world, const struct node *node);
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
 void server_free(struct world *world, struct key *key);
@@ -519,8 +514,6 @@ struct omissions {
   uint64_t strikes[STRIKES_MAX / 64];
 };
 
-enum info { INFO_ALLOWED, INFO_FORBIDDEN, INFO_FOR_SOME /* processes, every other one */ };
-
 struct world {
   uint64_t seed, random;
   struct omissions omissions;
@@ -530,10 +523,7 @@ struct world {
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
-  int guarded;             /* its clients have the restart guard, */
-  int grows;               /* whose max_ttl is auto, */
-  int by_uptime;           /* or which goes by the servers' uptime */
-  enum info info;          /* whether they may use INFO */
+  int guarded;             /* its clients have the restart guard */
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */

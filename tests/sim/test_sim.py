@@ -35,11 +35,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "no-guard": 1500,
     "guard-too-short": 3000,
     "marker-not-checked": 3000,
-    "no-agreement": 8000,
     "clock-step-ignored": 3000,
     "marker-of-anybody": 15000,
-    "incarnation-trusted": 8000,
-    "identity-trusted": 24000,
     "fence-not-raised": 200,
     "no-backoff": 300,
     "no-heir": 100,
@@ -51,10 +48,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "child-keeps-claims": 200,
     "child-keeps-seed": 200,
 }
-KINDS = {"no-agreement": "growing", "marker-of-anybody": "guarded", "incarnation-trusted": "infoless",
-         "identity-trusted": "infoless"}  # few other worlds can show it
-WITHOUT = {"identity-trusted": "node-pause,node-error,restart,replica,loss,leftover,fork,clock-step,process-end,tail,"
-                               "split,refuse"}  # faults that it does not need, and that hide it
+KINDS = {"marker-of-anybody": "guarded"}  # few other worlds can show it
 
 
 def sim(*arguments):
@@ -75,15 +69,8 @@ def test_intact_core_keeps_every_rule():
 
 @pytest.mark.parametrize("mutant, seeds", SEEDS_PER_MUTANT.items())
 def test_broken_rule_is_found(mutant, seeds):
-    run = sim("--mutant", mutant, "--seeds", seeds, *(["--only", KINDS[mutant]] if mutant in KINDS else []),
-              *(["--without", WITHOUT[mutant]] if mutant in WITHOUT else []))
+    run = sim("--mutant", mutant, "--seeds", seeds, *(["--only", KINDS[mutant]] if mutant in KINDS else []))
     print(run.stdout)
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
-@pytest.mark.parametrize("mutant", ["no-guard", "guard-too-short"])
-def test_broken_guard_by_uptime_is_found(mutant):
-    run = sim("--mutant", mutant, "--only", "uptime", "--seeds", 1500)
     assert run.returncode == 0, run.stdout + run.stderr
 
 

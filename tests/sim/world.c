@@ -130,14 +130,6 @@ static void choose_faults(struct world *world)
     faults->restart = 0; /* no run_id tells that a server which kept its keys is the one behind another address, too */
 }
 
-/* Servers get other names, and addresses lead to other servers. */
-static void confuse_names(struct world *world)
-{
-  world->faults.script_flush = 2;
-  world->faults.astray = 2;
-  world->faults.restart = 0;
-}
-
 static void leave_out(struct world *world)
 {
   struct faults *faults = &world->faults;
@@ -309,8 +301,7 @@ static void check_empty(struct world *world, const char *when)
 /* A node that may have lost keys votes again by then. */
 static int64_t guard_time(const struct world *world)
 {
-  int names = world->info == INFO_FOR_SOME ? 2 : 1; /* that a server gets, one after the other */
-  return world->guarded ? names * (5 * world->ttl_ms * MS + 2 * BACKOFF_MAX) : 0;
+  return world->guarded ? 5 * world->ttl_ms * MS + 2 * BACKOFF_MAX : 0;
 }
 
 /* A short lease may be over before all is quiet. */
@@ -334,8 +325,7 @@ static void prove_alive(struct world *world)
   }
 }
 
-/* Whoever leaves takes its lock along (rule A.5), but from a server that has got another name and was not heard of
- * since. */
+/* Whoever leaves takes its lock along (rule A.5). */
 static void leave(struct world *world)
 {
   if (!world->violation[0])
@@ -344,8 +334,6 @@ static void leave(struct world *world)
   for (int i = 0; i < world->process_count; i++)
     process_end(&world->processes[i]);
   run_until_quiet(world);
-  if (world->info != INFO_ALLOWED)
-    run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "although its process has left");
 }
 
@@ -390,15 +378,10 @@ static void choose_guard(struct world *world, uint64_t seed)
 {
   int is_drawn = !world->orders.history;
   world->guarded = is_drawn ? seed % 4 == 1 : orders_are_guarded(world);
-  world->grows = world->guarded && is_drawn && seed / 16 % 2 && world->twin < 0;
-  world->info = world->guarded && is_drawn && seed / 64 % 4 == 3 ? 1 + seed / 256 % 2 : INFO_ALLOWED;
-  world->by_uptime = world->guarded && is_drawn && seed / 16 % 8 == 2;
   world->fenced = is_drawn ? world->guarded && seed / 4 % 2 : orders_are_fenced(world);
-  if (world->guarded && !world->fenced && !world->by_uptime && !world->faultless && !world->orderly &&
+  if (world->guarded && !world->fenced && !world->faultless && !world->orderly &&
       world->twin < 0 && !world->faults.astray)
     world->faults.clock_step = seed / 8 % 3;
-  if (world->info != INFO_ALLOWED && !world->faultless && !world->patient && world->twin < 0 && seed / 512 % 2)
-    confuse_names(world);
 }
 
 /* No lease is live on it, and its guard knows; else it is a first deployment. */
@@ -408,11 +391,10 @@ static void start_node(struct world *world, int index)
   int is_known = world->patient || world->orders.history || world->seed / 4 % 8 != 0;
   server_start(world, index);
   node->clock_ppm = choose_ppm(world, 1);
-  node->old &= world->info == INFO_ALLOWED;
   if (world->guarded || world->fenced)
     run_alike(world, node);
   node->started_ms = server_clock_ms(world, node) - (is_known ? 10 * 1000 * world->ttl_ms : 0);
-  if (world->guarded && !world->by_uptime && is_known)
+  if (world->guarded && is_known)
     server_bootstrap(world, node);
 }
 

@@ -40,6 +40,7 @@ static int begin(void **state)
   assert_int_equal(redlock_client_set(client, "nodes", "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3"),
                    REDLOCK_OK);
   assert_int_equal(redlock_client_set(client, "guard", "off"), REDLOCK_OK);
+  assert_int_equal(redlock_client_set(client, "max_ttl_ms", "3600000"), REDLOCK_OK);
   assert_int_equal(redlock_client_set(client, "queue", "false"), REDLOCK_OK);
   assert_int_equal(redlock_client_set(client, "holder_info", "false"), REDLOCK_OK);
   assert_int_equal(redlock_client_open(client), REDLOCK_OK);

@@ -203,18 +203,123 @@ static void the_environment_has_the_default_of_guard(void **state)
   client = redlock_client_new();
   assert_string_equal(get("guard"), "marker");
   redlock_client_free(client);
-  setenv("REDLOCK_GUARD", "uptime", 1);
+  setenv("REDLOCK_GUARD", "off", 1);
   client = redlock_client_new();
   unsetenv("REDLOCK_GUARD");
-  assert_string_equal(get("guard"), "uptime");
+  assert_string_equal(get("guard"), "off");
   assert_int_equal(set("guard", "external"), REDLOCK_OK);
   assert_string_equal(get("guard"), "external");
 }
 
+static void the_environment_has_the_default_of_max_ttl_ms(void **state)
+{
+  (void)state;
+  assert_string_equal(get("max_ttl_ms"), "30000");
+  redlock_client_free(client);
+  setenv("REDLOCK_MAX_TTL_MS", "60000", 1);
+  client = redlock_client_new();
+  assert_string_equal(get("max_ttl_ms"), "60000");
+  assert_int_equal(set("nodes", "redis://a?max_ttl=5m"), REDLOCK_OK); /* a default is no contradiction */
+  assert_string_equal(get("max_ttl_ms"), "300000");
+  redlock_client_free(client);
+  setenv("REDLOCK_MAX_TTL_MS", "0", 1);
+  client = redlock_client_new();
+  unsetenv("REDLOCK_MAX_TTL_MS");
+  assert_int_equal(set("nodes", NODE), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+  assert_string_equal(message(), "REDLOCK_MAX_TTL_MS is \"0\"; allowed: 20 to 86400000");
+}
+
+static void max_ttl_may_end_the_list_of_nodes(void **state)
+{
+  static const char *const lists[][2] = {
+      {"redis://a,redis://b,redis://c?max_ttl=5m", "300000"},
+      {"redis://a,redis://c/1?max_ttl=20ms", "20"},
+      {"unix:///r.sock?db=2&max_ttl=24h", "86400000"},
+      {"unix:///r.sock?max_ttl=90s&db=2", "90000"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    char again[8192];
+    assert_int_equal(set("nodes", lists[i][0]), REDLOCK_OK);
+    assert_string_equal(get("max_ttl_ms"), lists[i][1]);
+    snprintf(again, sizeof again, "%s", get("nodes"));
+    assert_int_equal(set("nodes", again), REDLOCK_OK);
+    assert_string_equal(get("max_ttl_ms"), lists[i][1]);
+  }
+  assert_int_equal(set("nodes", "redis://a"), REDLOCK_OK);
+  assert_string_equal(get("max_ttl_ms"), "30000");
+}
+
+static void max_ttl_in_a_list_is_refused_in_words(void **state)
+{
+  static const char *const lists[][2] = {
+      {"redis://a?max_ttl=5m,redis://b", "max_ttl stands at the end of the list"},
+      {"redis://a?max_ttl=5", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl=0s", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl=19ms", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl=25h", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl=365d", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl=999999999999h", "max_ttl is not a duration from 20ms to 24h"},
+      {"redis://a?max_ttl", "the only parameters are db and max_ttl"},
+      {"redis://a?x=1", "the only parameters are db and max_ttl"},
+      {"redis://a?ttl_ms=1000", "ttl_ms is an option of the client: a URL takes no option but max_ttl"},
+      {"redis://a?max_ttl_ms=1000", "max_ttl_ms is an option of the client"},
+      {"redis://a?guard=off", "guard is an option of the client"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    assert_int_equal(set("nodes", lists[i][0]), REDLOCK_INVALID);
+    assert_says(message(), lists[i][1]);
+    assert_string_equal(get("max_ttl_ms"), "30000");
+  }
+}
+
+static void max_ttl_is_given_once(void **state)
+{
+  (void)state;
+  assert_int_equal(set("max_ttl_ms", "60000"), REDLOCK_OK);
+  assert_int_equal(set("nodes", "redis://a?max_ttl=5m"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+  assert_string_equal(message(), "max_ttl_ms is 60000, and the list of nodes ends in max_ttl=300000ms: give it once");
+  assert_int_equal(set("max_ttl_ms", "300000"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+}
+
+static void values_of_an_earlier_version_warn(void **state)
+{
+  (void)state;
+  assert_int_equal(set("nodes", NODE), REDLOCK_OK);
+  assert_int_equal(set("max_ttl_ms", "auto"), REDLOCK_OK);
+  assert_string_equal(get("max_ttl_ms"), "30000");
+  assert_int_equal(set("guard", "uptime"), REDLOCK_OK);
+  assert_string_equal(get("guard"), "marker");
+  assert_int_equal(set("guard", "bootstrap"), REDLOCK_INVALID);
+  assert_int_equal(set("guard", "look"), REDLOCK_INVALID);
+  assert_says(message(), "allowed: marker, external or off");
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+  for (int i = 0; i < 2; i++) {
+    char event[300];
+    assert_true(redlock_client_event(client, event, sizeof event) > 0);
+    assert_says(event, i ? "guard = uptime is marker now" : "max_ttl_ms = auto is 30000 now");
+  }
+}
+
+static void names_of_clusters(void **state)
+{
+  (void)state;
+  assert_string_equal(get("cluster"), "-");
+  assert_int_equal(set("cluster", "a.b_c-9"), REDLOCK_OK);
+  assert_int_equal(set("cluster", ""), REDLOCK_INVALID);
+  assert_int_equal(set("cluster", "a b"), REDLOCK_INVALID);
+  assert_int_equal(set("cluster", "abcdefghijklmnopqrstuvwxyzabcdefg"), REDLOCK_INVALID);
+  assert_says(message(), "allowed: at most 32 bytes");
+  assert_string_equal(get("cluster"), "a.b_c-9");
+}
+
 static void a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened(void **state)
 {
-  static const char said_of_it[] =
-      "REDLOCK_GUARD is \"on\\x0a\"; allowed: off, uptime, marker, external, bootstrap or look";
+  static const char said_of_it[] = "REDLOCK_GUARD is \"on\\x0a\"; allowed: marker, external or off";
   (void)state;
   redlock_client_free(client);
   setenv("REDLOCK_GUARD", "on\n", 1);
@@ -465,6 +570,12 @@ int main(void)
       FRESH(an_unknown_option_gets_the_nearest),
       FRESH(options_that_contradict_each_other_are_refused_by_open),
       FRESH(the_environment_has_the_default_of_guard),
+      FRESH(the_environment_has_the_default_of_max_ttl_ms),
+      FRESH(max_ttl_may_end_the_list_of_nodes),
+      FRESH(max_ttl_in_a_list_is_refused_in_words),
+      FRESH(max_ttl_is_given_once),
+      FRESH(values_of_an_earlier_version_warn),
+      FRESH(names_of_clusters),
       FRESH(a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened),
       OPEN(an_open_client_is_not_changed),
       FRESH(urls_are_taken_and_shown_without_their_secrets),

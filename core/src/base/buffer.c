@@ -207,3 +207,15 @@ void rlk_text_json(struct rlk_text *t, const char *bytes, size_t size, size_t sh
   escape(t, bytes, size, shown_max, 1);
   rlk_text_add(t, "\"");
 }
+
+void rlk_text_duration(struct rlk_text *t, int64_t ms)
+{
+  static const struct {
+    int64_t ms;
+    const char *name;
+  } units[] = {{3600000, "h"}, {60000, "min"}, {1000, "s"}, {1, "ms"}};
+  int i = ms == 0 ? 3 : 0;
+  while (ms % units[i].ms)
+    i++;
+  rlk_text_format(t, "%lld %s", (long long)(ms / units[i].ms), units[i].name);
+}

@@ -27,11 +27,8 @@
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
-  X(NO_AGREEMENT, "no-agreement", "a longer TTL is used before the nodes have agreed on it")                           \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
   X(MARKER_OF_ANYBODY, "marker-of-anybody", "a server votes on with a marker from before it was restarted")            \
-  X(INCARNATION_TRUSTED, "incarnation-trusted", "where INFO is forbidden a server is what its marker says")            \
-  X(IDENTITY_TRUSTED, "identity-trusted", "where INFO is forbidden a server stays what it was when it was set up")     \
   X(FENCE_NOT_RAISED, "fence-not-raised", "a fencing number need not be stored by a majority")                         \
   X(NO_BACKOFF, "no-backoff", "a waiter does not pause")                                                               \
   X(NO_HEIR, "no-heir", "the thread that drives leaves without handing that over")                                     \
@@ -52,11 +49,8 @@ enum {
 };
 
 #ifdef RLK_TEST_BUILD
-#include <stdint.h>
-
-extern int rlk_test_mutant;       /* set by REDLOCK_TEST_MUTANT=name or number, too */
-extern int rlk_test_wait_all;     /* operations wait for every node: what the benchmark compares with waiting for all */
-extern int64_t rlk_test_floor_ms; /* max_ttl of new servers; 0: as for users */
+extern int rlk_test_mutant;   /* set by REDLOCK_TEST_MUTANT=name or number, too */
+extern int rlk_test_wait_all; /* operations wait for every node: what the benchmark compares with waiting for all */
 #define RLK_MUTANT(name) (rlk_test_mutant == RLK_MUTANT_##name)
 #define RLK_WAIT_ALL (rlk_test_wait_all)
 /* The number of a mutant, from its name or number; -1 if there is none. */

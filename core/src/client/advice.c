@@ -8,14 +8,15 @@
 static const struct {
   const char *words, *advice;
 } advices[] = {
-    {"redlock bootstrap", "wait, or run `redlock bootstrap` if no lock is live on any node"},
+    {"redlock bootstrap ends it", "wait, or run `redlock bootstrap` if no lock is live on any node"},
+    {"version 0.1", "stop all programs, install this version everywhere, and run `redlock bootstrap --replace`"},
+    {"allows leases of", "give all programs of these nodes the same max_ttl_ms, best at the end of the list of nodes"},
     {"new or has lost its keys",
      "programs that acquire locks register it; or run `redlock bootstrap` if no lock is live on any node"},
     {"its clock", "keep the servers' clocks in step (NTP) and do not step them; it votes again by itself"},
-    {"started a short time ago", "wait: every lease that it granted before is over then"},
     {"may have lost keys", "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover"},
     {"the same server as", "give every URL a server of its own"},
-    {"forbids INFO", "allow INFO and GET, EVAL and TIME on the guard's key, see docs/guard.md"},
+    {"it forbids", "docs/redlock.md lists all that the user needs"},
     {"CLUSTERDOWN", "use servers with cluster-enabled no"},
     {"MOVED", "use servers with cluster-enabled no"},
     {"cluster", "use servers with cluster-enabled no"},
@@ -24,8 +25,9 @@ static const struct {
     {"READONLY", "make it a master that replicates from nobody, or correct the address"},
     {"evicts keys", "CONFIG SET maxmemory-policy noeviction, also in its configuration file"},
     {"is not a marker", "use a key_prefix of your own, or delete the key"},
-    {"its marker is of", "give all clients the same nodes; then run `redlock bootstrap`"},
-    {"its marker says", "give all clients the same max_ttl_ms; then run `redlock bootstrap`"},
+    {"its marker is of",
+     "correct this program's list of nodes; only if the list was changed on purpose, and all programs are stopped, "
+     "run `redlock bootstrap --replace`"},
     {"NOAUTH", "put a user and a password in the URL, or use user_file and password_file"},
     {"WRONGPASS", "correct the user and the password"},
     {"invalid password", "correct the password"},
@@ -68,11 +70,10 @@ static const struct {
     {"reset", "see the server's log"},
 };
 
-const char *rlk_advice(const struct rlk_node *n, int votes, const char *why)
+const char *rlk_advice(int votes, const char *why)
 {
   if (votes && !*why)
-    return n->is_unmarked ? "allow GET and EVAL on the guard's key, and TIME; until then only restarts are noticed"
-                          : "";
+    return "";
   for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
     if (strstr(why, advices[i].words))
       return advices[i].advice;

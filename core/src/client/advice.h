@@ -5,6 +5,6 @@
 #include "../node/node.h"
 
 /* One line, static; "" where nothing is to be done. why: the reason as redlock_client_describe tells it. */
-const char *rlk_advice(const struct rlk_node *node, int votes, const char *why);
+const char *rlk_advice(int votes, const char *why);
 
 #endif

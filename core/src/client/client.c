@@ -41,6 +41,7 @@ static void destroy(redlock_client *c)
   rlk_tls_free(c->engine.net.tls);
   rlk_events_free(&c->engine.net.events);
   free(c->engine.spare_batch);
+  free(c->bootstrap);
   rlk_eventcount_free(&c->eventcount);
   pthread_mutex_unlock(&c->mutex);
   pthread_mutex_destroy(&c->mutex);
@@ -87,13 +88,8 @@ redlock_client *redlock_client_new(void)
   return c;
 }
 
-static int check_open(redlock_client *c, struct rlk_text *why)
+int rlk_client_check(const redlock_client *c, struct rlk_text *why)
 {
-  struct rlk_terms terms;
-  if (c->engine.net.state != RLK_NET_NEW) {
-    rlk_text_add(why, "the client is already open");
-    return REDLOCK_INVALID;
-  }
   if (c->engine.net.node_count == 0) {
     rlk_text_format(why, "there are no nodes; set option nodes: %s",
                     redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
@@ -103,10 +99,23 @@ static int check_open(redlock_client *c, struct rlk_text *why)
     rlk_text_add(why, "user_file is set without password_file");
     return REDLOCK_INVALID;
   }
-  if (c->wrong_guard[0]) {
-    rlk_text_add(why, c->wrong_guard);
+  for (int i = 0; i < 2; i++)
+    if (c->wrong_environment[i][0]) {
+      rlk_text_add(why, c->wrong_environment[i]);
+      return REDLOCK_INVALID;
+    }
+  return rlk_client_check_max_ttl(c, why);
+}
+
+static int check_open(redlock_client *c, struct rlk_text *why)
+{
+  struct rlk_terms terms;
+  if (c->engine.net.state != RLK_NET_NEW) {
+    rlk_text_add(why, "the client is already open");
     return REDLOCK_INVALID;
   }
+  if (rlk_client_check(c, why) != REDLOCK_OK)
+    return REDLOCK_INVALID;
   return rlk_terms_for(&c->engine.net.options, 0, &terms, why);
 }
 
@@ -162,12 +171,23 @@ static void warn(redlock_client *c)
   if (net->tls && !RLK_INT(&net->options, TLS_VERIFY))
     rlk_event_add(&net->events, RLK_EVENT_WARNING, -1,
                   "tls_verify is off: any certificate is accepted, so others may read and forge what is sent");
+  rlk_client_warn_of_old_values(c);
   warn_of_readers(c, RLK_OPT_PASSWORD_FILE);
   warn_of_readers(c, RLK_OPT_USER_FILE);
   warn_of_readers(c, RLK_OPT_TLS_KEY_FILE);
 }
 
 int redlock_client_open(redlock_client *c)
+{
+  return rlk_client_open(c, 0);
+}
+
+int redlock_client_open_to_look(redlock_client *c)
+{
+  return rlk_client_open(c, 1);
+}
+
+int rlk_client_open(redlock_client *c, int looks)
 {
   struct rlk_text why;
   int status;
@@ -187,6 +207,7 @@ int redlock_client_open(redlock_client *c)
   c->engine.quorum = rlk_quorum(c->engine.net.node_count);
   rlk_wheel_init(&c->engine.wheel, now);
   c->engine.net.state = RLK_NET_OPEN;
+  c->engine.net.looks = looks;
   warn(c);
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_node_connect(&c->engine.net.nodes[i], now);

@@ -10,6 +10,9 @@
 #include "../lock/lock.h"
 #include "../node/node.h"
 
+/* Where max_ttl_ms may be set: the last counts. */
+enum rlk_source { RLK_BY_DEFAULT, RLK_BY_NODES, RLK_BY_OPTION };
+
 struct redlock_client {
   pthread_mutex_t mutex;
   int users;                       /* the owner and every lock */
@@ -18,7 +21,11 @@ struct redlock_client {
   int in_service; /* the keeper's thread is working in it */
   uint32_t fork_generation;
   char message[512];
-  char wrong_guard[384]; /* why REDLOCK_GUARD could not be taken: open refuses it unless the program has set guard */
+  char wrong_environment[2][384]; /* why REDLOCK_GUARD and REDLOCK_MAX_TTL_MS could not be taken: open refuses that
+                                   * unless the program has set the option */
+  int64_t max_ttl_ms[3];          /* by enum rlk_source; 0: it is not set there */
+  int old_values;                 /* options that were set to values of 0.1, bits by their place in that list */
+  struct rlk_bootstrap_result *bootstrap; /* of the last redlock_client_bootstrap, by node; NULL: none */
   struct rlk_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */
   /* who drives */
@@ -51,6 +58,12 @@ int rlk_client_init_texts(redlock_client *client); /* -1 when memory is out */
 void rlk_client_free_texts(redlock_client *client);
 int rlk_client_init_tls(redlock_client *client, struct rlk_text *why);
 void rlk_client_read_environment(redlock_client *client);
+/* An unopened client with the same options and nodes; NULL when memory is out. */
+redlock_client *rlk_client_copy(const redlock_client *client);
+int rlk_client_check_max_ttl(const redlock_client *client, struct rlk_text *why);
+int rlk_client_check(const redlock_client *client, struct rlk_text *why); /* what it needs to be opened */
+void rlk_client_warn_of_old_values(redlock_client *client);
+int rlk_client_open(redlock_client *client, int looks);
 void rlk_client_forked(redlock_client *client);
 
 #endif

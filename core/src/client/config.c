@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../node/marker.h"
 #include "client.h"
+#include "stepped.h"
 
 static struct rlk_text message_of(redlock_client *c)
 {
@@ -19,6 +21,23 @@ static int check_twice(redlock_client *c, const struct rlk_url *url, struct rlk_
   return REDLOCK_OK;
 }
 
+static void apply_max_ttl(redlock_client *c)
+{
+  for (int i = RLK_BY_DEFAULT; i <= RLK_BY_OPTION; i++)
+    if (c->max_ttl_ms[i])
+      RLK_INT(&c->engine.net.options, MAX_TTL_MS) = c->max_ttl_ms[i];
+}
+
+int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
+{
+  int64_t by_nodes = c->max_ttl_ms[RLK_BY_NODES], by_option = c->max_ttl_ms[RLK_BY_OPTION];
+  if (!by_nodes || !by_option || by_nodes == by_option)
+    return REDLOCK_OK;
+  rlk_text_format(why, "max_ttl_ms is %lld, and the list of nodes ends in max_ttl=%lldms: give it once",
+                  (long long)by_option, (long long)by_nodes);
+  return REDLOCK_INVALID;
+}
+
 static int add_node(redlock_client *c, const char *text, size_t size, struct rlk_text *why)
 {
   struct rlk_url url;
@@ -32,6 +51,10 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);
+  if (status == REDLOCK_OK && c->max_ttl_ms[RLK_BY_NODES]) {
+    rlk_text_add(why, "nodes: max_ttl stands at the end of the list, behind the last URL");
+    status = REDLOCK_INVALID;
+  }
   if (status == REDLOCK_OK && c->engine.net.node_count == RLK_NODES_MAX) {
     rlk_text_format(why, "nodes: more than %d; allowed: 1 to %d", RLK_NODES_MAX, RLK_NODES_MAX);
     status = REDLOCK_INVALID;
@@ -42,6 +65,7 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
   }
   rlk_node_init(&c->engine.net.nodes[c->engine.net.node_count], &c->engine.net, c->engine.net.node_count);
   c->engine.net.nodes[c->engine.net.node_count++].url = url;
+  c->max_ttl_ms[RLK_BY_NODES] = url.max_ttl_ms;
   return REDLOCK_OK;
 }
 
@@ -52,6 +76,7 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
 {
   int status = REDLOCK_OK;
   rlk_client_free_nodes(c);
+  c->max_ttl_ms[RLK_BY_NODES] = 0;
   c->engine.net.nodes = calloc(RLK_NODES_MAX, sizeof *c->engine.net.nodes);
   if (!c->engine.net.nodes)
     return REDLOCK_NO_MEMORY;
@@ -66,8 +91,10 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
     value += size + (size_t)more;
     value += strspn(value, SPACES);
   }
-  if (status != REDLOCK_OK)
+  if (status != REDLOCK_OK) {
     rlk_client_free_nodes(c);
+    c->max_ttl_ms[RLK_BY_NODES] = 0;
+  }
   return status;
 }
 
@@ -79,13 +106,68 @@ static int refuse(struct rlk_text *why, const char *name, const char *value, int
   return REDLOCK_INVALID;
 }
 
+/* Values that 0.1 took, and what they are now. */
+static const struct {
+  int option;
+  const char *old, *now, *warning;
+} old_values[] = {
+    {RLK_OPT_MAX_TTL_MS, "auto", "30000",
+     "max_ttl_ms = auto is 30000 now, and will be refused: set a number, or nothing"},
+    {RLK_OPT_GUARD, "uptime", "marker", "guard = uptime is marker now, and will be refused: set marker, or nothing"},
+};
+enum { OLD_VALUES = sizeof old_values / sizeof old_values[0] };
+
+void rlk_client_warn_of_old_values(redlock_client *c)
+{
+  for (int i = 0; i < OLD_VALUES; i++)
+    if (c->old_values >> i & 1)
+      rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1, old_values[i].warning);
+}
+
+static int set_number(redlock_client *c, int option, const char *value, enum rlk_source source, struct rlk_text *why)
+{
+  struct rlk_numbers *numbers = &c->engine.net.options;
+  int status, old = c->old_values;
+  for (int i = 0; i < OLD_VALUES; i++) {
+    int is_old = old_values[i].option == option && strcmp(value, old_values[i].old) == 0;
+    if (old_values[i].option == option)
+      old = (old & ~(1 << i)) | is_old << i;
+    value = is_old ? old_values[i].now : value;
+  }
+  status = rlk_option_parse(numbers, option, value, why);
+  if (status != REDLOCK_OK)
+    return status;
+  c->old_values = old;
+  if (option == RLK_OPT_MAX_TTL_MS) {
+    c->max_ttl_ms[source] = RLK_INT(numbers, MAX_TTL_MS);
+    apply_max_ttl(c);
+  }
+  return REDLOCK_OK;
+}
+
+static const struct {
+  const char *name;
+  int option;
+} variables[] = {{"REDLOCK_GUARD", RLK_OPT_GUARD}, {"REDLOCK_MAX_TTL_MS", RLK_OPT_MAX_TTL_MS}};
+enum { VARIABLES = sizeof variables / sizeof variables[0] };
+
 /* A client cannot be refused before it is there: what is wrong is told when it is opened. */
 void rlk_client_read_environment(redlock_client *c)
 {
-  const char *value = getenv("REDLOCK_GUARD");
-  struct rlk_text nowhere = rlk_text_in(NULL, 0), why = rlk_text_in(c->wrong_guard, sizeof c->wrong_guard);
-  if (value && *value && rlk_option_parse(&c->engine.net.options, RLK_OPT_GUARD, value, &nowhere) != REDLOCK_OK)
-    refuse(&why, "REDLOCK_GUARD", value, RLK_OPT_GUARD);
+  for (int i = 0; i < VARIABLES; i++) {
+    const char *value = getenv(variables[i].name);
+    struct rlk_text nowhere = rlk_text_in(NULL, 0);
+    struct rlk_text why = rlk_text_in(c->wrong_environment[i], sizeof c->wrong_environment[i]);
+    if (value && *value && set_number(c, variables[i].option, value, RLK_BY_DEFAULT, &nowhere) != REDLOCK_OK)
+      refuse(&why, variables[i].name, value, variables[i].option);
+  }
+}
+
+static void forget_environment(redlock_client *c, int option)
+{
+  for (int i = 0; i < VARIABLES; i++)
+    if (variables[i].option == option)
+      c->wrong_environment[i][0] = 0;
 }
 
 static int set_text(redlock_client *c, int option, const char *name, const char *value, struct rlk_text *why)
@@ -95,6 +177,7 @@ static int set_text(redlock_client *c, int option, const char *name, const char 
   int ok = size <= rlk_option_size_max(option);
   for (size_t i = 0; option == RLK_OPT_CLIENT_NAME && i < size; i++)
     ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
+  ok = ok && (option != RLK_OPT_CLUSTER || rlk_cluster_is_valid(value));
   if (!ok)
     return refuse(why, name, value, option);
   copy = strdup(value);
@@ -150,10 +233,16 @@ int rlk_client_init_tls(redlock_client *c, struct rlk_text *why)
 
 static int set_option(redlock_client *c, int option, const char *name, const char *value, struct rlk_text *why)
 {
-  if (option == RLK_OPT_NODES)
-    return set_nodes(c, value, why);
-  return rlk_option_is_text(option) ? set_text(c, option, name, value, why)
-                                    : rlk_option_parse(&c->engine.net.options, option, value, why);
+  int status;
+  if (option != RLK_OPT_NODES)
+    return rlk_option_is_text(option) ? set_text(c, option, name, value, why)
+                                      : set_number(c, option, value, RLK_BY_OPTION, why);
+  status = set_nodes(c, value, why);
+  if (!c->max_ttl_ms[RLK_BY_OPTION])
+    rlk_option_parse(&c->engine.net.options, RLK_OPT_MAX_TTL_MS,
+                     redlock_option_at(RLK_OPT_MAX_TTL_MS, REDLOCK_OPTION_DEFAULT), why);
+  apply_max_ttl(c);
+  return status;
 }
 
 int redlock_client_set(redlock_client *c, const char *name, const char *value)
@@ -173,8 +262,8 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
     rlk_option_unknown(name, 0, &why);
   else
     status = set_option(c, option, name, value, &why);
-  if (status == REDLOCK_OK && option == RLK_OPT_GUARD)
-    c->wrong_guard[0] = 0;
+  if (status == REDLOCK_OK)
+    forget_environment(c, option);
   if (status == REDLOCK_NO_MEMORY)
     rlk_text_add(&why, "out of memory");
   pthread_mutex_unlock(&c->mutex);
@@ -187,6 +276,35 @@ static void format_nodes(redlock_client *c, struct rlk_text *out)
     rlk_text_add(out, i ? "," : "");
     rlk_url_format(&c->engine.net.nodes[i].url, out);
   }
+}
+
+redlock_client *rlk_client_copy(const redlock_client *from)
+{
+  redlock_client *c = rlk_client_new_in(&from->engine.net.env);
+  struct rlk_net *net = c ? &c->engine.net : NULL;
+  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
+  for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
+    if (!net->texts[i])
+      continue;
+    free(net->texts[i]);
+    net->texts[i] = strdup(from->engine.net.texts[i]);
+    ok = net->texts[i] != NULL;
+  }
+  for (int i = 0; ok && i < from->engine.net.node_count; i++) {
+    struct rlk_url url;
+    ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
+    if (!ok)
+      break;
+    rlk_node_init(&net->nodes[i], net, i);
+    net->nodes[i].url = url;
+    net->node_count++;
+  }
+  if (ok) {
+    net->options = from->engine.net.options;
+    return c;
+  }
+  redlock_client_free(c);
+  return NULL;
 }
 
 int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_t size)

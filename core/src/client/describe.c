@@ -79,7 +79,7 @@ static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
   else
     rlk_refusal_words(n, &text, now);
   more(out, "why", words);
-  more(out, "advice", rlk_advice(n, votes, words));
+  more(out, "advice", rlk_advice(votes, words));
 }
 
 /* Against the clock of this machine; null where the guard does not ask for the time. */
@@ -97,13 +97,29 @@ static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t
 /* How it is known that the server has lost no keys. */
 static const char *guard_state(const struct rlk_node *n, int64_t now)
 {
-  if (rlk_guard_of(n->net) == RLK_GUARD_OFF || rlk_guard_of(n->net) == RLK_GUARD_EXTERNAL)
-    return rlk_guard_of(n->net) == RLK_GUARD_OFF ? "off" : "external";
+  int64_t guard = RLK_INT(&n->net->options, GUARD);
+  if (guard != RLK_GUARD_MARKER)
+    return guard == RLK_GUARD_OFF ? "off" : "external";
   if (n->state != RLK_NODE_READY)
     return "";
-  if (rlk_guard_waits(n, now))
-    return "quarantine";
-  return rlk_guard_checks_votes(n) ? "marker" : "uptime";
+  return rlk_guard_waits(n, now) ? "quarantine" : "marker";
+}
+
+/* The number in its marker, and whether, why and until when it is quarantined. */
+static void quarantine(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  const char *reason = n->state == RLK_NODE_READY ? rlk_guard_reason(n, now) : "";
+  int64_t left_ns = rlk_guard_until_ns(n) - now;
+  if (n->mark.max_ttl_ms)
+    rlk_text_format(out, ",\"max_ttl_ms\":%lld", (long long)n->mark.max_ttl_ms);
+  else
+    rlk_text_add(out, ",\"max_ttl_ms\":null");
+  rlk_text_format(out, ",\"quarantined\":%s", *reason ? "true" : "false");
+  more(out, "quarantine_reason", reason);
+  if (*reason && rlk_guard_until_ns(n) != RLK_NEVER)
+    rlk_text_format(out, ",\"quarantine_left_ms\":%lld", (long long)((left_ns + RLK_NS_PER_MS - 1) / RLK_NS_PER_MS));
+  else
+    rlk_text_add(out, ",\"quarantine_left_ms\":null");
 }
 
 static void answer(struct rlk_text *out, const char *name, enum rlk_answer answer)
@@ -156,6 +172,7 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   why(n, out, now);
   server(n, out);
   more(out, "guard", guard_state(n, now));
+  quarantine(n, out, now);
   rlk_text_add(out, ",");
   clock_offset(n, out, now);
   rlk_text_format(out, ",\"rtt_us\":%lld,\"owed\":%u,\"connects\":%llu,\"drops\":%llu", (long long)(rtt_ns / 1000),

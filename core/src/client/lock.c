@@ -482,7 +482,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   for (int i = 0; i < c->engine.net.node_count; i++)
     claim->node[i].flags = RLK_MAY_HOLD;
   claim->holders = c->engine.net.node_count;
-  claim->until_ns = now + 2 * rlk_ttl_limit_ms(&c->engine.net.options) * RLK_NS_PER_MS;
+  claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
   lock->fence = 0;
   lock->loss = REDLOCK_LOSS_NONE;

@@ -3,7 +3,6 @@
 
 #include "../lock/lease.h"
 #include "../lock/operation.h"
-#include "../node/growth.h"
 #include "../node/guard.h"
 #include "held_by.h"
 
@@ -23,16 +22,6 @@ static void failure_words(const struct rlk_node *n, const char *before, struct r
     return;
   rlk_text_add(out, before);
   rlk_text_add(out, n->why);
-}
-
-static void agreement_words(const redlock_lock *lock, const struct rlk_node *n, struct rlk_text *out)
-{
-  rlk_text_format(out, "a ttl_ms of %lld has to be written to all nodes first", (long long)lock->asked.ttl_ms);
-  struct rlk_text nowhere = rlk_text_in(NULL, 0);
-  if (!rlk_growth_blockers(n->net, &nowhere))
-    return;
-  rlk_text_add(out, ", and these cannot be asked: ");
-  rlk_growth_blockers(n->net, out);
 }
 
 /* By hand: the program's locale may write a comma. */
@@ -93,14 +82,14 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_QUARANTINED:
     if (rlk_guard_waits(n, now))
       rlk_guard_words(n, out, now);
-    else if (lock->asked.ttl_ms > n->ttl_limit_ms)
-      agreement_words(lock, n, out);
     else
       rlk_text_add(out, "was quarantined; it may have lost keys");
     break;
   case RLK_REFUSED:
     if (answer->error && !n->refused)
       rlk_text_format(out, "error: %s", answer->error);
+    else if (!n->refused && lock->asked.ttl_ms > n->ttl_limit_ms)
+      rlk_guard_limit_words(n, lock->asked.ttl_ms, out);
     else
       down_words(n, out);
     break;

@@ -99,6 +99,36 @@ static int waits_for_the_guard(const redlock_lock *lock)
   return tally.quarantined > 0 && tally.answered + tally.quarantined >= tally.quorum;
 }
 
+/* When a majority may vote; RLK_NEVER if that is not known. */
+static int64_t may_vote_ns(const redlock_lock *lock, int64_t now)
+{
+  const struct rlk_net *net = &lock->engine->net;
+  int64_t until_ns[RLK_NODES_MAX];
+  for (int i = 0; i < net->node_count; i++) {
+    const struct rlk_node *n = &net->nodes[i];
+    int waits = rlk_guard_waits(n, now);
+    until_ns[i] = n->state != RLK_NODE_READY ? RLK_NEVER : waits ? rlk_guard_until_ns(n) : now;
+  }
+  return rlk_valid_until(until_ns, net->node_count, net->node_count - lock->engine->quorum + 1);
+}
+
+/* A wait that meets a quarantine says so at once, and when that ends. */
+static void tell_quarantine(redlock_lock *lock, int64_t now)
+{
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  int64_t until_ns = may_vote_ns(lock, now), tenths = (until_ns - now + 99 * MS) / (100 * MS);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  if (lock->quarantine_is_told || !waits_for_the_guard(lock) || until_ns == RLK_NEVER || until_ns <= now)
+    return;
+  lock->quarantine_is_told = 1;
+  rlk_text_format(&text,
+                  "%d of %d nodes are quarantined, a majority for another %lld.%lld s; redlock bootstrap ends it "
+                  "if no lock is live",
+                  tally.quarantined, tally.nodes, (long long)(tenths / 10), (long long)(tenths % 10));
+  rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
+}
+
 /* Too few nodes answered: the time for which the wait puts up with that begins, or goes on. */
 static void note_outage(redlock_lock *lock, int64_t now)
 {
@@ -115,7 +145,8 @@ static void note_lifted(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_node *n = &lock->engine->net.nodes[i];
-    int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused;
+    int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused &&
+                    lock->asked.ttl_ms <= n->ttl_limit_ms;
     if (is_lifted && n->state != RLK_NODE_REFUSED && lock->verdict == REDLOCK_REFUSED_CONFIG)
       lock->verdict = REDLOCK_NO_QUORUM;
   }
@@ -135,6 +166,7 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
     rlk_operation_end(lock, lock->verdict);
     return;
   }
+  tell_quarantine(lock, now);
   if (lock->attempts == 1)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
@@ -286,6 +318,7 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
   lock->loss = REDLOCK_LOSS_NONE;
   lock->fence = 0;
   lock->attempts = 0;
+  lock->quarantine_is_told = 0;
   lock->home = -1;
   lock->attempts_max = INT64_MAX;
   if (wait_ms == 0)

@@ -116,9 +116,8 @@ int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   struct rlk_fence fence = fence_of(n, claim);
-  struct rlk_identity identity = rlk_guard_identity(n);
   size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence, &identity) != 0)
+  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence) != 0)
     return -1;
   add(l, before,
       (struct rlk_request){
@@ -240,15 +239,13 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   struct rlk_request vote;
-  struct rlk_identity identity = rlk_guard_identity(n);
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 3) != 0 ||
-      rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size, &identity) != 0)
+      rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
     return -1;
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
-  rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms, &identity);
+  rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms);
   rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
-  rlk_command_extend_end(&l->out, &identity);
   vote = (struct rlk_request){
       .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
   add(l, before, vote);
@@ -279,19 +276,21 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   struct rlk_claim_node *at = &claim->node[n->index];
-  struct rlk_identity identity = rlk_guard_identity(n);
+  struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
   int64_t end_ns = now + lock->asked.lease_ns;
-  if (rlk_requests_reserve(&l->requests, 1) != 0 ||
+  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_expire(&l->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim), claim->token_size,
-                         lock->asked.ttl_ms, &identity) != 0)
+                         lock->asked.ttl_ms) != 0)
     return -1;
-  add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_EXPIRE,
-                           .claim = claim,
-                           .round = lock->round,
-                           .sent_ns = now,
-                           .lease_ns = lock->asked.lease_ns});
+  vote = (struct rlk_request){.kind = RLK_REQUEST_EXPIRE,
+                              .claim = claim,
+                              .round = lock->round,
+                              .sent_ns = now,
+                              .lease_ns = lock->asked.lease_ns};
+  add(l, before, vote);
+  if (rlk_claim_is_unproved(claim, n))
+    ask_marker(n, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   if (!at->shortenings || end_ns < at->cap_ns)
     at->cap_ns = end_ns;
@@ -304,21 +303,19 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script, int64_t now)
 {
   struct rlk_line *l = n->line;
-  struct rlk_identity identity = rlk_guard_identity(n);
   size_t before = rlk_buffer_size(&l->out), size = 0;
   for (int i = 0; i < batch->count; i++)
     size += batch->claim[i]->key->bulk_size + batch->claim[i]->token_size;
   if (rlk_requests_reserve(&l->requests, 2) != 0 ||
-      rlk_command_extend_begin(&l->out, full_script, batch->count, size, &identity) != 0)
+      rlk_command_extend_begin(&l->out, full_script, batch->count, size) != 0)
     return -1;
   for (int i = 0; i < batch->count; i++)
     rlk_command_extend_key(&l->out, batch->claim[i]->key->bulk, batch->claim[i]->key->bulk_size);
-  rlk_command_extend_ttl(&l->out, batch->terms.ttl_ms, &identity);
+  rlk_command_extend_ttl(&l->out, batch->terms.ttl_ms);
   for (int i = 0; i < batch->count; i++) {
     rlk_command_extend_token(&l->out, rlk_claim_token(batch->claim[i]), batch->claim[i]->token_size);
     rlk_claim_may_be_at(batch->claim[i], n->index, gone_by_ns(&batch->terms, now));
   }
-  rlk_command_extend_end(&l->out, &identity);
   rlk_request_add(l, before,
                   (struct rlk_request){.kind = RLK_REQUEST_RENEW,
                                        .batch = batch,

@@ -154,12 +154,17 @@ static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vo
   note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
 }
 
-/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). Where INFO is forbidden the one
- * that did count there may be another server, which counts under another address now. */
+/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
 static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  int is_counted = r->claim->node[n->index].counts_until_ns != 0 && !n->net->no_info;
+  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
   return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
+}
+
+/* Of a lease that the user has named. */
+static int sets_the_end(enum rlk_request_kind kind)
+{
+  return kind == RLK_REQUEST_EXTEND || kind == RLK_REQUEST_EXPIRE;
 }
 
 static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -167,7 +172,7 @@ static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int
   redlock_lock *lock = lock_of(r);
   if (!lock)
     return;
-  if (vote == RLK_GRANTED && r->kind == RLK_REQUEST_EXTEND && rlk_claim_is_unproved(r->claim, n)) {
+  if (vote == RLK_GRANTED && sets_the_end(r->kind) && rlk_claim_is_unproved(r->claim, n)) {
     r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
     return;
   }
@@ -231,9 +236,7 @@ static int early_vote(const struct rlk_node *n)
 {
   if (n->state != RLK_NODE_SETUP)
     return RLK_REFUSED;
-  if (n->line->is_registered)
-    return RLK_QUARANTINED;
-  return n->line->no_info ? RLK_WAITING : RLK_REFUSED;
+  return n->line->is_registered ? RLK_QUARANTINED : RLK_REFUSED;
 }
 
 static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
@@ -302,7 +305,7 @@ static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
   at->flags &= (uint8_t)~RLK_UNCHECKED;
   r->kind = (enum rlk_request_kind)r->count;
   note_error(n, out);
-  if (r->kind == RLK_REQUEST_EXTEND && lock_of(r)) {
+  if (sets_the_end(r->kind) && lock_of(r)) {
     extend_vote(lock_of(r), n->index, r, out->vote, out->now_ns);
   } else if (r->kind == RLK_REQUEST_SET) {
     if (out->fault == RLK_FAULT_LOST)
@@ -629,7 +632,6 @@ static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct 
   case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
   case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
-  case RLK_OUTCOME_AGREED:
   case RLK_OUTCOME_SPOKE:
     take_back_hope(n);
     ask_those_that_wait(e, n, out->now_ns);

@@ -74,12 +74,13 @@ struct redlock_lock {
   int unwritten;           /* in engine->unwritten */
   redlock_lock *next_unwritten;
   int64_t attempts, attempts_max;
-  int64_t wake_ns;     /* SLEEPING: without the hint */
-  int timer_tight;     /* a quorum was asked: the time of the answers runs, from when they are written */
-  int asking_again;    /* extend: the timer is the next try of those that failed */
-  uint64_t counted;    /* release: nodes that counted at the call, as bits */
-  uint64_t unproven;   /* ... that said that the token is gone only after its lease, when it may have expired */
-  int scripts_missing; /* release: a node had lost its scripts */
+  int quarantine_is_told; /* acquire: that it waits for the guard */
+  int64_t wake_ns;        /* SLEEPING: without the hint */
+  int timer_tight;        /* a quorum was asked: the time of the answers runs, from when they are written */
+  int asking_again;       /* extend: the timer is the next try of those that failed */
+  uint64_t counted;       /* release: nodes that counted at the call, as bits */
+  uint64_t unproven;      /* ... that said that the token is gone only after its lease, when it may have expired */
+  int scripts_missing;    /* release: a node had lost its scripts */
   /* waiting in order */
   struct rlk_room *room; /* where it stands, or NULL */
   redlock_lock *next_waiting, *previous_waiting;

@@ -164,7 +164,7 @@ static int check_arguments(redlock_lock *lock, int kind, int64_t arg, struct rlk
     status = REDLOCK_INVALID;
   } else if ((kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) && arg < 0) {
     rlk_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option", (long long)arg,
-                    RLK_TTL_MS_MIN, (long long)rlk_ttl_limit_ms(&lock->options));
+                    RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
     status = REDLOCK_INVALID;
   } else if (!is_operation(kind)) {
     rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);

@@ -121,9 +121,12 @@ static void send_batch(struct rlk_engine *e, struct rlk_batch *batch, int64_t no
   if (!batch)
     return;
   e->batch_answers_ns = now + batch->terms.node_timeout_ns;
-  for (int i = 0; i < e->net.node_count && batch->count; i++)
-    if (rlk_node_can_ask(&e->net.nodes[i], rlk_node_patience_ns(&e->net.nodes[i], &batch->terms), now) == RLK_ASKED)
-      rlk_ask_renewal(&e->net.nodes[i], batch, 0, now); /* without memory the node misses this round */
+  for (int i = 0; i < e->net.node_count && batch->count; i++) {
+    struct rlk_node *n = &e->net.nodes[i];
+    if (batch->terms.ttl_ms <= n->ttl_limit_ms &&
+        rlk_node_can_ask(n, rlk_node_patience_ns(n, &batch->terms), now) == RLK_ASKED)
+      rlk_ask_renewal(n, batch, 0, now); /* without memory the node misses this round */
+  }
   rlk_batch_drop(e, batch);
 }
 

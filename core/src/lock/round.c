@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "../base/mutant.h"
-#include "../node/growth.h"
 #include "../node/guard.h"
 #include "../node/silence.h"
 #include "asking.h"
@@ -63,11 +62,13 @@ static int takes_a_lease(int kind)
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (lock->kind == REDLOCK_ACQUIRE && rlk_guard_waits(n, now))
-    return RLK_QUARANTINED;
-  if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms && !RLK_MUTANT(NO_AGREEMENT))
-    return rlk_growth_want(n, lock->asked.ttl_ms, now);
-  return RLK_ASKED;
+  if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms)
+    return RLK_REFUSED;
+  if (lock->kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
+    return RLK_ASKED;
+  if (now >= n->look_again_ns)
+    rlk_node_mark_dirty(n); /* its marker is read again */
+  return RLK_QUARANTINED;
 }
 
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)

@@ -136,26 +136,16 @@
   "if n<tonumber(ARGV[2]) then redis.call('SET',KEYS[2],ARGV[2],'PX',86400000) end\n"                                  \
   "return 1"
 
-/* Writes the marker of the restart guard and returns it, or returns the one that somebody else has written since. */
+/* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
+ * somebody else has written since. */
 #define REGISTER_TEXT                                                                                                  \
   "local v=redis.call('GET',KEYS[1])\n"                                                                                \
   "if v=='' or (v or '')~=ARGV[1] then return v or '' end\n"                                                           \
-  "local t=redis.call('TIME')\n"                                                                                       \
-  "local since=ARGV[4]=='1' and 0 or t[1]*1000+math.floor(t[2]/1000)\n"                                                \
-  "v='v1 '..ARGV[2]..' '..string.format('%.0f',since)..' '..ARGV[3]\n"                                                 \
+  "local s=ARGV[3]\n"                                                                                                  \
+  "if s=='' then local t=redis.call('TIME') s=string.format('%.0f',t[1]*1000+math.floor(t[2]/1000)) end\n"             \
+  "v=ARGV[2]..s..ARGV[4]\n"                                                                                            \
   "redis.call('SET',KEYS[1],v)\n"                                                                                      \
   "return v"
-
-/* Changes the marker, unless it is another one now. */
-#define CHANGE_TEXT                                                                                                    \
-  "local v=redis.call('GET',KEYS[1]) or ''\n"                                                                          \
-  "if v==ARGV[1] then v=ARGV[2] redis.call('SET',KEYS[1],v) end\n"                                                     \
-  "return v"
-
-/* In front of a script: its last key is the marker, its last argument what the marker begins with. */
-#define IDENTITY_TEXT                                                                                                  \
-  "local m,b=redis.call('GET',table.remove(KEYS)) or '',table.remove(ARGV)\n"                                          \
-  "if m:sub(1,#b)~=b then return redis.error_reply('MARKER has changed') end\n"
 
 #ifdef RLK_TEST_BUILD
 #define EXTEND_SHORTENING_TEXT                                                                                         \
@@ -178,7 +168,6 @@ const char *rlk_script_text(enum rlk_script script)
   case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
   case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
   case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
-  case RLK_SCRIPT_CHANGE: return CHANGE_TEXT;
   case RLK_SCRIPT_FENCE: return FENCE_TEXT;
   case RLK_SCRIPT_RAISE: return RAISE_TEXT;
   case RLK_SCRIPT_EXPIRE: return EXPIRE_TEXT;
@@ -340,36 +329,6 @@ int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size)
   return 0;
 }
 
-/* EVAL text n, of a script that compares the marker first */
-static void identity_head(struct rlk_buffer *out, const char *text, int words, int keys)
-{
-  size_t size = strlen(text);
-  head(out, '*', (uint64_t)words + 2);
-  LITERAL(out, "$4\r\nEVAL\r\n");
-  head(out, '$', sizeof IDENTITY_TEXT - 1 + size);
-  LITERAL(out, IDENTITY_TEXT);
-  rlk_buffer_append(out, text, size);
-  LITERAL(out, "\r\n");
-  bulk_number(out, (uint64_t)keys + 1);
-}
-
-static size_t identity_room(const struct rlk_identity *identity)
-{
-  return identity->key ? sizeof IDENTITY_TEXT + identity->key_size + identity->marker_size + 512 : 0;
-}
-
-static void identity_key(struct rlk_buffer *out, const struct rlk_identity *identity)
-{
-  if (identity->key)
-    rlk_buffer_append(out, identity->key, identity->key_size);
-}
-
-static void identity_marker(struct rlk_buffer *out, const struct rlk_identity *identity)
-{
-  if (identity->key)
-    bulk(out, identity->marker, identity->marker_size);
-}
-
 /* EVALSHA hash n, or EVAL text n */
 static void script_head(struct rlk_buffer *out, enum rlk_script script, int full_script, int words, int keys)
 {
@@ -415,30 +374,14 @@ int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key
 }
 
 int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
-                       int64_t ttl_ms, const struct rlk_identity *identity)
+                       int64_t ttl_ms)
 {
-  if (rlk_buffer_reserve(out, key_size + token_size + 512 + identity_room(identity)) != 0)
+  if (rlk_buffer_reserve(out, key_size + token_size + 512) != 0)
     return -1;
-  if (identity->key)
-    identity_head(out, EXPIRE_TEXT, 6, 1);
-  else
-    script_head(out, RLK_SCRIPT_EXPIRE, 1, 6, 1);
+  script_head(out, RLK_SCRIPT_EXPIRE, 1, 6, 1);
   rlk_buffer_append(out, key, key_size);
-  identity_key(out, identity);
   bulk(out, token, token_size);
   bulk_number(out, (uint64_t)ttl_ms);
-  identity_marker(out, identity);
-  return 0;
-}
-
-int rlk_command_change(struct rlk_buffer *out, const char *key, size_t key_size, const char *seen, const char *text)
-{
-  if (rlk_buffer_reserve(out, key_size + strlen(seen) + strlen(text) + 512) != 0)
-    return -1;
-  script_head(out, RLK_SCRIPT_CHANGE, 1, 6, 1);
-  rlk_buffer_append(out, key, key_size);
-  bulk(out, seen, strlen(seen));
-  bulk(out, text, strlen(text));
   return 0;
 }
 
@@ -457,15 +400,11 @@ int rlk_command_script_load(struct rlk_buffer *out, enum rlk_script script)
   return rlk_command_argv(out, 3, words);
 }
 
-int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size,
-                             const struct rlk_identity *identity)
+int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size)
 {
-  if (rlk_buffer_reserve(out, size + (size_t)count * 16 + 640 + identity_room(identity)) != 0)
+  if (rlk_buffer_reserve(out, size + (size_t)count * 16 + 640) != 0)
     return -1;
-  if (identity->key)
-    identity_head(out, rlk_script_text(RLK_SCRIPT_EXTEND), 4 + 2 * count, count);
-  else
-    script_head(out, RLK_SCRIPT_EXTEND, full_script || RLK_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
+  script_head(out, RLK_SCRIPT_EXTEND, full_script || RLK_MUTANT(EXTEND_SHORTENS), 4 + 2 * count, count);
   return 0;
 }
 
@@ -474,20 +413,14 @@ void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_
   rlk_buffer_append(out, key, key_size);
 }
 
-void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms, const struct rlk_identity *identity)
+void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms)
 {
-  identity_key(out, identity);
   bulk_number(out, (uint64_t)ttl_ms);
 }
 
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size)
 {
   bulk(out, token, token_size);
-}
-
-void rlk_command_extend_end(struct rlk_buffer *out, const struct rlk_identity *identity)
-{
-  identity_marker(out, identity);
 }
 
 /* ---- fencing numbers ---- */
@@ -503,15 +436,15 @@ static void fence_key(struct rlk_buffer *out, const struct rlk_fence *fence)
   LITERAL(out, "\r\n");
 }
 
-static int fence_reserve(struct rlk_buffer *out, const struct rlk_fence *fence, size_t more)
+static int fence_reserve(struct rlk_buffer *out, const struct rlk_fence *fence)
 {
-  return rlk_buffer_reserve(out, fence->key_size + strlen(fence->prefix) + fence->resource_size + 2048 + more);
+  return rlk_buffer_reserve(out, fence->key_size + strlen(fence->prefix) + fence->resource_size + 2048);
 }
 
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
                       const struct rlk_number *ttl_ms, int64_t proposal)
 {
-  if (fence_reserve(out, fence, 0) != 0)
+  if (fence_reserve(out, fence) != 0)
     return -1;
   script_head(out, RLK_SCRIPT_FENCE, full_script, 8, 2);
   rlk_buffer_append(out, fence->key, fence->key_size);
@@ -522,21 +455,15 @@ int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_
   return 0;
 }
 
-int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number,
-                      const struct rlk_identity *identity)
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number)
 {
-  if (fence_reserve(out, fence, identity_room(identity)) != 0)
+  if (fence_reserve(out, fence) != 0)
     return -1;
-  if (identity->key)
-    identity_head(out, RAISE_TEXT, 7, 2);
-  else
-    script_head(out, RLK_SCRIPT_RAISE, 1, 7, 2);
+  script_head(out, RLK_SCRIPT_RAISE, 1, 7, 2);
   rlk_buffer_append(out, fence->key, fence->key_size);
   fence_key(out, fence);
-  identity_key(out, identity);
   bulk(out, fence->token, RLK_TOKEN_SIZE);
   bulk_number(out, (uint64_t)number);
-  identity_marker(out, identity);
   return 0;
 }
 

@@ -27,19 +27,9 @@ enum rlk_script {
   RLK_SCRIPT_LEAVE,
   RLK_SCRIPT_PROOF,
   RLK_SCRIPT_REGISTER,
-  RLK_SCRIPT_CHANGE,
   RLK_SCRIPT_FENCE,
   RLK_SCRIPT_RAISE,
   RLK_SCRIPT_EXPIRE
-};
-
-/* What a script has to find before it does anything: the key, and in it a text that begins with the marker's. Else it
- * answers with the error MARKER. */
-struct rlk_identity {
-  const char *key; /* as a bulk string; NULL: the script looks at nothing, and may be sent by its hash */
-  size_t key_size;
-  const char *marker;
-  size_t marker_size;
 };
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
@@ -50,8 +40,6 @@ int rlk_command_set(struct rlk_buffer *out, const char *key, size_t key_size, co
 /* Writes a number down once for the many commands that carry it. */
 void rlk_command_number(struct rlk_number *number, int64_t value);
 int rlk_command_get(struct rlk_buffer *out, const char *key, size_t key_size);
-/* Writes text in place of seen, and answers what is there then; always with the full text, for it is rare. */
-int rlk_command_change(struct rlk_buffer *out, const char *key, size_t key_size, const char *seen, const char *text);
 int rlk_command_time(struct rlk_buffer *out);
 int rlk_command_pttl(struct rlk_buffer *out, const char *key, size_t key_size);
 int rlk_command_peek(struct rlk_buffer *out, const char *key, size_t key_size);
@@ -60,18 +48,16 @@ int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key
                         size_t token_size);
 /* Sets what is left of a lease to exactly ttl_ms, if the token is there; always with the full text, for it is rare. */
 int rlk_command_expire(struct rlk_buffer *out, const char *key, size_t key_size, const char *token, size_t token_size,
-                       int64_t ttl_ms, const struct rlk_identity *identity);
+                       int64_t ttl_ms);
 int rlk_command_remove(struct rlk_buffer *out, const char *key, size_t key_size);
 int rlk_command_script_load(struct rlk_buffer *out, enum rlk_script script);
 
 /* An extension of several locks: begin with their number and the sizes of all keys and tokens, then all keys, the TTL,
  * all tokens, end. */
-int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size,
-                             const struct rlk_identity *identity);
+int rlk_command_extend_begin(struct rlk_buffer *out, int full_script, int count, size_t size);
 void rlk_command_extend_key(struct rlk_buffer *out, const char *key, size_t key_size);
-void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms, const struct rlk_identity *identity);
+void rlk_command_extend_ttl(struct rlk_buffer *out, int64_t ttl_ms);
 void rlk_command_extend_token(struct rlk_buffer *out, const char *token, size_t token_size);
-void rlk_command_extend_end(struct rlk_buffer *out, const struct rlk_identity *identity);
 
 /* Of a lock with a fencing number: its key as a bulk string, what its number's is made of, and its own token. */
 struct rlk_fence {
@@ -81,8 +67,7 @@ struct rlk_fence {
 /* A SET that draws a number, not below the proposal if the server's clock allows that. */
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
                       const struct rlk_number *ttl_ms, int64_t proposal);
-int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number,
-                      const struct rlk_identity *identity);
+int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number);
 
 /* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
  * queue, from promises on the promises, from channels on what the names of clients are put behind. */

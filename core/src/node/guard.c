@@ -5,13 +5,11 @@
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
-#include "growth.h"
 
 #define MS RLK_NS_PER_MS
 #define STEP_MIN_NS (50 * MS)
 #define AHEAD_NS (1000 * MS)
-#define NO_MARKER "quarantined: it is new or has lost its keys"
-#define UNSURE_NS (500 * MS) /* a clock that took longer to read says too little */
+#define FUTURE_MS 1000 /* a marker that was written so much later than now is from before the clock was set back */
 
 void rlk_guard_init(struct rlk_net *net)
 {
@@ -20,46 +18,27 @@ void rlk_guard_init(struct rlk_net *net)
                   RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
   for (int i = 0; i < net->node_count; i++)
-    net->nodes[i].ttl_limit_ms = rlk_guard_has_markers(net) ? rlk_growth_floor_ms(net) : RLK_NEVER;
+    net->nodes[i].ttl_limit_ms = RLK_INT(&net->options, MAX_TTL_MS);
 }
 
-/* Every lease that it may have granted is over after that. */
-static int64_t guard_time_ns(const struct rlk_node *n, int64_t max_ttl_ms)
+/* Every lease that a server may have granted is over after that. */
+static int64_t guard_time_ns(const struct rlk_net *net)
 {
-  return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
-}
-
-/* The longest lease that the server may have granted, as far as is known. */
-static int64_t longest_ttl_ms(const struct rlk_node *n)
-{
-  int64_t floor_ms = rlk_growth_floor_ms(n->net);
-  return n->mark.max_ttl_ms > floor_ms ? n->mark.max_ttl_ms : floor_ms;
-}
-
-static void quarantine(struct rlk_node *n, int64_t until_ns, int64_t now)
-{
-  if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
-    until_ns = now + (until_ns - now) / 10;
-  n->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
+  int64_t max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS);
+  return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&net->options, DRIFT_FACTOR));
 }
 
 /* From when its marker was written, by the server's clock; and from what this process has seen, since that clock may
  * have been stepped. */
-static void quarantine_by_marker(struct rlk_node *n, int64_t now)
+static void quarantine(struct rlk_node *n, int64_t now)
 {
-  int64_t until_ns = n->mark.since_ms ? n->since_ns + guard_time_ns(n, n->mark.quarantine_ms) : 0;
-  int64_t changed_until_ns;
-  if (!rlk_marker_is_complete(&n->mark)) {
-    quarantine(n, RLK_NEVER, now);
-    return;
-  }
-  if (!n->changed_ttl_ms)
-    n->changed_ttl_ms = n->mark.quarantine_ms;
-  if (n->is_stepped && n->changed_ttl_ms < n->mark.max_ttl_ms)
-    n->changed_ttl_ms = n->mark.max_ttl_ms;
-  n->is_stepped = 0;
-  changed_until_ns = n->changed_ns ? n->changed_ns + guard_time_ns(n, n->changed_ttl_ms) : 0;
-  quarantine(n, changed_until_ns > until_ns ? changed_until_ns : until_ns, now);
+  int64_t guard_ns = guard_time_ns(n->net);
+  int64_t until_ns = n->mark.since_ms ? n->since_ns + guard_ns : 0;
+  if (n->changed_ns && n->changed_ns + guard_ns > until_ns)
+    until_ns = n->changed_ns + guard_ns;
+  if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
+    until_ns = now + (until_ns - now) / 10;
+  n->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
 }
 
 /* ---- clocks ---- */
@@ -73,11 +52,9 @@ static void note_clock(struct rlk_node *n, const struct rlk_clock_sample *sample
   if (!step_ns || RLK_MUTANT(CLOCK_STEP_IGNORED))
     return;
   n->changed_ns = rlk_now(n->net);
-  n->changed_ttl_ms = longest_ttl_ms(n);
-  n->is_stepped = 1;
   n->step_ns = step_ns;
   n->stepped_ns += step_ns;
-  until_ns = n->changed_ns + guard_time_ns(n, n->changed_ttl_ms);
+  until_ns = n->changed_ns + guard_time_ns(n->net);
   if (n->quarantined_until_ns < until_ns)
     n->quarantined_until_ns = until_ns;
   rlk_node_tell(n, RLK_OUTCOME_STEPPED);
@@ -99,212 +76,214 @@ static int note_those_ahead(struct rlk_net *net, int64_t now)
   int is_news = 0;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
     struct rlk_node *n = &net->nodes[i];
-    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(n, longest_ttl_ms(n)) : 0;
+    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(net) : 0;
     is_news |= !n->ahead_until_ns && now < until_ns;
     n->ahead_until_ns = until_ns;
   }
   return is_news;
 }
 
-static enum rlk_session_verdict judge_clock(struct rlk_line *l, struct rlk_text *why)
+/* ---- what a set-up finds ---- */
+
+static struct rlk_marker new_marker(const struct rlk_line *l)
+{
+  struct rlk_net *net = l->node->net;
+  struct rlk_marker marker = {
+      .nodes = net->node_count, .database = l->node->url.database, .max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS)};
+  struct rlk_text nonce = rlk_text_in(marker.nonce, sizeof marker.nonce);
+  struct rlk_text cluster = rlk_text_in(marker.cluster, sizeof marker.cluster);
+  memcpy(marker.run_id, l->run_id, sizeof marker.run_id);
+  rlk_text_format(&nonce, "%016llx", (unsigned long long)rlk_random(net));
+  rlk_text_add(&cluster, RLK_STRING(net, CLUSTER));
+  return marker;
+}
+
+/* It is gone where keys are gone; what a restart, a failover, SWAPDB or a clock that was set back has left there is not
+ * of this server as it is now. */
+static int is_of_this_server(const struct rlk_line *l, const struct rlk_marker *m)
+{
+  if (strcmp(m->run_id, l->run_id) != 0 && !RLK_MUTANT(MARKER_OF_ANYBODY))
+    return 0;
+  return m->database == l->node->url.database && m->since_ms <= l->time.server_us / 1000 + FUTURE_MS;
+}
+
+static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
+{
+  const struct rlk_net *net = l->node->net;
+  int64_t max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS);
+  int is_read = rlk_marker_read(l->marker, m);
+  int is_gone = !l->marker[0] || (is_read && !is_of_this_server(l, m));
+  if (!is_read || is_gone)
+    *m = (struct rlk_marker){.nodes = 0};
+  if (is_gone)
+    return RLK_FOUND_NONE;
+  if (!is_read)
+    return rlk_marker_is_old(l->marker) ? RLK_FOUND_OLD : RLK_FOUND_FOREIGN;
+  if (m->nodes != net->node_count)
+    return RLK_FOUND_OTHER_NODES;
+  if (strcmp(m->cluster, RLK_STRING(net, CLUSTER)) != 0)
+    return RLK_FOUND_OTHER_CLUSTER;
+  if (m->max_ttl_ms > max_ttl_ms)
+    return RLK_FOUND_LARGER;
+  return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
+}
+
+void rlk_guard_finding_words(const struct rlk_node *n, struct rlk_text *out)
+{
+  const struct rlk_net *net = n->net;
+  switch (n->finding) {
+  case RLK_FOUND_LARGER:
+    rlk_text_add(out, "allows leases of ");
+    rlk_text_duration(out, n->mark.max_ttl_ms);
+    rlk_text_add(out, ", and max_ttl_ms is ");
+    rlk_text_duration(out, RLK_INT(&net->options, MAX_TTL_MS));
+    rlk_text_add(out, " here: give this program the same");
+    break;
+  case RLK_FOUND_OTHER_NODES:
+    rlk_text_format(out, "its marker is of %d nodes: correct this program's list", n->mark.nodes);
+    break;
+  case RLK_FOUND_OTHER_CLUSTER:
+    rlk_text_format(out, "its marker is of cluster %s: correct this program's list, or its cluster", n->mark.cluster);
+    break;
+  case RLK_FOUND_OLD:
+    rlk_text_add(out, "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace");
+    break;
+  case RLK_FOUND_FOREIGN:
+    rlk_text_format(out, "the key %s%s is not a marker of this library", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
+    break;
+  default: break;
+  }
+}
+
+void rlk_guard_limit_words(const struct rlk_node *n, int64_t ttl_ms, struct rlk_text *out)
+{
+  rlk_text_add(out, "allows ");
+  rlk_text_duration(out, n->ttl_limit_ms);
+  rlk_text_format(
+      out, ": redlock bootstrap --replace, when all programs have max_ttl_ms = %lld",
+      (long long)(ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS) ? ttl_ms : RLK_INT(&n->net->options, MAX_TTL_MS)));
+}
+
+/* ---- writing ---- */
+
+static enum rlk_session_verdict write_text(struct rlk_line *l, const struct rlk_marker *marker, const char *since,
+                                           struct rlk_text *why)
+{
+  char words[2][RLK_MARKER_SIZE];
+  struct rlk_text head = rlk_text_in(words[0], sizeof words[0]), tail = rlk_text_in(words[1], sizeof words[1]);
+  rlk_marker_head(marker, &head);
+  rlk_marker_tail(marker, &tail);
+  rlk_text_add(why, "out of memory");
+  return rlk_session_register(l, words[0], since, words[1]) == 0 ? RLK_SESSION_CONTINUE : RLK_SESSION_DROP;
+}
+
+static enum rlk_session_verdict write_new(struct rlk_line *l, struct rlk_text *why)
+{
+  struct rlk_marker marker = new_marker(l);
+  if (!l->is_registered)
+    return write_text(l, &marker, "", why);
+  rlk_text_add(why, "its marker was written by somebody else at the same time");
+  return RLK_SESSION_DROP;
+}
+
+/* What an operator wants to be written, unless the marker is another one now than what was shown. */
+static int wants_to_write(const struct rlk_line *l)
+{
+  const struct rlk_net *net = l->node->net;
+  const struct rlk_bootstrap_node *wanted = net->bootstrap ? &net->bootstrap[l->node->index] : NULL;
+  return wanted && wanted->marker.nodes && !l->is_registered && strcmp(l->marker, wanted->seen) == 0;
+}
+
+static enum rlk_session_verdict write_wanted(struct rlk_line *l, struct rlk_text *why)
+{
+  struct rlk_bootstrap_node *wanted = &l->node->net->bootstrap[l->node->index];
+  struct rlk_marker marker = new_marker(l);
+  struct rlk_text text = rlk_text_in(wanted->written, sizeof wanted->written);
+  char since[24];
+  struct rlk_text number = rlk_text_in(since, sizeof since);
+  memcpy(marker.run_id, wanted->marker.run_id[0] ? wanted->marker.run_id : l->run_id, sizeof marker.run_id);
+  if (wanted->marker.nonce[0])
+    memcpy(marker.nonce, wanted->marker.nonce, sizeof marker.nonce);
+  rlk_text_format(&number, "%lld", (long long)wanted->marker.since_ms);
+  rlk_marker_head(&marker, &text);
+  rlk_text_add(&text, since);
+  rlk_marker_tail(&marker, &text);
+  return write_text(l, &marker, since, why);
+}
+
+/* ---- judging ---- */
+
+#define DRIFT_MAX 0.1 /* of the option drift_factor, which a lock may set */
+
+/* May a SET with a TTL above the marker's number have joined the set-up? */
+static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
+{
+  int64_t lease_ns = limit_ms * MS - rlk_drift_ns(limit_ms, DRIFT_MAX);
+  for (uint32_t i = 0; i < l->requests.count; i++) {
+    const struct rlk_request *r = rlk_request_at(&l->requests, i);
+    if (r->kind == RLK_REQUEST_SET && r->lease_ns > lease_ns)
+      return 1;
+  }
+  return 0;
+}
+
+static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   struct rlk_node *n = l->node;
-  if (!l->time.read_ns || l->time.read_ns - l->time.sent_ns > UNSURE_NS) {
-    rlk_text_add(why, "its clock could not be read fast enough");
+  n->ttl_limit_ms = n->mark.max_ttl_ms;
+  quarantine(n, now);
+  if (n->finding == RLK_FOUND_OURS || !has_joined_above(l, n->ttl_limit_ms))
+    return RLK_SESSION_READY;
+  rlk_text_add(why, "its marker allows only shorter leases");
+  return RLK_SESSION_DROP;
+}
+
+enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
+{
+  struct rlk_node *n = l->node;
+  if (!rlk_guard_has_markers(n->net))
+    return RLK_SESSION_READY;
+  if (!l->time.read_ns) {
+    rlk_text_add(why, "it does not tell the time");
     return RLK_SESSION_DROP;
   }
   if (!n->clock.at_ns)
     n->clock_since_ns = l->time.read_ns;
   note_clock(n, &l->time);
-  return RLK_SESSION_READY;
-}
-
-/* ---- markers ---- */
-
-static struct rlk_marker new_marker(struct rlk_net *net)
-{
-  struct rlk_marker marker = {.nodes = net->node_count};
-  struct rlk_text nonce = rlk_text_in(marker.nonce, sizeof marker.nonce);
-  int64_t setting_ms = RLK_INT(&net->options, MAX_TTL_MS);
-  int is_known = setting_ms != RLK_AUTO || rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP;
-  rlk_text_format(&nonce, "%016llx", (unsigned long long)rlk_random(net));
-  marker.setting_ms = setting_ms == RLK_AUTO ? 0 : setting_ms;
-  marker.quarantine_ms = is_known ? rlk_growth_floor_ms(net) : 0; /* else the markers of other nodes tell */
-  marker.max_ttl_ms = marker.agreed_ms = marker.quarantine_ms;
-  return marker;
-}
-
-static enum rlk_session_verdict write_marker(struct rlk_line *l, struct rlk_text *why)
-{
-  struct rlk_net *net = l->node->net;
-  struct rlk_marker marker = new_marker(net);
-  char tail[RLK_MARKER_SIZE];
-  struct rlk_text text = rlk_text_in(tail, sizeof tail);
-  rlk_marker_tail(&marker, &text);
-  if (l->is_registered) {
-    rlk_text_add(why, "its marker was written by somebody else at the same time");
-    return RLK_SESSION_DROP;
-  }
-  rlk_text_add(why, "out of memory");
-  return rlk_session_register(l, tail, rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP) == 0 ? RLK_SESSION_CONTINUE
-                                                                                      : RLK_SESSION_DROP;
-}
-
-static void format_setting(int64_t setting_ms, struct rlk_text *out)
-{
-  if (setting_ms)
-    rlk_text_format(out, "%lld", (long long)setting_ms);
-  else
-    rlk_text_add(out, "auto");
-}
-
-/* Whether it is a marker of clients that are set as this one. */
-static int is_ours(const struct rlk_net *net, const char *text, struct rlk_marker *m, struct rlk_text *why)
-{
-  int64_t setting_ms = RLK_INT(&net->options, MAX_TTL_MS);
-  setting_ms = setting_ms == RLK_AUTO ? 0 : setting_ms;
-  if (!rlk_marker_read(text, m)) {
-    rlk_text_format(why, "the key %s%s is not a marker of this library", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
-    return 0;
-  }
-  if (rlk_guard_of(net) == RLK_GUARD_BOOTSTRAP)
-    return 1;
-  if (m->nodes != net->node_count) {
-    rlk_text_format(why, "its marker is of %d nodes, and this client has %d", m->nodes, net->node_count);
-    return 0;
-  }
-  if (m->setting_ms == setting_ms)
-    return 1;
-  rlk_text_add(why, "its marker says max_ttl_ms ");
-  format_setting(m->setting_ms, why);
-  rlk_text_add(why, ", and this client's is ");
-  format_setting(setting_ms, why);
-  return 0;
-}
-
-static void take_marker(struct rlk_node *n, const char *text, const struct rlk_marker *marker, uint64_t order)
-{
-  int64_t floor_ms = rlk_growth_floor_ms(n->net);
-  rlk_growth_note(n, marker, order);
-  memcpy(n->marker, text, strlen(text) + 1);
-  n->ttl_limit_ms = marker->agreed_ms > floor_ms ? marker->agreed_ms : floor_ms;
-}
-
-static int is_of_this_run(const struct rlk_line *l, const struct rlk_marker *marker)
-{
-  return strcmp(marker->run_id, l->run_id) == 0 || RLK_MUTANT(MARKER_OF_ANYBODY);
-}
-
-/* A client that only looks writes nothing. */
-static enum rlk_session_verdict do_without_vote(struct rlk_node *n)
-{
-  n->mark = (struct rlk_marker){.nodes = 0};
-  n->marker[0] = 0;
-  n->quarantined_until_ns = RLK_NEVER;
-  return RLK_SESSION_READY;
-}
-
-static enum rlk_session_verdict judge_marker(struct rlk_line *l, struct rlk_text *why, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  int bootstraps = rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP;
-  int64_t limit_ms = n->ttl_limit_ms;
-  struct rlk_marker m = {.nodes = 0};
-  if (l->marker[0] && !is_ours(n->net, l->marker, &m, why))
-    return RLK_SESSION_REFUSE;
-  if (!l->marker[0] || !is_of_this_run(l, &m) || (bootstraps && !l->is_registered))
-    return rlk_guard_of(n->net) == RLK_GUARD_LOOK ? do_without_vote(n) : write_marker(l, why);
-  take_marker(n, l->marker, &m, l->marker_order);
-  n->is_growing = 0;
-  n->since_ns = now - (l->time.server_us / 1000 - m.since_ms) * MS;
-  quarantine_by_marker(n, now);
-  if (n->ttl_limit_ms >= limit_ms)
+  if (wants_to_write(l))
+    return write_wanted(l, why);
+  n->finding = find(l, &n->mark);
+  memcpy(n->marker, l->marker, sizeof n->marker);
+  n->since_ns = now - (l->time.server_us / 1000 - n->mark.since_ms) * MS;
+  switch (n->finding) {
+  case RLK_FOUND_OURS:
+  case RLK_FOUND_SMALLER: return take(l, why, now);
+  case RLK_FOUND_NONE:
+    if (!n->net->looks)
+      return write_new(l, why);
+    n->quarantined_until_ns = RLK_NEVER;
     return RLK_SESSION_READY;
-  rlk_text_add(why, RLK_GUARD_LOSS); /* what joined the set-up may have a longer TTL */
-  return RLK_SESSION_DROP;
-}
-
-static int is_unchanged(struct rlk_node *n, const struct rlk_reply *reply, uint64_t order, int64_t now)
-{
-  struct rlk_marker m;
-  if (RLK_MUTANT(MARKER_NOT_CHECKED) && RLK_INT(&n->net->options, MAX_TTL_MS) != RLK_AUTO) /* else nodes never agree */
-    return 1;
-  if (reply->type != RLK_REPLY_STRING || reply->text.end >= sizeof n->marker)
-    return 0;
-  n->read_order = order > n->read_order ? order : n->read_order;
-  if (!n->is_stepped && strcmp(reply->text.data, n->marker) == 0)
-    return 1;
-  if (!rlk_marker_read(reply->text.data, &m) || !rlk_marker_is_same(&n->mark, &m))
-    return 0;
-  if (m.max_ttl_ms < n->mark.max_ttl_ms)
-    return 1; /* it was read before the last change */
-  if (m.agreed_ms > n->ttl_limit_ms)
-    rlk_node_tell(n, RLK_OUTCOME_AGREED);
-  take_marker(n, reply->text.data, &m, n->read_order);
-  quarantine_by_marker(n, now);
-  return 1;
-}
-
-/* Uptime is in whole seconds, and up to one more than the truth. */
-static void judge_uptime(struct rlk_line *l, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  int64_t whole_ns = guard_time_ns(n, rlk_ttl_limit_ms(&n->net->options));
-  int64_t until_ns = now + whole_ns - (l->uptime_s - 1) * 1000 * MS;
-  int64_t changed_until_ns = n->changed_ns ? n->changed_ns + whole_ns : 0;
-  quarantine(n, changed_until_ns > until_ns ? changed_until_ns : until_ns, now);
-}
-
-/* A guard that notices less is better than none, and than a node that does not vote. */
-static void do_without_marker(struct rlk_line *l, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  if (!n->is_unmarked)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
-                  "it forbids the marker of the guard (TIME, GET, EVAL on libredlock:m): only restarts are noticed");
-  n->is_unmarked = 1;
-  n->mark = (struct rlk_marker){.nodes = 0};
-  n->ttl_limit_ms = RLK_NEVER;
-  judge_uptime(l, now);
-}
-
-enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
-{
-  enum rlk_session_verdict clock;
-  switch (rlk_guard_of(l->node->net)) {
-  case RLK_GUARD_UPTIME: judge_uptime(l, now); return RLK_SESSION_READY;
-  case RLK_GUARD_MARKER:
-  case RLK_GUARD_LOOK:
-    if (l->is_forbidden) {
-      do_without_marker(l, now);
-      return RLK_SESSION_READY;
-    }
-    l->node->is_unmarked = 0;
-    clock = judge_clock(l, why);
-    return clock == RLK_SESSION_READY ? judge_marker(l, why, now) : clock;
-  case RLK_GUARD_BOOTSTRAP: {
-    enum rlk_session_verdict verdict = judge_marker(l, why, now);
-    l->node->quarantined_until_ns = RLK_NEVER;
-    return verdict;
+  default: rlk_guard_finding_words(n, why); return RLK_SESSION_REFUSE;
   }
-  default: return RLK_SESSION_READY;
-  }
+}
+
+/* What this process has seen. */
+static void note_change(struct rlk_node *n)
+{
+  n->changed_ns = rlk_now(n->net);
+  n->step_ns = 0;
 }
 
 void rlk_guard_note_loss(struct rlk_node *n)
 {
-  n->changed_ns = rlk_now(n->net);
-  n->changed_ttl_ms = n->is_stepped = 0;
-  n->step_ns = 0;
+  note_change(n);
   n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
 }
 
 int rlk_guard_note_restart(struct rlk_node *n)
 {
-  n->changed_ns = rlk_now(n->net);
-  n->changed_ttl_ms = n->is_stepped = 0;
-  n->step_ns = 0;
-  if (rlk_guard_of(n->net) == RLK_GUARD_OFF)
+  note_change(n);
+  if (RLK_INT(&n->net->options, GUARD) == RLK_GUARD_OFF)
     return 0;
   if (!n->has_voted)
     return 1; /* what is counted on there was granted by the server before */
@@ -315,26 +294,47 @@ int rlk_guard_note_restart(struct rlk_node *n)
   return 1;
 }
 
-void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+/* ---- words ---- */
+
+int64_t rlk_guard_left_ms(const struct rlk_node *n, int64_t now)
+{
+  int64_t left_ns = n->mark.since_ms ? n->since_ns + guard_time_ns(n->net) - now : 0;
+  return left_ns > 0 ? (left_ns + MS - 1) / MS : 0;
+}
+
+int64_t rlk_guard_until_ns(const struct rlk_node *n)
+{
+  return n->quarantined_until_ns > n->ahead_until_ns ? n->quarantined_until_ns : n->ahead_until_ns;
+}
+
+const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
+{
+  if (!rlk_guard_waits(n, now))
+    return "";
+  if (rlk_guard_until_ns(n) == RLK_NEVER)
+    return n->net->looks ? "not_registered" : "lost_keys";
+  if (now < n->ahead_until_ns)
+    return "clock_ahead";
+  return n->step_ns ? "clock_stepped" : n->changed_ns ? "lost_keys" : "new";
+}
+
+static void since_words(const struct rlk_node *n, struct rlk_text *out)
 {
   char date[32] = "";
   time_t since = (time_t)(n->mark.since_ms / 1000);
-  int is_ahead = now < n->ahead_until_ns;
-  int64_t until_ns = n->quarantined_until_ns > n->ahead_until_ns ? n->quarantined_until_ns : n->ahead_until_ns;
-  struct rlk_text nowhere = rlk_text_in(NULL, 0);
-  int64_t tenths = (until_ns - now + 99 * MS) / (100 * MS);
   struct tm utc;
-  if (rlk_guard_of(n->net) == RLK_GUARD_BOOTSTRAP) {
-    rlk_text_add(out, "this client only writes markers (guard is bootstrap)");
-    return;
-  }
-  if (n->quarantined_until_ns == RLK_NEVER) {
-    rlk_text_add(out, n->state == RLK_NODE_READY && !rlk_marker_is_complete(&n->mark) ? NO_MARKER : RLK_GUARD_LOSS);
-    if (n->state == RLK_NODE_READY && rlk_guard_of(n->net) == RLK_GUARD_MARKER &&
-        rlk_growth_blockers(n->net, &nowhere)) {
-      rlk_text_add(out, "; the markers of the others are needed: ");
-      rlk_growth_blockers(n->net, out);
-    }
+  if (n->mark.since_ms && gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+    rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
+  else
+    rlk_text_add(out, ": it may have lost keys");
+}
+
+void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  int is_ahead = now < n->ahead_until_ns;
+  int64_t until_ns = rlk_guard_until_ns(n), tenths = (until_ns - now + 99 * MS) / (100 * MS);
+  if (until_ns == RLK_NEVER) {
+    rlk_text_add(out, n->net->looks ? "quarantined: it is new or has lost its keys" : RLK_GUARD_LOSS);
     return;
   }
   rlk_text_format(out, "quarantined for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
@@ -343,11 +343,8 @@ void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now
   else if (n->step_ns)
     rlk_text_format(out, ": its clock was stepped forward by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
                     (long long)(n->step_ns / (100 * MS) % 10));
-  else if (rlk_guard_has_markers(n->net) && n->mark.since_ms && gmtime_r(&since, &utc) &&
-           strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-    rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
   else
-    rlk_text_add(out, ": it was started a short time ago");
+    since_words(n, out);
 }
 
 void rlk_guard_tell(struct rlk_node *n, int64_t now)
@@ -370,41 +367,68 @@ void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_AHEAD);
 }
 
-/* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. */
-static void note_marker(struct rlk_line *l, uint64_t order, int64_t now)
+/* An operator has changed it: NULL, or why the set-up of a new connection has to judge it. */
+static const char *take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
-  if (is_unchanged(l->node, &l->reply, order, now))
-    return;
-  rlk_guard_note_loss(l->node);
-  rlk_node_end_line(l, RLK_GUARD_LOSS);
+  if (m->max_ttl_ms < n->mark.max_ttl_ms || m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
+    return "its marker has another max_ttl_ms now";
+  if (m->since_ms != n->mark.since_ms)
+    n->changed_ns = n->step_ns = 0; /* no lock is live: whatever this process has seen is over */
+  n->mark = *m;
+  n->ttl_limit_ms = m->max_ttl_ms;
+  memcpy(n->marker, text, strlen(text) + 1);
+  quarantine(n, now);
+  return NULL;
 }
 
-static int is_forbidden(int fault)
+/* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. 1 if
+ * votes may go on to count. */
+static int note_marker(struct rlk_line *l, int64_t now)
 {
-  return fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN;
+  struct rlk_node *n = l->node;
+  const struct rlk_reply *reply = &l->reply;
+  struct rlk_marker m;
+  const char *why = RLK_GUARD_LOSS;
+  int is_text = reply->type == RLK_REPLY_STRING && reply->text.end < sizeof n->marker;
+  if (RLK_MUTANT(MARKER_NOT_CHECKED) || (is_text && strcmp(reply->text.data, n->marker) == 0))
+    return 1;
+  if (is_text && rlk_marker_read(reply->text.data, &m) && rlk_marker_is_same(&n->mark, &m))
+    why = take_change(n, reply->text.data, &m, now);
+  else
+    rlk_guard_note_loss(n);
+  if (why)
+    rlk_node_end_line(l, why);
+  return !why || RLK_MUTANT(NO_GUARD);
+}
+
+void rlk_guard_looked(struct rlk_line *l, int64_t now)
+{
+  int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->marker[0];
+  if (l->reply.type != RLK_REPLY_ERROR && !is_none)
+    (void)note_marker(l, now);
 }
 
 static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
 {
-  if (is_forbidden(meaning.fault)) { /* the set-up of a new connection finds another way */
+  if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
     rlk_node_end_line(l, l->reply.text.data);
     return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_DROPPED, RLK_FAULT_NONE};
   }
   if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
     return meaning;
-  note_marker(l, 0, now);
-  return (struct rlk_meaning){RLK_OUTCOME_VOTE, rlk_guard_waits(l->node, now) ? RLK_QUARANTINED : RLK_GRANTED,
-                              RLK_FAULT_NONE};
+  if (!note_marker(l, now) || rlk_guard_waits(l->node, now))
+    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_QUARANTINED, RLK_FAULT_NONE};
+  return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
 }
 
 /* A clock that cannot be read any more: the same. */
-static void note_time(struct rlk_line *l, const struct rlk_request *request, enum rlk_fault fault)
+static void note_time(struct rlk_line *l, const struct rlk_request *request, int fault)
 {
   struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
   int was_waiting = rlk_guard_waits(l->node, l->read_ns);
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
     note_clock(l->node, &sample);
-  else if (is_forbidden(fault))
+  else if (rlk_fault_forbids(fault))
     rlk_node_end_line(l, l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
     rlk_guard_tell(l->node, l->read_ns);
@@ -413,26 +437,10 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, enu
 struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_request *request, struct rlk_meaning meaning,
                                      int64_t now)
 {
-  if (l->node->is_unmarked || l->state == RLK_NODE_SETUP) /* it had joined the set-up */
+  if (l->state == RLK_NODE_SETUP) /* it had joined the set-up */
     return (struct rlk_meaning){RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
   if (request->kind == RLK_REQUEST_MARKER)
     return marker_meaning(l, meaning, now);
   note_time(l, request, meaning.fault);
   return meaning;
-}
-
-void rlk_guard_growth_replied(struct rlk_line *l, const struct rlk_request *request, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  int was_complete = rlk_marker_is_complete(&n->mark);
-  if (l->state != RLK_NODE_READY)
-    return;
-  n->is_growing = 0;
-  if (l->reply.type == RLK_REPLY_ERROR)
-    rlk_node_end_line(l, l->reply.text.data);
-  else
-    note_marker(l, (uint64_t)request->lease_ns, now);
-  if (!was_complete && rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
-    rlk_guard_tell(n, now);
-  rlk_growth_go_on(n->net, now);
 }

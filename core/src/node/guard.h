@@ -1,4 +1,4 @@
-/* The restart guard: a server that may have lost keys does not vote before every lease that it may have granted is over
+/* The restart guard: a server that may have lost keys does not vote for max_ttl_ms, since no lease is longer than that
  * (rule C.3.1). Each server keeps a marker: it is gone where keys are gone, and it names another server on a replica
  * that was promoted. It is read when a connection is set up, and behind every SET. */
 #ifndef RLK_GUARD_H
@@ -10,33 +10,16 @@
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
 
-static inline int rlk_guard_of(const struct rlk_net *net)
-{
-  return (int)RLK_INT(&net->options, GUARD);
-}
-
 /* Does the guard go by markers? */
 static inline int rlk_guard_has_markers(const struct rlk_net *net)
 {
-  int guard = rlk_guard_of(net);
-  return guard == RLK_GUARD_MARKER || guard == RLK_GUARD_LOOK || guard == RLK_GUARD_BOOTSTRAP;
+  return RLK_INT(&net->options, GUARD) == RLK_GUARD_MARKER;
 }
 
 /* Is the marker asked for behind every SET, and the time behind every SET and extension? */
 static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 {
-  int guard = rlk_guard_of(node->net);
-  return (guard == RLK_GUARD_MARKER || guard == RLK_GUARD_LOOK) && !node->is_unmarked;
-}
-
-/* Where INFO is forbidden, servers are known by their markers, so the name of one may change at any moment. No lease
- * may then be extended there under the old name: the scripts compare the marker first (rule C.3.4). */
-static inline struct rlk_identity rlk_guard_identity(const struct rlk_node *node)
-{
-  const struct rlk_net *net = node->net;
-  if (!net->no_info || !rlk_guard_checks_votes(node) || RLK_MUTANT(IDENTITY_TRUSTED))
-    return (struct rlk_identity){.key = NULL};
-  return (struct rlk_identity){net->marker_key, net->marker_key_size, node->marker, rlk_marker_beginning(node->marker)};
+  return rlk_guard_has_markers(node->net);
 }
 
 /* May the server have lost keys whose leases still count? Then it does not vote. */
@@ -63,9 +46,18 @@ void rlk_guard_compare_clocks(struct rlk_node *node, int64_t now_ns);
  * clock that was stepped forward ends leases there earlier (STEPPED). */
 struct rlk_meaning rlk_guard_meaning(struct rlk_line *line, const struct rlk_request *request,
                                      struct rlk_meaning meaning, int64_t now_ns);
-void rlk_guard_growth_replied(struct rlk_line *line, const struct rlk_request *request, int64_t now_ns);
+/* The marker of a node that is quarantined was read again: an operator may have ended that. */
+void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */
 /* How long it will not vote, and why. */
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
+/* The same in one word, "" if it is not quarantined; and when that ends, RLK_NEVER if that is not known yet. */
+const char *rlk_guard_reason(const struct rlk_node *node, int64_t now_ns);
+int64_t rlk_guard_until_ns(const struct rlk_node *node);
+/* How long a client that has seen nothing of the server does not count it yet, by its marker alone. */
+int64_t rlk_guard_left_ms(const struct rlk_node *node, int64_t now_ns);
+/* What its marker says, where that keeps this client, or a lease of ttl_ms, out. */
+void rlk_guard_finding_words(const struct rlk_node *node, struct rlk_text *out);
+void rlk_guard_limit_words(const struct rlk_node *node, int64_t ttl_ms, struct rlk_text *out);
 
 #endif

@@ -49,13 +49,9 @@ struct rlk_line {
   char aof[4];                    /* "1": it has an append-only file; "" unknown */
   char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
   char marker[RLK_MARKER_SIZE];   /* of the restart guard; "" none */
-  uint64_t marker_order;          /* when it was asked for, in the order of the net */
   int is_registered;              /* it was written in this set-up */
-  int is_forbidden;               /* it may not be read or written */
-  int no_info;                    /* the server forbids INFO: its marker names it */
   enum rlk_answer scripts;        /* are they allowed? */
   struct rlk_clock_sample time;   /* of the restart guard */
-  int64_t uptime_s;
   int64_t maxmemory, used_memory;
   int64_t client_id;       /* the server's number for this connection; 0 unknown */
   struct rlk_node *shared; /* the node under whose address the server votes already, or NULL */

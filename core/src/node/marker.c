@@ -2,51 +2,56 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define CLUSTER_LETTERS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
+
+/* Written again it has to be the same, so no field is cut or runs into the next. */
+static size_t written_size(const char *text, const struct rlk_marker *m)
+{
+  char again[RLK_MARKER_SIZE];
+  struct rlk_text out = rlk_text_in(again, sizeof again);
+  rlk_marker_head(m, &out);
+  rlk_text_format(&out, "%" PRId64, m->since_ms);
+  rlk_marker_tail(m, &out);
+  return strncmp(text, again, out.length) == 0 ? out.length : 0;
+}
 
 int rlk_marker_read(const char *text, struct rlk_marker *m)
 {
-  char setting[12];
-  int end = 0;
-  int fields = sscanf(
-      text, "v1 %40[0-9a-zA-Z] %15" SCNd64 " %5d %16[0-9a-f] %11[0-9a-z] %9" SCNd64 " %9" SCNd64 " %9" SCNd64 "%n",
-      m->run_id, &m->since_ms, &m->nodes, m->nonce, setting, &m->quarantine_ms, &m->max_ttl_ms, &m->agreed_ms, &end);
-  if (fields != 8 || end == 0 || text[end] || m->since_ms < 0)
+  size_t size;
+  int fields = sscanf(text, "v2 %40[0-9a-zA-Z] %15" SCNd64 " %5d %7d %16[0-9a-f] %11" SCNd64 " %32[0-9A-Za-z._-]",
+                      m->run_id, &m->since_ms, &m->nodes, &m->database, m->nonce, &m->max_ttl_ms, m->cluster);
+  if (fields != 7 || m->since_ms < 0 || m->nodes <= 0 || m->database < 0 || m->max_ttl_ms <= 0)
     return 0;
-  m->setting_ms = strcmp(setting, "auto") == 0 ? 0 : strtoll(setting, NULL, 10);
-  return m->quarantine_ms >= 0 && m->max_ttl_ms >= m->quarantine_ms && m->agreed_ms >= 0 &&
-         m->agreed_ms <= m->max_ttl_ms && (m->setting_ms > 0 || strcmp(setting, "auto") == 0);
+  size = written_size(text, m);
+  return size > 0 && (text[size] == 0 || text[size] == ' ');
+}
+
+int rlk_marker_is_old(const char *text)
+{
+  return strncmp(text, "v1 ", 3) == 0;
+}
+
+void rlk_marker_head(const struct rlk_marker *m, struct rlk_text *out)
+{
+  rlk_text_format(out, "v2 %s ", m->run_id);
 }
 
 void rlk_marker_tail(const struct rlk_marker *m, struct rlk_text *out)
 {
-  rlk_text_format(out, "%d %s ", m->nodes, m->nonce);
-  if (m->setting_ms)
-    rlk_text_format(out, "%" PRId64, m->setting_ms);
-  else
-    rlk_text_add(out, "auto");
-  rlk_text_format(out, " %" PRId64 " %" PRId64 " %" PRId64, m->quarantine_ms, m->max_ttl_ms, m->agreed_ms);
-}
-
-void rlk_marker_write(const struct rlk_marker *m, struct rlk_text *out)
-{
-  rlk_text_format(out, "v1 %s %" PRId64 " ", m->run_id, m->since_ms);
-  rlk_marker_tail(m, out);
-}
-
-size_t rlk_marker_beginning(const char *text)
-{
-  const char *at = text;
-  for (int words = 0; words < 5; words++) {
-    at += strcspn(at, " ");
-    at += *at == ' ';
-  }
-  return (size_t)(at - text);
+  rlk_text_format(out, " %d %d %s %" PRId64 " %s", m->nodes, m->database, m->nonce, m->max_ttl_ms, m->cluster);
 }
 
 int rlk_marker_is_same(const struct rlk_marker *one, const struct rlk_marker *other)
 {
-  return strcmp(one->run_id, other->run_id) == 0 && one->since_ms == other->since_ms &&
-         strcmp(one->nonce, other->nonce) == 0;
+  return strcmp(one->run_id, other->run_id) == 0 && strcmp(one->nonce, other->nonce) == 0 &&
+         one->nodes == other->nodes && one->database == other->database && strcmp(one->cluster, other->cluster) == 0 &&
+         (one->since_ms == other->since_ms || other->since_ms == 0);
+}
+
+int rlk_cluster_is_valid(const char *name)
+{
+  size_t size = strlen(name);
+  return size >= 1 && size <= RLK_CLUSTER_MAX && strspn(name, CLUSTER_LETTERS) == size;
 }

@@ -1,5 +1,5 @@
-/* The key of the restart guard on a server: "v1 <run_id> <since> <nodes> <nonce> <setting> <quarantine> <max_ttl>
- * <agreed>". What stands up to the nonce is written once and is gone where keys are gone. */
+/* The key of the restart guard on a server: "v2 <run_id> <since> <nodes> <database> <nonce> <max_ttl_ms> <cluster>".
+ * It is gone where keys are gone. Fields that a later version appends are tolerated. */
 #ifndef RLK_MARKER_H
 #define RLK_MARKER_H
 
@@ -8,31 +8,26 @@
 #include "../base/buffer.h"
 
 #define RLK_MARKER_NAME "libredlock:m"
-enum { RLK_MARKER_SIZE = 128 };
+#define RLK_MARKER_NO_CLUSTER "-"
+enum { RLK_MARKER_SIZE = 256, RLK_CLUSTER_MAX = 32 };
 
 struct rlk_marker {
-  char run_id[41];       /* of the server that it was written on */
-  int64_t since_ms;      /* when, by the server's clock; 0: an operator has said that no lock is live there */
-  int nodes;             /* of the clients */
-  char nonce[17];        /* no two markers are equal */
-  int64_t setting_ms;    /* the option max_ttl_ms of the clients; 0: auto */
-  int64_t quarantine_ms; /* how long the server does not vote; 0: that is not known yet */
-  int64_t max_ttl_ms;    /* how long other servers are to be quarantined that lose their keys */
-  int64_t agreed_ms;     /* leases up to this TTL are granted here: all nodes have had it as their max_ttl_ms */
+  char run_id[41];    /* of the server that it was written on */
+  int64_t since_ms;   /* when that was, by the server's clock; 0: an operator has said that no lock is live there */
+  int nodes;          /* of the clients */
+  int database;       /* that it was written to */
+  char nonce[17];     /* no two markers are equal */
+  int64_t max_ttl_ms; /* no lease there is longer */
+  char cluster[RLK_CLUSTER_MAX + 1];
 };
 
-int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is none */
-/* What the script of the registration puts behind the time; and all of it. */
+int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is none of this version */
+int rlk_marker_is_old(const char *text);                          /* of version 0.1 */
+/* What stands in front of the time, and behind it: the script of the registration puts that in. */
+void rlk_marker_head(const struct rlk_marker *marker, struct rlk_text *out);
 void rlk_marker_tail(const struct rlk_marker *marker, struct rlk_text *out);
-void rlk_marker_write(const struct rlk_marker *marker, struct rlk_text *out);
-/* The length of what never changes in a marker: up to the nonce and the space behind it. */
-size_t rlk_marker_beginning(const char *text);
-/* Is it the same one, whatever has been raised in it since? */
+/* Was it written by the same registration? An operator may change max_ttl_ms, and since to 0. */
 int rlk_marker_is_same(const struct rlk_marker *one, const struct rlk_marker *other);
-
-static inline int rlk_marker_is_complete(const struct rlk_marker *marker)
-{
-  return marker->quarantine_ms > 0;
-}
+int rlk_cluster_is_valid(const char *name);
 
 #endif

@@ -20,7 +20,6 @@ static const struct {
     {"LOADING", RLK_FAULT_LOADING},
     {"ERR max number of clients", RLK_FAULT_LOADING},
     {"DENIED", RLK_FAULT_LOADING},
-    {"MARKER", RLK_FAULT_LOADING}, /* of our own scripts: it may be another server now */
     {"OOM", RLK_FAULT_FULL},
     {"BUSY", RLK_FAULT_PAUSE},
     {"UNKILLABLE", RLK_FAULT_PAUSE},

@@ -22,6 +22,11 @@ enum rlk_fault {
   RLK_FAULT_LOST     /* there is no reply: the connection broke */
 };
 enum rlk_fault rlk_fault_of(const char *text);
+/* The server does not allow that, or does not know it. */
+static inline int rlk_fault_forbids(int fault)
+{
+  return fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN;
+}
 
 /* What comes of a request, or of a node. */
 enum rlk_outcome_kind {
@@ -42,7 +47,6 @@ enum rlk_outcome_kind {
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
   RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
   RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */
-  RLK_OUTCOME_AGREED,    /* longer leases may be asked for there */
   RLK_OUTCOME_READY,     /* it may be asked */
   RLK_OUTCOME_PAYABLE,   /* pending deletes may be sent */
   RLK_OUTCOME_DOWN       /* it cannot be asked */

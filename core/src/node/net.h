@@ -8,6 +8,7 @@
 #include "../base/timer.h"
 #include "../rules/options.h"
 #include "env.h"
+#include "marker.h"
 #include "poller.h"
 
 enum rlk_net_state {
@@ -15,6 +16,13 @@ enum rlk_net_state {
   RLK_NET_OPEN,
   RLK_NET_DRAINING, /* takes no new work; others may still be driving */
   RLK_NET_CLOSED
+};
+
+/* What an operator wants to be written on a node, in place of what was seen there. */
+struct rlk_bootstrap_node {
+  struct rlk_marker marker; /* nodes 0: nothing */
+  char seen[RLK_MARKER_SIZE];
+  char written[RLK_MARKER_SIZE];
 };
 
 struct rlk_net {
@@ -33,14 +41,10 @@ struct rlk_net {
   struct rlk_timers timers;
   struct rlk_events events;
   uint64_t random_state;
-  uint64_t commands; /* sent */
-  /* a longer max_ttl, see growth.h */
-  uint64_t order;        /* of what is sent and learnt of markers */
-  int64_t wanted_ms;     /* the longest TTL that was asked for */
-  int64_t raised_ms;     /* what all markers have as their max_ttl */
-  uint64_t raised_order; /* since when that is known; 0: it is not so */
-  int no_info;           /* a node forbids INFO: servers are not known by names of their own, see guard.h */
-  uint64_t servers;      /* how often a node turned out to be another server than before */
+  uint64_t commands;                    /* sent */
+  int looks;                            /* it registers no server: new ones do not vote */
+  struct rlk_bootstrap_node *bootstrap; /* what is to be written, of each node; NULL elsewhere */
+  uint64_t servers;                     /* how often a node turned out to be another server than before */
 };
 
 /* The value of an option that is a text. */

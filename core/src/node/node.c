@@ -5,7 +5,6 @@
 
 #include "../base/macros.h"
 #include "connect.h"
-#include "growth.h"
 #include "guard.h"
 #include "listener.h"
 #include "session.h"
@@ -254,7 +253,6 @@ static void ready(struct rlk_line *l, int64_t now)
     rlk_node_drop(n, 0, "out of memory", now);
     return;
   }
-  rlk_growth_go_on(n->net, now);
   rlk_node_tell(n, RLK_OUTCOME_READY);
 }
 
@@ -484,10 +482,10 @@ RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request
 }
 
 /* To a look at a node that is ready. */
-RLK_COLD static void reply_to_look(struct rlk_line *l, int is_last, int64_t now)
+RLK_COLD static void reply_to_look(struct rlk_line *l, enum rlk_look look, int64_t now)
 {
   char why[RLK_WHY_SIZE];
-  if (rlk_session_looked(l, is_last, &l->reply, why) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
+  if (rlk_session_looked(l, look, &l->reply, why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
     return;
   note_server(l);
   object(l->node, why, now);
@@ -507,12 +505,8 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
     reply_to_setup(l, &out->request);
     return 0;
   }
-  if (out->request.kind == RLK_REQUEST_GROWTH) {
-    rlk_guard_growth_replied(l, &out->request, now);
-    return 0;
-  }
   if (out->request.kind == RLK_REQUEST_LOOK) {
-    reply_to_look(l, (int)out->request.round, now);
+    reply_to_look(l, (enum rlk_look)out->request.round, now);
     return 0;
   }
   answer(l, out);

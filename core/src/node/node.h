@@ -18,6 +18,19 @@
 
 enum { RLK_NODE_LINES = 3 };
 
+/* What the marker of a server is to this client. */
+enum rlk_finding {
+  RLK_FOUND_NOTHING, /* it was not read */
+  RLK_FOUND_OURS,
+  RLK_FOUND_NONE,    /* there is none, or it is not of this server: the server is new, or has lost keys */
+  RLK_FOUND_SMALLER, /* it allows shorter leases than this client */
+  RLK_FOUND_LARGER,
+  RLK_FOUND_OTHER_NODES,
+  RLK_FOUND_OTHER_CLUSTER,
+  RLK_FOUND_OLD, /* of version 0.1 */
+  RLK_FOUND_FOREIGN
+};
+
 struct rlk_node {
   struct rlk_net *net;
   int index;
@@ -43,7 +56,6 @@ struct rlk_node {
   int dirty; /* in net->dirty_nodes */
   struct rlk_node *next_dirty;
   int no_hello;                 /* the server does not know HELLO */
-  int no_info;                  /* it forbids INFO; that was told */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
   char run_id[41], version[24]; /* of the last session that was set up */
   int has_voted;                /* it was ready as that server */
@@ -71,18 +83,13 @@ struct rlk_node {
   int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
   char refused_set_why[RLK_WHY_SIZE];
   /* the restart guard */
-  int is_unmarked;              /* it forbids its marker: only its uptime is looked at */
+  enum rlk_finding finding;     /* what the last set-up found */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */
-  struct rlk_marker mark;       /* what it says */
-  uint64_t known_order;         /* when it was first read, and last asked for, in the order of the net */
-  uint64_t read_order;
-  int is_growing;         /* a request for the sake of other nodes is in flight */
-  int64_t since_ns;       /* when it was written, by our clock */
-  int64_t ttl_limit_ms;   /* no longer leases are asked for there */
-  int64_t changed_ns;     /* when this process last saw another server here, or that keys were lost; 0 never */
-  int64_t changed_ttl_ms; /* leases up to this TTL may have been lost then; 0: its marker tells */
-  int is_stepped;         /* ... if its marker has not been raised before the clock was stepped */
-  char former_run_id[41]; /* of the server before, whose leases still count until then */
+  struct rlk_marker mark;       /* what the last marker that was read says */
+  int64_t since_ns;             /* when it was written, by our clock */
+  int64_t ttl_limit_ms;         /* no longer leases are asked for there */
+  int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
+  char former_run_id[41];       /* of the server before, whose leases still count until then */
   int64_t former_until_ns;
   int64_t quarantined_until_ns; /* no votes are counted before */
   struct rlk_clock clock;

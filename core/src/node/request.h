@@ -34,7 +34,6 @@ enum rlk_request_kind {
   RLK_REQUEST_HOLDER, /* the token of whoever holds the lock, to say who that is ... */
   RLK_REQUEST_ENTRY,  /* ... by the entry of that client */
   RLK_REQUEST_SHOW,   /* SET of the entry of this one */
-  RLK_REQUEST_GROWTH, /* the marker of the restart guard, read or changed for the sake of other nodes */
   RLK_REQUEST_LOOK,   /* INFO of a node that is ready: may it still vote? */
   RLK_REQUEST_NOTHING /* an answer that does not matter */
 };
@@ -47,8 +46,7 @@ struct rlk_request {
                       * DELETE: 1 if it also hands over */
   uint64_t position; /* of the command in the stream */
   int64_t sent_ns;   /* before it was queued */
-  int64_t lease_ns;  /* what a confirmation is worth, from sent_ns. GROWTH: its place in the order. ENTRY: the client.
-                      * RAISE: the number */
+  int64_t lease_ns;  /* what a confirmation is worth, from sent_ns. ENTRY: the client. RAISE: the number */
   struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, SHOW, LOOK, NOTHING */
   struct rlk_batch *batch; /* RENEW: the same */
 };

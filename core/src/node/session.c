@@ -6,18 +6,15 @@
 
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
-#include "../base/sha1.h"
 #include "command.h"
-#include "growth.h"
 #include "guard.h"
 #include "login.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
-enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, LASTED, TIME, REGISTER };
+enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGISTER };
 
 #define OUT_OF_MEMORY "out of memory"
 #define A_REPLICA "a replica; only masters are eligible to vote"
-#define SCRIPTS_ARE_LOCAL 7 /* from this version on no script that was loaded goes to replicas or to the disk */
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
 
@@ -127,45 +124,18 @@ static int send_guard(struct rlk_line *l)
   if (!rlk_guard_has_markers(l->node->net))
     return 0;
   marker_key(l, key, sizeof key);
-  l->marker_order = rlk_growth_order(l->node->net);
   return send_words(l, TIME, 1, time) != 0 ? -1 : send_words(l, MARKER, 2, get);
 }
 
-/* A script that is loaded beside the marker, and does nothing: it is gone where the server was started anew, and a
- * replica never had it, whatever their marker says (rule C.3.4). */
-static void incarnation_script(char *out, size_t size, const char *run_id)
-{
-  struct rlk_text text = rlk_text_in(out, size);
-  rlk_text_format(&text, "return '%s'", run_id);
-}
-
-static int load_incarnation(struct rlk_line *l)
-{
-  char text[64];
-  const char *words[] = {"SCRIPT", "LOAD", text};
-  incarnation_script(text, sizeof text, l->run_id);
-  return send_words(l, LOAD, 3, words);
-}
-
-static int ask_whether_it_has_lasted(struct rlk_line *l)
-{
-  char text[64], hash[41];
-  const char *words[] = {"SCRIPT", "EXISTS", hash};
-  incarnation_script(text, sizeof text, l->run_id);
-  rlk_sha1_hex(text, strlen(text), hash);
-  return send_words(l, LASTED, 3, words);
-}
-
-int rlk_session_register(struct rlk_line *l, const char *tail, int is_bootstrap)
+int rlk_session_register(struct rlk_line *l, const char *head, const char *since, const char *tail)
 {
   char key[320];
-  const char *words[] = {
-      "EVAL", rlk_script_text(RLK_SCRIPT_REGISTER), "1", key, l->marker, l->run_id, tail, is_bootstrap ? "1" : "0"};
+  const char *words[] = {"EVAL", rlk_script_text(RLK_SCRIPT_REGISTER), "1", key, l->marker, head, since, tail};
+  const char *time[] = {"TIME"};
   marker_key(l, key, sizeof key);
   l->is_registered = 1;
   l->setup_done = 0;
-  l->marker_order = rlk_growth_order(l->node->net);
-  return load_incarnation(l) != 0 ? -1 : send_words(l, REGISTER, 8, words);
+  return send_words(l, REGISTER, 8, words) != 0 ? -1 : send_words(l, TIME, 1, time);
 }
 
 const char *rlk_session_login(struct rlk_line *l, char *words)
@@ -205,8 +175,8 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->aof_write[0] = l->snapshot[0] = 0;
-  l->marker[0] = l->is_registered = l->is_forbidden = l->no_info = 0;
-  l->maxmemory = l->used_memory = l->client_id = l->uptime_s = 0;
+  l->marker[0] = l->is_registered = 0;
+  l->maxmemory = l->used_memory = l->client_id = 0;
   l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
@@ -258,8 +228,6 @@ static void read_info(struct rlk_line *l, const char *info)
     l->maxmemory = strtoll(number, NULL, 10);
   if (info_field(info, "used_memory", number, sizeof number))
     l->used_memory = strtoll(number, NULL, 10);
-  if (info_field(info, "uptime_in_seconds", number, sizeof number))
-    l->uptime_s = strtoll(number, NULL, 10);
 }
 
 /* What the proof shows is what a script may not do, but of the user's keys only when they come. Whether the server can
@@ -269,16 +237,25 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* 1 if the guard has another way where the server forbids that. */
-static int note_forbidden(struct rlk_line *l, enum step step)
+/* What the server has to allow, as its ACL names it; 0 where its own words say enough. */
+static int forbidden_words(const struct rlk_line *l, enum step step, const char *error, struct rlk_text *out)
 {
-  if (!rlk_guard_has_markers(l->node->net))
-    return 0;
-  if (step == INFO)
-    return l->no_info = 1;
-  if (rlk_guard_of(l->node->net) != RLK_GUARD_BOOTSTRAP && (step == MARKER || step == TIME || step == REGISTER))
-    return l->is_forbidden = 1;
-  return 0;
+  const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
+  int is_key = strstr(error, " key") != NULL;
+  switch (step) {
+  case INFO: rlk_text_add(out, "it forbids INFO: add +info to the ACL of its user"); break;
+  case TIME: rlk_text_add(out, "it forbids TIME: add +time to the ACL of its user"); break;
+  case MARKER:
+  case REGISTER:
+    if (is_key)
+      rlk_text_format(out, "it forbids the key %s%s: add ~%slibredlock:* to the ACL of its user", prefix,
+                      RLK_MARKER_NAME, prefix);
+    else
+      rlk_text_format(out, "it forbids the guard's commands: add +get +set +time +eval to the ACL of its user");
+    break;
+  default: return 0;
+  }
+  return 1;
 }
 
 static void note_fault(struct rlk_line *l, enum step step, const char *text)
@@ -294,29 +271,18 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   }
   if (l->setup_again)
     return; /* nobody is logged in yet */
-  if ((fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN) && note_forbidden(l, step))
-    return;
-  if (step == PROVE || (step == LOAD && (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN)))
+  if (step == PROVE || (step == LOAD && rlk_fault_forbids(fault)))
     l->scripts = RLK_NO;
   l->setup_fault = (int)fault;
   out = rlk_text_in(l->setup_error, sizeof l->setup_error);
-  rlk_text_clean(&out, text);
+  if (!rlk_fault_forbids(fault) || !forbidden_words(l, step, text, &out))
+    rlk_text_clean(&out, text);
   rlk_text_mark_cut(&out);
 }
 
 const char *rlk_session_error(const struct rlk_line *l)
 {
   return l->state == RLK_NODE_SETUP && l->setup_fault != RLK_FAULT_NONE ? l->setup_error : NULL;
-}
-
-static void note_what_is_forbidden(struct rlk_line *l)
-{
-  struct rlk_node *n = l->node;
-  if (l->no_info && !n->no_info)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
-                  "it forbids INFO: its marker tells whether it was restarted; whether it evicts keys is unknown");
-  n->no_info = l->no_info;
-  n->net->no_info |= l->no_info;
 }
 
 static int is_demoted(const struct rlk_line *l)
@@ -341,7 +307,6 @@ int rlk_session_note_server(struct rlk_line *l)
   struct rlk_node *n = l->node;
   int is_other = is_other_server(l), restarted = is_other && n->run_id[0];
   int keeps_leases = restarted && rlk_guard_note_restart(n);
-  note_what_is_forbidden(l);
   n->net->servers += is_other;
   if (is_other)
     n->clock.at_ns = n->has_voted = 0;
@@ -380,10 +345,6 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 /* Why the node is ineligible to vote, or NULL; size bytes of room are in why. */
 static const char *objection(const struct rlk_line *l, char *why, size_t size)
 {
-  if (l->no_info && l->is_forbidden)
-    return "it forbids INFO and also the guard's marker: one of them is needed";
-  if (l->no_info && strtol(l->version, NULL, 10) < SCRIPTS_ARE_LOCAL)
-    return "it forbids INFO, which is needed before version 7";
   if (!l->run_id[0] || !l->role[0])
     return "INFO names no run_id or no role";
   if (strcmp(l->mode, "cluster") == 0)
@@ -481,41 +442,6 @@ static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
   memcpy(l->server, reply->server, sizeof l->server);
 }
 
-/* A server that forbids INFO is known by the name in its marker as long as its script is there; else it gets a new
- * name, for its next marker. */
-static void take_new_name(struct rlk_line *l)
-{
-  struct rlk_text text = rlk_text_in(l->run_id, sizeof l->run_id);
-  for (int i = 0; i < 5; i++)
-    rlk_text_format(&text, "%08x", (unsigned)rlk_random(l->node->net));
-}
-
-static void identify(struct rlk_line *l)
-{
-  struct rlk_marker marker;
-  if (!rlk_marker_read(l->marker, &marker)) {
-    take_new_name(l);
-    return;
-  }
-  memcpy(l->run_id, marker.run_id, sizeof l->run_id);
-  if (ask_whether_it_has_lasted(l) == 0)
-    return;
-  l->setup_fault = RLK_FAULT_OTHER;
-  memcpy(l->setup_error, OUT_OF_MEMORY, sizeof OUT_OF_MEMORY);
-}
-
-static void read_whether_it_has_lasted(struct rlk_line *l, const struct rlk_reply *reply)
-{
-  int has_lasted = rlk_reply_is_answers(reply, 1) && reply->integers[0] == 1;
-  if (!has_lasted && !RLK_MUTANT(INCARNATION_TRUSTED))
-    take_new_name(l);
-}
-
-static int is_unidentified(const struct rlk_line *l)
-{
-  return l->no_info && !l->run_id[0] && !l->is_forbidden && !l->setup_again && l->setup_fault == RLK_FAULT_NONE;
-}
-
 void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, const struct rlk_reply *reply)
 {
   int step = (int)request->round;
@@ -532,14 +458,10 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
     l->client_id = reply->integer;
   else if ((step == MARKER || step == REGISTER) && reply->type == RLK_REPLY_STRING)
     read_marker(l, &reply->text);
-  else if (step == LASTED)
-    read_whether_it_has_lasted(l, reply);
   else if (step == TIME)
     read_time(l, reply, request->sent_ns);
   else if (step == PROVE && l->scripts == RLK_UNKNOWN)
     l->scripts = RLK_YES;
-  if (l->setup_left == 0 && is_unidentified(l))
-    identify(l);
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 
@@ -553,37 +475,42 @@ int64_t rlk_session_pause_ns(const struct rlk_node *n)
   return pause_ms * RLK_NS_PER_MS;
 }
 
-static int send_look(struct rlk_line *l, int is_last, int count, const char *const *words, int64_t now)
+static int send_look(struct rlk_line *l, enum rlk_look look, const char *command, const char *argument, int64_t now)
 {
+  const char *words[] = {command, argument};
   size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, count, words) != 0)
+  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, 2, words) != 0)
     return -1;
-  rlk_request_add(l, before,
-                  (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)is_last, .sent_ns = now});
+  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)look, .sent_ns = now});
   return 0;
 }
 
 void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
-  static const char *const hello[] = {"HELLO"}, *const role[] = {"INFO", "replication"},
-                           *const disk[] = {"INFO", "persistence"}, *const policy[] = {"INFO", "memory"};
-  l->node->look_again_ns = now + rlk_session_pause_ns(l->node);
-  if (l->no_info)
-    send_look(l, 1, 1, hello, now);
-  else if (send_look(l, 0, 2, role, now) == 0 && send_look(l, 0, 2, disk, now) == 0)
-    send_look(l, 1, 2, policy, now);
+  struct rlk_node *n = l->node;
+  int waits = rlk_guard_checks_votes(n) && rlk_guard_waits(n, now);
+  char key[320];
+  n->look_again_ns = now + (waits ? LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS : rlk_session_pause_ns(n));
+  if (waits) {
+    marker_key(l, key, sizeof key);
+    send_look(l, RLK_LOOK_MARKER, "GET", key, now);
+  }
+  if (send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now) == 0 &&
+      send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
+    send_look(l, RLK_LOOK_POLICY, "INFO", "memory", now);
 }
 
-enum rlk_session_verdict rlk_session_looked(struct rlk_line *l, int is_last, const struct rlk_reply *reply, char *why)
+enum rlk_session_verdict rlk_session_looked(struct rlk_line *l, enum rlk_look look, const struct rlk_reply *reply,
+                                            char *why, int64_t now)
 {
   struct rlk_text text = rlk_text_in(why, RLK_WHY_SIZE);
   char room[RLK_WHY_SIZE];
   const char *objects;
-  if (reply->type == RLK_REPLY_STRING)
+  if (look == RLK_LOOK_MARKER)
+    rlk_guard_looked(l, now);
+  else if (reply->type == RLK_REPLY_STRING)
     read_info(l, reply->text.data);
-  else if (reply->type == RLK_REPLY_ARRAY && reply->role[0])
-    memcpy(l->role, reply->role, sizeof l->role);
-  objects = is_last ? objection(l, room, sizeof room) : NULL;
+  objects = look == RLK_LOOK_POLICY ? objection(l, room, sizeof room) : NULL;
   if (!objects)
     return RLK_SESSION_CONTINUE;
   rlk_text_add(&text, objects);

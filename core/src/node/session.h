@@ -19,8 +19,9 @@ int rlk_session_is_joinable(const struct rlk_line *line);
 /* For another connection than the one that votes. */
 const char *rlk_session_login(struct rlk_line *line, char *words);
 int rlk_session_send(struct rlk_line *line, int count, const char *const *words);
-/* Writes the marker of the restart guard, unless it is another one now than line->marker; -1 when memory is out. */
-int rlk_session_register(struct rlk_line *line, const char *tail, int is_bootstrap);
+/* Writes the marker of the restart guard, unless it is another one now than line->marker, and asks for the time; since
+ * "": the server's time. -1 when memory is out. */
+int rlk_session_register(struct rlk_line *line, const char *head, const char *since, const char *tail);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, const struct rlk_request *request, const struct rlk_reply *reply);
 /* Why answers of the previous connection no longer count, or NULL: the set-up has met another server, or a replica. */
@@ -33,9 +34,10 @@ enum rlk_session_verdict rlk_session_judge(struct rlk_line *line, char *why, int
 int64_t rlk_session_pause_ns(const struct rlk_node *node);
 /* Asks it for its role and policy again (rule C.3). */
 void rlk_session_look_again(struct rlk_line *line, int64_t now_ns);
+enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_ROLE, RLK_LOOK_DISK, RLK_LOOK_POLICY };
 /* A reply to that: REFUSE, with the reason in why, or CONTINUE. */
-enum rlk_session_verdict rlk_session_looked(struct rlk_line *line, int is_last, const struct rlk_reply *reply,
-                                            char *why);
+enum rlk_session_verdict rlk_session_looked(struct rlk_line *line, enum rlk_look look, const struct rlk_reply *reply,
+                                            char *why, int64_t now_ns);
 /* A connection that ends in the set-up: the server's own words for it, or NULL. */
 const char *rlk_session_error(const struct rlk_line *line);
 /* What HELLO would have done on a server that turned out not to know it; -1 when memory is out. */

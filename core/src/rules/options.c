@@ -265,10 +265,17 @@ static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
 
 int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why)
 {
-  int64_t max_ttl_ms = rlk_ttl_limit_ms(numbers);
+  int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
   int64_t ttl = ttl_ms ? ttl_ms : RLK_INT(numbers, TTL_MS);
   int64_t node_timeout_ms = RLK_INT(numbers, NODE_TIMEOUT_MS);
   int64_t min_validity_ms = RLK_INT(numbers, MIN_VALIDITY_MS);
+  if (ttl > max_ttl_ms && ttl <= RLK_DAY_MS) {
+    rlk_text_format(why,
+                    "ttl_ms %lld is above max_ttl_ms, %lld: renew a shorter lock, or give all programs of these nodes "
+                    "max_ttl_ms = %lld (a node that loses its keys is out for as long)",
+                    (long long)ttl, (long long)max_ttl_ms, (long long)ttl);
+    return REDLOCK_INVALID;
+  }
   if (ttl < RLK_TTL_MS_MIN || ttl > max_ttl_ms) {
     rlk_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RLK_TTL_MS_MIN,
                     (long long)max_ttl_ms);

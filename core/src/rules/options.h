@@ -7,14 +7,7 @@
 
 #include "../base/buffer.h"
 
-enum rlk_guard {
-  RLK_GUARD_OFF,
-  RLK_GUARD_UPTIME,
-  RLK_GUARD_MARKER,
-  RLK_GUARD_EXTERNAL,
-  RLK_GUARD_BOOTSTRAP,
-  RLK_GUARD_LOOK
-};
+enum rlk_guard { RLK_GUARD_MARKER, RLK_GUARD_EXTERNAL, RLK_GUARD_OFF };
 enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
 
 #define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
@@ -31,9 +24,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(NODES, "nodes", NODES, "", "", 0, 65536, "", CLIENT, "URLs of the nodes, separated by commas")                     \
   X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above max_ttl_ms", BOTH,                  \
     "how long a lease lasts unless it is extended")                                                                    \
-  X(MAX_TTL_MS, "max_ttl_ms", AUTO_INT, "ms", "auto", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                          \
-    "the longest TTL that any client of these nodes may use; auto: with guard = marker the nodes keep it, and it "     \
-    "grows with the TTLs that are used")                                                                               \
+  X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "30000", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                              \
+    "no lease is longer, and a node that may have lost keys does not vote for as long; all programs of the nodes "     \
+    "have the same. May end the list of nodes: ?max_ttl=5m")                                                           \
   X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RLK_YEAR_MS, "", BOTH,                                                 \
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
   X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH,                                    \
@@ -49,10 +42,12 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "false: each tries again after a random pause")                                                                    \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
-  X(GUARD, "guard", CHOICE, "", "marker", 0, 5, "off, uptime, marker, external, bootstrap or look", CLIENT,            \
-    "keeps a node that has lost keys from voting. marker: by a key that it would lose too; uptime: by the time of "    \
-    "its start; external: other means do; off: nothing does. bootstrap writes markers, when no lock is live; look is " \
-    "marker without writing")                                                                                          \
+  X(GUARD, "guard", CHOICE, "", "marker", 0, 2, "marker, external or off", CLIENT,                                     \
+    "keeps a node that may have lost keys from voting for max_ttl_ms. marker: by a key that it would lose too; "       \
+    "external: other means do; off: nothing does")                                                                     \
+  X(CLUSTER, "cluster", STRING, "", "-", 1, 32, ", letters, digits, '.', '_' and '-'", CLIENT,                         \
+    "name of this list of nodes: a node on which another one was registered is refused. A new list of the same "       \
+    "length gets a new name")                                                                                          \
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
     "every acquisition of a resource gets a larger number than the one before: for a store that rejects the smaller")  \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
@@ -113,13 +108,6 @@ struct rlk_numbers {
 
 #define RLK_INT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].i)
 #define RLK_FLOAT(numbers, symbol) ((numbers)->v[RLK_OPT_##symbol].d)
-
-/* What a TTL may not exceed in this client. */
-static inline int64_t rlk_ttl_limit_ms(const struct rlk_numbers *numbers)
-{
-  int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
-  return max_ttl_ms == RLK_AUTO ? RLK_DAY_MS : max_ttl_ms;
-}
 
 void rlk_options_defaults(struct rlk_numbers *numbers);
 

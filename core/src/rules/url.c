@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "../../include/redlock.h"
+#include "options.h"
 
 struct part {
   const char *at;
@@ -120,11 +121,59 @@ static int parse_database(struct rlk_url *url, struct part p, struct rlk_text *w
   return REDLOCK_OK;
 }
 
+/* 500ms, 30s, 5m, 1h: 0 for anything else, and for what max_ttl_ms may not be. */
+static int64_t duration_ms(struct part p)
+{
+  static const struct {
+    const char *name;
+    int64_t ms;
+  } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+  size_t digits = 0;
+  long n;
+  while (digits < p.size && p.at[digits] >= '0' && p.at[digits] <= '9')
+    digits++;
+  if (!number((struct part){p.at, digits}, RLK_DAY_MS, &n))
+    return 0;
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+    if (strlen(units[i].name) == p.size - digits && memcmp(units[i].name, p.at + digits, p.size - digits) == 0)
+      return n * units[i].ms >= RLK_TTL_MS_MIN && n * units[i].ms <= RLK_DAY_MS ? n * units[i].ms : 0;
+  return 0;
+}
+
+static int is(struct part p, const char *word)
+{
+  return p.size == strlen(word) && memcmp(p.at, word, p.size) == 0;
+}
+
+static int parse_parameter(struct rlk_url *url, struct part p, struct rlk_text *why)
+{
+  int found;
+  char word[64];
+  struct part name = split(&p, '=', 0, &found);
+  if (found && is(name, "db"))
+    return parse_database(url, p, why);
+  if (found && is(name, "max_ttl")) {
+    url->max_ttl_ms = duration_ms(p);
+    return url->max_ttl_ms ? REDLOCK_OK : refuse(why, "max_ttl is not a duration from 20ms to 24h, such as 5m");
+  }
+  name = found ? name : p;
+  snprintf(word, sizeof word, "%.*s", (int)(name.size < 63 ? name.size : 63), name.size ? name.at : "");
+  if (rlk_option_find(word, 0) >= 0) {
+    rlk_text_format(why, "%s is an option of the client: a URL takes no option but max_ttl", word);
+    return REDLOCK_INVALID;
+  }
+  return refuse(why, "the only parameters are db and max_ttl");
+}
+
 static int parse_query(struct rlk_url *url, struct part query, struct rlk_text *why)
 {
-  if (query.size < 3 || memcmp(query.at, "db=", 3) != 0)
-    return refuse(why, "the only parameter is db");
-  return parse_database(url, (struct part){query.at + 3, query.size - 3}, why);
+  int more = 1, status = REDLOCK_OK;
+  while (more && status == REDLOCK_OK) {
+    struct part rest = query, parameter = split(&rest, '&', 0, &more);
+    status = parse_parameter(url, more ? parameter : query, why);
+    query = rest;
+  }
+  return status;
 }
 
 static int parse_port(struct rlk_url *url, struct part p, struct rlk_text *why)
@@ -298,6 +347,23 @@ int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk
   return status;
 }
 
+static int copy(char **out, const char *from)
+{
+  *out = from ? strdup(from) : NULL;
+  return !from || *out ? 0 : -1;
+}
+
+int rlk_url_copy(struct rlk_url *url, const struct rlk_url *from)
+{
+  *url = *from;
+  url->host = url->user = url->password = url->name = NULL;
+  if (copy(&url->host, from->host) == 0 && copy(&url->user, from->user) == 0 &&
+      copy(&url->password, from->password) == 0 && copy(&url->name, from->name) == 0)
+    return REDLOCK_OK;
+  rlk_url_free(url);
+  return REDLOCK_NO_MEMORY;
+}
+
 void rlk_url_free(struct rlk_url *url)
 {
   free(url->host);
@@ -320,6 +386,8 @@ void rlk_url_format(const struct rlk_url *url, struct rlk_text *out)
     rlk_text_format(out, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
   if (url->database)
     rlk_text_format(out, url->is_unix ? "?db=%d" : "/%d", url->database);
+  if (url->max_ttl_ms)
+    rlk_text_format(out, "%cmax_ttl=%lldms", url->is_unix && url->database ? '&' : '?', (long long)url->max_ttl_ms);
 }
 
 int rlk_url_same(const struct rlk_url *a, const struct rlk_url *b)

@@ -12,6 +12,7 @@ struct rlk_url {
   char *password; /* NULL: none */
   char *name;     /* as messages show it, without credentials */
   int database;
+  int64_t max_ttl_ms; /* the client option, which may end the list of nodes; 0: it does not stand here */
   uint16_t port;
   int is_unix;
   int is_tls;
@@ -20,6 +21,7 @@ struct rlk_url {
 /* Reads one URL of size bytes: REDLOCK_OK, REDLOCK_NO_MEMORY, or REDLOCK_INVALID with the reason in why (credentials
  * are never repeated there). On failure url is left empty. */
 int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk_text *why);
+int rlk_url_copy(struct rlk_url *url, const struct rlk_url *from); /* REDLOCK_OK or REDLOCK_NO_MEMORY */
 void rlk_url_free(struct rlk_url *url);
 
 /* The URL with the password as ***. */

@@ -54,14 +54,15 @@ final class Client implements ClientInterface
         ?Loop $loop = null,
         ?EventDispatcherInterface $dispatcher = null,
         /* options: made by ./dev docs */
-        ?int $ttlMs = null, int|string|null $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
+        ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
-        ?string $wake = null, ?string $guard = null, ?bool $fence = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null,
-        ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null, ?string $userFile = null,
-        ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null, ?string $tlsCertFile = null,
-        ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null, ?int $exitDrainMs = null,
+        ?string $wake = null, ?string $guard = null, ?string $cluster = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null,
+        int|string|null $minValidityMs = null, ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?string $keyPrefix = null, ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null,
+        ?string $userFile = null, ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null,
+        ?string $tlsCertFile = null, ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null,
+        ?int $exitDrainMs = null,
         /* end of options */
         mixed ...$unknown,
     ): self {

@@ -24,18 +24,17 @@ def bootstrap_nodes(urls: List[str], **options: Any) -> None:
 
 
 def _by_client(libredlock: Any, urls: List[str], options: Any) -> None:
+    from libredlock._native import lib
+
     if "max_ttl" in options:  # the default may be longer
         options = {**options, "ttl": options["max_ttl"]}
-    with libredlock.Client(urls, guard="bootstrap", connect_timeout=20, **options) as client:
+    with libredlock.Client(urls, guard="off", connect_timeout=20, **options) as client:
 
-        def settled() -> bool:
-            try:
-                client.status("bootstrap")  # asks every node, and thus waits until it is connected
-            except libredlock.RedlockError:
-                pass
-            return all(node["state"] in ("ready", "refused") for node in client.describe()["nodes"])
+        def done() -> bool:
+            status = lib.redlock_client_bootstrap(client._handle, lib.REDLOCK_BOOTSTRAP_REPLACE)
+            return status in (lib.REDLOCK_OK, lib.REDLOCK_REFUSED_CONFIG)
 
-        eventually(settled, _READY_S, "the nodes are bootstrapped")
+        eventually(done, _READY_S, "the nodes are bootstrapped")
 
 
 def _by_command(urls: List[str], options: Any) -> None:
@@ -46,7 +45,7 @@ def _by_command(urls: List[str], options: Any) -> None:
     flags = ["--node=%s" % url for url in urls]
     for name, value in options.items():
         flags.append("--%s=%s" % (name.replace("_", "-"), "%gs" % value if isinstance(value, (int, float)) else value))
-    command = [program, "bootstrap", "--yes", "--connect-timeout=20s", *flags]
+    command = [program, "bootstrap", "--yes", "--replace", "--connect-timeout=20s", *flags]
     said = ""
 
     def done() -> bool:

@@ -5,10 +5,17 @@ import subprocess
 
 import pytest
 
-from command import UNAVAILABLE, USAGE, finish
+from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
 from testing import eventually
 
 DECLINED = 1
+
+
+@pytest.fixture(autouse=True)
+def default_number(monkeypatch):
+    monkeypatch.delenv("REDLOCK_MAX_TTL_MS")
+
+
 GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
 
 
@@ -18,16 +25,17 @@ def markers(nodes):
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
-    done = redlock("run", *(["-v"] if verbose else []), "--guard", "marker", "orders:42", "--", "echo", "done")
+    done = redlock("run", *(["-v"] if verbose else []), *GUARDED, "--ttl", "3s", "--max-ttl", "3s", "orders:42", "--",
+                   "echo", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")
     said = done.stderr.splitlines()
     if verbose:
-        assert said.pop(0) == "redlock: held by nobody; waiting for up to 15s"
-        assert re.fullmatch(r"redlock: acquired the lock after 1\d\.\d s", said.pop())
+        assert re.fullmatch(r"redlock: acquired the lock after [2-9]\.\d s", said.pop())
+        assert said.pop() == "redlock: held by nobody; waiting for up to 40s"
     (why,) = said
     assert re.match(r"redlock: waiting: 0 of 5 nodes granted orders:42, 3 needed: .* quarantined for another \d+\.\d s"
                     r": .*redlock bootstrap ends it if no lock is live", why), why
-    assert all(marker.split()[5] == b"auto" for marker in markers(nodes))
+    assert all(marker.split()[6] == b"3000" for marker in markers(nodes))
 
 
 def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
@@ -36,7 +44,8 @@ def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
     for p in proxies:
         p.at("SET", "orders:42", lambda p=p: p.hold("down"))
     redlock.env["REDLOCK_NODES"] = ",".join(p.url for p in proxies)
-    acquiring = redlock.start("acquire", "--node-timeout", "20s", "--ttl", "90s", "orders:42")
+    acquiring = redlock.start("acquire", "--node-timeout", "20s", "--ttl", "90s", "--max-ttl", "90s",
+                            "orders:42")
     eventually(lambda: all(node.get("orders:42") for node in nodes), 20, "the nodes have been asked")
     with pytest.raises(subprocess.TimeoutExpired):
         acquiring.wait(2)  # it would be told after a second
@@ -51,17 +60,27 @@ def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
     assert waiting.returncode == UNAVAILABLE and "quarantined for another" in waiting.stderr
     done = redlock("bootstrap", "--yes", "--max-ttl", "1m")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "".join("%s: bootstrapped\n" % node.name for node in nodes)
-    assert all(marker.split()[2:4] + marker.split()[5:] == [b"0", b"5"] + 4 * [b"60000"] for marker in markers(nodes))
+    assert done.stdout == "".join("%s: registered; it votes\n" % node.name for node in nodes)
+    assert all(marker.split()[2:5] + marker.split()[6:] == [b"0", b"5", b"0", b"60000", b"-"]
+               for marker in markers(nodes))
     assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == 0
 
 
-def test_asks_first(terminal, nodes):
+@pytest.mark.parametrize("how", [["--new"], ["--yes"], ["--replace", "--yes"], []])
+def test_nothing_is_done_or_asked_where_all_vote(redlock, nodes, how):
+    assert redlock("bootstrap", "--new").returncode == 0
+    before = markers(nodes)
+    done = redlock("bootstrap", *how)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join("%s: votes already\n" % node.name for node in nodes) and markers(nodes) == before
+
+
+def test_asks_first_and_names_what_was_found(terminal, nodes):
     program = terminal("bootstrap", "--max-ttl", "1m")
-    program.expect(r"Are you sure that no lock is live\? \[y/N\] ")
+    program.expect(r"%s is new or has lost its keys, .*: is no lock live\? \[y/N\] " % re.escape(nodes[0].name))
     assert markers(nodes) == [None] * 5
     program.type("y\n")
-    assert program.wait() == 0 and program.seen.count("bootstrapped") == 5
+    assert program.wait() == 0 and program.seen.count("registered") == 5
     assert None not in markers(nodes)
 
 
@@ -76,36 +95,103 @@ def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
 
 def test_nobody_to_ask(redlock, nodes):
     done = redlock("bootstrap")
-    assert (done.returncode, done.stdout) == (USAGE, "") and "--yes" in done.stderr
+    assert (done.returncode, done.stdout) == (USAGE, "") and "--new" in done.stderr and "--yes" in done.stderr
     assert markers(nodes) == [None] * 5
+
+
+def test_the_question_before_the_number_is_raised(redlock, terminal, nodes):
+    """And of a node that is quarantined as well, and of a marker of another list."""
+    assert redlock("bootstrap", "--new").returncode == 0
+    nodes[0].flush()
+    changed = markers(nodes)[1].split()
+    changed[3] = b"3"
+    nodes[1].set("libredlock:m", b" ".join(changed).decode())
+    program = terminal("bootstrap", "--replace", "--max-ttl", "1h")
+    program.expect(r"%s is new or has lost its keys: is no lock live\? %s allows 30 s, %s allows 30 s, %s allows 30 s: "
+                   r"have all programs had max_ttl_ms = 1h for 1h\? %s is of 3 nodes: are all its programs stopped\? "
+                   r"\[y/N\] " % tuple(re.escape(nodes[i].name) for i in (0, 2, 3, 4, 1)))
+    program.type("y\n")
+    assert program.wait() == 0
+    assert [marker.split()[3] + marker.split()[6] for marker in markers(nodes)] == 5 * [b"53600000"]
+
+
+def test_the_question_before_the_number_is_lowered(redlock, terminal, nodes):
+    assert redlock("bootstrap", "--new", "--max-ttl", "1h").returncode == 0
+    assert redlock("bootstrap", "--yes").returncode == REFUSED_CONFIG
+    program = terminal("bootstrap", "--replace")
+    program.expect(r"allows 1 h: does no program ask for more than 30s, and is every longer lease over\? \[y/N\] ")
+    program.type("y\n")
+    assert program.wait() == 0 and program.seen.count("its marker was replaced") == 5
 
 
 def test_a_node_that_is_down(redlock, make_cluster):
     cluster = make_cluster(3)
     cluster[2].kill()
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    for node in cluster.nodes[:2]:
+        node.flush()
     done = redlock("bootstrap", "--yes", "--connect-timeout", "1s")
     assert done.returncode == UNAVAILABLE
     told = done.stdout.splitlines()
-    assert told[:2] == ["%s: bootstrapped" % node.name for node in cluster.nodes[:2]]
-    assert told[2].startswith(cluster[2].name) and "refused" in told[2]
+    assert told[:2] == ["%s: registered; it votes" % node.name for node in cluster.nodes[:2]]
+    assert told[2].startswith("%s: no answer: " % cluster[2].name) and "refused" in told[2]
 
 
 def test_a_key_that_is_no_marker_is_left_alone(redlock, nodes):
     nodes[0].set("libredlock:m", "mine")
-    done = redlock("bootstrap", "--yes")
-    assert done.returncode == UNAVAILABLE and "is not a marker of this library" in done.stdout
+    done = redlock("bootstrap", "--yes", "--replace")
+    assert done.returncode == REFUSED_CONFIG
+
+    assert done.stdout.splitlines()[0].endswith("left alone: the key libredlock:m is not a marker of this library")
     assert nodes[0].get("libredlock:m") == b"mine" and None not in markers(nodes)
 
 
 def test_in_json(redlock, nodes):
+    nodes[0].set("libredlock:m", "mine")
     done = redlock("bootstrap", "--yes", "--json")
     report = json.loads(done.stdout)
-    assert done.returncode == 0 and len(report["nodes"]) == 5
+    assert done.returncode == REFUSED_CONFIG and list(report) == ["status", "nodes"] and report["status"] == "REFUSED_CONFIG"
+    assert report["nodes"][0] == {"node": nodes[0].name, "did": "left_alone", "votes": False, "max_ttl_ms": None,
+                                  "found": "the key libredlock:m is not a marker of this library"}
+    assert report["nodes"][1] == {"node": nodes[1].name, "did": "registered", "votes": True, "max_ttl_ms": 30000,
+                                  "found": "votes"}
+
+
+def test_new_with_what_contradicts_it(redlock, nodes):
+    for flag in ("--yes", "--replace"):
+        done = redlock("bootstrap", "--new", flag)
+        assert done.returncode == USAGE and "--new" in done.stderr
+    assert markers(nodes) == [None] * 5
+
+
+def test_the_number_at_the_end_of_the_list(redlock, nodes):
+    redlock.env["REDLOCK_NODES"] += "?max_ttl=5m"
+    assert redlock("bootstrap", "--new").returncode == 0
+    assert [marker.split()[6] for marker in markers(nodes)] == 5 * [b"300000"]
+    done = redlock("acquire", "--guard", "marker", "--ttl", "4m", "orders:42")
+    assert done.returncode == 0, done.stderr
+    done = redlock("acquire", "--guard", "marker", "--max-ttl", "1m", "orders:42")
+    assert done.returncode == USAGE and "--max-ttl is 1m, and the list of nodes ends in max_ttl=" in done.stderr
+
+
+def test_a_ttl_above_the_number(redlock, nodes):
+    done = redlock("acquire", "--ttl", "1h", "orders:42")
+    assert done.returncode == USAGE
+    assert done.stderr == ("redlock: --ttl 1h is above --max-ttl, 30s: renew a shorter lock, or give all programs of these "
+                           "nodes --max-ttl = 1h (a node that loses its keys is out for as long)\n")
+
+
+def test_the_number_of_the_environment(redlock, nodes):
+    redlock.env["REDLOCK_MAX_TTL_MS"] = "3600000"
+    assert redlock("bootstrap", "--new").returncode == 0
+    assert redlock("acquire", "--guard", "marker", "--ttl", "1h", "orders:42").returncode == 0
+    redlock.env["REDLOCK_MAX_TTL_MS"] = "1h"
+    done = redlock("bootstrap", "--new")
+    assert done.returncode == USAGE and "REDLOCK_MAX_TTL_MS" in done.stderr
 
 
 def test_what_it_does_not_take(redlock):
-    for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"]):
+    for words in (["orders:42"], ["--guard", "off"], ["--ttl", "1s"], ["--ne"]):
         done = redlock("bootstrap", "--yes", *words)
         assert done.returncode == USAGE and done.stdout == ""
 
