@@ -160,6 +160,7 @@ typedef struct native_lock {
     int64_t wait(int64_t limit_ms);
     void cancel();
     void abandon();
+    zend_string *resource();
     int64_t state();
     int64_t validity_ms();
     int64_t fence();

@@ -53,6 +53,7 @@ int64_t native_lock_ended(native_lock *lock);
 int64_t native_lock_wait(native_lock *lock, int64_t limit_ms);
 void native_lock_cancel(native_lock *lock);
 void native_lock_abandon(native_lock *lock);
+zend_string *native_lock_resource(native_lock *lock);
 int64_t native_lock_state(native_lock *lock);
 int64_t native_lock_validity_ms(native_lock *lock);
 int64_t native_lock_fence(native_lock *lock);

@@ -134,6 +134,11 @@ void native_lock_abandon(native_lock *lock)
   }
 }
 
+zend_string *native_lock_resource(native_lock *lock)
+{
+  return zend_string_copy(lock->resource);
+}
+
 int64_t native_lock_state(native_lock *lock)
 {
   return redlock_lock_state(lock->handle);

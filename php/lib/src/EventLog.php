@@ -39,6 +39,11 @@ final class EventLog
         }
     }
 
+    public function hasLogger(): bool
+    {
+        return $this->logger !== null;
+    }
+
     /** @param array<string, mixed> $context */
     public function warn(string $message, array $context): void
     {

@@ -171,6 +171,9 @@ namespace Redlock\Native {
         /** Gives up the operation in flight and what is held, without waiting for answers. */
         public function abandon(): void {}
 
+        /** As the constructor was given it. */
+        public function resource(): string {}
+
         /** REDLOCK_STATE_... */
         public function state(): int {}
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Redlock\Client;
+
 /** Signals, fork and exit. */
 final class ProcessTest extends NodesTestCase
 {
@@ -21,6 +23,37 @@ final class ProcessTest extends NodesTestCase
         \pcntl_alarm(1);
         $client->lock('signal')->acquire();
         $this->assertSame(1, $handled);
+    }
+
+    /** In another object, as of a helper that takes the lock of its caller. */
+    public function testAWaitForALockOfOnesOwnIsWarnedOfOnce(): void
+    {
+        $log = new MemoryLogger();
+        $client = Client::connect(self::cluster()->urls(), $log, ...self::PATIENCE);
+        $client->lock('mine')->run(function () use ($client, $log): void {
+            $this->assertFalse($client->lock('mine')->tryAcquire(2500));
+            $warnings = \array_values(\array_filter($log->records,
+                static fn (array $record): bool => \str_contains($record[1], 'itself holds')));
+            $this->assertCount(1, $warnings);
+            $this->assertSame(['warning', 'mine'], [$warnings[0][0], $warnings[0][2]['resource']]);
+            $this->assertFalse($client->lock('mine')->tryAcquire(500));
+        });
+        $before = \count($log->records);
+        $this->inChild(static function (): void {
+            $other = Client::connect(self::cluster()->urls(), ...self::PATIENCE)->lock('theirs');
+            $other->acquire();
+            $other->detach();
+        });
+        $this->assertFalse($client->lock('theirs')->tryAcquire(1500));
+        $this->assertCount($before, $log->records, 'another process holds that one');
+    }
+
+    public function testWithoutALoggerTheWarningGoesToPhpsLog(): void
+    {
+        $output = $this->php(self::connecting('$argv[1]') . '$lock = $client->lock("mine"); $lock->acquire();'
+            . 'var_dump($client->lock("mine")->tryAcquire(1500));', self::cluster()->urls(),
+            ['-d', 'error_log=/dev/stdout']);
+        $this->assertStringContainsString('redlock: mine waits for a lock that this process itself holds', $output);
     }
 
     public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void

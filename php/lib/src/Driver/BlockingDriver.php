@@ -20,6 +20,9 @@ final class BlockingDriver extends Driver
 {
     private const SLICE_MS = 25;
 
+    /** So long a wait is told of if it is for a lock of this very process. */
+    private const SUSPICIOUS_SLICES = 1000 / self::SLICE_MS;
+
     private ?FiberDriver $fibers;
 
     public function __construct(Native\Client $client, ?EventLog $events, ?Loop $loop)
@@ -36,8 +39,11 @@ final class BlockingDriver extends Driver
         }
         try {
             $status = $lock->run($operation, $arg, self::SLICE_MS);
-            while ($status === \REDLOCK_PENDING) {
+            for ($slices = 1; $status === \REDLOCK_PENDING; $slices++) {
                 $this->events?->write(); /* they may say why it waits */
+                if ($slices === self::SUSPICIOUS_SLICES && $operation === \REDLOCK_ACQUIRE) {
+                    $this->warnOfOneself($lock);
+                }
                 $status = $lock->wait(self::SLICE_MS);
             }
             $this->events?->write();
@@ -51,6 +57,21 @@ final class BlockingDriver extends Driver
     public function inFlight(): int
     {
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);
+    }
+
+    /** Who waits here can not release what it holds. Threads of PHP have one process id. */
+    private function warnOfOneself(Native\Lock $lock): void
+    {
+        $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true);
+        if (($holder['pid'] ?? 0) !== \getmypid() || $holder['host'] !== \gethostname()) {
+            return;
+        }
+        $words = 'waits for a lock that this process itself holds, in another Lock object: only a signal handler, or '
+            . 'the end of the lease, can free it';
+        $context = ['resource' => $lock->resource(), 'held_ms' => $holder['held_ms'] ?? null];
+        $this->events?->hasLogger()
+            ? $this->events->warn("redlock: {resource} $words", $context)
+            : \error_log('redlock: ' . \addcslashes($lock->resource(), "\0..\37\177..\377") . " $words");
     }
 
     private static function isRevoltRunning(): bool
