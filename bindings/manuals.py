@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the manual pages: redlock(1) from docs/redlock.md, redlock.conf(5) from the option table of the built library,
-libredlock(3) from the header. lowdown makes them of Markdown.
+libredlock(3) and a page for each function from the header. lowdown makes them of Markdown.
 
     manuals.py LIBRARY FOLDER
 """
@@ -17,7 +17,7 @@ VERSION = re.search(r'REDLOCK_VERSION "(.+?)"', HEADER)[1]
 
 
 def page(name, section, about, see_also, body):
-    text = f"# NAME\n\n{name} - {about}\n\n{body}\n\n# SEE ALSO\n\n{see_also}\n"
+    text = f"# NAME\n\n{plain(name)} - {about}\n\n{body}\n\n# SEE ALSO\n\n{see_also}\n"
     done = subprocess.run(
         ["lowdown", "-s", "-tman", "--nroff-nolinks", "-M", f"title={name}", "-M", f"section={section}",
          "-M", f"source=libredlock {VERSION}"],
@@ -124,10 +124,30 @@ def library_page():
                 "redlock(1), redlock.conf(5)", "\n".join(body))
 
 
+def about(words):
+    """The first sentence, as the line of whatis(1)."""
+    sentence = re.split(r"[.:;](?:\s|$)| \(", words.replace("\n", " "))[0].replace("\\", "")
+    return plain(sentence[0].lower() + sentence[1:])
+
+
+def function_page(name, declared, words):
+    listing = "\n".join("    " + line for line in declared.splitlines())
+    body = f"# SYNOPSIS\n\n`#include <redlock.h>`\n\n{listing}\n\n# DESCRIPTION\n\n{words}\n"
+    return page(name, 3, about(words), "libredlock(3)", body)
+
+
+def function_pages():
+    return {f"functions/{name}.3": function_page(name, declared, words) for name, declared, words in sections()
+            if not declared.startswith("enum")}
+
+
 def pages(library):
-    return {"redlock.1": command(), "redlock.conf.5": configuration(library), "libredlock.3": library_page()}
+    return {"redlock.1": command(), "redlock.conf.5": configuration(library), "libredlock.3": library_page(),
+            **function_pages()}
 
 
 if __name__ == "__main__":
     for name, text in pages(sys.argv[1]).items():
-        Path(sys.argv[2], name).write_text(text)
+        path = Path(sys.argv[2], name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)

@@ -38,7 +38,7 @@ def row(option):
     unit = f" ({option['unit']})" if option["unit"] else ""
     default = f"`{option['default']}`" if option["default"] else ""
     cells = f"`{option['name']}`", option["type"] + unit, default, option["range"], option["scope"], option["help"]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("[", "\\[") for cell in cells) + " |\n"
 
 
 def page(library):

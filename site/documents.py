@@ -24,7 +24,7 @@ class Documents:
     def collect(self):
         for path in [*self.root.glob("*.md"), *(self.root / "docs").rglob("*.md")]:
             self.add(path)
-        for path in (self.root / "docs/man").iterdir():
+        for path in (self.root / "docs/man").glob("*.[1-9]"):
             write(self.pages / "man" / (path.name + ".md"), manual(path))
 
     def add(self, path):

@@ -15,17 +15,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from string import Template
 
+import reference
 from charts import charts_of, number
 from documents import Documents, write
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "site"
 PAGES, SITE = ROOT / "build/site-pages", ROOT / "build/site"
-SIM = ROOT / "build/testbuild/tests/sim/sim"
+SIM, RELEASE = ROOT / "build/testbuild/tests/sim/sim", ROOT / "build/release"
 MUTANTS = ["blind-delete", "clock-at-reply", "no-guard"]
 MOST_SEEDS = 20000  # several times what it takes to find the slowest of them
 BUSY = """!!! warning "The machine was busy"
-    Other programs were at work on it. Where lines differ, that may be their doing."""
+    Other programs were running, which may explain differences between lines."""
 QUICK_AXES = ["sequential", "in-flight", "contention"]
 
 
@@ -145,11 +146,14 @@ def main():
     shutil.rmtree(PAGES, ignore_errors=True)
     Documents(ROOT, PAGES).collect()
     shutil.copytree(HERE / "assets", PAGES, dirs_exist_ok=True)
+    for name, text in reference.pages(RELEASE).items():
+        write(PAGES / name, text)
     pictures_page()
     figures_page(options.results or measured())
     demo_page()
     say("making the pages")
     os.environ["NO_MKDOCS_2_WARNING"] = "1"  # this would hide what is wrong
+    os.environ["SITE_FOOTER"] = f"libredlock {reference.manuals.VERSION}, Apache-2.0"
     output_of([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", HERE / "mkdocs.yml"])
     say(f"{len(list(SITE.rglob('*.html')))} pages in build/site; to read them: python3 -m http.server -d build/site")
 
