@@ -49,7 +49,7 @@ def c_group(title, names):
 
 
 def linked(words, own, known):
-    """Names of other functions lead to their pages. Words of the manuals have a backslash before what Markdown reads."""
+    """Names of other functions lead to their pages. In the words of the manuals, what Markdown reads is escaped."""
     def link(found):
         name = found[0].replace("\\", "")
         return f"[`{name}`]({name}.md)" if name in known and name != own else f"`{name}`"

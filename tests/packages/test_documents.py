@@ -5,9 +5,10 @@ import re
 import pytest
 
 from conftest import REPOSITORY, ROOT, bootstrap
-from pages import PAGES, blocks, headings, packages, typed
+from pages import PAGES, blocks, headings, packages, section, typed
 
 ELSEWHERE = {
+    ("README.md", "libredlock"),  # a line to look at, and first_lines()
     ("php/README.md", "The PHP extension redlock"),  # part of the archive's lines in docs/php.md
     ("docs/redlock.md", "Nodes and options"),  # the contents of a file
 }
@@ -39,8 +40,9 @@ def type_on_new_nodes(clone, script, nodes):
 
 
 def test_readme_c_and_shell(clone, nodes):
-    clone.run(typed("README.md", "From C"), REPOSITORY)
-    code = typed("README.md", "From C", "c")
+    install, script = typed("README.md", "Shell").split("\n\n", 1)
+    clone.run(install, REPOSITORY)
+    code = typed("README.md", "C", "c")
     compile_it = re.search(r"/\* (cc job\.c [^,]*),", code).group(1)
     includes, statements = code.split("\n", 1)
     clone.path("/srv").mkdir(exist_ok=True)
@@ -53,7 +55,7 @@ def test_readme_c_and_shell(clone, nodes):
     for name in "report.sh", "import.sh", "step-one", "step-two", "steps.sh":
         clone.path(f"/srv/{name}").write_text("#!/bin/sh\necho ran $0 under $REDLOCK_RESOURCE\n")
         clone.path(f"/srv/{name}").chmod(0o755)
-    said = type_on_new_nodes(clone, typed("README.md", "Quick start"), nodes)
+    said = type_on_new_nodes(clone, script, nodes)
     assert "ran ./report.sh under nightly-report\n" in said
     for heading in [heading for heading, text in headings("docs/redlock.md") if has_shell(text)]:
         if ("docs/redlock.md", heading) not in ELSEWHERE:
@@ -64,9 +66,9 @@ def test_readme_c_and_shell(clone, nodes):
 
 def test_readme_and_python_md(clone, nodes):
     """Both install the same packages, so what the second one lacks would show in the first."""
-    readme, page = typed("README.md", "From Python"), typed("docs/python.md", "Python")
+    readme, page = typed("README.md", "Python"), typed("docs/python.md", "Python")
     assert packages(readme) == packages(page)
-    said = clone.run(f"{readme}\npython - <<'END'\n{typed('README.md', 'From Python', 'python')}END\n", REPOSITORY,
+    said = clone.run(f"{readme}\npython - <<'END'\n{typed('README.md', 'Python', 'python')}END\n", REPOSITORY,
                      REDLOCK_NODES=nodes.nodes_env)
     assert re.search(r"held for \d+\.\d s more", said)
     code = at_nodes(typed("docs/python.md", "Python", "python"), nodes)
@@ -95,9 +97,9 @@ def php_script(nodes, require):
 
 
 def test_readme_php_and_php_md_with_composer(clone, nodes):
-    readme, page = typed("README.md", "From PHP"), typed("docs/php.md", "From this repository")
+    readme, page = typed("README.md", "PHP"), typed("docs/php.md", "From this repository")
     assert packages(readme) == packages(page)
-    code = at_nodes(typed("README.md", "From PHP", "php"), nodes)
+    code = at_nodes(typed("README.md", "PHP", "php"), nodes)
     clone.path(f"{REPOSITORY}/job.php").write_text(code + PHP_BODIES)
     assert "charged 42\n" in clone.run(readme, REPOSITORY)
 
@@ -133,8 +135,19 @@ def test_php_md_from_the_archive_without_composer(clone, made, nodes):
     nodes.no_keys()
 
 
+def first_lines():
+    """Of README: how to install it with a first program, and the two commands of contributors."""
+    install, commands = [block.text for block in blocks(section("README.md", "libredlock")) if "apt-get" in block.text
+                         or "./dev" in block.text]
+    return install, commands
+
+
+def test_the_first_program_of_readme(clone):
+    assert re.search(r"held for \d+\.\d s more", clone.run(first_lines()[0], REPOSITORY))
+
+
 def test_dev_demo(clone):
-    begin, *_ = typed("README.md", "libredlock").splitlines()
+    begin, *_ = first_lines()[1].splitlines()
     said = clone.run(begin, REPOSITORY)
     assert "PHP" in said and "Python" in said
 

@@ -120,7 +120,8 @@ README = (ROOT / "README.md").read_text()
 def test_readme_begins_with_what_a_stranger_needs():
     """What it is and is not, how to install it, a program that runs as typed, and the two commands of contributors."""
     head = "\n".join(README.splitlines()[:45])
-    for words in ("Distributed locks", "What it is not", "pip install", "import libredlock", "./dev demo", "./dev test"):
+    for words in ("Distributed locks", "What it is not", "pip install", "import libredlock", "./dev demo",
+                  "./dev test"):
         assert words in head
 
 
