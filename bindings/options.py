@@ -19,9 +19,31 @@ client's. The command line has flags of the same names with dashes, and duration
 `--retry-delay 200ms`. A name that is not here or a value out of range is refused with a message that names it and what
 is allowed.
 
-| option | type | default | allowed | scope | meaning |
-|---|---|---|---|---|---|
+Defaults that differ from those of the library stand in the column *elsewhere*.
 """
+
+TABLE = """
+## {title}
+
+| option | type | default | elsewhere | allowed | scope | meaning |
+|---|---|---|---|---|---|---|
+"""
+
+GROUPS = {  # an option that is in none of them belongs to the last
+    "Nodes": "nodes key_prefix connect_timeout_ms node_timeout_ms user_file password_file",
+    "The lease": "ttl_ms max_ttl_ms drift_factor min_validity_ms renew max_extensions max_hold_ms fence",
+    "Waiting": "wait_ms outage_wait_ms queue wake retry_count retry_delay_ms retry_jitter",
+    "The restart guard": "guard cluster",
+    "TLS": "tls_ca_file tls_ca_path tls_cert_file tls_key_file tls_server_name tls_verify",
+    "Others": "",
+}
+
+ELSEWHERE = {  # what a face sets where its user says nothing
+    "wait_ms": "Python: no limit; `redlock`: 40 s",
+    "renew": "`redlock run`, `with` in Python, `run()` in PHP: true",
+    "max_hold_ms": "`redlock run`: no limit",
+    "connect_timeout_ms": "`redlock status`, `redlock doctor`: 1 s",
+}
 
 
 def read_options(library):
@@ -37,12 +59,19 @@ def read_options(library):
 def row(option):
     unit = f" ({option['unit']})" if option["unit"] else ""
     default = f"`{option['default']}`" if option["default"] else ""
-    cells = f"`{option['name']}`", option["type"] + unit, default, option["range"], option["scope"], option["help"]
+    name = f'<a id="{option["name"]}"></a>`{option["name"]}`'
+    cells = (name, option["type"] + unit, default, ELSEWHERE.get(option["name"], ""), option["range"],
+             option["scope"], option["help"])
     return "| " + " | ".join(cell.replace("|", "\\|").replace("[", "\\[") for cell in cells) + " |\n"
 
 
 def page(library):
-    return HEAD + "".join(map(row, read_options(library)))
+    left = {option["name"]: option for option in read_options(library)}
+    text = HEAD
+    for title, names in GROUPS.items():
+        chosen = [left.pop(name) for name in (names.split() or list(left)) if name in left]
+        text += TABLE.format(title=title) + "".join(map(row, chosen))
+    return text
 
 
 if __name__ == "__main__":

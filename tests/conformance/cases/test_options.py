@@ -9,7 +9,8 @@ from steps import LATE_S, occupy, option_name
 from testing import eventually
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/options.md"
-TABLE = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([^|]*) \|", PAGE.read_text(), re.M))
+ROW = re.compile(r'^\| <a id="(\w+)"></a>[^|]*\|[^|]*\|[^|]*\|[^|]*\| ([^|]*) \|', re.M)
+TABLE = dict(ROW.findall(PAGE.read_text()))
 REFUSED = [("ttl_ms", "0"), ("ttl_ms", "19"), ("ttl_ms", "86400001"),
            ("max_ttl_ms", "5"), ("retry_count", "-2"), ("retry_delay_ms", "0"), ("retry_jitter", "2"),
            ("drift_factor", "0.5"), ("node_timeout_ms", "0"), ("connect_timeout_ms", "0"), ("min_validity_ms", "0"),
