@@ -62,6 +62,27 @@ namespace {
     const REDLOCK_ANSWER_WORDS = 0;
     const REDLOCK_ANSWER_TTL_MS = 1;
     const REDLOCK_ANSWER_TOKEN = 2;
+    const REDLOCK_BOOTSTRAP_NEW = 1;
+    const REDLOCK_BOOTSTRAP_YES = 2;
+    const REDLOCK_BOOTSTRAP_REPLACE = 3;
+    const REDLOCK_BOOTSTRAP_DRY = 16;
+    const REDLOCK_BOOTSTRAP_DID = 0;
+    const REDLOCK_BOOTSTRAP_VOTES = 1;
+    const REDLOCK_BOOTSTRAP_MAX_TTL_MS = 2;
+    const REDLOCK_BOOTSTRAP_FOUND = 3;
+    const REDLOCK_DID_NOTHING = 0;
+    const REDLOCK_DID_REGISTERED = 1;
+    const REDLOCK_DID_REPLACED = 2;
+    const REDLOCK_DID_LEFT_ALONE = 3;
+    const REDLOCK_DID_NO_ANSWER = 4;
+    const REDLOCK_FOUND_NOTHING = 0;
+    const REDLOCK_FOUND_VOTES = 1;
+    const REDLOCK_FOUND_NEW = 2;
+    const REDLOCK_FOUND_QUARANTINED = 3;
+    const REDLOCK_FOUND_OTHER_NUMBER = 4;
+    const REDLOCK_FOUND_OTHER_LIST = 5;
+    const REDLOCK_FOUND_FOREIGN = 6;
+    const REDLOCK_FOUND_REFUSED = 7;
     /* end of constants */
 
     /** The version of the library, "MAJOR.MINOR.PATCH". */
