@@ -57,6 +57,9 @@ static const char *shows(int mutant)
   case RLK_MUTANT_SLEEPS_FOR_HINT:
   case RLK_MUTANT_HOME_ONLY:
   case RLK_MUTANT_NOBODY_IS_WOKEN:
+  case RLK_MUTANT_BLOCKS_THE_QUEUE:
+  case RLK_MUTANT_ALL_ALIKE:
+  case RLK_MUTANT_END_IGNORED:
     return "missed:";
   case RLK_MUTANT_QUEUE_JUMPER:
   case RLK_MUTANT_PLACE_FORGOTTEN:

@@ -176,6 +176,14 @@ static void step_clock(struct world *world, struct node *node)
   node->clock_offset += step_ms * MS;
 }
 
+/* All processes but one are killed, whoever holds among them. */
+static void leave_one(struct world *world, const struct process *process)
+{
+  for (int i = 0; i < world->process_count; i++)
+    if (&world->processes[i] != process)
+      process_replace(&world->processes[i], 1);
+}
+
 /* ---- one strike after the other ---- */
 
 /* The kind of the next fault by its weight, or -1 where nothing breaks. */
@@ -242,7 +250,10 @@ static void strike(struct world *world)
     step_clock(world, node);
     break;
   default:
-    process_replace(process, (int)random_in(&world->random, 0, 1));
+    if (world->orderly)
+      leave_one(world, process);
+    else
+      process_replace(process, (int)random_in(&world->random, 0, 1));
   }
 }
 

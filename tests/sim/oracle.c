@@ -281,14 +281,25 @@ static int has_leftover(const struct world *world, int resource, int64_t free_si
   return 0;
 }
 
-/* Where nothing breaks a waiter sees a free majority soon, whatever was left behind on the other nodes. */
+/* The nodes refuse its leases now and then: it may have to wait for longer than others, and go behind them. */
+static int may_be_refused(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  return world->refused_ttl_ms && slot->ttl_ms > world->refused_ttl_ms;
+}
+
+/* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted it:
+ * whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since = later(free_since(world, slot->resource), slot->started_at);
   int is_told = world->orderly && world->faultless && !has_lapsed(world, slot->resource);
-  const int64_t soon = (is_told && !has_leftover(world, slot->resource, since) ? 60 : 1100) * MS;
-  if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon)
+  int64_t soon = (world->orderly && !world->faults.leftover ? 600 : 1100) * MS;
+  if (is_told && !has_leftover(world, slot->resource, since))
+    soon = 60 * MS;
+  if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon ||
+      may_be_refused(slot))
     return;
   if (since <= world->now - soon)
     world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",
@@ -304,6 +315,7 @@ void oracle_order(struct slot *winner)
   for (int i = 0; world->orderly && i < world->slot_count; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
+        may_be_refused(slot) ||
         slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
       continue; /* who came first is known by clocks that drift */
     if (++slot->overtaken > overtaken_max)

@@ -227,6 +227,10 @@ static void command_set(struct request *request)
   memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
   oracle_token(request->world, token, request->connection->life);
   network_note_set(request->connection, token);
+  if (world_refuses(request->world, server_number(request, 5))) {
+    server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    return;
+  }
   if (key->live) {
     server_reply(request, "$-1\r\n");
     return;

@@ -523,6 +523,7 @@ struct world {
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
+  int64_t refused_ttl_ms;  /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
   int guarded;             /* its clients have the restart guard */
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
@@ -567,6 +568,12 @@ int64_t world_edge(struct world *world);
 static inline int64_t world_attempt_ms(const struct world *world)
 {
   return world->connect_timeout_ms + world->node_timeout_ms * (world->fenced ? 2 : 1);
+}
+
+/* For half a second, then not for as long. */
+static inline int world_refuses(const struct world *world, int64_t ttl_ms)
+{
+  return world->refused_ttl_ms && ttl_ms > world->refused_ttl_ms && !world->calm && world->now / (500 * MS) % 2;
 }
 
 static inline int is_left_out(const uint64_t *strikes, uint32_t strike)

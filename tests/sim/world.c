@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define BACKOFF_MAX (1300 * MS)
+#define MORTAL_TTL_MS 1000 /* in patient worlds in which processes are killed: their leases end within the work */
 
 struct slot *world_slot(struct world *world, uint32_t index)
 {
@@ -105,7 +106,8 @@ static void choose_faults(struct world *world)
   if (world->faultless)
     return;
   if (world->patient) {
-    faults->leftover = 1;
+    faults->process_end = world->ttl_ms == MORTAL_TTL_MS;
+    faults->leftover = !faults->process_end;
     faults->nemesis_every = PICK(world, 300, 1000, 3000) * MS;
     return;
   }
@@ -148,7 +150,12 @@ static void choose_sizes(struct world *world)
   world->resource_count = (int)PICK(world, 1, 1, 2);
   world->patient = random_in(&world->random, 0, 14) == 0;
   world->orderly = world->patient && random_in(&world->random, 0, 3) > 0;
+  world->refused_ttl_ms = 0;
   world->ttl_ms = world->patient ? PICK(world, 2000, 5000, 10000) : PICK(world, 60, 100, 150, 250, 400);
+  if (world->orderly && random_in(&world->random, 0, 1))
+    world->refused_ttl_ms = world->ttl_ms * 4 / 3;
+  else if (world->orderly)
+    world->ttl_ms = MORTAL_TTL_MS;
   world->explicit_timeout = random_in(&world->random, 0, 3) == 0;
   world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : world->ttl_ms > 250 ? world->ttl_ms / 5 : 50;
   world->connect_timeout_ms = world->ttl_ms / 2;

@@ -24,6 +24,9 @@
   X(QUEUE_JUMPER, "queue-jumper", "who comes again at once goes ahead of those who wait")                              \
   X(NOBODY_IS_WOKEN, "nobody-is-woken", "who is first in the queue finds out by asking alone")                         \
   X(PLACE_FORGOTTEN, "place-forgotten", "every question takes a new place, at the end")                                \
+  X(BLOCKS_THE_QUEUE, "blocks-the-queue", "a waiter that cannot win keeps its place in the queue")                     \
+  X(ALL_ALIKE, "all-alike", "a waiter believes what one on other terms was told")                                      \
+  X(END_IGNORED, "end-ignored", "a waiter does not ask when the key ends that it has seen")                            \
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \

@@ -302,7 +302,7 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
   int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
   if (lock->free_ns != RLK_NEVER)
     other_ns = lock->free_ns + turn_ns(lock) + OVERSLEPT_NS;
-  else if (until_ns != RLK_NEVER)
+  else if (until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
     other_ns = until_ns + MS + spread_ns(lock);
   return other_ns < at_ns ? other_ns : at_ns;
 }
@@ -411,7 +411,7 @@ static void note_vain(redlock_lock *lock, int64_t now)
  * again and again: it makes way, tries beside the queue, and joins again at the end. */
 static int is_in_the_way(const redlock_lock *lock)
 {
-  return lock->verdict == REDLOCK_NO_QUORUM;
+  return lock->verdict == REDLOCK_NO_QUORUM && !RLK_MUTANT(BLOCKS_THE_QUEUE);
 }
 
 static void make_way(redlock_lock *lock, int64_t now)
