@@ -1,4 +1,5 @@
 """Fixtures of the live tests: real nodes, and clients that are freed whatever happens."""
+import functools
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 
 import rl  # noqa: E402
+from clocks import Clocks  # noqa: E402
 from guarding import guarded  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402
 from queueing import held, home_of_r, queued  # noqa: E402, F401
@@ -44,6 +46,20 @@ def client(nodes, make_client):
 def proxies(nodes, proxy):
     """One before each of the session's five nodes."""
     return [proxy(node) for node in nodes]
+
+
+@pytest.fixture
+def make_clocked(make_cluster, tmp_path):
+    """make_clocked(n, **cluster): servers; each has step(seconds) for its clock."""
+    clocks = Clocks(tmp_path)
+
+    def make(count, **cluster):
+        servers = make_cluster(count, server=clocks.servers(count), **cluster).nodes
+        for server in servers:
+            server.step = functools.partial(clocks.step, server)
+        return servers
+
+    return make
 
 
 @pytest.fixture

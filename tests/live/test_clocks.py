@@ -1,26 +1,9 @@
 """Keys end by the server's clock: what a step of that clock means with the restart guard."""
-import functools
-
 import pytest
 
-from clocks import Clocks
 from guarding import MAX_TTL_MS, granted_to_another
 from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, Loss
-
-
-@pytest.fixture
-def make_clocked(make_cluster, tmp_path):
-    """make_clocked(n, **cluster): servers; each has step(seconds) for its clock."""
-    clocks = Clocks(tmp_path)
-
-    def make(count, **cluster):
-        servers = make_cluster(count, server=clocks.servers(count), **cluster).nodes
-        for server in servers:
-            server.step = functools.partial(clocks.step, server)
-        return servers
-
-    return make
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
 """Fencing numbers: every holder has a larger one than those before, and a store can refuse who is late."""
+import time
+
 import pytest
 
 import rl
@@ -32,6 +34,13 @@ def held_once(lock):
     return number
 
 
+def now_us():
+    return time.time_ns() // 1000
+
+
+DAY_US = 86400 * 10**6
+
+
 def test_every_hold_has_a_larger_number(nodes, fenced):
     locks = [fenced() for _ in range(3)]
     drawn = [held_once(lock) for _ in range(20) for lock in locks]
@@ -42,7 +51,7 @@ def test_a_majority_stores_it(nodes, fenced):
     lock = fenced()
     assert lock.acquire(0) == OK
     spin(lock.client, lambda: sum(number >= lock.fence for number in numbers(nodes)) >= 3)
-    assert 0 < nodes[0].pttl(KEY) <= 86400000
+    assert 0 < nodes[0].pttl(KEY) <= 86401000  # a proposal is at most 1 s ahead
 
 
 def test_it_costs_no_round_trip_more(nodes, fenced):
@@ -232,3 +241,84 @@ def test_a_second_set_of_the_same_token_finds_its_number(nodes, fenced, proxies)
     assert lock.acquire(0) == OK, lock.message
     spin(lock.client, lambda: lock.votes == [OK] * 5, what=lock.message)
     assert lock.fence == max(numbers(nodes)) and nodes.keys()[b"r"] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("number", ["in a month", 2**53 - 2])
+def test_a_number_that_one_node_alone_has_reached_is_an_error_of_that_node(nodes, fenced, number):
+    """It lies, or its clock was far ahead. The others never hear of that number, whoever answers first."""
+    spoilt = now_us() + 30 * DAY_US if number == "in a month" else number
+    nodes[0].set(KEY, str(spoilt))
+    lock = fenced()
+    drawn = [held_once(lock) for _ in range(10)]
+    assert drawn == sorted(set(drawn)) and drawn[-1] < now_us() + DAY_US
+    for node in nodes.nodes[3:]:
+        node.stop()
+    assert lock.acquire(0) == NO_QUORUM, "its vote would be one of three"
+    assert "more than a day ahead of the clocks" in lock.message or "is not a fencing number" in lock.message
+    for node in nodes.nodes[3:]:
+        node.cont()
+    assert held_once(lock) > drawn[-1]
+    assert max(numbers(nodes.nodes[1:])) < now_us() + DAY_US
+
+
+@pytest.mark.parametrize("ahead_s", [7200, 10 * 86400])
+def test_clocks_that_are_set_back_do_not_end_the_numbers(make_clocked, fenced, ahead_s):
+    """Of all nodes: the numbers that a majority has reached are taken, however far ahead of the clocks they are."""
+    servers = make_clocked(3)
+    for server in servers:
+        server.step(ahead_s)
+    before = fenced(servers)
+    drawn = [held_once(before) for _ in range(5)]
+    assert drawn[0] > now_us() + (ahead_s - 60) * 10**6
+    eventually(lambda: all(server.get("r") is None for server in servers), 10)
+    for server in servers:
+        server.step(-ahead_s)
+    after = fenced(servers)
+    drawn += [held_once(lock) for _ in range(5) for lock in (after, before)]
+    assert after.acquire(5000) == OK
+    drawn.append(after.fence)
+    spin(after.client, lambda: min(numbers(servers)) >= after.fence, 20, "the slowest learns of it, too")
+    assert after.release() == OK
+    servers[0].stop()
+    drawn += [held_once(lock) for _ in range(5) for lock in (after, before)]
+    servers[0].cont()
+    assert drawn == sorted(set(drawn))
+
+
+def test_one_clock_that_is_ahead_gives_no_first_number(make_clocked, fenced):
+    """With that node or without it the numbers grow; and its own clock is no number when it is set right."""
+    servers = make_clocked(3)
+    servers[0].step(10 * 86400)
+    lock = fenced(servers)
+    drawn = [held_once(lock) for _ in range(3)]
+    assert drawn[0] < now_us() + 60 * 10**6
+    assert max(numbers(servers)) < now_us() + 60 * 10**6
+    servers[1].stop()
+    drawn += [held_once(lock) for _ in range(3)]
+    servers[1].cont()
+    servers[0].step(-10 * 86400)
+    servers[0].stop()
+    drawn += [held_once(lock) for _ in range(3)]
+    servers[0].cont()
+    assert drawn == sorted(set(drawn))
+
+
+def test_all_clocks_that_are_ahead_of_ours_give_the_first_number(make_clocked, fenced):
+    servers = make_clocked(3)
+    for server in servers:
+        server.step(7200)
+    lock = fenced(servers)
+    drawn = [held_once(lock) for _ in range(3)]
+    assert now_us() + 7100 * 10**6 < drawn[0] < now_us() + 7300 * 10**6
+    assert drawn == sorted(set(drawn))
+
+
+def test_the_key_of_a_number_outlives_it(nodes, fenced):
+    """Whatever the clocks were when it was drawn: a smaller one must not follow."""
+    lock = fenced()
+    held_once(lock)
+    spin(lock.client, lambda: all(numbers(nodes)))
+    for node in nodes.nodes[:4]:
+        node.set(KEY, str(now_us() + 20 * DAY_US))
+    held_once(lock)
+    spin(lock.client, lambda: all(node.pttl(KEY) > 20 * 86400000 for node in nodes), 20, "drawn on four, told to one")

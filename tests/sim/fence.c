@@ -20,11 +20,14 @@ static int64_t larger(int64_t a, int64_t b)
   return a > b ? a : b;
 }
 
-static int64_t draw(struct request *request, int64_t *number, int64_t proposal)
+/* 0 where there is no number, and the clock is far ahead of the proposal. */
+static int64_t draw(struct request *request, int64_t *number, int64_t proposal, int is_number)
 {
   int64_t now_us = server_clock_ms(request->world, request->node) * 1000;
   int64_t drawn = larger(*number + 1, proposal < now_us + SLACK_US ? proposal : now_us + SLACK_US);
-  return *number = *number ? drawn : larger(drawn, now_us);
+  if (!*number && !is_number && now_us > proposal + SLACK_US)
+    return 0;
+  return *number = *number || is_number ? drawn : larger(drawn, now_us);
 }
 
 static struct key *key_of(struct request *request, int count)
@@ -50,13 +53,13 @@ static void answer(struct request *request, struct key *key, int64_t granted, in
     key->reply_end = request->connection->replies_total + request->reply->end;
 }
 
-/* script 2 key fence token ttl proposal */
+/* script 2 key fence token ttl proposal (1 if that is a number, or "") */
 void fence_set(struct request *request)
 {
-  struct key *key = key_of(request, 8);
+  struct key *key = key_of(request, 9);
   const struct argument *token = &request->arguments[5];
   char text[TOKEN_SIZE + 1] = "";
-  int64_t ttl_ms = server_number(request, 6);
+  int64_t ttl_ms = server_number(request, 6), drawn = 1;
   if (!key || token->size != TOKEN_SIZE || ttl_ms <= 0) {
     world_violation(request->world, "a SET with a fence that is not: script 2 key fence token ttl proposal");
     return;
@@ -69,7 +72,7 @@ void fence_set(struct request *request)
     return;
   }
   if (!key->live || !*number_of(request, key))
-    draw(request, number_of(request, key), server_number(request, 7));
+    drawn = draw(request, number_of(request, key), server_number(request, 7), request->arguments[8].size > 0);
   if (!key->live) {
     server_set_key(request, key, token, ttl_ms);
   } else {
@@ -78,7 +81,10 @@ void fence_set(struct request *request)
     if (key->expire_ms < expire_ms)
       server_end_key_at(request->node, key, expire_ms);
   }
-  answer(request, key, 1, *number_of(request, key));
+  if (drawn)
+    answer(request, key, 1, *number_of(request, key));
+  else
+    answer(request, key, 2, server_clock_ms(request->world, request->node) * 1000);
 }
 
 /* script 2 key fence token number */

@@ -65,6 +65,8 @@ static const char *shows(int mutant)
   case RLK_MUTANT_PLACE_FORGOTTEN:
     return "overtaken:";
   case RLK_MUTANT_FENCE_NOT_RAISED:
+  case RLK_MUTANT_ANY_NUMBER:
+  case RLK_MUTANT_FIRST_NUMBER_OF_ONE:
     return "fence:";
   case RLK_MUTANT_NO_BACKOFF:
     return "back off";

@@ -148,6 +148,15 @@ static void see_not_held(struct slot *slot, struct holding *holding)
   slot->holding = -1;
 }
 
+/* By the clocks of a majority, or nearly: numbers are drawn a little ahead of them. */
+static int is_reached(const struct world *world, int64_t fence)
+{
+  int nodes = 0;
+  for (int i = 0; i < world->node_count; i++)
+    nodes += server_clock_ms(world, &world->nodes[i]) * 1000 + DAY / 24000 >= fence;
+  return nodes > world->node_count / 2;
+}
+
 /* Of two holders the later one has the larger number, whatever happened between them; one whose keys were deleted by
  * hand while it was stopped may find only later that it has won. */
 static void check_fence(const struct slot *slot, const struct holding *holding)
@@ -160,6 +169,9 @@ static void check_fence(const struct slot *slot, const struct holding *holding)
   if (fence <= resource->fence)
     world_violation(world, "fence: lock %d holds %s with the number %lld after %lld", slot->index, resource->name,
                     (long long)fence, (long long)resource->fence);
+  if (!is_reached(world, fence - DAY / 1000))
+    world_violation(world, "fence: lock %d holds %s with the number %lld, which no clock can reach", slot->index,
+                    resource->name, (long long)fence);
   resource->fence = fence;
 }
 

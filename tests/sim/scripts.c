@@ -48,8 +48,8 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
   script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
   script->fences = find_text(text->bytes, text->size, "'NX'");
-  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences;
-  script->raises = script->registers && !find_text(text->bytes, text->size, "'TIME'");
+  script->raises = find_text(text->bytes, text->size, "n<tonumber");
+  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences && !script->raises;
   if (script->joins || script->leaves || script->registers || script->fences || script->raises)
     return script_count++;
   if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {

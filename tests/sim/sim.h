@@ -415,6 +415,8 @@ struct holding {
   uint64_t backed_changes; /* and when */
 };
 
+#define DAY (INT64_C(86400000) * MS)
+
 struct loss {              /* a key that a server has lost */
   char token[TOKEN_SIZE];
   int node;

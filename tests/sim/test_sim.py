@@ -41,6 +41,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "clock-step-ignored": 3000,
     "marker-of-anybody": 15000,
     "fence-not-raised": 200,
+    "any-number": 500,
+    "first-number-of-one": 500,
     "no-backoff": 300,
     "no-heir": 100,
     "no-last-look": 4000,

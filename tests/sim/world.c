@@ -391,6 +391,19 @@ static void choose_guard(struct world *world, uint64_t seed)
     world->faults.clock_step = seed / 8 % 3;
 }
 
+/* The last node's numbers are far ahead, as one that lies has them, or its clock is. */
+static void mislead(struct world *world, struct node *node)
+{
+  uint64_t how = world->seed / 32 % 4;
+  int is_last = node == &world->nodes[world->node_count - 1];
+  if (!world->fenced || world->orders.history || world->node_count < 3 || !is_last || world->twin >= 0)
+    return;
+  if (how == 1)
+    node->clock_offset += 10 * DAY;
+  for (int i = 0; how == 2 && i < world->resource_count; i++)
+    node->fences[i] = (server_clock_ms(world, node) * MS + 30 * DAY) / 1000;
+}
+
 /* No lease is live on it, and its guard knows; else it is a first deployment. */
 static void start_node(struct world *world, int index)
 {
@@ -400,6 +413,7 @@ static void start_node(struct world *world, int index)
   node->clock_ppm = choose_ppm(world, 1);
   if (world->guarded || world->fenced)
     run_alike(world, node);
+  mislead(world, node);
   node->started_ms = server_clock_ms(world, node) - (is_known ? 10 * 1000 * world->ttl_ms : 0);
   if (world->guarded && is_known)
     server_bootstrap(world, node);

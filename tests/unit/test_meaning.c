@@ -173,7 +173,9 @@ static void a_set_with_a_fencing_number_is_answered_with_one(void **state)
       {"*2\r\n:1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
       {"*2\r\n:1\r\n:-5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
       {"*2\r\n:0\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*2\r\n:2\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*2\r\n:2\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE}, /* without a number: its clock */
+      {"*2\r\n:2\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+      {"*2\r\n:3\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
       {"*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
       {"*3\r\n:1\r\n:5\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
       {"*3\r\n:1\r\n$-1\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},

@@ -406,21 +406,20 @@ static void answer_set(int node, int64_t fence)
   rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
 }
 
-/* Node 0 is asked to raise its number from 5 to 9. */
-static void begin_raising(void)
+static void begin_fenced(int64_t first, int64_t second)
 {
   assert_int_equal(redlock_lock_set(lock, "fence", "true"), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
-  answer_set(0, 5);
-  answer_set(1, 9);
+  answer_set(0, first);
+  answer_set(1, second);
 }
 
 /* Somebody else may have held the lock in between (rule D.2). */
 static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **state)
 {
   (void)state;
-  begin_raising();
+  begin_fenced(5, 9); /* node 0 is asked to raise its number */
   answer(0, RLK_REQUEST_RAISE, RLK_GONE);
   assert_int_equal(lock->claim->node[0].counts_until_ns, 0);
   answer_set(2, 9);
@@ -432,7 +431,7 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
 static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(void **state)
 {
   (void)state;
-  begin_raising();
+  begin_fenced(5, 9); /* node 0 is asked to raise its number */
   answer_set(2, 12);
   assert_int_equal(lock->status, REDLOCK_PENDING);
   answer(0, RLK_REQUEST_RAISE, RLK_GRANTED); /* to 9 only */
@@ -440,6 +439,17 @@ static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(voi
   answer(1, RLK_REQUEST_RAISE, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
   assert_int_equal(redlock_lock_fence(lock), 12);
+}
+
+/* Unless a majority has one as large (rule D.3). */
+static void a_number_beyond_the_clocks_is_an_error(void **state)
+{
+  (void)state;
+  begin_fenced(INT64_MAX, 9);
+  assert_int_equal(lock->status, REDLOCK_PENDING);
+  answer_set(2, 9);
+  assert_int_equal(lock->votes[0], RLK_ERROR);
+  assert_int_equal(redlock_lock_fence(lock), 9);
 }
 
 static void assert_asked_now(enum rlk_request_kind kind)
@@ -673,6 +683,7 @@ int main(void)
       CASE(a_node_in_quarantine_is_no_outage),
       CASE(a_token_that_is_gone_when_its_number_is_raised_is_no_lock),
       CASE(a_larger_number_that_comes_while_others_are_raised_is_the_lock_s),
+      CASE(a_number_beyond_the_clocks_is_an_error),
       CASE(every_request_has_its_time_and_its_round),
       CASE(leases_on_nodes_that_are_ahead_are_not_counted_on),
       CASE(an_extension_has_the_rest_of_the_lease),

@@ -3,6 +3,7 @@
 #include "../node/node.h"
 #include "acquire.h"
 #include "asking.h"
+#include "fence.h"
 #include "holder.h"
 #include "lease.h"
 #include "operation.h"
@@ -13,7 +14,6 @@
 
 #define MS RLK_NS_PER_MS
 #define ASK_ALL_EVERY_NS (750 * MS)
-#define FENCE_AHEAD_US 10000
 
 /* A retry for a busy lock asks the home node first, but not for long: a key that was left behind there would hide a
  * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
@@ -38,14 +38,6 @@ static void ask_home(redlock_lock *lock, int64_t now)
   rlk_round_time_answers(lock, now);
 }
 
-/* All nodes are to store the same number: from our clock, a little ahead, since those that store a larger one need
- * another round trip (rule D.1). */
-RLK_COLD static void propose_fence(redlock_lock *lock)
-{
-  const struct rlk_env *env = &lock->engine->net.env;
-  lock->fence_proposal = env->platform->wall_ns(env->context) / 1000 + FENCE_AHEAD_US;
-}
-
 void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
@@ -62,7 +54,7 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->queue_until_ns = 0;
   lock->is_told = 0;
   if (RLK_INT(&lock->options, FENCE))
-    propose_fence(lock);
+    rlk_fence_propose(lock);
   e->attempts++;
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0 && lock->asked.ttl_ms <= e->net.nodes[lock->home].ttl_limit_ms) {
@@ -177,47 +169,6 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
   rlk_acquire_sleep(lock, now);
 }
 
-/* The number of the lock is the largest that any of its nodes has drawn, including one that grants while others are
- * raised: if locks were removed by force meanwhile, another holder may have had the smaller number. */
-static void draw_fence(redlock_lock *lock, int64_t until_ns)
-{
-  struct rlk_claim *claim = lock->claim;
-  if (!claim->fence)
-    claim->fence_until_ns = until_ns;
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    if (lock->votes[i] == RLK_GRANTED && claim->node[i].fence > claim->fence)
-      claim->fence = claim->node[i].fence;
-}
-
-static int is_behind(const redlock_lock *lock, int node)
-{
-  return lock->votes[node] == RLK_GRANTED && lock->claim->node[node].fence < lock->claim->fence;
-}
-
-/* Votes that come while numbers are raised must not fill in for leases that have ended: somebody else may have held the
- * lock in between, with a larger number (rule D.2). */
-static int is_too_late(const redlock_lock *lock, int64_t now)
-{
-  return lock->claim->fence && now >= lock->claim->fence_until_ns;
-}
-
-/* Whether a majority stores the number: then whoever wins later draws a larger one. Where it is smaller it is raised
- * (rule D.1). */
-RLK_COLD static int is_fenced(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
-{
-  struct rlk_engine *e = lock->engine;
-  draw_fence(lock, until_ns);
-  for (int i = 0; i < e->net.node_count; i++)
-    granted -= is_behind(lock, i);
-  if (granted >= e->quorum || RLK_MUTANT(FENCE_NOT_RAISED))
-    return 1;
-  for (int i = 0; i < e->net.node_count; i++)
-    if (is_behind(lock, i))
-      lock->votes[i] = rlk_round_raise(lock, i, now);
-  rlk_round_time_answers(lock, now);
-  return 0;
-}
-
 static void count_won(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
@@ -274,11 +225,12 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
   int status;
   if (lock->phase == RLK_ASKING_HOME && !advance_home(lock, now))
     return;
-  tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  tally = RLK_INT(&lock->options, FENCE) ? rlk_fence_count(lock, now)
+                                         : rlk_count(lock->votes, lock->engine->net.node_count);
   if (tally.granted >= tally.quorum)
     until_ns = rlk_lock_counts_until(lock);
   status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
-  if (is_too_late(lock, now)) {
+  if (rlk_fence_is_too_late(lock, now)) {
     lock->verdict = REDLOCK_NO_QUORUM;
     attempt_failed(lock, now);
   } else if (status == REDLOCK_PENDING) {
@@ -289,7 +241,7 @@ void rlk_acquire_advance(redlock_lock *lock, int64_t now)
     lock->verdict = REDLOCK_BUSY;
     attempt_failed(lock, now);
   } else if (status == REDLOCK_OK &&
-             (!RLK_INT(&lock->options, FENCE) || is_fenced(lock, tally.granted, until_ns, now))) {
+             (!RLK_INT(&lock->options, FENCE) || rlk_fence_settle(lock, tally.granted, until_ns, now))) {
     won(lock, until_ns, now);
   } else if (status == REDLOCK_OK) {
     rlk_operation_advance(lock, now); /* what could not be asked may decide it */

@@ -60,7 +60,7 @@ static int append_fence(struct rlk_node *n, const struct rlk_claim *claim, const
                         int64_t proposal)
 {
   struct rlk_fence fence = fence_of(n, claim);
-  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, ttl, proposal) != 0)
+  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, ttl, proposal, claim->fence != 0) != 0)
     return -1;
   n->line->knows_fence = 1;
   return 0;

@@ -47,7 +47,7 @@ struct rlk_claim_node {
   uint16_t shortenings;  /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
   int64_t cap_ns;        /* then it counts no longer than this, whatever is confirmed */
   uint64_t set_position; /* of the last SET in the stream of the connection */
-  int64_t fence;         /* the number of the resource that is stored there */
+  int64_t fence;         /* the number of the resource there; below 0: it has none yet, less its clock */
 };
 
 /* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no

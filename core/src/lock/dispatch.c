@@ -6,6 +6,7 @@
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "asking.h"
+#include "fence.h"
 #include "holder.h"
 #include "lease.h"
 #include "operation.h"
@@ -67,6 +68,8 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
   }
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+    if (claim->fence)
+      rlk_fence_catch_up(lock, node, now);
     ask_extension_again(lock, node, now);
   }
   note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
@@ -331,7 +334,7 @@ static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
   if (out->fault == RLK_FAULT_NO_SCRIPT && fence_again(n, &out->request, out->now_ns) == 0)
     return;
   if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED && out->request.count)
-    at->fence = out->reply->integers[1];
+    at->fence = out->reply->integers[0] == 1 ? out->reply->integers[1] : -out->reply->integers[1];
   if (out->fault != RLK_FAULT_NONE)
     set_failed(n, out);
   else if (out->vote == RLK_GRANTED)

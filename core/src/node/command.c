@@ -106,9 +106,13 @@
   "if redis.pcall('EXISTS',KEYS[1])==0 then\n" WAKE_THE_FIRST("ARGV[2]", "") "end\n"                                   \
                                                                              "return 0"
 
+/* The key of a number outlives it: else a smaller one could follow. */
+#define FENCE_LIFE(number) "string.format('%.0f',86400000+math.max(0,math.floor((" number "-now)/1000)))"
+
 /* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
  * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
- * token that is there already has its number. */
+ * server without a number whose clock is far ahead of the proposal draws none, but says what its clock is, unless the
+ * proposal is a number already. A token that is there already has its number. */
 #define FENCE_TEXT                                                                                                     \
   "local f=redis.pcall('GET',KEYS[2])\n"                                                                               \
   "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n"                           \
@@ -123,18 +127,26 @@
   "end\n"                                                                                                              \
   "local t=redis.call('TIME')\n"                                                                                       \
   "local now=t[1]*1000000+t[2]\n"                                                                                      \
-  "local v=math.max(n+1,math.min(tonumber(ARGV[3]),now+1000000))\n"                                                    \
-  "if n==0 then v=math.max(v,now) end\n"                                                                               \
-  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX',86400000)\n"                                                  \
-  "return {1,v}"
-#define FENCE_HASH "6ef4a3fb96327ca6ac4e5a3b3fd41ecc81b5c630"
+  "local p=tonumber(ARGV[3])\n"                                                                                        \
+  "if n==0 and ARGV[4]=='' then\n"                                                                                     \
+  "  if now>p+1000000 then return {2,now} end\n"                                                                       \
+  "  n=now-1\n"                                                                                                        \
+  "end\n"                                                                                                              \
+  "local v=math.max(n+1,math.min(p,now+1000000))\n"                                                                    \
+  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX'," FENCE_LIFE("v") ")\n"                                       \
+                                                                           "return {1,v}"
+#define FENCE_HASH "1b716bd48d4d399cfdf03881d62b07a352048271"
 
 /* Raises the number, while the token is there. */
 #define RAISE_TEXT                                                                                                     \
   "if redis.pcall('GET',KEYS[1])~=ARGV[1] then return 0 end\n"                                                         \
   "local n=tonumber(redis.call('GET',KEYS[2]) or '0')\n"                                                               \
-  "if n<tonumber(ARGV[2]) then redis.call('SET',KEYS[2],ARGV[2],'PX',86400000) end\n"                                  \
-  "return 1"
+  "if n<tonumber(ARGV[2]) then\n"                                                                                      \
+  "  local t=redis.call('TIME')\n"                                                                                     \
+  "  local now=t[1]*1000000+t[2]\n"                                                                                    \
+  "  redis.call('SET',KEYS[2],ARGV[2],'PX'," FENCE_LIFE("ARGV[2]") ")\n"                                               \
+                                                                   "end\n"                                             \
+                                                                   "return 1"
 
 /* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
  * somebody else has written since. */
@@ -442,16 +454,17 @@ static int fence_reserve(struct rlk_buffer *out, const struct rlk_fence *fence)
 }
 
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
-                      const struct rlk_number *ttl_ms, int64_t proposal)
+                      const struct rlk_number *ttl_ms, int64_t proposal, int is_number)
 {
   if (fence_reserve(out, fence) != 0)
     return -1;
-  script_head(out, RLK_SCRIPT_FENCE, full_script, 8, 2);
+  script_head(out, RLK_SCRIPT_FENCE, full_script, 9, 2);
   rlk_buffer_append(out, fence->key, fence->key_size);
   fence_key(out, fence);
   bulk(out, fence->token, RLK_TOKEN_SIZE);
   rlk_buffer_append(out, ttl_ms->bulk, ttl_ms->size);
   bulk_number(out, (uint64_t)proposal);
+  bulk(out, "1", is_number ? 1 : 0);
   return 0;
 }
 

@@ -64,9 +64,10 @@ struct rlk_fence {
   const char *key, *prefix, *resource, *token;
   size_t key_size, resource_size;
 };
-/* A SET that draws a number, not below the proposal if the server's clock allows that. */
+/* A SET that draws a number, not below the proposal if the server's clock allows that. is_number: the proposal is the
+ * number of a lock, not from a clock. */
 int rlk_command_fence(struct rlk_buffer *out, int full_script, const struct rlk_fence *fence,
-                      const struct rlk_number *ttl_ms, int64_t proposal);
+                      const struct rlk_number *ttl_ms, int64_t proposal, int is_number);
 int rlk_command_raise(struct rlk_buffer *out, const struct rlk_fence *fence, int64_t number);
 
 /* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the

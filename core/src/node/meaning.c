@@ -96,13 +96,13 @@ static uint8_t vote_of(enum rlk_request_kind kind, const struct rlk_reply *reply
   }
 }
 
-/* 1 and the number, or 0 and 0. */
+/* 1 and the number, 2 and the clock of a server that has no number yet, or 0 and 0. */
 RLK_COLD static struct rlk_meaning fence_meaning(const struct rlk_reply *reply)
 {
   struct rlk_meaning meaning = {RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT};
   if (reply->type != RLK_REPLY_ARRAY || reply->elements != 2 || reply->count != 2)
     return meaning;
-  if (reply->integers[0] == 1 && reply->integers[1] > 0)
+  if ((reply->integers[0] == 1 || reply->integers[0] == 2) && reply->integers[1] > 0)
     meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
   else if (reply->integers[0] == 0 && reply->integers[1] == 0)
     meaning = (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_NONE};
