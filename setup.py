@@ -9,10 +9,10 @@ if sys.platform != "linux":
     sys.exit(f"libredlock is for Linux only: it needs epoll, eventfd and timerfd, and this is {sys.platform}")
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "bindings"))
-from cdef import version  # noqa: E402
+from cdef import has_stable_abi, version  # noqa: E402
 
 setup(
     version=version(),
     cffi_modules=["bindings/cffi_build.py:ffibuilder"],
-    options={"bdist_wheel": {"py_limited_api": "cp39"}},
+    options={"bdist_wheel": {"py_limited_api": "cp39"}} if has_stable_abi() else {},
 )

@@ -9,6 +9,7 @@ only around C++ and attributes.
 """
 import re
 import sys
+import sysconfig
 from pathlib import Path
 
 HEADER = Path(__file__).resolve().parent.parent / "core" / "include" / "redlock.h"
@@ -37,6 +38,11 @@ def functions(header=HEADER):
 def version(header=HEADER):
     """REDLOCK_VERSION, the one place where the version stands."""
     return re.search(r'^#define REDLOCK_VERSION "([^"]+)"', Path(header).read_text(encoding="utf-8"), re.M).group(1)
+
+
+def has_stable_abi():
+    """Free-threaded CPython has none."""
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 def main(arguments):

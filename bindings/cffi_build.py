@@ -10,7 +10,7 @@ from cffi import FFI
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bindings"))
-from cdef import declarations  # noqa: E402
+from cdef import declarations, has_stable_abi  # noqa: E402
 
 # Calls that follow each other: crossing into C once costs less than twice.
 TOGETHER = """
@@ -115,7 +115,7 @@ def builder():
         define_macros=[("_GNU_SOURCE", "")],
         extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *cflags],
         extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *libs],
-        py_limited_api=True,
+        py_limited_api=has_stable_abi(),
     )
     return ffi
 

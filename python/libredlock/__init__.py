@@ -9,6 +9,8 @@
 The asyncio surface is libredlock.aio; throw-away nodes for tests are in libredlock.testing.
 """
 
+from typing import Any as _Any
+
 from ._base import Report
 from ._client import Client, Lock
 from ._core import lib as _lib
@@ -77,3 +79,12 @@ def _publish() -> None:
 
 
 _publish()
+
+
+def __getattr__(name: str) -> _Any:
+    """Modules that are imported at their first use: `import libredlock` alone stays quick."""
+    if name not in ("aio", "otel", "prometheus", "testing", "types"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"{__name__}.{name}")

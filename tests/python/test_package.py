@@ -1,6 +1,7 @@
 """Building and installing: wheel, sdist, the wheel with hiredis in it, and other interpreters."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -102,6 +103,40 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         names = archive.namelist()
     assert all(name.startswith(("libredlock/", "libredlock-")) for name in names)
     assert {"libredlock/py.typed", "libredlock/_core.abi3.so", "libredlock/testing/plugin.py"} <= set(names)
+
+
+@pytest.mark.parametrize("disabled, limited", [(0, True), (None, True), (1, False)])
+def test_the_stable_abi_is_left_out_where_there_is_no_gil(disabled, limited):
+    """Free-threaded CPython has none: setuptools and cffi would refuse."""
+    source = f"""
+import json, runpy, sysconfig
+import cffi, setuptools
+asked = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: {disabled} if name == "Py_GIL_DISABLED" else asked(name)
+setuptools.setup = lambda **options: given.update(options)
+cffi.FFI.set_source = lambda self, *_, py_limited_api, **options: given.update(py_limited_api=py_limited_api)
+given = {{}}
+runpy.run_path("setup.py")
+runpy.run_path("bindings/cffi_build.py")
+print(json.dumps([given["options"].get("bdist_wheel", {{}}).get("py_limited_api"), given["py_limited_api"]]))
+"""
+    said = json.loads(run(sys.executable, "-c", source, cwd=ROOT))
+    assert said == (["cp39", True] if limited else [None, False])
+
+
+def test_modules_come_with_their_first_use():
+    source = """
+import sys
+import libredlock
+assert not any(name in sys.modules for name in ("asyncio", "libredlock.aio", "libredlock.prometheus"))
+print(libredlock.aio.Client, libredlock.prometheus.Collector, libredlock.otel.instrument, libredlock.testing.Cluster)
+try:
+    libredlock.nobody
+except AttributeError as failure:
+    print(failure)
+"""
+    said = run(sys.executable, "-c", source)
+    assert "libredlock.aio.Client" in said and said.endswith("module 'libredlock' has no attribute 'nobody'\n")
 
 
 def test_nothing_but_the_init_function_is_exported():
