@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import RLock
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Optional, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -17,10 +17,13 @@ from ._options import (
     contradiction,
     pair,
     raise_for_client,
+    seconds_hint,
+    seconds_of,
     set_client,
     set_lock,
     set_nodes,
     unknown,
+    with_our_names,
 )
 from ._process import generation, this_process
 from ._queue import LEAVING, Line, Ticket, first, holder, leave
@@ -41,6 +44,7 @@ AT_ONCE = lib.REDLOCK_AT_ONCE
 NULL = ffi.NULL
 _state = lib.redlock_lock_state
 _free = lib.redlock_lock_free
+_owned = ffi.gc  # freed in C: what a signal handler raises in __del__ cannot come before it
 _new = lib.redlock_lock_new
 _make = lib.make_lock
 _set = lib.redlock_lock_set
@@ -50,7 +54,7 @@ class Report(NamedTuple):
     """Who holds a resource, as the nodes said it at one moment."""
 
     resource: Resource
-    verdict: str
+    verdict: Literal["held", "free", "split", "unknown"]
     """"held": one token is on a majority of the nodes; "free": a majority has no key; "split": neither, attempts are
     in progress or left keys behind; "unknown": too few nodes answered."""
     token: Optional[str]
@@ -62,8 +66,13 @@ class Report(NamedTuple):
     held_by: Optional[Holder] = None
     """The client that holds it; None if that is not known."""
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds it."""
+        return self.verdict == "held"
 
-_VERDICTS = {
+
+_VERDICTS: Dict[int, Literal["held", "free", "split", "unknown"]] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
     lib.REDLOCK_VERDICT_HELD: "held",
@@ -97,7 +106,7 @@ class ClientBase:
         set_nodes(self._handle, nodes)
         status = lib.redlock_client_open(self._handle)
         if status:
-            raise_for_client(self._handle, status)
+            raise_for_client(self._handle, status, options.get("ttl"))
         self._is_open = True
         self._nodes = node_names(self._handle)
         this_process.add(self)
@@ -274,7 +283,7 @@ class LockBase:
             settings = None
         if settings is not None:
             with client._mutex:
-                self._handle = _make(client._handle, name, len(name), settings, len(settings))
+                self._handle = _owned(_make(client._handle, name, len(name), settings, len(settings)), _free)
         if not self._handle:
             self._make_checked(name, options, function, key)
         if "renew" in options:
@@ -292,7 +301,7 @@ class LockBase:
         with client._mutex:
             if not client._is_open:
                 raise Closed("the client is closed")
-            self._handle = _new(client._handle, name, len(name))
+            self._handle = _owned(_new(client._handle, name, len(name)), _free)
         if not self._handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
@@ -304,7 +313,8 @@ class LockBase:
             set_lock(self._handle, self._resource, keyword, value)
         if lib.redlock_lock_check(self._handle) == lib.REDLOCK_INVALID:
             given = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
-            raise InvalidOption(f"{function}({given}): {self._why_invalid()}", resource=self._resource)
+            hint = seconds_hint(options.get("ttl"), self._max_ttl_s())
+            raise InvalidOption(f"{function}({given}): {self._why_invalid()}{hint}", resource=self._resource)
         if len(client._settings) >= OPTIONS_KEPT:
             client._settings.clear()
         client._settings[key] = b"".join(b"%b\0%b\0" % pair(keyword, value) for keyword, value in options.items())
@@ -355,7 +365,8 @@ class LockBase:
         return bool(self._state() == HELD)
 
     def locked(self) -> bool:
-        """True from acquire() to release(), also if the lease has ended; owned() says whether it runs. No I/O."""
+        """True while this object holds the lock, from acquire() to release(), also if the lease has ended; owned()
+        says whether it runs. Client.status(resource).held asks the nodes whether anybody holds it. No I/O."""
         return self._holding() is not None
 
     def check(self) -> None:
@@ -387,7 +398,12 @@ class LockBase:
 
     def _why_queued(self, ticket: Ticket) -> str:
         """Why the end of a wait has found the lock busy: "" leaves it to the core."""
-        return "" if self._line[0] is ticket else f"another {self._sharer} of this process holds {self._resource!r}"
+        holding = holder(self._line)
+        if first(self._line) is ticket:
+            return ""
+        if holding is not None and holding.owner is self._client._current():
+            return f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
+        return f"another {self._sharer} of this process holds {self._resource!r}"
 
     def _expire(self, ticket: Ticket) -> None:
         """Remembers whose hold has expired, for they may still want to release it."""
@@ -508,13 +524,15 @@ class LockBase:
             return self._error(lib.REDLOCK_INVALID)
         return NotHeld(f"the lock on {name!r} is not held", resource=name)
 
-    def _lost(self, message: str = "") -> RedlockError:
+    def _lost(self) -> RedlockError:
         if self._is_replaced():
             reason, words = "expired", ": its lease ended, and it was acquired again since"
         else:
             reason, words = _LOSSES.get(lib.redlock_lock_loss(self._handle), ("", ""))
-        said = message if "nodes" in message else f"the lock on {self._resource!r} was lost{words}"
-        failure = Lost(said, resource=self._resource, votes=self.votes)
+        said, answers = f"the lock on {self._resource!r} was lost{words}", self.votes
+        if reason == "gone":
+            said += ": " + ", ".join(f"{node} {vote.words}" for node, vote in answers.items())
+        failure = Lost(said, resource=self._resource, votes=answers)
         failure.reason = reason
         return failure
 
@@ -525,13 +543,19 @@ class LockBase:
             this_process.stay_if_leaving()
             if self._client.closed:
                 message = f"the client was closed while {self._resource!r} was waited for"
-        words = message or text(lib.redlock_lock_message, self._handle)
         if status == lib.REDLOCK_LOST:
-            return self._lost(words)
+            return self._lost()
+        words = message or with_our_names(text(lib.redlock_lock_message, self._handle))
         failure = error(status, words, self._resource, self.votes)
         if isinstance(failure, Busy):
             failure.held_by = held_by(self._handle)
         return failure
+
+    def _extend_error(self, status: int, ttl: Any) -> RedlockError:
+        if status != lib.REDLOCK_INVALID or self._client.closed:
+            return self._error(status)
+        hint = seconds_hint(ttl, self._max_ttl_s())
+        return InvalidOption(f"extend({ttl!r}): {self._why_invalid()}{hint}", resource=self._resource)
 
     def _invalid(self) -> RedlockError:
         if self._client.closed:
@@ -554,6 +578,9 @@ class LockBase:
         """A plain acquire() after a scoped form: it does not renew."""
         _set(self._handle, b"renew", b"false")
         self._renews = False
+
+    def _max_ttl_s(self) -> float:
+        return seconds_of(text(lib.redlock_lock_get, self._handle, b"max_ttl_ms"))
 
     def _wait_option_ms(self) -> int:
         return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
@@ -588,8 +615,7 @@ class LockBase:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)
-        handle, self._handle = self._handle, NULL
-        _free(handle)
+        self._handle = NULL  # for coroutines that are collected with it, and later
 
     def __repr__(self) -> str:
         state = _STATES.get(_state(self._handle), "invalid")
@@ -601,7 +627,7 @@ class LockBase:
 
 
 _STATES = {
-    FREE: "free",
+    FREE: "not held here",
     HELD: "held",
     LOST: "lost",
     ADOPTED: "adopted",

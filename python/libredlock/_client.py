@@ -164,7 +164,7 @@ class Lock(LockBase):
         if status == IN_FLIGHT:  # another thread is releasing it
             raise self._not_held(lib.REDLOCK_STATE_FREE)
         if status != OK:
-            raise self._error(status)
+            raise self._extend_error(status, ttl)
         return self.remaining
 
     def detach(self) -> str:
@@ -386,16 +386,42 @@ class Client(ClientBase):
 
     @overload
     def guard(
-        self, resource: Named, *, on_busy: Literal["raise"] = "raise", **options: Unpack[LockOptions]
+        self,
+        resource: Named,
+        *,
+        on_busy: Literal["raise"] = "raise",
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
     ) -> Guard: ...
 
     @overload
-    def guard(self, resource: Named, *, on_busy: Literal["skip"], **options: Unpack[LockOptions]) -> GuardOr[None]: ...
+    def guard(
+        self,
+        resource: Named,
+        *,
+        on_busy: Literal["skip"],
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> GuardOr[None]: ...
 
     @overload
-    def guard(self, resource: Named, *, on_busy: T, **options: Unpack[LockOptions]) -> GuardOr[T]: ...
+    def guard(
+        self,
+        resource: Named,
+        *,
+        on_busy: T,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> GuardOr[T]: ...
 
-    def guard(self, resource: Named, *, on_busy: Any = "raise", **options: Unpack[LockOptions]) -> Any:
+    def guard(
+        self,
+        resource: Named,
+        *,
+        on_busy: Any = "raise",
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> Any:
         """Decorates a function, method or generator: it runs while the lock is held and renewed.
 
         resource: a text with names of the arguments in braces, "report:{user_id}", or a function of the same
@@ -403,6 +429,7 @@ class Client(ClientBase):
             value is a ValueError at the call.
         on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
             function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+        on_lost: as for lock().
         A generator holds the lock from its first next() to its close. Raises what `with client.lock(...)` raises.
         """
         from ._guard import OnBusy, guard
@@ -410,8 +437,8 @@ class Client(ClientBase):
         busy = OnBusy(on_busy)
         if not busy.raises:
             options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard", None)  # refuses wrong options now
-        return guard(lambda name: self._lock_type(self, name, options, "guard", None), resource, busy)
+        Lock(self, b"guard", options, "guard", on_lost)  # refuses wrong options now
+        return guard(lambda name: self._lock_type(self, name, options, "guard", on_lost), resource, busy)
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""

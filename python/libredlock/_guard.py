@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import string
+import types
 from typing import Any, Callable, Generator, List, Tuple
 
 from ._errors import Busy, InvalidOption
@@ -23,7 +24,7 @@ class Name:
         self._resource = resource
         self._signature = inspect.signature(function)
         self._fields = self._parse(resource) if isinstance(resource, str) else []
-        name = getattr(function, "__qualname__", repr(function))
+        name = _name(function)
         for field, _ in self._fields:
             self._check(field, name)
 
@@ -80,15 +81,51 @@ class OnBusy:
 
     def check_generator(self, function: Any) -> None:
         if not self.raises and not self.skips:
-            raise TypeError(f"guard({self.words}): {function.__qualname__} is a generator; allowed: 'raise' or 'skip'")
+            raise TypeError(f"guard({self.words}): {_name(function)} is a generator; allowed: 'raise' or 'skip'")
+
+
+_LATER = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
+
+
+def finished(result: Any, function: Any) -> Any:
+    """What a guarded function returned, unless it has work to do that would run without the lock."""
+    if not isinstance(result, _LATER) and not hasattr(type(result), "__await__"):
+        return result
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()
+    raise TypeError(
+        f"guard: {_name(function)} returned a {type(result).__name__}, which would run without the lock;"
+        " decorate a def, a generator or an async def itself"
+    )
+
+
+def _check_callable(function: Any, resource: Named) -> None:
+    if not callable(function):
+        raise TypeError(f'guard(resource) is called first, @client.guard("name"); this decorates {function!r}')
+    if isinstance(function, (staticmethod, classmethod)):
+        raise TypeError(f"guard({resource!r}): goes below @{type(function).__name__}")
+
+
+def _is_async(function: Any) -> bool:
+    """Also for objects with an async __call__."""
+    return any(
+        inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one)
+        for one in (function, type(function).__call__)
+    )
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", repr(function))
 
 
 def guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> Callable[[Any], Any]:
     """The decorator of the synchronous surface."""
 
     def decorate(function: Any) -> Any:
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(f"guard({resource!r}): {function.__qualname__} is async; use libredlock.aio.Client.guard")
+        _check_callable(function, resource)
+        if _is_async(function):
+            raise TypeError(f"guard({resource!r}): {_name(function)} is async; use libredlock.aio.Client.guard")
         name = Name(resource, function)
 
         @functools.wraps(function)
@@ -108,7 +145,7 @@ def guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> 
             try:
                 with lock(name(arguments, keywords)):
                     is_in = True
-                    return function(*arguments, **keywords)
+                    return finished(function(*arguments, **keywords), function)
             except Busy:
                 if is_in or on_busy.raises:
                     raise
@@ -126,10 +163,10 @@ def async_guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBus
     """The decorator of the asyncio surface."""
 
     def decorate(function: Any) -> Any:
+        _check_callable(function, resource)
         is_generator = inspect.isasyncgenfunction(function)
-        if not is_generator and not inspect.iscoroutinefunction(function):
-            words = getattr(function, "__qualname__", repr(function))
-            raise TypeError(f"guard({resource!r}): {words} is not async; use libredlock.Client.guard")
+        if not is_generator and not _is_async(function):
+            raise TypeError(f"guard({resource!r}): {_name(function)} is not async; use libredlock.Client.guard")
         name = Name(resource, function)
 
         @functools.wraps(function)
@@ -164,7 +201,7 @@ def async_guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBus
             try:
                 async with lock(name(arguments, keywords)):
                     is_in = True
-                    return await function(*arguments, **keywords)
+                    return finished(await function(*arguments, **keywords), function)
             except Busy:
                 if is_in or on_busy.raises:
                     raise

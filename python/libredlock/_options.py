@@ -73,10 +73,27 @@ def refused(keyword: str, value: object, why: str, resource: Optional[Resource] 
     return InvalidOption(f"{keyword}={value!r}: {why}", resource=resource)
 
 
+def with_our_names(words: str) -> str:
+    """The core's words with the names that options have here."""
+    return re.sub(r"\b([a-z]\w*)_ms\b", r"\1", words)
+
+
 def in_seconds(words: str) -> str:
     """The core's words about options in milliseconds, with our names and in seconds."""
-    named = re.sub(r"\b(\w+)_ms\b", r"\1", words)
-    return re.sub(r"(?<![\w.-])\d+(?![\w.])", lambda number: f"{int(number.group()) / 1000:.12g} s", named)
+    bare = r"(?<![\w.-])\d+(?![\w.])(?! s\b)"
+    return re.sub(bare, lambda number: f"{int(number.group()) / 1000:.12g} s", with_our_names(words))
+
+
+def seconds_of(ms: str) -> float:
+    """An option of the core in milliseconds; infinity where it has another value, such as "auto"."""
+    return int(ms) / 1000 if ms.isdigit() else math.inf
+
+
+def seconds_hint(ttl: Any, max_ttl_s: float) -> str:
+    """For those who are used to milliseconds."""
+    if isinstance(ttl, (int, float)) and ttl >= 1000 and ttl > max_ttl_s:
+        return f"; ttl is in seconds: ttl={ttl / 1000:g} is what other libraries call {ttl:g} ms"
+    return ""
 
 
 def contradiction(words: str) -> str:
@@ -185,6 +202,8 @@ LONGEST_WAIT_MS = 31_536_000_000
 
 def wait_ms(blocking: bool, timeout: Any) -> int:
     """The wait for acquire(blocking, timeout), judged as threading.Lock judges them."""
+    if not isinstance(blocking, bool):
+        raise TypeError(f"blocking={blocking!r}: takes True or False; acquire(timeout=5) waits for 5 seconds at most")
     if not blocking:
         if timeout != -1:
             raise ValueError(f"timeout={timeout!r}: not allowed with blocking=False")
@@ -280,6 +299,7 @@ def set_lock(handle: Any, resource: Resource, keyword: str, value: Any) -> None:
         raise error(status, text(lib.redlock_lock_message, handle), resource)
 
 
-def raise_for_client(client: Any, status: int) -> None:
-    failure: RedlockError = error(status, contradiction(text(lib.redlock_client_message, client)))
+def raise_for_client(client: Any, status: int, ttl: Any = None) -> None:
+    hint = seconds_hint(ttl, seconds_of(text(lib.redlock_client_get, client, b"max_ttl_ms")))
+    failure: RedlockError = error(status, contradiction(text(lib.redlock_client_message, client)) + hint)
     raise failure

@@ -147,7 +147,7 @@ class Lock(LockBase):
         finally:
             leave(self._extensions, ticket)
         if status != OK:
-            raise self._error(status)
+            raise self._extend_error(status, ttl)
         return self.remaining
 
     def detach(self) -> str:
@@ -403,6 +403,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["raise"] = "raise",
+        on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> AsyncGuard: ...
@@ -413,13 +414,20 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Literal["skip"],
+        on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> AsyncGuardOr[None]: ...
 
     @overload
     def guard(
-        self, resource: Named, *, on_busy: T, cancel_on_lost: bool = False, **options: Unpack[LockOptions]
+        self,
+        resource: Named,
+        *,
+        on_busy: T,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
     ) -> AsyncGuardOr[T]: ...
 
     def guard(
@@ -427,6 +435,7 @@ class Client(ClientBase):
         resource: Named,
         *,
         on_busy: Any = "raise",
+        on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Any:
@@ -437,6 +446,7 @@ class Client(ClientBase):
             value is a ValueError at the call.
         on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
             function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+        on_lost, cancel_on_lost: as for lock().
         A generator holds the lock from its first anext() to its aclose(). Raises what `async with client.lock(...)`
         raises.
         """
@@ -445,9 +455,9 @@ class Client(ClientBase):
         busy = OnBusy(on_busy)
         if not busy.raises:
             options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard", None, cancel_on_lost)  # refuses wrong options now
+        Lock(self, b"guard", options, "guard", on_lost, cancel_on_lost)  # refuses wrong options now
         def lock(name: Resource) -> Any:
-            return self._lock_type(self, name, options, "guard", None, cancel_on_lost)
+            return self._lock_type(self, name, options, "guard", on_lost, cancel_on_lost)
 
         return async_guard(lock, resource, busy)
 
@@ -505,7 +515,7 @@ class Client(ClientBase):
             return status
         except BaseException:
             pending.pop(tag, None)
-            _cancel(lock._handle)  # which may have been collected before this coroutine
+            _cancel(lock._handle)
             self._process()
             raise
 

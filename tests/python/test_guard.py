@@ -1,11 +1,14 @@
 """client.guard on functions, methods and generators."""
 
+import functools
 import inspect
 import threading
 
 import pytest
 
 import libredlock
+from libredlock import aio
+from patience import short
 
 
 def held(client, resource):
@@ -200,3 +203,63 @@ def test_async_functions_are_refused(client):
     for one in (function, generator):
         with pytest.raises(TypeError, match="aio"):
             client.guard("r")(one)
+
+
+class AsyncCall:
+    async def __call__(self):
+        pass
+
+
+async def coroutine_function():
+    pass
+
+
+def test_what_would_run_later_is_refused(client, run, nodes):
+    """At decoration where it can be seen, else at the call; it never runs without the lock."""
+    for one in (functools.partial(coroutine_function), AsyncCall()):
+        with pytest.raises(TypeError, match="is async; use libredlock.aio"):
+            client.guard("r")(one)
+    ran = []
+
+    def numbers():
+        ran.append(1)
+        yield 1
+
+    for returns in (lambda: coroutine_function(), lambda: numbers(), functools.partial(lambda: numbers())):
+        with pytest.raises(TypeError, match="returned a (coroutine|generator), which would run without the lock"):
+            client.guard("r")(returns)()
+    assert ran == [] and not held(client, "r")
+
+    async def main():
+        async with aio.Client(nodes.urls) as aclient:
+
+            async def returns_one():
+                return coroutine_function()
+
+            with pytest.raises(TypeError, match="returned a coroutine"):
+                await aclient.guard("r")(returns_one)()
+            assert await aclient.guard("r")(AsyncCall())() is None
+
+    run(main())
+
+
+def test_the_decorator_without_a_resource_is_refused_in_words(client):
+    @client.guard
+    def function(n):
+        pass
+
+    with pytest.raises(TypeError, match=r'called first, @client.guard\("name"\)'):
+        function(1)
+
+
+def test_on_lost_of_a_guard(client, nodes):
+    lost = threading.Event()
+
+    @client.guard("r", **short(0.4), renew=False, on_lost=lambda lock: lost.set())
+    def function():
+        assert lost.wait(60)
+
+    with pytest.raises(libredlock.Lost):
+        function()
+    with pytest.raises(TypeError, match="on_lost=5"):
+        client.guard("r", on_lost=5)

@@ -68,8 +68,9 @@ def test_release_tells_that_the_nodes_had_lost_the_lock(client, other, nodes):
     lock.acquire()
     for node in nodes:
         node.set("r", "somebody else", px=20_000)
-    with pytest.raises(libredlock.Lost, match="gone") as caught:
+    with pytest.raises(libredlock.Lost, match="^the lock on 'r' was lost: .* no longer had its token: .*") as caught:
         lock.release()
+    assert f"{nodes[0].name} nothing to delete" in str(caught.value)
     assert caught.value.reason == "gone" and not lock.locked()
     with pytest.raises(libredlock.NotHeld):
         lock.release()
@@ -161,12 +162,15 @@ def test_votes_are_per_node(client, nodes):
         ({"timeout": timedelta.max}, OverflowError),
         ({"timeout": "1"}, TypeError),
         ({"timeout": None}, TypeError),
+        ({"blocking": 5}, TypeError),
     ],
 )
 def test_acquire_judges_its_arguments_as_threading_does(client, arguments, error):
     lock = client.lock("r")
     with pytest.raises(error, match="timeout"):
         lock.acquire(**arguments)
+    with pytest.raises(TypeError, match=r"blocking=5: takes True or False; acquire\(timeout=5\) waits"):
+        lock.acquire(5)
     assert lock.acquire(blocking=False)
     lock.release()
 
@@ -206,14 +210,70 @@ def test_a_closed_client_says_so(nodes):
 
 def test_status_and_busy_tell_who_holds_it(nodes):
     with libredlock.Client(nodes.urls, client_name="worker-7") as holder, libredlock.Client(nodes.urls) as asker:
-        assert asker.status("r").held_by is None
+        assert asker.status("r").held_by is None and not asker.status("r").held
         with holder.lock("r"):
             held_by = asker.status("r").held_by
             assert (held_by.client_name, held_by.host, held_by.pid) == ("worker-7", socket.gethostname(), os.getpid())
             assert 0 <= held_by.held < 60
+            assert asker.status("r").held and not asker.lock("r").locked()
             with pytest.raises(libredlock.Busy, match=r"held by worker-7 \(pid \d+ on .+\) for \d+\.\d s") as caught:
                 asker.lock("r", wait=1.5).__enter__()
             assert caught.value.held_by.client_name == "worker-7"
             with pytest.raises(libredlock.Busy) as caught:
                 asker.lock("r", wait=0).__enter__()
             assert caught.value.held_by is None
+
+
+def test_a_ttl_in_milliseconds_is_told_as_such(client, nodes):
+    """Other libraries take them; ttl=10000 is 2 h 46 min."""
+    hint = r"ttl is in seconds: ttl=10 is what other libraries call 10000 ms"
+    with libredlock.Client(nodes.urls, max_ttl=30, guard="off", **CALM) as client:
+        with pytest.raises(libredlock.InvalidOption, match=hint):
+            client.lock("r", ttl=10_000)
+        with pytest.raises(libredlock.InvalidOption) as caught:
+            client.lock("r", ttl=31)
+        assert "other libraries" not in str(caught.value) and "max_ttl" in str(caught.value)
+        with client.lock("r", ttl=20) as lock, pytest.raises(libredlock.InvalidOption, match=hint):
+            lock.extend(10_000)
+    with pytest.raises(libredlock.InvalidOption, match=hint):
+        libredlock.Client(nodes.urls, ttl=10_000, max_ttl=30)
+
+
+def test_the_words_have_the_options_names(client, caplog):
+    """Those of the core end in _ms."""
+    lock = client.lock("r", **short(0.4), max_hold=0.8, renew=True)
+    lock.acquire()
+    lapse(lock)
+    with pytest.raises(libredlock.Lost, match="'r' was lost: max_hold allowed no further renewal"):
+        lock.release()
+    eventually(lambda: "max_hold" in caplog.text, 30)
+    assert "_ms" not in caplog.text
+
+
+def test_waits_end_where_a_tool_has_stopped_time(client, monkeypatch):
+    """As freezegun does."""
+    lock = client.lock("r")
+    lock.acquire()
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    assert lock.acquire(timeout=0.05) is False
+    lock.release()
+
+
+def test_blocking_an_event_loop_warns_once(script, other):
+    source = f"""
+import asyncio, warnings
+import libredlock
+async def main():
+    with libredlock.Client(**{CALM}) as client:
+        with client.lock("free"):
+            pass
+        print("free")
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                client.lock("r").acquire(timeout=0.2)
+            print([(w.category.__name__, w.filename) for w in caught])
+asyncio.run(main())
+"""
+    with other.lock("r"):
+        assert script(source).end() == (0, "free\n[('RuntimeWarning', '<string>')]\n[]", "")

@@ -144,6 +144,42 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
     nodes.no_keys()
 
 
+def test_interrupts_at_random_leave_no_lock_of_a_with_block(script, nodes):
+    """The Lock is kept by nobody, so that what was interrupted at the very end goes with it."""
+    source = program(
+        """
+        import random, signal
+        class Interrupt(BaseException): pass
+        def interrupt(*_):
+            if is_inside: raise Interrupt
+        random.seed(5)
+        client = libredlock.Client(**CALM)
+        client.status("connected")
+        is_inside, interrupted = False, 0
+        signal.signal(signal.SIGALRM, interrupt)
+        for number in range(3000):
+            try:
+                is_inside = True
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-5, 4e-4))
+                with client.lock(f"r{number}", ttl=30, wait=20):
+                    pass
+                is_inside = False
+            except Interrupt:
+                is_inside = False
+                interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(interrupted > 30)
+        for number in range(3000):
+            while client.status(f"r{number}").verdict != "free":
+                pass
+        print("free")
+        """
+    )
+    status, out, _ = script(source).end(300)
+    assert (status, out) == (0, "True\nfree")
+    nodes.no_keys()
+
+
 def test_held_locks_are_released_at_exit(script, nodes):
     for leave in ("", "raise SystemExit(0)"):
         source = f"client = libredlock.Client(**CALM)\nlock = client.lock('r')\nlock.acquire()\n{leave}"

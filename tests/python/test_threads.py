@@ -109,9 +109,16 @@ def test_the_timeout_covers_the_queue(client):
 def test_with_on_a_lock_that_another_thread_holds_is_busy(client):
     lock = client.lock("r", wait=0.05)
     lock.acquire()
-    with pytest.raises(libredlock.Busy, match="another thread"):
+    with pytest.raises(libredlock.Busy, match="this thread holds 'r' already: a Lock is not re-entrant"):
         with lock:
             pytest.fail("entered")
+
+    def enter(_):
+        with pytest.raises(libredlock.Busy, match="another thread of this process holds 'r'"):
+            with lock:
+                pytest.fail("entered")
+
+    in_threads(1, enter)
     assert lock.owned()
     lock.release()
 
@@ -210,3 +217,16 @@ def test_close_cancels_whoever_waits(nodes, other):
     assert len(cancelled) == 3
     taken.release()
     nodes.no_keys()
+
+
+def test_a_thread_is_not_taken_for_one_that_has_ended(client):
+    """Though it has the same number: the hold whose lease ended was another one's."""
+    lock = client.lock("r", **short(0.4))
+    in_threads(1, lambda _: lock.acquire())
+    eventually(lambda: lock.lost, 30)
+    assert lock.acquire(timeout=30)
+    lock.extend(30)
+    for _ in range(20):  # one of them gets the number again
+        in_threads(1, lambda _: lock.check())
+    in_threads(1, lambda _: lock.release())
+    assert not lock.locked()

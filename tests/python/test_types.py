@@ -106,7 +106,8 @@ def test_names_are_those_that_programs_import(name):
 def test_tracebacks_and_representations_show_public_names():
     with libredlock.Client("redis://127.0.0.1:1", connect_timeout=30) as client:
         lock = client.lock("r")
-        assert repr(lock) == "<libredlock.Lock 'r' free>" and repr(client).startswith("<libredlock.Client 127.0.0.1:1")
+        assert repr(lock) == "<libredlock.Lock 'r' not held here>"
+        assert repr(client).startswith("<libredlock.Client 127.0.0.1:1")
         with pytest.raises(libredlock.NotHeld) as caught:
             lock.release()
     assert traceback.format_exception_only(caught.type, caught.value)[0].startswith("libredlock.NotHeld: ")
