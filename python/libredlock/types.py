@@ -66,45 +66,96 @@ Seconds = Union[int, float, timedelta]
 
 
 class LockOptions(TypedDict, total=False):
-    """What client.lock(), client.adopt() and client.guard() take; docs/options.md says what each is for."""
+    """What client.lock(), client.adopt() and client.guard() take."""
 
     ttl: Seconds
+    """How long a lease lasts unless it is extended. Default: 10 s. Allowed: 0.02 s to 86400 s, not above max_ttl."""
     wait: Optional[Seconds]
+    """How long to wait for a lock that others hold; 0 makes one attempt, None waits forever. Default: None. Allowed:
+    0 s to 31536000 s, or None: without limit."""
     outage_wait: Optional[Seconds]
+    """How long acquiring or extending tolerates too few nodes answering. Default: 5 s. Allowed: 0 s to 31536000 s,
+    or None: without limit."""
     retry_count: Optional[int]
+    """Attempts after the first, within the wait. Default: None. Allowed: 0 to 1000000000, or None: without limit."""
     retry_delay: Seconds
+    """The longest pause between attempts; pauses start at three round trips and double. Default: 0.2 s. Allowed:
+    0.001 s to 3600 s."""
     retry_jitter: float
+    """How much of each pause is random: 0 none of it, 1 all of it. Default: 1.0. Allowed: 0 to 1."""
     queue: bool
+    """Waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; false:
+    each tries again after a random pause. Default: True. Allowed: True or False."""
     fence: bool
+    """Every acquisition of a resource gets a larger number than the one before: for a store that rejects the
+    smaller. Default: False. Allowed: True or False."""
     drift_factor: float
+    """Clock drift to allow for, as a fraction of the TTL. Default: 0.01. Allowed: 0 to 0.1."""
     node_timeout: Union[Seconds, Literal["auto"]]
+    """How long an attempt waits for a node's answer, from when its request was written; auto adapts to measured
+    round trips and stalls: 50 ms to 1 s, at most a tenth of the TTL. Default: auto. Allowed: auto, or 0.001 s to
+    60 s, not above a quarter of the TTL."""
     min_validity: Union[Seconds, Literal["auto"]]
+    """An attempt that would leave less validity than this fails; auto is the larger of 5 ms and a tenth of the TTL.
+    Default: auto. Allowed: auto, or 0.001 s to 86400 s."""
     renew: bool
+    """Extend the lock in the background while it is held. Default: False. Allowed: True or False."""
     max_extensions: Optional[int]
+    """Calls of extend allowed during one hold; renewals do not count. Default: None. Allowed: 0 to 1000000000, or
+    None: without limit."""
     max_hold: Optional[Seconds]
+    """No extension reaches beyond this time after the lock was acquired. Default: 3600 s. Allowed: 0 s to 31536000
+    s, or None: without limit."""
     strict_release: bool
+    """Also send deletes to nodes that did not grant the lock. Default: False. Allowed: True or False."""
 
 
 class ClientOptions(LockOptions, total=False):
     """What Client() takes beside the nodes: the defaults of its locks, and its own."""
 
     max_ttl: Seconds
+    """No lease is longer, and a node that may have lost keys does not vote for as long; all programs of the nodes
+    have the same. May end the list of nodes: ?max_ttl=5m. Default: 30 s. Allowed: 0.02 s to 86400 s."""
     wake: Literal["auto", "push", "poll"]
+    """How a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it
+    can. Default: auto. Allowed: auto, push or poll."""
     guard: Literal["marker", "external", "off"]
+    """Keeps a node that may have lost keys from voting for max_ttl. marker: by a key that it would lose too;
+    external: other means do; off: nothing does. Default: marker. Allowed: marker, external or off."""
     cluster: str
+    """Name of this list of nodes: a node on which another one was registered is refused. A new list of the same
+    length gets a new name. Default: -. Allowed: at most 32 bytes, letters, digits, '.', '_' and '-'."""
     connect_timeout: Seconds
+    """How long connecting to a node may take, including the session set-up. Default: 3 s. Allowed: 0.001 s to 60 s."""
     key_prefix: str
+    """Prepended to the resource to form the key. Allowed: at most 256 bytes."""
     client_name: str
+    """Name of the connections in CLIENT LIST, and of the holder of a lock. Default: libredlock. Allowed: at most 64
+    bytes, printable and without spaces."""
     holder_info: bool
+    """Others can see who holds a lock: the nodes keep client_name, host and pid of this client. Default: True.
+    Allowed: True or False."""
     user_file: str
+    """A file with the user name for nodes whose URL has no password; read at each connection. Allowed: at most 4096
+    bytes."""
     password_file: str
+    """A file with the password for nodes whose URL has none; read at each connection. Allowed: at most 4096 bytes."""
     tls_ca_file: str
+    """Certificates of the authorities that rediss:// nodes are trusted by (PEM); neither this nor tls_ca_path: the
+    system's. Allowed: at most 4096 bytes."""
     tls_ca_path: str
+    """A folder of such certificates, named as `openssl rehash` does. Allowed: at most 4096 bytes."""
     tls_cert_file: str
+    """The certificate that is shown to rediss:// nodes, with its chain (PEM). Allowed: at most 4096 bytes."""
     tls_key_file: str
+    """The key of tls_cert_file, without a passphrase (PEM). Allowed: at most 4096 bytes."""
     tls_server_name: str
+    """The name in the certificates of all rediss:// nodes; empty: the host of each URL. Allowed: at most 255 bytes."""
     tls_verify: bool
+    """rediss:// nodes have to show a certificate that is trusted; off: whoever is between can read and forge all.
+    Default: True. Allowed: True or False."""
     exit_drain: Seconds
+    """How long closing the client may take to release held locks. Default: 0.5 s. Allowed: 0 s to 60 s."""
 
 
 # ---- what guard() gives -----------------------------------------------------------------------------------------

@@ -83,6 +83,11 @@ def test_options_in_php_signatures_are_current():
     subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
 
 
+def test_the_options_in_python_s_types_are_current():
+    script = ROOT / "bindings/python_options.py"
+    subprocess.run([sys.executable, script, "--check", BUILD / "libredlock.so"], check=True)
+
+
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]+)?(?:\s+\"([^\"]+)\")?\)")
 
 
