@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, allocate_lock
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterable, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Union
 from weakref import ref
@@ -87,6 +87,7 @@ class ClientBase:
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._mutex = RLock()  # of threads also where greenlets are: it is never held across a switch
+        self._bootstrapping = allocate_lock()
         self._is_open = False
         self._nodes: Iterable[str] = ()
         self._renew: Optional[bool] = options.get("renew")

@@ -6,7 +6,7 @@ import sys
 from _thread import _local, allocate_lock
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, Literal, Optional, Set, Type, TypeVar, Union, overload
+from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, Type, TypeVar, Union, overload
 from weakref import ref
 
 from . import _greenlets
@@ -454,6 +454,30 @@ class Client(ClientBase):
         lock = Lock(self, "check", {}, "check", None)
         self._drive(self, lock._handle, lib.REDLOCK_INSPECT, 0)
         return self.describe()
+
+    def bootstrap(
+        self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
+    ) -> List[Dict[str, Any]]:
+        """Says that no lock is live, so that nodes that are new or were restarted vote at once, as `redlock bootstrap`.
+
+        new: for deployment scripts; nodes that were never used, if all answer. yes: also nodes that are quarantined.
+        replace: also where another max_ttl, list of nodes or cluster is registered. dry: only tells what it would do.
+        One dict per node: "node", "did" (nothing, registered, replaced, left_alone, no_answer), "votes", "max_ttl_ms"
+        and "found", in words. Takes at most twice connect_timeout.
+        """
+        from ._bootstrap import bootstrap, mode_of
+
+        mode = mode_of(new, yes, replace, dry)
+        lock = Lock(self, "bootstrap", {}, "bootstrap", None)  # keeps the core's client if this one is closed
+        handle, nodes = self._opened(), list(self._nodes)
+
+        def run() -> List[Dict[str, Any]]:
+            with self._bootstrapping:
+                return bootstrap(handle, nodes, mode)
+
+        told: List[Dict[str, Any]] = run() if self._greenlets is None else self._greenlets.in_thread(run)
+        del lock
+        return told
 
     def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""

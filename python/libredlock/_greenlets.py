@@ -125,6 +125,10 @@ class Greenlets:
         """What a greenlet sleeps on: acquire() waits for a release()."""
         return self._library.semaphore(0)
 
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """What blocks, while the other greenlets go on."""
+        return self._library.in_thread(function)
+
     def close(self, handle: Any) -> None:
         """Frees the client when all that wait have left it."""
         for waiting in list(self._handles.values()):

@@ -15,7 +15,22 @@ import itertools
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, Literal, Mapping, Optional, Set, Tuple, Type, TypeVar, Union, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    overload,
+)
 from weakref import ref
 
 from ._base import ADOPTED, AT_ONCE, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
@@ -476,15 +491,39 @@ class Client(ClientBase):
         await self._run(lock, lib.REDLOCK_INSPECT, 0)
         return self.describe()
 
+    async def bootstrap(
+        self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False
+    ) -> List[Dict[str, Any]]:
+        """Says that no lock is live, so that nodes that are new or were restarted vote at once, as `redlock bootstrap`.
+
+        new: for deployment scripts; nodes that were never used, if all answer. yes: also nodes that are quarantined.
+        replace: also where another max_ttl, list of nodes or cluster is registered. dry: only tells what it would do.
+        One dict per node: "node", "did" (nothing, registered, replaced, left_alone, no_answer), "votes", "max_ttl_ms"
+        and "found", in words. Takes at most twice connect_timeout.
+        """
+        from ._bootstrap import bootstrap, mode_of
+
+        mode = mode_of(new, yes, replace, dry)
+        lock = Lock(self, "bootstrap", {}, "bootstrap", None, False)  # keeps the core's client if this one is closed
+        handle, nodes = self._opened(), list(self._nodes)
+
+        def run() -> List[Dict[str, Any]]:
+            with self._bootstrapping:
+                return bootstrap(handle, nodes, mode)
+
+        told: List[Dict[str, Any]] = await _in_thread(run)
+        del lock
+        return told
+
     async def close(self) -> None:
         """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
         try:
             self._tell_the_last()
         finally:
             self._cancel_all()
-            handle, loop = self._take_handle(), running_loop()
-        if handle and loop is not None:
-            await _freed_in_thread(handle, loop)
+            handle = self._take_handle()
+        if handle and running_loop() is not None:
+            await _in_thread(lambda: lib.redlock_client_free(handle))
         else:
             lib.redlock_client_free(handle)
 
@@ -590,7 +629,8 @@ class Client(ClientBase):
         if running_loop() is None:
             super().__del__()
         else:  # which must not stand still
-            _start_free(self._take_handle(), lambda: None)
+            handle = self._take_handle()
+            _start_thread(lambda: lib.redlock_client_free(handle))
 
 
 def _running() -> asyncio.AbstractEventLoop:
@@ -600,24 +640,31 @@ def _running() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _freed_in_thread(handle: Any, loop: asyncio.AbstractEventLoop) -> None:
-    """Frees a client while the loop goes on; also if the task is cancelled meanwhile."""
-    freed: asyncio.Future[None] = loop.create_future()
-    _start_free(handle, lambda: settle(freed, None))
-    await freed
+async def _in_thread(function: Callable[[], T]) -> T:
+    """Calls what blocks while the loop goes on, to its end also if the task is cancelled meanwhile."""
+    ended: asyncio.Future[None] = _running().create_future()
+    results: List[Union[T, BaseException]] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as failure:
+            results.append(failure)
+        settle(ended, None)
+
+    _start_thread(run)
+    await ended
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
 
 
-def _start_free(handle: Any, then: Callable[[], object]) -> None:
-    """In a thread of its own: those of an executor may be busy, or gone."""
-
-    def free() -> None:
-        lib.redlock_client_free(handle)
-        then()
-
+def _start_thread(function: Callable[[], object]) -> None:
+    """One of its own: those of an executor may be busy, or gone."""
     try:
-        threading.Thread(target=free, name="libredlock-close").start()
+        threading.Thread(target=function, name="libredlock-close").start()
     except RuntimeError:  # at the end of the interpreter there are no more threads
-        free()
+        function()
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:

@@ -8,7 +8,7 @@ import libredlock
 from libredlock import aio
 
 AWAITED = {
-    "Client": {"check", "close", "status"},
+    "Client": {"bootstrap", "check", "close", "status"},
     "Lock": {"acquire", "release", "extend"},
 }
 ONLY_AIO = {"cancel_on_lost"}

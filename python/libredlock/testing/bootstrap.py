@@ -24,15 +24,12 @@ def bootstrap_nodes(urls: List[str], **options: Any) -> None:
 
 
 def _by_client(libredlock: Any, urls: List[str], options: Any) -> None:
-    from libredlock._native import lib
-
     if "max_ttl" in options:  # the default may be longer
         options = {**options, "ttl": options["max_ttl"]}
     with libredlock.Client(urls, guard="off", connect_timeout=20, **options) as client:
 
         def done() -> bool:
-            status = lib.redlock_client_bootstrap(client._handle, lib.REDLOCK_BOOTSTRAP_REPLACE)
-            return status in (lib.REDLOCK_OK, lib.REDLOCK_REFUSED_CONFIG)
+            return all(node["did"] != "no_answer" for node in client.bootstrap(replace=True))
 
         eventually(done, _READY_S, "the nodes are bootstrapped")
 

@@ -1,0 +1,126 @@
+"""An operator's word that lets new nodes vote at once: Client.bootstrap, and the same from the shell."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import libredlock
+from libredlock import aio
+from libredlock.testing import eventually
+from patience import CALM
+
+GUARDED = {**CALM, "guard": "marker"}
+
+
+@pytest.fixture(autouse=True)
+def default_max_ttl(monkeypatch):
+    monkeypatch.delenv("REDLOCK_MAX_TTL_MS", raising=False)
+
+
+@pytest.fixture
+def new(make_cluster):
+    """Nodes as new servers are."""
+    return make_cluster(3, bootstrapped=False)
+
+
+def shell(*arguments, nodes=None, said=""):
+    environment = {**os.environ, "REDLOCK_GUARD": "", "REDLOCK_NODES": nodes.nodes_env if nodes else ""}
+    command = [sys.executable, "-m", "libredlock", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, input=said, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_new_nodes_grant_locks_after_it(new):
+    with libredlock.Client(new.urls, **GUARDED) as client:
+        planned = client.bootstrap(new=True, dry=True)
+        assert {node["did"] for node in planned} == {"registered"} and not any(node["votes"] for node in planned)
+        assert not any(node.get("libredlock:m") for node in new)
+        told = client.bootstrap(new=True)
+        assert [node["node"] for node in told] == [node.name for node in new]
+        assert all(node["did"] == "registered" and node["votes"] and node["max_ttl_ms"] == 30_000 for node in told)
+        assert client.lock("r").acquire(timeout=20)
+        assert {node["did"] for node in client.bootstrap(new=True)} == {"nothing"}
+
+
+def test_of_asyncio(new, run):
+    async def main():
+        async with aio.Client(new.urls, **GUARDED) as client:
+            assert {node["did"] for node in await client.bootstrap(yes=True)} == {"registered"}
+            assert await client.lock("r").acquire(timeout=20)
+
+    run(main())
+
+
+def test_what_does_not_answer_or_is_registered_otherwise_is_named(new):
+    with libredlock.Client(new.urls, **GUARDED) as client:
+        client.bootstrap(new=True)
+    new[0].kill()
+    with libredlock.Client(new.urls, max_ttl=20, **GUARDED) as client:
+        away, *others = client.bootstrap(yes=True)
+        assert (away["did"], away["votes"], away["max_ttl_ms"]) == ("no_answer", False, None)
+        assert {(node["did"], node["found"]) for node in others} == {("left_alone", "allows 30 s")}
+        others = client.bootstrap(replace=True)[1:]
+        assert {(node["did"], node["max_ttl_ms"]) for node in others} == {("replaced", 20_000)}
+
+
+@pytest.mark.parametrize("module", [libredlock, aio])
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({}, "was given nothing; allowed: one of new=True, yes=True and replace=True"),
+        ({"new": True, "yes": True}, "was given new=True and yes=True"),
+        ({"new": 1}, "new=1: takes True or False"),
+        ({"yes": True, "dry": "no"}, "dry='no': takes True or False"),
+    ],
+)
+def test_bad_arguments(module, given, words, run):
+    async def main():
+        return await client.bootstrap(**given)
+
+    client = module.Client("redis://127.0.0.1:1")
+    with pytest.raises(TypeError, match=words):
+        run(main()) if module is aio else client.bootstrap(**given)
+
+
+def test_from_the_shell(new):
+    status, out, err = shell("bootstrap", nodes=new)
+    assert (status, out) == (64, "") and "no terminal: give --new or --yes" in err
+    status, out, err = shell("bootstrap", "--new", "--json", nodes=new)
+    assert (status, err) == (0, "") and {node["did"] for node in json.loads(out)["nodes"]} == {"registered"}
+    status, out, err = shell("bootstrap", nodes=new)
+    assert (status, err) == (0, "") and out == "".join(f"{node.name}: votes already\n" for node in new)
+    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20", nodes=new)
+    assert (status, err) == (78, "") and f"{new[0].name}: left alone: allows 30 s" in out
+    status, out, err = shell("bootstrap", "--replace", "--yes", "--max-ttl", "20", nodes=new)
+    assert (status, err) == (0, "") and f"{new[0].name}: its marker was replaced" in out
+    new[0].kill()
+    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20", nodes=new)
+    assert status == 69 and f"{new[0].name}: no answer" in out
+    assert shell("bootstrap")[0] == 64 and shell("bootstrap", "--new", "--yes", nodes=new)[0] == 64
+
+
+def test_a_wait_that_meets_a_quarantine_says_so_at_once(new, caplog):
+    with libredlock.Client(new.urls, max_ttl=10, **GUARDED) as client:
+        with pytest.raises(libredlock.NoQuorum, match="quarantined for another"):
+            client.lock("orders:42").acquire(timeout=0.5)
+        eventually(lambda: "orders:42: 3 of 3 nodes are quarantined" in caplog.text or "a majority" in caplog.text, 30)
+    assert "redlock bootstrap ends it if no lock is live" in caplog.text
+
+
+def test_max_ttl_and_cluster_are_options(new):
+    with libredlock.Client(new.urls, max_ttl=60, ttl=40, cluster="orders", **GUARDED) as client:
+        assert client.bootstrap(new=True)[0]["max_ttl_ms"] == 60_000
+        with client.lock("r"):
+            pass
+        with pytest.raises(libredlock.InvalidOption, match="ttl 61 s is above max_ttl, 60 s"):
+            client.lock("r", ttl=61)
+    with libredlock.Client(new.urls, max_ttl=60, cluster="stock", **GUARDED) as client:
+        with pytest.raises(libredlock.RefusedConfig, match="orders"):
+            client.lock("r").acquire(timeout=20)
+    for wrong in ({"cluster": 5}, {"cluster": "a b"}, {"max_ttl": "auto"}, {"max_ttl": 0}):
+        (keyword,) = wrong
+        with pytest.raises((TypeError, ValueError), match=f"{keyword}="):
+            libredlock.Client(new.urls, **wrong)
