@@ -141,11 +141,11 @@ static int read_file(struct args *args, const char *path, FILE *file)
   return refused;
 }
 
-/* What belongs to a site, not to one lock: `run` gives its command REDLOCK_FENCE, for example. */
-static const char *const variables[] = {"nodes",           "guard",       "max_ttl_ms",    "ttl_ms",
-                                        "wait_ms",         "key_prefix",  "user_file",     "password_file",
-                                        "tls_ca_file",     "tls_ca_path", "tls_cert_file", "tls_key_file",
-                                        "tls_server_name", "tls_verify",  "client_name"};
+/* What belongs to a site, not to one lock: `run` gives its command REDLOCK_FENCE, for example. The library reads
+ * REDLOCK_MAX_TTL_MS. */
+static const char *const variables[] = {
+    "nodes",       "guard",       "ttl_ms",        "wait_ms",      "key_prefix",      "user_file",  "password_file",
+    "tls_ca_file", "tls_ca_path", "tls_cert_file", "tls_key_file", "tls_server_name", "tls_verify", "client_name"};
 
 static char *variable_of(const char *option)
 {

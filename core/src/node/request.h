@@ -40,13 +40,13 @@ enum rlk_request_kind {
 
 struct rlk_request {
   enum rlk_request_kind kind;
-  uint32_t round;    /* of the lock's operation; answers of an earlier one do not count. SETUP, LOOK: the step */
-  uint32_t size;     /* of the command */
-  uint32_t count;    /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind.
-                      * DELETE: 1 if it also hands over */
-  uint64_t position; /* of the command in the stream */
-  int64_t sent_ns;   /* before it was queued */
-  int64_t lease_ns;  /* what a confirmation is worth, from sent_ns. ENTRY: the client. RAISE: the number */
+  uint32_t round;          /* of the lock's operation; answers of an earlier one do not count. SETUP, LOOK: the step */
+  uint32_t size;           /* of the command */
+  uint32_t count;          /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind.
+                            * DELETE: 1 if it also hands over */
+  uint64_t position;       /* of the command in the stream */
+  int64_t sent_ns;         /* before it was queued */
+  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns. ENTRY: the client. RAISE: the number */
   struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, SHOW, LOOK, NOTHING */
   struct rlk_batch *batch; /* RENEW: the same */
 };
