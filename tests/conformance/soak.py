@@ -390,8 +390,7 @@ def arguments(argv):
     parser.add_argument("--guard", action="store_true",
                         help="with the restart guard and fencing numbers; nodes restart empty and are flushed, and "
                              "clocks are stepped, while leases live; keys are evicted, and replicas promoted")
-    parser.add_argument("--max-ttl-ms", default=MAX_TTL_MS,
-                        help="the clients' max_ttl_ms: a number, or auto (%d)" % MAX_TTL_MS)
+    parser.add_argument("--max-ttl-ms", default=MAX_TTL_MS, help="the clients' max_ttl_ms (%d)" % MAX_TTL_MS)
     parser.add_argument("--every", type=float, default=0.45, metavar="S", help="seconds from fault to fault (0.45)")
     parser.add_argument("--log", help="where the records go (build/soak/log.jsonl)")
     parser.add_argument("--history", help="where the operations for the judge go (build/soak/history.jsonl)")

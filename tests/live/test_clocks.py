@@ -1,7 +1,9 @@
 """Keys end by the server's clock: what a step of that clock means with the restart guard."""
+import re
+
 import pytest
 
-from guarding import MAX_TTL_MS, granted_to_another
+from guarding import GUARDED, MAX_TTL_MS, granted_to_another
 from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, Loss
 
@@ -111,3 +113,19 @@ def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
     again = client.lock("again")
     assert again.acquire(0) == OK
     spin(client, lambda: servers[0].get("again"))
+
+
+def test_a_clock_that_was_ahead_at_boot_and_is_set_right_costs_one_quarantine(make_clocked, make_client):
+    """Two hours ahead, as with a hardware clock in local time: the first client writes the marker, NTP steps the clock."""
+    servers = make_clocked(3, bootstrapped=False)
+    urls = [server.url for server in servers]
+    for server in servers:
+        server.step(7200)
+    first = make_client(urls, **GUARDED).lock()
+    assert first.acquire(30000) == OK and first.release() == OK, first.message
+    for server in servers:
+        server.step(-7200)
+    late = make_client(urls, **GUARDED).lock()
+    assert late.acquire(0) == NO_QUORUM and re.search(r"quarantined for another [34]\.\d s", late.message), late.message
+    assert late.acquire(30000) == OK and late.release() == OK, late.message
+    assert first.acquire(30000) == OK, first.message

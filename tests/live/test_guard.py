@@ -414,6 +414,30 @@ def test_an_adopted_token_counts_where_the_marker_is_as_it_was(make_cluster, gua
     assert "quarantined" in lock.message
 
 
+def test_expire_of_an_adopted_lock(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    first, second = guarded(servers).lock(), guarded(servers).lock()
+    assert first.acquire(0) == OK
+    second.adopt(first.token)
+    first.detach()
+    assert second.expire(3000) == OK, second.message
+    assert second.state == HELD and 0 < second.validity_ms <= 3000
+    assert second.settle() == OK and all(0 < server.pttl("r") <= 3000 for server in servers)
+    assert second.release() == OK
+
+
+def test_expire_of_an_adopted_token_counts_no_node_that_has_lost_keys(make_cluster, guarded):
+    servers = make_cluster(3).nodes
+    lock = guarded(servers, outage_wait_ms=500).lock()
+    token = "0123456789" * 4
+    lock.adopt(token)
+    servers[0].flush()
+    for server in servers[:2]:
+        server.set("r", token, 60000)
+    assert lock.expire(3000) == NO_QUORUM and lock.state != HELD
+    assert "quarantined" in lock.message
+
+
 def test_an_adopted_lock_is_held_again(make_cluster, guarded):
     servers = make_cluster(3).nodes
     first, second = guarded(servers).lock(), guarded(servers).lock()
@@ -467,6 +491,31 @@ def test_a_marker_that_becomes_forbidden_and_is_allowed_again(make_cluster, make
     few(servers)
     assert eventually(lambda: lock.acquire(30000) == OK, 20), lock.message
     assert lock.release() == OK
+
+
+def test_a_round_trip_of_more_than_half_a_second(make_cluster, proxy, make_client):
+    servers = make_cluster(3).nodes
+    bootstrapped([server.url for server in servers])
+    proxies = [proxy(server) for server in servers]
+    for p in proxies:
+        p.delay(up_ms=350, down_ms=350)
+    options = dict(GUARDED, ttl_ms=60000, max_ttl_ms=60000, node_timeout_ms=15000, connect_timeout_ms=20000)
+    client = make_client([p.url for p in proxies], settle=False, **options)
+    lock = client.lock()
+    assert lock.acquire(60000) == rl.REFUSED_CONFIG and "allows 4 s" in lock.message  # it is connected
+    bootstrapped([server.url for server in servers], REPLACE, max_ttl_ms=60000, ttl_ms=60000)
+    assert make_client([p.url for p in proxies], settle=False, **options).lock().acquire(60000) == OK
+
+
+def test_a_first_registration_over_a_slow_network(make_cluster, proxy, make_client):
+    """The time that its since is compared with is read behind it."""
+    p = proxy(make_cluster(1, bootstrapped=False).nodes[0])
+    p.delay(up_ms=1200)
+    client = make_client([p.url], settle=False, **dict(GUARDED, connect_timeout_ms=20000))
+    lock = client.lock()
+    lock.start(rl.ACQUIRE, 60000)
+    spin(client, lambda: client.describe()["nodes"][0]["quarantine_reason"] == "new", 40, "it is registered")
+    assert client.describe()["nodes"][0]["connects"] == 1
 
 
 # ---- what an operator does --------------------------------------------------------------------------------------
