@@ -50,7 +50,7 @@ REFUSED = [
     ({"ttl": True}, TypeError, ["ttl=True"]),
     ({"ttl": None}, TypeError, ["ttl=None"]),
     ({"ttl": timedelta(seconds=-1)}, ValueError, ["ttl=", "0.02 s to 86400 s"]),
-    ({"ttl": 31, "max_ttl": 30}, ValueError, ["ttl 31 s is above max_ttl, 30 s: renew a shorter lock", "Client(max_ttl="]),
+    ({"ttl": 31, "max_ttl": 30}, ValueError, ["ttl 31 s is above max_ttl, 30 s: renew", "Client(max_ttl="]),
     ({"node_timeout": 9, "ttl": 10}, ValueError, ["node_timeout is 9 s", "ttl 10 s"]),
     ({"wait": -1}, ValueError, ["wait=-1", "0 to 31536000 s", "None"]),
     ({"retry_count": 1.5}, TypeError, ["retry_count=1.5", "an int"]),

@@ -150,7 +150,8 @@ def test_in_json(redlock, nodes):
     nodes[0].set("libredlock:m", "mine")
     done = redlock("bootstrap", "--yes", "--json")
     report = json.loads(done.stdout)
-    assert done.returncode == REFUSED_CONFIG and list(report) == ["status", "nodes"] and report["status"] == "REFUSED_CONFIG"
+    assert done.returncode == REFUSED_CONFIG
+    assert list(report) == ["status", "nodes"] and report["status"] == "REFUSED_CONFIG"
     assert report["nodes"][0] == {"node": nodes[0].name, "did": "left_alone", "votes": False, "max_ttl_ms": None,
                                   "found": "the key libredlock:m is not a marker of this library"}
     assert report["nodes"][1] == {"node": nodes[1].name, "did": "registered", "votes": True, "max_ttl_ms": 30000,
@@ -177,8 +178,8 @@ def test_the_number_at_the_end_of_the_list(redlock, nodes):
 def test_a_ttl_above_the_number(redlock, nodes):
     done = redlock("acquire", "--ttl", "1h", "orders:42")
     assert done.returncode == USAGE
-    assert done.stderr == ("redlock: --ttl 1h is above --max-ttl, 30s: renew a shorter lock, or give all programs of these "
-                           "nodes --max-ttl = 1h (a node that loses its keys is out for as long)\n")
+    assert done.stderr == ("redlock: --ttl 1h is above --max-ttl, 30s: renew a shorter lock, or give all programs of "
+                           "these nodes --max-ttl = 1h (a node that loses its keys is out for as long)\n")
 
 
 def test_the_number_of_the_environment(redlock, nodes):

@@ -1,0 +1,147 @@
+/* The restart guard of a node: what its marker, its clock and an operator do to its vote. */
+#include "node_world.h"
+
+static void a_stepped_clock_costs_the_longest_ttl_at_once(void **state)
+{
+  (void)state;
+  get_ready();
+  RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
+  RLK_INT(&net.options, MAX_TTL_MS) = 30000;
+  ask(RLK_REQUEST_CLOCK, 0);
+  hear("*2\r\n$4\r\n5000\r\n$1\r\n0\r\n");
+  expect(RLK_OUTCOME_NOTHING);
+  assert_false(rlk_guard_waits(&node, world.now_ns));
+  ask(RLK_REQUEST_CLOCK, 0);
+  hear("*2\r\n$4\r\n5003\r\n$1\r\n0\r\n");
+  expect(RLK_OUTCOME_NOTHING);
+  expect(RLK_OUTCOME_STEPPED);
+  assert_true(rlk_guard_waits(&node, world.now_ns + 30000 * MS));
+  assert_false(rlk_guard_waits(&node, world.now_ns + 40000 * MS));
+}
+
+#define MARKER(since, nonce, max_ttl_ms) "v2 " RUN_ID " " since " 1 0 " nonce " " max_ttl_ms " -"
+
+/* As it was read in a set-up 5 s ago. */
+static void have_marker(void)
+{
+  get_ready();
+  RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
+  RLK_INT(&net.options, MAX_TTL_MS) = 30000;
+  strcpy(node.marker, MARKER("1000", "a1", "20000"));
+  assert_int_equal(rlk_marker_read(node.marker, &node.mark), 1);
+  node.since_ns = world.now_ns - 5000 * MS;
+  node.quarantined_until_ns = world.now_ns + 25000 * MS;
+  node.ttl_limit_ms = 20000;
+}
+
+static void look_and_hear(const char *marker)
+{
+  char reply[RLK_MARKER_SIZE + 16];
+  snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
+  ask(RLK_REQUEST_LOOK, RLK_LOOK_MARKER);
+  hear(reply);
+  while (rlk_node_next(&node, &outcome, world.now_ns))
+    ;
+}
+
+static void an_operator_ends_a_quarantine(void **state)
+{
+  (void)state;
+  have_marker();
+  node.changed_ns = world.now_ns - 1000 * MS; /* this process has seen it lose keys, too */
+  look_and_hear(MARKER("1000", "a1", "20000"));
+  assert_true(rlk_guard_waits(&node, world.now_ns));
+  look_and_hear(MARKER("0", "a1", "20000"));
+  assert_false(rlk_guard_waits(&node, world.now_ns));
+  assert_int_equal(node.state, RLK_NODE_READY);
+}
+
+static void an_operator_raises_the_number(void **state)
+{
+  (void)state;
+  have_marker();
+  look_and_hear(MARKER("1000", "a1", "30000"));
+  assert_int_equal(node.ttl_limit_ms, 30000);
+  assert_int_equal(node.state, RLK_NODE_READY);
+  assert_true(rlk_guard_waits(&node, world.now_ns));
+}
+
+static void expect_another_number(const char *marker)
+{
+  have_marker();
+  look_and_hear(marker);
+  assert_int_equal(node.state, RLK_NODE_OFF);
+  assert_string_equal(node.why, "its marker has another max_ttl_ms now");
+  assert_int_equal(node.changed_ns, 0);
+}
+
+/* The set-up of a new connection judges it. */
+static void a_smaller_number_is_judged_anew(void **state)
+{
+  (void)state;
+  expect_another_number(MARKER("1000", "a1", "10000"));
+}
+
+static void a_number_above_the_clients_is_judged_anew(void **state)
+{
+  (void)state;
+  expect_another_number(MARKER("1000", "a1", "40000"));
+}
+
+static void another_marker_is_a_loss(void **state)
+{
+  (void)state;
+  have_marker();
+  look_and_hear(MARKER("0", "b2", "20000"));
+  assert_int_equal(node.state, RLK_NODE_OFF);
+  assert_int_equal(node.quarantined_until_ns, RLK_NEVER);
+  assert_int_equal(node.changed_ns, world.now_ns);
+}
+
+static void assert_quarantine_says(const char *words)
+{
+  char said[200];
+  struct rlk_text text = rlk_text_in(said, sizeof said);
+  rlk_guard_words(&node, &text, world.now_ns);
+  assert_string_equal(said, words);
+}
+
+static void a_quarantine_is_described(void **state)
+{
+  (void)state;
+  node.quarantined_until_ns = world.now_ns + 12300 * MS;
+  node.mark.since_ms = INT64_C(1700000000000);
+  assert_quarantine_says("quarantined for another 12.3 s: new, or without its keys, since 2023-11-14T22:13:20Z; "
+                         "redlock bootstrap ends it if no lock is live");
+  node.step_ns = 3100 * MS;
+  assert_quarantine_says("quarantined for another 12.3 s: its clock was stepped forward by 3.1 s");
+  node.ahead_until_ns = world.now_ns + 15000 * MS;
+  assert_quarantine_says("quarantined for another 15.0 s: its clock is more than 1 s ahead of the other nodes'");
+}
+
+/* Only a marker that was read tells whether the server has lost keys. */
+static void an_error_in_place_of_the_marker_is_no_loss(void **state)
+{
+  (void)state;
+  get_ready();
+  ask(RLK_REQUEST_LOOK, RLK_LOOK_MARKER);
+  hear("-NOPERM this user has no permissions to run the 'get' command\r\n");
+  while (rlk_node_next(&node, &outcome, world.now_ns))
+    ;
+  assert_int_equal(node.quarantined_until_ns, 0);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_stepped_clock_costs_the_longest_ttl_at_once, begin, end),
+      cmocka_unit_test_setup_teardown(an_operator_ends_a_quarantine, begin, end),
+      cmocka_unit_test_setup_teardown(an_operator_raises_the_number, begin, end),
+      cmocka_unit_test_setup_teardown(a_smaller_number_is_judged_anew, begin, end),
+      cmocka_unit_test_setup_teardown(a_number_above_the_clients_is_judged_anew, begin, end),
+      cmocka_unit_test_setup_teardown(another_marker_is_a_loss, begin, end),
+      cmocka_unit_test_setup_teardown(a_quarantine_is_described, begin, end),
+      cmocka_unit_test_setup_teardown(an_error_in_place_of_the_marker_is_no_loss, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
