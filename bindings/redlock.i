@@ -143,6 +143,7 @@ typedef struct native_client {
     optional_string *event();
     zend_string *describe();
     zend_string *metrics();
+    HashTable *bootstrap(int64_t mode);
     zend_string *get(const char *name);
   }
 } native_client;

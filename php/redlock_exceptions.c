@@ -145,6 +145,14 @@ void redlock_php_give_reason(int loss)
     zend_update_property_string(status_ces[REDLOCK_LOST], EG(exception), ZEND_STRL("reason"), reasons[loss]);
 }
 
+void redlock_php_give_result(HashTable *result)
+{
+  zval value;
+  ZVAL_ARR(&value, result);
+  zend_update_property(EG(exception)->ce, EG(exception), ZEND_STRL("result"), &value);
+  zval_ptr_dtor(&value);
+}
+
 void redlock_php_throw(int status, zend_string *message, zend_string *resource, HashTable *votes)
 {
   zend_class_entry *ce = status >= 0 && status < STATUS_COUNT_MAX ? status_ces[status] : NULL;

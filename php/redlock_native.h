@@ -40,6 +40,7 @@ bool native_client_end_drain(native_client *client);
 optional_string *native_client_event(native_client *client);
 zend_string *native_client_describe(native_client *client);
 zend_string *native_client_metrics(native_client *client);
+HashTable *native_client_bootstrap(native_client *client, int64_t mode);
 zend_string *native_client_get(native_client *client, const char *name);
 
 native_lock *new_native_lock(native_client *client, zend_string *resource, HashTable *options);

@@ -148,3 +148,42 @@ zend_string *native_client_get(native_client *client, const char *name)
   READ_TEXT(text, redlock_client_get(client->handle, name, buf, size));
   return redlock_php_option_or_error(text, name);
 }
+
+static void add_bootstrapped(zval *row, redlock_client *handle, int node)
+{
+  zend_string *name, *words;
+  int64_t max_ttl_ms = redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
+  READ_TEXT(name, redlock_client_node_name(handle, node, buf, size));
+  READ_TEXT(words, redlock_client_bootstrap_words(handle, node, buf, size));
+  array_init_size(row, 5);
+  add_assoc_str(row, "node", name ? name : ZSTR_EMPTY_ALLOC());
+  add_assoc_string(row, "did", redlock_bootstrap_did_name(
+                                   (int)redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_DID)));
+  add_assoc_bool(row, "votes", redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_VOTES) == 1);
+  if (max_ttl_ms > 0)
+    add_assoc_long(row, "max_ttl_ms", (zend_long)max_ttl_ms);
+  else
+    add_assoc_null(row, "max_ttl_ms");
+  add_assoc_str(row, "found", words ? words : ZSTR_EMPTY_ALLOC());
+}
+
+/* What was done on each node; it is the result of the exception if nodes were left alone or did not answer. */
+HashTable *native_client_bootstrap(native_client *client, int64_t mode)
+{
+  HashTable *rows;
+  int status = redlock_client_bootstrap(client->handle, (int)mode);
+  bool is_told = status == REDLOCK_OK || status == REDLOCK_NO_QUORUM || status == REDLOCK_REFUSED_CONFIG;
+  int count = is_told ? redlock_client_node_count(client->handle) : 0;
+  if (status != REDLOCK_OK)
+    redlock_php_throw_status(status, redlock_php_client_message(client->handle));
+  rows = zend_new_array((uint32_t)count);
+  for (int i = 0; i < count; i++) {
+    zval row;
+    add_bootstrapped(&row, client->handle, i);
+    zend_hash_next_index_insert(rows, &row);
+  }
+  if (status == REDLOCK_OK)
+    return rows;
+  redlock_php_give_result(rows);
+  return NULL;
+}

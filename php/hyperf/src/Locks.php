@@ -63,7 +63,8 @@ final class Locks
         /* end of options */
         mixed ...$unknown,
     ): Lock {
-        return $this->lockOf($this->client($cluster), $resource, Options::given(\get_defined_vars(), $unknown));
+        $options = \array_diff_key(\get_defined_vars(), ['cluster' => true]); /* not the option of that name */
+        return $this->lockOf($this->client($cluster), $resource, Options::given($options, $unknown));
     }
 
     public function client(string $cluster = 'default'): Client

@@ -176,6 +176,32 @@ final class Client implements ClientInterface
         }
     }
 
+    /**
+     * Says that no lock is live, so that new nodes, or nodes that may have lost their keys, need not wait before they
+     * vote (docs/guard.md). Calling it again does nothing where all nodes vote. Blocks for up to twice
+     * connectTimeoutMs, also in coroutines: it is for deployments.
+     *
+     * @param bool $new only for a new deployment: all nodes answer, and none has a marker
+     * @param bool $yes whatever is new or quarantined: no lock is live
+     * @param bool $replace the same, and markers of another maxTtlMs, of another list or version are rewritten
+     * @return list<array{node: string, did: string, votes: bool, max_ttl_ms: ?int, found: string}> for each node what
+     *     was done, "nothing", "registered" or "replaced", and what was found
+     * @throws Exception\RefusedConfigException nodes were left alone; its result() has the list
+     * @throws Exception\NoQuorumException nodes did not answer; its result() has the list
+     */
+    public function bootstrap(bool $new = false, bool $yes = false, bool $replace = false): array
+    {
+        if ($new === ($yes || $replace)) {
+            throw new InvalidOptionException('bootstrap() takes new: true for new nodes, or yes: true or replace: true '
+                . 'to assert that no lock is live');
+        }
+        return $this->native->bootstrap(match (true) {
+            $new => \REDLOCK_BOOTSTRAP_NEW,
+            $replace => \REDLOCK_BOOTSTRAP_REPLACE,
+            default => \REDLOCK_BOOTSTRAP_YES,
+        });
+    }
+
     public function describe(): array
     {
         $about = \json_decode($this->native->describe(), true,

@@ -97,6 +97,9 @@ namespace {
     /** 1 if the status has the trait (REDLOCK_IS_ERROR, ...), else 0. */
     function redlock_status_is(int $status, int $trait): int {}
 
+    /** REDLOCK_DID_... as "nothing", "registered", "replaced", "left_alone", "no_answer"; null for another number. */
+    function redlock_bootstrap_did_name(int $did): ?string {}
+
     /** Field REDLOCK_OPTION_... of option number $index; null past the end. */
     function redlock_option_at(int $index, int $field): ?string {}
 }
@@ -150,6 +153,13 @@ namespace Redlock\Native {
 
         /** Figures of locks and nodes as OpenMetrics text. */
         public function metrics(): string {}
+
+        /**
+         * Ends the wait of new nodes; $mode is one of REDLOCK_BOOTSTRAP_...
+         *
+         * @return list<array{node: string, did: string, votes: bool, max_ttl_ms: ?int, found: string}>
+         */
+        public function bootstrap(int $mode): array {}
 
         /** The value of an option as text, passwords as ***. */
         public function get(string $name): string {}

@@ -43,7 +43,7 @@ final class LockTest extends NodesTestCase
     public function testTryAcquireMayWait(): void
     {
         $client = $this->client(waitMs: 700);
-        $holder = $client->lock('waited', ttlMs: 60000);
+        $holder = $client->lock('waited');
         $holder->acquire();
         foreach ([[0, 0.0], [300, 0.3e9], [null, 0.7e9]] as [$waitMs, $leastNs]) {
             $begun = \hrtime(true);
@@ -207,7 +207,7 @@ final class LockTest extends NodesTestCase
         $holder = $this->client(clientName: 'worker-7');
         $asker = $this->client();
         $this->assertNull($asker->status('known')->heldBy);
-        $lock = $holder->lock('known', ttlMs: 60000);
+        $lock = $holder->lock('known');
         $lock->acquire();
         $heldBy = $asker->status('known')->heldBy;
         $this->assertSame(['worker-7', \gethostname(), \getmypid()],

@@ -20,11 +20,11 @@ final class PackagesTest extends TestCase
     {
         $minor = \implode('.', \array_slice(\explode('.', \redlock_version()), 0, 2));
         $this->assertSame($minor, \Redlock\EXTENSION_MINOR);
-        $this->assertSame(\redlock_version(), self::composer('lib')['version']);
-        $this->assertSame(\redlock_version(), self::composer('hyperf')['version']);
+        foreach (['lib', 'hyperf'] as $package) {
+            $this->assertSame(['dev-main' => "$minor.x-dev"], self::composer($package)['extra']['branch-alias']);
+        }
         $this->assertSame("~$minor.0", self::composer('lib')['require']['ext-redlock']);
-        $this->assertSame("~$minor.0", self::composer('hyperf')['require']['libredlock/redlock']);
-        $this->assertSame("~$minor.0", self::composer('hyperf/example')['require']['libredlock/hyperf']);
+        $this->assertSame('self.version', self::composer('hyperf')['require']['libredlock/redlock']);
     }
 
     public function testTheExtensionIsDescribedForPie(): void
@@ -73,7 +73,7 @@ final class PackagesTest extends TestCase
         \file_put_contents("$folder/composer.json", \json_encode([
             'repositories' => [$path('lib'), $path('hyperf'),
                 ['packagist.org' => false]],
-            'require' => ['libredlock/redlock' => '~' . \Redlock\EXTENSION_MINOR . '.0', 'libredlock/hyperf' => '*'],
+            'require' => ['libredlock/redlock' => '@dev', 'libredlock/hyperf' => '@dev'],
             'replace' => \array_fill_keys($hyperf, '3.1.71'),
         ]));
         $extension = \getenv('REDLOCK_PHP_EXTENSION');

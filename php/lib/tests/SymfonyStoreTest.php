@@ -19,9 +19,12 @@ use Symfony\Component\Lock\Strategy\UnanimousStrategy;
 
 final class SymfonyStoreTest extends NodesTestCase
 {
+    /** The guard's number is for those who ask for long leases. */
+    private const LONG = ['nodeTimeoutMs' => 'auto', 'maxTtlMs' => 86_400_000];
+
     private function store(float $ttl = 60.0, mixed ...$options): RedlockStore
     {
-        return new RedlockStore($this->client(...$options + ['nodeTimeoutMs' => 'auto']), $ttl);
+        return new RedlockStore($this->client(...$options + self::LONG), $ttl);
     }
 
     private function factory(mixed ...$options): LockFactory
@@ -130,6 +133,19 @@ final class SymfonyStoreTest extends NodesTestCase
         Wait::until(static fn (): bool => \hrtime(true) - $begun > 7e9, 'longer than a lease');
         $this->assertTrue($lock->isAcquired());
         $lock->release();
+    }
+
+    public function testWithoutATtlItIsTheLongestLeaseAndALongerOneIsRefused(): void
+    {
+        $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto', ttlMs: 9000, maxTtlMs: 20000));
+        $store->save(new Key('initial'));
+        self::assertLeftMs(12_000, 20_000, 'initial');
+        $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto'));
+        $store->save(new Key('usual'));
+        self::assertLeftMs(20_000, 30_000, 'usual');
+        $this->expectException(InvalidTtlException::class);
+        $this->expectExceptionMessage('$initialTtl is 300 s; allowed: up to the maxTtlMs of the client, 30 s');
+        new RedlockStore($this->client(), 300.0);
     }
 
     // ---- what a store promises
@@ -282,6 +298,46 @@ final class SymfonyStoreTest extends NodesTestCase
         $other->delete($continued);
         $this->assertFalse($other->exists($continued));
         $this->assertNothingIsLeft();
+    }
+
+    /** As Messenger does: the Key goes with the message, and the worker refreshes and releases what it continues. */
+    public function testAWorkerGoesOnWithASerialisedKeyUnderTheGuard(): void
+    {
+        $key = new Key('message');
+        $factory = $this->guarded('web');
+        $factory->createLockFromKey($key, 25, false)->acquire();
+        $message = \serialize(['order' => 42, 'key' => $key]);
+        unset($key);
+        $worked = $this->inChild(function () use ($message): string {
+            $lock = $this->guarded('worker')->createLockFromKey(\unserialize($message)['key'], 20);
+            $lock->refresh(8);
+            $refreshed = $lock->isAcquired() && $lock->getRemainingLifetime() < 8 ? 'refreshed' : 'not refreshed';
+            $lock->refresh();
+            $longer = $lock->getRemainingLifetime() > 10 ? 'longer' : 'not longer';
+            $lock->release();
+            return "$refreshed, $longer, " . ($lock->isAcquired() ? 'still held' : 'released');
+        });
+        $this->assertSame('refreshed, longer, released', $worked);
+        $this->assertTrue($factory->createLock('message', 25)->acquire());
+    }
+
+    public function testAWorkerAcquiresALockMadeFromAKeyUnderTheGuard(): void
+    {
+        $key = new Key('continued');
+        $this->guarded('web')->createLockFromKey($key, 25, false)->acquire();
+        $text = \serialize($key);
+        $this->assertSame('acquired', $this->inChild(function () use ($text): string {
+            $lock = $this->guarded('worker')->createLockFromKey(\unserialize($text), 20);
+            return $lock->acquire() && $lock->isAcquired() ? 'acquired' : 'refused';
+        }));
+    }
+
+    /** With the guard as users have it, on nodes of a deployment that has been bootstrapped. */
+    private function guarded(string $name): LockFactory
+    {
+        $client = $this->client(nodeTimeoutMs: 'auto', guard: 'marker', clientName: \substr("$name-{$this->uniqueName()}", 0, 64));
+        $client->bootstrap(yes: true);
+        return new LockFactory(new RedlockStore($client));
     }
 
     public function testAnotherProcessMayEndWhatThisOneBegan(): void

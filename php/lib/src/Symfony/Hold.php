@@ -67,8 +67,7 @@ final class Hold
     private static function options(ClientInterface $client, float $ttl, int $afterMs): array
     {
         $wantedMs = (int) \min(\ceil($ttl * 1000), \PHP_INT_MAX >> 1);
-        $limit = $client->option('max_ttl_ms');
-        $longestMs = $limit === 'auto' ? 86_400_000 : (int) $limit;
+        $longestMs = (int) $client->option('max_ttl_ms');
         return $wantedMs > $longestMs
             ? ['ttl_ms' => $longestMs, 'renew' => true, 'max_hold_ms' => $afterMs + $wantedMs]
             : ['ttl_ms' => $wantedMs, 'renew' => false, 'max_hold_ms' => -1];

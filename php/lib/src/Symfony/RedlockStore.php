@@ -35,10 +35,21 @@ final class RedlockStore implements BlockingStoreInterface
     /** The state of a Key here: stores on other nodes have another. */
     private readonly string $stateKey;
 
-    /** @param float $initialTtl seconds, as in LockFactory; save() has no TTL of its own */
-    public function __construct(private readonly ClientInterface $client, private readonly float $initialTtl = 300.0)
+    private readonly float $initialTtl;
+
+    /**
+     * @param ?float $initialTtl seconds; save() has no TTL of its own. null: the client's maxTtlMs, the longest lease. A
+     *     lock of createLock() has the TTL that is given there
+     */
+    public function __construct(private readonly ClientInterface $client, ?float $initialTtl = null)
     {
-        self::checkTtl($initialTtl, __METHOD__);
+        $longest = (int) $client->option('max_ttl_ms') / 1000;
+        $this->initialTtl = $initialTtl ?? $longest;
+        self::checkTtl($this->initialTtl, __METHOD__);
+        if ($this->initialTtl > $longest) {
+            throw new InvalidTtlException(\sprintf('%s(): $initialTtl is %s s; allowed: up to the maxTtlMs of the client, '
+                . '%s s', __METHOD__, $this->initialTtl, $longest));
+        }
         $this->holds = new \WeakMap();
         $nodes = \explode(',', $client->option('nodes'));
         \sort($nodes);
