@@ -18,6 +18,7 @@ from queueing import (
     time_of,
 )
 from rl import BUSY, NO_QUORUM, OK, PENDING
+from testing import eventually
 
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=PATIENT_MS)
@@ -157,6 +158,48 @@ def test_handles_on_different_terms_each_have_a_place(nodes, held, make_client):
         locks.remove(done[0])
         assert done[0].release() == OK
     spin(client, lambda: not places(nodes), what="all places are given back")
+
+
+# ---- a home node that is slow
+
+
+def asked_since(node, calls):
+    return node.calls("zrank") > calls
+
+
+def test_a_node_much_slower_than_the_others_has_no_queue(nodes, home_of_r, proxies, held, queued):
+    """Its answers would set the pace of the lock."""
+    slow = proxies[nodes.nodes.index(home_of_r)]
+    slow.delay(down_ms=50)
+    turns, _ = queued(3, urls=[proxy.url for proxy in proxies])
+    assert home(nodes) is not home_of_r
+    assert held.release() == OK
+    assert turns.end() == [0, 1, 2], "although the holder is not aware of it"
+
+
+def test_a_node_that_is_quick_again_is_home_again(nodes, home_of_r, proxies, held, queued):
+    slow = proxies[nodes.nodes.index(home_of_r)]
+    slow.delay(down_ms=50)
+    turns, _ = queued(3, urls=[proxy.url for proxy in proxies])
+    slow.delay()
+    eventually(lambda: len(members(home_of_r)) == 3, 30)
+    assert held.release() == OK
+    assert sorted(turns.end()) == [0, 1, 2]
+
+
+def test_a_single_slow_answer_moves_no_queue(nodes, home_of_r, proxies, held, queued):
+    slow = proxies[nodes.nodes.index(home_of_r)]
+    turns, (client,) = queued(1, urls=[proxy.url for proxy in proxies])
+    assert home(nodes) is home_of_r
+    asked = home_of_r.calls("zrank")
+    slow.delay(down_ms=80)
+    eventually(lambda: asked_since(home_of_r, asked), 20)
+    slow.delay()
+    asked = home_of_r.calls("zrank")
+    eventually(lambda: asked_since(home_of_r, asked + 2), 20)
+    assert [node for node in nodes if members(node)] == [home_of_r]
+    assert held.release() == OK
+    assert turns.end() == [0]
 
 
 # ---- those that have died with the holder

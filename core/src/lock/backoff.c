@@ -6,6 +6,8 @@
 #include "backoff.h"
 
 #define PAUSE_MIN_NS 100000
+#define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than it matters, ... */
+#define SLOW_MIN_NS (5 * RLK_NS_PER_MS)
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t size)
 {
@@ -72,6 +74,37 @@ static int is_able(const redlock_lock *lock, const struct rlk_node *n, int64_t l
          !rlk_guard_waits(n, now);
 }
 
+/* How quick the slowest of the quickest majority is; 0: not known. */
+static int64_t majority_rtt_ns(const struct rlk_engine *e)
+{
+  int64_t rtts[RLK_NODES_MAX];
+  int known = 0, at;
+  for (int i = 0; i < e->net.node_count; i++) {
+    int64_t rtt_ns = e->net.nodes[i].quick_rtt_ns;
+    if (e->net.nodes[i].state != RLK_NODE_READY || !rtt_ns)
+      continue;
+    for (at = known++; at > 0 && rtts[at - 1] > rtt_ns; at--)
+      rtts[at] = rtts[at - 1];
+    rtts[at] = rtt_ns;
+  }
+  return known >= e->quorum ? rtts[e->quorum - 1] : 0;
+}
+
+/* As home it would set the pace of the lock. Clients may disagree about it: that costs order. */
+static int is_slow(const struct rlk_engine *e, const struct rlk_node *n)
+{
+  int64_t rtt_ns;
+  if (n->quick_rtt_ns <= SLOW_MIN_NS)
+    return 0;
+  rtt_ns = majority_rtt_ns(e);
+  return rtt_ns && n->quick_rtt_ns > SLOW_FACTOR * rtt_ns + SLOW_MIN_NS;
+}
+
+static int may_be_home(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
+{
+  return is_able(lock, n, late_ns, now) && !is_slow(lock->engine, n);
+}
+
 int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now)
 {
   int able = 0;
@@ -80,7 +113,7 @@ int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t 
   return able >= lock->engine->quorum;
 }
 
-/* The highest by the rendezvous hash of all nodes, or of those that can be asked. */
+/* The highest by the rendezvous hash of all nodes, or of those that can be asked and are not slow. */
 static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_t now)
 {
   const struct rlk_engine *e = lock->engine;
@@ -91,7 +124,7 @@ static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_
     const struct rlk_node *n = &e->net.nodes[i];
     const char *name = n->run_id[0] ? n->run_id : n->url.name; /* clients may know a server under different names */
     uint64_t rank = mix(hash(resource, name, strlen(name)));
-    if ((of_all || is_able(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
+    if ((of_all || may_be_home(lock, n, late_ns, now)) && (home < 0 || rank > best)) {
       home = i;
       best = rank;
     }
@@ -106,7 +139,7 @@ int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now)
     lock->key->home = highest(lock, 1, 0, now);
     lock->key->home_servers = lock->engine->net.servers;
   }
-  if (is_able(lock, &nodes[lock->key->home], late_ns, now))
+  if (may_be_home(lock, &nodes[lock->key->home], late_ns, now))
     return lock->key->home;
   return highest(lock, 0, late_ns, now);
 }

@@ -292,6 +292,13 @@ static void judge(struct rlk_line *l, int64_t now)
 
 /* ---- outcomes ---- */
 
+/* A single quick answer tells that the node is quick, a slow one hardly anything. */
+static void note_quickest(struct rlk_node *n, int64_t sample_ns)
+{
+  int64_t aged_ns = n->quick_rtt_ns + n->quick_rtt_ns / 16 + RLK_NS_PER_MS / 10;
+  n->quick_rtt_ns = n->quick_rtt_ns && aged_ns < sample_ns ? aged_ns : sample_ns;
+}
+
 int rlk_node_take_lost(struct rlk_node *n, struct rlk_request *request, int *again)
 {
   for (int i = 0; i < 2; i++) {
@@ -450,6 +457,9 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
   if (out->request.kind == RLK_REQUEST_SET) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
+    note_quickest(n, sample_ns);
+  } else if (out->request.kind == RLK_REQUEST_JOIN) {
+    note_quickest(n, l->read_ns - out->request.sent_ns);
     note_set(l, meaning);
   } else if (out->request.kind == RLK_REQUEST_TTL) {
     n->looked_rtt_ns = l->read_ns - out->request.sent_ns;
@@ -474,6 +484,7 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
 {
   rlk_session_reply(l, request, &l->reply);
+  note_quickest(l->node, l->read_ns - request->sent_ns);
   if (!l->setup_done)
     return;
   rlk_node_hurry(l->node);

@@ -62,6 +62,7 @@ struct rlk_node {
   int64_t leases_until_ns; /* until then somebody counts on a lease there, as was noted before the set-up was judged */
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
+  int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
   int64_t looked_rtt_ns;    /* when it was last asked what it knows of a lock */
   int64_t entry_until_ns;   /* until then it has this client's entry; 0: it may have none */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
