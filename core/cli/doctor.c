@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
@@ -184,12 +185,15 @@ static const struct column {
   const char *head;
   char *(*words)(const json_t *node);
   bool is_number;
+  bool is_detail; /* shown with --verbose */
 } columns[] = {
-    {"NODE", node_words, false},       {"VOTES", votes_words, false},   {"STATE", state_words, false},
-    {"RTT", rtt_words, true},          {"SERVER", server_words, false}, {"TLS", tls_words, false},
-    {"ROLE", role_words, false},       {"DISK", disk_words, false},     {"EVICTION", eviction_words, false},
-    {"SCRIPTS", scripts_words, false}, {"GUARD", guard_words, false},   {"CLOCK", clock_words, true},
-    {"OWED", owed_words, true},
+    {"NODE", node_words, false, false},        {"VOTES", votes_words, false, false},
+    {"STATE", state_words, false, false},      {"RTT", rtt_words, true, false},
+    {"SERVER", server_words, false, false},    {"TLS", tls_words, false, true},
+    {"ROLE", role_words, false, true},         {"DISK", disk_words, false, true},
+    {"EVICTION", eviction_words, false, true}, {"SCRIPTS", scripts_words, false, true},
+    {"GUARD", guard_words, false, false},      {"CLOCK", clock_words, true, false},
+    {"OWED", owed_words, true, true},
 };
 
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
@@ -207,17 +211,51 @@ static int width_of(const struct column *column, const json_t *nodes)
   return (int)width;
 }
 
-static void print_cell(FILE *out, int column, int width, const char *words)
+struct table {
+  FILE *out;
+  bool has_details, has_colours;
+  int widths[COLUMNS];
+};
+
+static bool is_last(const struct table *table, int column)
 {
-  const char *end = column == COLUMNS - 1 ? "\n" : "  ";
-  fprintf(out, columns[column].is_number ? "%*s%s" : "%-*s%s", width, words, end);
+  for (int i = column + 1; i < COLUMNS; i++)
+    if (!columns[i].is_detail || table->has_details)
+      return false;
+  return true;
 }
 
-static void print_node(FILE *out, const json_t *node, const int *widths)
+#define RED "\033[31m"
+#define GREEN "\033[32m"
+#define YELLOW "\033[33m"
+#define PLAIN "\033[0m"
+
+static const char *colour_of(const struct table *table, const char *words)
 {
+  if (!table->has_colours)
+    return NULL;
+  return strcmp(words, "no") == 0           ? RED
+         : strcmp(words, "quarantine") == 0 ? YELLOW
+         : strcmp(words, "yes") == 0        ? GREEN
+                                            : NULL;
+}
+
+static void print_cell(const struct table *table, int column, const char *words)
+{
+  const char *end = is_last(table, column) ? "\n" : "  ", *colour = colour_of(table, words);
+  if (columns[column].is_detail && !table->has_details)
+    return;
+  fputs(colour != NULL ? colour : "", table->out);
+  fprintf(table->out, columns[column].is_number ? "%*s" : "%-*s", table->widths[column], words);
+  fprintf(table->out, "%s%s", colour != NULL ? PLAIN : "", end);
+}
+
+static void print_node(const struct table *table, const json_t *node)
+{
+  FILE *out = table->out;
   for (int i = 0; i < COLUMNS; i++) {
     char *words = columns[i].words(node);
-    print_cell(out, i, widths[i], words);
+    print_cell(table, i, words);
     free(words);
   }
   if (has(node, "why"))
@@ -240,23 +278,43 @@ static void print_verdict(FILE *out, const json_t *report, int nodes)
     fprintf(out, "%d of %d nodes may vote and %d are needed: no lock is granted\n", voting, nodes, quorum);
 }
 
+/* https://no-color.org */
+static bool wants_colours(void)
+{
+  const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  return isatty(STDOUT_FILENO) && (none == NULL || *none == '\0') && terminal != NULL && strcmp(terminal, "dumb") != 0;
+}
+
 /* The whole of it as a text; free it. */
-static char *table(const json_t *report)
+static char *table_of(const json_t *report, const struct args *args)
 {
   const json_t *nodes = json_object_get(report, "nodes");
-  int widths[COLUMNS];
   size_t i, size;
   json_t *node;
   char *text = NULL;
-  FILE *out = must(open_memstream(&text, &size));
+  struct table table = {
+      .out = must(open_memstream(&text, &size)), .has_details = args->verbose, .has_colours = wants_colours()};
   for (i = 0; i < COLUMNS; i++) {
-    widths[i] = width_of(&columns[i], nodes);
-    print_cell(out, (int)i, widths[i], columns[i].head);
+    table.widths[i] = width_of(&columns[i], nodes);
+    print_cell(&table, (int)i, columns[i].head);
   }
   json_array_foreach(nodes, i, node)
-    print_node(out, node, widths);
-  print_verdict(out, report, (int)json_array_size(nodes));
-  return fclose(out) == 0 ? must(text) : must(NULL);
+    print_node(&table, node);
+  print_verdict(table.out, report, (int)json_array_size(nodes));
+  return fclose(table.out) == 0 ? must(text) : must(NULL);
+}
+
+/* Characters that are shown: colours are not. */
+static int length_of(const char *line, int size)
+{
+  int length = 0;
+  for (int i = 0; i < size; i++) {
+    if (line[i] == '\033')
+      i += (int)strcspn(line + i, "m");
+    else
+      length++;
+  }
+  return length;
 }
 
 /* The rows of a terminal that the text takes; lines that are longer than the terminal is wide take several. */
@@ -264,11 +322,22 @@ static int rows_of(const char *text, int width)
 {
   int rows = 0;
   while (*text != '\0') {
-    int length = (int)strcspn(text, "\n");
+    int size = (int)strcspn(text, "\n"), length = length_of(text, size);
     rows += length > width && width > 0 ? (length + width - 1) / width : 1;
-    text += length + 1;
+    text += size + 1;
   }
   return rows;
+}
+
+/* A file of many tables says when each was made. */
+static void print_time(const char *last)
+{
+  char text[32];
+  time_t now = time(NULL);
+  struct tm local;
+  localtime_r(&now, &local);
+  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  printf("%s%s\n", last != NULL ? "\n" : "", text);
 }
 
 /* Moves to where the last table began, if that is still on the screen; else to its top. */
@@ -308,10 +377,10 @@ static int print(const struct session *session, const json_t *report, char **las
     return print_json(json_incref((json_t *)report));
   if (*last != NULL && isatty(STDOUT_FILENO))
     go_back(*last);
-  else if (*last != NULL)
-    putchar('\n');
+  else if (session->args->watch && !isatty(STDOUT_FILENO))
+    print_time(*last);
   free(*last);
-  *last = table(report);
+  *last = table_of(report, session->args);
   fputs(*last, stdout);
   return flush_answer(false);
 }

@@ -40,6 +40,8 @@ static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {
     "metrics", 0, POPT_ARG_NONE, NULL, FLAG_METRICS, "answer in the text format of Prometheus", NULL};
+static const struct poptOption details_flag = {
+    "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE, "show all columns", NULL};
 static const struct poptOption no_write_flag = {
     "no-write", 0, POPT_ARG_NONE, NULL, FLAG_NO_WRITE, "do not try whether the nodes store a key", NULL};
 static const struct poptOption bench_flags[] = {
@@ -222,6 +224,7 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
   if (command->main == doctor_main) {
     flags[count++] = watch_flag;
     flags[count++] = no_write_flag;
+    flags[count++] = details_flag;
   }
   if (command->main == doctor_main || command->main == status_main)
     flags[count++] = metrics_flag;

@@ -32,7 +32,7 @@ def rows(text):
 
 def test_all_nodes_may_vote(redlock, nodes):
     assert redlock("bootstrap", "--yes").returncode == 0
-    done = redlock("doctor", "--guard", "marker")
+    done = redlock("doctor", "-v", "--guard", "marker")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.splitlines()[-1] == "all 5 nodes may vote"
     found = rows(done.stdout)
@@ -257,7 +257,7 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
     assert redlock("bootstrap", "--yes").returncode == 0
     try:
         harm(nodes)
-        done = redlock("doctor", "--guard", "marker")
+        done = redlock("doctor", "-v", "--guard", "marker")
     finally:
         nodes[1].command("ACL", "SETUSER", "default", "+evalsha", "+script")
         nodes[1].command("CONFIG", "SET", "requirepass", "")
@@ -276,7 +276,7 @@ def test_a_node_of_a_cluster(redlock, make_cluster):
     server = make_cluster(1, cluster_enabled=True, bootstrapped=False)[0]
     redlock.env["REDLOCK_NODES"] = server.url
     for guard in ("off", "marker"):
-        done = redlock("doctor", "--guard", guard)
+        done = redlock("doctor", "-v", "--guard", guard)
         line, why, advised = rows(done.stdout)[server.name]
         assert done.returncode == REFUSED_CONFIG and " master, cluster " in line
         assert advised == "advice: use servers with cluster-enabled no", why
@@ -364,7 +364,7 @@ def test_watch_refreshes_the_table_in_place(terminal, nodes):
 
 
 @pytest.mark.parametrize("rows, columns, refresh", [
-    (50, 60, "\x1b\\[13A\x1b\\[J"),  # the heading and the nodes take two lines each
+    (50, 40, "\x1b\\[13A\x1b\\[J"),  # the heading and the nodes take two lines each, whatever the colours
     (7, 200, "\x1b\\[H\x1b\\[J"),    # it began above what is shown
 ])
 def test_watch_on_a_small_terminal(terminal, nodes, rows, columns, refresh):
@@ -435,3 +435,34 @@ def test_a_quarantined_node_has_a_vote_of_its_own(redlock, make_cluster):
     votes = [node["vote"] for node in answer["nodes"]]
     assert done.returncode == UNAVAILABLE and votes.count("QUARANTINED") >= servers.quorum, answer
     assert "UNREACHABLE" not in votes
+
+
+def test_a_table_that_fits_80_columns(redlock, nodes):
+    done = redlock("doctor", "--guard", "off")
+    assert done.stdout.splitlines()[0].split() == ["NODE", "VOTES", "STATE", "RTT", "SERVER", "GUARD", "CLOCK"]
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert len(redlock("doctor", "--guard", "off", "-v").stdout.splitlines()[0].split()) == 13
+
+
+@pytest.mark.parametrize("environment, coloured", [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True),
+                                                   ({"TERM": "dumb"}, False)])
+def test_colours_on_a_terminal(terminal, redlock, nodes, environment, coloured):
+    redlock.env.update({"TERM": "xterm", **environment})
+    nodes[0].kill()
+    program = terminal("doctor", "--guard", "off")
+    program.wait()
+    assert ("\x1b[31mno   \x1b[0m" in program.seen, "\x1b[32myes  \x1b[0m" in program.seen) == (coloured, coloured)
+    assert coloured or "\x1b" not in program.seen
+
+
+def test_no_colours_in_a_file(redlock, nodes):
+    redlock.env["TERM"] = "xterm"
+    assert "\x1b" not in redlock("doctor", "--guard", "off").stdout
+
+
+def test_watch_into_a_file_says_when(redlock, nodes):
+    watching = redlock.start("doctor", "--guard", "off", "--watch")
+    text = read_until(watching.stdout, "all 5 nodes may vote\n\n20")
+    watching.send_signal(signal.SIGTERM)
+    finish(watching)
+    assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\nNODE", text)
