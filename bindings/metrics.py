@@ -27,6 +27,7 @@ def exposition(library):
     lib.redlock_client_metrics.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
     client = ctypes.c_void_p(lib.redlock_client_new())
     lib.redlock_client_set(client, b"nodes", b"rediss://127.0.0.1:1")
+    lib.redlock_client_set(client, b"guard", b"marker")  # whatever REDLOCK_GUARD says
     if lib.redlock_client_open(client) != 0:
         sys.exit("metrics.py: the client cannot be opened")
     size = lib.redlock_client_metrics(client, None, 0) + 1

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
@@ -170,6 +169,13 @@ static char *guard_words(const json_t *node)
   return format("%s", text_of(node, "guard"));
 }
 
+/* The longest lease that its marker allows. */
+static char *number_words(const json_t *node)
+{
+  int64_t ms = number_of(node, "max_ttl_ms");
+  return ms > 0 ? duration_text(ms) : format("-");
+}
+
 static char *clock_words(const json_t *node)
 {
   const json_t *offset = json_object_get(node, "clock_offset_ms");
@@ -192,8 +198,8 @@ static const struct column {
     {"SERVER", server_words, false, false},    {"TLS", tls_words, false, true},
     {"ROLE", role_words, false, true},         {"DISK", disk_words, false, true},
     {"EVICTION", eviction_words, false, true}, {"SCRIPTS", scripts_words, false, true},
-    {"GUARD", guard_words, false, false},      {"CLOCK", clock_words, true, false},
-    {"OWED", owed_words, true, true},
+    {"GUARD", guard_words, false, false},      {"MAX TTL", number_words, true, false},
+    {"CLOCK", clock_words, true, false},       {"OWED", owed_words, true, true},
 };
 
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
@@ -214,6 +220,7 @@ static int width_of(const struct column *column, const json_t *nodes)
 struct table {
   FILE *out;
   bool has_details, has_colours;
+  int64_t max_ttl_ms; /* of this client */
   int widths[COLUMNS];
 };
 
@@ -250,6 +257,21 @@ static void print_cell(const struct table *table, int column, const char *words)
   fprintf(table->out, "%s%s", colour != NULL ? PLAIN : "", end);
 }
 
+/* A node that was away when the number was changed. */
+static void print_other_number(const struct table *table, const json_t *node)
+{
+  int64_t number_ms = number_of(node, "max_ttl_ms");
+  if (number_ms == 0 || number_ms == table->max_ttl_ms || has(node, "why"))
+    return;
+  char *theirs = duration_text(number_ms), *ours = duration_text(table->max_ttl_ms);
+  fprintf(table->out,
+          "    it allows leases of %s, and max_ttl_ms is %s here\n"
+          "    advice: run `redlock bootstrap --replace` when all programs have max_ttl_ms = %lld\n",
+          theirs, ours, (long long)table->max_ttl_ms);
+  free(theirs);
+  free(ours);
+}
+
 static void print_node(const struct table *table, const json_t *node)
 {
   FILE *out = table->out;
@@ -262,6 +284,7 @@ static void print_node(const struct table *table, const json_t *node)
     fprintf(out, "    %s\n", text_of(node, "why"));
   if (has(node, "advice"))
     fprintf(out, "    advice: %s\n", text_of(node, "advice"));
+  print_other_number(table, node);
 }
 
 static void print_verdict(FILE *out, const json_t *report, int nodes)
@@ -294,6 +317,7 @@ static char *table_of(const json_t *report, const struct args *args)
   char *text = NULL;
   struct table table = {
       .out = must(open_memstream(&text, &size)), .has_details = args->verbose, .has_colours = wants_colours()};
+  table.max_ttl_ms = number_of(json_object_get(report, "options"), "max_ttl_ms");
   for (i = 0; i < COLUMNS; i++) {
     table.widths[i] = width_of(&columns[i], nodes);
     print_cell(&table, (int)i, columns[i].head);

@@ -1,4 +1,5 @@
 /* The figures of a client as OpenMetrics text, for Prometheus. */
+#include <math.h>
 #include <string.h>
 
 #include "../lock/lease.h"
@@ -103,7 +104,7 @@ static void of_node(struct rlk_text *out, const char *name, const struct rlk_nod
 {
   rlk_text_format(out, "redlock_node_%s{node=\"", name);
   node_label(out, n);
-  rlk_text_format(out, "\"%s} %.10g\n", more, value);
+  rlk_text_format(out, isinf(value) ? "\"%s} +Inf\n" : "\"%s} %.10g\n", more, value);
 }
 
 static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
@@ -129,6 +130,31 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
   case OWED: return n->line->requests.count;
   case CONNECTS: return (double)n->connects;
   default: return (double)n->drops;
+  }
+}
+
+/* The number in each marker, and who is quarantined, why, and for how much longer. */
+static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
+{
+  if (!rlk_guard_has_markers(&e->net))
+    return;
+  family(out, "node_max_ttl_seconds", "gauge", "The longest lease that the node's marker allows.");
+  for (int i = 0; i < e->net.node_count; i++)
+    if (e->net.nodes[i].mark.max_ttl_ms)
+      of_node(out, "max_ttl_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].mark.max_ttl_ms / 1e3);
+  family(out, "node_quarantine_seconds", "gauge",
+         "How much longer the node does not vote since it may have lost keys, by reason; 0: it is not quarantined.");
+  for (int i = 0; i < e->net.node_count; i++) {
+    const struct rlk_node *n = &e->net.nodes[i];
+    const char *reason = n->state == RLK_NODE_READY ? rlk_guard_reason(n, now) : "";
+    int64_t end_ns = rlk_guard_until_ns(n);
+    char label[64];
+    struct rlk_text text = rlk_text_in(label, sizeof label);
+    rlk_text_format(&text, ",reason=\"%s\"", reason);
+    of_node(out, "quarantine_seconds", n, label,
+            !*reason              ? 0
+            : end_ns == RLK_NEVER ? INFINITY
+                                  : (double)(end_ns - now) / 1e9);
   }
 }
 
@@ -166,6 +192,7 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
       of_node(out, families[f].sample, &e->net.nodes[i], "", value_of(&e->net.nodes[i], f, now));
   }
   node_votes(e, out);
+  guarded(e, out, now);
   certificates(e, out);
 }
 
