@@ -18,7 +18,7 @@ static int client_failed(redlock_client *client)
 static int work_under_lock(redlock_lock *lock)
 {
   char text[1024];
-  int status = redlock_lock_acquire(lock, 5000);
+  int status = redlock_lock_acquire(lock, 60000); /* new nodes vote after a while, or at once if bootstrapped */
   if (status == REDLOCK_OK) {
     printf("held for %lld ms more\n", (long long)redlock_lock_validity_ms(lock));
     status = redlock_lock_extend(lock, 20000);

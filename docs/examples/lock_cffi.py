@@ -58,7 +58,7 @@ def main(resource):
     if lib.redlock_client_open(client) != lib.REDLOCK_OK:
         return text(lib.redlock_client_message, client)
     lock = ffi.gc(lib.redlock_lock_new(client, resource, len(resource)), lib.redlock_lock_free)
-    for operation, argument in (lib.REDLOCK_ACQUIRE, 5000), (lib.REDLOCK_EXTEND, 20000), (lib.REDLOCK_RELEASE, 0):
+    for operation, argument in (lib.REDLOCK_ACQUIRE, 60000), (lib.REDLOCK_EXTEND, 20000), (lib.REDLOCK_RELEASE, 0):
         status = run(client, lock, operation, argument)
         print(ffi.string(lib.redlock_status_name(status)).decode(), text(lib.redlock_lock_message, lock))
         if status != lib.REDLOCK_OK:

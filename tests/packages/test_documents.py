@@ -44,10 +44,10 @@ def test_readme_c_and_shell(clone, nodes):
     clone.run(install, REPOSITORY)
     code = typed("README.md", "C", "c")
     compile_it = re.search(r"/\* (cc job\.c [^,]*),", code).group(1)
-    includes, statements = code.split("\n", 1)
+    includes, statements = re.fullmatch(r"((?:#include .*\n)+)(.*)", code, re.S).groups()
     clone.path("/srv").mkdir(exist_ok=True)
     clone.path("/srv/job.c").write_text(
-        f"#include <stdio.h>\n{includes}\nstatic void work(void) {{ puts(\"worked\"); }}\n"
+        f"{includes}static void work(void) {{ puts(\"worked\"); }}\n"
         f"static void complain(void) {{ puts(\"lost\"); }}\n"
         f"int main(void) {{\n{at_nodes(statements, nodes)}\nreturn 0; }}\n")
     assert clone.run(f"{compile_it} && ./a.out", "/srv") == "worked\n"

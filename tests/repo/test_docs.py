@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/packages"))
+
+import pages  # noqa: E402
+
 BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -120,6 +124,34 @@ def test_every_promise_names_its_evidence():
 
 
 README = (ROOT / "README.md").read_text()
+
+
+QUARANTINE_S = 30  # of new nodes that nobody has bootstrapped, by default
+FIRST = [("README.md", "Shell"), ("README.md", "C"), ("README.md", "Python"), ("README.md", "PHP"),
+         ("docs/redlock.md", "The command `redlock`"), ("docs/redlock.md", "1. Run a job once in the whole fleet"),
+         ("docs/python.md", "Python"), ("python/README.md", "libredlock")]
+
+
+def seconds(text):
+    value, unit = re.fullmatch(r"([\d.]+)(ms|s|m|h)", text).groups()
+    return float(value) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit]
+
+
+@pytest.mark.parametrize("page, heading", FIRST, ids=lambda name: name)
+def test_first_examples_work_on_new_nodes(page, heading):
+    """No wait ends before a quarantine does, and nothing asks for a longer lease than the default allows."""
+    code = "".join(block.text for block in pages.blocks(pages.section(page, heading)))
+    waits = [float(n) for n in re.findall(r"(?:\bwait|timeout)=([\d.]+)", code)]
+    waits += [int(ms) / 1000 for ms in re.findall(r"(?:lock_acquire\(lock, |waitMs: )(\d+)", code)]
+    waits += [seconds(time) for time in re.findall(r"--wait (\d\S*)", code)]
+    leases = [seconds(time) for time in re.findall(r"--(?:keep|ttl) (\S+)", code)]
+    assert code and [wait for wait in waits if wait <= QUARANTINE_S] == []
+    assert [lease for lease in leases if lease > QUARANTINE_S] == []
+
+
+def test_c_example_says_why_it_failed():
+    code = "".join(block.text for block in pages.blocks(pages.section("README.md", "C")) if block.language == "c")
+    assert re.search(r"\} else \{.*redlock_lock_message\(lock, .*fprintf\(stderr", code, re.S)
 
 
 def test_readme_begins_with_what_a_stranger_needs():
