@@ -86,7 +86,7 @@ zend_string *redlock_php_ini_nodes(void);
 
 /* redlock_exceptions.c */
 void redlock_php_give_result(HashTable *result); /* to the exception that was thrown; consumed */
-void redlock_php_give_reason(int loss); /* to the LostException that was thrown: enum redlock_loss */
+void redlock_php_give_reason(int loss);          /* to the LostException that was thrown: enum redlock_loss */
 
 /* These consume the message. */
 void redlock_php_throw_status(int status, zend_string *message);

@@ -157,8 +157,8 @@ static void add_bootstrapped(zval *row, redlock_client *handle, int node)
   READ_TEXT(words, redlock_client_bootstrap_words(handle, node, buf, size));
   array_init_size(row, 5);
   add_assoc_str(row, "node", name ? name : ZSTR_EMPTY_ALLOC());
-  add_assoc_string(row, "did", redlock_bootstrap_did_name(
-                                   (int)redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_DID)));
+  add_assoc_string(row, "did",
+                   redlock_bootstrap_did_name((int)redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_DID)));
   add_assoc_bool(row, "votes", redlock_client_bootstrapped(handle, node, REDLOCK_BOOTSTRAP_VOTES) == 1);
   if (max_ttl_ms > 0)
     add_assoc_long(row, "max_ttl_ms", (zend_long)max_ttl_ms);

@@ -41,7 +41,7 @@ final class DocumentsTest extends NodesTestCase
     /** Block => what it prints, and what the reader writes behind it. */
     private const RUN = [
         'docs/php.md#A script' => "charged 42\nbuilt\nsent\n",
-        'README.md#From PHP' => "charged 42\nbuilt\n",
+        'README.md#PHP' => "charged 42\nbuilt\n",
         'php/lib/README.md#libredlock/redlock' => "charged 42\nbuilt\n",
         'docs/php.md#FPM' => "checked out 7\n",
         'docs/php.md#Symfony' => "written\n",

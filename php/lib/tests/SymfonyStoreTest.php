@@ -335,7 +335,8 @@ final class SymfonyStoreTest extends NodesTestCase
     /** With the guard as users have it, on nodes of a deployment that has been bootstrapped. */
     private function guarded(string $name): LockFactory
     {
-        $client = $this->client(nodeTimeoutMs: 'auto', guard: 'marker', clientName: \substr("$name-{$this->uniqueName()}", 0, 64));
+        $client = $this->client(nodeTimeoutMs: 'auto', guard: 'marker',
+            clientName: \substr("$name-{$this->uniqueName()}", 0, 64));
         $client->bootstrap(yes: true);
         return new LockFactory(new RedlockStore($client));
     }

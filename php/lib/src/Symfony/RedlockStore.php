@@ -38,8 +38,8 @@ final class RedlockStore implements BlockingStoreInterface
     private readonly float $initialTtl;
 
     /**
-     * @param ?float $initialTtl seconds; save() has no TTL of its own. null: the client's maxTtlMs, the longest lease. A
-     *     lock of createLock() has the TTL that is given there
+     * @param ?float $initialTtl seconds; save() has no TTL of its own. null: the client's maxTtlMs, the longest lease.
+     *     A lock of createLock() has the TTL that is given there
      */
     public function __construct(private readonly ClientInterface $client, ?float $initialTtl = null)
     {
@@ -47,8 +47,8 @@ final class RedlockStore implements BlockingStoreInterface
         $this->initialTtl = $initialTtl ?? $longest;
         self::checkTtl($this->initialTtl, __METHOD__);
         if ($this->initialTtl > $longest) {
-            throw new InvalidTtlException(\sprintf('%s(): $initialTtl is %s s; allowed: up to the maxTtlMs of the client, '
-                . '%s s', __METHOD__, $this->initialTtl, $longest));
+            throw new InvalidTtlException(__METHOD__ . "(): \$initialTtl is $this->initialTtl s; allowed: up to the "
+                . "maxTtlMs of the client, $longest s");
         }
         $this->holds = new \WeakMap();
         $nodes = \explode(',', $client->option('nodes'));
