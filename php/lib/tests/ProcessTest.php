@@ -56,6 +56,16 @@ final class ProcessTest extends NodesTestCase
         $this->assertStringContainsString('redlock: mine waits for a lock that this process itself holds', $output);
     }
 
+    public function testAWaitForNodesInQuarantineIsToldWithoutALogger(): void
+    {
+        $output = $this->php(self::connecting('$argv[1]', guard: 'marker') . 'try { $client->lock("new")->acquire(); }'
+            . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', self::cluster()->urls(),
+            ['-d', 'error_log=/dev/stdout']);
+        $this->assertStringContainsString('redlock: new waits for nodes that do not vote yet: 127.0.0.1:', $output);
+        $this->assertStringContainsString('quarantined', $output);
+        $this->assertStringEndsWith('refused', $output);
+    }
+
     public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void
     {
         $client = $this->client();

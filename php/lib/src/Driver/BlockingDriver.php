@@ -20,7 +20,7 @@ final class BlockingDriver extends Driver
 {
     private const SLICE_MS = 25;
 
-    /** So long a wait is told of if it is for a lock of this very process. */
+    /** So long nobody is told why a call waits. */
     private const SUSPICIOUS_SLICES = 1000 / self::SLICE_MS;
 
     private ?FiberDriver $fibers;
@@ -42,7 +42,7 @@ final class BlockingDriver extends Driver
             for ($slices = 1; $status === \REDLOCK_PENDING; $slices++) {
                 $this->events?->write(); /* they may say why it waits */
                 if ($slices === self::SUSPICIOUS_SLICES && $operation === \REDLOCK_ACQUIRE) {
-                    $this->warnOfOneself($lock);
+                    $this->sayWhy($lock);
                 }
                 $status = $lock->wait(self::SLICE_MS);
             }
@@ -59,18 +59,25 @@ final class BlockingDriver extends Driver
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);
     }
 
-    /** Who waits here can not release what it holds. Threads of PHP have one process id. */
-    private function warnOfOneself(Native\Lock $lock): void
+    /** What an operator can do about a long wait; a logger hears of quarantines by itself. */
+    private function sayWhy(Native\Lock $lock): void
     {
-        $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true);
-        if (($holder['pid'] ?? 0) !== \getmypid() || $holder['host'] !== \gethostname()) {
-            return;
+        $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true); /* threads of PHP have one process id */
+        if (($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname()) {
+            $this->warn($lock, 'waits for a lock that this process itself holds, in another Lock object: only a signal '
+                . 'handler, or the end of the lease, can free it');
+        } elseif (!$this->events?->hasLogger()) {
+            $nodes = \json_decode($this->client->describe(), true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)['nodes'] ?? [];
+            $quarantined = \array_filter($nodes, static fn (array $node): bool => $node['quarantined'] ?? false);
+            $words = \array_map(static fn (array $node): string => "$node[node] $node[why]", $quarantined);
+            $words === [] || $this->warn($lock, 'waits for nodes that do not vote yet: ' . \implode('; ', $words));
         }
-        $words = 'waits for a lock that this process itself holds, in another Lock object: only a signal handler, or '
-            . 'the end of the lease, can free it';
-        $context = ['resource' => $lock->resource(), 'held_ms' => $holder['held_ms'] ?? null];
+    }
+
+    private function warn(Native\Lock $lock, string $words): void
+    {
         $this->events?->hasLogger()
-            ? $this->events->warn("redlock: {resource} $words", $context)
+            ? $this->events->warn("redlock: {resource} $words", ['resource' => $lock->resource()])
             : \error_log('redlock: ' . \addcslashes($lock->resource(), "\0..\37\177..\377") . " $words");
     }
 
