@@ -6,8 +6,11 @@
         client = libredlock.Client(cluster.urls)
         cluster[0].kill()
 
-pytest fixtures stand in libredlock.testing.plugin. Nothing is needed but the standard library and this package.
+pytest fixtures stand in libredlock.testing.plugin. MemoryClient and AsyncMemoryClient need no nodes at all. Nothing is
+needed but the standard library and this package.
 """
+from typing import Any
+
 from .fake import CLOSE, HOLD, RESET, FakeServer, bulk
 from .nodes import Cluster, Node, free_port
 from .process import Child
@@ -17,3 +20,12 @@ from .wait import eventually
 
 __all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node",
            "Proxy", "ReplyError", "RespConnection", "Tls", "bulk", "encode", "eventually", "free_port"]
+
+
+def __getattr__(name: str) -> Any:
+    """The rest of the kit works without the package libredlock."""
+    if name not in ("AsyncMemoryClient", "MemoryClient"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import memory
+
+    return getattr(memory, name)

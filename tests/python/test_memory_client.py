@@ -1,0 +1,146 @@
+"""Clients without nodes: the same interface, in threads and in asyncio."""
+
+import asyncio
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import libredlock
+from libredlock import aio
+from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
+
+
+def public(kind):
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_they_have_what_the_real_ones_have():
+    own = {"lose", "pass_time", "set_reachable"}
+    for memory, real in ((MemoryClient, libredlock.Client), (AsyncMemoryClient, aio.Client)):
+        assert public(memory) - own == public(real) - {"closed"}
+        for name in public(real) - {"closed"}:
+            assert inspect.iscoroutinefunction(getattr(memory, name)) == inspect.iscoroutinefunction(getattr(real, name))
+        lock, real_lock = memory().lock("r"), real("redis://127.0.0.1:1").lock("r")
+        assert public(lock) == public(real_lock)
+
+
+@pytest.fixture(params=["memory", "nodes"])
+def any_client(request):
+    if request.param == "memory":
+        return MemoryClient()
+    return request.getfixturevalue("client")
+
+
+def test_a_program_sees_no_difference(any_client):
+    lock = any_client.lock("r", ttl=10)
+    assert lock.acquire() and lock.owned() and lock.locked() and 5 < lock.remaining <= 10
+    assert any_client.lock("r").acquire(timeout=0.01) is False
+    assert any_client.lock("r").acquire(blocking=False) is False
+    report = any_client.status("r")
+    assert report.held and report.token == lock.token and not any_client.status("other").held
+    with pytest.raises(libredlock.Busy):
+        with any_client.lock("r", wait=0):
+            pytest.fail("entered")
+    assert any_client.guard("r", on_busy="skip")(lambda: 1)() is None
+    assert 15 < lock.extend(20) <= 20
+    adopted = any_client.adopt("r", lock.detach())
+    with pytest.raises(libredlock.NotHeld):
+        lock.release()
+    adopted.extend()
+    adopted.release()
+    assert any_client.guard("r:{n}")(lambda n: any_client.status("r:5").held)(5)
+    for wrong in ({"tll": 1}, {"ttl": 0}, {"ttl": "1"}):
+        with pytest.raises((TypeError, ValueError), match="tll|ttl="):
+            any_client.lock("r", **wrong)
+    with pytest.raises(TypeError, match="blocking=5"):
+        lock.acquire(5)
+    any_client.close()
+    with pytest.raises(libredlock.Closed):
+        any_client.lock("r")
+
+
+def test_losses_are_made():
+    client, lost = MemoryClient(ttl=10), []
+    with pytest.raises(libredlock.Lost) as caught:
+        with client.lock("r", on_lost=lost.append) as lock:
+            client.pass_time(100)
+            lock.check()  # it is renewed
+            client.lose("r")
+            assert lock.lost and lost == [lock]
+    assert caught.value.reason == "gone"
+    plain = client.lock("r", on_lost=lost.append)
+    plain.acquire()
+    client.pass_time(11)
+    assert plain.lost and lost == [lock, plain] and client.lock("r").acquire(blocking=False)
+    client.set_reachable(False)
+    with pytest.raises(libredlock.NoQuorum, match="unreachable"):
+        client.lock("s").acquire()
+
+
+def test_threads_exclude_each_other_in_order():
+    client, order = MemoryClient(), []
+    held = client.lock("r")
+    held.acquire()
+
+    def wait(number):
+        with client.lock("r"):
+            order.append(number)
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
+    for number, thread in enumerate(threads, 1):
+        thread.start()
+        eventually(lambda number=number: len(client.store.waiters[b"r"]) == number, 30)
+    held.release()
+    for thread in threads:
+        thread.join(30)
+    assert order == list(range(5))
+
+
+def test_tasks_and_loops_exclude_each_other(run):
+    client, inside = AsyncMemoryClient(), []
+
+    async def work():
+        async with client.lock("r"):
+            inside.append(1)
+            await asyncio.sleep(0)
+            assert inside == [1]
+            inside.clear()
+
+    async def main():
+        await asyncio.gather(*(work() for _ in range(20)))
+
+    run(main())
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(asyncio.run, main()) for _ in range(4)]:
+            done.result(60)
+
+
+def test_cancellation_in_asyncio(run):
+    async def main():
+        async with AsyncMemoryClient() as client:
+            with pytest.raises(libredlock.Lost):
+                async with client.lock("r", cancel_on_lost=True):
+                    client.lose("r")
+                    await asyncio.sleep(600)
+            async with client.lock("r"):
+                waiting = asyncio.ensure_future(client.lock("r").acquire())
+                await asyncio.sleep(0)
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+            assert not (await client.status("r")).held and await client.lock("r").acquire(blocking=False)
+
+    run(main())
+
+
+def test_close_cancels_whoever_waits():
+    client = MemoryClient()
+    client.lock("r").acquire()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.lock("r").acquire)
+        eventually(lambda: client.store.waiters[b"r"], 30)
+        client.close()
+        with pytest.raises(libredlock.Cancelled):
+            waiting.result(30)
