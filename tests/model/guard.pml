@@ -14,7 +14,7 @@
  *   HIDDEN_PROMOTION  the same behind a proxy that keeps the clients' connections
  *   EVICTION          only the lock's key
  * RUN_ID_WITH_EACH_VOTE  the run id is read again behind each SET
- * Broken guards: NO_GUARD UPTIME_ONLY ABSENT_IS_OLD MARKER_AT_CONNECT GUARD=n (shorter than the TTL) */
+ * Broken guards: NO_GUARD ABSENT_IS_OLD MARKER_AT_CONNECT GUARD=n (shorter than the TTL) */
 #ifndef TTL
 #define TTL 2
 #endif
@@ -86,8 +86,6 @@ inline write_marker(n, id) { node[n].marker = id; node[n].marker_age = 0 }
 inline look(n, id) {
 #if defined(NO_GUARD)
   may_vote = 1;
-#elif defined(UPTIME_ONLY)
-  may_vote = (node[n].up >= GUARD);
 #else
 #ifdef ABSENT_IS_OLD
   if :: node[n].marker == 0 && node[n].up >= GUARD -> node[n].marker = id; node[n].marker_age = GUARD :: else fi;
@@ -105,7 +103,7 @@ proctype client(byte c) {
 }
 
 #define L node[n].to[c]
-#if defined(NO_GUARD) || defined(UPTIME_ONLY) || defined(MARKER_AT_CONNECT)
+#if defined(NO_GUARD) || defined(MARKER_AT_CONNECT)
 #define LOOKS_AT_CONNECT
 #endif
 
