@@ -237,9 +237,19 @@ def test_a_program_learns_of_a_raise_while_it_runs(server, make_client):
     lock = client.lock()
     assert lock.acquire(0) == OK
     bootstrapped([server.url], REPLACE, max_ttl_ms=8000)
-    assert lock.extend(8000) == rl.REFUSED_CONFIG  # it has not read the marker since
-    assert lock.release() == OK and lock.acquire(0) == OK and lock.extend(8000) == OK, lock.message
+    assert lock.extend(8000) == OK, lock.message
     assert client.describe()["nodes"][0]["connects"] == 1
+
+
+def test_the_first_longer_lock_of_an_idle_program_sees_the_raise(make_cluster, make_client):
+    urls = make_cluster(3).urls
+    bootstrapped(urls)
+    idle = make_client(urls, **dict(GUARDED, max_ttl_ms=8000))
+    short = idle.lock("short")
+    assert short.acquire(0) == OK, short.message
+    bootstrapped(urls, REPLACE, max_ttl_ms=8000)
+    longer = idle.lock("longer", ttl_ms=8000)
+    assert longer.acquire(0) == OK, longer.message
 
 
 def test_a_program_that_was_left_out_of_a_raise_is_refused(server, make_client):

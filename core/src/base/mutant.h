@@ -32,6 +32,11 @@
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
   X(MARKER_OF_ANYBODY, "marker-of-anybody", "a server votes on with a marker from before it was restarted")            \
+  X(DATABASE_IGNORED, "database-ignored", "a marker that was written to another database counts")                      \
+  X(FUTURE_MARKER, "future-marker", "a marker counts that was written later than it is now")                           \
+  X(NUMBER_IGNORED, "number-ignored", "max_ttl_ms of a marker is not looked at")                                       \
+  X(EXTENDED_ABOVE, "extended-above", "an extension may be longer than the marker allows")                             \
+  X(RAISE_UNNOTICED, "raise-unnoticed", "a marker that allows too little is not read again")                           \
   X(FENCE_NOT_RAISED, "fence-not-raised", "a fencing number need not be stored by a majority")                         \
   X(ANY_NUMBER, "any-number", "a fencing number is taken however far it is ahead of the clocks")                       \
   X(FIRST_NUMBER_OF_ONE, "first-number-of-one", "one clock that is ahead gives the first fencing number")              \

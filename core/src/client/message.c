@@ -58,6 +58,10 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_NOT_ASKED: rlk_text_add(out, "not asked"); break;
   case RLK_WAITING:
   case RLK_RETRYING:
+    if (n->state == RLK_NODE_READY && lock->asked.ttl_ms > n->ttl_limit_ms) {
+      rlk_guard_limit_words(n, lock->asked.ttl_ms, out);
+      break;
+    }
     rlk_text_add(out, n->silent_ns ? "silent, reconnecting" : "connecting");
     rlk_text_add(out, rlk_in_flight(lock) ? "" : ", not waited for");
     failure_words(n, "; last failure: ", out);

@@ -57,13 +57,24 @@ void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
 
 static int takes_a_lease(int kind)
 {
-  return kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE;
+  return kind == REDLOCK_ACQUIRE || (kind == REDLOCK_EXTEND && !RLK_MUTANT(EXTENDED_ABOVE)) || kind == REDLOCK_EXPIRE;
+}
+
+/* Its marker allowed only shorter leases when it was read. An operator may have raised that since, so it is read again
+ * before the node is taken for refused. */
+static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  if (n->marker_read_ns >= lock->asked_all_ns || RLK_MUTANT(RAISE_UNNOTICED))
+    return RLK_REFUSED;
+  n->look_again_ns = now;
+  rlk_node_mark_dirty(n);
+  return RLK_WAITING;
 }
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms)
-    return RLK_REFUSED;
+    return refuse_ttl(lock, n, now);
   if (lock->kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
     return RLK_ASKED;
   if (now >= n->look_again_ns)

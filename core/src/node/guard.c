@@ -104,7 +104,9 @@ static int is_of_this_server(const struct rlk_line *l, const struct rlk_marker *
 {
   if (strcmp(m->run_id, l->run_id) != 0 && !RLK_MUTANT(MARKER_OF_ANYBODY))
     return 0;
-  return m->database == l->node->url.database && m->since_ms <= l->time.server_us / 1000 + FUTURE_MS;
+  if (m->database != l->node->url.database && !RLK_MUTANT(DATABASE_IGNORED))
+    return 0;
+  return m->since_ms <= l->time.server_us / 1000 + FUTURE_MS || RLK_MUTANT(FUTURE_MARKER);
 }
 
 static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
@@ -123,6 +125,8 @@ static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
     return RLK_FOUND_OTHER_NODES;
   if (strcmp(m->cluster, RLK_STRING(net, CLUSTER)) != 0)
     return RLK_FOUND_OTHER_CLUSTER;
+  if (RLK_MUTANT(NUMBER_IGNORED))
+    m->max_ttl_ms = max_ttl_ms;
   if (m->max_ttl_ms > max_ttl_ms)
     return RLK_FOUND_LARGER;
   return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
@@ -254,6 +258,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
     return write_wanted(l, why);
   n->finding = find(l, &n->mark);
   memcpy(n->marker, l->marker, sizeof n->marker);
+  n->marker_read_ns = now;
   n->since_ns = now - (l->time.server_us / 1000 - n->mark.since_ms) * MS;
   switch (n->finding) {
   case RLK_FOUND_OURS:
@@ -404,8 +409,10 @@ static int note_marker(struct rlk_line *l, int64_t now)
 void rlk_guard_looked(struct rlk_line *l, int64_t now)
 {
   int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->marker[0];
-  if (l->reply.type != RLK_REPLY_ERROR && !is_none)
-    (void)note_marker(l, now);
+  if (l->reply.type != RLK_REPLY_ERROR && !is_none && !note_marker(l, now))
+    return; /* the set-up of a new connection tells */
+  l->node->marker_read_ns = now;
+  rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
 
 static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)

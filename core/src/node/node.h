@@ -68,6 +68,7 @@ struct rlk_node {
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
+  int64_t marker_read_ns;   /* when its marker was read last, other than behind a SET */
   int64_t refused_ns;       /* when it was last seen not to be */
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;

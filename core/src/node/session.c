@@ -488,7 +488,8 @@ static int send_look(struct rlk_line *l, enum rlk_look look, const char *command
 void rlk_session_look_again(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
-  int waits = rlk_guard_checks_votes(n) && rlk_guard_waits(n, now);
+  int waits =
+      rlk_guard_checks_votes(n) && (rlk_guard_waits(n, now) || n->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
   char key[320];
   n->look_again_ns = now + (waits ? LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS : rlk_session_pause_ns(n));
   if (waits) {
