@@ -202,7 +202,7 @@ static int64_t extension_limit_ms(struct slot *slot)
 static void extend(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t ttl_ms = world->ttl_ms * random_in(&world->random, 1, 4) / 2;
+  int64_t ttl_ms = slot_ttl(slot, world->ttl_ms * random_in(&world->random, 1, 4) / 2);
   int status;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;

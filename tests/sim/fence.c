@@ -64,6 +64,7 @@ void fence_set(struct request *request)
     world_violation(request->world, "a SET with a fence that is not: script 2 key fence token ttl proposal");
     return;
   }
+  marker_check_ttl(request, ttl_ms);
   memcpy(text, token->bytes, TOKEN_SIZE);
   oracle_token(request->world, text, request->connection->life);
   network_note_set(request->connection, text);

@@ -80,6 +80,12 @@ static const char *shows(int mutant)
     return "speaks for token";
   case RLK_MUTANT_CHILD_KEEPS_SEED:
     return "for their own";
+  case RLK_MUTANT_NUMBER_IGNORED:
+  case RLK_MUTANT_EXTENDED_ABOVE:
+    return "are allowed";
+  case RLK_MUTANT_FUTURE_MARKER: /* the node stays out for as long as its clock was set back */
+  case RLK_MUTANT_RAISE_UNNOTICED:
+    return "can not acquire";
   case RLK_MUTANT_LATE_WINNER: /* then the last look is the only one */
     return "returns LOST";
   default:
@@ -143,6 +149,10 @@ static uint64_t seed_of(const char *kind, uint64_t n)
     return n;
   if (!strcmp(kind, "guarded"))
     return n * 4 + 1;
+  if (!strcmp(kind, "raising"))
+    return n * 32 + 9;
+  if (!strcmp(kind, "lowering"))
+    return n * 32 + 25;
   return 0;
 }
 
@@ -215,7 +225,7 @@ static int check(struct request *request)
   if (request->strikes && shrink_parse_strikes(&world.omissions, request->strikes) != 0)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
   if (request->only && (request->seed != NOT_GIVEN || !seed_of(request->only, 1)))
-    return refuse("--only", request->only, "guarded, without --seed");
+    return refuse("--only", request->only, "guarded, raising or lowering, without --seed");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
@@ -233,7 +243,8 @@ static int parse(int argc, const char **argv, struct request *request)
     {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
     {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
      "found is success", "NAME"},
-    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that may be guarded", "KIND"},
+    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that are guarded, or may be raising\n"
+     "or lowering max_ttl_ms, too", "KIND"},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
     {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
      "messages in which at most N are delayed", "N"},

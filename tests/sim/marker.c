@@ -5,19 +5,66 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../core/src/node/marker.h"
+
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size)
 {
   snprintf(out, size, "%08x%08x%08x%08x%08x", (unsigned)world->seed, node->index, node->incarnation,
            (unsigned)is_replica, 0u);
 }
 
+static void write_marker(struct node *node, const char *run_id, int64_t since_ms, const struct rlk_marker *marker)
+{
+  snprintf(node->marker, sizeof node->marker, "v2 %s %" PRId64 " %d %d %s %" PRId64 " %s", run_id, since_ms,
+           marker->nodes, marker->database, marker->nonce, marker->max_ttl_ms, marker->cluster);
+}
+
+static struct rlk_marker marker_for(const struct world *world, int database)
+{
+  return (struct rlk_marker){
+    .nodes = world->node_count, .database = database, .nonce = "00", .max_ttl_ms = world->max_ttl_ms, .cluster = "-"};
+}
+
 /* An operator says that no lock is live. */
 void server_bootstrap(struct world *world, struct node *node)
 {
+  struct rlk_marker marker = marker_for(world, world->database);
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  snprintf(node->marker, sizeof node->marker, "v2 %s 0 %d %d 00 %" PRId64 " -", run_id, world->node_count,
-           world->database, 4 * world->ttl_ms);
+  write_marker(node, run_id, 0, &marker);
+}
+
+/* SWAPDB: the keys of another database, in which this library is used as well. */
+void marker_swap(struct world *world, struct node *node)
+{
+  server_bootstrap(world, node);
+  struct rlk_marker marker = marker_for(world, world->database + 1);
+  char run_id[48];
+  server_run_id(world, node, 0, run_id, sizeof run_id);
+  write_marker(node, run_id, 0, &marker);
+}
+
+/* The number that is named by a marker of the server as it runs now; 0: it has none. */
+int64_t marker_number(const struct world *world, const struct node *node)
+{
+  struct rlk_marker marker;
+  char run_id[48];
+  server_run_id(world, node, 0, run_id, sizeof run_id);
+  if (!rlk_marker_read(node->marker, &marker) || strcmp(marker.run_id, run_id) != 0 ||
+      marker.database != world->database)
+    return 0;
+  return marker.max_ttl_ms;
+}
+
+/* bootstrap --replace: nothing but the number changes. */
+void marker_replace(struct world *world, struct node *node, int64_t max_ttl_ms)
+{
+  struct rlk_marker marker;
+  if (!marker_number(world, node) || !rlk_marker_read(node->marker, &marker))
+    return;
+  marker.max_ttl_ms = max_ttl_ms;
+  write_marker(node, marker.run_id, marker.since_ms, &marker);
+  TRACE(world, "node %d    allows leases of %" PRId64 " ms", node->index, max_ttl_ms);
 }
 
 int marker_is_key(const struct request *request, int index)
@@ -34,19 +81,44 @@ static char *marker_of(const struct request *request)
   return is_there ? request->node->marker : nowhere;
 }
 
-/* script 1 key seen head since tail; no client here is an operator, so since is empty: the server's time */
+static void note_told(struct request *request, const char *text)
+{
+  struct connection *connection = request->connection;
+  struct rlk_marker marker;
+  if (!rlk_marker_read(text, &marker))
+    return;
+  if (connection->allows_ms < marker.max_ttl_ms)
+    connection->allows_ms = marker.max_ttl_ms;
+  if (!connection->told_end)
+    connection->told_end = connection->replies_total + request->reply->end;
+}
+
+/* No lease is longer than the markers allow that the client has read. */
+void marker_check_ttl(const struct request *request, int64_t ttl_ms)
+{
+  const struct connection *connection = request->connection;
+  if (connection->allows_ms && ttl_ms > connection->allows_ms && connection->executed_total >= connection->untold_total)
+    world_violation(request->world,
+                    "process %d asks node %d for a lease of %" PRId64 " ms where %" PRId64 " are allowed",
+                    connection->process->index, request->node->index, ttl_ms, connection->allows_ms);
+}
+
+/* script 1 key seen head since tail; since is empty: the server's time */
 void marker_register(struct request *request)
 {
-  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5], *tail = &request->arguments[7];
+  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5],
+                        *tail = &request->arguments[7];
   char *marker = marker_of(request);
-  if (request->count != 8 || !marker_is_key(request, 3) || !is(request, 6, "") || head->size + tail->size > 150) {
-    world_violation(request->world, "a registration that is not: script 1 key seen head \"\" tail");
+  if (request->count != 8 || !marker_is_key(request, 3) || request->arguments[6].size || head->size > 60 ||
+      tail->size > 120) {
+    world_violation(request->world, "a registration that is not: script 1 key seen head '' tail");
     return;
   }
   if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
     snprintf(marker, MARKER_MAX, "%.*s%" PRId64 "%.*s", (int)head->size, head->bytes,
              server_clock_ms(request->world, request->node), (int)tail->size, tail->bytes);
   server_reply_bulk(request, marker, strlen(marker));
+  note_told(request, marker);
 }
 
 void marker_reply(struct request *request)
@@ -56,6 +128,7 @@ void marker_reply(struct request *request)
     server_reply_bulk(request, marker, strlen(marker));
   else
     stream_append(request->reply, "$-1\r\n", 5);
+  note_told(request, marker);
 }
 
 void marker_time(struct request *request)

@@ -25,6 +25,30 @@ static void wake_node(struct world *world, struct node *node)
   network_node_awake(world, node->index);
 }
 
+/* What a node has when it is back. */
+enum data { DATA_ALL, DATA_OLDER, DATA_NONE };
+
+static void kill_node(struct world *world, struct node *node, enum data data, int64_t duration)
+{
+  static const char *const words[] = {"with all data", "with older data", "empty"};
+  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS, words[data]);
+  node->down = 1;
+  script_flush(node);
+  node->restarted_at = world->now;
+  if (data == DATA_OLDER)
+    backing_age(world, node);
+  else if (data == DATA_NONE)
+    backing_lose_all(world, node);
+  node->incarnation++;
+  network_node_down(world, node->index);
+  world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+static int is_up(const struct node *node)
+{
+  return !node->asleep && !node->down && !node->replaced;
+}
+
 /* With its data when it is back soon; without it when every lease that it had granted is over, unless it forgets. */
 static void restart_node(struct world *world, struct node *node, int forgets)
 {
@@ -33,22 +57,25 @@ static void restart_node(struct world *world, struct node *node, int forgets)
   int keeps = !forgets && random_in(&world->random, 0, 1) && world->twin < 0;
   int is_old = keeps && world->guarded && random_in(&world->random, 0, 1);
   int64_t duration = keeps || forgets ? random_in(&world->random, 1, 100) * MS : 2 * memory;
-  if (node->asleep || node->down || node->replaced)
-    return;
-  TRACE(world, "node %d    is killed, back in %.3f ms %s", node->index, (double)duration / MS,
-        is_old  ? "with old data"
-        : keeps ? "with its data"
-                : "empty");
-  node->down = 1;
-  script_flush(node);
-  node->restarted_at = world->now;
-  if (is_old)
-    backing_age(world, node);
-  else if (!keeps)
-    backing_lose_all(world, node);
-  node->incarnation++;
-  network_node_down(world, node->index);
-  world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
+  if (is_up(node))
+    kill_node(world, node, is_old ? DATA_OLDER : keeps ? DATA_ALL : DATA_NONE, duration);
+}
+
+/* A power failure: all nodes, with all data, with older data or without, each as its disk has it. Fencing numbers that
+ * a majority has lost are in no node's power to continue. */
+static void fail_together(struct world *world)
+{
+  int alike = (int)random_in(&world->random, 0, 3); /* DATA_NONE + 1: each as it happens */
+  for (int i = 0; i < world->node_count; i++) {
+    enum data data = (enum data)(alike <= DATA_NONE ? alike : random_in(&world->random, 0, DATA_NONE));
+    int64_t duration = random_in(&world->random, 1, 100) * MS;
+    if (world->twin >= 0 || world->faults.astray) /* see restart_node */
+      data = DATA_NONE;
+    else if (data == DATA_OLDER && world->fenced)
+      data = DATA_ALL;
+    if (is_up(&world->nodes[i]))
+      kill_node(world, &world->nodes[i], data, duration);
+  }
 }
 
 /* A wrong turn of a failover: for a while the address leads to a replica that takes writes and has none of the keys. */
@@ -100,8 +127,6 @@ static void lead_back(struct world *world, int address)
 static void node_up(struct world *world, struct node *node)
 {
   TRACE(world, "node %d    is up again", node->index);
-  if (node->down)
-    node->started_ms = server_clock_ms(world, node);
   if (node->replaced)
     network_node_down(world, node->index);
   node->down = node->replaced = 0;
@@ -135,10 +160,18 @@ static void demote(struct world *world, struct node *node)
   node->trouble_at = node->error_until;
 }
 
+/* SWAPDB: what the clients find there is the data of another database, in which the library is used as well. */
+static void swap_database(struct world *world, struct node *node)
+{
+  TRACE(world, "node %d    SWAPDB", node->index);
+  backing_lose_all(world, node);
+  marker_swap(world, node);
+}
+
 /* Leases end where nobody has ended them: new ones may be granted at once. */
 static void lose_keys(struct world *world, struct node *node)
 {
-  int64_t kind = random_in(&world->random, 0, world->guarded ? 4 : 3);
+  int64_t kind = random_in(&world->random, 0, world->guarded ? 5 : 3);
   if (node->asleep || node->down || node->replaced)
     return;
   switch (kind) {
@@ -156,15 +189,41 @@ static void lose_keys(struct world *world, struct node *node)
   case 3:
     demote(world, node);
     break;
+  case 4:
+    swap_database(world, node);
+    break;
   default:
     promote_replica(world, node);
   }
+}
+
+static int has_keys(const struct world *world, const struct node *node)
+{
+  for (int i = 0; i < world->resource_count; i++)
+    if (node->keys[i].live)
+      return 1;
+  return 0;
+}
+
+/* No lease is shortened by that; a marker is from the future then. */
+static void set_clock_back(struct world *world, struct node *node)
+{
+  int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
+  if (has_keys(world, node) || server_clock_ms(world, node) < step_ms)
+    return; /* keys would live for longer than any lease */
+  TRACE(world, "node %d    has its clock set back by %lld ms", node->index, (long long)step_ms);
+  memset(node->waitqueues, 0, sizeof node->waitqueues);
+  node->clock_offset -= step_ms * MS;
 }
 
 /* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority. */
 static void step_clock(struct world *world, struct node *node)
 {
   int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
+  if (random_in(&world->random, 0, 3) == 0) {
+    set_clock_back(world, node);
+    return;
+  }
   if (node->index >= (world->node_count - 1) / 2)
     return;
   TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
@@ -193,7 +252,8 @@ static int64_t draw_fault(struct world *world)
   const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
                               faults->restart,      faults->script_flush, faults->node_error,
                               faults->replica,      faults->loss,       faults->leftover,     faults->astray,
-                              faults->fork,         faults->clock_step, faults->process_end};
+                              faults->fork,         faults->clock_step, faults->outage,
+                              faults->process_end};
   int64_t total = 0, kind = 0;
   for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
@@ -209,7 +269,7 @@ static void strike(struct world *world)
   struct node *node = &world->nodes[random_in(&world->random, 0, world->node_count - 1)];
   struct process *process = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
   int64_t fault = draw_fault(world);
-  if (fault < 0 || does_without(world, (enum fault)fault))
+  if (fault < 0 || does_without(world, (enum fault)fault) || !rollout_allows(world, node, (enum fault)fault))
     return;
   switch (fault) {
   case FAULT_DROP:
@@ -248,6 +308,9 @@ static void strike(struct world *world)
     break;
   case FAULT_CLOCK_STEP:
     step_clock(world, node);
+    break;
+  case FAULT_OUTAGE:
+    fail_together(world);
     break;
   default:
     if (world->orderly)

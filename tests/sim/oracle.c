@@ -310,12 +310,21 @@ void oracle_waits(const struct slot *slot)
   int64_t soon = (world->orderly && !world->faults.leftover ? 600 : 1100) * MS;
   if (is_told && !has_leftover(world, slot->resource, since))
     soon = 60 * MS;
-  if (!world->patient || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon ||
+  if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon ||
       may_be_refused(slot))
     return;
   if (since <= world->now - soon)
     world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
+}
+
+/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. */
+void oracle_stands_still(struct world *world, int resource, int64_t soon)
+{
+  int64_t since = later(free_since(world, resource), world->contest_at);
+  if (since < world->now - soon)
+    world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
+                    (double)(world->now - since) / MS, world->resources[resource].name);
 }
 
 /* Where everybody waits in order nobody is overtaken again and again. A few times are granted: keys are left behind,
@@ -324,7 +333,7 @@ void oracle_order(struct slot *winner)
 {
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
-  for (int i = 0; world->orderly && i < world->slot_count; i++) {
+  for (int i = 0; world->orderly && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
         may_be_refused(slot) ||

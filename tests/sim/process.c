@@ -373,7 +373,9 @@ void process_start(struct world *world, int index)
   arena_use(process); /* until its caller has done with it */
   process->client = rlk_client_new_in(&env);
   set_nodes(process);
-  client_number(process, "max_ttl_ms", 4 * world->ttl_ms);
+  process->max_ttl_ms = process->next_max_ttl_ms;
+  process->ttl_most_ms = process->next_ttl_most_ms;
+  client_number(process, "max_ttl_ms", process->max_ttl_ms);
   client_number(process, "ttl_ms", world->ttl_ms);
   client_option(process, "guard", world->guarded ? "marker" : "off");
   client_option(process, "fence", world->fenced ? "true" : "false");
@@ -542,5 +544,18 @@ void process_prove_alive(struct process *process, int operation)
 {
   void *before = arena_use(process);
   prove_alive(process, operation);
+  arena_return(before);
+}
+
+void process_contend(struct slot *slot, int operation)
+{
+  void *before = arena_use(slot->process);
+  if (operation == REDLOCK_RELEASE) {
+    slot_release(slot);
+  } else {
+    slot_set_number(slot, "outage_wait_ms", -1);
+    slot_start(slot, REDLOCK_ACQUIRE, -1, -1, ALLOW(OK));
+  }
+  step(slot->process);
   arena_return(before);
 }

@@ -68,12 +68,21 @@ void slot_set_number(struct slot *slot, const char *name, int64_t value)
     world_violation(slot->process->world, "lock option %s = %s is refused", name, text);
 }
 
+/* No longer than what the program asks for. */
+int64_t slot_ttl(const struct slot *slot, int64_t ttl_ms)
+{
+  return ttl_ms < slot->process->ttl_most_ms ? ttl_ms : slot->process->ttl_most_ms;
+}
+
 void slot_make_lock(struct slot *slot)
 {
   struct world *world = slot->process->world;
   const char *name = world->resources[slot->resource].name;
   slot->temper = (enum temper)random_in(&world->random, 0, TEMPERS - 1);
-  slot->ttl_ms = slot->renewed_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
+  slot->ttl_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
+  if (world->rollout.kind && random_in(&world->random, 0, 1))
+    slot->ttl_ms *= 2;
+  slot->ttl_ms = slot->renewed_ms = slot_ttl(slot, slot->ttl_ms);
   slot->holding = -1;
   slot->operation = 0;
   slot->released[0] = 0;
@@ -175,7 +184,9 @@ static void extend(struct slot *slot)
 {
   static const int percent[] = {0, 50, 70, 100, 100, 150, 200, 300};
   struct world *world = slot->process->world;
-  int64_t ttl_ms = world->ttl_ms * percent[random_in(&world->random, 0, 7)] / 100;
+  int64_t ttl_ms = slot_ttl(slot, world->ttl_ms * percent[random_in(&world->random, 0, 7)] / 100);
+  if (ttl_ms && world->rollout.kind && random_in(&world->random, 0, 1))
+    ttl_ms = slot->process->ttl_most_ms;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;
   slot->renewed_ms = ttl_ms ? ttl_ms : slot->ttl_ms;
@@ -189,7 +200,7 @@ static void expire(struct slot *slot)
   int64_t ttl_ms = slot->ttl_ms * random_in(&world->random, 30, 120) / 100;
   int64_t least_ms = world->explicit_timeout ? 4 * world->node_timeout_ms : 20;
   slot->shortens = 1;
-  slot_start(slot, REDLOCK_EXPIRE, ttl_ms > least_ms ? ttl_ms : least_ms, slot_extension_limit_ms(slot),
+  slot_start(slot, REDLOCK_EXPIRE, slot_ttl(slot, ttl_ms > least_ms ? ttl_ms : least_ms), slot_extension_limit_ms(slot),
              ALLOW(OK) | ALLOW(LOST) | ALLOW(LIMIT));
   slot->process->looking = 1;
   oracle_observe(slot); /* the earlier end counts from the call, also for a process that is paused now */

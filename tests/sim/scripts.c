@@ -15,7 +15,7 @@ struct script {
   int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
-  int registers, fences, raises; /* of the restart guard; of fencing numbers */
+  int registers, fences, raises;          /* of the restart guard; of fencing numbers */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -114,6 +114,7 @@ static void run_extend(struct request *request, const struct script *script)
     world_violation(request->world, "an extension that is not: script n key.. ttl token..");
     return;
   }
+  marker_check_ttl(request, ttl_ms);
   server_reply_number(request, '*', count);
   for (int i = 0; i < count; i++) {
     const struct argument *token = &request->arguments[4 + count + i];
@@ -139,6 +140,7 @@ static void run_expire(struct request *request)
     world_violation(request->world, "a shortening that is not: script 1 key token ttl");
     return;
   }
+  marker_check_ttl(request, ttl_ms);
   server_check_speaker(request, &request->arguments[4]);
   confirms = server_key_holds(key, &request->arguments[4]);
   if (confirms) {

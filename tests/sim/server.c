@@ -224,6 +224,7 @@ static void command_set(struct request *request)
     world_violation(request->world, "a SET that is not SET key token NX PX ttl");
     return;
   }
+  marker_check_ttl(request, server_number(request, 5));
   memcpy(token, request->arguments[2].bytes, TOKEN_SIZE);
   oracle_token(request->world, token, request->connection->life);
   network_note_set(request->connection, token);
@@ -330,23 +331,16 @@ static void command_client(struct request *request)
   }
 }
 
-/* In whole seconds of its clock: up to one more than the truth. */
-static int64_t uptime_s(const struct world *world, const struct node *node)
-{
-  return server_clock_ms(world, node) / 1000 - node->started_ms / 1000;
-}
-
 static void command_info(struct request *request)
 {
   const struct node *node = request->node;
   char text[512], run_id[48];
   server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
   int size = snprintf(text, sizeof text,
-                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
-                      "uptime_in_seconds:%" PRId64 "\r\n\r\n"
+                      "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
                       "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                      node->old ? "5.0.14" : "7.0.15", run_id, uptime_s(request->world, node),
+                      node->old ? "5.0.14" : "7.0.15", run_id,
                       is_replica(request) ? "slave" : "master");
   server_reply_bulk(request, text, (size_t)size);
 }

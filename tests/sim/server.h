@@ -61,6 +61,7 @@ void fence_raise(struct request *request);
 int marker_is_key(const struct request *request, int index);
 int marker_is_asked_for(const struct request *request);
 void marker_register(struct request *request);
+void marker_check_ttl(const struct request *request, int64_t ttl_ms);
 void marker_reply(struct request *request);
 void marker_time(struct request *request);
 

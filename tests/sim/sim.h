@@ -83,6 +83,7 @@ enum event_kind {
   EVENT_OVERDUE,        /* a blocking call should have returned */
   EVENT_ADDRESS,        /* an address that led elsewhere leads to its own server again */
   EVENT_NODE_UP,
+  EVENT_ROLLOUT,        /* the operator goes a step further */
   EVENT_UNREAD          /* a poller tells again of what was not read */
 };
 
@@ -159,6 +160,9 @@ struct connection {
   int setup_tells;         /* they name a run_id and role, and have not been read to the end yet */
   int setup_replica;
   uint32_t setup_incarnation, setup_epoch;
+  int64_t allows_ms;       /* the largest number that a marker has told over it; 0: none has */
+  uint64_t told_end;       /* the end of the reply that has told the first, */
+  uint64_t untold_total;   /* and what the client has written before it has read that */
   struct gone gone[GONE_KEPT];
   uint32_t gone_count;
   uint32_t reads;
@@ -231,7 +235,6 @@ struct node {
   int64_t trouble_at;      /* last time it did not answer as it should */
   int64_t restarted_at;    /* also when it stopped being a master: leases there do not count any more */
   uint32_t incarnation;    /* its run_id */
-  int64_t started_ms;      /* by its own clock */
   uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
   uint32_t next_client_id;
@@ -251,6 +254,9 @@ void script_flush(struct node *node);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
+void marker_swap(struct world *world, struct node *node);
+int64_t marker_number(const struct world *world, const struct node *node);
+void marker_replace(struct world *world, struct node *node, int64_t max_ttl_ms);
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
 void server_free(struct world *world, struct key *key);
@@ -319,6 +325,10 @@ struct process {
   int calls;               /* threads within a blocking call: without one nobody sends or reads */
   int mutex_taken;         /* the client's */
   int has_to_leave, leaving, drained, ending;
+  int64_t max_ttl_ms;      /* its client's, */
+  int64_t next_max_ttl_ms; /* and that of the next client in its place */
+  int64_t ttl_most_ms;     /* no lease that it asks for is longer, */
+  int64_t next_ttl_most_ms;
   int64_t stolen;          /* time for which threads of it were kept from running, in all, */
   int64_t stolen_until;    /* and the end of the last one of these times */
   int steps_now;           /* steps without time passing */
@@ -342,6 +352,7 @@ int process_is_idle(const struct process *process);
 int64_t process_clock(const struct process *process);
 int64_t process_true_time(const struct process *process, int64_t clock);
 void process_prove_alive(struct process *process, int operation);
+void process_contend(struct slot *slot, int operation);
 void process_threads_ended(struct process *process);
 
 /* ---- program.c: what a process does with a lock ---- */
@@ -349,6 +360,7 @@ void process_threads_ended(struct process *process);
 #define ALLOW(status) (UINT32_C(1) << REDLOCK_##status)
 
 void slot_make_lock(struct slot *slot);
+int64_t slot_ttl(const struct slot *slot, int64_t ttl_ms);
 void slot_set_number(struct slot *slot, const char *name, int64_t value);
 void slot_plan(struct slot *slot, int64_t delay);
 void slot_act(struct slot *slot);
@@ -451,6 +463,7 @@ void oracle_detach(struct slot *slot);
 void oracle_released(struct slot *slot, int status);
 void oracle_rob(struct world *world, int resource, const char *token);
 void oracle_waits(const struct slot *slot);
+void oracle_stands_still(struct world *world, int resource, int64_t soon);
 void oracle_order(struct slot *winner);
 void oracle_expired(struct world *world, struct node *node, int resource);
 void oracle_quiet(struct world *world);
@@ -484,7 +497,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
   int64_t refuse;          /* of one connect */
   /* how often the nemesis does this or that, in proportion */
   uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
-  uint32_t loss, leftover, astray, fork, clock_step;
+  uint32_t loss, leftover, astray, fork, clock_step, outage;
   int64_t nemesis_every;
   int64_t timer_late;
 };
@@ -494,6 +507,7 @@ struct faults {            /* the switches of one world; probabilities in parts 
   X(DROP, "drop") X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") \
   X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") \
   X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork") X(CLOCK_STEP, "clock-step") \
+  X(OUTAGE, "outage") \
   X(PROCESS_END, "process-end") \
   X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
 
@@ -516,6 +530,15 @@ struct omissions {
   uint64_t strikes[STRIKES_MAX / 64];
 };
 
+enum rollout_kind { ROLLOUT_NONE, ROLLOUT_RAISES, ROLLOUT_LOWERS };
+
+struct rollout {           /* max_ttl_ms is changed while programs run */
+  enum rollout_kind kind;
+  int step;                /* what the operator has done so far */
+  int64_t small_ms, large_ms;
+  int64_t since;           /* when the last step was complete */
+};
+
 struct world {
   uint64_t seed, random;
   struct omissions omissions;
@@ -527,9 +550,12 @@ struct world {
   int orderly;             /* everybody waits in order */
   int64_t refused_ttl_ms;  /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
   int guarded;             /* its clients have the restart guard */
+  int64_t max_ttl_ms;      /* the number that they have at first */
+  struct rollout rollout;
   int fenced;              /* ... and fencing numbers */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
+  int64_t contest_at;      /* when everybody has begun to wait for one lock */
   int tracing;
   uint64_t hash;
   char violation[512];
@@ -565,6 +591,7 @@ void world_note_bytes(struct world *world, const char *bytes, size_t size);
 void world_violation(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_edge(struct world *world);
+void world_pass(struct world *world, int64_t duration);
 
 /* How long one attempt may take. With fencing numbers nodes may have to be told one: a second round of answers. */
 static inline int64_t world_attempt_ms(const struct world *world)
@@ -597,6 +624,17 @@ static inline int own_server(const struct world *world, int address)
 
 void nemesis_event(struct world *world, const struct event *event);
 void nemesis_rest(struct world *world); /* what breaks for a while only is whole again */
+
+/* ---- rollout.c: what the operator does ---- */
+
+void rollout_choose(struct world *world);
+void rollout_go_on(struct world *world);
+void rollout_finish(struct world *world);
+int rollout_allows(const struct world *world, const struct node *node, enum fault fault);
+
+/* ---- contest.c: everybody wants one lock ---- */
+
+void contest_run(struct world *world);
 
 /* ---- shrink.c: which faults a violation needs ---- */
 

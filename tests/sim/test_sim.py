@@ -40,6 +40,11 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "marker-not-checked": 3000,
     "clock-step-ignored": 3000,
     "marker-of-anybody": 15000,
+    "database-ignored": 6000,
+    "future-marker": 3000,
+    "number-ignored": 200,
+    "extended-above": 200,
+    "raise-unnoticed": 1500,
     "fence-not-raised": 200,
     "any-number": 500,
     "first-number-of-one": 500,
@@ -53,7 +58,14 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "child-keeps-claims": 200,
     "child-keeps-seed": 200,
 }
-KINDS = {"marker-of-anybody": "guarded"}  # few other worlds can show it
+KINDS = {  # few other worlds can show it
+    "marker-of-anybody": "guarded",
+    "database-ignored": "guarded",
+    "future-marker": "guarded",
+    "number-ignored": "raising",
+    "extended-above": "raising",
+    "raise-unnoticed": "raising",
+}
 
 
 def sim(*arguments):

@@ -126,6 +126,7 @@ static void choose_faults(struct world *world)
   faults->process_end = PICK(world, 0, 0, 1);
   faults->replica = PICK(world, 0, 0, 2);
   faults->loss = PICK(world, 0, 0, 2);
+  faults->outage = world->seed % 4 == 1 ? world->seed / 32 % 2 : 0; /* without the guard it is nobody's to survive */
   faults->fork = PICK(world, 0, 0, 0, 0, 2);
   faults->astray = world->twin < 0 ? PICK(world, 0, 0, 0, 2) : 0;
   if (faults->astray)
@@ -215,6 +216,7 @@ static void start_processes(struct world *world)
     process->clock_ppm = choose_ppm(world, -1);
     process->blocking = !world->patient && !world->orders.history && random_in(&world->random, 0, 4) == 0;
     process->forks = world->faults.fork && !process->blocking;
+    process->next_max_ttl_ms = process->next_ttl_most_ms = world->max_ttl_ms;
     start_slots(world, process);
     process_start(world, i);
     arena_use(NULL);
@@ -239,6 +241,9 @@ static void handle(struct world *world, const struct event *event)
     break;
   case EVENT_OVERDUE:
     blocking_overdue(world, event);
+    break;
+  case EVENT_ROLLOUT:
+    rollout_go_on(world);
     break;
   case EVENT_NEMESIS:
   case EVENT_NODE_AWAKE:
@@ -318,6 +323,15 @@ static int is_proof(const struct slot *slot, int operation)
   return slot->last_status == REDLOCK_OK || (is_late && slot->last_status == REDLOCK_LOST);
 }
 
+static void report_dead(struct world *world, const struct slot *slot, int operation)
+{
+  char message[320] = "";
+  redlock_lock_message(slot->lock, message, sizeof message);
+  world_violation(world, "process %d can not %s in a world without faults: %s: %s", slot->process->index,
+                  operation == REDLOCK_RELEASE ? "release" : "acquire", redlock_status_name(slot->last_status),
+                  message);
+}
+
 /* When all leases are over nothing stands in the way of a new lock, for anybody. */
 static void prove_alive(struct world *world)
 {
@@ -327,12 +341,27 @@ static void prove_alive(struct world *world)
     process_prove_alive(process, operation);
     run_until_quiet(world);
     if (!is_proof(&process->slots[0], operation))
-      world_violation(world, "process %d can not %s in a world without faults: %s", i / 2,
-                      i % 2 ? "release" : "acquire", redlock_status_name(process->slots[0].last_status));
+      report_dead(world, &process->slots[0], operation);
   }
 }
 
-/* Whoever leaves takes its lock along (rule A.5). */
+void world_pass(struct world *world, int64_t duration)
+{
+  run_until(world, world->now + duration);
+}
+
+static void contest(struct world *world)
+{
+  if (world->orders.history || world->violation[0])
+    return;
+  contest_run(world);
+  run_until_quiet(world);
+  run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS); /* one has died with its keys */
+  check_empty(world, "after all have had it");
+}
+
+/* Whoever leaves takes its lock along (rule A.5), but from a server whose marker it has just found changed: it has to
+ * connect anew first. */
 static void leave(struct world *world)
 {
   if (!world->violation[0])
@@ -341,6 +370,8 @@ static void leave(struct world *world)
   for (int i = 0; i < world->process_count; i++)
     process_end(&world->processes[i]);
   run_until_quiet(world);
+  if (world->guarded)
+    run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "although its process has left");
 }
 
@@ -357,6 +388,7 @@ static void reset(struct world *world, uint64_t seed)
   world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
   world->now = MS;
   world->calm = 0;
+  world->contest_at = 0;
   world->hash = seed;
   world->violation[0] = 0;
   world->events = 0;
@@ -385,10 +417,11 @@ static void choose_guard(struct world *world, uint64_t seed)
 {
   int is_drawn = !world->orders.history;
   world->guarded = is_drawn ? seed % 4 == 1 : orders_are_guarded(world);
+  world->max_ttl_ms = 4 * world->ttl_ms;
   world->fenced = is_drawn ? world->guarded && seed / 4 % 2 : orders_are_fenced(world);
-  if (world->guarded && !world->fenced && !world->faultless && !world->orderly &&
-      world->twin < 0 && !world->faults.astray)
-    world->faults.clock_step = seed / 8 % 3;
+  if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
+      !world->faults.astray)
+    world->faults.clock_step = seed / 8 % 3 * 2;
 }
 
 /* The last node's numbers are far ahead, as one that lies has them, or its clock is. */
@@ -414,7 +447,6 @@ static void start_node(struct world *world, int index)
   if (world->guarded || world->fenced)
     run_alike(world, node);
   mislead(world, node);
-  node->started_ms = server_clock_ms(world, node) - (is_known ? 10 * 1000 * world->ttl_ms : 0);
   if (world->guarded && is_known)
     server_bootstrap(world, node);
 }
@@ -431,6 +463,7 @@ void world_run(struct world *world, uint64_t seed)
   }
   lay_out(world);
   choose_guard(world, seed);
+  rollout_choose(world);
   for (int i = 0; i < world->node_count; i++)
     start_node(world, i);
   start_processes(world);
@@ -439,10 +472,12 @@ void world_run(struct world *world, uint64_t seed)
   calm_down(world);
   run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "that no lease explains");
+  rollout_finish(world);
   run_until(world, world->now + BACKOFF_MAX + guard_time(world)); /* a refused node is looked at again by then */
   prove_alive(world);
   if (world->guarded) /* who has found only now that keys were lost deletes over a new connection */
     run_until(world, world->now + BACKOFF_MAX);
   check_empty(world, "after the last release");
+  contest(world);
   leave(world);
 }

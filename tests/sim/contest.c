@@ -1,0 +1,49 @@
+/* When all is whole again everybody wants one lock at once, and one of them dies. As long as a majority would grant it,
+ * somebody is granted it soon: whatever the servers have lost before, and whoever stands first in the queue. */
+#include "sim.h"
+
+enum { RESOURCE = 0, GRANTED_WITHIN_MS = 1600, LASTS_MS = 60000 };
+
+static int takes_part(const struct slot *slot)
+{
+  return slot->lock && slot->resource == RESOURCE && slot->process->client;
+}
+
+/* All that wait, or hold; 0 when the contest is over. */
+static int go_on(struct world *world)
+{
+  int count = 0, waiting = 0;
+  for (int i = 0; i < world->process_count * SLOTS_MAX && !world->violation[0]; i++) {
+    struct slot *slot = world_slot(world, (uint32_t)i);
+    int is_held = slot->holding >= 0;
+    if (!takes_part(slot) || (!slot->operation && !is_held))
+      continue;
+    count++;
+    waiting += slot->operation == REDLOCK_ACQUIRE;
+    if (!slot->operation && random_in(&world->random, 0, 2) == 0)
+      process_contend(slot, REDLOCK_RELEASE);
+  }
+  if (waiting)
+    oracle_stands_still(world, RESOURCE, GRANTED_WITHIN_MS * MS);
+  return count;
+}
+
+void contest_run(struct world *world)
+{
+  struct process *victim = &world->processes[random_in(&world->random, 0, world->process_count - 1)];
+  int64_t begun = world->now, dies_at = begun + random_in(&world->random, 0, 20 * MS);
+  TRACE(world, "world     everybody wants %s", world->resources[RESOURCE].name);
+  world->contest_at = begun;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++)
+    if (takes_part(world_slot(world, (uint32_t)i)))
+      process_contend(world_slot(world, (uint32_t)i), REDLOCK_ACQUIRE);
+  while (go_on(world) && !world->violation[0]) {
+    world_pass(world, MS);
+    if (victim && world->now >= dies_at) {
+      process_replace(victim, 1);
+      victim = NULL;
+    }
+    if (world->now > begun + LASTS_MS * MS)
+      world_violation(world, "stuck: not everybody is granted %s within a minute", world->resources[RESOURCE].name);
+  }
+}
