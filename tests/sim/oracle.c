@@ -300,8 +300,8 @@ static int may_be_refused(const struct slot *slot)
   return world->refused_ttl_ms && slot->ttl_ms > world->refused_ttl_ms;
 }
 
-/* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted it:
- * whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
+/* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
+ * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
@@ -310,8 +310,8 @@ void oracle_waits(const struct slot *slot)
   int64_t soon = (world->orderly && !world->faults.leftover ? 600 : 1100) * MS;
   if (is_told && !has_leftover(world, slot->resource, since))
     soon = 60 * MS;
-  if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE || world->now - slot->started_at < soon ||
-      may_be_refused(slot))
+  if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
+      world->now - slot->started_at < soon || may_be_refused(slot))
     return;
   if (since <= world->now - soon)
     world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",
