@@ -294,7 +294,7 @@ static int report(struct bench *bench)
 
 static redlock_lock *lock_of(struct session *session, int resource, uint64_t tag)
 {
-  char *name = format("libredlock:bench:%jd:%d", (intmax_t)getpid(), resource);
+  char *name = format("redlock-bench:%jd:%d", (intmax_t)getpid(), resource);
   redlock_lock *lock = must(redlock_lock_new(session->client, name, strlen(name)));
   free(name);
   redlock_lock_set_tag(lock, tag);

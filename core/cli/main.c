@@ -74,7 +74,7 @@ static const struct command commands[] = {
      doctor_main, without_for_doctor, defaults_of_doctor},
     {"bench", "[OPTION...]",
      "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"
-     "Its keys are libredlock:bench:PID:N, behind the key prefix. It loads the nodes: not for production at peak "
+     "Its keys are redlock-bench:PID:N, behind the key prefix. It loads the nodes: not for production at peak "
      "hours.",
      bench_main, without_for_bench, NULL},
     {.name = NULL}};

@@ -327,7 +327,9 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
 
 /* Creates a handle on `resource` (1 byte to 512 MB, any bytes; copied). Does not acquire the lock and does no I/O.
  * Returns NULL only if out of memory: with an invalid argument, or a client that is not open, the handle is in
- * REDLOCK_STATE_INVALID and its message says why. The caller owns it and frees it with redlock_lock_free. */
+ * REDLOCK_STATE_INVALID and its message says why. The library's own keys begin with key_prefix and "libredlock:": a
+ * resource that begins with "libredlock:", or whose key does, can only be inspected and removed; all other operations
+ * return REDLOCK_INVALID. The caller owns the handle and frees it with redlock_lock_free. */
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
 /* A lock with which the nodes are tried: as redlock_lock_new, on a resource that nobody else uses, `libredlock:probe:`
@@ -384,7 +386,8 @@ REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 REDLOCK_API REDLOCK_CHECK int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms);
 
 /* Deletes the key of the resource on every node, whoever holds the lock and whatever the type of the key. For
- * operators, to free a lock whose holder is known to be gone. Allowed in every state except INVALID; the state of this
+ * operators, to free a lock whose holder is known to be gone; without "libredlock:m" the guard quarantines the node, so
+ * do not pass names that come from users. Allowed in every state except INVALID; the state of this
  * handle does not change. Returns REDLOCK_OK: a majority has no key now. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too
  * few nodes answered, or are eligible to vote. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_remove(redlock_lock *lock);

@@ -1,6 +1,8 @@
 """Taking a lock: verdicts, messages, mutual exclusion, and what is left behind."""
 import re
 
+import pytest
+
 import rl
 from helpers import FOREIGN, finish, occupy, spin
 from rl import BUSY, HELD, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
@@ -258,3 +260,31 @@ def test_set_up_time_out(nodes, make_client, fake_server):
     client = make_client([fake.url, *nodes.urls[1:]], settle=False, connect_timeout_ms=200)
     spin(client, lambda: "set-up" in client.describe()["nodes"][0]["why"])
     assert client.lock().acquire(5000) == OK
+
+
+RESERVED = [("", "libredlock:"), ("", "libredlock:x"), ("", "libredlock:f:job"), ("app:", "libredlock:q:job"),
+            ("libredlock:", "x"), ("lib", "redlock:x")]
+
+
+@pytest.mark.parametrize("prefix, resource", RESERVED)
+def test_names_of_the_librarys_own_keys_are_refused(nodes, make_client, prefix, resource):
+    """They may be looked at, and removed by an operator."""
+    lock = make_client(nodes.urls, key_prefix=prefix).lock(resource)
+    for call in (lock.acquire, lambda: lock.start(rl.ACQUIRE), lock.extend, lock.release, lambda: lock.adopt("0" * 40)):
+        assert call() == rl.INVALID
+        assert lock.message == ("resource is %s; names and keys that begin with libredlock: are reserved for the "
+                                "library's own keys" % resource)
+    assert not any(node.get(prefix + resource) for node in nodes)
+    occupy(nodes, prefix + resource)
+    lock.start(rl.INSPECT)
+    assert lock.wait() == BUSY
+    assert lock.remove() == OK
+    assert not any(node.get(prefix + resource) for node in nodes)
+
+
+@pytest.mark.parametrize("prefix, resource", [("", "libredlock"), ("", "app:libredlock:x"), ("lib", "redlock"),
+                                              ("app:", "redlock:x"), ("", "l")])
+def test_names_that_only_resemble_them_are_locked(nodes, make_client, prefix, resource):
+    lock = make_client(nodes.urls, key_prefix=prefix).lock(resource)
+    assert lock.acquire(5000) == OK, lock.message
+    assert lock.release() == OK

@@ -261,6 +261,19 @@ def assert_told_once(nodes, client):
         assert event["detail"].startswith("who holds a lock is not told there; allow libredlock:c:*: NOPERM"), event
 
 
+def test_who_tries_in_vain_leaves_no_entry(nodes, make_client):
+    occupy(nodes)
+    for wait_ms in 0, 300:
+        assert make_client(nodes.urls).lock().acquire(wait_ms) == BUSY
+    assert [entries(node) for node in nodes] == [[]] * 5
+
+
+def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
+    lock = hold(ttl_ms=60000, holder_info="true")
+    spin(lock.client, lambda: all(entries(node) for node in nodes), what="each node that has granted knows who holds it")
+    assert all(110000 < node.pttl(entries(node)[0]) <= 120000 for node in nodes)
+
+
 def test_where_it_is_forbidden_locks_work(nodes, make_client):
     urls = few(nodes)
     one, other = make_client(urls, **LONG).lock(), make_client(urls).lock()
@@ -280,6 +293,7 @@ def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nod
     def entry_is_tried(times):
         assert lock.acquire(5000) == OK, lock.message
         held_everywhere(lock)
+        assert lock.extend() == OK and lock.settle() == OK  # then what came before is answered, too
         assert lock.extend(3600000) == OK, "a longer lease would renew it"
         assert lock.release() == OK
         spin(client, lambda: refusals(nodes) == [count + times for count in before])

@@ -19,6 +19,17 @@
 
 /* ---- handles ---- */
 
+/* Whether the key, or the resource alone, is among the library's own: behind another prefix it may be another program's
+ * fencing number or queue. */
+static int is_reserved(const struct rlk_key *key, const char *prefix)
+{
+  static const char own[] = "libredlock:";
+  size_t own_size = sizeof own - 1, prefix_size = strlen(prefix);
+  const char *resource = rlk_key_resource(key);
+  return (key->resource_size >= own_size && memcmp(resource, own, own_size) == 0) ||
+         (prefix_size + key->resource_size >= own_size && memcmp(resource - prefix_size, own, own_size) == 0);
+}
+
 static void check_new(redlock_lock *lock, const void *resource, size_t size)
 {
   char why[96];
@@ -35,6 +46,7 @@ static void check_new(redlock_lock *lock, const void *resource, size_t size)
 
 static redlock_lock *allocate(redlock_client *c, const void *resource, size_t size)
 {
+  const char *prefix = RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "";
   size_t nodes = c->engine.net.node_count > 0 ? (size_t)c->engine.net.node_count : 1;
   redlock_lock *lock = calloc(1, sizeof *lock + nodes);
   if (!lock)
@@ -48,10 +60,11 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
     size = 0;
-  lock->key = rlk_key_new(RLK_STRING(&c->engine.net, KEY_PREFIX) ? RLK_STRING(&c->engine.net, KEY_PREFIX) : "",
-                          size ? resource : "", size);
-  if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0)
+  lock->key = rlk_key_new(prefix, size ? resource : "", size);
+  if (lock->node_answers && lock->key && rlk_timers_reserve(&c->engine.net.timers, 2) == 0) {
+    lock->is_reserved = is_reserved(lock->key, prefix);
     return lock;
+  }
   rlk_key_drop(lock->key);
   free(lock->node_answers);
   free(lock->refusal);
@@ -96,6 +109,8 @@ redlock_lock *redlock_lock_new_probe(redlock_client *client)
   rlk_client_enter(client);
   rlk_text_format(&text, "libredlock:probe:%016llx", (unsigned long long)rlk_random(&client->engine.net));
   lock = add_lock(client, name, strlen(name));
+  if (lock)
+    lock->is_reserved = 0;
   rlk_client_leave(client);
   return lock;
 }
@@ -504,6 +519,8 @@ int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
+  else if (lock->is_reserved)
+    rlk_lock_refuse_name(lock);
   else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
     status = adopt(lock, token, size, now);
   rlk_client_leave(c);

@@ -182,6 +182,9 @@ static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
   lock->fence = lock->claim->fence;
   count_won(lock, now);
   rlk_lock_hold(lock, until_ns, now);
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    if (lock->votes[i] == RLK_GRANTED)
+      rlk_holder_show(&lock->engine->net.nodes[i], lock->asked.ttl_ms, now);
   rlk_renewal_begin(lock);
   rlk_operation_end(lock, REDLOCK_OK);
 }

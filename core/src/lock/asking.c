@@ -75,7 +75,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
   int status;
-  if (rlk_requests_reserve(&l->requests, 4) != 0)
+  if (rlk_requests_reserve(&l->requests, 3) != 0)
     return -1;
   status = proposal ? append_fence(n, claim, ttl, proposal)
                     : rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
@@ -93,7 +93,6 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   claim->node[n->index].set_position = position;
   if (rlk_guard_checks_votes(n) && ask_time(n, claim, vote.sent_ns) == 0)
     ask_marker(n, vote);
-  rlk_holder_show(n, terms->ttl_ms, vote.sent_ns);
   return 0;
 }
 

@@ -68,6 +68,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
   }
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+    rlk_holder_show(&lock->engine->net.nodes[node], lock->terms.ttl_ms, now);
     if (claim->fence)
       rlk_fence_catch_up(lock, node, now);
     ask_extension_again(lock, node, now);

@@ -8,7 +8,7 @@
 
 #define MS RLK_NS_PER_MS
 #define ASK_EVERY_NS (1000 * MS)
-#define FRESH_MS 300000 /* an entry is written again when less than a TTL and this is left of it */
+#define FRESH_MS 30000 /* an entry is written again when less than a TTL and this is left of it */
 #define CLIENT_PREFIX "libredlock:c:"
 #define VERSION "v1 "
 

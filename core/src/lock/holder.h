@@ -18,12 +18,13 @@ struct rlk_holder {
 
 /* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
-/* Writes it, behind what is asked there, so that it outlives a lease that begins now. */
+/* Writes it, behind what is asked there, so that it outlives a lease that begins now. Only for a lock that is held: who
+ * tries in vain leaves nothing. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 
 static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns)
 {
-  if (now_ns + ttl_ms * RLK_NS_PER_MS > node->entry_until_ns)
+  if (now_ns + ttl_ms * RLK_NS_PER_MS > node->entry_until_ns && node->state == RLK_NODE_READY)
     rlk_holder_publish(node, ttl_ms, now_ns);
 }
 

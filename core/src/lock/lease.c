@@ -184,6 +184,16 @@ void rlk_lock_refuse(redlock_lock *lock, const char *text)
   lock->refusal = text ? strdup(text) : NULL; /* without memory the status alone tells it */
 }
 
+void rlk_lock_refuse_name(redlock_lock *lock)
+{
+  char why[400];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  rlk_text_add(&text, "resource is ");
+  rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
+  rlk_text_add(&text, "; names and keys that begin with libredlock: are reserved for the library's own keys");
+  rlk_lock_refuse(lock, why);
+}
+
 /* In a child: the parent's lock is not ours. */
 void rlk_lock_forked(redlock_lock *lock)
 {

@@ -25,6 +25,7 @@ void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, i
 /* Keys end by the server's clock, which has been stepped forward. */
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
+void rlk_lock_refuse_name(redlock_lock *lock); /* it is reserved */
 void rlk_lock_forked(redlock_lock *lock);
 
 void rlk_lock_count_hold(redlock_lock *lock, int64_t now_ns); /* it ends */

@@ -36,6 +36,7 @@ struct redlock_lock {
   int is_ended;
   uint64_t tag;
   struct rlk_key *key;
+  int is_reserved; /* its key is one of the library's own: it may be looked at and removed, not taken */
   struct rlk_numbers options;
   char *refusal; /* why a call was refused, until the next operation */
   /* the lease */

@@ -141,6 +141,10 @@ static int refusal(redlock_lock *lock, int kind)
     return REDLOCK_INVALID;
   if (kind == REDLOCK_INSPECT || kind == REDLOCK_REMOVE)
     return REDLOCK_OK;
+  if (lock->is_reserved) {
+    rlk_lock_refuse_name(lock);
+    return REDLOCK_INVALID;
+  }
   if (kind == REDLOCK_ACQUIRE) {
     if (!owned)
       return REDLOCK_OK;

@@ -74,7 +74,7 @@ def test_a_signal_ends_it(redlock, nodes, workers):
     """Also those that wait for a lock that others hold."""
     running = redlock.start("bench", "--for", "1h", "--wait", "10m", "--guard", "off", "--resources", "1", *workers)
     eventually(lambda: nodes[0].calls("set") > 20, 20)
-    key = "libredlock:bench:%d:0" % running.pid
+    key = "redlock-bench:%d:0" % running.pid
     for node in nodes:
         node.set(key, "of somebody else", 600000)
     running.send_signal(signal.SIGTERM)

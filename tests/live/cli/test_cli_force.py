@@ -73,6 +73,18 @@ def test_keys_of_any_kind(redlock, nodes):
     nodes.no_keys()
 
 
+def test_a_key_of_the_library_itself(redlock, nodes):
+    """It cannot be locked by mistake, but an operator may remove it."""
+    for node in nodes:
+        node.set("libredlock:f:orders", "5")
+    done = redlock("acquire", "libredlock:f:orders")
+    assert done.returncode == 64 and "reserved" in done.stderr
+    assert redlock("run", "libredlock:f:orders", "--", "true").returncode == 64
+    done = redlock("release", "--exit-drain", "10s", "--force", "--yes", "libredlock:f:orders")
+    assert (done.returncode, done.stdout) == (0, "deleted on 5 of 5 nodes\n")
+    assert not any(node.get("libredlock:f:orders") for node in nodes)
+
+
 def test_other_keys_stay(redlock, nodes, held):
     other = redlock.acquire("orders:43", "--ttl", "5m")
     assert redlock.once("release", "--force", "--yes", "orders:42").returncode == 0
