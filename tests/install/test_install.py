@@ -188,3 +188,11 @@ def test_a_test_build_is_not_installed(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode != 0 and "not for use" in done.stderr
     assert not (tmp_path / "prefix").exists()
+
+
+def test_first_example_works_on_new_nodes(prefix, tmp_path, make_cluster):
+    """Which nobody has bootstrapped: its wait outlives their quarantine."""
+    through_pkg_config(prefix, tmp_path, "static")
+    servers = make_cluster(3, bootstrapped=False)
+    said = run(tmp_path / "lock", "orders:42", REDLOCK_NODES=",".join(servers.urls))
+    assert said.startswith("held for ") and said.splitlines()[-1].startswith("OK: "), said
