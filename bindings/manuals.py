@@ -44,6 +44,8 @@ def command():
     text = (ROOT / "docs/redlock.md").read_text()
     text = text.split("\n", 1)[1]  # its title
     text = re.sub(r"^#(#+) ", r"\1 ", text, flags=re.M)
+    text = text.replace("\n# Recipes\n", "\n# Examples\n")
+    text = re.sub(r"^# .*$", lambda found: found[0].upper(), text, flags=re.M)
     text = re.sub(r"(?:^\|.*\n)+", rows, text, flags=re.M)
     return page("redlock", 1, "locks over N independent Redis or Valkey nodes",
                 "redlock.conf(5), libredlock(3), flock(1)",
@@ -56,7 +58,8 @@ CONF = """# DESCRIPTION
 
 Nodes and defaults for redlock(1): the file that `--config` or `REDLOCK_CONFIG` names, else `/etc/redlock.conf` if there
 is one. Each line is `name = value`. Blanks around names and values are ignored; a line that begins with `#` is a
-comment; a name may appear once. Times are in milliseconds. Nodes from the environment, and flags, override the file.
+comment; a name may appear once. Times are in milliseconds. Flags override the file. The environment
+overrides it unless `--config` names it. Paths are relative to the folder of the file.
 
 A file that cannot be read or contains a mistake is refused with its name and line. If it contains a password, let only
 one group read it.

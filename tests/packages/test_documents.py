@@ -10,7 +10,8 @@ from pages import PAGES, blocks, headings, packages, section, typed
 ELSEWHERE = {
     ("README.md", "libredlock"),  # a line to look at, and first_lines()
     ("php/README.md", "The PHP extension redlock"),  # part of the archive's lines in docs/php.md
-    ("docs/redlock.md", "Nodes and options"),  # the contents of a file
+    ("docs/redlock.md", "Files"),  # the contents of a file
+    ("docs/redlock.md", "Permissions"),  # a line of a server's configuration
 }
 
 pytestmark = pytest.mark.timeout(900)

@@ -83,6 +83,13 @@ def test_manual_pages_have_all_functions_options_and_commands():
     assert len(commands) > 7 and [name for name in commands if f" {name} [OPTION...]" not in text] == []
 
 
+def test_manual_page_of_the_command_has_the_usual_sections():
+    page = (ROOT / "docs/man/redlock.1").read_text()
+    sections = re.findall(r"^\.SH\n(.+)$", page, re.M)
+    assert {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "ENVIRONMENT", "FILES", "EXIT STATUS",
+            "SEE ALSO"} <= set(sections), sections
+
+
 def test_options_in_php_signatures_are_current():
     subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
 
