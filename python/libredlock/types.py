@@ -104,8 +104,8 @@ class LockOptions(TypedDict, total=False):
     """Calls of extend allowed during one hold; renewals do not count. Default: None. Allowed: 0 to 1000000000, or
     None: without limit."""
     max_hold: Optional[Seconds]
-    """No extension reaches beyond this time after the lock was acquired. Default: 3600 s. Allowed: 0 s to 31536000
-    s, or None: without limit."""
+    """No extension reaches beyond this time after the lock was acquired; if the lock's own ttl is longer, none
+    begins later. Default: 3600 s. Allowed: 0 s to 31536000 s, or None: without limit."""
     strict_release: bool
     """Also send deletes to nodes that did not grant the lock. Default: False. Allowed: True or False."""
 

@@ -92,6 +92,20 @@ def test_max_hold(nodes, make_client):
     assert lock.extend() == LOST
 
 
+def test_a_ttl_above_max_hold_is_extended_as_it_was_acquired(nodes, make_client):
+    client = make_client(nodes.urls, ttl_ms=60000, max_ttl_ms=60000, node_timeout_ms=1000, max_hold_ms=2000)
+    lock = client.lock()
+    assert lock.acquire(5000) == OK
+    assert lock.extend() == OK and lock.validity_ms > 55000
+    token = lock.token
+    assert lock.detach() == OK
+    taken = client.lock()
+    assert taken.adopt(token) == OK
+    assert taken.extend() == OK and taken.expire(50000) == OK and 40000 < taken.validity_ms < 50000
+    eventually(lambda: taken.extend() == LIMIT)
+    assert "max_hold_ms is 2000" in taken.message
+
+
 def test_loss_is_sticky(nodes, hold):
     """A lapsed lock stays lost although a majority still has its keys: another may have held it in between."""
     lock = hold(**rl.short(2000))

@@ -77,11 +77,10 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
 }
 
 /* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
-static int64_t within_hold(const redlock_lock *lock, int64_t counts_until_ns)
+static int64_t within_hold(const redlock_lock *lock, int64_t lease_ns, int64_t counts_until_ns)
 {
-  int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
-  int64_t end_ns = lock->acquired_ns + hold_max_ms * MS;
-  return lock->state == REDLOCK_STATE_HELD && hold_max_ms >= 0 && end_ns < counts_until_ns ? end_ns : counts_until_ns;
+  int64_t end_ns = rlk_hold_end_ns(lock, lease_ns / MS);
+  return lock->state == REDLOCK_STATE_HELD && end_ns < counts_until_ns ? end_ns : counts_until_ns;
 }
 
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
@@ -92,7 +91,7 @@ static void extend_vote(redlock_lock *lock, int node, const struct rlk_request *
   int64_t counts_until_ns = capped(at, (RLK_MUTANT(EXTENSION_AT_REPLY) ? now : r->sent_ns) + r->lease_ns);
   int usable;
   rlk_lock_is_held(lock, now);
-  counts_until_ns = within_hold(lock, counts_until_ns);
+  counts_until_ns = within_hold(lock, r->lease_ns, counts_until_ns);
   usable = !claim->given_up && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
   if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns) {
     at->counts_until_ns = counts_until_ns;

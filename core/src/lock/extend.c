@@ -103,7 +103,7 @@ static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *t
     return 0;
   if (kind == REDLOCK_EXTEND && extensions_max >= 0 && lock->extensions >= extensions_max)
     rlk_text_format(&text, "no further extension: max_extensions is %lld", (long long)extensions_max);
-  else if (hold_max_ms >= 0 && now + terms->ttl_ms * MS > lock->acquired_ns + hold_max_ms * MS)
+  else if (now + terms->ttl_ms * MS > rlk_hold_end_ns(lock, terms->ttl_ms))
     rlk_text_format(&text, "no further extension by ttl_ms %lld: max_hold_ms is %lld, held for %lld ms",
                     (long long)terms->ttl_ms, (long long)hold_max_ms, (long long)((now - lock->acquired_ns) / MS));
   else

@@ -209,3 +209,10 @@ void rlk_lock_forked(redlock_lock *lock)
   rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
   rlk_renewal_end(lock);
 }
+
+int64_t rlk_hold_end_ns(const redlock_lock *lock, int64_t ttl_ms)
+{
+  int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
+  int64_t acquired_with_ms = ttl_ms > hold_max_ms && ttl_ms <= RLK_INT(&lock->options, TTL_MS) ? ttl_ms : 0;
+  return hold_max_ms < 0 ? RLK_NEVER : lock->acquired_ns + (hold_max_ms + acquired_with_ms) * RLK_NS_PER_MS;
+}

@@ -35,4 +35,8 @@ const char *rlk_loss_name(int reason); /* in one word */
 void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out);
 void rlk_lock_tell(redlock_lock *lock, enum rlk_event_kind kind, const char *detail);
 
+/* When a lock that is extended by ttl_ms must have ended at the latest (max_hold_ms). Its own ttl_ms may be above
+ * max_hold_ms, as for the acquisition: then an extension may begin until max_hold_ms has passed. */
+int64_t rlk_hold_end_ns(const redlock_lock *lock, int64_t ttl_ms);
+
 #endif

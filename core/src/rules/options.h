@@ -63,7 +63,8 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(MAX_EXTENSIONS, "max_extensions", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                      \
     "calls of extend allowed during one hold; renewals do not count; -1 without limit")                                \
   X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RLK_YEAR_MS, "", BOTH,                                       \
-    "no extension reaches beyond this time after the lock was acquired; -1 without limit")                             \
+    "no extension reaches beyond this time after the lock was acquired; if the lock's own ttl_ms is longer, none "     \
+    "begins later; -1 without limit")                                                                                  \
   X(KEY_PREFIX, "key_prefix", STRING, "", "", 0, 256, "", CLIENT, "prepended to the resource to form the key")         \
   X(STRICT_RELEASE, "strict_release", BOOL, "", "false", 0, 1, "", BOTH,                                               \
     "also send deletes to nodes that did not grant the lock")                                                          \
