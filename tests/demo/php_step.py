@@ -1,5 +1,6 @@
 """The step of the demo that shows PHP: blocking, in Fibers, and a lock of PHP that Python is refused and C extends."""
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -64,11 +65,17 @@ def step(cluster):
          "redlock release --node-timeout 1s orders:52 TOKEN")
 
 
+def is_current(built):
+    sources = [path for folder in ("core", "bindings", "php") for path in (ROOT / folder).rglob("*.[chi]")]
+    return built.exists() and built.stat().st_mtime > max(path.stat().st_mtime for path in sources)
+
+
 def build():
-    """The extension, with Debian's SWIG, unless there is one already."""
+    """The extension, with Debian's SWIG, unless there is one of these sources already."""
     tree = ROOT / "build/php/demo"
-    if Path(EXTENSION).exists() or "REDLOCK_PHP_EXTENSION" in os.environ:
+    if "REDLOCK_PHP_EXTENSION" in os.environ or is_current(Path(EXTENSION)):
         return
+    shutil.rmtree(tree, ignore_errors=True)
     print("    (building the PHP extension in build/php/demo)")
     subprocess.run(["python3", str(ROOT / "bindings/php_generate.py"), "--tree", str(tree)], check=True)
     for command in (["phpize"], ["./configure", "--quiet"], ["make", "-s", "-j2"]):

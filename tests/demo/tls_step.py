@@ -37,7 +37,7 @@ def step(demo):
         print("    $ export SSL_CERT_FILE=cert.pem")
         trusting = {"SSL_CERT_FILE": tls.ca_file}
         run(cluster, [BIN, "bootstrap", "--yes"], "redlock bootstrap --yes", trusting)
-        out = run(cluster, [BIN, "doctor"], "redlock doctor", trusting)
+        out = run(cluster, [BIN, "doctor", "-v"], "redlock doctor -v", trusting)
         expect(out.count(" TLSv1.3, ") == 3 and "all 3 nodes may vote" in out, "doctor")
         run(cluster, [BIN, "run", "--node-timeout", "1s", "orders:61", "--", "echo", "the job runs"],
             "redlock run --node-timeout 1s orders:61 -- echo the job runs", trusting)
