@@ -24,7 +24,7 @@ from guarding import (
     granted_to_another,
     marker_of,
 )
-from helpers import Call, spin
+from helpers import Call, finish, spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
@@ -219,6 +219,18 @@ def test_a_smaller_number_lets_shorter_leases_through(make_cluster, make_client)
     assert longer.message.count(words) == 3
     assert [server.get("s") for server in servers] == 3 * [None]
     assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG and lock.state == HELD
+
+
+def test_a_longer_lease_that_has_joined_the_set_up_does_not_count(server, make_client, proxy):
+    bootstrapped([server.url])
+    address = proxy(server, accepting=False)
+    client = make_client([address.url], settle=False, **dict(GUARDED, max_ttl_ms=8000, connect_timeout_ms=25000))
+    lock = client.lock(ttl_ms=8000)
+    assert lock.start(rl.ACQUIRE, 0) == OK
+    address.open()
+    assert finish(lock) != OK and server.calls("set"), "no SET joined the set-up"
+    spin(client, lambda: client.settled() and client.describe()["nodes"][0]["state"] == "ready", 20)
+    assert lock.acquire(5000) == rl.REFUSED_CONFIG
 
 
 def test_a_longer_ttl_is_refused_before_anything_is_sent(server, guarded):

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from command import REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
+from command import BUSY, REFUSED_CONFIG, UNAVAILABLE, USAGE, finish
+from common import occupy
 from testing import eventually
 
 DECLINED = 1
@@ -208,3 +209,12 @@ def test_who_grants_nothing_needs_no_guard(redlock, nodes):
     assert "held" in redlock("status", "orders:42").stdout
     assert redlock("release", "orders:42", token).returncode == 0
     nodes.no_keys()
+
+
+def test_keep_shortens_the_wait_for_others_only(redlock, nodes):
+    """Half of it is less than the quarantine of new nodes, which has to be outlived."""
+    done = redlock("run", "--guard", "marker", "--max-ttl", "4s", "--ttl", "4s", "--keep", "4s", "job", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    occupy(nodes, "other", ttl_ms=600000)
+    done = redlock("run", "--max-ttl", "4s", "--ttl", "4s", "--keep", "4s", "other", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (BUSY, "") and "held by others" in done.stderr, done.stderr
