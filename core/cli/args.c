@@ -303,7 +303,7 @@ static struct parser *parser_new(const struct command *command, int argc, char *
 static void wait_less_than_it_is_kept(struct args *args)
 {
   bool is_chosen = setting_in_force(args, "wait_ms") != NULL;
-  args->busy_wait_ms = args->keep_ms > 0 && !is_chosen ? args->keep_ms / 2 + 1 : 0;
+  args->busy_wait_ms = args->keep_ms > 0 && !is_chosen ? (args->keep_ms + 1) / 2 : 0;
 }
 
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)

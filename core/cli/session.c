@@ -284,11 +284,13 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
 static bool is_quarantined(struct session *session)
 {
   char *text = client_description(session->client);
-  int quarantined = 0, nodes = redlock_client_node_count(session->client);
-  for (const char *at = text; (at = strstr(at, "\"quarantined\":true")) != NULL; at++)
-    quarantined++;
+  json_t *description = json_loads(text, 0, NULL), *node;
+  size_t index, quarantined = 0;
+  json_array_foreach(json_object_get(description, "nodes"), index, node)
+    quarantined += json_is_true(json_object_get(node, "quarantined"));
+  json_decref(description);
   free(text);
-  return quarantined > nodes / 2;
+  return quarantined > index / 2;
 }
 
 static bool is_held_by_others(const struct session *session)

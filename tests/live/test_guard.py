@@ -375,6 +375,20 @@ def test_a_key_that_somebody_writes_before_the_marker(server, proxy, make_client
     assert [server.command("DUMP", MARKER)] == written
 
 
+@pytest.mark.parametrize("who", ["acquire", "bootstrap"])
+def test_a_marker_that_somebody_writes_first_stands(make_cluster, proxy, make_client, who):
+    """Two register a server at once: both go by the marker that was first."""
+    server = make_cluster(1, bootstrapped=False).nodes[0]
+    relay, first = proxy(server), marker_of(server, nonce="ffff")
+    relay.at("EVAL", MARKER, lambda: server.set(MARKER, first), byte=1)
+    if who == "acquire":
+        lock = make_client([relay.url], settle=False, **GUARDED).lock()
+        assert lock.acquire(5000) == OK, lock.message
+    else:
+        assert bootstrap([relay.url]) == (OK, [("nothing", True, 4000, "votes")])
+    assert server.get(MARKER) == first.encode()
+
+
 def test_another_key_in_place_of_the_marker(server, guarded):
     client = guarded([server])
     server.command("DEL", MARKER)
@@ -634,6 +648,13 @@ def test_two_bootstraps_at_once(make_cluster, make_client):
     results = [call.join() for call in calls]
     assert all(status == OK and all(node[1] for node in nodes) for status, nodes in results), results
     assert make_client(urls, **GUARDED).lock().acquire(0) == OK
+
+
+def test_bootstrap_leaves_a_replica_alone(make_cluster):
+    master, replica = make_cluster(2).nodes
+    replica.replica_of(master)
+    status, nodes = bootstrap([replica.url], REPLACE)
+    assert status == rl.REFUSED_CONFIG and nodes[0][:2] == ("left_alone", False) and "a replica" in nodes[0][3]
 
 
 def test_bootstrap_takes_only_its_modes(server):

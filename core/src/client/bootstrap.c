@@ -50,8 +50,18 @@ static int wait_for_all(redlock_client *c)
   return REDLOCK_OK;
 }
 
+/* A node that is refused for another reason than its marker. */
+static int is_refused_otherwise(const struct rlk_node *n)
+{
+  return n->refused && n->finding <= RLK_FOUND_SMALLER;
+}
+
 static int found(const struct rlk_node *n, int64_t now)
 {
+  if (is_refused_otherwise(n))
+    return REDLOCK_FOUND_REFUSED;
+  if (n->state != RLK_NODE_READY && !n->refused)
+    return REDLOCK_FOUND_NOTHING;
   switch (n->finding) {
   case RLK_FOUND_OURS:
     if (rlk_guard_left_ms(n, now))
@@ -64,7 +74,7 @@ static int found(const struct rlk_node *n, int64_t now)
   case RLK_FOUND_OTHER_CLUSTER:
   case RLK_FOUND_OLD: return REDLOCK_FOUND_OTHER_LIST;
   case RLK_FOUND_FOREIGN: return REDLOCK_FOUND_FOREIGN;
-  default: return n->refused ? REDLOCK_FOUND_REFUSED : REDLOCK_FOUND_NOTHING;
+  default: return REDLOCK_FOUND_NOTHING;
   }
 }
 
