@@ -264,6 +264,18 @@ def test_the_first_longer_lock_of_an_idle_program_sees_the_raise(make_cluster, m
     assert longer.acquire(0) == OK, longer.message
 
 
+def test_an_extension_that_a_minority_allows_is_sent_to_nobody(make_cluster, make_client):
+    """Else it would count there, beside shorter ones on the others: programs with the smaller number wait too short."""
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls)
+    servers[0].set(MARKER, marker_of(servers[0], nodes=3, max_ttl_ms=8000))
+    lock = make_client(urls, **dict(GUARDED, max_ttl_ms=8000)).lock()
+    assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG, lock.message
+    assert "not asked: too few nodes allow as much" in lock.message
+    assert all(0 < server.command("PTTL", "r") <= 4000 for server in servers) and lock.state == HELD
+
+
 def test_a_program_that_was_left_out_of_a_raise_is_refused(server, make_client):
     bootstrapped([server.url])
     client = make_client([server.url], **GUARDED)

@@ -94,6 +94,8 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
       rlk_text_format(out, "error: %s", answer->error);
     else if (!n->refused && lock->asked.ttl_ms > n->ttl_limit_ms)
       rlk_guard_limit_words(n, lock->asked.ttl_ms, out);
+    else if (!n->refused && n->state == RLK_NODE_READY)
+      rlk_text_add(out, "not asked: too few nodes allow as much");
     else
       down_words(n, out);
     break;

@@ -71,10 +71,24 @@ static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
   return RLK_WAITING;
 }
 
+/* An extension that only a minority allows would count there, beside shorter ones on the others (rule C.3.1). */
+static int is_allowed_by_few(const redlock_lock *lock)
+{
+  const struct rlk_net *net = &lock->engine->net;
+  int count = 0;
+  if (lock->kind == REDLOCK_ACQUIRE || !takes_a_lease(lock->kind))
+    return 0;
+  for (int i = 0; i < net->node_count; i++)
+    count += lock->asked.ttl_ms <= net->nodes[i].ttl_limit_ms;
+  return count < lock->engine->quorum;
+}
+
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms)
     return refuse_ttl(lock, n, now);
+  if (is_allowed_by_few(lock))
+    return RLK_REFUSED;
   if (lock->kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
     return RLK_ASKED;
   if (now >= n->look_again_ns)
