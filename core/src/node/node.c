@@ -458,9 +458,9 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
     note_quickest(n, sample_ns);
+    note_set(l, meaning);
   } else if (out->request.kind == RLK_REQUEST_JOIN) {
     note_quickest(n, l->read_ns - out->request.sent_ns);
-    note_set(l, meaning);
   } else if (out->request.kind == RLK_REQUEST_TTL) {
     n->looked_rtt_ns = l->read_ns - out->request.sent_ns;
   }
