@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from weakref import ref
 
 from ._core import ffi, lib
@@ -38,7 +38,7 @@ class Binding:
         self._descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
         if min(self._descriptors) < 0:
             raise error(-min(self._descriptors), "")
-        loop.add_reader(self._descriptors[0], _on_readable, self._client, ffi.new("uint64_t *"))
+        loop.add_reader(self._descriptors[0], _on_readable, self._client, loop, ffi.new("uint64_t *"))
         loop.add_reader(self._descriptors[1], _on_event, self._client)
         # a loop closes its asynchronous generators before it ends, and passes for one thus this too
         notice = sys.get_asyncgen_hooks().firstiter
@@ -102,13 +102,13 @@ def _settle_here(future: asyncio.Future[Any], result: object) -> None:
         future.set_result(result)
 
 
-def _on_readable(reference: ref[Client], found_tag: Any) -> None:
+def _on_readable(reference: ref[Client], loop: asyncio.AbstractEventLoop, found_tag: Any) -> None:
     """Called by a loop: lets the core work, and wakes the tasks whose operation ended."""
     client = reference()
     if client is None:
         return
     pending, watched = client._pending, client._watched
-    at_risk: List[Any] = []
+    at_risk: Optional[List[Any]] = None
     with client._mutex:  # another thread may be closing it
         handle = client._handle
         found = _advance(handle, found_tag)
@@ -119,11 +119,15 @@ def _on_readable(reference: ref[Client], found_tag: Any) -> None:
                 ended, lock = operation
                 status = _status(lock._handle)
                 if status != PENDING and pending.pop(tag, None) is not None:
-                    settle(ended, status)
+                    if ended.get_loop() is not loop:
+                        settle(ended, status)
+                    elif not ended.done():
+                        ended.set_result(status)
             if tag in watched:
+                at_risk = at_risk or []
                 at_risk.append(watched[tag]())
             found = _next(handle, found_tag)
-    for held in at_risk:
+    for held in at_risk or ():
         if held is not None:
             held._tell_if_lost()
 

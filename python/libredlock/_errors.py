@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Mapping, NamedTuple, Optional
 
-from ._core import lib
+from ._core import ffi, lib
 from .types import Resource
 
 
@@ -181,7 +181,6 @@ def error(
     status: int, message: str, resource: Optional[Resource] = None, votes: Optional[Mapping[str, Vote]] = None
 ) -> RedlockError:
     """The exception for a status; without a message of its own it gets the status's sentence."""
-    from ._native import string
-
     kind = _BY_STATUS.get(Status(status), Internal)
-    return kind(message or string(lib.redlock_status_text(status)), resource=resource, votes=votes)
+    sentence = message or bytes(ffi.string(lib.redlock_status_text(status))).decode()
+    return kind(sentence, resource=resource, votes=votes)

@@ -123,27 +123,27 @@ class Lock(LockBase):
         deletes are sent all the same), Forked in a child of the process that holds it.
         """
         client = self._client
-        client._bind()
+        binding = client._binding
+        if binding is None or binding.loop is not running_loop():
+            binding = client._bind()
         ticket = self._held_ticket(True)
         ticket.owner = LEAVING
-        tag = self._tag
-        if tag in client._watched:
+        if self._tag in client._watched:
             self._unwatch()
-        turn = Ticket()
         try:
             if self._extensions:  # by another task
-                await self._wait_for_extensions(turn)
-            status = await client._run(self, RELEASE, 0)
+                await self._end_of_extensions()
+            status = await client._begin(self, binding.loop, RELEASE, 0)
             if status != OK:
                 self._judge_release(status)
             self._leave(ticket)
         except BaseException:
+            client._pending.pop(self._tag, None)
+            _cancel(self._handle)
             self._forget_hold()
             client._process()
             self._leave(ticket)
             raise
-        finally:
-            leave(self._extensions, turn)
 
     async def extend(self, ttl: Optional[Seconds] = None) -> float:
         """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
@@ -209,7 +209,9 @@ class Lock(LockBase):
         client = self._client
         if self._generation != generation():
             self._forked()
-        binding = client._bind()
+        binding = client._binding
+        if binding is None or binding.loop is not running_loop():
+            binding = client._bind()
         line = self._line
         ticket.binding = binding
         binding.tickets[ticket] = ref(self)
@@ -219,7 +221,7 @@ class Lock(LockBase):
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
-        status = await client._run(self, ACQUIRE, limit_ms)
+        status = await client._begin(self, binding.loop, ACQUIRE, limit_ms)
         if status == OK:
             ticket.owner = asyncio.current_task()
             if self._on_lost is not None:
@@ -277,6 +279,13 @@ class Lock(LockBase):
             else:
                 await self._sleep(ticket, LOOK_AGAIN_S)
 
+    async def _end_of_extensions(self) -> None:
+        ticket = Ticket()
+        try:
+            await self._wait_for_extensions(ticket)
+        finally:
+            leave(self._extensions, ticket)
+
     def _leave(self, ticket: Ticket) -> None:
         binding = getattr(ticket, "binding", None)
         if binding is not None:
@@ -284,8 +293,9 @@ class Lock(LockBase):
         leave(self._line, ticket)
 
     def _abandon(self, ticket: Ticket) -> None:
+        if first(self._line) is ticket:
+            self._client._pending.pop(self._tag, None)
         super()._abandon(ticket)
-        self._leave(ticket)
 
     def _adopt(self, token: str) -> Ticket:
         ticket = super()._adopt(token)
@@ -538,22 +548,27 @@ class Client(ClientBase):
         """Closes the client."""
         await self.close()
 
-    async def _run(self, lock: Lock, operation: int, argument: int) -> int:
-        """Starts an operation and awaits its end: its status."""
-        binding = self._bind()
-        tag, pending = lock._tag, self._pending
+    def _begin(
+        self, lock: Lock, loop: asyncio.AbstractEventLoop, operation: int, argument: int
+    ) -> asyncio.Future[int]:
+        """Starts an operation: the status at its end. Whoever awaits it no longer takes it out of those pending."""
+        pending, tag = self._pending, lock._tag
         if not pending:  # what is alone gains nothing by leaving with others in the loop's next turn
             operation |= AT_ONCE
-        ended: asyncio.Future[int] = binding.loop.create_future()
+        ended: asyncio.Future[int] = loop.create_future()
         pending[tag] = ended, lock  # before its end, which another loop may find
-        try:
-            status: int = _start(lock._handle, operation, argument)
-            if status == OK:
-                return await ended
+        status = _start(lock._handle, operation, argument)
+        if status != OK:
             del pending[tag]
-            return status
+            ended.set_result(status)
+        return ended
+
+    async def _run(self, lock: Lock, operation: int, argument: int) -> int:
+        """Starts an operation and awaits its end: its status."""
+        try:
+            return await self._begin(lock, self._bind().loop, operation, argument)
         except BaseException:
-            pending.pop(tag, None)
+            self._pending.pop(lock._tag, None)
             _cancel(lock._handle)
             self._process()
             raise

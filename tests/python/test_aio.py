@@ -452,7 +452,7 @@ def test_loops_that_end_leave_nothing(nodes):
     left = client.lock("left", ttl=30)
     with pytest.warns(ResourceWarning, match="1 locks were held by tasks of .* when it ended"):
         asyncio.run(left.acquire())
-    assert open_things(nodes) == before
+    eventually(lambda: no_more_than(before, nodes), 30)
     eventually(lambda: not any(node.get("left") for node in nodes), 30)
     asyncio.run(client.close())
     nodes.no_keys()
@@ -570,7 +570,12 @@ def test_closing_the_client_cancels_whoever_waits(nodes, run, other):
 
 
 def open_things(nodes):
-    return len(os.listdir("/proc/self/fd")), [len(node.clients()) for node in nodes]
+    """Descriptors of this process, and connections to each node: a server may notice the end of one late."""
+    return [len(os.listdir("/proc/self/fd")), *(len(node.clients()) for node in nodes)]
+
+
+def no_more_than(before, nodes):
+    return all(now <= then for now, then in zip(open_things(nodes), before))
 
 
 def test_close_that_is_cancelled_closes(nodes, run):
@@ -586,7 +591,7 @@ def test_close_that_is_cancelled_closes(nodes, run):
             closing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await closing
-        await until(lambda: open_things(nodes) == before)
+        await until(lambda: no_more_than(before, nodes))
 
     run(main())
 
