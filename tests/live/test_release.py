@@ -201,6 +201,7 @@ def test_many_releases_at_once_leave_no_key(nodes, make_client):
     for lock in locks:
         assert lock.start(rl.RELEASE) == OK
     spin(client, lambda: client.describe()["debts"] == 0, 60)
+    spin(client, lambda: all(lock.status != rl.PENDING for lock in locks), 60)
     assert {lock.status for lock in locks} == {OK}
     assert many_keys(nodes) == 0
 

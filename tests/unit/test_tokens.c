@@ -283,6 +283,31 @@ static void more_debts_than_are_remembered(void **state)
   leave(&party);
 }
 
+/* The node was silent, and what is owed to it is sent before the release asks it. */
+static void a_release_learns_what_a_debt_has_found(void **state)
+{
+  struct party party = join();
+  struct rlk_engine *engine = &party.client->engine;
+  struct rlk_node *node = &engine->net.nodes[0];
+  struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
+  (void)state;
+  rlk_claim_may_be_at(claim, 0, INT64_MAX - 1);
+  node->state = RLK_NODE_OFF;
+  rlk_claim_give_up(engine, claim, 7, 0);
+  party.lock->kind = REDLOCK_RELEASE;
+  party.lock->status = REDLOCK_PENDING;
+  party.lock->round = 7;
+  party.lock->votes[0] = RLK_WAITING;
+  node->state = RLK_NODE_READY;
+  rlk_claims_pay(engine, node, 0);
+  assert_int_equal(party.lock->votes[0], RLK_ASKED);
+  assert_int_equal(rlk_request_at(&node->line->requests, node->line->requests.count - 1)->round, 7);
+  party.lock->status = REDLOCK_OK;
+  node->state = RLK_NODE_OFF;
+  claim->in_flight = 0;
+  leave(&party);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -296,6 +321,7 @@ int main(void)
       cmocka_unit_test(what_a_second_set_meets_may_be_its_own),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
       cmocka_unit_test(more_debts_than_are_remembered),
+      cmocka_unit_test(a_release_learns_what_a_debt_has_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

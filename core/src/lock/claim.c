@@ -7,6 +7,7 @@
 #include "asking.h"
 #include "claim.h"
 #include "lock.h"
+#include "round.h"
 
 #define SPARE_CLAIMS_MAX 1024
 #define FULL_PAUSE_NS (10 * RLK_NS_PER_MS) /* for a connection with as many requests in flight as there may be */
@@ -270,6 +271,18 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     forget_oldest(e);
 }
 
+/* A release that still waits for the node gets this answer: a second delete would find nothing, as if it were lost. */
+static int pay(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+{
+  redlock_lock *lock = claim->lock;
+  int is_released = lock && lock->claim == claim && lock->kind == REDLOCK_RELEASE && lock->status == REDLOCK_PENDING;
+  if (rlk_ask_delete(n, claim, 0, is_released ? lock->round : 0, now) != 0)
+    return -1;
+  if (is_released && rlk_round_awaits(lock, n->index))
+    lock->votes[n->index] = RLK_ASKED;
+  return 0;
+}
+
 void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   struct rlk_claim *next;
@@ -277,7 +290,7 @@ void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
     next = RLK_MUTANT(DELETE_OF_HELD) ? claim->next : claim->next_owed;
     if (!is_payable(claim, n->index, now))
       continue;
-    if (rlk_ask_delete(n, claim, 0, 0, now) != 0) {
+    if (pay(n, claim, now) != 0) {
       rlk_node_retry_deletes(n, FULL_PAUSE_NS, now);
       return;
     }
