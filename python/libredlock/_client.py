@@ -318,7 +318,7 @@ class Client(ClientBase):
     """A set of nodes, shared by any number of threads; `with Client() as client:` closes it at the end.
 
     nodes: URLs, or one str of URLs separated by commas; None takes them from the environment variable REDLOCK_NODES.
-        redis://[user:password@]host[:port][/database] or unix://[user:password@]/path[?db=n]
+        `redis://[user:password@]host[:port][/database]`, `rediss://...` or `unix://[user:password@]/path[?db=n]`
     options: the defaults of all its locks, and the client's own (docs/options.md); durations are seconds or
         timedelta. `wait` is None: for ever.
 
