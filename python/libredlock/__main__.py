@@ -67,7 +67,7 @@ def bootstrap(arguments: argparse.Namespace) -> int:
         if not arguments.new and not arguments.yes:
             plan = [node for node in client.bootstrap(**mode, dry=True) if node["did"] in PLANNED]
             if plan and not sys.stdin.isatty():
-                raise ValueError("bootstrap asks whether no lock is live, and there is no terminal: give --new or --yes")
+                raise ValueError("bootstrap asks whether no lock is live; there is no terminal: give --new or --yes")
             if plan and not agrees(plan):
                 return DECLINED
         nodes = client.bootstrap(**mode)
