@@ -290,7 +290,9 @@ static void print_node(const struct table *table, const json_t *node)
 static void print_verdict(FILE *out, const json_t *report, int nodes)
 {
   int voting = (int)number_of(report, "voting"), quorum = (int)number_of(report, "quorum");
-  if (voting == nodes)
+  if (nodes == 1)
+    fprintf(out, voting == 1 ? "the node may vote\n" : "the node may not vote: no lock is granted\n");
+  else if (voting == nodes)
     fprintf(out, "all %d nodes may vote\n", nodes);
   else if (voting > quorum)
     fprintf(out, "%d of %d nodes may vote and %d are needed: %d more may fail\n", voting, nodes, quorum,

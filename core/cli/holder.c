@@ -103,10 +103,12 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   char *token = lock_holder(lock);
   char *left = left_words(redlock_lock_holder_ttl_ms(lock));
   int count = count_of(client, lock, token), nodes = redlock_client_node_count(client);
-  const char *shown = *token != '\0' ? token : "no text"; /* a key of another type */
+  static const char no_string[] = "a key that is not a string";
+  const char *shown = *token != '\0' ? token : no_string;
+  int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_string;
   json_t *holder = holder_client(lock);
   char *name = holder != NULL ? client_words(holder) : format("%s", "");
-  char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", TOKEN_SHOWN, shown, count,
+  char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", shown_size, shown, count,
                        nodes, left);
   json_decref(holder);
   free(name);

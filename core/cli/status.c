@@ -87,6 +87,10 @@ static char *verdict_words(const struct session *session, int verdict)
   }
   if (verdict == REDLOCK_VERDICT_HELD)
     return holder_words(session->client, session->lock);
+  if (told == 0)
+    return format(nodes == 1 ? "the node did not answer" : "none of the %d nodes answered", nodes);
+  if (nodes == 1)
+    return format("the node has %s key", keys > 0 ? "a" : "no");
   if (verdict == REDLOCK_VERDICT_SPLIT)
     return format("%d of %d nodes answered, %d have a key, no majority has the same one", told, nodes, keys);
   return format("%d of %d nodes answered, %d have no key", told, nodes, told - keys);

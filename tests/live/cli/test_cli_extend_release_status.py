@@ -47,8 +47,9 @@ def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
     token = acquired(redlock, nodes, ttl="20s")
     done = redlock.once("expire", "--ttl", ttl, "orders:42", token)
     assert (done.returncode, done.stderr) == (0, "") and 0 < held_s(done.stdout) < seconds
-    assert all(pttl <= seconds * 1000 for pttl in pttls(nodes, "orders:42"))
-    assert pttls(nodes, "orders:42")[2] > (seconds - 2) * 1000
+    assert sum(0 < pttl <= seconds * 1000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
+    if seconds > 20:
+        assert sum(pttl > 20000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
 
 
 def test_expire_needs_the_token(redlock, nodes):
@@ -239,7 +240,7 @@ def test_status_of_keys_that_are_no_lock(redlock, nodes):
     for node in nodes:
         node.command("RPUSH", "orders:42", "list")
     _, verdict = table(redlock.once("status", "orders:42"))
-    assert verdict == "held: by no text on 5 of 5 nodes, no TTL"
+    assert verdict == "held: by a key that is not a string on 5 of 5 nodes, no TTL"
 
 
 def test_status_tells_when_a_majority_lets_go(redlock, nodes):
@@ -272,3 +273,17 @@ def test_quiet_status_is_an_exit_status(redlock, nodes):
     for node in nodes.nodes[:3]:
         node.kill()
     assert quiet() == UNAVAILABLE
+
+
+def test_words_for_a_single_node(redlock, make_cluster):
+    server = make_cluster(1)[0]
+    redlock.env["REDLOCK_NODES"] = server.url
+
+    def last(*args):
+        return redlock.once(*args).stdout.splitlines()[-1]
+
+    assert last("status", "x") == "free: the node has no key"
+    assert redlock("doctor", "--guard", "off").stdout.endswith("\nthe node may vote\n")
+    server.kill()
+    assert last("status", "x") == "unknown: the node did not answer"
+    assert redlock("doctor", "--guard", "off").stdout.endswith("\nthe node may not vote: no lock is granted\n")
