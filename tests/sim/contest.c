@@ -2,7 +2,7 @@
  * somebody is granted it soon: whatever the servers have lost before, and whoever stands first in the queue. */
 #include "sim.h"
 
-enum { RESOURCE = 0, GRANTED_WITHIN_MS = 1600, LASTS_MS = 60000 };
+enum { RESOURCE = 0, LASTS_MS = 60000 };
 
 static int takes_part(const struct slot *slot)
 {
@@ -24,7 +24,7 @@ static int go_on(struct world *world)
       process_contend(slot, REDLOCK_RELEASE);
   }
   if (waiting)
-    oracle_stands_still(world, RESOURCE, GRANTED_WITHIN_MS * MS);
+    oracle_stands_still(world, RESOURCE);
   return count;
 }
 

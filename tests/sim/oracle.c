@@ -258,7 +258,7 @@ void oracle_detach(struct slot *slot)
 /* Since when nobody's key has been on a majority of the servers; RLK_NEVER if it is. */
 static int64_t free_since(const struct world *world, int resource)
 {
-  int64_t since[NODES_MAX];
+  int64_t since[NODES_MAX] = {0};
   for (int i = 0; i < world->node_count; i++) {
     const struct key *key = &world->nodes[i].keys[resource];
     int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RLK_NEVER;
@@ -318,10 +318,12 @@ void oracle_waits(const struct slot *slot)
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
 }
 
-/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. */
-void oracle_stands_still(struct world *world, int resource, int64_t soon)
+/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Where the home
+ * node may have a key of one who has died nobody is told, and waiters that listen ask every 4 s. */
+void oracle_stands_still(struct world *world, int resource)
 {
   int64_t since = later(free_since(world, resource), world->contest_at);
+  int64_t soon = (has_leftover(world, resource, since) ? 5000 : 1600) * MS;
   if (since < world->now - soon)
     world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
                     (double)(world->now - since) / MS, world->resources[resource].name);

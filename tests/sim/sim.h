@@ -463,7 +463,7 @@ void oracle_detach(struct slot *slot);
 void oracle_released(struct slot *slot, int status);
 void oracle_rob(struct world *world, int resource, const char *token);
 void oracle_waits(const struct slot *slot);
-void oracle_stands_still(struct world *world, int resource, int64_t soon);
+void oracle_stands_still(struct world *world, int resource);
 void oracle_order(struct slot *winner);
 void oracle_expired(struct world *world, struct node *node, int resource);
 void oracle_quiet(struct world *world);
