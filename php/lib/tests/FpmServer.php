@@ -26,7 +26,6 @@ final class FpmServer
             pm.max_requests = $maxRequests
             request_terminate_timeout = 60s
             env[REDLOCK_GUARD] = "off"
-            env[REDLOCK_MAX_TTL_MS] = "86400000"
             INI);
         $extension = \getenv('REDLOCK_PHP_EXTENSION');
         $options = $extension === false ? [] : ['-d', "extension=$extension"];
