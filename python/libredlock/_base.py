@@ -612,7 +612,7 @@ class LockBase:
         return token or ""
 
     def __del__(self) -> None:
-        if self._line and _state(self._handle) == HELD:
+        if getattr(self, "_line", None) and _state(self._handle) == HELD:
             import warnings
 
             warnings.warn(f"{self!r} was collected while held; it is released", ResourceWarning, source=self)

@@ -358,7 +358,7 @@ class Lock(LockBase):
         return is_ours and isinstance(failure, asyncio.CancelledError)
 
     def __del__(self) -> None:
-        for ticket in self._line:
+        for ticket in getattr(self, "_line", ()):
             if getattr(ticket, "binding", None) is not None:
                 ticket.binding.tickets.pop(ticket, None)
         super().__del__()
