@@ -48,7 +48,7 @@ final class Spans
     {
         $attempts === null || $span->setAttribute('redlock.attempts', $attempts);
         if ($failure instanceof RedlockThrowable) {
-            $span->setAttribute('redlock.status', \redlock_status_name($failure->status));
+            $span->setAttribute('redlock.status', \redlock_status_name($failure->status()));
         }
         if ($failure instanceof LostException) {
             $span->setAttribute('redlock.loss', $failure->reason);
