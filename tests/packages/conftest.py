@@ -11,6 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 pytest_plugins = ["testing.plugin"]
 
+for setting in "REDLOCK_GUARD", "REDLOCK_MAX_TTL_MS":
+    os.environ.pop(setting, None)  # as in the containers: their programs and these nodes need the same
+
 import bare  # noqa: E402
 import pages  # noqa: E402
 from testing import Cluster  # noqa: E402

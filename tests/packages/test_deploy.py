@@ -78,6 +78,9 @@ def test_the_image_and_what_runs_in_it(image, nodes, version):
 
 def the_image(image, nodes, version):
     assert image.run("--version") == f"redlock {version}\n"
+    for file in "/usr/local/bin/redlock", "/usr/local/lib/libredlock.so.0":
+        its = run("readelf", "-WldsD", image.container.path(file).resolve())
+        assert "GNU_RELRO" in its and re.search(r"BIND_NOW|Flags: .*NOW", its) and "__stack_chk_fail" in its, file
     build, start = typed("docs/deploy.md", "A container image").splitlines()
     assert build == "docker build -f deploy/Dockerfile -t redlock ."
     _, arguments = start.split(" redlock ")
