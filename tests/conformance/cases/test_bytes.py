@@ -38,3 +38,11 @@ def test_a_key_prefix(make, nodes):
     assert values(nodes, "locks:r") == {took.token.encode()}
     assert make().lock("locks:r").acquire() == "BUSY"
     assert make().lock("r").acquire() == "OK"
+
+
+@pytest.mark.parametrize("prefix, resource", [("", "libredlock:f:job"), ("lib", "redlock:x")])
+def test_names_of_the_librarys_own_keys_are_refused(make, nodes, prefix, resource):
+    lock = make(key_prefix=prefix).lock(resource)
+    refused = lock.made if lock.made != "OK" else lock.acquire()
+    assert refused == "INVALID" and "reserved" in refused.message, refused
+    assert not any(node.get(prefix + resource) for node in nodes)
