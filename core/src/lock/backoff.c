@@ -6,8 +6,8 @@
 #include "backoff.h"
 
 #define PAUSE_MIN_NS 100000
-#define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than it matters, ... */
-#define SLOW_MIN_NS (5 * RLK_NS_PER_MS)
+#define SLOW_FACTOR 4 /* a home node is several times slower than a majority, and by more than this */
+#define SLOW_MIN_NS (20 * RLK_NS_PER_MS) /* a busy machine makes single answers of a quick node late, too */
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t size)
 {
