@@ -1,13 +1,15 @@
 """For all tests: signals as a terminal gives them. Whoever starts the tests may ignore some, as nohup and a shell's
 background do; programs inherit that and rightly keep to it, but the tests send these signals.
 
-Nodes are made, emptied and restarted in most tests: only those of the restart guard have it."""
+And the command that the kit bootstraps nodes with; the restart guard is on, as it is for users."""
 
 import os
 import signal
+from pathlib import Path
 
-os.environ["REDLOCK_GUARD"] = "off"
-os.environ["REDLOCK_MAX_TTL_MS"] = "86400000"  # many leases are long, so that none ends before its test
+BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or Path(__file__).resolve().parents[1] / "build/dev")
+os.environ.setdefault("REDLOCK_BIN", str(BUILD / "redlock"))
+os.environ.pop("REDLOCK_GUARD", None)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -155,14 +155,15 @@ static char *variable_of(const char *option)
   return name;
 }
 
-/* The nodes are checked when they are set: they may contain a password. */
+/* A flag has the last word, also where the variable is wrong. The nodes are checked when they are set: they may contain
+ * a password. */
 static int read_variable(struct args *args, redlock_client *client, const char *option)
 {
   char *name = variable_of(option);
   const char *value = getenv(name);
   int index = option_named(option, strlen(option)), refused = 0;
-  bool is_nodes = strcmp(option, "nodes") == 0;
-  if (value == NULL || *value == '\0' || index < 0) {
+  bool is_nodes = strcmp(option, "nodes") == 0, is_flag = settings_find(&args->from_flags, option) != NULL;
+  if (value == NULL || *value == '\0' || index < 0 || is_flag) {
     free(name);
     return 0;
   }

@@ -120,12 +120,15 @@ def present(face):
 
 @pytest.fixture
 def parties(nodes):  # noqa: F811
-    """Makes parties, by the name of a face; all are closed at the end. Their REDLOCK_GUARD is guard_variable; with None
-    they have none."""
-    made = []
+    """Makes parties, by the name of a face; all are closed at the end. With guard_variable they have a REDLOCK_GUARD.
+    Without, the nodes are bootstrapped for them, whatever their max_ttl_ms and key_prefix and how many nodes they have:
+    all parties with the guard have the same in a case."""
+    made, ready = [], [{}]
 
-    def make(face, urls=None, check=True, guard_variable="off", **options):
+    def make(face, urls=None, check=True, guard_variable=None, **options):
         present(face)
+        if guard_variable is None and "guard" not in options and check:
+            bootstrap_for(nodes, urls, options, ready)
         environment = {name: value for name, value in faces.environment().items() if name != "REDLOCK_GUARD"}
         if guard_variable is not None:
             environment["REDLOCK_GUARD"] = guard_variable
@@ -141,6 +144,19 @@ def parties(nodes):  # noqa: F811
                 node.cont()
         for party in made:
             party.close()
+
+
+def bootstrap_for(nodes, urls, options, ready):  # noqa: F811
+    """Once in a case for the same; not at all where they are as the kit has bootstrapped them."""
+    count = len(nodes) if urls is None else len(urls)
+    chosen = {"nodes": nodes[:count]} if count != len(nodes) else {}
+    if "key_prefix" in options:
+        chosen["key_prefix"] = options["key_prefix"]
+    if "max_ttl_ms" in options:
+        chosen["max_ttl"] = options["max_ttl_ms"] / 1000
+    if chosen not in ready:
+        nodes.bootstrap(**chosen)
+        ready.append(chosen)
 
 
 @pytest.fixture

@@ -177,13 +177,13 @@ class Party:
 
     _names = itertools.count(1)
 
-    def __init__(self, face, cluster, nodes=None, environment=None, **options):
-        self.face, self.cluster = face, cluster
+    def __init__(self, face, servers, nodes=None, environment=None, **options):
+        self.face, self.cluster = face, servers
         self.driver = Driver(face, environment=environment)
         self.hello = self.driver.call("hello")
         self.can = set(self.hello.can)
-        urls = ",".join(cluster.urls if nodes is None else nodes)
-        self.options = as_options(dict(CALM, nodes=urls, **cluster.options, **options))
+        urls = ",".join(servers.urls if nodes is None else nodes)
+        self.options = as_options(dict(CALM, nodes=urls, **servers.options, **options))
         self.prefix = self.options.get("key_prefix", "").encode()
         self.client = "client%d" % next(self._names)
         self.opened = self.driver.call("client", client=self.client, options=self.options)

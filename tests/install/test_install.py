@@ -140,8 +140,7 @@ def programs(prefix, kind, request, tmp_path_factory):
 
 def environment(prefix, nodes, kind):
     library = {"LD_LIBRARY_PATH": str(prefix / "lib")} if kind == "shared" else {}
-    return {**CLEAN, "REDLOCK_GUARD": "off", "REDLOCK_MAX_TTL_MS": "86400000",
-            "REDLOCK_NODES": nodes.nodes_env, **library}
+    return {**CLEAN, "REDLOCK_NODES": nodes.nodes_env, **library}
 
 
 def test_every_example_is_linked_as_asked(programs, kind):

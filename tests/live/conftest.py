@@ -1,9 +1,13 @@
 """Fixtures of the live tests: real nodes, and clients that are freed whatever happens."""
+import contextlib
 import functools
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+os.environ["REDLOCK_MAX_TTL_MS"] = "86400000"  # many leases are long, so that none ends before its test
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
@@ -14,17 +18,62 @@ from clocks import Clocks  # noqa: E402
 from guarding import guarded  # noqa: E402, F401
 from helpers import held_everywhere  # noqa: E402
 from queueing import held, home_of_r, queued  # noqa: E402, F401
-from testing import eventually  # noqa: E402
-from testing.plugin import fake_server, make_cluster, nodes, proxy, redlock_cluster, redlock_variant  # noqa: E402, F401
+from servers import Servers  # noqa: E402
+from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
+from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401
+
+
+@pytest.fixture(autouse=True)
+def guard_off(request, monkeypatch):
+    """Cases whose subject is the guard or what only happens without it."""
+    if request.node.get_closest_marker("guard_off"):
+        monkeypatch.setenv("REDLOCK_GUARD", "off")
 
 
 @pytest.fixture
-def make_client():
+def servers(guard_off):
+    """All servers of the test."""
+    return Servers()
+
+
+@pytest.fixture
+def nodes(redlock_cluster, servers):  # noqa: F811
+    """The session's five nodes, alive, without keys and as configured at the start."""
+    redlock_cluster.reset()
+    return servers.add_cluster(redlock_cluster)
+
+
+@pytest.fixture
+def make_cluster(servers):
+    """Cluster(...) that is closed at the end of the test."""
+    with contextlib.ExitStack() as made:
+        yield lambda *args, **how: servers.add_cluster(made.enter_context(Cluster(*args, **how)))
+
+
+@pytest.fixture
+def proxy(servers):
+    """Proxy(...) that is closed at the end of the test."""
+    with contextlib.ExitStack() as made:
+        yield lambda target, *args, **how: servers.add_proxy(made.enter_context(Proxy(target, *args, **how)), target)
+
+
+@pytest.fixture
+def fake_server(servers):
+    """FakeServer(...) that is closed at the end of the test."""
+    with contextlib.ExitStack() as made:
+        yield lambda *args, **how: servers.add_fake(made.enter_context(FakeServer(*args, **how)))
+
+
+@pytest.fixture
+def make_client(servers):
     """rl.Client with calm time-outs, and without holder_info, since many tests count what is sent; options override
-    that. It is connected to all nodes that can be unless settle=False."""
+    that. Its nodes are bootstrapped for it unless it names a guard, and it is connected to all that can be unless
+    settle=False."""
     made = []
 
     def make(nodes=None, settle=True, **options):
+        if nodes is not None and "guard" not in options and os.environ.get("REDLOCK_GUARD") != "off":
+            servers.bootstrap_for(nodes.split(",") if isinstance(nodes, str) else nodes, options)
         client = rl.Client(nodes, **{**rl.CALM, "holder_info": "false", **options})
         made.append(client)
         if settle:

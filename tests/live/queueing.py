@@ -116,5 +116,5 @@ def home_of_r(nodes, make_client):
     assert lock.cancel() == OK
     for one in nodes:
         spin(client, lambda: not members(one))
-        one.flush()
+        one.delete_keys()
     return node

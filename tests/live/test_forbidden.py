@@ -57,7 +57,7 @@ def test_the_documented_permissions_suffice(nodes, make_client):
 
 
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
-    urls = allow("resetkeys", "~app:*")
+    urls = allow("resetkeys", "~app:*", "~libredlock:m")
     assert make_client(urls).lock("app:r").acquire() == OK
     assert make_client(urls, key_prefix="app:").lock("q").acquire() == OK
 

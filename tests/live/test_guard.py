@@ -28,6 +28,9 @@ from helpers import Call, finish, spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
+pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+
+
 
 @pytest.fixture
 def server(make_cluster):

@@ -243,8 +243,8 @@ def test_it_is_written_again_where_it_was_lost_with_the_connection(nodes, hold, 
 def few(nodes, *rules):
     """The URLs of a user who may do with the entries only what these rules say."""
     for node in nodes:
-        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "%RW~r", "%RW~libredlock:q:*", "%RW~libredlock:p:*",
-                     "%RW~libredlock:proof:*", "&*", "+@all", *rules)
+        node.command("ACL", "SETUSER", "few", "reset", "on", ">p", "%RW~r", "%RW~libredlock:m", "%RW~libredlock:q:*",
+                     "%RW~libredlock:p:*", "%RW~libredlock:proof:*", "&*", "+@all", *rules)
     return [node.url_with("few", "p") for node in nodes]
 
 

@@ -2,6 +2,8 @@
 import os
 import resource
 
+import pytest
+
 import rl
 from helpers import run_python, spin
 from rl import OK
@@ -28,6 +30,7 @@ def test_all_descriptors_are_close_on_exec(nodes, make_client):
     assert all(flags(fd) & os.O_CLOEXEC for fd in ours)
 
 
+@pytest.mark.guard_off
 def test_no_descriptor_is_left(nodes):
     with rl.opened(nodes.urls, renew="true") as client:  # the keeper's own stay with the process
         assert client.lock().acquire() == OK

@@ -282,7 +282,7 @@ def test_who_has_lost_the_lock_tells_the_first_when_it_deletes_what_is_left(node
     """The first may wait for the end of a lease that its holder has lost on other nodes."""
     lost = hold(**LONG)
     for node in [node for node in nodes if node is not home_of_r][:3]:
-        node.flush()
+        node.delete_keys()
     assert lost.extend() == LOST
     stand_before(home_of_r, promise_us=60000000)
     told = home_of_r.calls("publish")

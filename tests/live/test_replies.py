@@ -59,6 +59,7 @@ def votes_no(lock, node, word):
     assert word in lock.message
 
 
+@pytest.mark.guard_off
 def test_readonly_after_a_demotion(nodes, make_cluster, hold):
     lock = hold()
     assert lock.release() == OK
@@ -180,6 +181,7 @@ def test_only_an_array_of_answers_confirms(make_client, fake_server, reply):
     assert lock.validity_ms <= 8000
 
 
+@pytest.mark.guard_off
 def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, fake_server):
     """Proxies that have passed the SET on and then lost their servers: the attempt has failed, its keys are deleted."""
     def proxy_to(node):

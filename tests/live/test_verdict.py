@@ -52,7 +52,7 @@ def test_the_end_of_the_holders_majority(nodes, client):
         node.set("r", "a")
     assert inspect(client).holder_ttl_ms == -1
     for node in nodes:
-        node.flush()
+        node.delete_keys()
     assert inspect(client).holder_ttl_ms == 0
 
 

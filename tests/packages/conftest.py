@@ -31,20 +31,6 @@ def redlock_cluster():
         yield cluster
 
 
-def bootstrap(cluster):
-    """Empty nodes, of which an operator has said that no lock is live: containers have no REDLOCK_GUARD."""
-    cluster.reset()
-    command = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev")) / "redlock"
-    subprocess.run([command, "bootstrap", "--yes"], check=True, capture_output=True,
-                   env={**os.environ, "REDLOCK_NODES": cluster.nodes_env})
-
-
-@pytest.fixture
-def nodes(redlock_cluster):
-    bootstrap(redlock_cluster)
-    return redlock_cluster
-
-
 @pytest.fixture(scope="session")
 def version():
     return re.search(r'REDLOCK_VERSION "(.*)"', (ROOT / "core/include/redlock.h").read_text()).group(1)

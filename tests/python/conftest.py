@@ -12,7 +12,6 @@ import libredlock
 from patience import CALM, connected
 
 pytest_plugins = ["libredlock.testing.plugin"]
-os.environ.pop("REDLOCK_GUARD", None)
 
 
 def pytest_configure(config):

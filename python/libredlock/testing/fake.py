@@ -6,6 +6,7 @@ import itertools
 import socket
 import struct
 import threading
+import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from .listener import Listener
@@ -21,7 +22,7 @@ _run_ids = itertools.count(1)
 
 
 class FakeServer:
-    """Answers as a healthy standalone master, except for the commands in `replies`.
+    """Answers as a healthy standalone master that may vote, except for the commands in `replies`.
 
     A reply is raw bytes, HOLD, CLOSE or RESET; a tuple of those, done in order; a callable that gets the arguments and
     returns one of them; or a list of replies of which each is used once and the last stays. The name "connect" stands
@@ -36,6 +37,7 @@ class FakeServer:
         self.proofs: List[List[bytes]] = []
         self.connections: List[socket.socket] = []
         self.accepted = 0
+        self.bootstrap()
         self._go = threading.Event()
         self._lock = threading.Lock()
         self._listener = Listener(accepting)
@@ -56,6 +58,10 @@ class FakeServer:
     @property
     def url(self) -> str:
         return "redis://" + self.name
+
+    def bootstrap(self, nodes: int = 1, database: int = 0, max_ttl_ms: Optional[int] = None) -> None:
+        """Its marker is that of a server that may vote for clients of so many nodes."""
+        self.marker = b"v2 %s 0 %d %d fa4e %d -" % (self.run_id.encode(), nodes, database, max_ttl_ms or 30000)
 
     def count(self, command: str) -> int:
         """How many commands of that name arrived."""
@@ -153,7 +159,10 @@ class FakeServer:
         if name == "EXISTS":
             return b":0\r\n"
         if name == "GET":
-            return b"$-1\r\n"
+            return _bulk(self.marker) if args[1].endswith(b"libredlock:m") else b"$-1\r\n"
+        if name == "TIME":
+            now_us = time.time_ns() // 1000
+            return _array(b"%d" % (now_us // 1000000), b"%d" % (now_us % 1000000))
         if name == "PING":
             return b"+PONG\r\n"
         return b"+OK\r\n"

@@ -270,8 +270,9 @@ class Node:
         return int(self.command("PTTL", key))
 
     def keys(self) -> List[bytes]:
-        """The keys of database 0, expired ones left out."""
-        return [key for key in self.command("KEYS", "*") if self.command("EXISTS", key)]
+        """The keys of database 0; markers and expired ones left out."""
+        found = self.command("KEYS", "*")
+        return [key for key in found if not key.endswith(_MARKER.encode()) and self.command("EXISTS", key)]
 
     def clients(self) -> List[Dict[str, str]]:
         """CLIENT LIST without the kit's own connection."""
@@ -303,7 +304,10 @@ class Node:
 
     def note_marker(self, key: str) -> None:
         """Remembers the marker that is to survive reset()."""
-        text = self.get(key) if self.alive and not self.stopped else None
+        try:
+            text = self.get(key) if self.alive and not self.stopped else None
+        except ReplyError:  # a node of a cluster without slots, for example
+            text = None
         self.marker = None if text is None else (self.pid, key, text)
 
     @property
@@ -343,11 +347,12 @@ class Node:
         for line in set(self.first_users) - set(self.command("ACL", "LIST")):
             self.command("ACL", "SETUSER", line.split()[1], "reset", *line.split()[2:])
         self.command("CLIENT", "UNPAUSE")
-        self._delete_keys()
+        self.delete_keys()
         self.command("SCRIPT", "FLUSH")
         self.command("CONFIG", "RESETSTAT")
 
-    def _delete_keys(self) -> None:
+    def delete_keys(self) -> None:
+        """All but the marker: the node goes on to vote, which it would not after flush()."""
         kept = {self.marker[1].encode()} if self.marker and self.has_marker else set()
         databases = [name[2:] for name in self.info("keyspace") if name.startswith("db")]
         for database in databases:
@@ -472,6 +477,8 @@ class Cluster:
             node.reset()
         if self.bootstrapped and not all(node.has_marker for node in self.nodes):
             self.bootstrap()
+            for node in self.nodes:
+                node.command("CONFIG", "RESETSTAT")
 
     def close(self) -> None:
         for node in self.nodes:

@@ -146,7 +146,9 @@ def test_reply_after_the_ttl(make, nodes, proxied):
 @pytest.mark.parametrize("how", ["dead", "hung", "holed", "dead and hung", "misconfigured"])
 def test_a_minority_is_away(face, make, nodes, black_hole, how):
     """No operation waits for it, however long it may take to answer."""
-    patient = {} if face == "cli" else {"ttl_ms": 120000, "node_timeout_ms": 30000, "connect_timeout_ms": 30000}
+    patient = {} if face == "cli" else {"ttl_ms": 120000, "max_ttl_ms": 120000, "node_timeout_ms": 30000,
+                                         "connect_timeout_ms": 30000}
+    make(**patient)  # has the nodes bootstrapped, while all are there
     addresses = nodes.urls
     if how == "holed":
         addresses[0] = black_hole.url

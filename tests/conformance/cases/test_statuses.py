@@ -137,8 +137,8 @@ def test_unix_sockets_and_passwords(make, make_cluster):
 
 def test_users_of_an_acl(make, make_cluster):
     user = "user locker on >secret ~l:* +@all -@dangerous +info"
-    with make_cluster(3, users=[user]) as cluster:
+    with make_cluster(3, users=[user], key_prefix="l:") as cluster:
         urls = [node.url_with(user="locker", password="secret") for node in cluster]
-        lock = make(urls=urls, key_prefix="l:").lock()
+        lock = make(urls=urls, key_prefix="l:", guard_variable="").lock()  # the cluster is bootstrapped
         assert lock.driver.call("acquire", lock=lock.name, wait_ms=0) == "OK"
         assert lock.release() == "OK"

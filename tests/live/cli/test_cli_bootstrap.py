@@ -19,6 +19,16 @@ def default_number(monkeypatch):
 
 GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
 
+pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+
+
+@pytest.fixture(autouse=True)
+def new(nodes):
+    """The nodes as nobody has used them yet."""
+    for node in nodes:
+        node.flush()
+
+
 
 def markers(nodes):
     return [node.get("libredlock:m") for node in nodes]

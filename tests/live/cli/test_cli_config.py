@@ -20,6 +20,7 @@ def nodes_line(nodes):
     return "nodes = %s\n" % ",".join(nodes.urls)
 
 
+@pytest.mark.guard_off
 @pytest.mark.parametrize("command", [("acquire", "x"), ("status", "x"), ("run", "x", "--", "true"),
                                      ("release", "x", "0" * 40)])
 def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
@@ -135,6 +136,7 @@ def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mod
     assert "s3cret" not in done.stderr
 
 
+@pytest.mark.guard_off
 def test_what_the_library_warns_of_is_said_once_on_standard_error(redlock, nodes, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("s3cret\n")

@@ -15,7 +15,7 @@ def pttls(nodes, key):
 
 
 def acquired(redlock, nodes, resource="orders:42", ttl="10s"):
-    token = redlock.acquire(resource, "--ttl", ttl, "--max-ttl", "1h")
+    token = redlock.acquire(resource, "--ttl", ttl, "--max-ttl", "24h")
     eventually(lambda: all(node.get(resource) for node in nodes))
     return token
 

@@ -36,21 +36,21 @@ def begun_everywhere(running, nodes):
 
 
 def test_hosts_that_start_at_once_run_the_job_once(redlock, nodes, log):
-    hosts = [redlock.start("run", *PATIENT, "--wait", "5s", "--keep", "5m", "--max-ttl", "1h", "job", "--", *job(log))
+    hosts = [redlock.start("run", *PATIENT, "--wait", "5s", "--keep", "5m", "--max-ttl", "24h", "job", "--", *job(log))
              for _ in range(4)]
     assert sorted(finish(host).returncode for host in hosts) == [0, BUSY, BUSY, BUSY]
     assert runs(log) == 1
 
 
 def test_host_that_starts_later_than_the_job_ends_does_not_run_it_again(redlock, nodes, log):
-    keep = ("--keep", "5m", "--max-ttl", "1h")
+    keep = ("--keep", "5m", "--max-ttl", "24h")
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log)).returncode == 0
     assert [redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log)).returncode for _ in range(2)] == [BUSY] * 2
     assert runs(log) == 1
 
 
 def test_kept_for_what_is_missing_and_on_all_nodes(redlock, nodes):
-    done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", "--max-ttl", "1h", "job", "--", "true")
+    done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", "--max-ttl", "24h", "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
 
@@ -66,7 +66,7 @@ def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
 
 
 def test_kept_for_less_than_the_lease(redlock, nodes):
-    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", "--max-ttl", "1h", "--keep", "1m", "job", "--",
+    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", "--max-ttl", "24h", "--keep", "1m", "job", "--",
                    "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
@@ -79,7 +79,7 @@ def test_kept_up_to_the_longest_hold(redlock, nodes):
 
 
 def test_host_takes_over_from_a_job_that_fails(redlock, nodes, log):
-    keep = ("--keep", "5m", "--max-ttl", "1h")
+    keep = ("--keep", "5m", "--max-ttl", "24h")
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 3)).returncode == 3
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 0)).returncode == 0
     assert runs(log) == 2
@@ -98,7 +98,7 @@ def test_who_waits_gives_up_before_the_lock_is_free_again(redlock, nodes, log):
 
 
 def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
-    running = redlock.start("run", *PATIENT, "--keep", "5m", "--max-ttl", "1h", "job", "--", *GATED,
+    running = redlock.start("run", *PATIENT, "--keep", "5m", "--max-ttl", "24h", "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
     for i in range(3):
@@ -112,7 +112,7 @@ def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
 
 
 def test_lock_that_was_lost_is_not_kept(redlock, nodes):
-    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", "--max-ttl", "1h", "job", "--", *GATED,
+    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", "--max-ttl", "24h", "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
     for node in nodes:

@@ -1,6 +1,8 @@
 """rediss:// where it depends on the process's surroundings."""
 import ssl
 
+import pytest
+
 from command import UNAVAILABLE, USAGE
 from tls import Recorder
 
@@ -49,6 +51,7 @@ def test_versions_before_1_2_are_refused(authority, redlock, tmp_path):
     assert not server.versions
 
 
+@pytest.mark.guard_off
 def test_without_openssl(redlock, nodes, authority, tmp_path):
     """Only what speaks TLS is refused. The files stand before the system's library, and are none."""
     for name in ("libssl.so.3", "libssl.so.1.1"):
