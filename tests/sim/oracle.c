@@ -335,7 +335,8 @@ void oracle_order(struct slot *winner)
 {
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
-  for (int i = 0; world->orderly && i < world->process_count * SLOTS_MAX; i++) {
+  int agree = !world->faults.process_end; /* a process that has just begun distrusts a clock that is ahead, and so home */
+  for (int i = 0; world->orderly && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
         may_be_refused(slot) ||
