@@ -223,8 +223,9 @@ def test_who_grants_nothing_needs_no_guard(redlock, nodes):
 
 def test_keep_shortens_the_wait_for_others_only(redlock, nodes):
     """Half of it is less than the quarantine of new nodes, which has to be outlived."""
-    done = redlock("run", "--guard", "marker", "--max-ttl", "4s", "--ttl", "4s", "--keep", "4s", "job", "--", "echo", "ran")
+    keep = ["--max-ttl", "4s", "--ttl", "4s", "--keep", "4s"]
+    done = redlock("run", "--guard", "marker", *keep, "job", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     occupy(nodes, "other", ttl_ms=15000)  # less than the wait for anything else
-    done = redlock("run", "--max-ttl", "4s", "--ttl", "4s", "--keep", "4s", "other", "--", "echo", "ran")
+    done = redlock("run", *keep, "other", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (BUSY, "") and "held by others" in done.stderr, done.stderr
