@@ -335,7 +335,7 @@ void oracle_order(struct slot *winner)
 {
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
-  int agree = !world->faults.process_end; /* a process that has just begun distrusts a clock that is ahead, and so home */
+  int agree = !world->faults.process_end; /* one that has just begun distrusts a clock that is ahead, and so home */
   for (int i = 0; world->orderly && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
