@@ -59,6 +59,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "child-keeps-seed": 200,
 }
 KINDS = {  # few other worlds can show it
+    "clock-step-ignored": "guarded",
     "marker-of-anybody": "guarded",
     "database-ignored": "guarded",
     "future-marker": "guarded",
