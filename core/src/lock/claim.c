@@ -271,11 +271,13 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     forget_oldest(e);
 }
 
-/* A release that still waits for the node gets this answer: a second delete would find nothing, as if it were lost. */
+/* A release that still waits for the node gets this answer: a second delete would find nothing, as if it were lost. The
+ * answer of a replica, or of another node that is refused, says nothing about the lock. */
 static int pay(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
   redlock_lock *lock = claim->lock;
-  int is_released = lock && lock->claim == claim && lock->kind == REDLOCK_RELEASE && lock->status == REDLOCK_PENDING;
+  int is_released = n->state == RLK_NODE_READY && lock && lock->claim == claim && lock->kind == REDLOCK_RELEASE &&
+                    lock->status == REDLOCK_PENDING;
   if (rlk_ask_delete(n, claim, 0, is_released ? lock->round : 0, now) != 0)
     return -1;
   if (is_released && rlk_round_awaits(lock, n->index))
