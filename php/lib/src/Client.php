@@ -42,8 +42,8 @@ final class Client implements ClientInterface
     /**
      * The options are those of docs/options.md, by name: ttlMs: 10000, retryDelayMs: 200; null is the default.
      *
-     * @param string|list<string>|null $nodes URLs, `redis://[user:password@]host[:port][/database]` or `unix://...`; null:
-     *     redlock.nodes of php.ini, else REDLOCK_NODES of the environment
+     * @param string|list<string>|null $nodes URLs, `redis://[user:password@]host[:port][/database]` or `unix://...`;
+     *     null: redlock.nodes of php.ini, else REDLOCK_NODES of the environment
      * @param ?Loop $loop the event loop for calls made in a Fiber; Revolt's is found without
      * @param ?EventDispatcherInterface $dispatcher is given what happens as objects of Redlock\Event
      * @param never ...$unknown
