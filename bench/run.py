@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "libredlock"))  # the kit alone, without the package's compiled half
+import order  # noqa: E402
 from testing import Cluster, Tls  # noqa: E402
 
 os.environ["REDLOCK_GUARD"] = "off"  # of the nodes and of all programs; the rows of the guard set the option
@@ -173,7 +174,7 @@ class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
     AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "ends", "contention",
-            "waiting"]
+            "waiting", "order"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -415,6 +416,36 @@ class Bench:
             rows["disorder"] = (Row("  served out of turn", "waiters", disorder), disorder)
         return [row.judged(value, "<=", goals[figure]) if figure in goals else row
                 for figure, (row, value) in rows.items()]
+
+    def order(self) -> List[Row]:
+        """What disturbs those who wait in order, and how much."""
+        cluster, contend = self.programs.cluster, self.programs.library("contend", "--hold-us", "3000")
+        time_ms = ["--milliseconds", "2000" if self.options.quick else "5000"]
+
+        def with_nodes(urls: str) -> List[str]:
+            return [urls if word == cluster.nodes_env else word for word in [*contend, *time_ms, "--processes", "4"]]
+
+        home = order.home_number(cluster, [*contend, "--milliseconds", "1000"])
+        runs = interleaved(self.few_rounds, {
+            "alone": lambda: output_of([*contend, *time_ms, "--processes", "4"]),
+            "beside": lambda: order.beside_one_that_cannot_win(cluster, [*contend, *time_ms], output_of),
+            "healthy": lambda: order.behind(cluster, home, 0, with_nodes, output_of),
+            "behind": lambda: order.behind(cluster, home, 50, with_nodes, output_of),
+            "push": lambda: order.after_death(cluster, self.programs.build / "redlock", "auto"),
+            "poll": lambda: order.after_death(cluster, self.programs.build / "redlock", "poll"),
+        }, lambda subject: subject())
+        beside, behind = (median_ratio(runs[name], runs[base], "per_s")
+                          for name, base in (("beside", "alone"), ("behind", "healthy")))
+        push, poll = (median(runs[wake], "ms") for wake in ("push", "poll"))
+        died = "%d waiters and the holder died" % order.DEAD
+        return [
+            Row("4 contend, hold 3 ms", "acquired/s", median(runs["alone"], "per_s")),
+            Row("  beside a waiter that cannot win", "acquired/s", median(runs["beside"], "per_s"), ratio=beside,
+                ratio_to="without").judged(beside, ">=", 0.9),
+            Row("  home 50 ms behind", "acquired/s", median(runs["behind"], "per_s"), ratio=behind,
+                ratio_to="healthy").judged(behind, ">=", 0.5),
+            Row(died + ", free for", "ms", push).judged(push, "<=", 500),
+            Row("  wake=poll", "ms", poll).judged(poll, "<=", 1500)]
 
     def instructions(self) -> List[Row]:
         return self._per_cycle("instructions", instructions, {"blocking": 20000, "started": 10000, "threads": 10000})

@@ -1,0 +1,73 @@
+"""The order of waiting under what disturbs it: a waiter that cannot win, a home node that is slow, waiters that die."""
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+from testing import Cluster, Proxy, eventually
+
+RESOURCE = "bench:000000"  # what the program contend locks
+DEAD = 12
+TTL_MS = 2000
+
+
+def queue_of(cluster: Cluster, resource: str) -> Any:
+    """The node that has the queue, or None."""
+    return next((node for node in cluster if node.command("EXISTS", "libredlock:q:" + resource)), None)
+
+
+def beside_one_that_cannot_win(cluster: Cluster, contend: List[str], measure: Callable[[Any], Dict[str, float]]
+                               ) -> Dict[str, float]:
+    """It wants a fencing number, and what stands in the place of that is none."""
+    for node in cluster:
+        node.command("SET", "libredlock:f:" + RESOURCE, "spoilt")
+    waiter = subprocess.Popen([*contend, "--processes", "1", "--milliseconds", "60000", "--set", "fence=true"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        time.sleep(0.5)
+        return measure([*contend, "--processes", "4"])
+    finally:
+        os.killpg(waiter.pid, 9)
+        waiter.wait()
+        for node in cluster:
+            node.command("DEL", "libredlock:f:" + RESOURCE)
+
+
+def home_number(cluster: Cluster, contend: List[str]) -> int:
+    program = subprocess.Popen([*contend, "--processes", "4"], stdout=subprocess.DEVNULL)
+    try:
+        home = eventually(lambda: queue_of(cluster, RESOURCE), 20)
+        return list(cluster).index(home)
+    finally:
+        program.wait()
+
+
+def behind(cluster: Cluster, number: int, delay_ms: float, contend: Callable[[str], List[str]],
+           measure: Callable[[Any], Dict[str, float]]) -> Dict[str, float]:
+    """One node is reached through a proxy, which takes its time."""
+    with Proxy(list(cluster)[number]) as proxy:
+        proxy.delay(down_ms=delay_ms)
+        urls = [proxy.url if i == number else node.url for i, node in enumerate(cluster)]
+        return measure(contend(",".join(urls)))
+
+
+def after_death(cluster: Cluster, redlock: Path, wake: str) -> Dict[str, float]:
+    """How long the lock stays free after its holder and all waiters but the last have died."""
+    name = "bench:death:" + wake
+    env = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
+    command = [str(redlock), "run", "--wake", wake, "--ttl", "%dms" % TTL_MS, "--wait", "60s", name, "--", "true"]
+    for node in cluster:
+        node.command("SET", name, "held", "PX", 10 * TTL_MS)
+    waiters = []
+    for number in range(DEAD + 1):
+        waiters.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL))
+        eventually(lambda: sum(node.command("ZCARD", "libredlock:q:" + name) for node in cluster) == number + 1, 20)
+    for node in cluster:  # its last renewal
+        node.command("PEXPIRE", name, TTL_MS)
+    end = time.monotonic() + TTL_MS / 1000
+    for waiter in waiters[:-1]:
+        waiter.kill()
+        waiter.wait()
+    waiters[-1].wait()
+    return {"ms": (time.monotonic() - end) * 1000}
