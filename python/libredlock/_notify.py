@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List
 from weakref import ref
 
 from ._core import lib
@@ -89,9 +89,14 @@ class Notifier:
         self.__init__()  # type: ignore[misc]
 
     def _run(self) -> None:
+        import select
+
+        # as they are when it starts: a thread does not become a greenlet when the process is patched later
+        poll = getattr(select, "poll", None)  # eventlet takes it away
+        wait = select.select
         try:
             while self._has_clients():
-                self._wait()
+                self._wait(poll, wait)
                 for descriptor, reference in list(self._clients.items()):
                     client = reference()
                     if client is None or client.closed:
@@ -109,9 +114,9 @@ class Notifier:
             self._is_running = bool(self._clients)
             return self._is_running
 
-    def _wait(self) -> None:
+    def _wait(self, poll: Any, wait: Any) -> None:
         wakeups = self._pipe[0]
-        if wakeups in _readable([wakeups, *self._clients], self._limit_s()):
+        if wakeups in _readable(poll, wait, [wakeups, *self._clients], self._limit_s()):
             try:
                 os.read(wakeups, 1000)
             except BlockingIOError:
@@ -125,7 +130,7 @@ class Notifier:
         except BaseException:
             print_failure()
 
-    def _limit_s(self) -> Optional[float]:
+    def _limit_s(self) -> float:
         limits = [TICK_S]
         for reference in list(self._clients.values()):
             client = reference()
@@ -133,15 +138,13 @@ class Notifier:
         return min(limits)
 
 
-def _readable(descriptors: List[int], limit_s: Optional[float]) -> Any:
-    import select
-
-    if not hasattr(select, "poll"):  # eventlet takes it away
-        return select.select(descriptors, [], [], limit_s)[0]
-    poll = select.poll()
+def _readable(poll: Any, wait: Any, descriptors: List[int], limit_s: float) -> Any:
+    if poll is None:
+        return wait(descriptors, [], [], limit_s)[0]
+    polled = poll()
     for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return [descriptor for descriptor, _ in poll.poll(None if limit_s is None else limit_s * 1000)]
+        polled.register(descriptor, 1)  # POLLIN
+    return [descriptor for descriptor, _ in polled.poll(limit_s * 1000)]
 
 
 notifier = Notifier()

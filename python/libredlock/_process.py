@@ -62,6 +62,7 @@ class Process:
     def exit(self, request: SystemExit) -> None:
         """Ends the process with the status of a SystemExit that was raised in another thread than the main one."""
         status = request.code
+        self.main_thread = threading.get_ident()  # the others stay where they are
         try:
             if status is not None and not isinstance(status, int):
                 print(status, file=sys.stderr)
