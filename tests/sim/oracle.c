@@ -318,12 +318,12 @@ void oracle_waits(const struct slot *slot)
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
 }
 
-/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Where the home
- * node may have a key of one who has died nobody is told, and waiters that listen ask every 4 s. */
+/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Nobody is told where
+ * a key or a place of one who has died is left, and waiters that listen ask every 4 s. */
 void oracle_stands_still(struct world *world, int resource)
 {
   int64_t since = later(free_since(world, resource), world->contest_at);
-  int64_t soon = (has_leftover(world, resource, since) ? 5000 : 1600) * MS;
+  const int64_t soon = 5000 * MS;
   if (since < world->now - soon)
     world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
                     (double)(world->now - since) / MS, world->resources[resource].name);
