@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the help of each option, from the option table of the C library, into python/libredlock/types.py, where editors
-and language servers find it.
+"""Writes the help of each option, from the option table of the C library, into python/libredlock/types.py, where
+editors and language servers find it.
 
     python_options.py LIBRARY          writes it anew
     python_options.py --check LIBRARY  fails if it is not current

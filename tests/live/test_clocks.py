@@ -119,7 +119,7 @@ def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
     """Two hours ahead, as with a hardware clock in local time: the first client writes the marker, NTP corrects it."""
 
 def test_a_clock_that_was_ahead_at_boot_and_is_set_right_costs_one_quarantine(make_clocked, make_client):
-    """Two hours ahead, as with a hardware clock in local time: the first client writes the marker, NTP sets it right."""
+    """Two hours ahead, as a hardware clock in local time is: the first client writes the marker, NTP sets it right."""
     servers = make_clocked(3, bootstrapped=False)
     urls = [server.url for server in servers]
     for server in servers:

@@ -270,7 +270,7 @@ def test_who_tries_in_vain_leaves_no_entry(nodes, make_client):
 
 def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
     lock = hold(ttl_ms=60000, holder_info="true")
-    spin(lock.client, lambda: all(entries(node) for node in nodes), what="each node that has granted knows who holds it")
+    spin(lock.client, lambda: all(entries(node) for node in nodes), what="each node that granted knows who holds it")
     assert all(110000 < node.pttl(entries(node)[0]) <= 120000 for node in nodes)
 
 

@@ -493,7 +493,8 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
         return lock
 
     def guard(
-        self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, cancel_on_lost: bool = False, **options: Any
+        self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, cancel_on_lost: bool = False,
+        **options: Any,
     ) -> Any:
         busy = OnBusy(on_busy)
         if not busy.raises:
