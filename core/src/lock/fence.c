@@ -50,11 +50,12 @@ static int64_t trusted_us(const redlock_lock *lock, int64_t now)
   return trusted_us < LARGEST ? trusted_us : LARGEST;
 }
 
+/* A node whose vote does not count may be the same server under another address. */
 static int is_shared(const redlock_lock *lock, int64_t number)
 {
   int nodes = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    nodes += lock->claim->node[i].fence >= number - NEAR;
+    nodes += lock->votes[i] == RLK_GRANTED && lock->claim->node[i].fence >= number - NEAR;
   return nodes >= lock->engine->quorum;
 }
 
