@@ -307,7 +307,8 @@ void oracle_waits(const struct slot *slot)
   struct world *world = slot->process->world;
   int64_t since = later(free_since(world, slot->resource), slot->started_at);
   int is_told = world->orderly && world->faultless && !has_lapsed(world, slot->resource);
-  int64_t soon = (world->orderly && !world->faults.leftover ? 600 : 1100) * MS;
+  /* where many have died, those behind them leave a free lock to them for up to 1.3 s */
+  int64_t soon = (world->orderly && !world->faults.leftover ? 1300 : 1500) * MS;
   if (is_told && !has_leftover(world, slot->resource, since))
     soon = 60 * MS;
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
