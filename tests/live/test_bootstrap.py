@@ -6,7 +6,7 @@ import pytest
 
 import rl
 from guarding import DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, marker_of
-from helpers import Call
+from helpers import Call, lock_once
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
@@ -145,3 +145,14 @@ def test_who_only_looks_registers_nothing(make_cluster):
     node = client.describe()["nodes"][0]
     assert not node["votes"] and node["quarantine_reason"] == "not_registered" and server.get(MARKER) is None
     client.free()
+
+
+def test_the_operator_s_word_covers_a_restart_that_a_program_sees_later(server, make_client):
+    minute = dict(max_ttl_ms=60000)
+    bootstrapped([server.url], **minute)
+    client = make_client([server.url], **dict(GUARDED, **minute))
+    lock_once(client)
+    server.restart(empty=True)
+    bootstrapped([server.url], **minute)
+    lock_once(client)
+    assert client.describe()["nodes"][0]["connects"] > 1

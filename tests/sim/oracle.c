@@ -319,8 +319,8 @@ void oracle_waits(const struct slot *slot)
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
 }
 
-/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Nobody is told where
- * a key or a place of one who has died is left, and waiters that listen ask every 4 s. */
+/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Nobody is told
+ * where a key or a place of one who has died is left, and waiters that listen ask every 4 s. */
 void oracle_stands_still(struct world *world, int resource)
 {
   int64_t since = later(free_since(world, resource), world->contest_at);

@@ -242,6 +242,14 @@ static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_text *why, i
   return RLK_SESSION_DROP;
 }
 
+/* An operator has said that no lock is live since this process last read the marker: the loss that it has seen is over.
+ * When a clock was stepped is not known so well. */
+static void heed_operator(struct rlk_node *n, const char *text)
+{
+  if (n->mark.nodes && !n->mark.since_ms && !n->step_ns && strcmp(n->marker, text) != 0)
+    n->changed_ns = 0;
+}
+
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -257,6 +265,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
   if (wants_to_write(l))
     return write_wanted(l, why);
   n->finding = find(l, &n->mark);
+  heed_operator(n, l->marker);
   memcpy(n->marker, l->marker, sizeof n->marker);
   n->marker_read_ns = now;
   n->since_ns = now - (l->time.server_us / 1000 - n->mark.since_ms) * MS;
