@@ -2,8 +2,8 @@
 """The cluster kit for PHPUnit: five nodes until its input ends.
 
 Each line of input is a JSON list, ["stop", 0] or ["command", 0, "PTTL", "r"]: a method of a node, its number, and
-arguments. "keys" and "reset" are of all nodes. Each line of output is {"ok": RESULT} or {"error": TEXT}; the first one
-has the URLs.
+arguments. "keys", "reset", "new" and "bootstrap" are of all nodes. Each line of output is {"ok": RESULT} or
+{"error": TEXT}; the first one has the URLs.
 """
 
 import json
@@ -35,6 +35,11 @@ def obey(cluster, method, *arguments):
         return {text(key): len(nodes) for key, nodes in cluster.keys().items()}
     if method == "reset":
         return cluster.reset()
+    if method == "new":
+        return [node.flush() for node in cluster] and None
+    if method == "bootstrap":  # for clients of the first nodes alone, with this max_ttl_ms and key_prefix
+        count, max_ttl_ms, key_prefix = arguments
+        return cluster.bootstrap(key_prefix, max_ttl_ms / 1000, cluster[:count])
     if method == "connections":
         return sum(row["name"] == arguments[0] for node in cluster if node.alive for row in node.clients())
     assert method in METHODS, method

@@ -45,6 +45,7 @@ final class CompatibilityTest extends NodesTestCase
 
     public function testASubclassOverridesWithTheOldSignatures(): void
     {
+        self::cluster()->bootstrap(3);
         $redlock = new TracedRedLock($this->locks);
         $redlock->setRedisPoolName(['r0', 'r1', 'r2'])->setRetryDelay(100)->setRetryCount(1)->setClockDriftFactor(0.01);
         $lock = $redlock->lock(42, 20000);
@@ -111,6 +112,7 @@ final class CompatibilityTest extends NodesTestCase
 
     public function testAPoolNamedTwiceIsOneNode(): void
     {
+        self::cluster()->bootstrap(1);
         $redlock = (new RedLock($this->locks))->setRedisPoolName(['r0', 'r0']);
         $lock = $redlock->lock('twice', 20000);
         $this->assertSame(['twice' => 1], self::cluster()->keys());

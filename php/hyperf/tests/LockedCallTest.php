@@ -147,6 +147,7 @@ final class LockedCallTest extends NodesTestCase
 
     public function testATtlIsTakenAsGiven(): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 86_400_000);
         $this->locks = new Locks(['default' => ['max_ttl_ms' => 86_400_000] + $this->config()], []);
         $this->call([new LockSpec('x', ['ttl_ms' => 50_000_000])], function (): void {
             $left = \array_map(static fn (Node $node): int => $node->command('PTTL', 'x'), self::cluster()->nodes);
@@ -249,6 +250,7 @@ final class LockedCallTest extends NodesTestCase
             'c' => $config + ['key_prefix' => 'c:'], 'd' => $config + ['key_prefix' => 'd:']], []);
         $held = [];
         foreach (['a', 'b', 'c', 'd'] as $cluster) {
+            self::cluster()->bootstrap(keyPrefix: "$cluster:");
             $held[] = $lock = $locks->lock('x', $cluster);
             $lock->acquire();
             $locks->client($cluster)->status('x'); /* waits for all nodes */

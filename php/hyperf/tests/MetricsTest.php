@@ -36,6 +36,7 @@ final class MetricsTest extends NodesTestCase
     {
         parent::setUp();
         $this->factory = new MetricFactory();
+        self::cluster()->bootstrap(keyPrefix: 'o:');
         $other = ['key_prefix' => 'o:'] + $this->config();
         $this->locks = new Locks(['default' => $this->config(), 'other' => $other], []);
     }

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
-use Redlock\Client;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Exception\RefusedConfigException;
 
-/** Client::bootstrap() and bin/redlock-bootstrap, on nodes that are empty and under the restart guard. */
+/** Client::bootstrap() and bin/redlock-bootstrap, on nodes that are new. */
 final class BootstrapTest extends NodesTestCase
 {
-    private function guarded(mixed ...$options): Client
+    protected function setUp(): void
     {
-        return $this->client(...$options, guard: 'marker');
+        parent::setUp();
+        self::cluster()->makeNew();
     }
 
     /** @return list<string> */
@@ -25,21 +25,21 @@ final class BootstrapTest extends NodesTestCase
 
     public function testNewNodesVoteAtOnceAndAreLeftAsTheyAre(): void
     {
-        $client = $this->guarded(maxTtlMs: 30000);
+        $client = $this->client(maxTtlMs: 30000);
         $rows = $client->bootstrap(new: true);
         $this->assertSame(\array_fill(0, 5, 'registered'), self::did($rows));
         $this->assertSame(\array_map(static fn (Node $node): string => \substr($node->url, 8), self::cluster()->nodes),
             \array_column($rows, 'node'));
         $this->assertSame([true, 30000], [$rows[0]['votes'], $rows[0]['max_ttl_ms']]);
         $this->assertIsString($rows[0]['found']);
-        $this->assertTrue($this->guarded(clientName: 'first')->lock('x')->tryAcquire());
+        $this->assertTrue($this->client(clientName: 'first')->lock('x')->tryAcquire());
         $this->assertSame(\array_fill(0, 5, 'nothing'), self::did($client->bootstrap(yes: true)));
     }
 
     public function testAnotherNumberIsLeftAloneUnlessItIsReplaced(): void
     {
-        $this->guarded()->bootstrap(new: true);
-        $other = $this->guarded(maxTtlMs: 60000);
+        $this->client()->bootstrap(new: true);
+        $other = $this->client(maxTtlMs: 60000);
         try {
             $other->bootstrap(yes: true);
             $this->fail('the nodes allow 30 s');
@@ -55,7 +55,7 @@ final class BootstrapTest extends NodesTestCase
     {
         self::cluster()->nodes[2]->kill();
         try {
-            $this->guarded(connectTimeoutMs: 2000)->bootstrap(yes: true);
+            $this->client(connectTimeoutMs: 2000)->bootstrap(yes: true);
             $this->fail('a node is away');
         } catch (NoQuorumException $refused) {
             $this->assertSame('no_answer', $refused->result()[2]['did']);
@@ -65,7 +65,7 @@ final class BootstrapTest extends NodesTestCase
 
     public function testOneWayIsToBeChosen(): void
     {
-        $client = $this->guarded();
+        $client = $this->client();
         foreach ([[], ['new' => true, 'yes' => true], ['new' => true, 'replace' => true]] as $ways) {
             try {
                 $client->bootstrap(...$ways);

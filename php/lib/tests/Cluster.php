@@ -32,10 +32,22 @@ final class Cluster
         return \implode(',', \array_column($this->nodes, 'url'));
     }
 
-    /** Running, reachable, empty and configured as at the start. */
+    /** Running, reachable, configured as at the start, and without keys but for the markers of the guard. */
     public function reset(): void
     {
         $this->call('reset');
+    }
+
+    /** Until reset() the nodes are as nobody has used them yet. */
+    public function makeNew(): void
+    {
+        $this->call('new');
+    }
+
+    /** Says until reset() that no lock is live, for clients of the first nodes alone and of these options. */
+    public function bootstrap(int $nodes = 5, int $maxTtlMs = 30_000, string $keyPrefix = ''): void
+    {
+        $this->call('bootstrap', $nodes, $maxTtlMs, $keyPrefix);
     }
 
     /** @return array<string, int> key => on how many nodes */

@@ -142,7 +142,9 @@ final class EventsTest extends NodesTestCase
         try {
             foreach ([null, $failing] as $logger) {
                 $heard = new Dispatcher(static fn () => throw new \LogicException('I do not listen'));
-                $client = $this->client(logger: $logger, dispatcher: $heard, keyPrefix: $logger === null ? 'a' : 'b');
+                $prefix = $logger === null ? 'a' : 'b';
+                self::cluster()->bootstrap(keyPrefix: $prefix);
+                $client = $this->client(logger: $logger, dispatcher: $heard, keyPrefix: $prefix);
                 $this->assertSame(1, $client->lock('r')->run(static fn (): int => 1));
             }
         } finally {

@@ -25,7 +25,6 @@ final class FpmServer
             pm.max_children = $workers
             pm.max_requests = $maxRequests
             request_terminate_timeout = 60s
-            env[REDLOCK_GUARD] = "off"
             INI);
         $extension = \getenv('REDLOCK_PHP_EXTENSION');
         $options = $extension === false ? [] : ['-d', "extension=$extension"];

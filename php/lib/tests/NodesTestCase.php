@@ -7,7 +7,7 @@ namespace Redlock\Tests;
 use PHPUnit\Framework\TestCase;
 use Redlock\Client;
 
-/** Tests on five real nodes, which all classes share and each test finds empty. */
+/** Tests on five real nodes, which all classes share; each test finds no keys there but the guard's markers. */
 abstract class NodesTestCase extends TestCase
 {
     /** Patience with a busy machine; and a TTL longer than a test waits for keys to go: what is gone was deleted. */

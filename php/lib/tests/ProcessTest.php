@@ -58,7 +58,8 @@ final class ProcessTest extends NodesTestCase
 
     public function testAWaitForNodesInQuarantineIsToldWithoutALogger(): void
     {
-        $output = $this->php(self::connecting('$argv[1]', guard: 'marker') . 'try { $client->lock("new")->acquire(); }'
+        self::cluster()->makeNew();
+        $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(); }'
             . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', self::cluster()->urls(),
             ['-d', 'error_log=/dev/stdout']);
         $this->assertStringContainsString('redlock: new waits for nodes that do not vote yet: 127.0.0.1:', $output);

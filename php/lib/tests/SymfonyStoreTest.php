@@ -22,6 +22,12 @@ final class SymfonyStoreTest extends NodesTestCase
     /** The guard's number is for those who ask for long leases. */
     private const LONG = ['nodeTimeoutMs' => 'auto', 'maxTtlMs' => 86_400_000];
 
+    protected function setUp(): void
+    {
+        parent::setUp();
+        self::cluster()->bootstrap(maxTtlMs: self::LONG['maxTtlMs']);
+    }
+
     private function store(float $ttl = 60.0, mixed ...$options): RedlockStore
     {
         return new RedlockStore($this->client(...$options + self::LONG), $ttl);
@@ -102,6 +108,7 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testATtlAboveTheLongestLeaseIsRenewed(): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 4000);
         $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 4000, ttlMs: 4000);
         $lock = (new LockFactory(new RedlockStore($client)))->createLock('renewed', 8.0, false);
         $begun = \hrtime(true);
@@ -115,6 +122,7 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testARenewedLockThatIsRefreshedToLessEnds(): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 6000);
         $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
         $lock = (new LockFactory(new RedlockStore($client)))->createLock('shortened', 600.0, false);
         $lock->acquire();
@@ -125,6 +133,7 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testALeaseThatIsRefreshedToMoreThanTheLongestIsRenewed(): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 6000);
         $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
         $lock = (new LockFactory(new RedlockStore($client, 5.0)))->createLock('prolonged', null, false);
         $lock->acquire();
@@ -137,9 +146,11 @@ final class SymfonyStoreTest extends NodesTestCase
 
     public function testWithoutATtlItIsTheLongestLeaseAndALongerOneIsRefused(): void
     {
+        self::cluster()->bootstrap(maxTtlMs: 20_000);
         $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto', ttlMs: 9000, maxTtlMs: 20000));
         $store->save(new Key('initial'));
         self::assertLeftMs(12_000, 20_000, 'initial');
+        self::cluster()->bootstrap();
         $store = new RedlockStore($this->client(nodeTimeoutMs: 'auto'));
         $store->save(new Key('usual'));
         self::assertLeftMs(20_000, 30_000, 'usual');
@@ -301,15 +312,16 @@ final class SymfonyStoreTest extends NodesTestCase
     }
 
     /** As Messenger does: the Key goes with the message, and the worker refreshes and releases what it continues. */
-    public function testAWorkerGoesOnWithASerialisedKeyUnderTheGuard(): void
+    public function testAWorkerGoesOnWithASerialisedKey(): void
     {
+        self::cluster()->bootstrap();
         $key = new Key('message');
-        $factory = $this->guarded('web');
+        $factory = $this->usual('web');
         $factory->createLockFromKey($key, 25, false)->acquire();
         $message = \serialize(['order' => 42, 'key' => $key]);
         unset($key);
         $worked = $this->inChild(function () use ($message): string {
-            $lock = $this->guarded('worker')->createLockFromKey(\unserialize($message)['key'], 20);
+            $lock = $this->usual('worker')->createLockFromKey(\unserialize($message)['key'], 20);
             $lock->refresh(8);
             $refreshed = $lock->isAcquired() && $lock->getRemainingLifetime() < 8 ? 'refreshed' : 'not refreshed';
             $lock->refresh();
@@ -321,23 +333,22 @@ final class SymfonyStoreTest extends NodesTestCase
         $this->assertTrue($factory->createLock('message', 25)->acquire());
     }
 
-    public function testAWorkerAcquiresALockMadeFromAKeyUnderTheGuard(): void
+    public function testAWorkerAcquiresALockMadeFromAKey(): void
     {
+        self::cluster()->bootstrap();
         $key = new Key('continued');
-        $this->guarded('web')->createLockFromKey($key, 25, false)->acquire();
+        $this->usual('web')->createLockFromKey($key, 25, false)->acquire();
         $text = \serialize($key);
         $this->assertSame('acquired', $this->inChild(function () use ($text): string {
-            $lock = $this->guarded('worker')->createLockFromKey(\unserialize($text), 20);
+            $lock = $this->usual('worker')->createLockFromKey(\unserialize($text), 20);
             return $lock->acquire() && $lock->isAcquired() ? 'acquired' : 'refused';
         }));
     }
 
-    /** With the guard as users have it, on nodes of a deployment that has been bootstrapped. */
-    private function guarded(string $name): LockFactory
+    /** With the default of maxTtlMs. */
+    private function usual(string $name): LockFactory
     {
-        $client = $this->client(nodeTimeoutMs: 'auto', guard: 'marker',
-            clientName: \substr("$name-{$this->uniqueName()}", 0, 64));
-        $client->bootstrap(yes: true);
+        $client = $this->client(nodeTimeoutMs: 'auto', clientName: \substr("$name-{$this->uniqueName()}", 0, 64));
         return new LockFactory(new RedlockStore($client));
     }
 
