@@ -138,6 +138,18 @@ def certificate(authority):
 
 
 @pytest.fixture
+def make_mutual(make_cluster):
+    """make_mutual(n, certificate, ...): bootstrapped nodes, which want a certificate of every client from then on."""
+    def make(count, certificate, **how):
+        cluster = make_cluster(count, tls=certificate, **how)
+        for node in cluster:
+            node.config_set("tls-auth-clients", "yes")
+        return cluster
+
+    return make
+
+
+@pytest.fixture
 def open_tls(make_client, authority):
     """open_tls(*urls, **options): a client that trusts the authority, perhaps not connected yet."""
     def make(*urls, **options):

@@ -91,22 +91,19 @@ def test_wildcards_stand_for_a_whole_label(authority, open_tls, name, fits):
     assert only_node(client)["why"].endswith("is not for locks.example.com") != fits
 
 
-@pytest.mark.guard_off
-def test_a_client_certificate(make_cluster, certificate, authority, open_tls):
-    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_a_client_certificate(make_mutual, certificate, authority, open_tls):
+    node, = make_mutual(1, certificate)
     shown = authority.issue("worker-7")
     lock_once(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
 
 
-@pytest.mark.guard_off
-def test_a_server_may_ask_for_a_certificate(make_cluster, certificate, open_tls):
-    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_a_server_may_ask_for_a_certificate(make_mutual, certificate, open_tls):
+    node, = make_mutual(1, certificate)
     assert why(open_tls(node.url)) == "TLS: the server wants a certificate: set tls_cert_file and tls_key_file"
 
 
-@pytest.mark.guard_off
-def test_a_certificate_of_strangers_is_refused_by_the_server(make_cluster, certificate, stranger, open_tls):
-    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_a_certificate_of_strangers_is_refused_by_the_server(make_mutual, certificate, stranger, open_tls):
+    node, = make_mutual(1, certificate)
     shown = stranger.issue("worker-7")
     words = why(open_tls(node.url, tls_cert_file=shown.cert_file, tls_key_file=shown.key_file))
     assert words == "TLS: the server refuses: tlsv1 alert unknown ca"
@@ -291,9 +288,8 @@ def warnings(client):
     return [event["detail"] for event in client.events() if event["event"] == "warning"]
 
 
-@pytest.mark.guard_off
-def test_a_held_lock_survives_the_rotation_of_all_certificates(make_cluster, certificate, stranger, open_tls, files):
-    cluster = make_cluster(3, tls=certificate, config={"tls-auth-clients": "yes"})
+def test_a_held_lock_survives_the_rotation_of_all_certificates(make_mutual, certificate, stranger, open_tls, files):
+    cluster = make_mutual(3, certificate)
     client = open_tls(*cluster.urls, **files.options)
     lock = client.lock()
     assert lock.acquire(20000) == OK, lock.message
@@ -314,9 +310,8 @@ def test_a_held_lock_survives_the_rotation_of_all_certificates(make_cluster, cer
     assert lock.release() == OK
 
 
-@pytest.mark.guard_off
-def test_unusable_new_files_leave_the_old_ones_in_use(make_cluster, certificate, authority, open_tls, files):
-    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes"}).nodes[0]
+def test_unusable_new_files_leave_the_old_ones_in_use(make_mutual, certificate, authority, open_tls, files):
+    node, = make_mutual(1, certificate)
     client = open_tls(node.url, **files.options)
     lock_once(client)
     other = authority.issue("worker-8")

@@ -143,12 +143,11 @@ def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node,
     eventually(lambda: not node.keys(), 20)
 
 
-@pytest.mark.guard_off
 def test_the_server_is_told_that_no_more_is_sent(open_tls, certificate, serve):
     """So it may answer all, and close: rule A.5."""
     backing = serve(FakeServer())
     relay = serve(Rekeyer(certificate, (backing.host, backing.port), lambda stream: None))
-    client = open_tls(relay.url, ttl_ms=80000)
+    client = open_tls(relay.url, max_ttl_ms=30000, ttl_ms=30000)
     lock = client.lock()
     assert lock.acquire(20000) == OK, lock.message
     begun = time.monotonic()
@@ -156,9 +155,8 @@ def test_the_server_is_told_that_no_more_is_sent(open_tls, certificate, serve):
     assert time.monotonic() - begun < 15
 
 
-@pytest.mark.guard_off
-def test_a_handshake_that_does_not_fit_into_the_socket(make_cluster, authority, certificate, open_tls, serve):
-    node = make_cluster(1, tls=certificate, config={"tls-auth-clients": "yes", "tls-protocols": "TLSv1.2"}).nodes[0]
+def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, certificate, open_tls, serve):
+    node, = make_mutual(1, certificate, config={"tls-protocols": "TLSv1.2"})
     shown = authority.issue(*("worker-%04d.example" % number for number in range(1000)))
     gate = serve(Gate(node, free=1))
     gate.is_open.clear()
@@ -189,7 +187,6 @@ def test_replies_in_pieces(node, open_tls, serve, size):
     assert only_node(client)["drops"] == 0
 
 
-@pytest.mark.guard_off
 def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authority, certificate, serve):
     """No event tells of it: the socket is empty."""
     reply = b"x" * (READS * RECORD + 100)
@@ -220,7 +217,7 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authorit
                     server.sendall(data)
 
     peer = serve(Peer(relay, certificate))
-    client = open_tls(peer.url, node_timeout_ms=10000, ttl_ms=80000)
+    client = open_tls(peer.url, node_timeout_ms=7500, max_ttl_ms=30000, ttl_ms=30000)
     lock_once(client)
     sockets = connected_to(peer.url)
     for one in sockets:
