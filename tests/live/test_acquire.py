@@ -141,7 +141,6 @@ def test_64_nodes(make_cluster, make_client):
 # ---- nodes that are down, hung or slow ----------------------------------------------------------------------------
 
 
-@pytest.mark.guard_off
 def test_a_node_that_was_dead_votes_again(nodes, client):
     lock = client.lock()
     assert lock.acquire() == OK and lock.release() == OK

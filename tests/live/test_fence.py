@@ -209,19 +209,17 @@ def test_a_key_of_another_type_is_never_overwritten(make_cluster, fenced):
     assert server.command("LRANGE", KEY, 0, -1) == [b"x"] and server.get("r") is None
 
 
-@pytest.mark.guard_off
 def test_a_server_that_keeps_the_key_from_us_refuses(make_cluster, fenced):
-    server = make_cluster(1, users=["user few on >pw ~r ~libredlock:proof:* ~libredlock:q:* &* +@all"],
+    server = make_cluster(1, users=["user few on >pw ~r ~libredlock:m ~libredlock:proof:* ~libredlock:q:* &* +@all"],
                           login=("few", "pw"))[0]
     lock = fenced([server])
     assert lock.acquire(0) == REFUSED_CONFIG and "NOPERM" in lock.message, lock.message
     assert server.get("r") is None
 
 
-@pytest.mark.guard_off
 def test_a_server_that_lost_the_number_draws_a_larger_one(make_cluster, guarded):
     """It begins at its clock, and every number was drawn from one; the guard keeps it from voting meanwhile."""
-    servers = make_cluster(3)
+    servers = make_cluster(3, bootstrapped=False)
     first = guarded(servers.nodes, **FENCED).lock()
     assert first.acquire(0) == OK and first.state == HELD
     number = first.fence
@@ -287,7 +285,7 @@ def test_clocks_that_are_set_back_do_not_end_the_numbers(make_clocked, fenced, a
     assert drawn == sorted(set(drawn))
 
 
-@pytest.mark.guard_off
+@pytest.mark.guard_off  # which keeps that node from voting
 def test_one_clock_that_is_ahead_gives_no_first_number(make_clocked, fenced):
     """With that node or without it the numbers grow; and its own clock is no number when it is set right."""
     servers = make_clocked(3)

@@ -30,13 +30,14 @@ def test_all_descriptors_are_close_on_exec(nodes, make_client):
     assert all(flags(fd) & os.O_CLOEXEC for fd in ours)
 
 
-@pytest.mark.guard_off
-def test_no_descriptor_is_left(nodes):
+def test_no_descriptor_is_left(nodes, servers):
     with rl.opened(nodes.urls, renew="true") as client:  # the keeper's own stay with the process
         assert client.lock().acquire() == OK
+    urls = [*nodes.urls, "redis://127.0.0.1:1", "redis://localhost:2"]
+    servers.bootstrap_for(urls, {})
     before = descriptors().items()
     for _ in range(20):
-        with rl.opened([*nodes.urls, "redis://127.0.0.1:1", "redis://localhost:2"]) as client:
+        with rl.opened(urls) as client:
             assert client.fd >= 0
             assert client.lock().acquire() == OK
     eventually(lambda: descriptors().items() <= before, 30)  # a name may be looked up still

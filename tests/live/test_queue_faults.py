@@ -141,8 +141,8 @@ def test_whatever_happens_to_the_queue_everybody_is_served(nodes, held, queued, 
             node.cont()
 
 
-@pytest.mark.guard_off
-@pytest.mark.parametrize("happens", [lose_queue, lose_promises, flush_home, flush_scripts])
+@pytest.mark.parametrize("happens", [
+    lose_queue, lose_promises, pytest.param(flush_home, marks=pytest.mark.guard_off), flush_scripts])
 def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, happens):
     """In the order of arrival as soon as each has asked once without delay."""
     turns, _ = queued(4)
@@ -226,8 +226,8 @@ def test_who_may_not_publish_or_subscribe_is_served_in_order(nodes, held, queued
         assert [len(warnings(client)) for client in clients] == [1, 1, 1]
 
 
-@pytest.mark.guard_off
-@pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zscore", "-time"])
+@pytest.mark.parametrize("rule", [
+    "-zadd", "-zrange", "-zrank", "-zscore", pytest.param("-time", marks=pytest.mark.guard_off)])  # which needs TIME
 def test_who_may_not_queue_is_served(nodes, held, make_client, rule):
     urls, turns, clients = allow(nodes, rule), Turns(), []
     for number in range(3):

@@ -59,7 +59,6 @@ def votes_no(lock, node, word):
     assert word in lock.message
 
 
-@pytest.mark.guard_off
 def test_readonly_after_a_demotion(nodes, make_cluster, hold):
     lock = hold()
     assert lock.release() == OK
@@ -76,6 +75,7 @@ def test_readonly_after_a_demotion(nodes, make_cluster, hold):
     eventually(refused, what=lock.message)
     for node in nodes.nodes[:3]:
         node.replica_of(None)
+    nodes.bootstrap()
     # it is asked again when its connection is made anew
     eventually(lambda: lock.acquire(1000) == OK, 20, lock.message)
 

@@ -176,7 +176,6 @@ def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhi
     assert finish(lock) == OK, lock.message
 
 
-@pytest.mark.guard_off
 def test_key_that_was_set_under_the_other_name_counts_as_its_own(nodes, proxy, make_client):
     """The SET rode with the set-up that showed the second name of a server; then the one that votes is gone."""
     voter, other, third = proxy(nodes[0]), proxy(nodes[0], accepting=False), proxy(nodes[1])
@@ -278,7 +277,6 @@ def test_wrong_or_no_password_on_a_majority(guarded, make_client):
 # ---- addresses -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.guard_off
 def test_database_of_the_url(nodes, make_client):
     client = make_client([n.url_with(db=3) for n in nodes])
     lock = client.lock()
@@ -286,9 +284,9 @@ def test_database_of_the_url(nodes, make_client):
     others_grant(lock, nodes, odd=None)
     for node in nodes:
         assert node.get("r") is None
-        assert "db3" in node.info("keyspace") and node.keys() == []
+        assert node.info("keyspace")["db3"].startswith("keys=2,") and node.keys() == [], "the marker's and the lock's"
     assert lock.release() == OK
-    eventually(lambda: all("db3" not in node.info("keyspace") for node in nodes))
+    eventually(lambda: all(node.info("keyspace")["db3"].startswith("keys=1,") for node in nodes))
 
 
 def test_database_that_does_not_exist(nodes, one_odd):
@@ -455,13 +453,14 @@ def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(f
     assert not [args for args in fake.seen if args[0] == b"EVALSHA" and lock.token.encode() in args]
 
 
-@pytest.mark.guard_off
 @pytest.mark.parametrize("parts", [{"db": 3}, {"password": "any"}], ids=["database", "password"])
-def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, make_client, proxies, parts):
+def test_first_set_waits_where_the_set_up_could_redirect_it(nodes, servers, make_client, proxies, parts):
     """SELECT or AUTH may fail, and then the SET would go to another database or as another user."""
-    for p in proxies:
-        p.hold("down")
     urls = [node.url_with(**parts).replace(node.name, p.name) for node, p in zip(nodes, proxies)]
+    servers.bootstrap_for(urls, {})
+    for node, p in zip(nodes, proxies):
+        node.command("CONFIG", "RESETSTAT")
+        p.hold("down")
     client = make_client(urls, settle=False)
     lock = client.lock()
     assert lock.start(rl.ACQUIRE) == OK
@@ -485,7 +484,6 @@ def test_first_lock_after_the_server_closed_idle_connections(nodes, client):
             node.kill_clients()
 
 
-@pytest.mark.guard_off
 def test_lock_after_a_restart_of_every_node(nodes, client):
     lock = client.lock()
     assert lock.acquire(0) == OK and lock.release() == OK

@@ -251,13 +251,13 @@ def test_late_set_without_the_fence_makes_a_key_that_nobody_counts(make_cluster,
     assert lock.extend() == rl.NOT_HELD
 
 
-@pytest.mark.guard_off
 def test_id_of_another_start_of_the_server_ends_nobody(nodes, client, lock, proxies):
     """The numbers of connections begin anew with a server: the old one may be somebody else's by now."""
     for p in proxies:
         p.silence()
     for node in nodes:
         node.restart()
+    nodes.bootstrap()
     assert lock.acquire(0) == OK, lock.message
     assert all(node.calls("client|kill") == 0 for node in nodes)
     assert lock.release() == OK

@@ -23,7 +23,6 @@ def test_retry_count(nodes, make_client, retries):
     eventually(lambda: max(node.calls("set") for node in nodes) == 1 + 1 + retries)
 
 
-@pytest.mark.guard_off
 def test_waiter_survives_an_outage(nodes, make_client):
     lock = make_client(nodes.urls, retry_delay_ms=20, outage_wait_ms=60000).lock()
     for node in nodes.nodes[:3]:
@@ -32,6 +31,7 @@ def test_waiter_survives_an_outage(nodes, make_client):
     eventually(lambda: lock.vote(0) == rl.UNREACHABLE or not waiting.is_alive(), 30)
     for node in nodes.nodes[:3]:
         node.start()
+    nodes.bootstrap()
     assert waiting.join() == OK
 
 

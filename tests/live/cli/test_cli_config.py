@@ -20,12 +20,12 @@ def nodes_line(nodes):
     return "nodes = %s\n" % ",".join(nodes.urls)
 
 
-@pytest.mark.guard_off
 @pytest.mark.parametrize("command", [("acquire", "x"), ("status", "x"), ("run", "x", "--", "true"),
                                      ("release", "x", "0" * 40)])
 def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
     file.write_text("# the fleet\n\n  " + nodes_line(nodes) +
                     "ttl_ms=25000\nwait_ms = 60000 \r\nrenew = true\nkey_prefix = lock:")
+    nodes.bootstrap(key_prefix="lock:")
     name, *rest = command
     done = redlock(name, *CALM, "--config", str(file), *rest, env=without_nodes(redlock))
     assert (done.returncode, done.stderr) == (0, "")
@@ -136,11 +136,11 @@ def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mod
     assert "s3cret" not in done.stderr
 
 
-@pytest.mark.guard_off
 def test_what_the_library_warns_of_is_said_once_on_standard_error(redlock, nodes, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("s3cret\n")
     secret.chmod(0o644)
+    nodes.bootstrap(nodes=nodes.nodes[:2])
     done = redlock("run", "--node", ",".join(nodes.urls[:2]), "--password-file", str(secret), "x", "--", "echo", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert done.stderr.splitlines() == [
