@@ -2,8 +2,6 @@
 import os
 import resource
 
-import pytest
-
 import rl
 from helpers import run_python, spin
 from rl import OK

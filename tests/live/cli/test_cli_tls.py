@@ -1,8 +1,6 @@
 """rediss:// where it depends on the process's surroundings."""
 import ssl
 
-import pytest
-
 from command import UNAVAILABLE, USAGE
 from tls import Recorder
 
