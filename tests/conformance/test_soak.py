@@ -77,10 +77,10 @@ def test_a_client_content_with_one_vote_is_found(contenders, nodes, history, rul
 
 @pytest.mark.parametrize("lost, violations", [(True, 1), (False, 0)], ids=["without data", "with data"])
 def test_restarts(make_cluster, history, lost, violations):
-    """What README says of nodes that lose their data, which the soak's do with --lose-data only."""
+    """What the limits say of nodes that lose data without the guard, which the soak's do with --lose-data only."""
     assert not soak.arguments(["--minutes", "1"]).lose_data
     cluster = make_cluster(5, config=soak.DURABLE)
-    one, other = (Party("c", cluster, ttl_ms=LONG_MS) for _ in range(2))
+    one, other = (Party("c", cluster, ttl_ms=LONG_MS, guard="off") for _ in range(2))
 
     def restart():
         for node in cluster:
