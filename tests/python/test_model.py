@@ -32,7 +32,7 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def open(self):
         self.nodes.reset()
-        options = {"ttl": LONG, "guard": "off", **CALM}  # nodes lose their keys and vote at once
+        options = {"ttl": LONG, **CALM}
         self.clients = {name: connected(libredlock.Client(self.nodes.urls, **options)) for name in CLIENTS}
         self.locks = {(c, r): self.clients[c].lock(r) for c in CLIENTS for r in RESOURCES}
         self.holder = {}
@@ -114,6 +114,7 @@ class Model(RuleBasedStateMachine):
     def start(self):
         node, self.dead = self.nodes[self.dead], None
         node.start()
+        self.nodes.bootstrap()  # the locks of the model are on enough of the other nodes
         for client in self.clients.values():
             eventually(lambda client=client: client.status("ready").votes[node.name].words == "free", 30)
 
