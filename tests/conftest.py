@@ -9,7 +9,8 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR") or Path(__file__).resolve().parents[1] / "build/dev")
 os.environ.setdefault("REDLOCK_BIN", str(BUILD / "redlock"))
-os.environ.pop("REDLOCK_GUARD", None)
+for setting in "REDLOCK_GUARD", "REDLOCK_MAX_TTL_MS":
+    os.environ.pop(setting, None)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-os.environ["REDLOCK_MAX_TTL_MS"] = "86400000"  # many leases are long, so that none ends before its test
-
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "python" / "libredlock")]
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
@@ -22,6 +20,8 @@ from servers import Servers  # noqa: E402
 from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
 from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401
 
+DAY_S = 86400
+
 
 @pytest.fixture(autouse=True)
 def guard_off(request, monkeypatch):
@@ -30,16 +30,31 @@ def guard_off(request, monkeypatch):
         monkeypatch.setenv("REDLOCK_GUARD", "off")
 
 
+@pytest.fixture(autouse=True)
+def longest_s(request, monkeypatch):
+    """max_ttl of the nodes and clients that name none; leases longer than the default end in no test."""
+    if not request.node.get_closest_marker("long_leases"):
+        return None
+    monkeypatch.setenv("REDLOCK_MAX_TTL_MS", str(DAY_S * 1000))
+    return DAY_S
+
+
 @pytest.fixture
-def servers(guard_off):
+def servers(guard_off, longest_s):
     """All servers of the test."""
     return Servers()
 
 
 @pytest.fixture
-def nodes(redlock_cluster, servers):  # noqa: F811
+def nodes(redlock_cluster, servers, longest_s):  # noqa: F811
     """The session's five nodes, alive, without keys and as configured at the start."""
+    is_other = redlock_cluster.max_ttl != longest_s
+    redlock_cluster.max_ttl = longest_s
     redlock_cluster.reset()
+    if is_other:
+        redlock_cluster.bootstrap()
+        for node in redlock_cluster:
+            node.command("CONFIG", "RESETSTAT")
     return servers.add_cluster(redlock_cluster)
 
 

@@ -54,6 +54,7 @@ def test_detached_lock_is_never_deleted(nodes, hold):
 
 
 @pytest.mark.parametrize("ends", ["cancelled", "waited"])
+@pytest.mark.long_leases
 def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     """Neither where a node had refused the token at first and got it by a renewal later."""
     occupy(nodes.nodes[3:], ttl_ms=60000)

@@ -1,8 +1,12 @@
 """Setting what is left of a lease, also to less; and removing a lock by force."""
+import pytest
+
 import rl
 from helpers import FOREIGN, finish, lapse, occupy, spin
 from rl import HELD, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
+
+pytestmark = pytest.mark.long_leases
 
 
 def pttls(nodes):

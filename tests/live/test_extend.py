@@ -14,6 +14,7 @@ def held(nodes, hold):
     return lock
 
 
+@pytest.mark.long_leases
 def test_an_extension_that_is_refused_changes_no_vote_that_is_still_to_come(make_cluster, make_client, proxy):
     """The third node is set up when the extension has been refused: its vote is for the TTL of its SET."""
     nodes = make_cluster(3)
@@ -170,6 +171,7 @@ def long_held(nodes, hold):
     return lock
 
 
+@pytest.mark.long_leases
 def test_restart_of_a_minority_leaves_the_rest_of_the_lease(nodes, hold):
     """What a restarted node had granted counts no more, so the lease is as long as the others'."""
     lock = hold(guard="off", ttl_ms=60000)  # with it, the node would grant it to nobody else before the end
@@ -183,6 +185,7 @@ def test_restart_of_a_minority_leaves_the_rest_of_the_lease(nodes, hold):
         node.cont()
 
 
+@pytest.mark.long_leases
 def test_master_that_became_a_replica_counts_no_more(nodes, long_held, make_cluster):
     """In place, under the same run_id: an empty master has taken the keys away."""
     master = make_cluster(1)[0]
@@ -195,6 +198,7 @@ def test_master_that_became_a_replica_counts_no_more(nodes, long_held, make_clus
     assert long_held.extend() == LOST
 
 
+@pytest.mark.long_leases
 def test_key_gone_on_a_minority_shortens_the_lease(nodes, hold):
     """A node that says that the token is gone counts no more, although the lease that it once confirmed runs on."""
     lock = hold(ttl_ms=60000)

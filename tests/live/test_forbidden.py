@@ -62,6 +62,7 @@ def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
     assert make_client(urls, key_prefix="app:").lock("q").acquire() == OK
 
 
+@pytest.mark.long_leases
 def test_an_error_in_a_script_is_an_error(nodes, allow, make_client):
     """Not 'nothing to delete' and 'the token is gone'; and the deletes are sent again once they are allowed."""
     lock = make_client(allow(), ttl_ms=60000).lock()
@@ -139,6 +140,7 @@ def test_a_fault_that_may_pass_does_not_end_a_wait(make_client, fake_server):
     assert lock.acquire(20000) == OK, lock.message
 
 
+@pytest.mark.long_leases
 def test_a_key_that_outlives_every_clock(nodes, client):
     occupy(nodes, ttl_ms=9000000000000000)
     lock = client.lock()
@@ -146,6 +148,7 @@ def test_a_key_that_outlives_every_clock(nodes, client):
     assert lock.message.count("busy (without a TTL)") >= 3
 
 
+@pytest.mark.long_leases
 def test_a_node_that_does_not_answer_is_not_asked_without_end(nodes, make_client):
     client = make_client(nodes.urls[:3], node_timeout_ms=20, ttl_ms=60000)
     nodes[0].stop()
@@ -213,6 +216,7 @@ def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client, change, wo
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.long_leases
 def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
     """Each deletes its keys everywhere although its client is not run again: waiting is all that the queue is for."""
     client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
@@ -226,6 +230,7 @@ def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_cl
 
 
 @pytest.mark.parametrize("slow", range(3))
+@pytest.mark.long_leases
 def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow, make_client, slow):
     """Whichever node has it: one that denies its keys deletes by another request, which nobody may send later."""
     allow("resetkeys", "~job:*", "~libredlock:m")
@@ -243,6 +248,7 @@ def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.long_leases
 def test_a_client_that_leaves_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
     client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
     locks = [client.lock("job:%d" % i) for i in range(3)]

@@ -13,6 +13,8 @@ from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
 
+pytestmark = pytest.mark.long_leases
+
 HOST = socket.gethostname()
 LONG = {"ttl_ms": 60000}
 

@@ -7,6 +7,8 @@ from queueing import places
 from rl import FREE, HELD, LOST, OK, Loss, State
 from testing import eventually
 
+pytestmark = pytest.mark.long_leases
+
 
 def lost_event(client):
     """The event of the loss, as soon as it is there."""

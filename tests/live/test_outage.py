@@ -81,6 +81,7 @@ def test_a_stall_does_not_end_an_extension(nodes, make_client, stall):
     assert lock.release() == OK
 
 
+@pytest.mark.long_leases
 def test_an_extension_asks_again_where_it_was_refused(nodes, hold):
     """Nodes that were down, or that answered with an error that passes, come back while the lease still runs."""
     lock = hold(ttl_ms=60000, outage_wait_ms=60000, retry_delay_ms=50)

@@ -28,6 +28,8 @@ from queueing import (
 from rl import BUSY, OK, short
 from testing import eventually
 
+pytestmark = pytest.mark.long_leases
+
 # ---- waiters that are gone, or late
 
 WAITER = """

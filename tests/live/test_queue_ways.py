@@ -20,6 +20,8 @@ from queueing import (
 from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
 
+pytestmark = pytest.mark.long_leases
+
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=PATIENT_MS)
 

@@ -30,6 +30,7 @@ def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, hold):
     assert finish(lock) == OK, lock.message
 
 
+@pytest.mark.long_leases
 def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, proxies, hold):
     """They are sent again on new connections and find nothing, for the first ones were executed."""
     lock = hold(proxies, ttl_ms=60000, node_timeout_ms=10000)
@@ -133,6 +134,7 @@ def test_free_releases(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
+@pytest.mark.long_leases
 def test_a_release_on_its_way_meets_no_script_when_its_client_leaves(nodes, hold):
     """Nobody reads that then and sends it again."""
     lock = hold(ttl_ms=60000)
@@ -158,6 +160,7 @@ def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
     nodes.no_keys()
 
 
+@pytest.mark.long_leases
 def test_nothing_is_owed_after_a_release(nodes, make_client):
     """Not even until the TTL is over."""
     client = make_client(nodes.urls, ttl_ms=3600000)
@@ -195,6 +198,7 @@ def many_keys(nodes):
 MANY = 40000  # more than may be in flight at a node
 
 
+@pytest.mark.long_leases
 def test_many_releases_at_once_leave_no_key(nodes, make_client):
     client = make_client(nodes.urls[:3])
     locks = take_many(client, nodes.nodes[:3], MANY)
@@ -206,6 +210,7 @@ def test_many_releases_at_once_leave_no_key(nodes, make_client):
     assert many_keys(nodes) == 0
 
 
+@pytest.mark.long_leases
 def test_a_drain_of_many_locks_leaves_no_key(nodes, make_client):
     client = make_client(nodes.urls[:3])
     take_many(client, nodes.nodes[:3], MANY)
@@ -213,6 +218,7 @@ def test_a_drain_of_many_locks_leaves_no_key(nodes, make_client):
     assert many_keys(nodes) == 0
 
 
+@pytest.mark.long_leases
 def test_a_drain_that_has_no_time_says_so(nodes, make_client):
     client = make_client(nodes.urls[:3])
     locks = take_many(client, nodes.nodes[:3], 2000)
@@ -229,6 +235,7 @@ def test_a_drain_says_that_a_node_which_is_down_may_keep_keys(nodes, behind):
     assert nodes.keys() == {b"r": [0]}
 
 
+@pytest.mark.long_leases
 def test_debts_of_very_many_locks(nodes, behind):
     """All are remembered, and paid when the node is back."""
     client = behind.client

@@ -112,6 +112,7 @@ def test_one_server_listed_three_times_is_no_majority(nodes, make_client, proxy)
     nodes.no_keys()
 
 
+@pytest.mark.long_leases
 def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, proxy):
     """An extension reaches one server alone; then the address of another node leads to that same server, which confirms
     the token again. The first address is not connected at that time, but its lease counts."""
@@ -176,6 +177,7 @@ def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhi
     assert finish(lock) == OK, lock.message
 
 
+@pytest.mark.long_leases
 def test_key_that_was_set_under_the_other_name_counts_as_its_own(nodes, proxy, make_client):
     """The SET rode with the set-up that showed the second name of a server; then the one that votes is gone."""
     voter, other, third = proxy(nodes[0]), proxy(nodes[0], accepting=False), proxy(nodes[1])

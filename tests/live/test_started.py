@@ -554,6 +554,7 @@ def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
     assert not nodes.keys() or all(node.get("r") in (None, token.encode()) for node in nodes)
 
 
+@pytest.mark.long_leases
 def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, proxies, hold):
     """An extension that a majority has confirmed goes on to the others, and detach can wait for that."""
     first = hold(ttl_ms=20000)
@@ -569,6 +570,7 @@ def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, p
     assert lock.detach() == OK
 
 
+@pytest.mark.long_leases
 def test_settle_ends_when_the_last_node_has_deleted(nodes, make_client, proxies, hold):
     """It was not connected when the release ended; its key is deleted as soon as it is, and nothing more is to come."""
     first = hold(ttl_ms=60000)

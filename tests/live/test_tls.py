@@ -26,6 +26,7 @@ def node(make_cluster, certificate):
     return make_cluster(1, tls=certificate).nodes[0]
 
 
+@pytest.mark.long_leases
 def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
     cluster = make_cluster(3, tls=certificate)
     assert all(url.startswith("rediss://") for url in cluster.urls)
@@ -39,6 +40,7 @@ def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
     eventually(lambda: not cluster.keys())
 
 
+@pytest.mark.long_leases
 def test_a_release_by_another_client_wakes_who_waits(make_cluster, certificate, open_tls):
     """The listener's connection has TLS, too."""
     cluster = make_cluster(3, tls=certificate)
@@ -167,6 +169,7 @@ def test_a_reconnection_resumes_the_session(authority, open_tls):
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.long_leases
 def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, certificate, open_tls, proxy, version):
     """And one for the set-up; that of TCP ends at the proxy. Without the session 1.2 would take two."""
     node = make_cluster(1, tls=certificate, config={"tls-protocols": version}).nodes[0]

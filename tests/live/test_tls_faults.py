@@ -112,6 +112,7 @@ def unread(one):
 
 
 @pytest.mark.parametrize("count, size", [(1, 15000), (1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
+@pytest.mark.long_leases
 def test_more_bytes_than_the_socket_takes(node, open_tls, serve, count, size):
     """A part may be encrypted and not sent, also the last of a request that nothing follows."""
     gate = serve(Gate(node))
@@ -129,6 +130,7 @@ def test_more_bytes_than_the_socket_takes(node, open_tls, serve, count, size):
     assert len(node.keys()) == count
 
 
+@pytest.mark.long_leases
 def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_tls, serve):
     gate = serve(Gate(node))
     client = open_tls(gate.url, node_timeout_ms=20000, ttl_ms=80000)
@@ -170,6 +172,7 @@ def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, c
 
 
 @pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.long_leases
 def test_replies_in_pieces(node, open_tls, serve, size):
     """What others leave in the thread's queue of errors, of which OpenSSL has one, is no verdict on a piece."""
     crypto = ctypes.CDLL("libcrypto.so.3")
@@ -236,6 +239,7 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authorit
 
 
 @pytest.mark.parametrize("ask, version", [(update_keys, 0), (renegotiate, TLS_1_2)])
+@pytest.mark.long_leases
 def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, version):
     node = make_cluster(1).nodes[0]
     relay = serve(Rekeyer(certificate, node.address, ask, every=3, version=version))
@@ -252,6 +256,7 @@ def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, ve
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 
+@pytest.mark.long_leases
 def test_a_server_that_stops_negotiating(make_cluster, open_tls, certificate, serve):
     """What is to be written waits for it, and the client sleeps."""
     node = make_cluster(1).nodes[0]

@@ -10,13 +10,6 @@ from common import occupy
 from testing import eventually
 
 DECLINED = 1
-
-
-@pytest.fixture(autouse=True)
-def default_number(monkeypatch):
-    monkeypatch.delenv("REDLOCK_MAX_TTL_MS")
-
-
 GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
 
 pytestmark = pytest.mark.guard_off  # they say themselves which guard there is

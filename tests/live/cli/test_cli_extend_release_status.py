@@ -43,6 +43,7 @@ def test_extend_says_what_the_nodes_keep(redlock, nodes):
 
 
 @pytest.mark.parametrize("ttl, seconds", [("9s", 9), ("40s", 40)])
+@pytest.mark.long_leases
 def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
     token = acquired(redlock, nodes, ttl="20s")
     done = redlock.once("expire", "--ttl", ttl, "orders:42", token)
@@ -93,6 +94,7 @@ def test_release(redlock, nodes):
     nodes.no_keys()
 
 
+@pytest.mark.long_leases
 def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority already."""
     slow = [proxy(nodes[i]) for i in (3, 4)]
@@ -108,6 +110,7 @@ def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
     assert [node.get("orders:42") for node in nodes] == [None] * 5
 
 
+@pytest.mark.long_leases
 def test_slower_nodes_are_awaited_once(redlock, nodes):
     """A node that hangs costs no more than --exit-drain."""
     token = acquired(redlock, nodes, ttl="1m")
@@ -149,6 +152,7 @@ FOREIGN = [b"qXyZ+/09qXyZ+/09qXyZ+w==", b"0123456789abcdef0123456789abcdef", b"A
 
 
 @pytest.mark.parametrize("token", FOREIGN)
+@pytest.mark.long_leases
 def test_token_of_another_library(redlock, nodes, token):
     for node in nodes:
         node.set("orders:42", token, px=10000)

@@ -6,6 +6,8 @@ import pytest
 
 from command import CLIENT, UNAVAILABLE, USAGE
 
+pytestmark = pytest.mark.long_leases
+
 DECLINED = 1
 
 

@@ -49,12 +49,14 @@ def test_host_that_starts_later_than_the_job_ends_does_not_run_it_again(redlock,
     assert runs(log) == 1
 
 
+@pytest.mark.long_leases
 def test_kept_for_what_is_missing_and_on_all_nodes(redlock, nodes):
     done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", "--max-ttl", "24h", "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
 
 
+@pytest.mark.long_leases
 def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority and the job is done."""
     slow = [proxy(nodes[i]) for i in (3, 4)]
@@ -65,12 +67,14 @@ def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
     assert (done.returncode, done.stderr) == (0, "") and 200000 < pttls(nodes)[0]
 
 
+@pytest.mark.long_leases
 def test_kept_for_less_than_the_lease(redlock, nodes):
     done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", "--max-ttl", "24h", "--keep", "1m", "job", "--",
                    "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
 
+@pytest.mark.long_leases
 def test_kept_up_to_the_longest_hold(redlock, nodes):
     """The time-out is too long for what is missing, and the hold as long as it may be."""
     done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", "--max-hold", "1m",
