@@ -67,7 +67,7 @@ def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     token = lock.token
     spin(client, lambda: all(node.get("r") == token.encode() for node in nodes), 20, "the others get it, too")
     assert lock.detach() == OK
-    adopter = make_client(nodes.urls, ttl_ms=60000, max_ttl_ms=60000).lock()
+    adopter = make_client(nodes.urls, ttl_ms=60000).lock()
     assert adopter.adopt(token) == OK and adopter.extend() == OK
     assert other.start(rl.ACQUIRE, 30000) == OK
     spin(client, lambda: any(node.command("ZCARD", "libredlock:q:r") for node in nodes), 20, "it is in the queue")
