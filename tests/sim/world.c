@@ -361,7 +361,7 @@ static void contest(struct world *world)
 }
 
 /* Whoever leaves takes its lock along (rule A.5), but from a server whose marker it has just found changed: it has to
- * connect anew first. */
+ * connect anew first; and, since nobody waits for answers here, from one that has forgotten the script. */
 static void leave(struct world *world)
 {
   if (!world->violation[0])
@@ -370,7 +370,7 @@ static void leave(struct world *world)
   for (int i = 0; i < world->process_count; i++)
     process_end(&world->processes[i]);
   run_until_quiet(world);
-  if (world->guarded)
+  if (world->guarded || world->faults.script_flush)
     run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "although its process has left");
 }
