@@ -551,7 +551,8 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
   TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size,
         connection->node);
   connection->written_total += size;
-  if (!connection->told_end || connection->read_total < connection->told_end)
+  /* the first write after that may have the rest of what was queued before */
+  if (!connection->told_end || connection->read_total < connection->told_end || !connection->writes_told++)
     connection->untold_total = connection->written_total;
   connection->write_ends[connection->writes++ % WRITES_KEPT] = connection->written_total;
   connection->written_at = world->now + process->lag;

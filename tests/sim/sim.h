@@ -162,7 +162,8 @@ struct connection {
   uint32_t setup_incarnation, setup_epoch;
   int64_t allows_ms;       /* the largest number that a marker has told over it; 0: none has */
   uint64_t told_end;       /* the end of the reply that has told the first, */
-  uint64_t untold_total;   /* and what the client has written before it has read that */
+  uint64_t untold_total;   /* and what the client has queued before it has read that */
+  int writes_told;         /* since then */
   struct gone gone[GONE_KEPT];
   uint32_t gone_count;
   uint32_t reads;
