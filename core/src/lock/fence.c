@@ -139,7 +139,7 @@ static int is_behind(const redlock_lock *lock, int node)
 void rlk_fence_catch_up(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  int is_far = is_behind(lock, node) && lock->claim->node[node].fence < lock->claim->fence - NEAR;
+  int is_far = lock->claim->node[node].fence < lock->claim->fence - NEAR;
   if (is_far && n->state == RLK_NODE_READY && !RLK_MUTANT(FENCE_NOT_RAISED))
     rlk_ask_raise(n, lock, now); /* without memory it stays behind */
 }
@@ -152,7 +152,8 @@ int rlk_fence_settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t 
     granted -= is_behind(lock, i);
   if (granted >= e->quorum || RLK_MUTANT(FENCE_NOT_RAISED)) {
     for (int i = 0; i < e->net.node_count; i++)
-      rlk_fence_catch_up(lock, i, now);
+      if (is_behind(lock, i))
+        rlk_fence_catch_up(lock, i, now);
     return 1;
   }
   for (int i = 0; i < e->net.node_count; i++)
