@@ -258,7 +258,9 @@ def the_worker_comes_back(script, nodes):
 def the_report_runs_once(script, nodes):
     unit = "nightly-report.service"
     assert "NextElapseUSecRealtime=" in script("systemctl show --property NextElapseUSecRealtime nightly-report.timer")
-    script("""mkdir -p /etc/systemd/system/nightly-report.timer.d
+    script("""mkdir -p /etc/systemd/system/nightly-report.timer.d /etc/systemd/system/nightly-report.service.d
+              printf '[Service]\\nEnvironment=REDLOCK_WAIT_MS=1000\\n' \\
+                  >/etc/systemd/system/nightly-report.service.d/wait.conf
               printf '[Timer]\\nOnActiveSec=0\\n' >/etc/systemd/system/nightly-report.timer.d/now.conf
               systemctl daemon-reload; systemctl restart nightly-report.timer""")
     eventually(lambda: journal(script, unit).count("reported") == 1, 60, "the timer has started the report")

@@ -51,7 +51,7 @@ def check_command(nodes, command, *launcher):
     def redlock(*words):
         return run(*launcher, command, *words, env=environment)
 
-    token = redlock("acquire", "--ttl", "60s", "--wait", "30s", "ported").strip()
+    token = redlock("acquire", "--ttl", "30s", "--wait", "30s", "ported").strip()
     assert re.fullmatch(r"[0-9a-f]{40}", token)
     assert "held" in redlock("status", "ported")
     busy = subprocess.run([*map(str, launcher), str(command), "run", "-n", "ported", "--", "true"], env=environment,
