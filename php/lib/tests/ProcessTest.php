@@ -9,6 +9,9 @@ use Redlock\Client;
 /** Signals, fork and exit. */
 final class ProcessTest extends NodesTestCase
 {
+    /** The file that is PHP's own log. */
+    private string $log;
+
     public function testASignalHandlerRunsWhileWaiting(): void
     {
         $client = $this->client();
@@ -34,8 +37,8 @@ final class ProcessTest extends NodesTestCase
             $this->assertFalse($client->lock('mine')->tryAcquire(2500));
             $warnings = \array_values(\array_filter($log->records,
                 static fn (array $record): bool => \str_contains($record[1], 'itself holds')));
-            $this->assertCount(1, $warnings);
-            $this->assertSame(['warning', 'mine'], [$warnings[0][0], $warnings[0][2]['resource']]);
+            $warned = \array_map(static fn (array $record): array => [$record[0], $record[2]['resource']], $warnings);
+            $this->assertSame(\PHP_ZTS ? [] : [['warning', 'mine']], $warned, 'with threads it may be another one');
             $this->assertFalse($client->lock('mine')->tryAcquire(500));
         });
         $before = \count($log->records);
@@ -51,9 +54,10 @@ final class ProcessTest extends NodesTestCase
     public function testWithoutALoggerTheWarningGoesToPhpsLog(): void
     {
         $output = $this->php(self::connecting('$argv[1]') . '$lock = $client->lock("mine"); $lock->acquire();'
-            . 'var_dump($client->lock("mine")->tryAcquire(1500));', self::cluster()->urls(),
-            ['-d', 'error_log=/dev/stdout']);
-        $this->assertStringContainsString('redlock: mine waits for a lock that this process itself holds', $output);
+            . 'var_dump($client->lock("mine")->tryAcquire(1500));', self::cluster()->urls(), $this->logOption());
+        $this->assertStringContainsString('bool(false)', $output);
+        $words = 'redlock: mine waits for a lock that this process itself holds';
+        $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
     }
 
     public function testAWaitForNodesInQuarantineIsToldWithoutALogger(): void
@@ -61,10 +65,11 @@ final class ProcessTest extends NodesTestCase
         self::cluster()->makeNew();
         $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(); }'
             . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', self::cluster()->urls(),
-            ['-d', 'error_log=/dev/stdout']);
-        $this->assertStringContainsString('redlock: new waits for nodes that do not vote yet: 127.0.0.1:', $output);
-        $this->assertStringContainsString('quarantined', $output);
-        $this->assertStringEndsWith('refused', $output);
+            $this->logOption());
+        $logged = $this->logged();
+        $this->assertStringContainsString('redlock: new waits for nodes that do not vote yet: 127.0.0.1:', $logged);
+        $this->assertStringContainsString('quarantined', $logged);
+        $this->assertSame('refused', $output);
     }
 
     public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void
@@ -137,6 +142,20 @@ final class ProcessTest extends NodesTestCase
             \array_push($jit, '-d', "opcache.$setting");
         }
         $this->assertSame('fine', $this->php($script, self::cluster()->urls(), $jit));
+    }
+
+    /** @return list<string> PHP's own log goes to a file: PHP with threads cannot open /dev/stdout if that is a pipe */
+    private function logOption(): array
+    {
+        $this->log = \tempnam(\sys_get_temp_dir(), 'redlock');
+        return ['-d', "error_log=$this->log"];
+    }
+
+    private function logged(): string
+    {
+        $logged = (string) \file_get_contents($this->log);
+        \unlink($this->log);
+        return $logged;
     }
 
     /** @param list<string> $options */
