@@ -13,7 +13,7 @@ final class ConfigProvider
     {
         return [
             'dependencies' => [Locks::class => LocksFactory::class],
-            'aspects' => [Aspect\RedLockAspect::class],
+            'aspects' => [Aspect\WithLockAspect::class],
             'commands' => [Command\StatusCommand::class],
             'listeners' => self::listeners(),
             'annotations' => ['scan' => ['paths' => [__DIR__, \dirname(__DIR__) . '/compat']]],

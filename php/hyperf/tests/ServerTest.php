@@ -223,9 +223,9 @@ final class ServerTest extends NodesTestCase
     /** @return array<string, array{string, string, string}> */
     public static function mistakes(): array
     {
-        return ['a generator' => ["#[RedLock('x')]", 'yield 1;', '::lines is a generator'],
-            'a TTL' => ["#[RedLock('x', ttlMs: 5)]", 'return 1;', '::lines: ttlMs is "5"; allowed: 20 to'],
-            'a cluster' => ["#[RedLock('x', cluster: 'nope')]", 'return 1;', '::lines: there is no cluster "nope"'],
+        return ['a generator' => ["#[WithLock('x')]", 'yield 1;', '::lines is a generator'],
+            'a TTL' => ["#[WithLock('x', ttlMs: 5)]", 'return 1;', '::lines: ttlMs is "5"; allowed: 20 to'],
+            'a cluster' => ["#[WithLock('x', cluster: 'nope')]", 'return 1;', '::lines: there is no cluster "nope"'],
             'a pool' => ["#[RedLockAnnotation('x', ['nope'])]", 'return 1;', '::lines: there is no redis pool "nope"'],
         ];
     }
@@ -235,7 +235,7 @@ final class ServerTest extends NodesTestCase
     {
         $class = 'Mistake' . \bin2hex(\random_bytes(4)); /* Hyperf caches what it found by class and second */
         $file = "$this->app/app/Service/$class.php";
-        \file_put_contents($file, "<?php\nnamespace App\Service;\nuse Redlock\Hyperf\Annotation\RedLock;\n"
+        \file_put_contents($file, "<?php\nnamespace App\Service;\nuse Redlock\Hyperf\Annotation\WithLock;\n"
             . "use RedlockHyperf\Annotation\RedLockAnnotation;\n"
             . "class $class { $attribute public function lines(): mixed { $body } }\n");
         try {

@@ -154,9 +154,78 @@ namespace Hyperf\Framework\Event {
 namespace Hyperf\Di\Annotation {
     abstract class AbstractAnnotation
     {
+        public function collectClass(string $class): void
+        {
+            AnnotationCollector::$classes[$class][static::class] = $this;
+        }
+
+        public function collectMethod(string $class, ?string $method): void
+        {
+            AnnotationCollector::$methods[$class][$method][static::class] = $this;
+        }
     }
 
     abstract class AbstractMultipleAnnotation extends AbstractAnnotation
     {
+        public function collectClass(string $class): void
+        {
+            $found = &AnnotationCollector::$classes[$class][static::class];
+            $found = ($found ?? new MultipleAnnotation())->with($this);
+        }
+
+        public function collectMethod(string $class, ?string $method): void
+        {
+            $found = &AnnotationCollector::$methods[$class][$method][static::class];
+            $found = ($found ?? new MultipleAnnotation())->with($this);
+        }
+    }
+
+    class MultipleAnnotation
+    {
+        private array $annotations = [];
+
+        public function with(AbstractAnnotation $annotation): static
+        {
+            $this->annotations[] = $annotation;
+            return $this;
+        }
+
+        public function toAnnotations(): array
+        {
+            return $this->annotations;
+        }
+    }
+
+    class AnnotationCollector
+    {
+        public static array $classes = [];
+        public static array $methods = [];
+
+        public static function getClassMethodAnnotation(string $class, string $method): ?array
+        {
+            return self::$methods[$class][$method] ?? null;
+        }
+
+        public static function getClassAnnotation(string $class, string $annotation): mixed
+        {
+            return self::$classes[$class][$annotation] ?? null;
+        }
+
+        public static function getClassesByAnnotation(string $annotation): array
+        {
+            return \array_filter(\array_map(static fn (array $found): mixed => $found[$annotation] ?? null,
+                self::$classes));
+        }
+
+        public static function getMethodsByAnnotation(string $annotation): array
+        {
+            $found = [];
+            foreach (self::$methods as $class => $methods) {
+                foreach ($methods as $method => $annotations) {
+                    isset($annotations[$annotation]) && $found[] = ['class' => $class, 'method' => $method];
+                }
+            }
+            return $found;
+        }
     }
 }

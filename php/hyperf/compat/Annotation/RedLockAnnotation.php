@@ -9,7 +9,7 @@ use Redlock\Hyperf\LockSpec;
 use RedlockHyperf\Internal\Attempts;
 use RedlockHyperf\Internal\Compatibility;
 
-/** @deprecated write #[Redlock\Hyperf\Annotation\RedLock(resource: ..., ttlMs: ..., cluster: ...)] */
+/** @deprecated write #[Redlock\Hyperf\Annotation\WithLock(resource: ..., ttlMs: ..., cluster: ...)] */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 class RedLockAnnotation extends AbstractAnnotation
 {

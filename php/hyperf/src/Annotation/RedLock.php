@@ -4,56 +4,15 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf\Annotation;
 
-use Hyperf\Di\Annotation\AbstractMultipleAnnotation;
-use Redlock\Hyperf\LockSpec;
-
-/**
- * The method runs while the lock is held; the lease is renewed meanwhile. On a class: all its public methods that are
- * not static and have no attribute of their own. Several: taken in order, released in reverse.
- */
+/** @deprecated write #[WithLock(...)], which takes the same; on one method, those named WithLock are acquired first */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
-final class RedLock extends AbstractMultipleAnnotation
+final class RedLock extends WithLock
 {
-    /**
-     * Options that are null are the cluster's.
-     *
-     * @param string $resource with values of the arguments: 'order:#{order.id}'
-     * @param ?int $waitMs how long to wait while others hold the lock: 0 is one attempt, -1 without limit
-     * @param ?int $retryCount attempts after the first one
-     * @param string $cluster of config/autoload/redlock.php
-     * @param ?string $onBusy a public method with the same parameters, called when others hold the lock
-     * @param ?int $retryDelayMs the longest pause between two attempts
-     * @param ?bool $renew extend the lease while the method runs; null: yes
-     * @param ?int $maxHoldMs no renewal reaches beyond this time after the lock was taken
-     * @param ?int $outageWaitMs how long to put up with too few nodes
-     * @param ?string $onNoQuorum a public method with the same parameters, called when too few nodes answered
-     * @param ?string $fence the parameter of the method that is given the fencing number of the lock
-     * @param ?string $onLost 'cancel': when the lock is lost the coroutine is cancelled, and LostException leaves
-     */
-    public function __construct(
-        public string $resource,
-        public ?int $ttlMs = null,
-        public ?int $waitMs = null,
-        public ?int $retryCount = null,
-        public string $cluster = 'default',
-        public ?string $onBusy = null,
-        public ?int $retryDelayMs = null,
-        public ?bool $renew = null,
-        public ?int $maxHoldMs = null,
-        public ?int $outageWaitMs = null,
-        public ?string $onNoQuorum = null,
-        public ?string $onLost = null,
-        public ?string $fence = null,
-    ) {
-    }
-
-    public function spec(): LockSpec
+    public function __construct(string $resource, mixed ...$options)
     {
-        $options = ['ttl_ms' => $this->ttlMs, 'wait_ms' => $this->waitMs, 'retry_count' => $this->retryCount,
-            'retry_delay_ms' => $this->retryDelayMs, 'renew' => $this->renew, 'max_hold_ms' => $this->maxHoldMs,
-            'outage_wait_ms' => $this->outageWaitMs, 'fence' => $this->fence === null ? null : true];
-        return new LockSpec($this->resource, \array_filter($options, static fn (mixed $value): bool => $value !== null),
-            $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost,
-            fence: $this->fence);
+        parent::__construct($resource, ...$options);
+        /* without the @, a handler that throws would stop the boot */
+        @\trigger_error('the attribute ' . self::class . ' is deprecated: write ' . WithLock::class,
+            \E_USER_DEPRECATED);
     }
 }

@@ -6,7 +6,7 @@ namespace App\Service;
 
 use Hyperf\Contract\StdoutLoggerInterface;
 use Hyperf\Coroutine\Coroutine;
-use Redlock\Hyperf\Annotation\RedLock;
+use Redlock\Hyperf\Annotation\WithLock;
 
 class Orders
 {
@@ -21,7 +21,7 @@ class Orders
     }
 
     /** One call at a time for each order, over all workers and machines. */
-    #[RedLock(resource: 'order:#{id}')]
+    #[WithLock(resource: 'order:#{id}')]
     public function pay(string $id, int $ms): string
     {
         $this->inside[$id] = ($this->inside[$id] ?? 0) + 1;
@@ -39,8 +39,8 @@ class Orders
     }
 
     /** Two resources, taken in this order; who comes while others hold them is answered at once. */
-    #[RedLock(resource: 'report', waitMs: 0, onBusy: 'later')]
-    #[RedLock(resource: 'report:data', waitMs: 0)]
+    #[WithLock(resource: 'report', waitMs: 0, onBusy: 'later')]
+    #[WithLock(resource: 'report:data', waitMs: 0)]
     public function report(int $ms): string
     {
         Coroutine::sleep($ms / 1000);

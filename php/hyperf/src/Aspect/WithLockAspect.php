@@ -7,14 +7,15 @@ namespace Redlock\Hyperf\Aspect;
 use Hyperf\Di\Aop\AbstractAspect;
 use Hyperf\Di\Aop\ProceedingJoinPoint;
 use Redlock\Hyperf\Annotation\RedLock;
+use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Attributes;
 use Redlock\Hyperf\LockedCall;
 use Redlock\Hyperf\Locks;
 use RedlockHyperf\Annotation\RedLockAnnotation;
 
-final class RedLockAspect extends AbstractAspect
+final class WithLockAspect extends AbstractAspect
 {
-    public array $annotations = [RedLock::class, RedLockAnnotation::class];
+    public array $annotations = [WithLock::class, RedLock::class, RedLockAnnotation::class];
 
     /** Outermost: a transaction of the method ends before its lock does. */
     public ?int $priority = \PHP_INT_MAX;

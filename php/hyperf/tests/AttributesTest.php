@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Hyperf\Tests;
+
+use Hyperf\Di\Annotation\AnnotationCollector;
+use PHPUnit\Framework\TestCase;
+use Redlock\Hyperf\Annotation\RedLock;
+use Redlock\Hyperf\Attributes;
+use Redlock\Hyperf\LockSpec;
+
+require_once __DIR__ . '/hyperf.php';
+
+/** Which locks a method gets from the attributes that are written above it and its class. */
+final class AttributesTest extends TestCase
+{
+    protected function setUp(): void
+    {
+        [AnnotationCollector::$classes, AnnotationCollector::$methods] = [[], []];
+    }
+
+    /** As Hyperf's scanner does. @param class-string $class */
+    private static function scan(string $class): void
+    {
+        $reflection = new \ReflectionClass($class);
+        foreach ($reflection->getAttributes() as $attribute) {
+            $attribute->newInstance()->collectClass($class);
+        }
+        foreach ($reflection->getMethods() as $method) {
+            foreach ($method->getAttributes() as $attribute) {
+                $attribute->newInstance()->collectMethod($class, $method->getName());
+            }
+        }
+    }
+
+    /** @return list<string> */
+    private static function resources(string $class, string $method): array
+    {
+        return \array_map(static fn (LockSpec $spec): string => $spec->resource,
+            Attributes::of($class, new \ReflectionMethod($class, $method)));
+    }
+
+    public function testWithLockAndItsOldNameAreTheSame(): void
+    {
+        self::scan(Annotated::class);
+        $new = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'new'));
+        $old = Attributes::of(Annotated::class, new \ReflectionMethod(Annotated::class, 'old'));
+        $this->assertEquals($new, $old);
+        $this->assertEquals(
+            [new LockSpec('first', ['ttl_ms' => 5000]), new LockSpec('second', ['wait_ms' => 0])], $new);
+    }
+
+    public function testThreeNamesOnOneMethodAreThreeLocks(): void
+    {
+        self::scan(Annotated::class);
+        $this->assertSame(['new', 'old', 'annotation'], self::resources(Annotated::class, 'mixed'));
+    }
+
+    public function testAClassCountsForPublicMethodsWithoutAnAttribute(): void
+    {
+        self::scan(Annotated::class);
+        $this->assertSame(['class'], self::resources(Annotated::class, 'plain'));
+        $this->assertSame([], self::resources(Annotated::class, 'hidden'));
+    }
+
+    public function testTheOldNameOnAClassCountsToo(): void
+    {
+        self::scan(AnnotatedOfOld::class);
+        $this->assertSame(['class'], self::resources(AnnotatedOfOld::class, 'plain'));
+        $this->assertSame([AnnotatedOfOld::class . '::plain'], self::checkedAtBoot());
+    }
+
+    public function testEveryNameIsCheckedAtBoot(): void
+    {
+        self::scan(Annotated::class);
+        $expected = [];
+        foreach (['mixed', 'new', 'old', 'plain'] as $method) {
+            $expected[] = Annotated::class . "::$method";
+        }
+        $this->assertSame($expected, self::checkedAtBoot());
+    }
+
+    /** @return list<string> */
+    private static function checkedAtBoot(): array
+    {
+        $names = \array_map(static fn (array $found): string => $found[0] . '::' . $found[1]->getName(),
+            Attributes::methods());
+        $names = \array_values(\array_unique($names));
+        \sort($names);
+        return $names;
+    }
+
+    public function testTheOldNameIsDeprecatedWithoutHarm(): void
+    {
+        $heard = [];
+        \set_error_handler(static function (int $level, string $words) use (&$heard): bool {
+            $heard[] = [$level, $words, (bool) (\error_reporting() & \E_USER_DEPRECATED)];
+            return true;
+        });
+        try {
+            $this->assertSame('x', (new RedLock('x'))->spec()->resource);
+        } finally {
+            \restore_error_handler();
+        }
+        $this->assertSame([[\E_USER_DEPRECATED, 'the attribute Redlock\Hyperf\Annotation\RedLock is deprecated: write '
+            . 'Redlock\Hyperf\Annotation\WithLock', false]], $heard);
+    }
+}
