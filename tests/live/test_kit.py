@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import testing.nodes
 from testing import (
     CLOSE,
     HOLD,
@@ -39,6 +40,25 @@ def test_reset_brings_everything_back(nodes):
     assert nodes[3].command("CONFIG", "GET", "maxmemory")[1] == b"0"
     assert nodes[4].info("replication")["role"] == "master"
     assert nodes[3].command("ACL", "USERS") == [b"default"]
+
+
+def test_bootstrap_wins_against_a_late_registration(nodes, monkeypatch):
+    """A client registers a node while the command is at work; here, right after its first run."""
+    node, runs, bootstrap = nodes[2], [], testing.nodes.bootstrap_nodes
+    since_ms = int(node.command("TIME")[0]) * 1000
+    late = "v2 %s %d 5 0 fa4e000000000000 30000 -" % (node.info("server")["run_id"], since_ms)
+
+    def interrupted(*args, **options):
+        bootstrap(*args, **options)
+        runs.append(1)
+        if len(runs) == 1:
+            node.set("libredlock:m", late)
+
+    monkeypatch.setattr(testing.nodes, "bootstrap_nodes", interrupted)
+    node.flush()
+    nodes.reset()
+    assert len(runs) == 2
+    assert node.get("libredlock:m").split(b" ")[2] == b"0" and node.has_marker
 
 
 def test_restart_with_and_without_data(nodes):
