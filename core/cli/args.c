@@ -76,13 +76,13 @@ static int read_busy_exit(struct args *args, const char *given)
   return fail(EXIT_USAGE, "--busy-exit %s: not an exit status; allowed are 0 to 255", given);
 }
 
-static int read_count(int *count, const char *flag, const char *given)
+static int read_count(int *count, const char *flag, const char *given, int most)
 {
   char *end;
   long value = strtol(given, &end, 10);
-  bool is_allowed = *given >= '0' && *given <= '9' && *end == '\0' && value >= 1 && value <= 10000;
+  bool is_allowed = *given >= '0' && *given <= '9' && *end == '\0' && value >= 1 && value <= most;
   *count = (int)value;
-  return is_allowed ? 0 : fail(EXIT_USAGE, "%s %s: not a number from 1 to 10000", flag, given);
+  return is_allowed ? 0 : fail(EXIT_USAGE, "%s %s: not a number from 1 to %d", flag, given, most);
 }
 
 /* One resource for each worker: nobody waits. */
@@ -131,9 +131,10 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_WATCH: args->watch = true; return 0;
   case FLAG_METRICS: args->metrics = true; return 0;
   case FLAG_NO_WRITE: args->no_write = true; return 0;
-  case FLAG_THREADS: return read_count(&args->threads, "--threads", given);
-  case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given);
-  case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given);
+  case FLAG_THREADS: return read_count(&args->threads, "--threads", given, 10000);
+  case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given, 10000);
+  case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given, 10000);
+  case FLAG_LIMIT: return read_count(&args->limit, "--limit", given, 100000);
   case FLAG_FOR: return read_time(&args->for_ms, "--for", given);
   case FLAG_CONFIG: return set_config(args, given);
   case FLAG_BUSY_EXIT: return read_busy_exit(args, given);
@@ -214,15 +215,18 @@ static int read_operands(struct args *args, const struct parser *parser)
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
   bool wants_token = !args->force && strstr(args->command->operands, "TOKEN") != NULL;
   bool wants_none = args->command->operands[0] != '\0' && strstr(args->command->operands, "RESOURCE") == NULL;
-  int count = count_of(operands), wanted = wants_none ? 0 : wants_token ? 2 : 1;
+  bool wants_prefix = strstr(args->command->operands, "PREFIX") != NULL;
+  int count = count_of(operands), wanted = wants_token ? 2 : wants_prefix || !wants_none;
   if (count > wanted)
     return fail(EXIT_USAGE, "unexpected argument '%s'; usage: %s %s", operands[wanted], parser->name,
                 args->command->operands);
   if (count > 0 || wants_none)
     args->resource = wants_none ? args->command->name : operands[0];
+  if (wants_prefix && count > 0)
+    args->prefix = operands[0];
   if (args->command->main == run_main)
     return read_job(args, parser);
-  if (count < wanted)
+  if (count < wanted && !wants_prefix)
     return refuse_missing(args, parser, count == 0 ? "RESOURCE" : "TOKEN");
   if (wants_token)
     args->token = operands[1];
@@ -308,7 +312,8 @@ static void wait_less_than_it_is_kept(struct args *args)
 
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, bool *done)
 {
-  *args = (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY, .for_ms = 10000};
+  *args =
+      (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY, .for_ms = 10000, .limit = 1000};
   *done = false;
   if (command->main == run_main)
     cut_job(args, &argc, argv);

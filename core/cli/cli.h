@@ -1,4 +1,5 @@
-/* cli.h - what the files of the redlock command share. It uses the public header only. */
+/* cli.h - what the files of the redlock command share. They use the public header only; those of `redlock ls` also
+ * the core's URLs, credentials and TLS. */
 #ifndef REDLOCK_CLI_H
 #define REDLOCK_CLI_H
 
@@ -63,7 +64,8 @@ struct args {
   const struct command *command;
   const char *resource;
   const char *token;
-  char **job; /* CMD and its arguments, NULL at the end */
+  char **job;         /* CMD and its arguments, NULL at the end */
+  const char *prefix; /* of ls; NULL: none */
   char *nodes;
   char *config;
   struct settings from_file;
@@ -87,6 +89,7 @@ struct args {
   int threads;   /* of bench; with in_flight it has none */
   int in_flight; /* operations started at one time */
   int resources;
+  int limit; /* of ls */
   int64_t for_ms;
   void *parser; /* owns the texts */
 };
@@ -134,6 +137,7 @@ enum flag {
   FLAG_IN_FLIGHT,
   FLAG_RESOURCES,
   FLAG_FOR,
+  FLAG_LIMIT,
   FLAG_NODES, /* and all behind it own their texts */
   FLAG_OPTION
 };
@@ -156,6 +160,8 @@ void settings_add(struct settings *settings, const char *option, char *where, ch
 const struct setting *settings_find(const struct settings *settings, const char *option);   /* the last; or NULL */
 const struct setting *setting_in_force(const struct args *args, const char *option);        /* the same; or NULL */
 void settings_free(struct settings *settings);
+/* The list of nodes and where it was set; NULL or "" if it was not. */
+const char *nodes_given(const struct args *args, const char **where);
 int options_set(redlock_client *client, const struct args *args); /* 0, or the exit code of a refusal, printed */
 int refuse_options(const struct args *args, char *message);       /* that contradict each other; frees the message */
 
@@ -214,7 +220,8 @@ void die_by(int signal_number);
 
 /* report.c */
 int exit_code_of(const struct args *args, int status);
-char *outcome(const struct session *session, int status);  /* in one line; free it */
+char *outcome(const struct session *session, int status); /* in one line; free it */
+void set_bytes(json_t *report, const char *key, const char *bytes, size_t size);
 void set_held_by(json_t *report, json_t *client);          /* takes client, which may be NULL */
 void name_holder(json_t *report, struct session *session); /* of a busy lock, in message and held_by */
 json_t *report_json(const struct session *session, int status);
@@ -229,6 +236,7 @@ bool node_told(redlock_lock *lock, int node); /* did it say whether it has the k
 bool node_has_key(redlock_lock *lock, int node);
 json_t *holder_client(redlock_lock *lock);                      /* as redlock_lock_held_by; NULL if not known */
 json_t *holder_found(struct session *session);                  /* the same; asks the nodes if it is not known */
+char *holder_client_words(const json_t *client);                /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
 char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
@@ -256,7 +264,9 @@ int acquire_main(const struct args *args);
 int extend_main(const struct args *args);
 int expire_main(const struct args *args);
 int release_main(const struct args *args);
+const char *verdict_name(int verdict); /* status.c: "held" */
 int status_main(const struct args *args);
+int ls_main(const struct args *args);
 int bootstrap_main(const struct args *args);
 int doctor_main(const struct args *args);
 int bench_main(const struct args *args);

@@ -50,6 +50,8 @@ static const struct poptOption bench_flags[] = {
     {"in-flight", 0, POPT_ARG_STRING, NULL, FLAG_IN_FLIGHT, "keep so many operations in flight, from one thread", "N"},
     {"resources", 0, POPT_ARG_STRING, NULL, FLAG_RESOURCES,
      "number of resources; fewer: contention (default: one for each worker)", "N"}};
+static const struct poptOption limit_flag = {
+    "limit", 0, POPT_ARG_STRING, NULL, FLAG_LIMIT, "list at most so many locks (default 1000)", "N"};
 static const struct poptOption busy_flag = {
     "busy-exit", 'E', POPT_ARG_STRING, NULL, FLAG_BUSY_EXIT, "exit with N when others hold the lock (default 75)", "N"};
 static const struct poptOption kill_flag = {
@@ -226,6 +228,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
     flags[count++] = no_write_flag;
     flags[count++] = details_flag;
   }
+  if (command->main == ls_main)
+    flags[count++] = limit_flag;
   if (command->main == doctor_main || command->main == status_main)
     flags[count++] = metrics_flag;
   for (size_t i = 0; command->main == bench_main && i < sizeof bench_flags / sizeof *bench_flags; i++)

@@ -56,8 +56,7 @@ json_t *holder_client(redlock_lock *lock)
   return client;
 }
 
-/* "worker-7 (pid 812 on web-3) for 4.2 s" */
-static char *client_words(const json_t *client)
+char *holder_client_words(const json_t *client)
 {
   const char *name = json_string_value(json_object_get(client, "client_name"));
   char *held = duration_words(json_integer_value(json_object_get(client, "held_ms")));
@@ -90,7 +89,7 @@ char *holder_named(const json_t *client, const char *message)
   static const char others[] = "held by others";
   if (client == NULL || strncmp(message, others, sizeof others - 1) != 0)
     return format("%s", message);
-  char *name = client_words(client);
+  char *name = holder_client_words(client);
   char *words = format("held by %s%s", name, message + sizeof others - 1);
   free(name);
   return words;
@@ -107,7 +106,7 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   const char *shown = *token != '\0' ? token : no_string;
   int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_string;
   json_t *holder = holder_client(lock);
-  char *name = holder != NULL ? client_words(holder) : format("%s", "");
+  char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");
   char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", shown_size, shown, count,
                        nodes, left);
   json_decref(holder);

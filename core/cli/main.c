@@ -62,6 +62,12 @@ static const struct command commands[] = {
      release_main, without_for_release, defaults_of_release},
     {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
      without_for_release, defaults_of_status},
+    {"ls", "[OPTION...] [PREFIX]",
+     "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
+     "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node (SCAN), "
+     "with "
+     "pauses;\nthe user needs +scan. Exits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
+     ls_main, without_for_release, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
      "once.\n"

@@ -79,14 +79,17 @@ static int refuse_nodes(redlock_client *client, const char *from)
   return code;
 }
 
-static int set_nodes(redlock_client *client, const struct args *args)
+const char *nodes_given(const struct args *args, const char **where)
 {
   const struct setting *setting = setting_in_force(args, "nodes");
-  const char *nodes = args->nodes, *from = "--node";
-  if (nodes == NULL && setting != NULL) {
-    nodes = setting->value;
-    from = setting->where;
-  }
+  bool is_flag = args->nodes != NULL || setting == NULL;
+  *where = is_flag ? "--node" : setting->where;
+  return is_flag ? args->nodes : setting->value;
+}
+
+static int set_nodes(redlock_client *client, const struct args *args)
+{
+  const char *from, *nodes = nodes_given(args, &from);
   if (nodes == NULL || *nodes == '\0')
     return fail(EXIT_USAGE, "no nodes are given; use --node redis://host:port once for each node, set "
                             "REDLOCK_NODES=redis://host:port,redis://host:port,redis://host:port, or write "

@@ -60,15 +60,15 @@ static json_t *nodes_json(const struct session *session)
 }
 
 /* JSON has no bytes: values that are not UTF-8 are given in hexadecimal. */
-static void set_bytes(json_t *report, const char *key, const char *bytes)
+void set_bytes(json_t *report, const char *key, const char *bytes, size_t size)
 {
-  json_t *text = json_string(bytes);
+  json_t *text = json_stringn(bytes, size);
   if (text != NULL) {
     json_object_set_new(report, key, text);
     return;
   }
-  char *hex = must(calloc(strlen(bytes) + 1, 2));
-  for (size_t i = 0; bytes[i] != '\0'; i++)
+  char *hex = must(calloc(size + 1, 2));
+  for (size_t i = 0; i < size; i++)
     sprintf(hex + 2 * i, "%02x", (unsigned char)bytes[i]);
   char *key_of_hex = format("%s_hex", key);
   set_text(report, key_of_hex, hex);
@@ -107,10 +107,10 @@ void name_holder(json_t *report, struct session *session)
 json_t *report_json(const struct session *session, int status)
 {
   json_t *report = must(json_object());
-  set_bytes(report, "resource", session->args->resource);
+  set_bytes(report, "resource", session->args->resource, strlen(session->args->resource));
   const char *token = session->args->token;
   if (token != NULL)
-    set_bytes(report, "token", token);
+    set_bytes(report, "token", token, strlen(token));
   else if (status == REDLOCK_OK || status == REDLOCK_LOST)
     set_text(report, "token", lock_token(session->lock));
   if (redlock_lock_fence(session->lock) > 0)

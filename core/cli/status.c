@@ -69,7 +69,7 @@ static void print_table(const struct session *session)
     print_node(session, i, width);
 }
 
-static const char *verdict_name(int verdict)
+const char *verdict_name(int verdict)
 {
   static const char *const names[] = {[REDLOCK_VERDICT_UNKNOWN] = "unknown",
                                       [REDLOCK_VERDICT_FREE] = "free",

@@ -138,8 +138,8 @@ def test_overview(redlock, args):
 
 def test_overview_describes_each_command_in_one_line(redlock):
     lines = [line for line in redlock("--help").stdout.splitlines() if line.startswith("  redlock ")]
-    assert [line.split()[1] for line in lines] == ["run", "acquire", "extend", "expire", "release", "status", "doctor",
-                                                   "bench", "bootstrap"]
+    assert [line.split()[1] for line in lines] == ["run", "acquire", "extend", "expire", "release", "status", "ls",
+                                                   "doctor", "bench", "bootstrap"]
     assert all(len(line) < 80 and len(line.split()) > 4 for line in lines)
 
 

@@ -1,0 +1,218 @@
+/* ls.c - redlock ls PREFIX: which locks are held, by whom, and for how much longer? */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "scan.h"
+
+enum { AT_ONE_TIME = 64 }; /* questions in flight */
+
+/* What the nodes say of one resource. */
+struct found {
+  const struct scan_name *name;
+  int verdict, nodes; /* with this token, or with any key if no majority has the same */
+  int64_t ttl_ms;
+  char *token;
+  json_t *client; /* who holds it; NULL if it is not known */
+};
+
+struct list {
+  struct session *session;
+  struct scan scan;
+  struct found *found;
+  size_t count;
+};
+
+/* The key was deleted, or has expired, since it was found: then there is nothing to list. */
+static void note(struct list *list, redlock_lock *lock, const struct scan_name *name)
+{
+  struct found found = {.name = name, .verdict = redlock_lock_verdict(lock), .token = lock_holder(lock)};
+  bool is_held = found.verdict == REDLOCK_VERDICT_HELD;
+  for (int i = 0; i < redlock_client_node_count(list->session->client); i++) {
+    char *token = node_answer(lock, i, REDLOCK_ANSWER_TOKEN);
+    found.nodes += node_has_key(lock, i) && (!is_held || strcmp(token, found.token) == 0);
+    free(token);
+  }
+  found.ttl_ms = is_held ? redlock_lock_holder_ttl_ms(lock) : 0;
+  found.client = is_held ? holder_client(lock) : NULL;
+  if (found.nodes == 0) {
+    free(found.token);
+    return;
+  }
+  list->found[list->count++] = found;
+}
+
+/* Asks about up to AT_ONE_TIME resources at once. */
+static int ask_about(struct list *list, struct scan_name *const *names, size_t count)
+{
+  redlock_lock *locks[AT_ONE_TIME];
+  int status = REDLOCK_OK;
+  for (size_t i = 0; i < count; i++) {
+    locks[i] = must(redlock_lock_new(list->session->client, names[i]->bytes, names[i]->size));
+    int started = redlock_lock_start(locks[i], REDLOCK_INSPECT, 0);
+    status = started != REDLOCK_OK ? started : status;
+  }
+  for (size_t i = 0; i < count; i++) {
+    while (status == REDLOCK_OK && redlock_lock_status(locks[i]) == REDLOCK_PENDING) {
+      session_poll(list->session, -1);
+      list->session->caught = session_signal(list->session);
+      status = list->session->caught != 0 ? REDLOCK_CANCELLED : status;
+    }
+    if (status == REDLOCK_OK)
+      note(list, locks[i], names[i]);
+    redlock_lock_free(locks[i]);
+  }
+  return status;
+}
+
+static int ask(struct list *list)
+{
+  const struct scan *scan = &list->scan;
+  int status = REDLOCK_OK;
+  list->found = must(calloc(scan->count + 1, sizeof *list->found));
+  for (size_t i = 0; i < scan->count && status == REDLOCK_OK; i += AT_ONE_TIME)
+    status = ask_about(list, scan->names + i, scan->count - i < AT_ONE_TIME ? scan->count - i : AT_ONE_TIME);
+  if (list->session->caught != 0)
+    return 128 + list->session->caught;
+  return status == REDLOCK_OK ? 0 : fail(exit_code_of(list->session->args, status), "%s", redlock_status_text(status));
+}
+
+/* ---- for people ---- */
+
+/* Nothing in a name reaches the terminal as a command. */
+static char *shown_name(const struct scan_name *name)
+{
+  size_t size = 4 * name->size + 1; /* \xHH for each byte */
+  char *shown = must(calloc(1, size));
+  struct rlk_text text = rlk_text_in(shown, size);
+  if (memchr(name->bytes, '\0', name->size) == NULL)
+    rlk_text_clean(&text, name->bytes);
+  else
+    rlk_text_escaped(&text, name->bytes, name->size);
+  return shown;
+}
+
+static char *ttl_words(const struct found *found)
+{
+  if (found->verdict != REDLOCK_VERDICT_HELD)
+    return format("-");
+  return found->ttl_ms == REDLOCK_TTL_ENDLESS ? format("no TTL") : duration_words(found->ttl_ms);
+}
+
+static char *holder_of(const struct found *found)
+{
+  if (found->verdict != REDLOCK_VERDICT_HELD)
+    return format("held by no majority");
+  return found->client != NULL ? holder_client_words(found->client) : format("not known");
+}
+
+static void print_row(const struct list *list, const struct found *found, int width)
+{
+  char *name = shown_name(found->name), *ttl = ttl_words(found), *holder = holder_of(found);
+  char *nodes = format("%d of %d", found->nodes, redlock_client_node_count(list->session->client));
+  const char *token = *found->token != '\0' ? found->token : "-";
+  printf("%-*s  %8s  %-8s  %-*.*s  %s\n", width, name, nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
+  free(nodes);
+  free(holder);
+  free(ttl);
+  free(name);
+}
+
+static int print_table(const struct list *list)
+{
+  size_t width = strlen("RESOURCE");
+  for (size_t i = 0; i < list->count; i++) {
+    char *name = shown_name(list->found[i].name);
+    width = strlen(name) > width ? strlen(name) : width;
+    free(name);
+  }
+  if (list->count > 0)
+    printf("%-*s  %8s  %-8s  %-*s  %s\n", (int)width, "RESOURCE", "NODES", "TTL", TOKEN_SHOWN, "TOKEN", "HOLDER");
+  for (size_t i = 0; i < list->count; i++)
+    print_row(list, &list->found[i], (int)width);
+  return flush_answer(ferror(stdout) != 0);
+}
+
+/* ---- for programs ---- */
+
+static json_t *found_json(const struct found *found)
+{
+  json_t *object = must(json_object());
+  set_bytes(object, "resource", found->name->bytes, found->name->size);
+  bool is_held = found->verdict == REDLOCK_VERDICT_HELD;
+  json_object_set_new(object, "verdict", json_string(verdict_name(found->verdict)));
+  json_object_set_new(object, "nodes", json_integer(found->nodes));
+  if (is_held) {
+    json_object_set_new(object, "holder", json_string(found->token));
+    json_object_set_new(object, "holder_ttl_ms", json_integer(found->ttl_ms));
+    set_held_by(object, json_incref(found->client));
+  }
+  return object;
+}
+
+static int print_list(const struct list *list, int status)
+{
+  json_t *report = must(json_object()), *locks = must(json_array());
+  for (size_t i = 0; i < list->count; i++)
+    json_array_append_new(locks, found_json(&list->found[i]));
+  json_object_set_new(report, "status", json_string(redlock_status_name(status)));
+  json_object_set_new(report, "locks", locks);
+  json_object_set_new(report, "truncated", json_boolean(list->scan.is_cut));
+  json_object_set(report, "nodes", list->scan.nodes);
+  return print_json(report);
+}
+
+/* A lock that is held is on a majority: with fewer nodes scanned than meet every majority, one may be missing. */
+static int scan_status(const struct list *list)
+{
+  int nodes = redlock_client_node_count(list->session->client), needed = nodes - nodes / 2;
+  if (list->scan.scanned >= needed)
+    return REDLOCK_OK;
+  return nodes - list->scan.forbidden < needed ? REDLOCK_REFUSED_CONFIG : REDLOCK_NO_QUORUM;
+}
+
+static int say_what_is_missing(const struct list *list, int status)
+{
+  const struct scan *scan = &list->scan;
+  int nodes = redlock_client_node_count(list->session->client);
+  if (scan->is_cut)
+    fail(0, "there are more than %d: --limit N lists more, or give a longer PREFIX", list->session->args->limit);
+  if (status == REDLOCK_OK)
+    return 0;
+  const char *advice = scan->forbidden > 0 ? "; its user needs +scan and +getrange (docs/redlock.md, Permissions)" : "";
+  return fail(exit_code_of(list->session->args, status),
+              "%d of %d nodes were scanned, %d are needed for a whole list%s", scan->scanned, nodes, nodes - nodes / 2,
+              advice);
+}
+
+static int list_locks(struct list *list)
+{
+  int code = scan_run(&list->scan, list->session);
+  if (code == 0)
+    code = ask(list);
+  if (code != 0)
+    return code;
+  int status = scan_status(list);
+  code = list->session->args->json ? print_list(list, status) : print_table(list);
+  int missing = say_what_is_missing(list, status);
+  return code != 0 ? code : missing;
+}
+
+int ls_main(const struct args *args)
+{
+  struct session session;
+  struct list list = {.session = &session};
+  int code = session_open(&session, args);
+  if (code == 0)
+    code = list_locks(&list);
+  for (size_t i = 0; i < list.count; i++) {
+    free(list.found[i].token);
+    json_decref(list.found[i].client);
+  }
+  free(list.found);
+  scan_free(&list.scan);
+  return session_close(&session, code);
+}

@@ -1,0 +1,231 @@
+/* scan.c - the names of locks that the nodes have: SCAN for the keys, GETRANGE for the form of their values. */
+#include "scan.h"
+
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire.h"
+
+/* A server answers others between two rounds, and has a pause: 25,000 keys per second at most. */
+enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40 };
+
+static int compare(const void *left, const void *right)
+{
+  const struct scan_name *a = left, *b = right;
+  int order = memcmp(a->bytes, b->bytes, a->size < b->size ? a->size : b->size);
+  return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static void add(struct scan *scan, const char *bytes, size_t size)
+{
+  struct scan_name *name = must(calloc(1, sizeof *name + size + 1));
+  name->size = size;
+  memcpy(name->bytes, bytes, size);
+  if (tfind(name, &scan->tree, compare) != NULL) {
+    free(name);
+  } else if (scan->count == (size_t)scan->session->args->limit) {
+    scan->is_cut = true;
+    free(name);
+  } else {
+    must(tsearch(name, &scan->tree, compare));
+    scan->count++;
+  }
+}
+
+static bool begins_with(const char *bytes, size_t size, const char *start)
+{
+  return size >= strlen(start) && memcmp(bytes, start, strlen(start)) == 0;
+}
+
+/* Neither the library's own keys nor those that no program can lock. */
+static bool is_resource(const struct scan *scan, const char *key, size_t size)
+{
+  static const char own[] = "libredlock:";
+  return size > strlen(scan->own_keys) - strlen(own) && !begins_with(key, size, own) &&
+         !begins_with(key, size, scan->own_keys);
+}
+
+/* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, and nothing else is listed. */
+static bool is_token(const redisReply *value)
+{
+  return value->type == REDIS_REPLY_STRING && value->len == TOKEN_SIZE &&
+         strspn(value->str, "0123456789abcdef") == TOKEN_SIZE;
+}
+
+/* A pattern that matches the bytes themselves. */
+static char *pattern_of(const char *prefix)
+{
+  char *pattern = must(calloc(strlen(prefix) + 1, 2)), *to = pattern;
+  for (; *prefix != '\0'; prefix++) {
+    if (strchr("*?[]\\^-", *prefix) != NULL)
+      *to++ = '\\';
+    *to++ = *prefix;
+  }
+  *to = '*';
+  return pattern;
+}
+
+/* An error reply, for the caller to print. */
+static bool refuse(struct scan *scan, const redisReply *reply, char **why)
+{
+  static const char denied[] = "NOPERM", unknown[] = "ERR unknown command";
+  scan->forbidden +=
+      strncmp(reply->str, denied, strlen(denied)) == 0 || strncmp(reply->str, unknown, strlen(unknown)) == 0;
+  *why = format("%s", reply->str);
+  return false;
+}
+
+static bool send_range(struct wire *wire, const redisReply *key)
+{
+  const char *words[] = {"GETRANGE", key->str, "0", "40"};
+  return wire_send(wire, 4, words, (const size_t[]){strlen(words[0]), (size_t)key->len, 1, 2});
+}
+
+/* A key may have changed its type meanwhile: such an error is no refusal. */
+static bool take_value(struct scan *scan, const redisReply *key, const redisReply *value, char **why)
+{
+  size_t before = strlen(scan->own_keys) - strlen("libredlock:");
+  if (value->type == REDIS_REPLY_ERROR && strncmp(value->str, "WRONGTYPE", 9) != 0)
+    return *why == NULL ? refuse(scan, value, why) : false;
+  if (is_token(value))
+    add(scan, key->str + before, (size_t)key->len - before);
+  return true;
+}
+
+static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *keys, char **why)
+{
+  bool goes_on = true;
+  size_t sent = 0;
+  for (; goes_on && sent < keys->elements; sent++)
+    goes_on = send_range(wire, keys->element[sent]);
+  for (size_t i = 0; i < sent && goes_on; i++) {
+    redisReply *value = wire_reply(wire);
+    const redisReply *key = keys->element[i];
+    goes_on = value != NULL && (!is_resource(scan, key->str, (size_t)key->len) || take_value(scan, key, value, why));
+    freeReplyObject(value);
+  }
+  return goes_on;
+}
+
+static void take_a_break(struct session *session)
+{
+  for (int64_t end_ms = now_ms() + PAUSE_MS, now; session->caught == 0 && (now = now_ms()) < end_ms;) {
+    session_poll(session, (int)(end_ms - now));
+    session->caught = session_signal(session);
+  }
+}
+
+/* One round; the cursor is "0" behind the last one. */
+static bool scan_round(struct scan *scan, struct wire *wire, char cursor[32], char **why)
+{
+  char *pattern = pattern_of(scan->prefix), count[16];
+  snprintf(count, sizeof count, "%d", KEYS_PER_ROUND);
+  const char *words[] = {"SCAN", cursor, "MATCH", pattern, "COUNT", count, "TYPE", "string"};
+  redisReply *reply = wire_send(wire, 8, words, NULL) ? wire_reply(wire) : NULL;
+  bool goes_on = reply != NULL;
+  if (goes_on && reply->type == REDIS_REPLY_ERROR)
+    goes_on = refuse(scan, reply, why);
+  else if (goes_on && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2))
+    *why = format("SCAN has an answer that is none"), goes_on = false;
+  if (goes_on) {
+    snprintf(cursor, 32, "%s", reply->element[0]->str);
+    goes_on = take_keys(scan, wire, reply->element[1], why);
+  }
+  freeReplyObject(reply);
+  free(pattern);
+  return goes_on;
+}
+
+static bool scan_node(struct scan *scan, struct wires *wires, int node, char **why)
+{
+  char cursor[32] = "0";
+  struct wire *wire = wire_open(wires, node);
+  bool goes_on = wire != NULL;
+  while (goes_on) {
+    goes_on = scan_round(scan, wire, cursor, why);
+    if (strcmp(cursor, "0") == 0 || scan->is_cut)
+      break;
+    take_a_break(scan->session);
+    goes_on = goes_on && scan->session->caught == 0;
+  }
+  wire_close(wire);
+  if (!goes_on && *why == NULL)
+    *why = format("%s", wires_why(wires));
+  return goes_on;
+}
+
+/* What it came to on one node. */
+static void note_node(struct scan *scan, int node, bool is_scanned, char *why)
+{
+  char *name = node_name(scan->session->client, node);
+  json_t *object = must(json_object());
+  json_object_set_new(object, "node", json_string(name));
+  json_object_set_new(object, "scanned", json_boolean(is_scanned));
+  if (!is_scanned && scan->session->caught == 0) {
+    json_object_set_new(object, "why", json_string(why));
+    fail(0, "%s was not scanned: %s", name, why);
+  }
+  json_array_append_new(scan->nodes, object);
+  scan->scanned += is_scanned;
+  free(name);
+  free(why);
+}
+
+static void *place;
+
+static void take_out(const void *at, VISIT visit, int depth)
+{
+  struct scan_name ***to = place;
+  (void)depth;
+  if (visit == postorder || visit == leaf)
+    *(*to)++ = *(struct scan_name *const *)at;
+}
+
+static void put_in_order(struct scan *scan)
+{
+  struct scan_name **to = scan->names = must(calloc(scan->count + 1, sizeof *scan->names));
+  place = &to;
+  twalk(scan->tree, take_out);
+  place = NULL;
+}
+
+int scan_run(struct scan *scan, struct session *session)
+{
+  *scan = (struct scan){.session = session, .nodes = must(json_array())};
+  char key_prefix[512] = "";
+  redlock_client_get(session->client, "key_prefix", key_prefix, sizeof key_prefix);
+  const char *prefix = session->args->prefix != NULL ? session->args->prefix : "";
+  scan->prefix = format("%s%s", key_prefix, prefix);
+  scan->own_keys = format("%slibredlock:", key_prefix);
+  if (*scan->prefix == '\0')
+    return fail(EXIT_USAGE, "PREFIX is missing, and no --key-prefix is set; usage: redlock ls [OPTION...] PREFIX");
+  struct wires *wires = wires_new(session);
+  if (wires == NULL)
+    return EXIT_INTERNAL;
+  for (int i = 0; i < wires_count(wires) && session->caught == 0; i++) {
+    char *why = NULL;
+    bool is_scanned = scan->is_cut || scan_node(scan, wires, i, &why);
+    note_node(scan, i, is_scanned, why);
+  }
+  wires_free(wires);
+  put_in_order(scan);
+  return session->caught != 0 ? 128 + session->caught : 0;
+}
+
+static void keep(void *name)
+{
+  (void)name;
+}
+
+void scan_free(struct scan *scan)
+{
+  for (size_t i = 0; scan->names != NULL && i < scan->count; i++)
+    free(scan->names[i]);
+  tdestroy(scan->tree, scan->names != NULL ? keep : free);
+  free(scan->names);
+  free(scan->prefix);
+  free(scan->own_keys);
+  json_decref(scan->nodes);
+}

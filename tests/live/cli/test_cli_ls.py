@@ -1,0 +1,153 @@
+"""redlock ls: the locks that are held."""
+import json
+import re
+
+from command import CALM, REFUSED_CONFIG, UNAVAILABLE, USAGE
+
+TOKEN = "0123456789abcdef" * 2 + "01234567"
+
+
+def rows(done):
+    """{resource: the rest of its row}"""
+    return dict(re.split(r"  +", line, maxsplit=1) for line in done.stdout.splitlines()[1:])
+
+
+def test_lists_who_holds_what(redlock, nodes):
+    token = redlock.acquire("orders:42", "--ttl", "20s", "--client-name", "worker-7")
+    redlock.acquire("orders:7", "--ttl", "20s", "--no-holder-info")
+    redlock.acquire("invoices", "--ttl", "20s")
+    done = redlock("ls", *CALM, "orders:")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = rows(done)
+    assert list(listed) == ["orders:42", "orders:7"]
+    assert re.fullmatch(r"5 of 5  \d+\.\d s   +%s  worker-7 \(pid \d+ on \S+\) for \S+ m?s" % token[:8],
+                        listed["orders:42"].strip())
+    assert re.fullmatch(r"5 of 5  \d+\.\d s   +[0-9a-f]{8}  not known", listed["orders:7"].strip())
+
+
+def test_json(redlock, nodes):
+    token = redlock.acquire("orders:42", "--ttl", "20s")
+    for node in list(nodes)[:2]:
+        node.command("SET", "orders:split", TOKEN, "PX", 20000)
+    done, answer = redlock.json("ls", "orders:")
+    held, split = answer["locks"]
+    assert done.returncode == 0 and answer["status"] == "OK" and answer["truncated"] is False
+    assert (held["resource"], held["verdict"], held["nodes"], held["holder"]) == ("orders:42", "held", 5, token)
+    assert 0 < held["holder_ttl_ms"] <= 20000 and held["held_by"]["client_name"] == "libredlock"
+    assert split["resource"] == "orders:split" and split["nodes"] == 2 and "holder" not in split
+    assert [node["scanned"] for node in answer["nodes"]] == [True] * 5
+
+
+def test_lists_only_values_of_our_form(redlock, nodes):
+    """Nor keys of other types, of the library itself, or a prefix that is read as a pattern."""
+    for node in nodes:
+        node.command("SET", "a*b:text", "not a token")
+        node.command("SET", "a*b:long", TOKEN + "0")
+        node.command("SET", "a*b:upper", TOKEN.upper())
+        node.command("RPUSH", "a*b:list", TOKEN)
+        node.command("SET", "axb:other", TOKEN)
+        node.command("SET", "a*b:lock", TOKEN)
+        node.command("SET", "libredlock:own", TOKEN)
+    assert list(rows(redlock("ls", *CALM, "a*b:"))) == ["a*b:lock"]
+    assert redlock("ls", *CALM, "libredlock:").stdout == ""
+
+
+def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
+    redlock.acquire("orders:42", "--key-prefix", "lock:", "--ttl", "20s")
+    assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:"))) == ["orders:42"]
+    assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
+    done = redlock("ls")
+    assert done.returncode == USAGE
+    assert "PREFIX is missing, and no --key-prefix is set" in done.stderr
+
+
+def test_limit(redlock, nodes):
+    for i in range(5):
+        redlock.acquire("orders:%d" % i, "--ttl", "20s")
+    done = redlock("ls", *CALM, "--limit", "3", "orders:")
+    assert done.returncode == 0 and len(rows(done)) == 3
+    assert "there are more than 3: --limit N lists more" in done.stderr
+    assert json.loads(redlock("ls", *CALM, "--json", "--limit", "3", "orders:").stdout)["truncated"] is True
+    done = redlock("ls", *CALM, "--limit", "5", "orders:")
+    assert len(rows(done)) == 5 and done.stderr == ""
+    assert redlock("ls", "--limit", "0", "x").returncode == USAGE
+
+
+def test_more_keys_than_one_round_has(redlock, nodes):
+    for node in nodes:
+        node.command("EVAL", "for i = 1, 1500 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 20000) end", 0, TOKEN)
+    listed = rows(redlock("ls", *CALM, "--limit", "2000", "job:"))
+    assert len(listed) == 1500 and listed["job:1500"].strip().startswith("5 of 5")
+
+
+def test_names_do_not_reach_the_terminal_as_commands(redlock, nodes):
+    for node in nodes:
+        node.command("SET", b"a\x1b[31m\xff", TOKEN, "PX", 20000)
+    done = redlock("ls", *CALM, "a")
+    assert r"a\x1b[31m\xff" in done.stdout
+    assert json.loads(redlock("ls", *CALM, "--json", "a").stdout)["locks"][0]["resource_hex"] == "611b5b33316dff"
+
+
+def test_says_which_nodes_were_not_scanned(redlock, nodes):
+    redlock.acquire("orders:42", "--ttl", "30s")
+    down = list(nodes)[:2]
+    for node in down:
+        node.kill()
+    done = redlock("ls", *CALM, "orders:")
+    assert done.returncode == 0 and rows(done)["orders:42"].strip().startswith("3 of 5")
+    assert done.stderr.count("was not scanned: connection refused") == 2
+    list(nodes)[2].kill()
+    done = redlock("ls", *CALM, "orders:")
+    assert done.returncode == UNAVAILABLE
+    assert "2 of 5 nodes were scanned, 3 are needed for a whole list" in done.stderr
+
+
+ACL = """~* resetchannels &* -@all +hello +auth +select +info +set +get +getrange +pttl +zrange +zscore +exists +time
+         +client|id +client|setname +eval +evalsha +script|load +del +pexpire""".split()
+
+
+def test_the_operator_needs_scan(redlock, nodes):
+    redlock.acquire("orders:42", "--ttl", "20s")
+    for node in nodes:
+        node.command("ACL", "SETUSER", "app", "reset", "on", ">s3cret", *ACL)
+    urls = ",".join(node.url.replace("redis://", "redis://app:s3cret@") for node in nodes)
+    redlock.env["REDLOCK_NODES"] = urls
+    try:
+        done = redlock("ls", *CALM, "orders:")
+        assert (done.returncode, done.stdout) == (REFUSED_CONFIG, "")
+        assert done.stderr.count("was not scanned: NOPERM") == 5
+        assert "its user needs +scan and +getrange" in done.stderr and "s3cret" not in done.stderr
+        for node in nodes:
+            node.command("ACL", "SETUSER", "app", "+scan")
+        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42"]
+    finally:
+        for node in nodes:
+            node.command("ACL", "DELUSER", "app")
+
+
+def test_wrong_password(redlock, nodes):
+    redlock.env["REDLOCK_NODES"] = ",".join(node.url.replace("redis://", "redis://x:wrong@") for node in nodes)
+    done = redlock("ls", *CALM, "orders:")
+    assert done.returncode in (UNAVAILABLE, REFUSED_CONFIG)
+    assert "was not scanned: WRONGPASS" in done.stderr and "wrong@" not in done.stderr
+
+
+def test_a_node_that_hangs(redlock, nodes):
+    redlock.acquire("orders:42", "--ttl", "30s")
+    list(nodes)[0].stop()
+    done = redlock("ls", "--connect-timeout", "1s", "orders:")
+    assert done.returncode == 0 and "orders:42" in done.stdout
+    assert "was not scanned: no reply in time" in done.stderr
+
+
+def test_tls_and_a_password_in_a_file(make_cluster, authority, redlock, tmp_path):
+    cluster = make_cluster(3, tls=authority.issue(), password="s3cret", login=(None, None))
+    (tmp_path / "password").write_text("s3cret\n")
+    (tmp_path / "password").chmod(0o600)
+    redlock.env.update(REDLOCK_NODES=cluster.nodes_env,
+                       REDLOCK_PASSWORD_FILE=str(tmp_path / "password"), REDLOCK_TLS_CA_FILE=authority.ca_file)
+    redlock.acquire("orders:42", "--ttl", "20s")
+    done = redlock("ls", *CALM, "orders:")
+    assert (done.returncode, done.stderr) == (0, "") and list(rows(done)) == ["orders:42"]
+    redlock.env["REDLOCK_TLS_CA_FILE"] = ""
+    assert "TLS: the server's certificate is refused" in redlock("ls", *CALM, "orders:").stderr
