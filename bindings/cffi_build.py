@@ -17,7 +17,7 @@ TOGETHER = """
 /* A lock with settings that were checked before: name, NUL, value, NUL, ... NULL if any step fails: the caller repeats
  * them one by one and learns why. */
 static redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
-                               const char *settings, size_t settings_size)
+                               const char *settings, size_t settings_size, uint64_t tag)
 {
   const char *at = settings;
   redlock_lock *lock = redlock_lock_new(client, resource, size);
@@ -27,8 +27,10 @@ static redlock_lock *make_lock(redlock_client *client, const void *resource, siz
     status = redlock_lock_set(lock, at, value);
     at = value + strlen(value) + 1;
   }
-  if (status == REDLOCK_OK && redlock_lock_state(lock) != REDLOCK_STATE_INVALID)
+  if (status == REDLOCK_OK && redlock_lock_state(lock) != REDLOCK_STATE_INVALID) {
+    redlock_lock_set_tag(lock, tag);
     return lock;
+  }
   redlock_lock_free(lock);
   return NULL;
 }
@@ -47,12 +49,19 @@ static int64_t now_ms(void)
 {
   return rlk_platform_real.now_ns(NULL) / RLK_NS_PER_MS;
 }
+
+/* Differs between a process and its children, however they were forked; without a system call. */
+static uint32_t fork_generation(void)
+{
+  return rlk_fork_generation();
+}
 """
 TOGETHER_DECLARED = """
 redlock_lock *make_lock(redlock_client *client, const void *resource, size_t size,
-                        const char *settings, size_t settings_size);
+                        const char *settings, size_t settings_size, uint64_t tag);
 int run_operation(redlock_lock *lock, int operation, int64_t arg, int64_t limit_ms);
 int64_t now_ms(void);
+uint32_t fork_generation(void);
 """
 
 BUNDLED = "third_party/hiredis"  # in source distributions, not in the repository
@@ -108,7 +117,7 @@ def builder():
     ffi.cdef(declarations(ROOT / "core/include/redlock.h") + TOGETHER_DECLARED)
     ffi.set_source(
         "libredlock._core",
-        '#include "redlock.h"\n#include "base/platform.h"\n#include <string.h>\n' + TOGETHER,
+        '#include "redlock.h"\n#include "base/fork.h"\n#include "base/platform.h"\n#include <string.h>\n' + TOGETHER,
         sources=(ROOT / "core/sources.txt").read_text().split() + sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
         include_dirs=["core/include", "core/src"],

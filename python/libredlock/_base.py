@@ -168,6 +168,7 @@ class ClientBase:
 
     def _register(self) -> None:
         """At the first lock in every process."""
+        this_process.notice_fork()
         self._registered = this_process.generation
         this_process.register_exit()
 
@@ -250,6 +251,7 @@ class LockBase:
     _client: Any
     _keywords = LOCK_KEYWORDS | {"on_lost"}
     _sharer = "thread"
+    _tag = 0  # what the core tells of the ends of its operations with
 
     def __init__(
         self,
@@ -284,7 +286,7 @@ class LockBase:
             settings = None
         if settings is not None:
             with client._mutex:
-                self._handle = _owned(_make(client._handle, name, len(name), settings, len(settings)), _free)
+                self._handle = _owned(_make(client._handle, name, len(name), settings, len(settings), self._tag), _free)
         if not self._handle:
             self._make_checked(name, options, function, key)
         if "renew" in options:
@@ -305,6 +307,7 @@ class LockBase:
             self._handle = _owned(_new(client._handle, name, len(name)), _free)
         if not self._handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
+        lib.redlock_lock_set_tag(self._handle, self._tag)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
             raise self._error(lib.REDLOCK_INVALID)
         for keyword in options:
@@ -380,7 +383,8 @@ class LockBase:
 
     def _forked(self) -> None:
         """Those who hold it or wait for it are in the parent process."""
-        self._generation = generation()
+        this_process.notice_fork()
+        self._generation = this_process.generation
         if self._client._registered != self._generation:
             self._client._register()
         self._line, self._extensions, self._expired = [], [], None

@@ -6,9 +6,10 @@ import os
 import sys
 import threading
 import time
-from os import getpid
 from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+from ._core import lib
 
 if TYPE_CHECKING:
     from ._base import ClientBase
@@ -17,16 +18,15 @@ if TYPE_CHECKING:
 class Process:
     """This process; its generation rises in every child."""
 
-    __slots__ = ("generation", "pid", "main_thread", "registered", "is_leaving", "_clients", "__weakref__")
+    __slots__ = ("generation", "main_thread", "registered", "is_leaving", "_clients", "__weakref__")
 
     def __init__(self) -> None:
-        self.generation = 0
-        self.pid = getpid()
+        self.generation = generation()
         self.main_thread = threading.main_thread().ident
         self.registered = -1
         self.is_leaving = False
         self._clients: WeakSet[ClientBase] = WeakSet()
-        os.register_at_fork(after_in_child=self.forked)
+        os.register_at_fork(after_in_child=self.notice_fork)
 
     def add(self, client: ClientBase) -> None:
         self._clients.add(client)
@@ -79,10 +79,12 @@ class Process:
         while self.is_leaving and threading.get_ident() != self.main_thread:
             time.sleep(60)
 
-    def forked(self) -> None:
-        """In a child, before its first use of the package."""
-        self.generation += 1
-        self.pid = getpid()
+    def notice_fork(self) -> None:
+        """In a child, before its first use of the package. A fork in C, of uWSGI for example, runs none of Python's
+        hooks: each lock compares generations."""
+        if self.generation == generation():
+            return
+        self.generation = generation()
         self.is_leaving = False
         self.main_thread = threading.get_ident()
         notifier = sys.modules.get("libredlock._notify")
@@ -92,11 +94,6 @@ class Process:
             client._forked()
 
 
+generation = lib.fork_generation  # of a line of forks; costs no system call
+
 this_process = Process()
-
-
-def generation() -> int:
-    """Which process of a line of forks this is. A fork in C, of uWSGI for example, runs none of Python's hooks."""
-    if getpid() != this_process.pid:
-        this_process.forked()
-    return this_process.generation

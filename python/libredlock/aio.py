@@ -91,7 +91,6 @@ class Lock(LockBase):
         self._cancel_on_lost = cancel_on_lost
         self._body: Optional[asyncio.Task[Any]] = None
         self._has_cancelled = False
-        lib.redlock_lock_set_tag(self._handle, self._tag)
 
     async def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
         """Takes the lock: True, or False if others hold it at the end of the wait.
