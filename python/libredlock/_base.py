@@ -33,6 +33,9 @@ EVENTS_KEPT = 1000
 OPTIONS_KEPT = 1000
 EXPIRIES_KEPT = 1000
 
+# A single attempt does not wait for slow nodes to learn who holds the lock.
+HOLDER_LIMIT_MS = 250
+
 # Those who wait in the line look at it again this often: a wake-up that a signal handler cut off is made good for.
 LOOK_AGAIN_S = 1.0
 
@@ -409,6 +412,17 @@ class LockBase:
         if holding is not None and holding.owner is self._client._current():
             return f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
         return f"another {self._sharer} of this process holds {self._resource!r}"
+
+    def _busy(self, ticket: Ticket, status: int) -> RedlockError:
+        """Why a block is not entered; whoever is next in the line need not wait for what is done about it."""
+        failure = self._error(status, self._why_queued(ticket))
+        if status == lib.REDLOCK_BUSY:
+            self._leave(ticket)
+        return failure
+
+    def _is_unnamed(self, failure: RedlockError) -> bool:
+        """Whether a single attempt has found a holder without asking for its name."""
+        return isinstance(failure, Busy) and failure.held_by is None and self.attempts == 1
 
     def _expire(self, ticket: Ticket) -> None:
         """Remembers whose hold has expired, for they may still want to release it."""

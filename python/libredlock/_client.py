@@ -10,9 +10,10 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, 
 from weakref import ref
 
 from . import _greenlets
-from ._base import ADOPTED, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
+from ._base import ADOPTED, HOLDER_LIMIT_MS, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
 from ._core import lib
-from ._errors import Cancelled, RedlockError
+from ._errors import Cancelled, Closed, Holder, RedlockError
+from ._native import held_by
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation, this_process
@@ -34,6 +35,7 @@ CANCELLED = lib.REDLOCK_CANCELLED
 INVALID = lib.REDLOCK_INVALID
 ACQUIRE = lib.REDLOCK_ACQUIRE
 EXTEND = lib.REDLOCK_EXTEND
+INSPECT = lib.REDLOCK_INSPECT
 RELEASE = lib.REDLOCK_RELEASE
 _run = lib.run_operation
 _set = lib.redlock_lock_set
@@ -191,7 +193,10 @@ class Lock(LockBase):
                 return self
             status = self._take(ticket, BY_OPTION)
             if status != OK:
-                raise self._error(status, self._why_queued(ticket))
+                failure = self._busy(ticket, status)
+                if self._is_unnamed(failure):
+                    failure.held_by = self._ask_who_holds()  # type: ignore[attr-defined]
+                raise failure
             return self
         except BaseException:
             self._abandon(ticket)
@@ -233,6 +238,24 @@ class Lock(LockBase):
             if self._on_lost is not None:
                 self._watch()
         return status
+
+    def _ask_who_holds(self) -> Optional[Holder]:
+        client = self._client
+        try:
+            handle = Lock(client, self._resource, {}, "status", None)._handle
+        except Closed:
+            return None
+        if client._greenlets is not None:
+            client._drive(client, handle, INSPECT, 0)
+            return held_by(handle)
+        until_ms = now_ms() + HOLDER_LIMIT_MS
+        status = _run(handle, INSPECT, 0, SLICE_MS)
+        while status == PENDING and now_ms() < until_ms:
+            status = _wait(handle, SLICE_MS)
+        if status == PENDING:
+            lib.redlock_lock_cancel(handle)
+            _wait(handle, SLICE_MS)
+        return held_by(handle)
 
     def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
         """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""

@@ -77,7 +77,7 @@ class Busy(RedlockError):
 
     status = Status.BUSY
     held_by: Optional[Holder] = None
-    """Who holds it. None if that is not known: after a single attempt (timeout=0), or if it is another library."""
+    """Who holds it. None if that is not known: another library, or nodes that did not say it in time."""
 
 
 class NoQuorum(RedlockError):

@@ -33,10 +33,11 @@ from typing import (
 )
 from weakref import ref
 
-from ._base import ADOPTED, AT_ONCE, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
+from ._base import ADOPTED, AT_ONCE, HOLDER_LIMIT_MS, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
 from ._binding import Binding, call_in, running_loop, settle
 from ._core import lib
-from ._errors import Cancelled, RedlockError
+from ._errors import Cancelled, Closed, Holder, RedlockError
+from ._native import held_by
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation
 from ._queue import LEAVING, Ticket, first, leave
@@ -183,7 +184,10 @@ class Lock(LockBase):
             else:
                 status = await self._take(ticket, BY_OPTION)
                 if status != OK:
-                    raise self._error(status, self._why_queued(ticket))
+                    failure = self._busy(ticket, status)
+                    if self._is_unnamed(failure):
+                        failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
+                    raise failure
             if self._cancel_on_lost:
                 self._watch_body()
             return self
@@ -226,6 +230,17 @@ class Lock(LockBase):
             if self._on_lost is not None:
                 self._watch()
         return status
+
+    async def _ask_who_holds(self) -> Optional[Holder]:
+        try:
+            lock = Lock(self._client, self._resource, {}, "status", None, False)
+        except Closed:
+            return None
+        try:
+            await asyncio.wait_for(self._client._run(lock, lib.REDLOCK_INSPECT, 0), HOLDER_LIMIT_MS / 1000)
+        except asyncio.TimeoutError:
+            pass
+        return held_by(lock._handle)
 
     async def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
         """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""

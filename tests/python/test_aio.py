@@ -269,6 +269,18 @@ def test_extend_beside_release_is_no_misuse(on_client):
     on_client(body)
 
 
+def test_a_single_attempt_names_the_holder(on_client, other):
+    async def body(client):
+        lock = client.lock("r", wait=0)
+        with pytest.raises(libredlock.Busy) as caught:
+            await lock.__aenter__()
+        assert caught.value.held_by.pid == os.getpid()
+        assert (await lock.acquire()) is False and not lock.locked()
+
+    with other.lock("r"):
+        on_client(body)
+
+
 def test_guard(on_client):
     class Order:
         id = 7

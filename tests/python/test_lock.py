@@ -221,7 +221,19 @@ def test_status_and_busy_tell_who_holds_it(nodes):
             assert caught.value.held_by.client_name == "worker-7"
             with pytest.raises(libredlock.Busy) as caught:
                 asker.lock("r", wait=0).__enter__()
-            assert caught.value.held_by is None
+            assert caught.value.held_by.client_name == "worker-7"
+
+
+def test_a_single_attempt_names_the_holder_beside_a_node_that_hangs(nodes):
+    with libredlock.Client(nodes.urls, client_name="worker-7", **CALM) as holder, holder.lock("r"):
+        with libredlock.Client(nodes.urls, **CALM) as asker:
+            asker.status("r")
+            nodes[0].stop()
+            with pytest.raises(libredlock.Busy) as caught:
+                asker.lock("r", wait=0).__enter__()
+            assert caught.value.held_by.client_name == "worker-7"
+            assert [vote.status for vote in caught.value.votes.values()].count(libredlock.Status.BUSY) == 2
+            nodes[0].cont()
 
 
 def test_a_ttl_in_milliseconds_is_told_as_such(client, nodes):
