@@ -222,6 +222,8 @@ void die_by(int signal_number);
 int exit_code_of(const struct args *args, int status);
 char *outcome(const struct session *session, int status); /* in one line; free it */
 void set_bytes(json_t *report, const char *key, const char *bytes, size_t size);
+/* What was done, for people: on standard error, for standard output has only what scripts read. Silent with --quiet. */
+void say(const struct session *session, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 void set_held_by(json_t *report, json_t *client);          /* takes client, which may be NULL */
 void name_holder(json_t *report, struct session *session); /* of a busy lock, in message and held_by */
 json_t *report_json(const struct session *session, int status);

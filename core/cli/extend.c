@@ -19,7 +19,7 @@ static int64_t kept_ms(struct session *session)
 }
 
 /* A longer lease than was asked for is one that was there before. */
-static int print_lease(struct session *session, int64_t ttl_ms)
+static int tell_lease(struct session *session, int64_t ttl_ms)
 {
   int64_t keep_ms = kept_ms(session);
   if (session->args->json) {
@@ -29,14 +29,13 @@ static int print_lease(struct session *session, int64_t ttl_ms)
   }
   char *validity = duration_words(redlock_lock_validity_ms(session->lock));
   char *keep = duration_words(keep_ms);
-  bool failed = keep_ms > ttl_ms
-                    ? printf("held for %s; the nodes keep it for %s: extend never shortens a lease, expire "
-                             "does\n",
-                             validity, keep) < 0
-                    : printf("held for %s\n", validity) < 0;
+  if (keep_ms > ttl_ms)
+    say(session, "held for %s; the nodes keep it for %s: extend never shortens a lease, expire does", validity, keep);
+  else
+    say(session, "held for %s", validity);
   free(keep);
   free(validity);
-  return flush_answer(failed);
+  return 0;
 }
 
 static int operate(struct session *session, int operation)
@@ -45,7 +44,7 @@ static int operate(struct session *session, int operation)
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status == REDLOCK_OK)
     status = session_confirm(session, session_operate(session, operation, 0));
-  int code = status == REDLOCK_OK ? print_lease(session, ttl_ms) : report_failure(session, status);
+  int code = status == REDLOCK_OK ? tell_lease(session, ttl_ms) : report_failure(session, status);
   redlock_lock_detach(session->lock);
   return code;
 }

@@ -22,6 +22,8 @@ static const struct poptOption quiet_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, 
                                              "say nothing when others hold the lock", NULL};
 static const struct poptOption silent_flag = {
     "quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET, "print nothing; exit with 0 free, 75 held, 69 not known", NULL};
+static const struct poptOption calm_flag = {"quiet", 'q', POPT_ARG_NONE, NULL, FLAG_QUIET,
+                                            "print nothing if it succeeds", NULL};
 static const struct poptOption verbose_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE,
     "say on standard error who holds the lock, for how much longer, and how long it took", NULL};
@@ -217,6 +219,8 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
   }
   if (command->main == status_main)
     flags[count++] = silent_flag;
+  if (command->main == extend_main || command->main == expire_main || command->main == release_main)
+    flags[count++] = calm_flag;
   if (command->main == release_main) {
     flags[count++] = force_flag;
     flags[count++] = yes_flag;

@@ -45,11 +45,12 @@ static bool user_agrees(struct session *session)
   return answer[0] == 'y' || answer[0] == 'Y';
 }
 
-static int say(const struct session *session, int status, const char *words)
+static int tell(const struct session *session, int status, const char *words)
 {
   if (session->args->json)
     return print_json(report_json(session, status));
-  return flush_answer(puts(words) < 0);
+  say(session, "%s", words);
+  return 0;
 }
 
 static int delete_it(struct session *session)
@@ -62,7 +63,7 @@ static int delete_it(struct session *session)
   for (int i = 0; i < nodes; i++)
     deleted += redlock_lock_vote(session->lock, i) == REDLOCK_OK;
   char *words = format("deleted on %d of %d nodes", deleted, nodes);
-  int code = say(session, status, words);
+  int code = tell(session, status, words);
   free(words);
   return code;
 }
@@ -71,7 +72,7 @@ int force_release(struct session *session)
 {
   int status = session_inspect(session, session->lock);
   if (status == REDLOCK_OK && is_free(session))
-    return say(session, status, "nobody held it");
+    return tell(session, status, "nobody held it");
   if (session->caught == 0 && (session->args->yes || user_agrees(session)))
     return delete_it(session);
   if (session->caught != 0)

@@ -1,14 +1,12 @@
 /* release.c - redlock release RESOURCE TOKEN */
 #include "cli.h"
 
-#include <stdio.h>
-
-static int print_release(const struct session *session, int status)
+static int tell_release(const struct session *session, int status)
 {
   if (session->args->json)
     return print_json(report_json(session, status));
-  const char *words = status == REDLOCK_OK ? "released" : "already gone: nobody holds it with this token";
-  return flush_answer(puts(words) < 0);
+  say(session, status == REDLOCK_OK ? "released" : "already gone: nobody holds it with this token");
+  return 0;
 }
 
 static int release(struct session *session)
@@ -19,7 +17,7 @@ static int release(struct session *session)
   status = session_operate(session, REDLOCK_RELEASE, 0);
   session_settle(session);
   bool gone = status == REDLOCK_OK || status == REDLOCK_LOST;
-  return gone ? print_release(session, status) : report_failure(session, status);
+  return gone ? tell_release(session, status) : report_failure(session, status);
 }
 
 int release_main(const struct args *args)

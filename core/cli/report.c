@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,18 @@ char *outcome(const struct session *session, int status)
     words = format("%s", *message ? message : redlock_status_text(status));
   free(message);
   return words;
+}
+
+void say(const struct session *session, const char *pattern, ...)
+{
+  va_list values;
+  char *words = NULL;
+  va_start(values, pattern);
+  int length = session->args->quiet ? 0 : vasprintf(&words, pattern, values);
+  va_end(values);
+  if (length > 0)
+    fail(0, "%s", words);
+  free(words);
 }
 
 void set_held_by(json_t *report, json_t *client)

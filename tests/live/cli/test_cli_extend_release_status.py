@@ -21,22 +21,31 @@ def acquired(redlock, nodes, resource="orders:42", ttl="10s"):
 
 
 def held_s(line):
-    return float(re.fullmatch(r"held for (\d+\.\d+) s.*\n", line).group(1))
+    return float(re.fullmatch(r"redlock: held for (\d+\.\d+) s.*\n", line).group(1))
 
 
 def test_extend(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("extend", "--ttl", "20s", "orders:42", token)
-    assert (done.returncode, done.stderr) == (0, "") and 10 < held_s(done.stdout) < 20
+    assert (done.returncode, done.stdout) == (0, "") and 10 < held_s(done.stderr) < 20
     assert sum(pttl > 10000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
+
+
+def test_quiet_says_nothing_of_a_success(redlock, nodes):
+    token = acquired(redlock, nodes)
+    for command in ("extend", "expire", "release", "release"):
+        done = redlock.once(command, "-q", "orders:42", token)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = redlock.once("extend", "-q", "orders:42", token)
+    assert done.returncode == LOST and done.stderr.startswith("redlock: ")
 
 
 def test_extend_says_what_the_nodes_keep(redlock, nodes):
     """It never shortens a lease."""
     token = acquired(redlock, nodes, ttl="30s")
     done = redlock.once("extend", "--ttl", "9s", "orders:42", token)
-    validity, kept = re.fullmatch(r"held for (\S+) s; the nodes keep it for (\S+) s: extend never shortens a lease, "
-                                  r"expire does\n", done.stdout).groups()
+    validity, kept = re.fullmatch(r"redlock: held for (\S+) s; the nodes keep it for (\S+) s: extend never shortens "
+                                  r"a lease, expire does\n", done.stderr).groups()
     assert done.returncode == 0 and float(validity) < 9 and 15 < float(kept) <= 30
     done, answer = redlock.json("extend", "--ttl", "9s", "orders:42", token)
     assert answer["validity_ms"] < 9000 and 15000 < answer["holder_ttl_ms"] <= 30000
@@ -47,7 +56,7 @@ def test_extend_says_what_the_nodes_keep(redlock, nodes):
 def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
     token = acquired(redlock, nodes, ttl="20s")
     done = redlock.once("expire", "--ttl", ttl, "orders:42", token)
-    assert (done.returncode, done.stderr) == (0, "") and 0 < held_s(done.stdout) < seconds
+    assert (done.returncode, done.stdout) == (0, "") and 0 < held_s(done.stderr) < seconds
     assert sum(0 < pttl <= seconds * 1000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
     if seconds > 20:
         assert sum(pttl > 20000 for pttl in pttls(nodes, "orders:42")) >= nodes.quorum
@@ -74,7 +83,7 @@ def test_extend_does_not_say_that_a_token_held_the_lock_once(redlock):
 def test_release_does_not_say_that_a_token_held_the_lock_once(redlock):
     done, answer = redlock.json("release", "orders:42", OTHER)
     assert "nobody holds it with this token" in answer["message"] and "held once" not in answer["message"]
-    assert "nobody holds it with this token" in redlock.once("release", "orders:42", OTHER).stdout
+    assert "nobody holds it with this token" in redlock.once("release", "orders:42", OTHER).stderr
 
 
 def test_failed_extend_deletes_nothing(redlock, nodes):
@@ -90,7 +99,7 @@ def test_failed_extend_deletes_nothing(redlock, nodes):
 def test_release(redlock, nodes):
     token = acquired(redlock, nodes)
     done = redlock.once("release", "orders:42", token)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "released\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "redlock: released\n")
     nodes.no_keys()
 
 
@@ -119,14 +128,14 @@ def test_slower_nodes_are_awaited_once(redlock, nodes):
     done = redlock("release", "--exit-drain", "6s", "--connect-timeout", "1m", "orders:42", token)
     took_s = time.monotonic() - begun
     nodes[4].cont()
-    assert (done.returncode, done.stdout) == (0, "released\n") and took_s < 11
+    assert (done.returncode, done.stderr) == (0, "redlock: released\n") and took_s < 11
 
 
 def test_release_twice_is_no_error(redlock, nodes):
     token = acquired(redlock, nodes)
     redlock.once("release", "orders:42", token)
     done = redlock.once("release", "orders:42", token)
-    assert (done.returncode, done.stderr) == (0, "") and "already gone" in done.stdout
+    assert (done.returncode, done.stdout) == (0, "") and "already gone" in done.stderr
     _, answer = redlock.json("release", "orders:42", token)
     assert answer["status"] == "LOST" and answer["token"] == token
 
@@ -136,7 +145,7 @@ def test_release_without_quorum(redlock, nodes):
     for i in range(3):
         nodes[i].kill()
     done = redlock.once("release", "orders:42", token)
-    assert (done.returncode, done.stdout) in ((UNAVAILABLE, ""), (0, "released\n"))
+    assert (done.returncode, done.stdout) in ((UNAVAILABLE, ""), (0, ""))
 
 
 @pytest.mark.parametrize("token", ["", "x" * 129])
@@ -160,7 +169,7 @@ def test_token_of_another_library(redlock, nodes, token):
     assert (done.returncode, answer["status"]) == (0, "OK") and pttls(nodes, "orders:42")[0] > 40000
     assert answer.get("token", "").encode() == token or answer["token_hex"] == token.hex()
     done = redlock.once("release", "--", "orders:42", token)
-    assert (done.returncode, done.stdout) == (0, "released\n")
+    assert (done.returncode, done.stderr) == (0, "redlock: released\n")
     nodes.no_keys()
 
 

@@ -56,7 +56,7 @@ def test_nobody_to_ask(redlock, nodes, held):
 @pytest.mark.parametrize("flag", ["--yes", "-y"])
 def test_without_a_question(redlock, nodes, held, flag):
     done = redlock.once("release", "--force", flag, "orders:42")
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("deleted on ")
+    assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("redlock: deleted on ")
     nodes.no_keys()
 
 
@@ -71,7 +71,7 @@ def test_keys_of_any_kind(redlock, nodes):
     for i, node in enumerate(nodes):
         node.command(*[("SET", "orders:42", b"\0raw"), ("RPUSH", "orders:42", "list")][i % 2])
     done = redlock("release", "--exit-drain", "10s", "--force", "--yes", "orders:42")
-    assert (done.returncode, done.stdout) == (0, "deleted on 5 of 5 nodes\n")
+    assert (done.returncode, done.stderr) == (0, "redlock: deleted on 5 of 5 nodes\n")
     nodes.no_keys()
 
 
@@ -83,7 +83,7 @@ def test_a_key_of_the_library_itself(redlock, nodes):
     assert done.returncode == 64 and "reserved" in done.stderr
     assert redlock("run", "libredlock:f:orders", "--", "true").returncode == 64
     done = redlock("release", "--exit-drain", "10s", "--force", "--yes", "libredlock:f:orders")
-    assert (done.returncode, done.stdout) == (0, "deleted on 5 of 5 nodes\n")
+    assert (done.returncode, done.stderr) == (0, "redlock: deleted on 5 of 5 nodes\n")
     assert not any(node.get("libredlock:f:orders") for node in nodes)
 
 
@@ -95,7 +95,7 @@ def test_other_keys_stay(redlock, nodes, held):
 
 def test_what_nobody_holds(redlock, terminal, nodes):
     done = redlock.once("release", "--force", "--yes", "orders:42")
-    assert (done.returncode, done.stdout) == (0, "nobody held it\n")
+    assert (done.returncode, done.stderr) == (0, "redlock: nobody held it\n")
     program = terminal("release", "--force", "orders:42")
     assert program.wait() == 0 and "nobody held it" in program.seen, "there is nothing to ask"
 
