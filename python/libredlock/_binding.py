@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, TypeVar, Union
 from weakref import ref
 
 from ._core import ffi, lib
@@ -16,6 +17,8 @@ from ._queue import Ticket, first, holder, leave
 
 if TYPE_CHECKING:
     from .aio import Client, Lock
+
+T = TypeVar("T")
 
 PENDING = lib.REDLOCK_PENDING
 HELD = lib.REDLOCK_STATE_HELD
@@ -77,6 +80,40 @@ class Binding:
                 lib.redlock_lock_cancel(lock._handle)
             leave(lock._line, ticket)
         return count
+
+
+def need_loop() -> asyncio.AbstractEventLoop:
+    loop = running_loop()
+    if loop is None:
+        raise RuntimeError("libredlock.aio needs a running asyncio event loop (trio has none)")
+    return loop
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Calls what blocks while the loop goes on, to its end also if the task is cancelled meanwhile."""
+    ended: asyncio.Future[None] = need_loop().create_future()
+    results: List[Union[T, BaseException]] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as failure:
+            results.append(failure)
+        settle(ended, None)
+
+    start_thread(run)
+    await ended
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
+
+
+def start_thread(function: Callable[[], object]) -> None:
+    """One of its own: those of an executor may be busy, or gone."""
+    try:
+        threading.Thread(target=function, name="libredlock-close").start()
+    except RuntimeError:  # at the end of the interpreter there are no more threads
+        function()
 
 
 def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-import threading
 from types import TracebackType
 from typing import (
     Any,
@@ -34,7 +33,7 @@ from typing import (
 from weakref import ref
 
 from ._base import ADOPTED, AT_ONCE, HOLDER_LIMIT_MS, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
-from ._binding import Binding, call_in, running_loop, settle
+from ._binding import Binding, call_in, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._errors import Cancelled, Closed, Holder, RedlockError
 from ._native import held_by
@@ -535,7 +534,7 @@ class Client(ClientBase):
             with self._bootstrapping:
                 return bootstrap(handle, nodes, mode)
 
-        told: List[Dict[str, Any]] = await _in_thread(run)
+        told: List[Dict[str, Any]] = await in_thread(run)
         del lock
         return told
 
@@ -547,13 +546,13 @@ class Client(ClientBase):
             self._cancel_all()
             handle = self._take_handle()
         if handle and running_loop() is not None:
-            await _in_thread(lambda: lib.redlock_client_free(handle))
+            await in_thread(lambda: lib.redlock_client_free(handle))
         else:
             lib.redlock_client_free(handle)
 
     async def __aenter__(self: AnyClient) -> AnyClient:
         """The client itself."""
-        _running()
+        need_loop()
         return self
 
     async def __aexit__(
@@ -598,7 +597,7 @@ class Client(ClientBase):
         binding, loop = self._binding, running_loop()
         if binding is not None and binding.loop is loop:
             return binding
-        loop = _running()
+        loop = need_loop()
         binding = self._bindings.get(loop)
         if binding is None:
             with self._mutex:
@@ -659,41 +658,7 @@ class Client(ClientBase):
             super().__del__()
         else:  # which must not stand still
             handle = self._take_handle()
-            _start_thread(lambda: lib.redlock_client_free(handle))
-
-
-def _running() -> asyncio.AbstractEventLoop:
-    loop = running_loop()
-    if loop is None:
-        raise RuntimeError("libredlock.aio needs a running asyncio event loop (trio has none)")
-    return loop
-
-
-async def _in_thread(function: Callable[[], T]) -> T:
-    """Calls what blocks while the loop goes on, to its end also if the task is cancelled meanwhile."""
-    ended: asyncio.Future[None] = _running().create_future()
-    results: List[Union[T, BaseException]] = []
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as failure:
-            results.append(failure)
-        settle(ended, None)
-
-    _start_thread(run)
-    await ended
-    if isinstance(results[0], BaseException):
-        raise results[0]
-    return results[0]
-
-
-def _start_thread(function: Callable[[], object]) -> None:
-    """One of its own: those of an executor may be busy, or gone."""
-    try:
-        threading.Thread(target=function, name="libredlock-close").start()
-    except RuntimeError:  # at the end of the interpreter there are no more threads
-        function()
+            start_thread(lambda: lib.redlock_client_free(handle))
 
 
 def _cancelling(task: Optional[asyncio.Task[Any]]) -> int:

@@ -232,7 +232,7 @@ def test_a_single_attempt_names_the_holder_beside_a_node_that_hangs(nodes):
             with pytest.raises(libredlock.Busy) as caught:
                 asker.lock("r", wait=0).__enter__()
             assert caught.value.held_by.client_name == "worker-7"
-            assert [vote.status for vote in caught.value.votes.values()].count(libredlock.Status.BUSY) == 2
+            assert [vote.status for vote in caught.value.votes.values()].count(libredlock.Status.BUSY) >= nodes.quorum
             nodes[0].cont()
 
 
