@@ -129,8 +129,8 @@ static void put_help(FILE *out, int index)
 {
   const char *help = redlock_option_at(index, REDLOCK_OPTION_HELP);
   bool is_duration = option_is(index, REDLOCK_OPTION_UNIT, "ms");
-  for (const char *at; is_duration && (at = strstr(help, "-1 ")) != NULL; help = at + 2)
-    fprintf(out, "%.*sforever:", (int)(at - help), help);
+  for (const char *at; is_duration && (at = strstr(help, "-1 ")) != NULL; help = at + strcspn(at, ",;"))
+    fprintf(out, "%.*sforever: no limit", (int)(at - help), help);
   fputs(help, out);
 }
 

@@ -23,6 +23,47 @@ static const struct {
     {"bootstrap", "Operate", "let new nodes vote at once"},
 };
 
+/* ---- layout ---- */
+
+enum { LEFT = 32, WIDTH_MIN = 60, WIDTH_MAX = 110 };
+
+static int terminal_width(void)
+{
+  struct winsize size = {0};
+  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  int width = size.ws_col > 0 ? size.ws_col : 80;
+  return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
+}
+
+/* Words in a column from left to width. */
+static void print_wrapped(const char *text, size_t size, int left, int width)
+{
+  int column = left;
+  for (const char *end = text + size; text < end;) {
+    int length = (int)strcspn(text, " \n");
+    if (column > left && column + 1 + length > width) {
+      printf("\n%*s", left, "");
+      column = left;
+    }
+    column += printf("%s%.*s", column > left ? " " : "", length, text);
+    text += length;
+    text += strspn(text, " \n");
+  }
+  putchar('\n');
+}
+
+/* Each line of a text, wrapped. */
+static void print_lines(const char *text)
+{
+  for (int width = terminal_width(); *text != '\0';) {
+    size_t size = strcspn(text, "\n");
+    print_wrapped(text, size, 0, width);
+    text += size + (text[size] != '\0');
+  }
+}
+
+/* ---- all commands ---- */
+
 int help_overview(void)
 {
   const char *group = "";
@@ -32,19 +73,17 @@ int help_overview(void)
       printf("\n%s:\n", group = lines[i].group);
     printf("  redlock %-10s %s\n", lines[i].command, lines[i].line);
   }
-  puts(
-      "\nExample, on every host:\n"
-      "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
-      "    redlock run --wait forever import -- ./import.sh\n"
-      "\n"
+  puts("\nExample, on every host:\n"
+       "    export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3\n"
+       "    redlock run --wait forever import -- ./import.sh\n");
+  print_lines(
       "The nodes are given by --node URL, once for each, by REDLOCK_NODES, or by a line nodes = URL,URL,URL in the "
-      "file\n"
-      "that --config or REDLOCK_CONFIG names, or in " CONFIG_DEFAULT ".\n"
+      "file that --config or REDLOCK_CONFIG names, or in " CONFIG_DEFAULT ".\n"
       "\n"
-      "Exit status: 0 done, 75 others hold the lock, 69 too few nodes answered, 78 nodes refuse by configuration,\n"
+      "Exit status: 0 done, 75 others hold the lock, 69 too few nodes answered, 78 nodes refuse by configuration, "
       "76 the lock was lost, 64 usage, 70 the system refused something; of run: that of its command.\n"
       "\n"
-      "`redlock help COMMAND` or `redlock COMMAND --help` shows its options, --help-all all of them, `redlock -V` the\n"
+      "`redlock help COMMAND` or `redlock COMMAND --help` shows its options, --help-all all of them, `redlock -V` the "
       "version, `man redlock` the rest.");
   return 0;
 }
@@ -63,7 +102,7 @@ static const struct {
     {"Waiting", {"outage_wait_ms", "queue", "wake", "retry_count", "retry_delay_ms", "retry_jitter"}},
 };
 
-enum { GROUPS = sizeof groups / sizeof *groups, REST = GROUPS, LEFT = 32, WIDTH_MIN = 60, WIDTH_MAX = 110 };
+enum { GROUPS = sizeof groups / sizeof *groups, REST = GROUPS };
 
 static int index_of(const struct poptOption *flag)
 {
@@ -101,31 +140,6 @@ static char *flag_words(const struct poptOption *flag)
   return words;
 }
 
-static int terminal_width(void)
-{
-  struct winsize size = {0};
-  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-  int width = size.ws_col > 0 ? size.ws_col : 80;
-  return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
-}
-
-/* Words in a column from LEFT to width. */
-static void print_wrapped(const char *text, int width)
-{
-  int column = LEFT;
-  while (*text != '\0') {
-    int length = (int)strcspn(text, " ");
-    if (column > LEFT && column + 1 + length > width) {
-      printf("\n%*s", LEFT, "");
-      column = LEFT;
-    }
-    column += printf("%s%.*s", column > LEFT ? " " : "", length, text);
-    text += length;
-    text += strspn(text, " ");
-  }
-  putchar('\n');
-}
-
 static void print_flag(const struct poptOption *flag, int width)
 {
   char *words = flag_words(flag);
@@ -133,7 +147,7 @@ static void print_flag(const struct poptOption *flag, int width)
     printf("%s\n%*s", words, LEFT, "");
   else
     printf("%-*s", LEFT, words);
-  print_wrapped(flag->descrip, width);
+  print_wrapped(flag->descrip, strlen(flag->descrip), LEFT, width);
   free(words);
 }
 
@@ -167,10 +181,11 @@ void help_command(const struct command *command, const struct poptOption *flags,
   const char *summary = command->summary;
   size_t first = strcspn(summary, "\n");
   int more = 0;
-  printf("Usage: redlock %s %s\n\n%.*s\n", command->name, command->operands, (int)first, summary);
+  printf("Usage: redlock %s %s\n\n", command->name, command->operands);
+  print_wrapped(summary, first, 0, terminal_width());
   print_default_wait(command);
   if (summary[first] != '\0')
-    puts(summary + first + 1);
+    print_lines(summary + first + 1);
   print_group(flags, 0, true);
   for (int i = 1; i <= REST; i++)
     more += print_group(flags, i, all);

@@ -44,8 +44,7 @@ static const struct command commands[] = {
      "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
      "REDLOCK_RESOURCE and REDLOCK_TOKEN are in CMD's environment, and with --fence the number REDLOCK_FENCE.\n"
      "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
-     "while CMD ran, 126 CMD cannot be run,\n"
-     "127 CMD not found, 64 usage, 70 internal.",
+     "while CMD ran, 126 CMD cannot be run, 127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
     {"acquire", "[OPTION...] RESOURCE",
      "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number follows.",
@@ -66,7 +65,7 @@ static const struct command commands[] = {
      "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
      "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node (SCAN), "
      "with "
-     "pauses;\nthe user needs +scan. Exits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
+     "pauses; the user needs +scan.\nExits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
      ls_main, without_for_release, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "

@@ -1,4 +1,4 @@
-# Completion of redlock for bash. The commands and flags are those that redlock itself lists.
+# Completion of redlock for bash. The commands, flags and values are those that redlock itself lists.
 _redlock() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} values i
   COMPREPLY=()

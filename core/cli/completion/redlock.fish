@@ -1,6 +1,13 @@
-# Completion of redlock for fish. The commands and flags are those that redlock itself lists.
+# Completion of redlock for fish. The commands, flags and values are those that redlock itself lists.
 function __redlock_commands
     redlock --help | string replace -rf '^  redlock ([a-z]+).*' '$1'
+end
+
+# What the flag in front of the cursor takes, as its help says it: a|b, DURATION, FILE; nothing if it takes none.
+function __redlock_wanted
+    set -l words (commandline -opc)
+    string match -q -- '--*' $words[-1]
+    and redlock $words[2] --help-all 2>/dev/null | string replace -rf -- "^ *$words[-1]=(\S+).*" '$1'
 end
 
 function __redlock_flags
@@ -16,13 +23,21 @@ function __redlock_is_after_dashes
     contains -- -- (commandline -opc)
 end
 
+function __redlock_wants_flag
+    not __redlock_is_first; and not __redlock_is_after_dashes; and test -z (__redlock_wanted | string collect)
+end
+
+function __redlock_wants_value
+    not __redlock_is_first; and not __redlock_is_after_dashes; and string match -q '*|*' -- (__redlock_wanted)
+end
+
+function __redlock_wants_file
+    not __redlock_is_first; and not __redlock_is_after_dashes; and contains -- (__redlock_wanted) FILE FOLDER
+end
+
 complete -c redlock -f
 complete -c redlock -n __redlock_is_first -a '(__redlock_commands)'
-complete -c redlock -n 'not __redlock_is_first; and not __redlock_is_after_dashes' -a '(__redlock_flags)'
+complete -c redlock -n __redlock_wants_flag -a '(__redlock_flags)'
+complete -c redlock -n __redlock_wants_value -a "(__redlock_wanted | string split '|')"
+complete -c redlock -n __redlock_wants_file -F
 complete -c redlock -n __redlock_is_after_dashes -F -a '(__fish_complete_command)'
-complete -c redlock -n 'not __redlock_is_first' -l guard -xa 'marker external off'
-complete -c redlock -n 'not __redlock_is_first' -l wake -xa 'auto push poll'
-complete -c redlock -n 'not __redlock_is_first' -l config -rF
-for name in user-file password-file tls-ca-file tls-ca-path tls-cert-file tls-key-file
-    complete -c redlock -n 'not __redlock_is_first' -l $name -rF
-end

@@ -136,6 +136,13 @@ def test_overview(redlock, args):
     assert all("redlock " + name in done.stdout for name in ("run", "acquire", "extend", "release", "status"))
 
 
+def test_help_fits_into_80_columns(redlock):
+    pages = [redlock("--help").stdout]
+    commands = re.findall(r"^  redlock ([a-z]+)", pages[0], re.MULTILINE)
+    pages += [redlock(command, "--help-all").stdout for command in commands]
+    assert len(pages) == 11 and [line for page in pages for line in page.splitlines() if len(line) > 80] == []
+
+
 def test_overview_describes_each_command_in_one_line(redlock):
     lines = [line for line in redlock("--help").stdout.splitlines() if line.startswith("  redlock ")]
     assert [line.split()[1] for line in lines] == ["run", "acquire", "extend", "expire", "release", "status", "ls",

@@ -44,6 +44,15 @@ def test_values(complete):
     assert complete("redlock", "acquire", "--guard", "ext") == ["external"]
 
 
+def test_values_are_those_that_the_help_lists(tmp_path, monkeypatch):
+    """Of any flag: none is named in the scripts."""
+    (tmp_path / "redlock").write_text("#!/bin/sh\necho '      --colour=red|green  the colour (default red)'\n")
+    (tmp_path / "redlock").chmod(0o755)
+    monkeypatch.setitem(ENV, "PATH", "%s:%s" % (tmp_path, ENV["PATH"]))
+    for complete in bash, fish:
+        assert complete("redlock", "acquire", "--colour", "g") == ["green"]
+
+
 @pytest.mark.parametrize("complete", [bash, fish])
 def test_files(complete, tmp_path):
     (tmp_path / "nodes.conf").write_text("")
