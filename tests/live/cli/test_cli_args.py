@@ -166,7 +166,7 @@ def test_help_shows_the_common_options_and_help_all_the_rest_in_groups(redlock):
     titles = re.findall(r"^(\w[\w ]*):$", whole, re.M)
     assert titles == ["Options", "Nodes", "TLS", "Waiting", "Leases and the rest"]
     for words in ("--queue, --no-queue", "--wake=auto|push|poll", "--tls-ca-file=FILE", "(default on)", "(default off)",
-                  "forever: without limit"):
+                  "forever: no limit"):
         assert words in re.sub(r"\s+", " ", whole), words
     assert "-1 without limit (default 5s)" not in whole
 
@@ -190,7 +190,7 @@ def test_help_of_a_command(redlock, name):
 
 @pytest.mark.parametrize("name", ["run", "acquire"])
 def test_default_wait_is_in_the_first_lines_of_help(redlock, name):
-    first = "\n".join(redlock(name, "--help").stdout.splitlines()[:4])
+    first = "\n".join(redlock(name, "--help").stdout.splitlines()[:6])
     assert re.search(r"Waits up to \d+s for a busy lock", first), first
 
 
