@@ -130,6 +130,8 @@ int redlock_php_register_exceptions(void)
   }
   ZVAL_EMPTY_STRING(&initial);
   declare(status_ces[REDLOCK_LOST], "reason", &initial, MAY_BE_STRING);
+  ZVAL_NULL(&initial);
+  declare(status_ces[REDLOCK_BUSY], "heldBy", &initial, MAY_BE_ARRAY | MAY_BE_NULL);
   return SUCCESS;
 }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock;
 
 use Redlock\Driver\Driver;
+use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockException;
@@ -17,6 +18,9 @@ final class Lock implements LockInterface
 
     /** The native lock renews because run() wants it. */
     private bool $renewsForRun = false;
+
+    /** So long a node is waited for that is asked who holds the lock. */
+    private const HOLDER_LIMIT_MS = 250;
 
     /** In nanoseconds, if somebody listens. */
     private ?int $heldSince = null;
@@ -222,9 +226,28 @@ final class Lock implements LockInterface
     {
         try {
             $this->native->fail($status);
+        } catch (BusyException $busy) {
+            $busy->heldBy = $this->holder();
+            throw $busy;
         } catch (InvalidOptionException $refused) { /* options that do not go together are refused here */
             throw Options::inNames($refused);
         }
+    }
+
+    /**
+     * A wait has learnt who holds the lock; after a single attempt the nodes are asked.
+     *
+     * @return ?array<string, int|string>
+     */
+    private function holder(): ?array
+    {
+        $known = $this->native->heldBy();
+        if ($known === '' && $this->native->attempts() === 1) {
+            $native = $this->driver->lock($this->resource, ['node_timeout_ms' => self::HOLDER_LIMIT_MS]);
+            $this->driver->run($native, \REDLOCK_INSPECT, 0);
+            $known = $native->heldBy();
+        }
+        return $known === '' ? null : \json_decode($known, true);
     }
 
     private function setLease(string $method, int $operation, ?int $ttlMs): void

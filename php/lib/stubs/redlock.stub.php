@@ -287,6 +287,9 @@ namespace Redlock\Exception {
     class BusyException extends RedlockException
     {
         public int $status = REDLOCK_BUSY;
+
+        /** @var ?array{client_name: string, host: string, pid: int, held_ms: int} null: another library, or not told */
+        public ?array $heldBy = null;
     }
 
     class NoQuorumException extends RedlockException

@@ -20,6 +20,12 @@ abstract class Driver
     /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */
     abstract public function run(Native\Lock $lock, int $operation, int $arg): int;
 
+    /** @param array<string, mixed> $options of the lock, by the names of the table */
+    final public function lock(string $resource, array $options): Native\Lock
+    {
+        return new Native\Lock($this->client, $resource, $options);
+    }
+
     /** How many calls are under way in Fibers and coroutines. */
     abstract public function inFlight(): int;
 }
