@@ -144,6 +144,22 @@ static int print_nodes(redlock_client *client, const struct args *args, int stat
 
 /* ---- all of it ---- */
 
+/* What --new may not do, a person may: it asks whether a lock is live. */
+static void say_who_may(redlock_client *client, const struct args *args)
+{
+  int left = 0;
+  for (int i = 0; i < redlock_client_node_count(client); i++) {
+    int64_t found = told(client, i, REDLOCK_BOOTSTRAP_FOUND);
+    bool may_wait = found == REDLOCK_FOUND_NEW || found == REDLOCK_FOUND_QUARANTINED;
+    left += may_wait && told(client, i, REDLOCK_BOOTSTRAP_DID) == REDLOCK_DID_LEFT_ALONE;
+  }
+  if (args->only_new && left > 0)
+    fail(
+        0,
+        "--new leaves nodes alone that were used before: they vote after --max-ttl, or when `redlock bootstrap`, which "
+        "asks, registers them");
+}
+
 static bool is_told(int status)
 {
   return status == REDLOCK_OK || status == REDLOCK_NO_QUORUM || status == REDLOCK_REFUSED_CONFIG;
@@ -165,6 +181,7 @@ static int write_markers(redlock_client *client, const struct args *args, int mo
   if (!is_told(status))
     return refuse(client, args, status);
   int failed = print_nodes(client, args, status);
+  say_who_may(client, args);
   return failed ? failed : exit_code_of(args, status);
 }
 

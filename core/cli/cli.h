@@ -233,6 +233,9 @@ int report_refusal(int code);                        /* in JSON, unless somethin
 int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
+/* quarantine.c: why a majority of the nodes does not vote for now; NULL if that is not so. Free it. */
+char *quarantine_words(struct session *session);
+
 /* holder.c: who holds the lock, from the answers to an inspect */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);

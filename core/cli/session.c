@@ -281,16 +281,14 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
 }
 
 /* A quarantine lasts: that is told at once, and not when it may have been a slow answer. */
-static bool is_quarantined(struct session *session)
+static bool say_quarantine(struct session *session)
 {
-  char *text = client_description(session->client);
-  json_t *description = json_loads(text, 0, NULL), *node;
-  size_t index, quarantined = 0;
-  json_array_foreach(json_object_get(description, "nodes"), index, node)
-    quarantined += json_is_true(json_object_get(node, "quarantined"));
-  json_decref(description);
-  free(text);
-  return quarantined > index / 2;
+  char *words = quarantine_words(session);
+  bool is_quarantined = words != NULL;
+  if (is_quarantined && !session->args->quiet)
+    fail(0, "waiting: %s", words);
+  free(words);
+  return is_quarantined;
 }
 
 static bool is_held_by_others(const struct session *session)
@@ -328,9 +326,7 @@ int session_acquire(struct session *session)
   if (status == REDLOCK_OK)
     status = REDLOCK_PENDING;
   status = await_and_say(session, status, GUARD_MS, NULL);
-  bool is_told = status == REDLOCK_PENDING && is_quarantined(session);
-  if (is_told)
-    say_why(session);
+  bool is_told = status == REDLOCK_PENDING && say_quarantine(session);
   if (tells)
     status = await_and_say(session, status, AT_ONCE_MS - GUARD_MS, say_waiting);
   status = await_and_say(session, status, TELL_MS - (tells ? AT_ONCE_MS : GUARD_MS), is_told ? NULL : say_why);
