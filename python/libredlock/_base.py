@@ -8,6 +8,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Literal, Mapping,
 from weakref import ref
 
 from ._core import ffi, lib
+from ._deprecated import OldNames
 from ._errors import Busy, Closed, Holder, InvalidOption, Lost, NoMemory, NotHeld, RedlockError, Vote, error
 from ._native import held_by, node_names, text, votes
 from ._notify import log
@@ -83,7 +84,7 @@ _VERDICTS: Dict[int, Literal["held", "free", "split", "unknown"]] = {
 }
 
 
-class ClientBase:
+class ClientBase(OldNames):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL
@@ -412,13 +413,6 @@ class LockBase:
         if holding is not None and holding.owner is self._client._current():
             return f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
         return f"another {self._sharer} of this process holds {self._resource!r}"
-
-    def _busy(self, ticket: Ticket, status: int) -> RedlockError:
-        """Why a block is not entered; whoever is next in the line need not wait for what is done about it."""
-        failure = self._error(status, self._why_queued(ticket))
-        if status == lib.REDLOCK_BUSY:
-            self._leave(ticket)
-        return failure
 
     def _is_unnamed(self, failure: RedlockError) -> bool:
         """Whether a single attempt has found a holder without asking for its name."""

@@ -18,7 +18,7 @@ from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation, this_process
 from ._queue import LEAVING, Ticket, leave
-from .types import ClientOptions, Guard, GuardOr, LockOptions, Named, Resource, Seconds, Unpack
+from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
 AnyLock = TypeVar("AnyLock", bound="Lock")
@@ -193,10 +193,7 @@ class Lock(LockBase):
                 return self
             status = self._take(ticket, BY_OPTION)
             if status != OK:
-                failure = self._busy(ticket, status)
-                if self._is_unnamed(failure):
-                    failure.held_by = self._ask_who_holds()  # type: ignore[attr-defined]
-                raise failure
+                raise self._refused(ticket, status)
             return self
         except BaseException:
             self._abandon(ticket)
@@ -238,6 +235,14 @@ class Lock(LockBase):
             if self._on_lost is not None:
                 self._watch()
         return status
+
+    def _refused(self, ticket: Ticket, status: int) -> RedlockError:
+        """Why a block is not entered. Whoever is next in the line need not wait for the holder's name."""
+        failure = self._error(status, self._why_queued(ticket))
+        if self._is_unnamed(failure):
+            self._leave(ticket)
+            failure.held_by = self._ask_who_holds()  # type: ignore[attr-defined]
+        return failure
 
     def _ask_who_holds(self) -> Optional[Holder]:
         client = self._client
@@ -348,7 +353,7 @@ class Client(ClientBase):
     Opening never blocks: the nodes are connected to in the background. Raises InvalidOption or TypeError.
     """
 
-    _lock_type: Any = Lock  # of lock(), adopt() and guard(); libredlock.otel has another one
+    _lock_type: Any = Lock  # of lock(), adopt() and with_lock(); libredlock.otel has another one
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._sleepers: Set[Ticket] = set()
@@ -408,36 +413,36 @@ class Client(ClientBase):
         return lock
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
         on_busy: Literal["raise"] = "raise",
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
-    ) -> Guard: ...
+    ) -> Decorator: ...
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
         on_busy: Literal["skip"],
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
-    ) -> GuardOr[None]: ...
+    ) -> DecoratorOr[None]: ...
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
         on_busy: T,
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
-    ) -> GuardOr[T]: ...
+    ) -> DecoratorOr[T]: ...
 
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
@@ -455,13 +460,12 @@ class Client(ClientBase):
         on_lost: as for lock().
         A generator holds the lock from its first next() to its close. Raises what `with client.lock(...)` raises.
         """
-        from ._guard import OnBusy, guard
+        from ._decorator import BlockingDecorator
 
-        busy = OnBusy(on_busy)
-        if not busy.raises:
-            options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard", on_lost)  # refuses wrong options now
-        return guard(lambda name: self._lock_type(self, name, options, "guard", on_lost), resource, busy)
+        def lock(name: Resource) -> Any:
+            return self._lock_type(self, name, options, "with_lock", on_lost)
+
+        return BlockingDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
 
     def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""

@@ -40,7 +40,7 @@ from ._native import held_by
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation
 from ._queue import LEAVING, Ticket, first, leave
-from .types import AsyncGuard, AsyncGuardOr, ClientOptions, LockOptions, Named, Resource, Seconds, Unpack
+from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Seconds, Unpack
 
 T = TypeVar("T")
 AnyLock = TypeVar("AnyLock", bound="Lock")
@@ -183,10 +183,7 @@ class Lock(LockBase):
             else:
                 status = await self._take(ticket, BY_OPTION)
                 if status != OK:
-                    failure = self._busy(ticket, status)
-                    if self._is_unnamed(failure):
-                        failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
-                    raise failure
+                    raise await self._refused(ticket, status)
             if self._cancel_on_lost:
                 self._watch_body()
             return self
@@ -229,6 +226,14 @@ class Lock(LockBase):
             if self._on_lost is not None:
                 self._watch()
         return status
+
+    async def _refused(self, ticket: Ticket, status: int) -> RedlockError:
+        """Why a block is not entered. Whoever is next in the line need not wait for the holder's name."""
+        failure = self._error(status, self._why_queued(ticket))
+        if self._is_unnamed(failure):
+            self._leave(ticket)
+            failure.held_by = await self._ask_who_holds()  # type: ignore[attr-defined]
+        return failure
 
     async def _ask_who_holds(self) -> Optional[Holder]:
         try:
@@ -389,7 +394,7 @@ class Client(ClientBase):
     time in several threads. Raises InvalidOption or TypeError.
     """
 
-    _lock_type: Any = Lock  # of lock(), adopt() and guard(); libredlock.otel has another one
+    _lock_type: Any = Lock  # of lock(), adopt() and with_lock(); libredlock.otel has another one
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
@@ -436,7 +441,7 @@ class Client(ClientBase):
         return lock
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
@@ -444,10 +449,10 @@ class Client(ClientBase):
         on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
-    ) -> AsyncGuard: ...
+    ) -> AsyncDecorator: ...
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
@@ -455,10 +460,10 @@ class Client(ClientBase):
         on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
-    ) -> AsyncGuardOr[None]: ...
+    ) -> AsyncDecoratorOr[None]: ...
 
     @overload
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
@@ -466,9 +471,9 @@ class Client(ClientBase):
         on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
-    ) -> AsyncGuardOr[T]: ...
+    ) -> AsyncDecoratorOr[T]: ...
 
-    def guard(
+    def with_lock(
         self,
         resource: Named,
         *,
@@ -488,16 +493,12 @@ class Client(ClientBase):
         A generator holds the lock from its first anext() to its aclose(). Raises what `async with client.lock(...)`
         raises.
         """
-        from ._guard import OnBusy, async_guard
+        from ._decorator import AsyncDecorator
 
-        busy = OnBusy(on_busy)
-        if not busy.raises:
-            options.setdefault("wait", 0)
-        Lock(self, b"guard", options, "guard", on_lost, cancel_on_lost)  # refuses wrong options now
         def lock(name: Resource) -> Any:
-            return self._lock_type(self, name, options, "guard", on_lost, cancel_on_lost)
+            return self._lock_type(self, name, options, "with_lock", on_lost, cancel_on_lost)
 
-        return async_guard(lock, resource, busy)
+        return AsyncDecorator(lock, resource, on_busy, options)  # type: ignore[arg-type]
 
     async def status(self, resource: Resource) -> Report:
         """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""

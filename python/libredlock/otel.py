@@ -3,7 +3,7 @@
     libredlock.otel.instrument(client)
 
 Locks that the client makes from then on have the spans redlock.acquire, redlock.extend and redlock.release, and a body
-of `with`, `async with` and guard has redlock.hold around it. The metrics are the figures of client.metrics().
+of `with`, `async with` and with_lock() has redlock.hold around it. The metrics are the figures of client.metrics().
 """
 
 from __future__ import annotations

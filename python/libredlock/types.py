@@ -43,11 +43,11 @@ else:
 
 
 __all__ = [
-    "AsyncGuard",
-    "AsyncGuardOr",
+    "AsyncDecorator",
+    "AsyncDecoratorOr",
     "ClientOptions",
-    "Guard",
-    "GuardOr",
+    "Decorator",
+    "DecoratorOr",
     "LockOptions",
     "Named",
     "Resource",
@@ -59,14 +59,14 @@ Resource = Union[str, bytes]
 """What is locked; str stands for its UTF-8 bytes."""
 
 Named = Union[Resource, Callable[..., Resource]]
-"""What guard() locks: a resource, or a function of the arguments that returns it."""
+"""What with_lock() locks: a resource, or a function of the arguments that returns it."""
 
 Seconds = Union[int, float, timedelta]
 """A duration."""
 
 
 class LockOptions(TypedDict, total=False):
-    """What client.lock(), client.adopt() and client.guard() take."""
+    """What client.lock(), client.adopt() and client.with_lock() take."""
 
     ttl: Seconds
     """How long a lease lasts unless it is extended. Default: 10 s. Allowed: 0.02 s to 86400 s, not above max_ttl."""
@@ -158,7 +158,7 @@ class ClientOptions(LockOptions, total=False):
     """How long closing the client may take to release held locks. Default: 0.5 s. Allowed: 0 s to 60 s."""
 
 
-# ---- what guard() gives -----------------------------------------------------------------------------------------
+# ---- what with_lock() gives -----------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -167,17 +167,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 AsyncFunction = TypeVar("AsyncFunction", bound=Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]])
 
 
-class UseTheGuardOfAioClient:
-    """What a type checker sees where the synchronous guard decorates an async function; at run time a TypeError."""
+class UseAioClient:
+    """What a type checker sees where an async function has the synchronous decorator: a TypeError when it runs."""
 
 
-class Guard(Protocol):
-    """The decorator of libredlock.Client.guard: the function keeps its type."""
+class Decorator(Protocol):
+    """The decorator of libredlock.Client.with_lock: the function keeps its type."""
 
     @overload
     def __call__(  # pyright: ignore[reportOverlappingOverload]
         self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
-    ) -> UseTheGuardOfAioClient: ...
+    ) -> UseAioClient: ...
 
     @overload
     def __call__(self, function: Function) -> Function: ...
@@ -185,13 +185,13 @@ class Guard(Protocol):
     def __call__(self, function: Any) -> Any: ...
 
 
-class GuardOr(Protocol[Other]):
+class DecoratorOr(Protocol[Other]):
     """The same with on_busy: the function may return that instead."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[..., Union[Coroutine[Any, Any, Any], AsyncIterator[Any]]]
-    ) -> UseTheGuardOfAioClient: ...
+    ) -> UseAioClient: ...
 
     @overload
     def __call__(self, function: Callable[P, R]) -> Callable[P, Union[R, Other]]: ...
@@ -199,13 +199,13 @@ class GuardOr(Protocol[Other]):
     def __call__(self, function: Any) -> Any: ...
 
 
-class AsyncGuard(Protocol):
-    """The decorator of libredlock.aio.Client.guard: the async function keeps its type."""
+class AsyncDecorator(Protocol):
+    """The decorator of libredlock.aio.Client.with_lock: the async function keeps its type."""
 
     def __call__(self, function: AsyncFunction) -> AsyncFunction: ...
 
 
-class AsyncGuardOr(Protocol[Other]):
+class AsyncDecoratorOr(Protocol[Other]):
     """The same with on_busy: awaiting the function may give that instead."""
 
     def __call__(

@@ -33,11 +33,11 @@ def synchronous() -> None:
         events: List[Dict[str, object]] = list(client.events())
         assert isinstance(events, list)
 
-        @client.guard("order:{order.id}", max_hold=60)
+        @client.with_lock("order:{order.id}", max_hold=60)
         def handle(order: Order, dry: bool = False) -> int:
             return order.id
 
-        @client.guard("numbers")
+        @client.with_lock("numbers")
         def numbers() -> Iterator[int]:
             yield from range(3)
 
@@ -65,11 +65,11 @@ async def asynchronous() -> None:
         report: libredlock.Report = await client.status("orders:42")
         assert report.remaining is None
 
-        @client.guard("order:{order.id}")
+        @client.with_lock("order:{order.id}")
         async def handle(order: Order) -> int:
             return order.id
 
-        @client.guard("numbers")
+        @client.with_lock("numbers")
         async def numbers() -> AsyncIterator[int]:
             for number in range(3):
                 yield number

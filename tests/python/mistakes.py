@@ -26,17 +26,17 @@ with Mine() as mine:
     print(mine.mark)
 
 
-@client.guard("a")
+@client.with_lock("a")
 def plain(n: int, dry: bool = False) -> str:
     return str(n)
 
 
-@client.guard("a", on_busy="skip")
+@client.with_lock("a", on_busy="skip")
 def skipped(n: int) -> str:
     return str(n)
 
 
-@client.guard(lambda n: f"r:{n}", on_busy=404)
+@client.with_lock(lambda n: f"r:{n}", on_busy=404)
 def answered(n: int) -> str:
     return str(n)
 
@@ -49,22 +49,22 @@ plain("1")  # mistake
 skipped("1")  # mistake
 
 
-@client.guard("a")
+@client.with_lock("a")
 async def wrong_colour(n: int) -> None:
     pass
 
 
-@client.guard("a", on_busy="skip")
+@client.with_lock("a", on_busy="skip")
 async def wrong_colour_too(n: int) -> None:
     pass
 
 
-@aclient.guard("a")
+@aclient.with_lock("a")
 async def awaited(n: int) -> str:
     return str(n)
 
 
-@aclient.guard("a", on_busy="skip")
+@aclient.with_lock("a", on_busy="skip")
 async def perhaps_awaited(n: int) -> str:
     return str(n)
 
@@ -78,17 +78,17 @@ async def use() -> Tuple[str, Optional[str]]:
     return await awaited(1), await perhaps_awaited(1)
 
 
-@aclient.guard("a")  # mistake
+@aclient.with_lock("a")  # mistake
 def not_async(n: int) -> None:
     pass
 
 
-@aclient.guard("a", on_busy=5)  # mistake
+@aclient.with_lock("a", on_busy=5)  # mistake
 def not_async_too(n: int) -> None:
     pass
 
 
 aclient.lock("r").release()  # mistake
-aclient.guard("a", on_bussy="skip")  # mistake
+aclient.with_lock("a", on_bussy="skip")  # mistake
 client.lock("r", on_lost=5)  # mistake
 client.lock("r", cancel_on_lost=True)  # mistake

@@ -281,16 +281,16 @@ def test_a_single_attempt_names_the_holder(on_client, other):
         on_client(body)
 
 
-def test_guard(on_client):
+def test_with_lock(on_client):
     class Order:
         id = 7
 
     async def body(client):
-        @client.guard("order:{order.id}")
+        @client.with_lock("order:{order.id}")
         async def function(order):
             return (await client.status("order:7")).verdict
 
-        @client.guard("order:{order.id}")
+        @client.with_lock("order:{order.id}")
         async def generator(order):
             got = yield 1
             assert got == "x"
@@ -310,17 +310,17 @@ def test_guard(on_client):
 
         for plain in (lambda: None, plain_generator):
             with pytest.raises(TypeError, match="not async"):
-                client.guard("r")(plain)
+                client.with_lock("r")(plain)
         with pytest.raises(ValueError, match="nobody"):
-            client.guard("{nobody}")(function)
+            client.with_lock("{nobody}")(function)
         with pytest.raises(TypeError, match="did you mean ttl="):
-            client.guard("r", tll=1)
+            client.with_lock("r", tll=1)
 
     def plain_generator():
         yield
 
     def generator_of(client):
-        @client.guard("g")
+        @client.with_lock("g")
         async def numbers():
             yield 1
             yield 2
@@ -330,21 +330,21 @@ def test_guard(on_client):
     on_client(body)
 
 
-def test_guard_on_busy(on_client, client):
+def test_with_lock_on_busy(on_client, client):
     async def body(mine):
-        @mine.guard(lambda n: f"r:{n}", on_busy="skip")
+        @mine.with_lock(lambda n: f"r:{n}", on_busy="skip")
         async def skips(n):
             return n
 
-        @mine.guard("r:{n}", on_busy=-1)
+        @mine.with_lock("r:{n}", on_busy=-1)
         async def differs(n):
             return n
 
-        @mine.guard("r:{n}", on_busy="skip")
+        @mine.with_lock("r:{n}", on_busy="skip")
         async def numbers(n):
             yield n
 
-        @mine.guard("r:{n}", on_busy="skip")
+        @mine.with_lock("r:{n}", on_busy="skip")
         async def fails(n):
             raise libredlock.Busy("mine")
 
@@ -354,7 +354,7 @@ def test_guard_on_busy(on_client, client):
         with client.lock("r:1"):
             assert (await skips(1), await differs(1), [n async for n in numbers(1)]) == (None, -1, [])
         with pytest.raises(TypeError, match="generator"):
-            mine.guard("r", on_busy=5)(numbers.__wrapped__)
+            mine.with_lock("r", on_busy=5)(numbers.__wrapped__)
 
     on_client(body)
 

@@ -44,14 +44,14 @@ def test_a_program_sees_no_difference(any_client):
     with pytest.raises(libredlock.Busy):
         with any_client.lock("r", wait=0):
             pytest.fail("entered")
-    assert any_client.guard("r", on_busy="skip")(lambda: 1)() is None
+    assert any_client.with_lock("r", on_busy="skip")(lambda: 1)() is None
     assert 15 < lock.extend(20) <= 20
     adopted = any_client.adopt("r", lock.detach())
     with pytest.raises(libredlock.NotHeld):
         lock.release()
     adopted.extend()
     adopted.release()
-    assert any_client.guard("r:{n}")(lambda n: any_client.status("r:5").held)(5)
+    assert any_client.with_lock("r:{n}")(lambda n: any_client.status("r:5").held)(5)
     for wrong in ({"tll": 1}, {"ttl": 0}, {"ttl": "1"}):
         with pytest.raises((TypeError, ValueError), match="tll|ttl="):
             any_client.lock("r", **wrong)

@@ -79,7 +79,7 @@ def test_refused_options_of_a_lock():
     with libredlock.Client(URL) as client:
         for options, error, words in REFUSED:
             if set(options) <= _options.LOCK_KEYWORDS:
-                for make in (lambda: client.lock("r", **options), lambda: client.guard("r", **options)):
+                for make in (lambda: client.lock("r", **options), lambda: client.with_lock("r", **options)):
                     with pytest.raises(error) as caught:
                         make()
                     assert all(word in str(caught.value) for word in words), (options, str(caught.value))
@@ -91,7 +91,7 @@ def test_refused_options_of_a_lock():
 
 def test_options_that_contradict_the_client_s_are_refused_where_they_are_given():
     with libredlock.Client(URL, max_ttl=30, node_timeout=2) as client:
-        for make in (client.lock, client.guard):
+        for make in (client.lock, client.with_lock):
             name = make.__name__
             with pytest.raises(ValueError) as caught:
                 make("r", ttl=60)
@@ -141,7 +141,7 @@ FOREIGN = [
 @pytest.mark.parametrize("module", [libredlock, aio])
 def test_names_of_other_libraries_get_the_way_here(module, keyword, words):
     client = module.Client(URL)
-    for make in (client.lock, client.guard):
+    for make in (client.lock, client.with_lock):
         with pytest.raises(TypeError) as caught:
             make("r", **{keyword: 5})
         said = str(caught.value)

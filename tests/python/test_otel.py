@@ -191,12 +191,12 @@ def test_an_error_of_the_body(client, backend):
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-def test_guarded_functions_and_generators(client, backend):
-    @client.guard("g:{number}")
+def test_decorated_functions_and_generators(client, backend):
+    @client.with_lock("g:{number}")
     def traced(number):
         return trace.get_current_span().name
 
-    @client.guard("generator")
+    @client.with_lock("generator")
     def numbers():
         yield 1
         yield 2

@@ -24,8 +24,9 @@ from weakref import WeakSet
 from .._base import Report, note_loss
 from .._binding import call_in
 from .._core import lib
+from .._decorator import AsyncDecorator, BlockingDecorator
+from .._deprecated import OldNames
 from .._errors import Busy, Cancelled, Closed, Holder, Lost, NoQuorum, NotHeld, RedlockError, Status, Vote
-from .._guard import OnBusy, async_guard, guard
 from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
 
 AnyLock = TypeVar("AnyLock", bound="_Lock")
@@ -372,7 +373,7 @@ def _check(options: Dict[str, Any]) -> None:
         lib.redlock_client_free(handle)
 
 
-class _Client(Generic[AnyLock]):
+class _Client(OldNames, Generic[AnyLock]):
     """What both kinds of clients have in common."""
 
     _lock_type: Callable[..., AnyLock]
@@ -454,12 +455,11 @@ class MemoryClient(_Client[MemoryLock]):
 
     _lock_type = MemoryLock
 
-    def guard(self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, **options: Any) -> Any:
-        busy = OnBusy(on_busy)
-        if not busy.raises:
-            options.setdefault("wait", 0)
-        MemoryLock(self, b"guard", options, "guard", on_lost)
-        return guard(lambda name: self._made(name, options, "guard", on_lost), resource, busy)
+    def with_lock(self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, **options: Any) -> Any:
+        def lock(name: Any) -> MemoryLock:
+            return self._made(name, options, "with_lock", on_lost)
+
+        return BlockingDecorator(lock, resource, on_busy, options)
 
     def status(self, resource: Any) -> Report:
         return self._report(resource)
@@ -492,19 +492,16 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
         lock._cancel_on_lost = cancel_on_lost
         return lock
 
-    def guard(
+    def with_lock(
         self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, cancel_on_lost: bool = False,
         **options: Any,
     ) -> Any:
-        busy = OnBusy(on_busy)
-        if not busy.raises:
-            options.setdefault("wait", 0)
-        AsyncMemoryLock(self, b"guard", options, "guard", on_lost)
-
         def lock(name: Any) -> AsyncMemoryLock:
-            return self.lock(name, on_lost=on_lost, cancel_on_lost=cancel_on_lost, **options)
+            lock = self._made(name, options, "with_lock", on_lost)
+            lock._cancel_on_lost = cancel_on_lost
+            return lock
 
-        return async_guard(lock, resource, busy)
+        return AsyncDecorator(lock, resource, on_busy, options)
 
     async def status(self, resource: Any) -> Report:
         return self._report(resource)

@@ -1,4 +1,4 @@
-"""The decorators: a resource from the arguments of a call, and what the call does if others hold it."""
+"""The decorators of with_lock(): a resource from the arguments of a call, and what it does if others hold the lock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import inspect
 import string
 import types
-from typing import Any, Callable, Generator, List, Tuple
+from typing import Any, Callable, Dict, Generator, List, NoReturn, Tuple
 
 from ._errors import Busy, InvalidOption
 from .types import Named, Resource
@@ -18,7 +18,7 @@ class Name:
     def __init__(self, resource: Named, function: Callable[..., Any]) -> None:
         if not isinstance(resource, (str, bytes)) and not callable(resource):
             raise TypeError(
-                f"guard({resource!r}): takes a str with names of arguments in braces, bytes as they are,"
+                f"with_lock({resource!r}): takes a str with names of arguments in braces, bytes as they are,"
                 " or a function of the arguments that returns one of the two"
             )
         self._resource = resource
@@ -35,7 +35,8 @@ class Name:
             return self._formatted(self._resource, arguments, keywords)
         made = self._resource(*arguments, **keywords)
         if not isinstance(made, (str, bytes)) or not made:
-            raise InvalidOption(f"guard({self._resource!r}): it returned {made!r}; allowed: str or bytes, not empty")
+            words = f"it returned {made!r}; allowed: str or bytes, not empty"
+            raise InvalidOption(f"with_lock({self._resource!r}): {words}")
         return made
 
     def _formatted(self, template: str, arguments: Tuple[Any, ...], keywords: Any) -> str:
@@ -44,7 +45,7 @@ class Name:
         for _, path in self._fields:
             value, _ = _FORMATTER.get_field(path, (), bound.arguments)
             if value is None or value == "":
-                raise InvalidOption(f"guard({template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
+                raise InvalidOption(f"with_lock({template!r}): {{{path}}} is {value!r}; allowed: neither None nor ''")
         return _FORMATTER.vformat(template, (), bound.arguments)
 
     @staticmethod
@@ -53,7 +54,7 @@ class Name:
         try:
             paths = [path for _, path, _, _ in _FORMATTER.parse(template) if path is not None]
         except ValueError as failure:
-            raise ValueError(f"guard({template!r}): {failure}") from None
+            raise ValueError(f"with_lock({template!r}): {failure}") from None
         return [(path.split(".")[0].split("[")[0], path) for path in paths]
 
     def _check(self, field: str, function: str) -> None:
@@ -62,8 +63,8 @@ class Name:
             return
         known = ", ".join(parameters) or "none"
         raise ValueError(
-            f"guard({self._resource!r}): {function}() has no argument {field!r}; it has: {known}."
-            " A function instead of the text can make the resource from anything: guard(lambda ...: ...)"
+            f"with_lock({self._resource!r}): {function}() has no argument {field!r}; it has: {known}."
+            " A function instead of the text can make the resource from anything: with_lock(lambda ...: ...)"
         )
 
 
@@ -81,30 +82,30 @@ class OnBusy:
 
     def check_generator(self, function: Any) -> None:
         if not self.raises and not self.skips:
-            raise TypeError(f"guard({self.words}): {_name(function)} is a generator; allowed: 'raise' or 'skip'")
+            raise TypeError(f"with_lock({self.words}): {_name(function)} is a generator; allowed: 'raise' or 'skip'")
 
 
 _LATER = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
 
 
 def finished(result: Any, function: Any) -> Any:
-    """What a guarded function returned, unless it has work to do that would run without the lock."""
+    """What a decorated function returned, unless it has work to do that would run without the lock."""
     if not isinstance(result, _LATER) and not hasattr(type(result), "__await__"):
         return result
     close = getattr(result, "close", None)
     if close is not None:
         close()
     raise TypeError(
-        f"guard: {_name(function)} returned a {type(result).__name__}, which would run without the lock;"
+        f"with_lock: {_name(function)} returned a {type(result).__name__}, which would run without the lock;"
         " decorate a def, a generator or an async def itself"
     )
 
 
 def _check_callable(function: Any, resource: Named) -> None:
     if not callable(function):
-        raise TypeError(f'guard(resource) is called first, @client.guard("name"); this decorates {function!r}')
+        raise TypeError(f'with_lock(resource) is called first, @client.with_lock("name"); this decorates {function!r}')
     if isinstance(function, (staticmethod, classmethod)):
-        raise TypeError(f"guard({resource!r}): goes below @{type(function).__name__}")
+        raise TypeError(f"with_lock({resource!r}): goes below @{type(function).__name__}")
 
 
 def _is_async(function: Any) -> bool:
@@ -119,14 +120,52 @@ def _name(function: Any) -> str:
     return getattr(function, "__qualname__", repr(function))
 
 
-def guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> Callable[[Any], Any]:
-    """The decorator of the synchronous surface."""
+class Decorator:
+    """Goes above a function, with @: the function runs while the lock is held."""
 
-    def decorate(function: Any) -> Any:
-        _check_callable(function, resource)
+    def __init__(
+        self, lock: Callable[[Resource], Any], resource: Named, on_busy: Any, options: Dict[str, Any]
+    ) -> None:
+        """lock: makes a lock with the options, which do not wait if on_busy says what to do instead of raising."""
+        self._lock, self._resource, self._on_busy = lock, resource, OnBusy(on_busy)
+        if not self._on_busy.raises:
+            options.setdefault("wait", 0)
+        lock(b"with_lock")  # refuses wrong options now
+
+    def __bool__(self) -> NoReturn:
+        raise self._misused()
+
+    def __enter__(self) -> NoReturn:
+        raise self._misused()
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    async def __aenter__(self) -> NoReturn:
+        raise self._misused()
+
+    async def __aexit__(self, *_: Any) -> None: ...
+
+    def _misused(self) -> TypeError:
+        name = "..." if callable(self._resource) else repr(self._resource)
+        return TypeError(
+            f"with_lock({name}) takes no lock: it decorates a function, as @client.with_lock({name});"
+            f" write {self._block.format(name)} for a block, client.lock({name}).acquire() for a bool"
+        )
+
+    _block = "with client.lock({}):"
+
+
+class BlockingDecorator(Decorator):
+    """Of functions, methods and generators."""
+
+    def __call__(self, function: Any) -> Any:
+        lock, on_busy = self._lock, self._on_busy
+        _check_callable(function, self._resource)
         if _is_async(function):
-            raise TypeError(f"guard({resource!r}): {_name(function)} is async; use libredlock.aio.Client.guard")
-        name = Name(resource, function)
+            raise TypeError(
+                f"with_lock({self._resource!r}): {_name(function)} is async; use libredlock.aio.Client.with_lock"
+            )
+        name = Name(self._resource, function)
 
         @functools.wraps(function)
         def generator(*arguments: Any, **keywords: Any) -> Generator[Any, Any, Any]:
@@ -156,18 +195,21 @@ def guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> 
         on_busy.check_generator(function)
         return generator
 
-    return decorate
 
+class AsyncDecorator(Decorator):
+    """Of async functions, methods and generators."""
 
-def async_guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBusy) -> Callable[[Any], Any]:
-    """The decorator of the asyncio surface."""
+    _block = "async with client.lock({}):"
 
-    def decorate(function: Any) -> Any:
-        _check_callable(function, resource)
+    def __call__(self, function: Any) -> Any:
+        lock, on_busy = self._lock, self._on_busy
+        _check_callable(function, self._resource)
         is_generator = inspect.isasyncgenfunction(function)
         if not is_generator and not _is_async(function):
-            raise TypeError(f"guard({resource!r}): {_name(function)} is not async; use libredlock.Client.guard")
-        name = Name(resource, function)
+            raise TypeError(
+                f"with_lock({self._resource!r}): {_name(function)} is not async; use libredlock.Client.with_lock"
+            )
+        name = Name(self._resource, function)
 
         @functools.wraps(function)
         async def generator(*arguments: Any, **keywords: Any) -> Any:
@@ -211,5 +253,3 @@ def async_guard(lock: Callable[[Resource], Any], resource: Named, on_busy: OnBus
             return call
         on_busy.check_generator(function)
         return generator
-
-    return decorate

@@ -1,4 +1,4 @@
-"""client.guard on functions, methods and generators."""
+"""client.with_lock on functions, methods and generators."""
 
 import functools
 import inspect
@@ -8,6 +8,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
+from libredlock.testing import AsyncMemoryClient, MemoryClient
 from patience import short
 
 
@@ -16,7 +17,7 @@ def held(client, resource):
 
 
 def test_a_function_runs_while_the_lock_is_held(client):
-    @client.guard("report:{user_id}", ttl=8)
+    @client.with_lock("report:{user_id}", ttl=8)
     def report(user_id, day="today"):
         """Says it."""
         assert held(client, f"report:{user_id}")
@@ -36,7 +37,7 @@ def test_defaults_attributes_formats_and_methods(client):
     class Service:
         name = "shop"
 
-        @client.guard("{self.name}:{order.id:05d}:{kind}")
+        @client.with_lock("{self.name}:{order.id:05d}:{kind}")
         def handle(self, order, kind="new"):
             return held(client, "shop:00042:new")
 
@@ -44,11 +45,11 @@ def test_defaults_attributes_formats_and_methods(client):
 
 
 def test_bytes_and_plain_names(client):
-    @client.guard(b"{raw}")
+    @client.with_lock(b"{raw}")
     def raw():
         return held(client, b"{raw}")
 
-    @client.guard("{{fixed}}")
+    @client.with_lock("{{fixed}}")
     def fixed():
         return held(client, "{fixed}")
 
@@ -61,14 +62,14 @@ def test_names_are_checked_at_decoration(client, template):
         pass
 
     with pytest.raises(ValueError) as caught:
-        client.guard(template)(function)
+        client.with_lock(template)(function)
     assert template in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [None, ""])
 def test_an_empty_value_is_refused_at_the_call(client, value):
     calls = []
-    function = client.guard("r:{key}")(lambda key=value: calls.append(key))
+    function = client.with_lock("r:{key}")(lambda key=value: calls.append(key))
     with pytest.raises(ValueError, match="key"):
         function()
     with pytest.raises(ValueError, match="key"):
@@ -77,22 +78,22 @@ def test_an_empty_value_is_refused_at_the_call(client, value):
 
 
 def test_options_are_checked_at_decoration(client):
-    with pytest.raises(TypeError, match="guard.*did you mean ttl="):
-        client.guard("r", tll=1)
+    with pytest.raises(TypeError, match="with_lock.*did you mean ttl="):
+        client.with_lock("r", tll=1)
     with pytest.raises(ValueError, match="ttl=0"):
-        client.guard("r", ttl=0)
-    with pytest.raises(TypeError, match="guard"):
-        client.guard(5)(lambda: None)
+        client.with_lock("r", ttl=0)
+    with pytest.raises(TypeError, match="with_lock"):
+        client.with_lock(5)(lambda: None)
 
 
 def test_each_call_makes_a_lock_of_its_own(client):
-    @client.guard("depth:{n}", wait=0)
+    @client.with_lock("depth:{n}", wait=0)
     def down(n):
         return n and down(n - 1)
 
     assert down(3) == 0
 
-    @client.guard("same", wait=0)
+    @client.with_lock("same", wait=0)
     def again(n):
         return n and again(n - 1)
 
@@ -101,7 +102,7 @@ def test_each_call_makes_a_lock_of_its_own(client):
 
 
 def test_a_generator_holds_from_its_first_next_to_its_close(client):
-    @client.guard("r:{n}")
+    @client.with_lock("r:{n}")
     def numbers(n):
         got = yield n
         yield got
@@ -123,7 +124,7 @@ def test_a_generator_holds_from_its_first_next_to_its_close(client):
 
 
 def test_errors_of_the_function_leave_unchanged(client):
-    @client.guard("r")
+    @client.with_lock("r")
     def fail():
         raise KeyError("mine")
 
@@ -133,14 +134,14 @@ def test_errors_of_the_function_leave_unchanged(client):
 
 
 def test_the_resource_may_be_made_by_a_function_of_the_arguments(client):
-    @client.guard(lambda order, **more: f"{more['region']}:{order}".encode())
+    @client.with_lock(lambda order, **more: f"{more['region']}:{order}".encode())
     def handle(order, **more):
         return held(client, f"{more['region']}:{order}")
 
     assert handle(7, region="eu")
     for made in (None, "", b"", 5):
         with pytest.raises(ValueError, match=f"returned {made!r}"):
-            client.guard(lambda order, made=made: made)(lambda order: pytest.fail("entered"))(1)
+            client.with_lock(lambda order, made=made: made)(lambda order: pytest.fail("entered"))(1)
 
 
 def test_on_busy_skips_returns_something_else_or_raises(client, other):
@@ -150,8 +151,8 @@ def test_on_busy_skips_returns_something_else_or_raises(client, other):
         calls.append(n)
         return n
 
-    raises, skips = client.guard("r:{n}", wait=0)(function), client.guard("r:{n}", on_busy="skip")(function)
-    differs = client.guard("r:{n}", on_busy={"busy": True})(function)
+    raises, skips = client.with_lock("r:{n}", wait=0)(function), client.with_lock("r:{n}", on_busy="skip")(function)
+    differs = client.with_lock("r:{n}", on_busy={"busy": True})(function)
     assert (raises(1), skips(2), differs(3)) == (1, 2, 3)
     calls.clear()
     with other.lock("r:1"):
@@ -167,7 +168,7 @@ def test_on_busy_waits_if_it_is_told_to(client, other):
     held_by_other.acquire()
     timer = threading.Timer(0.2, held_by_other.release)
     timer.start()
-    assert client.guard("r", on_busy="skip", wait=30)(lambda: "ran")() == "ran"
+    assert client.with_lock("r", on_busy="skip", wait=30)(lambda: "ran")() == "ran"
     timer.join()
 
 
@@ -176,7 +177,7 @@ def test_busy_of_the_function_itself_leaves(client):
         raise libredlock.Busy("mine")
 
     with pytest.raises(libredlock.Busy, match="mine"):
-        client.guard("r", on_busy="skip")(function)()
+        client.with_lock("r", on_busy="skip")(function)()
     assert not held(client, "r")
 
 
@@ -184,13 +185,13 @@ def test_on_busy_of_a_generator(client, other):
     def numbers():
         yield 1
 
-    assert list(client.guard("r", on_busy="skip")(numbers)()) == [1]
+    assert list(client.with_lock("r", on_busy="skip")(numbers)()) == [1]
     with other.lock("r"):
-        assert list(client.guard("r", on_busy="skip")(numbers)()) == []
+        assert list(client.with_lock("r", on_busy="skip")(numbers)()) == []
         with pytest.raises(libredlock.Busy):
-            list(client.guard("r", wait=0)(numbers)())
+            list(client.with_lock("r", wait=0)(numbers)())
     with pytest.raises(TypeError, match="generator; allowed: 'raise' or 'skip'"):
-        client.guard("r", on_busy=5)(numbers)
+        client.with_lock("r", on_busy=5)(numbers)
 
 
 def test_async_functions_are_refused(client):
@@ -202,7 +203,7 @@ def test_async_functions_are_refused(client):
 
     for one in (function, generator):
         with pytest.raises(TypeError, match="aio"):
-            client.guard("r")(one)
+            client.with_lock("r")(one)
 
 
 class AsyncCall:
@@ -218,7 +219,7 @@ def test_what_would_run_later_is_refused(client, run, nodes):
     """At decoration where it can be seen, else at the call; it never runs without the lock."""
     for one in (functools.partial(coroutine_function), AsyncCall()):
         with pytest.raises(TypeError, match="is async; use libredlock.aio"):
-            client.guard("r")(one)
+            client.with_lock("r")(one)
     ran = []
 
     def numbers():
@@ -227,7 +228,7 @@ def test_what_would_run_later_is_refused(client, run, nodes):
 
     for returns in (lambda: coroutine_function(), lambda: numbers(), functools.partial(lambda: numbers())):
         with pytest.raises(TypeError, match="returned a (coroutine|generator), which would run without the lock"):
-            client.guard("r")(returns)()
+            client.with_lock("r")(returns)()
     assert ran == [] and not held(client, "r")
 
     async def main():
@@ -237,29 +238,59 @@ def test_what_would_run_later_is_refused(client, run, nodes):
                 return coroutine_function()
 
             with pytest.raises(TypeError, match="returned a coroutine"):
-                await aclient.guard("r")(returns_one)()
-            assert await aclient.guard("r")(AsyncCall())() is None
+                await aclient.with_lock("r")(returns_one)()
+            assert await aclient.with_lock("r")(AsyncCall())() is None
 
     run(main())
 
 
 def test_the_decorator_without_a_resource_is_refused_in_words(client):
-    @client.guard
+    @client.with_lock
     def function(n):
         pass
 
-    with pytest.raises(TypeError, match=r'called first, @client.guard\("name"\)'):
+    with pytest.raises(TypeError, match=r'called first, @client.with_lock\("name"\)'):
         function(1)
 
 
-def test_on_lost_of_a_guard(client, nodes):
+def test_on_lost_of_a_decorated_function(client, nodes):
     lost = threading.Event()
 
-    @client.guard("r", **short(0.4), renew=False, on_lost=lambda lock: lost.set())
+    @client.with_lock("r", **short(0.4), renew=False, on_lost=lambda lock: lost.set())
     def function():
         assert lost.wait(60)
 
     with pytest.raises(libredlock.Lost):
         function()
     with pytest.raises(TypeError, match="on_lost=5"):
-        client.guard("r", on_lost=5)
+        client.with_lock("r", on_lost=5)
+
+
+@pytest.mark.parametrize("module", [libredlock, aio])
+def test_a_decorator_is_no_lock(nodes, run, module):
+    """What reads as if it took the lock says what to write instead."""
+    block = "async with" if module is aio else "with"
+    words = rf"""decorates a function, as @client.with_lock\('r'\); write {block} client.lock\('r'\): for a block"""
+
+    async def use():
+        decorator = module.Client(nodes.urls).with_lock("r")
+        with pytest.raises(TypeError, match=words):
+            assert decorator
+        with pytest.raises(TypeError, match=words):
+            with decorator:
+                pytest.fail("entered")
+        with pytest.raises(TypeError, match=words):
+            async with decorator:
+                pytest.fail("entered")
+
+    run(use())
+
+
+@pytest.mark.parametrize("make", [libredlock.Client, aio.Client, MemoryClient, AsyncMemoryClient])
+def test_the_old_name_is_deprecated(nodes, make):
+    client = make(nodes.urls)
+    with pytest.warns(DeprecationWarning, match=r"client.guard\(\) is now client.with_lock\(\)") as caught:
+        decorator = client.guard("r:{n}", on_busy="skip", ttl=8)
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match="r:"):
+        decorator(AsyncCall().__call__ if make in (aio.Client, AsyncMemoryClient) else lambda: None)
