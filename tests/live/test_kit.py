@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import testing.nodes
+import rl
+from guarding import clock_ms, marker_of
 from testing import (
     CLOSE,
     HOLD,
@@ -23,6 +24,7 @@ from testing import (
     encode,
     eventually,
 )
+from testing.bootstrap import bootstrap_nodes
 
 KIT = Path(__file__).resolve().parents[1] / "kit"
 
@@ -40,25 +42,6 @@ def test_reset_brings_everything_back(nodes):
     assert nodes[3].command("CONFIG", "GET", "maxmemory")[1] == b"0"
     assert nodes[4].info("replication")["role"] == "master"
     assert nodes[3].command("ACL", "USERS") == [b"default"]
-
-
-def test_bootstrap_wins_against_a_late_registration(nodes, monkeypatch):
-    """A client registers a node while the command is at work; here, right after its first run."""
-    node, runs, bootstrap = nodes[2], [], testing.nodes.bootstrap_nodes
-    since_ms = int(node.command("TIME")[0]) * 1000
-    late = "v2 %s %d 5 0 fa4e000000000000 30000 -" % (node.info("server")["run_id"], since_ms)
-
-    def interrupted(*args, **options):
-        bootstrap(*args, **options)
-        runs.append(1)
-        if len(runs) == 1:
-            node.set("libredlock:m", late)
-
-    monkeypatch.setattr(testing.nodes, "bootstrap_nodes", interrupted)
-    node.flush()
-    nodes.reset()
-    assert len(runs) == 2
-    assert node.get("libredlock:m").split(b" ")[2] == b"0" and node.has_marker
 
 
 def test_restart_with_and_without_data(nodes):
@@ -203,3 +186,23 @@ def test_fake_server_follows_its_script():
         with pytest.raises(OSError):
             connection.command("QUIT")
         assert fake.count("set") == 3 and fake.seen[0] == [b"SET", b"k", b"v"]
+
+
+def test_bootstrap_ends_a_quarantine_that_begins_meanwhile(make_cluster, proxy):
+    """As that of a waiter whose nodes restart: it registers a node after bootstrap has seen no marker there."""
+    node = make_cluster(1, bootstrapped=False)[0]
+    way = proxy(node)
+    marker = marker_of(node, since=clock_ms(node), max_ttl_ms=30000)
+    way.when("v2 ", lambda: node.set("libredlock:m", marker))
+    bootstrap_nodes([way.url])
+    with rl.opened([node.url]) as client:
+        lock = client.lock()
+        assert lock.acquire(0) == rl.OK, lock.message
+
+
+def test_bootstrap_takes_a_quarantine_that_is_over_as_it_is(make_cluster):
+    cluster = make_cluster(1, max_ttl=1)
+    node = cluster[0]
+    node.set("libredlock:m", marker_of(node, since=clock_ms(node) - 2000, max_ttl_ms=1000))
+    cluster.bootstrap()
+    assert node.has_marker

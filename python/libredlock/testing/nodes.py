@@ -302,20 +302,12 @@ class Node:
 
     # -- between cases
 
-    def _read_marker(self, key: str) -> Optional[bytes]:
-        try:
-            return self.get(key) if self.alive and not self.stopped else None
-        except ReplyError:  # a node of a cluster without slots, for example
-            return None
-
-    def is_quarantined(self, key: str) -> bool:
-        """Whether its marker says that a client found it new, and no operator has spoken since."""
-        fields = (self._read_marker(key) or b"").split(b" ")
-        return fields[0] == b"v2" and len(fields) > 2 and fields[2] != b"0"
-
     def note_marker(self, key: str) -> None:
         """Remembers the marker that is to survive reset()."""
-        text = self._read_marker(key)
+        try:
+            text = self.get(key) if self.alive and not self.stopped else None
+        except ReplyError:  # a node of a cluster without slots, for example
+            text = None
         self.marker = None if text is None else (self.pid, key, text)
 
     @property
@@ -432,14 +424,7 @@ class Cluster:
         longest = self.max_ttl if max_ttl is None else max_ttl
         options: Dict[str, Any] = {**self.options, **({"key_prefix": prefix} if prefix else {}),
                                    **({} if longest is None else {"max_ttl": longest})}
-        urls = [url_of(node.address, None, node.password, None, self.tls) for node in chosen]
-
-        def none_waits() -> bool:
-            bootstrap_nodes(urls, **options)
-            return not any(node.is_quarantined(prefix + _MARKER) for node in chosen)
-
-        # a request of a client that is gone may still register a node, between the look and the write
-        eventually(none_waits, _READY_S, "the nodes are bootstrapped")
+        bootstrap_nodes([url_of(node.address, None, node.password, None, self.tls) for node in chosen], **options)
         if chosen == self.nodes and (prefix, longest) == (self.key_prefix, self.max_ttl):
             for node in chosen:
                 node.note_marker(prefix + _MARKER)
