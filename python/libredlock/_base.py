@@ -40,6 +40,9 @@ HOLDER_LIMIT_MS = 250
 # Those who wait in the line look at it again this often: a wake-up that a signal handler cut off is made good for.
 LOOK_AGAIN_S = 1.0
 
+# Who waits for what it holds itself is warned after so long.
+WARN_AFTER_MS = 1000
+
 HELD = lib.REDLOCK_STATE_HELD
 ADOPTED = lib.REDLOCK_STATE_ADOPTED
 LOST = lib.REDLOCK_STATE_LOST
@@ -414,6 +417,12 @@ class LockBase:
             return f"this {self._sharer} holds {self._resource!r} already: a Lock is not re-entrant"
         return f"another {self._sharer} of this process holds {self._resource!r}"
 
+    def _warn_of_itself(self) -> None:
+        """Whoever waits holds the lock: it gets it when the lease ends, or when somebody else releases it."""
+        holding = holder(self._line)
+        if holding is not None and holding.owner is self._client._current():
+            warn_of_itself(self._sharer, repr(self._resource))
+
     def _is_unnamed(self, failure: RedlockError) -> bool:
         """Whether a single attempt has found a holder without asking for its name."""
         return isinstance(failure, Busy) and failure.held_by is None and self.attempts == 1
@@ -655,6 +664,13 @@ _LOSSES = {
     lib.REDLOCK_LOSS_LIMIT: ("limit", ": max_hold allowed no further renewal"),
     lib.REDLOCK_LOSS_CLOCK: ("clock", ": the clocks of too many nodes were stepped forward"),
 }
+
+
+def warn_of_itself(who: str, what: str) -> None:
+    import logging
+
+    words = "this %s waits for %s, which it holds itself: a Lock is not re-entrant"
+    logging.getLogger("libredlock").warning(words, who, what)
 
 
 def note_loss(failure: BaseException, loss: RedlockError) -> None:

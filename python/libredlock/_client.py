@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import _local, allocate_lock
 from threading import get_ident
@@ -10,7 +11,17 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, 
 from weakref import ref
 
 from . import _greenlets
-from ._base import ADOPTED, HOLDER_LIMIT_MS, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
+from ._base import (
+    ADOPTED,
+    HOLDER_LIMIT_MS,
+    LOOK_AGAIN_S,
+    WARN_AFTER_MS,
+    ClientBase,
+    LockBase,
+    Report,
+    note_loss,
+    warn_of_itself,
+)
 from ._core import lib
 from ._errors import Cancelled, Closed, Holder, RedlockError
 from ._native import held_by
@@ -54,12 +65,25 @@ def wait(client: Client, handle: Any) -> int:
     """The end of an operation that is not over at once."""
     _warn_if_a_loop_stops()
     is_main = get_ident() == this_process.main_thread
-    status = PENDING
+    status, slices = PENDING, 0
     while status == PENDING:
         if is_main and client._is_patched():
             return int(client._greenlets.wait(client, handle))
         status = _wait(handle, SLICE_MS if is_main else -1)
+        slices += 1
+        if slices == WARN_AFTER_MS // SLICE_MS and status == PENDING:
+            _warn_of_itself(handle)
     return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
+
+
+def _warn_of_itself(handle: Any) -> None:
+    """The main thread waits for a lock that this process holds, and there is no other thread that may release it."""
+    import threading
+
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    known = None if any(thread.name != "libredlock" for thread in others) else held_by(handle)
+    if known is not None and (known.pid, known.host) == (os.getpid(), os.uname().nodename):
+        warn_of_itself("thread", "a lock")
 
 
 def _warn_if_a_loop_stops() -> None:
@@ -287,8 +311,12 @@ class Lock(LockBase):
         turn = client._turn()
         ticket.wake = lambda: _open(turn)
         client._sleepers.add(ticket)
+        warn_ms = now_ms() + WARN_AFTER_MS
         try:
             while not is_over() and not client._is_leaving:
+                if now_ms() >= warn_ms:
+                    warn_ms = sys.maxsize
+                    self._warn_of_itself()
                 left_s = min(LOOK_AGAIN_S, self._until_expiry())
                 if until_ms >= 0:
                     left_s = min(left_s, (until_ms - now_ms()) / 1000)

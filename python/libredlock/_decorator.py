@@ -158,7 +158,7 @@ class Decorator:
 class BlockingDecorator(Decorator):
     """Of functions, methods and generators."""
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Any = None, *_: Any, **__: Any) -> Any:
         lock, on_busy = self._lock, self._on_busy
         _check_callable(function, self._resource)
         if _is_async(function):
@@ -201,7 +201,7 @@ class AsyncDecorator(Decorator):
 
     _block = "async with client.lock({}):"
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Any = None, *_: Any, **__: Any) -> Any:
         lock, on_busy = self._lock, self._on_busy
         _check_callable(function, self._resource)
         is_generator = inspect.isasyncgenfunction(function)

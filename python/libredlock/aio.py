@@ -32,7 +32,17 @@ from typing import (
 )
 from weakref import ref
 
-from ._base import ADOPTED, AT_ONCE, HOLDER_LIMIT_MS, LOOK_AGAIN_S, ClientBase, LockBase, Report, note_loss
+from ._base import (
+    ADOPTED,
+    AT_ONCE,
+    HOLDER_LIMIT_MS,
+    LOOK_AGAIN_S,
+    WARN_AFTER_MS,
+    ClientBase,
+    LockBase,
+    Report,
+    note_loss,
+)
 from ._binding import Binding, call_in, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._errors import Cancelled, Closed, Holder, RedlockError
@@ -255,7 +265,11 @@ class Lock(LockBase):
         if limit_ms == 0:
             return None
         begin_ms = now_ms()
+        warn_ms = begin_ms + WARN_AFTER_MS
         while not self._is_first(ticket):
+            if now_ms() >= warn_ms:
+                warn_ms = sys.maxsize
+                self._warn_of_itself()
             left_s = min(LOOK_AGAIN_S, self._until_expiry())
             if limit_ms >= 0:
                 left_s = min(left_s, (begin_ms + limit_ms - now_ms()) / 1000)

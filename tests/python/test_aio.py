@@ -281,6 +281,17 @@ def test_a_single_attempt_names_the_holder(on_client, other):
         on_client(body)
 
 
+def test_a_task_that_waits_for_its_own_lock_is_warned_once(on_client, caplog):
+    async def body(client):
+        lock = client.lock("r", ttl=4, node_timeout=1)
+        await lock.acquire()
+        assert await lock.acquire()  # when the lease has ended
+        await lock.release()
+
+    on_client(body)
+    assert caplog.text.count("this task waits for 'r', which it holds itself: a Lock is not re-entrant") == 1
+
+
 def test_with_lock(on_client):
     class Order:
         id = 7

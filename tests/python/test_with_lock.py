@@ -251,6 +251,8 @@ def test_the_decorator_without_a_resource_is_refused_in_words(client):
 
     with pytest.raises(TypeError, match=r'called first, @client.with_lock\("name"\)'):
         function(1)
+    with pytest.raises(TypeError, match=r'called first, @client.with_lock\("name"\)'):
+        function()
 
 
 def test_on_lost_of_a_decorated_function(client, nodes):
