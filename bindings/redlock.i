@@ -1,6 +1,7 @@
 /* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names, the
  * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native_*.c have what stands
- * behind the methods (a method without a body calls native_client_NAME or native_lock_NAME).
+ * behind the methods: one without a body calls native_client_NAME or native_lock_NAME, one that only passes a value on has
+ * its body here.
  *
  * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed
  * while in use), ignore strict_types and read past strings. The parsed value stays owned by the call's own argument
@@ -8,7 +9,7 @@
 %module redlock
 
 %header %{
-#include "redlock_native.h"
+#include "redlock_internal.h"
 #define ARGUMENT_NUMBER(z) ((uint32_t)(&(z) - args) + 1)
 #define ARGUMENT(z) ZEND_CALL_ARG(execute_data, ARGUMENT_NUMBER(z))
 #define REFUSE_ARGUMENT(z, expected) \
@@ -156,24 +157,24 @@ typedef struct native_lock {
     void set(const char *name, const char *value);
     int64_t run(int64_t operation, int64_t arg, int64_t slice_ms);
     int64_t start(int64_t operation, int64_t arg, zval *waiter);
-    int64_t status();
+    int64_t status() { return redlock_lock_status($self->handle); }
     int64_t ended();
-    int64_t wait(int64_t limit_ms);
+    int64_t wait(int64_t limit_ms) { return redlock_lock_wait($self->handle, limit_ms); }
     void cancel();
     void abandon();
-    zend_string *resource();
-    int64_t state();
-    int64_t validity_ms();
-    int64_t fence();
-    int64_t attempts();
+    zend_string *resource() { return zend_string_copy($self->resource); }
+    int64_t state() { return redlock_lock_state($self->handle); }
+    int64_t validity_ms() { return redlock_lock_validity_ms($self->handle); }
+    int64_t fence() { return redlock_lock_fence($self->handle); }
+    int64_t attempts() { return redlock_lock_attempts($self->handle); }
     zend_string *token();
     int64_t adopt(zend_string *token);
-    int64_t detach();
+    int64_t detach() { return redlock_lock_detach($self->handle); }
     HashTable *answers();
-    int64_t verdict();
+    int64_t verdict() { return redlock_lock_verdict($self->handle); }
     zend_string *holder();
     zend_string *held_by();
-    int64_t holder_ttl_ms();
+    int64_t holder_ttl_ms() { return redlock_lock_holder_ttl_ms($self->handle); }
     zend_string *message();
     void fail(int64_t status);
   }

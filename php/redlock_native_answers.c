@@ -41,12 +41,6 @@ HashTable *native_lock_answers(native_lock *lock)
   return answers;
 }
 
-/* Of the last inspect. */
-int64_t native_lock_verdict(native_lock *lock)
-{
-  return redlock_lock_verdict(lock->handle);
-}
-
 zend_string *native_lock_holder(native_lock *lock)
 {
   zend_string *text;
@@ -59,11 +53,6 @@ zend_string *native_lock_held_by(native_lock *lock)
   zend_string *text;
   READ_TEXT(text, redlock_lock_held_by(lock->handle, buf, size));
   return text ? text : ZSTR_EMPTY_ALLOC();
-}
-
-int64_t native_lock_holder_ttl_ms(native_lock *lock)
-{
-  return redlock_lock_holder_ttl_ms(lock->handle);
 }
 
 /* Name of the node => words. */

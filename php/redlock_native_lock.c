@@ -92,11 +92,6 @@ int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64
   return status == REDLOCK_OK ? redlock_lock_wait(lock->handle, slice_ms) : status;
 }
 
-int64_t native_lock_status(native_lock *lock)
-{
-  return redlock_lock_status(lock->handle);
-}
-
 /* Nobody waits any more for what has ended: who looked for it by itself is not woken later, in another wait. */
 int64_t native_lock_ended(native_lock *lock)
 {
@@ -104,11 +99,6 @@ int64_t native_lock_ended(native_lock *lock)
   if (status != REDLOCK_PENDING)
     forget_waiter(lock);
   return status;
-}
-
-int64_t native_lock_wait(native_lock *lock, int64_t limit_ms)
-{
-  return redlock_lock_wait(lock->handle, limit_ms);
 }
 
 /* What cleans up is sent at once, because nobody may come back to this client for long. */
@@ -134,31 +124,6 @@ void native_lock_abandon(native_lock *lock)
   }
 }
 
-zend_string *native_lock_resource(native_lock *lock)
-{
-  return zend_string_copy(lock->resource);
-}
-
-int64_t native_lock_state(native_lock *lock)
-{
-  return redlock_lock_state(lock->handle);
-}
-
-int64_t native_lock_validity_ms(native_lock *lock)
-{
-  return redlock_lock_validity_ms(lock->handle);
-}
-
-int64_t native_lock_fence(native_lock *lock)
-{
-  return redlock_lock_fence(lock->handle);
-}
-
-int64_t native_lock_attempts(native_lock *lock)
-{
-  return redlock_lock_attempts(lock->handle);
-}
-
 zend_string *native_lock_token(native_lock *lock)
 {
   zend_string *text;
@@ -172,9 +137,4 @@ int64_t native_lock_adopt(native_lock *lock, zend_string *token)
     return redlock_lock_adopt(lock->handle, ZSTR_VAL(token));
   zend_argument_value_error(1, "must not contain any null bytes");
   return REDLOCK_INVALID;
-}
-
-int64_t native_lock_detach(native_lock *lock)
-{
-  return redlock_lock_detach(lock->handle);
 }

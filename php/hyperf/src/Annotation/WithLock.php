@@ -27,8 +27,8 @@ class WithLock extends AbstractMultipleAnnotation
      * @param ?int $maxHoldMs no renewal reaches beyond this time after the lock was taken
      * @param ?int $outageWaitMs how long to put up with too few nodes
      * @param ?string $onNoQuorum a public method with the same parameters, called when too few nodes answered
-     * @param ?string $fence the parameter of the method that is given the fencing number of the lock
      * @param ?string $onLost 'cancel': when the lock is lost the coroutine is cancelled, and LostException leaves
+     * @param ?string $fence the parameter of the method that is given the fencing number of the lock
      */
     public function __construct(
         public string $resource,
