@@ -1,7 +1,6 @@
 /* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names, the
- * namespace and the version into what it wrote. The enums come from redlock.h; php/redlock_native_*.c have what stands
- * behind the methods: one without a body calls native_client_NAME or native_lock_NAME, one that only passes a value on has
- * its body here.
+ * namespace and the version into what it wrote. The enums come from redlock.h. A method that only passes a value on has
+ * its body here; one without a body calls native_client_NAME or native_lock_NAME of php/redlock_native_*.c.
  *
  * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed
  * while in use), ignore strict_types and read past strings. The parsed value stays owned by the call's own argument
