@@ -167,7 +167,7 @@ class Pairs:
         self.pairs = []
 
     def wants_more(self):
-        return self.warm > 0 or time.perf_counter() < self.end_s
+        return self.warm > 0 or not self.pairs or time.perf_counter() < self.end_s
 
     def add(self, chunk, bare, ours):
         first, second = (bare, ours) if len(self.pairs) % 2 else (ours, bare)
