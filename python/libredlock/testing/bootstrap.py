@@ -25,7 +25,7 @@ def bootstrap_nodes(urls: List[str], **options: Any) -> None:
 
 def _until_nothing_is_left(attempt: Callable[[], Tuple[int, str]]) -> None:
     """A program that waits for a lock meanwhile may write a marker, which starts a quarantine, after bootstrap has read
-    none: bootstrap leaves that node alone, and another attempt does not. Nodes that are refused are left alone again."""
+    none: bootstrap leaves that node alone, and another attempt does not. Refused nodes are left alone again."""
     said, left_alone = "", 0
 
     def done() -> bool:
