@@ -41,6 +41,12 @@ def holder(nodes, resource):
     return next((token for token in tokens if token and tokens.count(token) > len(tokens) // 2), None)
 
 
+def tool(name):
+    path = TOOLS / name
+    assert path.exists(), f"{path} is not there: ./dev test packages installs it (tests/packages/requirements.txt)"
+    return path
+
+
 def program(container, name, text):
     path = container.path(f"/usr/local/bin/{name}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +70,7 @@ def image(base, tracked):
 
 
 def test_hadolint_has_no_complaint():
-    assert run(TOOLS / "hadolint", DEPLOY / "Dockerfile") == ""
+    assert run(tool("hadolint"), DEPLOY / "Dockerfile") == ""
     assert {".git", "build"} <= set((DEPLOY / "Dockerfile.dockerignore").read_text().split())
 
 
@@ -107,7 +113,7 @@ def an_image_of_a_user(image, nodes):
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_manifests_fit_the_schemas_of_kubernetes(path):
-    run(TOOLS / "kubernetes-validate", "--strict", path)
+    run(tool("kubernetes-validate"), "--strict", path)
     assert f"kubectl apply -f {path.relative_to(ROOT)}\n" in typed("docs/deploy.md", "Kubernetes")
 
 
