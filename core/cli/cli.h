@@ -177,7 +177,7 @@ enum { TOKEN_SHOWN = 8 };
 /* duration.c */
 int64_t duration_parse(const char *text); /* ms; -1 "forever"; -2 not a duration */
 char *duration_text(int64_t ms);          /* "10s", "1500ms"; free it */
-char *duration_words(int64_t ms);         /* "9.8 s", for people; free it */
+char *duration_words(int64_t ms);         /* "9.8 s", "24 h 14 min", for people; free it */
 
 /* nearest.c: the word of a list most like `word`, NULL if none is close. */
 const char *nearest(const char *word, const char *const *words);

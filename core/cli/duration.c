@@ -70,7 +70,11 @@ char *duration_text(int64_t ms)
 
 char *duration_words(int64_t ms)
 {
+  int64_t s = ms / 1000, min = s / 60;
   if (ms < 1000)
     return format("%" PRId64 " ms", ms);
-  return format("%" PRId64 ".%" PRId64 " s", ms / 1000, ms % 1000 / 100);
+  if (min < 2)
+    return format("%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
+  return min < 120 ? format("%" PRId64 " min %" PRId64 " s", min, s % 60)
+                   : format("%" PRId64 " h %" PRId64 " min", min / 60, min % 60);
 }

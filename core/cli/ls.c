@@ -114,7 +114,7 @@ static void print_row(const struct list *list, const struct found *found, int wi
   char *name = shown_name(found->name), *ttl = ttl_words(found), *holder = holder_of(found);
   char *nodes = format("%d of %d", found->nodes, redlock_client_node_count(list->session->client));
   const char *token = *found->token != '\0' ? found->token : "-";
-  printf("%-*s  %8s  %-8s  %-*.*s  %s\n", width, name, nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
+  printf("%-*s  %8s  %-11s  %-*.*s  %s\n", width, name, nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
   free(nodes);
   free(holder);
   free(ttl);
@@ -130,7 +130,7 @@ static int print_table(const struct list *list)
     free(name);
   }
   if (list->count > 0)
-    printf("%-*s  %8s  %-8s  %-*s  %s\n", (int)width, "RESOURCE", "NODES", "TTL", TOKEN_SHOWN, "TOKEN", "HOLDER");
+    printf("%-*s  %8s  %-11s  %-*s  %s\n", (int)width, "RESOURCE", "NODES", "TTL", TOKEN_SHOWN, "TOKEN", "HOLDER");
   for (size_t i = 0; i < list->count; i++)
     print_row(list, &list->found[i], (int)width);
   return flush_answer(ferror(stdout) != 0);

@@ -43,7 +43,7 @@ static void print_node(const struct session *session, int node, int width)
   char *ttl = ttl_words(answer_ttl_ms(session->lock, node));
   bool told = node_told(session->lock, node);
   char *why = told ? format("%s", "") : node_answer(session->lock, node, REDLOCK_ANSWER_WORDS);
-  printf("%-*s  %-12s  %-*s  %8s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "", why);
+  printf("%-*s  %-12s  %-*s  %11s%s%s\n", width, name, state_of(vote), TOKEN_SHOWN, token, ttl, *why ? "  " : "", why);
   free(name);
   free(token);
   free(ttl);
@@ -64,7 +64,7 @@ static int name_width(const struct session *session)
 static void print_table(const struct session *session)
 {
   int width = name_width(session);
-  printf("%-*s  %-12s  %-*s  %8s\n", width, "NODE", "STATE", TOKEN_SHOWN, "TOKEN", "PTTL");
+  printf("%-*s  %-12s  %-*s  %11s\n", width, "NODE", "STATE", TOKEN_SHOWN, "TOKEN", "PTTL");
   for (int i = 0; i < redlock_client_node_count(session->client); i++)
     print_node(session, i, width);
 }

@@ -21,7 +21,7 @@ def nodes_line(nodes):
 
 
 @pytest.mark.parametrize("command", [("acquire", "x"), ("status", "x"), ("run", "x", "--", "true"),
-                                     ("release", "x", "0" * 40)])
+                                     ("release", "-q", "x", "0" * 40)])
 def test_nodes_and_defaults_come_from_a_file(redlock, nodes, file, command):
     file.write_text("# the fleet\n\n  " + nodes_line(nodes) +
                     "ttl_ms=25000\nwait_ms = 60000 \r\nrenew = true\nkey_prefix = lock:")
@@ -49,11 +49,14 @@ SHIM = """#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-FILE *fopen(const char *path, const char *mode)
-{
-  FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
-  return real(strcmp(path, "/etc/redlock.conf") == 0 ? getenv("INSTEAD") : path, mode);
+#define INSTEAD(name) \\
+FILE *name(const char *path, const char *mode) \\
+{ \\
+  FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, #name); \\
+  return real(strcmp(path, "/etc/redlock.conf") == 0 ? getenv("INSTEAD") : path, mode); \\
 }
+INSTEAD(fopen)
+INSTEAD(fopen64)
 """
 
 
