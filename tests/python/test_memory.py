@@ -97,8 +97,8 @@ PARTS = 4
 
 
 def least(grown):
-    """Of the parts of a measurement, as if all were like the one that has grown least: what is kept once, as a record of
-    the log or an allocator's reserve, is not in all of them; a leak is."""
+    """Of the parts of a measurement, as if all were like the one that has grown least: what is kept once, as a record
+    of the log or an allocator's reserve, is not in all of them; a leak is."""
     return PARTS * min(grown)
 
 
