@@ -11,19 +11,12 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, 
 from weakref import ref
 
 from . import _greenlets
-from ._base import (
-    ADOPTED,
-    HOLDER_LIMIT_MS,
-    LOOK_AGAIN_S,
-    WARN_AFTER_MS,
-    ClientBase,
-    LockBase,
-    Report,
-    note_loss,
-    warn_of_itself,
-)
+from ._base import ClientBase, Report
 from ._core import lib
 from ._errors import Cancelled, Closed, Holder, RedlockError
+from ._facts import ADOPTED
+from ._line import LOOK_AGAIN_S, WARN_AFTER_MS, warn_of_itself
+from ._lock import HOLDER_LIMIT_MS, LockBase, note_loss
 from ._native import held_by
 from ._notify import notifier
 from ._options import BY_OPTION, ttl_ms, wait_ms

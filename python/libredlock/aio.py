@@ -32,20 +32,13 @@ from typing import (
 )
 from weakref import ref
 
-from ._base import (
-    ADOPTED,
-    AT_ONCE,
-    HOLDER_LIMIT_MS,
-    LOOK_AGAIN_S,
-    WARN_AFTER_MS,
-    ClientBase,
-    LockBase,
-    Report,
-    note_loss,
-)
+from ._base import ClientBase, Report
 from ._binding import Binding, call_in, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
 from ._errors import Cancelled, Closed, Holder, RedlockError
+from ._facts import ADOPTED
+from ._line import AT_ONCE, LOOK_AGAIN_S, WARN_AFTER_MS
+from ._lock import HOLDER_LIMIT_MS, LockBase, note_loss
 from ._native import held_by
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation

@@ -20,9 +20,9 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
 from . import __version__, _client, aio
-from ._base import LockBase
 from ._core import lib
 from ._errors import Lost, RedlockError, Status
+from ._lock import LockBase
 from ._native import text
 from ._observed import Observed, observed_by
 from ._options import BY_OPTION

@@ -21,12 +21,13 @@ from collections import defaultdict
 from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, TypeVar
 from weakref import WeakSet
 
-from .._base import Report, note_loss
+from .._base import Report
 from .._binding import call_in
 from .._core import lib
 from .._decorator import AsyncDecorator, BlockingDecorator
 from .._deprecated import OldNames
 from .._errors import Busy, Cancelled, Closed, Holder, Lost, NoQuorum, NotHeld, RedlockError, Status, Vote
+from .._lock import note_loss
 from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
 
 AnyLock = TypeVar("AnyLock", bound="_Lock")
