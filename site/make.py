@@ -18,6 +18,7 @@ from string import Template
 import reference
 from charts import charts_of, number
 from documents import Documents, write
+from drawings import DRAWINGS, draw
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "site"
@@ -122,7 +123,9 @@ def pictures_page():
 
 
 def picture(mutant):
-    """The first world in which the broken rule shows, drawn."""
+    """A drawing of what goes wrong, and the first world in which the broken rule shows."""
+    sentence, drawing = DRAWINGS[mutant][0], f"pictures/{mutant}-drawn.svg"
+    write(PAGES / drawing, draw(mutant))
     say(f"looking for a world that shows {mutant}")
     found = output_of([SIM, "--mutant", mutant, "--seeds", MOST_SEEDS])
     seed, violation = re.search(r"is found by seed (\d+): (.+)", found).groups()
@@ -130,8 +133,9 @@ def picture(mutant):
     trace = output_of([SIM, "--mutant", mutant, "--seed", seed, "--trace"])
     name = f"pictures/{mutant}.svg"
     write(PAGES / name, output_of([sys.executable, ROOT / "tests/sim/diagram.py", "--width", "660"], trace))
-    return (f'<div class="wide" markdown>[![{violation}]({name})]({name})</div>\n\n'
-            f"World {seed}, as the simulator tells it: *{violation}*.\n\n"
+    return (f'<div class="drawn" markdown>![{sentence}]({drawing})</div>\n\n{sentence}\n\n'
+            f"World {seed} shows it, as the simulator tells it: *{violation}*.\n\n"
+            f'<div class="wide" markdown>[![{violation}]({name})]({name})</div>\n\n'
             f"    ./dev sim --mutant {mutant} --seed {seed} --trace | python3 tests/sim/diagram.py >world.svg")
 
 

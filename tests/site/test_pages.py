@@ -134,3 +134,5 @@ def test_the_pictures_show_violations(visits):
     for mutant in "blind-delete", "clock-at-reply", "no-guard":
         svg = (SITE / f"pictures/{mutant}.svg").read_text()
         assert svg.count('class="violation"') == 1 and "overlap: " in svg and 'class="process"' in svg
+        drawn = (SITE / f"pictures/{mutant}-drawn.svg").read_text()
+        assert drawn.count('class="overlap"') == 1 and drawn.count(">client ") >= 2 and drawn.count(">node ") == 3
