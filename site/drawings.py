@@ -67,6 +67,6 @@ def draw(name):
     parts += [f'<path d="M{LEFT} {bottom + 10}H{WIDTH - 4}m-7 -4l7 4l-7 4" fill="none" stroke="{TEXT}"/>',
               text(LEFT, bottom + 28, "time")]
     width, height = WIDTH + 24, bottom + FOOT
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -8 {width} {height}" width="{width}" height="{height}"'
-            f' font-family="sans-serif" font-size="14"><title>{escape(sentence)}</title>'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -8 {width} {height}" width="{width}"'
+            f' height="{height}" font-family="sans-serif" font-size="14"><title>{escape(sentence)}</title>'
             f'<rect x="-12" y="-8" width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n')
