@@ -115,8 +115,8 @@ def test_durations(redlock, nodes, ttl, ttl_ms):
     assert max(node.pttl("x") for node in nodes) in range(ttl_ms - 1000, ttl_ms + 1)
 
 
-@pytest.mark.long_leases
 def test_hours(redlock, nodes):
+    nodes.bootstrap(max_ttl=86400)
     assert redlock("acquire", "--ttl", "1h", "--max-ttl", "24h", "x").returncode == 0
     assert max(node.pttl("x") for node in nodes) in range(3590000, 3600001)
 

@@ -398,7 +398,6 @@ def test_figures_for_prometheus(redlock, nodes, command):
 
 @pytest.mark.parametrize("resource, label", [("orders:42", "orders:42"), ('a"b\\c\nd', r'a\"b\\c\nd'),
                                              ("\u20ac", "\u20ac"), (b"a\xff", "a?")])
-@pytest.mark.long_leases
 def test_figures_of_a_resource(redlock, nodes, resource, label):
     def verdict_and_remaining():
         lines = redlock("status", "--metrics", resource).stdout.splitlines()

@@ -51,8 +51,7 @@ def test_extend_says_what_the_nodes_keep(redlock, nodes):
     assert answer["validity_ms"] < 9000 and 15000 < answer["holder_ttl_ms"] <= 30000
 
 
-@pytest.mark.parametrize("ttl, seconds", [("9s", 9), ("40s", 40)])
-@pytest.mark.long_leases
+@pytest.mark.parametrize("ttl, seconds", [("9s", 9), ("30s", 30)])
 def test_expire_sets_the_lease(redlock, nodes, ttl, seconds):
     token = acquired(redlock, nodes, ttl="20s")
     done = redlock.once("expire", "--ttl", ttl, "orders:42", token)
@@ -103,7 +102,6 @@ def test_release(redlock, nodes):
     nodes.no_keys()
 
 
-@pytest.mark.long_leases
 def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority already."""
     slow = [proxy(nodes[i]) for i in (3, 4)]
@@ -113,16 +111,15 @@ def test_slower_nodes_are_not_left_out(redlock, nodes, proxy):
     options = ("--exit-drain", "10s", "--node-timeout", "2s")
     token = redlock("acquire", *options, "--ttl", "20s", "orders:42", env=env).stdout.strip()
     assert [node.get("orders:42") for node in nodes] == [token.encode()] * 5
-    assert redlock("extend", *options, "--ttl", "60s", "orders:42", token, env=env).returncode == 0
-    assert pttls(nodes, "orders:42")[0] > 40000
+    assert redlock("extend", *options, "--ttl", "30s", "orders:42", token, env=env).returncode == 0
+    assert pttls(nodes, "orders:42")[0] > 20000
     assert redlock("release", *options[:2], "orders:42", token, env=env).returncode == 0
     assert [node.get("orders:42") for node in nodes] == [None] * 5
 
 
-@pytest.mark.long_leases
 def test_slower_nodes_are_awaited_once(redlock, nodes):
     """A node that hangs costs no more than --exit-drain."""
-    token = acquired(redlock, nodes, ttl="1m")
+    token = acquired(redlock, nodes, ttl="30s")
     nodes[4].stop()
     begun = time.monotonic()
     done = redlock("release", "--exit-drain", "6s", "--connect-timeout", "1m", "orders:42", token)
@@ -161,12 +158,11 @@ FOREIGN = [b"qXyZ+/09qXyZ+/09qXyZ+w==", b"0123456789abcdef0123456789abcdef", b"A
 
 
 @pytest.mark.parametrize("token", FOREIGN)
-@pytest.mark.long_leases
 def test_token_of_another_library(redlock, nodes, token):
     for node in nodes:
         node.set("orders:42", token, px=10000)
-    done, answer = redlock.json("extend", "--exit-drain", "10s", "--ttl", "60s", "--", "orders:42", token)
-    assert (done.returncode, answer["status"]) == (0, "OK") and pttls(nodes, "orders:42")[0] > 40000
+    done, answer = redlock.json("extend", "--exit-drain", "10s", "--ttl", "30s", "--", "orders:42", token)
+    assert (done.returncode, answer["status"]) == (0, "OK") and pttls(nodes, "orders:42")[0] > 10000
     assert answer.get("token", "").encode() == token or answer["token_hex"] == token.hex()
     done = redlock.once("release", "--", "orders:42", token)
     assert (done.returncode, done.stderr) == (0, "redlock: released\n")

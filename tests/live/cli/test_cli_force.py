@@ -6,15 +6,13 @@ import pytest
 
 from command import CLIENT, UNAVAILABLE, USAGE
 
-pytestmark = pytest.mark.long_leases
-
 DECLINED = 1
 
 
 @pytest.fixture
 def held(redlock, nodes):
     """The token of orders:42, held on all nodes."""
-    return redlock.acquire("orders:42", "--ttl", "5m")
+    return redlock.acquire("orders:42", "--ttl", "30s")
 
 
 def still_held(nodes, token):
@@ -88,7 +86,7 @@ def test_a_key_of_the_library_itself(redlock, nodes):
 
 
 def test_other_keys_stay(redlock, nodes, held):
-    other = redlock.acquire("orders:43", "--ttl", "5m")
+    other = redlock.acquire("orders:43", "--ttl", "30s")
     assert redlock.once("release", "--force", "--yes", "orders:42").returncode == 0
     assert [node.get("orders:43") for node in nodes] == [other.encode()] * 5
 

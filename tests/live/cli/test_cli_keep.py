@@ -9,6 +9,8 @@ from command import BUSY, CALM, LIMIT_S, LOST, finish, read_until
 from testing import eventually
 
 PATIENT = (*CALM, "--ttl", "30s")
+LONGEST_S = 86400
+LONGEST = ("--max-ttl", "24h")  # a lock that is kept for longer than the default
 GATED = ("sh", "-c", "echo begun; read go")
 
 
@@ -36,54 +38,54 @@ def begun_everywhere(running, nodes):
 
 
 def test_hosts_that_start_at_once_run_the_job_once(redlock, nodes, log):
-    hosts = [redlock.start("run", *PATIENT, "--wait", "5s", "--keep", "5m", "--max-ttl", "24h", "job", "--", *job(log))
+    hosts = [redlock.start("run", *PATIENT, "--wait", "5s", "--keep", "5m", *LONGEST, "job", "--", *job(log))
              for _ in range(4)]
     assert sorted(finish(host).returncode for host in hosts) == [0, BUSY, BUSY, BUSY]
     assert runs(log) == 1
 
 
 def test_host_that_starts_later_than_the_job_ends_does_not_run_it_again(redlock, nodes, log):
-    keep = ("--keep", "5m", "--max-ttl", "24h")
+    keep = ("--keep", "5m", *LONGEST)
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log)).returncode == 0
     assert [redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log)).returncode for _ in range(2)] == [BUSY] * 2
     assert runs(log) == 1
 
 
-@pytest.mark.long_leases
 def test_kept_for_what_is_missing_and_on_all_nodes(redlock, nodes):
-    done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", "--max-ttl", "24h", "job", "--", "true")
+    nodes.bootstrap(max_ttl=LONGEST_S)
+    done = redlock("run", *PATIENT, "--exit-drain", "10s", "--keep", "5m", *LONGEST, "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert 200000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 300000
 
 
-@pytest.mark.long_leases
 def test_kept_on_slower_nodes_too(redlock, nodes, proxy):
     """Two nodes have no connection yet when the others are a majority and the job is done."""
+    nodes.bootstrap(max_ttl=LONGEST_S)
     slow = [proxy(nodes[i]) for i in (3, 4)]
     for way in slow:
         way.delay(up_ms=50, down_ms=50)
     env = dict(redlock.env, REDLOCK_NODES=",".join(nodes.urls[:3] + [way.url for way in slow]))
-    done = redlock("run", *PATIENT, "--exit-drain", "20s", "--keep", "5m", "job", "--", "true", env=env)
+    done = redlock("run", *PATIENT, "--exit-drain", "20s", *LONGEST, "--keep", "5m", "job", "--", "true", env=env)
     assert (done.returncode, done.stderr) == (0, "") and 200000 < pttls(nodes)[0]
 
 
-@pytest.mark.long_leases
 def test_kept_for_less_than_the_lease(redlock, nodes):
-    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", "--max-ttl", "24h", "--keep", "1m", "job", "--",
+    nodes.bootstrap(max_ttl=LONGEST_S)
+    done = redlock("run", *CALM, "--ttl", "5m", "--exit-drain", "10s", *LONGEST, "--keep", "1m", "job", "--",
                    "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
 
-@pytest.mark.long_leases
 def test_kept_up_to_the_longest_hold(redlock, nodes):
     """The time-out is too long for what is missing, and the hold as long as it may be."""
-    done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", "--max-hold", "1m",
-                   "--keep", "1m", "job", "--", "true")
+    nodes.bootstrap(max_ttl=LONGEST_S)
+    done = redlock("run", "--node-timeout", "20s", "--ttl", "5m", "--exit-drain", "10s", *LONGEST,
+                   "--max-hold", "1m", "--keep", "1m", "job", "--", "true")
     assert (done.returncode, done.stderr) == (0, "") and 40000 < pttls(nodes)[0] and pttls(nodes)[-1] <= 60000
 
 
 def test_host_takes_over_from_a_job_that_fails(redlock, nodes, log):
-    keep = ("--keep", "5m", "--max-ttl", "24h")
+    keep = ("--keep", "5m", *LONGEST)
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 3)).returncode == 3
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log, 0)).returncode == 0
     assert runs(log) == 2
@@ -102,7 +104,7 @@ def test_who_waits_gives_up_before_the_lock_is_free_again(redlock, nodes, log):
 
 
 def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
-    running = redlock.start("run", *PATIENT, "--keep", "5m", "--max-ttl", "24h", "job", "--", *GATED,
+    running = redlock.start("run", *PATIENT, "--keep", "5m", *LONGEST, "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
     for i in range(3):
@@ -116,7 +118,7 @@ def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
 
 
 def test_lock_that_was_lost_is_not_kept(redlock, nodes):
-    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", "--max-ttl", "24h", "job", "--", *GATED,
+    running = redlock.start("run", *CALM, "--ttl", "30s", "--keep", "5m", *LONGEST, "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
     for node in nodes:

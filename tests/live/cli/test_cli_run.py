@@ -289,10 +289,9 @@ def test_lock_deleted_on_the_nodes_is_lost(redlock, nodes):
     assert re.search(r"lost while sh ran: the token was gone on [345] of 5 nodes\n", done.stderr), done.stderr
 
 
-@pytest.mark.long_leases
 def test_lock_that_was_gone_at_the_end_is_lost(redlock, nodes):
     """Others may have worked at the same time, though no renewal was due that could have told."""
-    running = ready(redlock, "--ttl", "1m", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
+    running = ready(redlock, "--ttl", "30s", "job", "--", *sh("echo ready; read go"), stdin=subprocess.PIPE)
     for node in nodes:
         node.flush()
     done = finish(running, b"go\n")
@@ -413,9 +412,8 @@ def test_json_when_busy(redlock):
 
 
 @pytest.mark.parametrize("wait", [("--wait", "2s"), ("--wait", "0")])
-@pytest.mark.long_leases
 def test_json_when_busy_names_the_holder(redlock, wait):
-    redlock.acquire("job", "--ttl", "60s", "--client-name", "worker-7")
+    redlock.acquire("job", "--ttl", "30s", "--client-name", "worker-7")
     eventually(lambda: redlock.json("status", "job")[1].get("held_by"))
     done = redlock("run", *CALM, *wait, "--json", "job", "--", "true")
     report = json.loads(done.stderr)
