@@ -3,7 +3,7 @@
 #ifndef REDLOCK_CLI_WIRE_H
 #define REDLOCK_CLI_WIRE_H
 
-#include <hiredis/hiredis.h>
+#include <hiredis.h>
 
 #include "cli.h"
 
