@@ -10,7 +10,7 @@ from rl import OK
 from testing import ReplyError, eventually
 
 QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
-LONG = {"ttl_ms": 60000}  # nobody waits for a lease to end
+LONG = {"ttl_ms": 30000}  # nobody waits for a lease to end
 SOON_S = 30  # whoever would wait for the end of a lease waits longer
 PATIENT_MS = 120000
 

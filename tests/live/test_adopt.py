@@ -54,7 +54,6 @@ def test_detached_lock_is_never_deleted(nodes, hold):
 
 
 @pytest.mark.parametrize("ends", ["cancelled", "waited"])
-@pytest.mark.long_leases
 def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     """Neither where a node had refused the token at first and got it by a renewal later."""
     occupy(nodes.nodes[3:], ttl_ms=60000)
@@ -67,7 +66,7 @@ def test_a_later_wait_deletes_nothing_of_it(nodes, make_client, ends):
     token = lock.token
     spin(client, lambda: all(node.get("r") == token.encode() for node in nodes), 20, "the others get it, too")
     assert lock.detach() == OK
-    adopter = make_client(nodes.urls, ttl_ms=60000).lock()
+    adopter = make_client(nodes.urls, ttl_ms=30000).lock()
     assert adopter.adopt(token) == OK and adopter.extend() == OK
     assert other.start(rl.ACQUIRE, 30000) == OK
     spin(client, lambda: any(node.command("ZCARD", "libredlock:q:r") for node in nodes), 20, "it is in the queue")

@@ -7,8 +7,6 @@ from queueing import places
 from rl import FREE, HELD, LOST, OK, Loss, State
 from testing import eventually
 
-pytestmark = pytest.mark.long_leases
-
 
 def lost_event(client):
     """The event of the loss, as soon as it is there."""
@@ -25,7 +23,7 @@ def lost_event(client):
 
 @pytest.fixture
 def held(hold):
-    lock = hold(ttl_ms=60000)
+    lock = hold(ttl_ms=30000)
     assert lock.loss == Loss.NONE
     return lock
 
@@ -73,7 +71,7 @@ def test_gone_at_a_renewal(nodes, hold):
 
 def test_restarted(nodes, hold):
     """With the guard it would be lost at the end of its lease: nobody else is granted it there before."""
-    held = hold(guard="off", ttl_ms=60000)
+    held = hold(guard="off", ttl_ms=30000)
     for node in nodes.nodes[:3]:
         node.restart(empty=True)
     spin(held.client, lambda: held.state == State.LOST, 30, "the new run_ids are seen")
@@ -90,7 +88,7 @@ def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, pro
     proxies = [proxy(node) for node in nodes.nodes[:3]]
     lock = hold(proxies, ttl_ms=4000, node_timeout_ms=1000)
     proxies[2].hold()
-    assert lock.extend(60000) == OK and lock.validity_ms > 30000
+    assert lock.extend(30000) == OK and lock.validity_ms > 15000
     nodes[0].delete_keys()
     assert lock.start(rl.EXTEND) == OK
     spin(lock.client, lambda: lock.vote(0) == LOST, what="the first node has lost it")
@@ -134,7 +132,7 @@ def test_a_node_that_never_granted_contradicts_nothing(nodes, make_client):
 
 def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, hold):
     """One node has lost it, the others hang: nothing is proved."""
-    lock = hold(ttl_ms=60000, node_timeout_ms=500)
+    lock = hold(ttl_ms=30000, node_timeout_ms=500)
     nodes[0].delete_keys()
     for node in nodes.nodes[1:]:
         node.stop()
@@ -151,8 +149,8 @@ def test_what_was_lost_is_deleted_before_the_handle_waits_in_the_queue(nodes, he
     for node in nodes.nodes[:3]:
         node.delete_keys()
     assert held.extend() == LOST
-    holder = hold(nodes.nodes[:3], ttl_ms=60000)
-    first = client.lock(ttl_ms=60000)
+    holder = hold(nodes.nodes[:3], ttl_ms=30000)
+    first = client.lock(ttl_ms=30000)
     assert first.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: places(nodes), what="the first waits")
     left = [node.get("r") for node in nodes.nodes[3:]]

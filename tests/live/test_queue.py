@@ -24,8 +24,6 @@ from queueing import (
 from rl import BUSY, CALM, CANCELLED, LOST, NO_QUORUM, OK, PENDING
 from testing import eventually
 
-pytestmark = pytest.mark.long_leases
-
 # ---- the order
 
 

@@ -28,12 +28,10 @@ from queueing import (
 from rl import BUSY, OK, short
 from testing import eventually
 
-pytestmark = pytest.mark.long_leases
-
 # ---- waiters that are gone, or late
 
 WAITER = """
-client = Client(sys.argv[1].split(","), **dict(CALM, ttl_ms=60000, wake=sys.argv[2]))
+client = Client(sys.argv[1].split(","), **dict(CALM, ttl_ms=30000, wake=sys.argv[2]))
 assert client.lock().acquire(120000) == OK
 print("held", flush=True)
 os._exit(0)

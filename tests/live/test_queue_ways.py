@@ -20,8 +20,6 @@ from queueing import (
 from rl import BUSY, NO_QUORUM, OK, PENDING
 from testing import eventually
 
-pytestmark = pytest.mark.long_leases
-
 FENCE = "libredlock:f:r"
 FENCED = dict(LONG, fence="true", outage_wait_ms=PATIENT_MS)
 
@@ -111,7 +109,7 @@ def test_a_waiter_that_made_way_joins_again_at_the_end(nodes, held, make_client,
 
 def test_a_waiter_too_far_away_for_its_time_outs_takes_no_place(nodes, held, proxies, make_client, queued):
     """Its SETs are executed, but their answers come too late for it."""
-    client = make_client([proxy.url for proxy in proxies], node_timeout_ms=20, outage_wait_ms=PATIENT_MS, ttl_ms=60000)
+    client = make_client([proxy.url for proxy in proxies], node_timeout_ms=20, outage_wait_ms=PATIENT_MS, ttl_ms=30000)
     for proxy in proxies:
         proxy.delay(down_ms=100)
     lock = client.lock()
@@ -147,7 +145,7 @@ def test_a_handle_does_not_fail_for_what_another_one_lacks(nodes, make_client, f
 
 def test_handles_on_different_terms_each_have_a_place(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
-    terms = [{}, {"ttl_ms": 30000}, {"fence": "true"}, {"node_timeout_ms": 1500}, {"min_validity_ms": 700}]
+    terms = [{}, {"ttl_ms": 20000}, {"fence": "true"}, {"node_timeout_ms": 1500}, {"min_validity_ms": 700}]
     locks = [client.lock(**options) for options in terms + terms]
     for lock in locks:
         assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK

@@ -173,7 +173,6 @@ def test_only_ok_is_a_vote(make_client, fake_server):
 
 
 @pytest.mark.parametrize("reply", [b":1\r\n", b"*3\r\n$3\r\nabc\r\n:1\r\n$-1\r\n"], ids=["number", "mixed"])
-@pytest.mark.long_leases
 def test_only_an_array_of_answers_confirms(make_client, fake_server, reply):
     fakes = [fake_server({"EVALSHA": lambda args: reply if len(args) == 6 else None}) for _ in range(3)]
     lock = make_client([f.url for f in fakes], outage_wait_ms=100).lock()
