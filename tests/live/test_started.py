@@ -554,29 +554,27 @@ def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
     assert not nodes.keys() or all(node.get("r") in (None, token.encode()) for node in nodes)
 
 
-@pytest.mark.long_leases
 def test_settle_reaches_the_nodes_that_are_slow_to_connect(nodes, make_client, proxies, hold):
     """An extension that a majority has confirmed goes on to the others, and detach can wait for that."""
     first = hold(ttl_ms=20000)
     assert first.detach() == OK
     for p in proxies[3:]:
         p.delay(100, 100)
-    client = make_client([p.url for p in proxies], settle=False, ttl_ms=60000)
+    client = make_client([p.url for p in proxies], settle=False, ttl_ms=30000)
     lock = client.lock()
     assert lock.adopt(first.token) == OK
     assert lock.extend() == OK
     assert lock.settle() == OK
-    assert min(node.pttl("r") for node in nodes) > 40000
+    assert min(node.pttl("r") for node in nodes) > 20000
     assert lock.detach() == OK
 
 
-@pytest.mark.long_leases
 def test_settle_ends_when_the_last_node_has_deleted(nodes, make_client, proxies, hold):
     """It was not connected when the release ended; its key is deleted as soon as it is, and nothing more is to come."""
-    first = hold(ttl_ms=60000)
+    first = hold(ttl_ms=30000)
     assert first.detach() == OK
     proxies[0].hold("down")
-    lock = make_client([p.url for p in proxies], settle=False, ttl_ms=60000).lock()
+    lock = make_client([p.url for p in proxies], settle=False, ttl_ms=30000).lock()
     assert lock.adopt(first.token) == OK
     assert lock.release() == OK
     proxies[0].go()
