@@ -1,12 +1,9 @@
 """Setting what is left of a lease, also to less; and removing a lock by force."""
-import pytest
 
 import rl
 from helpers import FOREIGN, finish, lapse, occupy, spin
 from rl import HELD, LOST, NO_QUORUM, NOT_HELD, OK
 from testing import eventually
-
-pytestmark = pytest.mark.long_leases
 
 
 def pttls(nodes):
@@ -14,18 +11,18 @@ def pttls(nodes):
 
 
 def test_shorter_and_longer_on_every_node(nodes, hold):
-    lock = hold(ttl_ms=60000)
+    lock = hold(ttl_ms=30000)
     assert lock.expire(20000) == OK, lock.message
     assert 10000 < lock.validity_ms <= 20000
     assert lock.settle() == OK
     assert all(0 < pttl <= 20000 for pttl in pttls(nodes)), pttls(nodes)
-    assert lock.expire(60000) == OK and lock.validity_ms > 40000
-    assert lock.settle() == OK and min(pttls(nodes)) > 40000
+    assert lock.expire(30000) == OK and lock.validity_ms > 20000
+    assert lock.settle() == OK and min(pttls(nodes)) > 20000
     assert lock.release() == OK
 
 
 def test_an_adopted_token(nodes, make_client, hold):
-    first, second = hold(ttl_ms=60000), make_client(nodes.urls, ttl_ms=60000).lock()
+    first, second = hold(ttl_ms=30000), make_client(nodes.urls, ttl_ms=30000).lock()
     assert first.detach() == OK
     assert second.adopt(first.token) == OK and second.expire(20000) == OK
     assert second.state == HELD and second.validity_ms <= 20000
@@ -42,16 +39,16 @@ def test_what_is_not_held(nodes, make_client):
 
 
 def test_an_extension_afterwards_counts_in_full(hold):
-    lock = hold(ttl_ms=60000)
+    lock = hold(ttl_ms=30000)
     assert lock.expire(20000) == OK and lock.settle() == OK
-    assert lock.extend(60000) == OK and lock.validity_ms > 40000
+    assert lock.extend(30000) == OK and lock.validity_ms > 20000
     assert lock.release() == OK
 
 
 def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
     """Two of three requests are on their way and may be executed at any time."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
-    lock = hold(proxies, ttl_ms=60000)
+    lock = hold(proxies, ttl_ms=30000)
     for p in proxies[1:]:
         p.hold()
     assert lock.start(rl.EXPIRE, 20000) == OK
@@ -64,7 +61,7 @@ def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
 
 def test_a_shorter_lease_counts_from_the_call_where_nobody_can_be_asked(make_cluster, hold):
     nodes = make_cluster(3)
-    lock = hold(nodes, ttl_ms=60000)
+    lock = hold(nodes, ttl_ms=30000)
     for node in nodes:
         node.kill()
     spin(lock.client, lambda: not any(node["state"] == "ready" for node in lock.client.describe()["nodes"]))
@@ -76,7 +73,7 @@ def test_a_shorter_lease_counts_from_the_call_where_nobody_can_be_asked(make_clu
 def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
     """Its connection broke: the server may execute it after any extension that follows on the next one."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
-    lock = hold(proxies, ttl_ms=60000)
+    lock = hold(proxies, ttl_ms=30000)
     for p in proxies[1:]:
         p.hold()
     assert lock.start(rl.EXPIRE, 20000) == OK
@@ -85,8 +82,8 @@ def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
     for p in proxies[1:]:
         p.drop(late=True)
         p.go()
-    assert lock.extend(60000) == OK, lock.message
-    assert min(node.pttl("r") for node in nodes.nodes[:3]) > 40000
+    assert lock.extend(30000) == OK, lock.message
+    assert min(node.pttl("r") for node in nodes.nodes[:3]) > 20000
     assert lock.validity_ms <= 20000
     for p in proxies[1:]:
         p.deliver()
