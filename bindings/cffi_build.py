@@ -1,9 +1,5 @@
 """The recipe of the Python extension libredlock._core: the core's sources and cffi's wrapper in one shared object."""
-import os
-import shlex
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 from cffi import FFI
@@ -11,6 +7,7 @@ from cffi import FFI
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bindings"))
 from cdef import declarations, has_stable_abi  # noqa: E402
+from libraries import library  # noqa: E402
 
 # Calls that follow each other: crossing into C once costs less than twice.
 TOGETHER = """
@@ -64,66 +61,21 @@ int64_t now_ms(void);
 uint32_t fork_generation(void);
 """
 
-BUNDLED = "third_party/hiredis"  # in source distributions, not in the repository
-INSTALL_HINT = (
-    "libredlock needs hiredis and pkg-config to build: apt-get install libhiredis-dev pkg-config"
-    " (Fedora: dnf install hiredis-devel pkgconf)"
-)
-
-
-def pkg_config(*flags):
-    try:
-        found = subprocess.run(["pkg-config", *flags, "hiredis"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        sys.exit(INSTALL_HINT)
-    return shlex.split(found.stdout)
-
-
-def bundled_hiredis():
-    sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / BUNDLED).glob("*.c"))
-    if not sources:
-        sys.exit(f"REDLOCK_HIREDIS is \"bundled\", but there is no {BUNDLED} here; allowed: system")
-    return sources, [f"-I{BUNDLED}"], []
-
-
-def archive_of_hiredis():
-    """libhiredis.a where pkg-config or the compiler knows it, or None."""
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    asked = subprocess.run([*compiler, "-print-file-name=libhiredis.a"], capture_output=True, text=True)
-    places = [Path("".join(pkg_config("--variable=libdir")), "libhiredis.a"), Path(asked.stdout.strip())]
-    return next((str(path) for path in places if path.is_absolute() and path.is_file()), None)
-
-
-def system_hiredis():
-    """Linked in where there is an archive, so that a wheel needs no hiredis on the machine that it is moved to."""
-    cflags, libs = pkg_config("--cflags"), pkg_config("--libs")
-    archive = archive_of_hiredis()
-    return [], cflags, [archive, "-Wl,--exclude-libs,ALL"] if archive else libs
-
-
-def hiredis():
-    """Sources, compiler flags and linker flags: the copy in this tree if it has one, else the system's."""
-    kinds = {"bundled": bundled_hiredis, "system": system_hiredis}
-    default = "bundled" if (ROOT / BUNDLED).is_dir() else "system"
-    kind = os.environ.get("REDLOCK_HIREDIS") or default
-    if kind not in kinds:
-        sys.exit(f"REDLOCK_HIREDIS is \"{kind}\"; allowed: {', '.join(kinds)}")
-    return kinds[kind]()
-
-
 def builder():
-    sources, cflags, libs = hiredis()
+    hiredis = library("hiredis")
     ffi = FFI()
     ffi.cdef(declarations(ROOT / "core/include/redlock.h") + TOGETHER_DECLARED)
     ffi.set_source(
         "libredlock._core",
         '#include "redlock.h"\n#include "base/fork.h"\n#include "base/platform.h"\n#include <string.h>\n' + TOGETHER,
-        sources=(ROOT / "core/sources.txt").read_text().split() + sources,
+        sources=(ROOT / "core/sources.txt").read_text().split() + hiredis.sources,
         depends=["core/sources.txt", "python/exports.map", *map(str, sorted(ROOT.glob("core/**/*.h")))],
         include_dirs=["core/include", "core/src"],
         define_macros=[("_GNU_SOURCE", "")],
-        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *cflags],
-        extra_link_args=["-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *libs],
+        extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread", *hiredis.cflags],
+        extra_link_args=[
+            "-Wl,--version-script=python/exports.map", "-Wl,-z,nodelete", "-pthread", "-ldl", *hiredis.libs,
+        ],
         py_limited_api=has_stable_abi(),
     )
     return ffi

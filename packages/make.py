@@ -3,9 +3,8 @@
     php         redlock-VERSION: the extension's source archive for PIE and phpize, with the generated C and the parser
                 of hiredis in it: php_redlock-VERSION-src.tgz
     composer    the trees of the two Composer packages, and an archive of each
-    sdist       the source distribution for Python, with the parser of hiredis in it
+    sdist       the source distribution for Python, with jansson, popt and the parser of hiredis in it
     wheels      wheels for glibc from 2.17 on and for musl, for x86_64 and aarch64; nothing but the libc is needed
-
     debian      packages for the Debian of this machine: libredlock0, libredlock-dev, redlock-tools, php-redlock
 
 All of it is made from the files that git tracks, as they are in the work tree.
@@ -26,6 +25,7 @@ import zipfile
 from datetime import datetime, timezone
 from email.utils import format_datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from source_package import FetchError, fetch
 from source_package import version as source_version
@@ -36,6 +36,12 @@ from cdef import version  # noqa: E402
 
 PARSER = ("read.c", "read.h", "sds.c", "sds.h", "alloc.c", "alloc.h", "fmacros.h", "sdsalloc.h", "win32.h",
           "hiredis.h", "COPYING")
+LIBRARIES = {  # what else the sdist carries: the files for the command, and those that hold the licence
+    "jansson": (["src/*.[ch]", "src/jansson_config.h.in"], "LICENSE"),
+    "popt": (["src/*.[ch]"], "COPYING"),
+}
+JANSSON = {"inline": "inline", "have_long_long": "1", "have_localeconv": "1", "have_atomic_builtins": "1",
+           "have_sync_builtins": "1"}
 TARGETS = {  # what zig compiles for: the platform tag that the wheel then may have
     "x86_64-linux-gnu.2.17": "manylinux_2_17_x86_64", "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64",
     "x86_64-linux-musl": "musllinux_1_2_x86_64", "aarch64-linux-musl": "musllinux_1_2_aarch64",
@@ -102,15 +108,31 @@ class Release:
         (folder / "README").write_text(
             f"The reply parser of hiredis {source_version(self.hiredis)}; its licence is COPYING.\n")
 
+    def add_libraries(self, tree: Path) -> None:
+        """What the command is linked with, and a list of all that is below third_party."""
+        self.add_parser(tree)
+        parts = {"hiredis": ("BSD-3-Clause", source_version(self.hiredis))}
+        for name, (patterns, licence) in LIBRARIES.items():
+            source, folder = fetch(name, self.work / "sources"), new_folder(tree / "third_party" / name)
+            for path in (path for pattern in patterns for path in source.glob(pattern)):
+                shutil.copyfile(path, folder / path.name)
+            shutil.copyfile(source / licence, folder / "COPYING")
+            parts[name] = ("MIT", source_version(source))
+        template = tree / "third_party/jansson/jansson_config.h.in"
+        text = template.read_text()
+        for name, value in JANSSON.items():
+            text = text.replace(f"@json_{name}@", value)
+        template.with_suffix("").write_text(text)
+        template.unlink()
+        (tree / "third_party/sbom.cdx.json").write_text(bill_of_materials(parts))
+
     def php(self) -> None:
         tree = new_folder(self.work / f"redlock-{version()}")
         run(sys.executable, "bindings/php_generate.py", "--tree", tree)
         shutil.copyfile(ROOT / "php/README.md", tree / "README.md")
         self.add_parser(tree)
         target = self.out / f"php_redlock-{version()}-src.tgz"
-        with open(target, "wb") as raw, gzip.GzipFile("", "wb", mtime=moment(), fileobj=raw) as packed, \
-                tarfile.open(fileobj=packed, mode="w") as tar:
-            tar.add(tree, tree.name, filter=anonymous)
+        pack(tree, target)
         print(target)
 
     def composer(self) -> None:
@@ -125,15 +147,19 @@ class Release:
                     entry = zipfile.ZipInfo(os.path.relpath(path, folder))
                     entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
                     archive.writestr(entry, (tree / entry.filename).read_bytes())
+            run("composer", "validate", "--strict", "--no-check-version", cwd=tree, COMPOSER_ALLOW_SUPERUSER="1",
+                COMPOSER_DISABLE_NETWORK="1")
             print(tree, target, sep="\n")
 
     def sdist(self) -> Path:
         tree = new_folder(self.work / "python")
         copy(tracked(), tree)
-        self.add_parser(tree)
+        self.add_libraries(tree)
         run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", self.out, tree,
             SOURCE_DATE_EPOCH=str(moment()))
         path = self.out / f"libredlock-{version()}.tar.gz"
+        repack(path, self.work)
+        twine_check(path)
         print(path)
         return path
 
@@ -143,7 +169,9 @@ class Release:
         if not sdist.exists():
             self.sdist()
         for target, tag in TARGETS.items():
-            print(self.wheel(sdist, target, tag))
+            wheel = self.wheel(sdist, target, tag)
+            twine_check(wheel)
+            print(wheel)
 
     def multiarch_headers(self) -> Path:
         """Debian's Python.h includes a header below /usr/include/ARCHITECTURE, the rest of which is not for zig."""
@@ -187,6 +215,37 @@ class Release:
         if tag not in wheel.stem.rsplit("-", 1)[1].split("."):
             raise PackageError(f"{wheel.name} needs more than {tag} has")
         return wheel
+
+
+def bill_of_materials(parts: dict[str, tuple[str, str]]) -> str:
+    """CycloneDX: what is linked into the extension and the command."""
+    ours = {"type": "library", "name": "libredlock", "version": version(), "bom-ref": "libredlock",
+            "purl": f"pkg:pypi/libredlock@{version()}", "licenses": [{"license": {"id": "Apache-2.0"}}]}
+    components = [{"type": "library", "name": name, "version": number, "bom-ref": name,
+                   "purl": f"pkg:deb/debian/{name}@{quote(number, safe='')}?arch=source",
+                   "licenses": [{"license": {"id": licence}}]} for name, (licence, number) in sorted(parts.items())]
+    return json.dumps({"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "metadata": {"component": ours},
+                       "components": components,
+                       "dependencies": [{"ref": "libredlock", "dependsOn": sorted(parts)}]}, indent=2) + "\n"
+
+
+def repack(path: Path, work: Path) -> None:
+    """The same files make the same archive: setuptools keeps their times and owners."""
+    tree = new_folder(work / "repacked")
+    with tarfile.open(path) as tar:
+        tar.extractall(tree, filter="data")
+    (top,) = tree.iterdir()
+    pack(top, path)
+
+
+def pack(tree: Path, target: Path) -> None:
+    with open(target, "wb") as raw, gzip.GzipFile("", "wb", mtime=moment(), fileobj=raw) as packed, \
+            tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add(tree, tree.name, filter=anonymous)
+
+
+def twine_check(path: Path) -> None:
+    run(sys.executable, "-m", "twine", "check", "--strict", path)
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:

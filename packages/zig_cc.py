@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-ldl", "-std=", "-fvisibility=", "-I", "-D", "-U",
-        "-Wl,--version-script", "-Wl,-z,")
+        "-Wl,--version-script", "-Wl,-z,", "-pie", "-w")
 OWN = ["-O2", "-s"]
+PROGRAM = ["-dynamic"]  # also for musl: OpenSSL is loaded when a node speaks TLS
 
 
 def kept(arguments):
@@ -22,7 +23,8 @@ def kept(arguments):
 
 
 def main(target, *arguments):
-    return subprocess.call([sys.executable, "-m", "ziglang", "cc", "-target", target, *OWN, *kept(arguments)])
+    flags = OWN if {"-c", "-shared"} & set(arguments) else OWN + PROGRAM
+    return subprocess.call([sys.executable, "-m", "ziglang", "cc", "-target", target, *flags, *kept(arguments)])
 
 
 if __name__ == "__main__":

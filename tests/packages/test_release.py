@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -59,7 +60,8 @@ def test_all_products_are_there_and_have_the_version(made, version):
 
 def test_the_same_sources_make_the_same_archives(made, tmp_path):
     hiredis = made / "work/sources/hiredis/tree"
-    run(sys.executable, ROOT / "packages/make.py", "--out", tmp_path, "--hiredis", hiredis, "php", "composer")
+    run(sys.executable, ROOT / "packages/make.py", "--out", tmp_path, "--hiredis", hiredis, "php", "composer", "sdist",
+        "wheels", env={**os.environ, "TMPDIR": str(tmp_path)})
     for path in tmp_path.glob("*.*"):
         assert path.read_bytes() == (made / path.name).read_bytes(), path.name
 
@@ -163,9 +165,11 @@ def test_the_sdist_installs_without_hiredis_and_repository(made, nodes, version,
         names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
     wanted = {"core/include/redlock.h", "core/sources.txt", "bindings/cdef.py", "LICENSE", "python/README.md",
               "third_party/hiredis/read.c", "third_party/hiredis/COPYING"}
-    wanted |= set((ROOT / "core/sources.txt").read_text().split())
+    wanted |= {name for listed in ("core/sources.txt", "core/cli/sources.txt")
+               for name in (listed, *(ROOT / listed).read_text().split())}
+    wanted |= {"third_party/jansson/COPYING", "third_party/popt/COPYING", "third_party/sbom.cdx.json"}
     assert wanted <= names
-    assert [name for name in names if name.startswith(("tests", "php", "bench", "core/cli"))] == []
+    assert [name for name in names if name.startswith(("tests", "php", "bench"))] == []
     (tmp_path / "pkg-config").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "pkg-config").chmod(0o755)
     python = python_of(tmp_path / "e")
@@ -179,6 +183,94 @@ def test_the_wheel_for_this_machine_takes_a_lock(made, nodes, version, tmp_path)
     pip_install(python, wheel_of(made, f"manylinux_2_17_{os.uname().machine}"))
     said = run(python, "-c", LOCK, cwd="/", env={**HOST, "REDLOCK_NODES": nodes.nodes_env})
     assert said == f"{version} []\n"
+
+
+COMMAND = """
+redlock --version
+redlock run fresh -- sh -c 'echo "$REDLOCK_RESOURCE"'
+python -m libredlock run fresh -- sh -c 'echo "$REDLOCK_RESOURCE"'
+redlock run fresh -- python -m libredlock run -n fresh -- true 2>/dev/null || echo $?
+python -m libredlock run fresh -- sh -c 'exit 42' || echo $?
+python -m libredlock run fresh -- sh -c 'kill -9 $$' || echo $?
+python -m libredlock run fresh -- sh -c 'kill -PIPE $$' || echo $?
+"""
+
+
+def test_the_wheel_carries_the_command(made, nodes, version, tmp_path):
+    """As somebody types it who has installed the wheel; and pip removes it again."""
+    python = python_of(tmp_path / "e")
+    pip_install(python, wheel_of(made, f"manylinux_2_17_{os.uname().machine}"))
+    environment = {**HOST, "REDLOCK_NODES": nodes.nodes_env, "PATH": f"{python.parent}:{HOST['PATH']}"}
+    said = run("bash", "-c", COMMAND, cwd="/", env=environment)
+    assert said == f"redlock {version}\nfresh\nfresh\n75\n42\n137\n141\n"
+    nodes.no_keys()
+    with subprocess.Popen([python, "-m", "libredlock", "run", "fresh", "--", "cat"], cwd="/", env=environment,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"held\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"held\n"
+        assert Path(f"/proc/{process.pid}/exe").resolve() == python.parent.resolve() / "redlock"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    nodes.no_keys()
+    run(python, "-m", "pip", "uninstall", "--yes", "libredlock", cwd="/", env=HOST)
+    assert not (python.parent / "redlock").exists()
+
+
+def test_without_the_command_the_module_says_so(made, tmp_path):
+    python = python_of(tmp_path / "e")
+    pip_install(python, wheel_of(made, f"manylinux_2_17_{os.uname().machine}"))
+    (python.parent / "redlock").unlink()
+    done = subprocess.run([python, "-m", "libredlock", "--version"], cwd="/", env=HOST, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        127, "libredlock: the command redlock is not beside this package: install it with pip\n")
+
+
+def test_sources_of_the_command_are_listed():
+    listed = (ROOT / "core/cli/sources.txt").read_text().split()
+    assert listed == sorted(str(path.relative_to(ROOT)) for path in (ROOT / "core/cli").glob("*.c"))
+
+
+@pytest.mark.parametrize("tag", WHEELS)
+def test_the_command_in_a_wheel_needs_the_libc_and_nothing_else(made, tmp_path, tag):
+    with zipfile.ZipFile(wheel_of(made, tag)) as archive:
+        archive.extractall(tmp_path)
+    (command,) = tmp_path.glob("libredlock-*.data/scripts/redlock")
+    assert WHEELS[tag] in run("readelf", "-h", command) and " DYN " in run("readelf", "-h", command)
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", command)))
+    glibc = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6", "ld-linux-aarch64.so.1"}
+    assert needed and needed <= ({"libc.so"} if "musl" in tag else glibc)
+    assert ("ld-musl" in run("readelf", "-l", command)) == ("musl" in tag)
+    newest = max(map(int, re.findall(r"GLIBC_2\.(\d+)", run("readelf", "-V", command))), default=0)
+    assert newest <= 17 and (newest == 0) == ("musl" in tag)
+    assert ".symtab" not in run("readelf", "-S", command) and b"/tmp/" not in command.read_bytes()
+
+
+def test_the_command_in_the_musl_wheel_locks(made, nodes, tmp_path):
+    with zipfile.ZipFile(wheel_of(made, f"musllinux_1_2_{os.uname().machine}")) as archive:
+        archive.extractall(tmp_path)
+    (command,) = tmp_path.glob("libredlock-*.data/scripts/redlock")
+    command.chmod(0o755)
+    environment = {**HOST, "REDLOCK_NODES": nodes.nodes_env}
+    assert run(command, "run", "musl", "--", "sh", "-c", "echo $REDLOCK_RESOURCE", env=environment) == "musl\n"
+    nodes.no_keys()
+
+
+def test_what_is_linked_in_stands_in_the_wheel(made, version):
+    for wheel in made.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/sboms/libredlock.cdx.json"))
+            bill = json.loads(archive.read(name))
+        assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+        assert bill["metadata"]["component"]["version"] == version
+        assert [part["name"] for part in bill["components"]] == ["hiredis", "jansson", "popt"]
+        assert all(re.match(r"\d+\.\d+", part["version"]) for part in bill["components"])
+
+
+def test_the_size_of_the_wheel_is_as_the_page_says(made):
+    said = re.search(r"wheel of about (\d+) kB", (ROOT / "docs/install.md").read_text())
+    for wheel in made.glob("*.whl"):
+        assert 0.7 * int(said[1]) < wheel.stat().st_size / 1000 < 1.3 * int(said[1]), wheel.name
 
 
 @pytest.mark.parametrize("tag", WHEELS)
@@ -216,7 +308,7 @@ def test_metadata(made, version):
             metadata = Metadata.from_email(archive.read(name), validate=True)
         assert str(metadata.version) == version and metadata.license_expression == "Apache-2.0"
         licenses = {path.split("/licenses/")[1] for path in files if "/licenses/" in path}
-        assert licenses == {"LICENSE", "third_party/hiredis/COPYING"}
+        assert licenses == {"LICENSE", *(f"third_party/{name}/COPYING" for name in ("hiredis", "jansson", "popt"))}
         assert {"Homepage", "Documentation", "Changelog", "Issues"} <= set(metadata.project_urls)
         assert metadata.author and "redlock" in metadata.keywords and str(metadata.requires_python) == ">=3.9"
         assert metadata.description.strip() == (ROOT / "python/README.md").read_text().strip()
@@ -238,12 +330,12 @@ def test_other_systems_are_refused_in_words():
     assert done.stderr == "libredlock is for Linux only: it needs epoll, eventfd and timerfd, and this is darwin\n"
 
 
-def test_an_unknown_hiredis_is_refused_in_words(tmp_path):
+def test_an_unknown_origin_of_libraries_is_refused_in_words(tmp_path):
     for kind, words in (("own", '"own"; allowed: bundled, system'),
                         ("bundled", '"bundled", but there is no third_party/hiredis here; allowed: system')):
         done = subprocess.run([sys.executable, "bindings/cffi_build.py"], cwd=ROOT, capture_output=True, text=True,
-                              env={**HOST, "REDLOCK_HIREDIS": kind})
-        assert done.returncode == 1 and done.stderr == f"REDLOCK_HIREDIS is {words}\n"
+                              env={**HOST, "REDLOCK_LIBRARIES": kind})
+        assert done.returncode == 1 and done.stderr == f"REDLOCK_LIBRARIES is {words}\n"
 
 
 # ---- the work tree --------------------------------------------------------------------------------------------

@@ -87,17 +87,17 @@ def test_bad_arguments(module, given, words, run):
 
 def test_from_the_shell(new):
     status, out, err = shell("bootstrap", nodes=new)
-    assert (status, out) == (64, "") and "no terminal: give --new or --yes" in err
+    assert (status, out) == (64, "") and "there is no terminal: use --new for new nodes, or --yes" in err
     status, out, err = shell("bootstrap", "--new", "--json", nodes=new)
     assert (status, err) == (0, "") and {node["did"] for node in json.loads(out)["nodes"]} == {"registered"}
     status, out, err = shell("bootstrap", nodes=new)
     assert (status, err) == (0, "") and out == "".join(f"{node.name}: votes already\n" for node in new)
-    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20", nodes=new)
+    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20s", nodes=new)
     assert (status, err) == (78, "") and f"{new[0].name}: left alone: allows 30 s" in out
-    status, out, err = shell("bootstrap", "--replace", "--yes", "--max-ttl", "20", nodes=new)
+    status, out, err = shell("bootstrap", "--replace", "--yes", "--max-ttl", "20s", nodes=new)
     assert (status, err) == (0, "") and f"{new[0].name}: its marker was replaced" in out
     new[0].kill()
-    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20", nodes=new)
+    status, out, err = shell("bootstrap", "--yes", "--max-ttl", "20s", nodes=new)
     assert status == 69 and f"{new[0].name}: no answer" in out
     assert shell("bootstrap")[0] == 64 and shell("bootstrap", "--new", "--yes", nodes=new)[0] == 64
 

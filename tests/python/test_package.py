@@ -103,14 +103,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         names = archive.namelist()
     assert all(name.startswith(("libredlock/", "libredlock-")) for name in names)
     assert {"libredlock/py.typed", "libredlock/_core.abi3.so", "libredlock/testing/plugin.py"} <= set(names)
+    assert [name for name in names if name.endswith(".data/scripts/redlock")]
 
 
 @pytest.mark.parametrize("disabled, limited", [(0, True), (None, True), (1, False)])
 def test_the_stable_abi_is_left_out_where_there_is_no_gil(disabled, limited):
     """Free-threaded CPython has none: setuptools and cffi would refuse."""
     source = f"""
-import json, runpy, sysconfig
+import json, runpy, sys, sysconfig, types
 import cffi, setuptools
+sys.modules["setuptools.command.bdist_wheel"] = types.SimpleNamespace(bdist_wheel=object)
 asked = sysconfig.get_config_var
 sysconfig.get_config_var = lambda name: {disabled} if name == "Py_GIL_DISABLED" else asked(name)
 setuptools.setup = lambda **options: given.update(options)

@@ -25,7 +25,7 @@ packages_of() {
         libssl-dev python3 ;;
       pytest) echo python3 python3-venv ;;
       nodes) echo python3 redis-server ;;
-      python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev ;;
+      python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev ;;
       php) echo swig make php-cli php-dev ;;
       phpunit) echo php-fpm phpunit php-symfony-lock php-psr-event-dispatcher composer ;;
       languages) echo g++ clang ;;
@@ -38,7 +38,7 @@ packages_of() {
       browser) echo chromium chromium-driver ;;
       abigail) echo abigail-tools gcc ;;
       valgrind | strace | openssl) echo "$group" ;;
-      package) echo swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
+      package) echo composer swig dpkg-dev debhelper dh-php git python3-dev php-dev $(packages_of build) ;;
       model) echo spin gcc libc6-dev python3 ;;
       portability) echo dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu qemu-user ;;
       bare) echo debootstrap systemd-container lintian musl-tools composer php-dev php-zip $(packages_of monitoring) ;;
