@@ -41,7 +41,7 @@ def bundled(name):
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("*.c"))
     if not sources:
         sys.exit(f"REDLOCK_LIBRARIES is \"bundled\", but there is no {folder} here; allowed: system")
-    return Library([f"-I{folder}"], sources=sources)
+    return Library([f"-I{folder}", "-Ithird_party"], sources=sources)
 
 
 def archive(name):

@@ -3,7 +3,7 @@
     php         redlock-VERSION: the extension's source archive for PIE and phpize, with the generated C and the parser
                 of hiredis in it: php_redlock-VERSION-src.tgz
     composer    the trees of the two Composer packages, and an archive of each
-    sdist       the source distribution for Python, with jansson, popt and the parser of hiredis in it
+    sdist       the source distribution for Python, with jansson, popt and hiredis in it
     wheels      wheels for glibc from 2.17 on and for musl, for x86_64 and aarch64; nothing but the libc is needed
     debian      packages for the Debian of this machine: libredlock0, libredlock-dev, redlock-tools, php-redlock
 
@@ -36,6 +36,8 @@ from cdef import version  # noqa: E402
 
 PARSER = ("read.c", "read.h", "sds.c", "sds.h", "alloc.c", "alloc.h", "fmacros.h", "sdsalloc.h", "win32.h",
           "hiredis.h", "COPYING")
+FORMAT = ("hiredis.c", "net.c", "net.h", "async.c", "async.h", "async_private.h", "dict.c", "dict.h", "sockcompat.c",
+          "sockcompat.h")  # what `redlock ls` takes of hiredis, and what that needs
 LIBRARIES = {  # what else the sdist carries: the files for the command, and those that hold the licence
     "jansson": (["src/*.[ch]", "src/jansson_config.h.in"], "LICENSE"),
     "popt": (["src/*.[ch]"], "COPYING"),
@@ -96,13 +98,13 @@ class Release:
         self.out, self.work, self.hiredis = out, out / "work", hiredis
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def add_parser(self, tree: Path) -> None:
-        """hiredis' parser and its licence, from the distribution's source package or from a tree that was named."""
+    def add_parser(self, tree: Path, more: tuple[str, ...] = ()) -> None:
+        """hiredis' parser (and MORE of it), from the distribution's source package or from a tree that was named."""
         self.hiredis = self.hiredis or fetch("hiredis", self.work / "sources")
         if not (self.hiredis / "read.c").is_file() or not (self.hiredis / "COPYING").is_file():
             raise PackageError(f"{self.hiredis} is no source tree of hiredis: it has no read.c or no COPYING")
         folder = new_folder(tree / "third_party/hiredis")
-        for name in PARSER:
+        for name in PARSER + more:
             if (self.hiredis / name).exists():
                 shutil.copyfile(self.hiredis / name, folder / name)
         (folder / "README").write_text(
@@ -110,7 +112,7 @@ class Release:
 
     def add_libraries(self, tree: Path) -> None:
         """What the command is linked with, and a list of all that is below third_party."""
-        self.add_parser(tree)
+        self.add_parser(tree, FORMAT)
         parts = {"hiredis": ("BSD-3-Clause", source_version(self.hiredis))}
         for name, (patterns, licence) in LIBRARIES.items():
             source, folder = fetch(name, self.work / "sources"), new_folder(tree / "third_party" / name)
