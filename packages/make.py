@@ -126,6 +126,7 @@ class Release:
             text = text.replace(f"@json_{name}@", value)
         template.with_suffix("").write_text(text)
         template.unlink()
+        template.with_name("jansson_private_config.h").write_text("/* bindings/libraries.py defines its macros */\n")
         (tree / "third_party/sbom.cdx.json").write_text(bill_of_materials(parts))
 
     def php(self) -> None:

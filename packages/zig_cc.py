@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 KEPT = ("-c", "-shared", "-fPIC", "-pthread", "-ldl", "-std=", "-fvisibility=", "-I", "-D", "-U",
-        "-Wl,--version-script", "-Wl,-z,", "-pie", "-w")
+        "-Wl,--version-script", "-Wl,-z,", "-pie", "-w",
+        "-Wno-")
 OWN = ["-O2", "-s"]
 PROGRAM = ["-dynamic"]  # also for musl: OpenSSL is loaded when a node speaks TLS
 
