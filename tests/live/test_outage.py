@@ -81,14 +81,13 @@ def test_a_stall_does_not_end_an_extension(nodes, make_client, stall):
     assert lock.release() == OK
 
 
-@pytest.mark.long_leases
 def test_an_extension_asks_again_where_it_was_refused(nodes, hold):
     """Nodes that were down, or that answered with an error that passes, come back while the lease still runs."""
-    lock = hold(ttl_ms=60000, outage_wait_ms=60000, retry_delay_ms=50)
-    eventually(lambda: all(node.pttl("r") < 60000 for node in nodes))  # else there is nothing to write
+    lock = hold(ttl_ms=30000, outage_wait_ms=60000, retry_delay_ms=50)
+    eventually(lambda: all(node.pttl("r") < 30000 for node in nodes))  # else there is nothing to write
     for node in nodes.nodes[:3]:
         node.config_set("min-replicas-to-write", 1)
-    extending = Call(lock.extend, 60000)
+    extending = Call(lock.extend, 30000)
     eventually(lambda: lock.votes.count(NO_QUORUM) == 3, 30, "three nodes refuse to write")
     assert extending.is_alive()
     for node in nodes.nodes[:3]:
