@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "../base/list.h"
 #include "../base/mutant.h"
 #include "../lock/operation.h"
 #include "driver.h"
@@ -12,12 +13,7 @@ static void add_waiter(redlock_client *c, struct rlk_waiter *w)
 {
   w->waits = 1;
   w->bit = UINT32_C(1) << (c->waiter_count++ % 32);
-  w->previous = c->engine.last_waiter;
-  if (c->engine.last_waiter)
-    c->engine.last_waiter->next = w;
-  else
-    c->engine.waiters = w;
-  c->engine.last_waiter = w;
+  RLK_LIST_APPEND(c->engine.waiters, c->engine.last_waiter, w, );
 }
 
 void rlk_client_hand_over(redlock_client *c)

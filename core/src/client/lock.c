@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/fork.h"
+#include "../base/list.h"
 #include "../base/mutant.h"
 #include "../lock/acquire.h"
 #include "../lock/asking.h"
@@ -119,14 +120,7 @@ static void leave_ended(redlock_client *c, redlock_lock *lock)
 {
   if (!lock->is_ended)
     return;
-  if (lock->previous_ended)
-    lock->previous_ended->next_ended = lock->next_ended;
-  else
-    c->engine.ended = lock->next_ended;
-  if (lock->next_ended)
-    lock->next_ended->previous_ended = lock->previous_ended;
-  else
-    c->engine.last_ended = lock->previous_ended;
+  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, _ended);
 }
 
 static void leave_unwritten(redlock_client *c, redlock_lock *lock)

@@ -1,6 +1,7 @@
 /* The started shape: the descriptor, processing, and what has ended. */
 #include <string.h>
 
+#include "../base/list.h"
 #include "step.h"
 
 int redlock_client_fd(redlock_client *c)
@@ -44,11 +45,7 @@ static int take_ended(redlock_client *c, uint64_t *tag)
   redlock_lock *lock = c->engine.ended;
   if (!lock)
     return 0;
-  c->engine.ended = lock->next_ended;
-  if (c->engine.ended)
-    c->engine.ended->previous_ended = NULL;
-  else
-    c->engine.last_ended = NULL;
+  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, _ended);
   lock->is_ended = 0;
   *tag = lock->tag;
   return 1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/list.h"
 #include "../base/mutant.h"
 #include "asking.h"
 #include "claim.h"
@@ -106,12 +107,7 @@ struct rlk_claim *rlk_claim_new(redlock_lock *lock)
   claim->hands_over = -1;
   make_token(e, claim->token);
   claim->token_size = RLK_TOKEN_SIZE;
-  claim->previous = e->last_claim;
-  if (e->last_claim)
-    e->last_claim->next = claim;
-  else
-    e->claims = claim;
-  e->last_claim = claim;
+  RLK_LIST_APPEND(e->claims, e->last_claim, claim, );
   return claim;
 }
 
@@ -138,27 +134,14 @@ const char *rlk_claim_token(const struct rlk_claim *claim)
 static void list(struct rlk_engine *e, struct rlk_claim *claim)
 {
   claim->is_owed = 1;
-  claim->next_owed = NULL;
-  claim->previous_owed = e->last_owed;
-  if (e->last_owed)
-    e->last_owed->next_owed = claim;
-  else
-    e->owed = claim;
-  e->last_owed = claim;
+  RLK_LIST_APPEND(e->owed, e->last_owed, claim, _owed);
   e->owed_count++;
 }
 
 static void unlist(struct rlk_engine *e, struct rlk_claim *claim)
 {
   claim->is_owed = 0;
-  if (claim->previous_owed)
-    claim->previous_owed->next_owed = claim->next_owed;
-  else
-    e->owed = claim->next_owed;
-  if (claim->next_owed)
-    claim->next_owed->previous_owed = claim->previous_owed;
-  else
-    e->last_owed = claim->previous_owed;
+  RLK_LIST_REMOVE(e->owed, e->last_owed, claim, _owed);
   e->owed_count--;
 }
 
@@ -181,14 +164,7 @@ void rlk_claim_note_debt(struct rlk_engine *e, struct rlk_claim *claim)
 
 void rlk_claim_free(struct rlk_engine *e, struct rlk_claim *claim)
 {
-  if (claim->previous)
-    claim->previous->next = claim->next;
-  else
-    e->claims = claim->next;
-  if (claim->next)
-    claim->next->previous = claim->previous;
-  else
-    e->last_claim = claim->previous;
+  RLK_LIST_REMOVE(e->claims, e->last_claim, claim, );
   if (claim->is_owed)
     unlist(e, claim);
   rlk_key_drop(claim->key);

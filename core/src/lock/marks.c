@@ -1,4 +1,5 @@
 /* What the rooms below only mark; rlk_client_unlock acts on it. */
+#include "../base/list.h"
 #include "lock.h"
 
 /* The lock's started operation has ended, or it is at risk or lost: redlock_client_next gives its tag. */
@@ -6,13 +7,7 @@ void rlk_mark_ended(struct rlk_engine *e, redlock_lock *lock)
 {
   if (!lock->is_ended) {
     lock->is_ended = 1;
-    lock->next_ended = NULL;
-    lock->previous_ended = e->last_ended;
-    if (e->last_ended)
-      e->last_ended->next_ended = lock;
-    else
-      e->ended = lock;
-    e->last_ended = lock;
+    RLK_LIST_APPEND(e->ended, e->last_ended, lock, _ended);
   }
   e->ended_marked = 1;
 }
@@ -22,14 +17,7 @@ void rlk_unwait(struct rlk_engine *e, struct rlk_waiter *w)
   if (!w->waits)
     return;
   w->waits = 0;
-  if (w->previous)
-    w->previous->next = w->next;
-  else
-    e->waiters = w->next;
-  if (w->next)
-    w->next->previous = w->previous;
-  else
-    e->last_waiter = w->previous;
+  RLK_LIST_REMOVE(e->waiters, e->last_waiter, w, );
 }
 
 void rlk_mark_woken(struct rlk_engine *e, struct rlk_waiter *w)

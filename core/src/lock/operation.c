@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/list.h"
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "extend.h"
@@ -39,26 +40,7 @@ int rlk_in_use(const redlock_lock *lock)
 static void add_flight(redlock_lock *lock)
 {
   struct rlk_engine *e = lock->engine;
-  lock->next_flight = NULL;
-  lock->previous_flight = e->last_flight;
-  if (e->last_flight)
-    e->last_flight->next_flight = lock;
-  else
-    e->flights = lock;
-  e->last_flight = lock;
-}
-
-static void drop_flight(redlock_lock *lock)
-{
-  struct rlk_engine *e = lock->engine;
-  if (lock->next_flight)
-    lock->next_flight->previous_flight = lock->previous_flight;
-  else
-    e->last_flight = lock->previous_flight;
-  if (lock->previous_flight)
-    lock->previous_flight->next_flight = lock->next_flight;
-  else
-    e->flights = lock->next_flight;
+  RLK_LIST_APPEND(e->flights, e->last_flight, lock, _flight);
 }
 
 void rlk_operation_start(redlock_lock *lock, int kind)
@@ -86,7 +68,7 @@ void rlk_operation_end(redlock_lock *lock, int status)
   lock->status = status;
   lock->phase = RLK_IDLE;
   rlk_timer_clear(&e->net.timers, &lock->timer);
-  drop_flight(lock);
+  RLK_LIST_REMOVE(e->flights, e->last_flight, lock, _flight);
   rlk_claim_let_go(e, &lock->probe);
   rlk_queue_leave(lock);
   if (lock->waiter)

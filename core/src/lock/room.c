@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/list.h"
 #include "../base/mutant.h"
 #include "operation.h"
 
@@ -107,14 +108,7 @@ int rlk_room_leads(const redlock_lock *lock)
 void rlk_room_leave(redlock_lock *lock)
 {
   struct rlk_room *room = lock->room;
-  if (lock->previous_waiting)
-    lock->previous_waiting->next_waiting = lock->next_waiting;
-  else
-    room->first = lock->next_waiting;
-  if (lock->next_waiting)
-    lock->next_waiting->previous_waiting = lock->previous_waiting;
-  else
-    room->last = lock->previous_waiting;
+  RLK_LIST_REMOVE(room->first, room->last, lock, _waiting);
   lock->room = NULL;
 }
 
