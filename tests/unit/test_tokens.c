@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "lock/asking.h"
+#include "lock/cleanup.h"
 #include "lock/dispatch.h"
 
 enum { TOKENS = 300 };

@@ -9,6 +9,7 @@
 #include "../lock/dispatch.h"
 #include "../lock/holder.h"
 #include "../lock/lease.h"
+#include "../lock/operation.h"
 #include "../lock/queue.h"
 #include "../lock/room.h"
 #include "../node/guard.h"
@@ -251,7 +252,7 @@ void rlk_client_forked(redlock_client *c)
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
     lock->waiter = NULL;
     if (!RLK_MUTANT(CHILD_KEEPS_LOCKS))
-      rlk_lock_forked(lock);
+      rlk_operation_forked(lock);
   }
   for (int i = 0; i < c->engine.net.node_count; i++) {
     rlk_node_abandon(&c->engine.net.nodes[i]);

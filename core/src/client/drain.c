@@ -1,9 +1,10 @@
 /* Leaving: nothing new begins, what is pending ends, what is held is released, and the answers are read to the end. */
 #include <time.h>
 
+#include "../lock/cleanup.h"
+#include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/queue.h"
-#include "../lock/renewal.h"
 #include "drain.h"
 #include "driver.h"
 #include "step.h"
@@ -17,7 +18,7 @@ static int is_over(const redlock_client *c, int64_t until_ns)
 
 static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_t now)
 {
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
   rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
     return;

@@ -5,13 +5,12 @@
 #include "../base/fork.h"
 #include "../base/list.h"
 #include "../base/mutant.h"
-#include "../lock/acquire.h"
 #include "../lock/asking.h"
 #include "../lock/holder.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/queue.h"
-#include "../lock/renewal.h"
+#include "../lock/release.h"
 #include "driver.h"
 #include "keeper.h"
 #include "step.h"
@@ -155,7 +154,7 @@ void redlock_lock_free(redlock_lock *lock)
   c = rlk_lock_enter(lock);
   now = rlk_client_now(c);
   rlk_operation_cancel(lock, now);
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
   rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
   if (lock->state == REDLOCK_STATE_ADOPTED) /* not confirmed: it is still whose it was */
     rlk_claim_forget(&c->engine, lock->claim);
@@ -327,7 +326,7 @@ static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int i
   rlk_client_drive(c, lock, until_ns, interruptible);
   now = rlk_client_now(c);
   while (won_too_late(c, lock, now)) {
-    rlk_acquire_retry(lock, now);
+    rlk_operation_retry(lock, now);
     rlk_client_drive(c, lock, until_ns, interruptible);
     now = rlk_client_now(c);
   }
@@ -545,7 +544,7 @@ int redlock_lock_detach(redlock_lock *lock)
   else if (lock->state == REDLOCK_STATE_FREE)
     status = REDLOCK_NOT_HELD;
   if (status == REDLOCK_OK) {
-    rlk_renewal_end(lock);
+    rlk_lock_end_renewal(lock);
     rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
     for (int i = 0; i < c->engine.net.node_count; i++)
       rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */

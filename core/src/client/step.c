@@ -2,6 +2,7 @@
  * was marked meanwhile is acted on when it is given back. */
 
 #include "../base/fork.h"
+#include "../lock/cleanup.h"
 #include "../lock/dispatch.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
@@ -34,7 +35,7 @@ static void fire(redlock_client *c, struct rlk_timer *timer, int64_t now)
 {
   switch (timer->kind) {
   case RLK_TIMER_OPERATION: rlk_operation_timer(RLK_OWNER(redlock_lock, timer, timer), now); break;
-  case RLK_TIMER_LEASE: rlk_lock_lapse(RLK_OWNER(redlock_lock, lease_timer, timer), now); break;
+  case RLK_TIMER_LEASE: rlk_operation_lapse(RLK_OWNER(redlock_lock, lease_timer, timer), now); break;
   case RLK_TIMER_LISTENER: rlk_listener_timer(RLK_OWNER(struct rlk_node, listener_timer, timer), now); break;
   case RLK_TIMER_NODE: node_timer(c, RLK_OWNER(struct rlk_node, timer, timer), now); break;
   }

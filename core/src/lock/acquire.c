@@ -3,29 +3,25 @@
 #include "../node/node.h"
 #include "acquire.h"
 #include "asking.h"
+#include "cleanup.h"
 #include "fence.h"
+#include "flight.h"
 #include "holder.h"
 #include "lease.h"
-#include "operation.h"
 #include "queue.h"
+#include "release.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
 
 #define MS RLK_NS_PER_MS
-#define ASK_ALL_EVERY_NS (750 * MS)
 
 /* A retry for a busy lock asks the home node first, but not for long: a key that was left behind there would hide a
  * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->attempts > 1 && !lock->place && (now - lock->asked_all_ns < ASK_ALL_EVERY_NS || RLK_MUTANT(HOME_ONLY)) &&
-         lock->verdict == REDLOCK_BUSY && (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
-}
-
-int rlk_acquire_is_overdue(const redlock_lock *lock, int64_t now)
-{
-  return now - lock->asked_all_ns >= ASK_ALL_EVERY_NS && !RLK_MUTANT(HOME_ONLY);
+  return lock->attempts > 1 && !lock->place && !rlk_round_is_overdue(lock, now) && lock->verdict == REDLOCK_BUSY &&
+         (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
 }
 
 static void ask_home(redlock_lock *lock, int64_t now)
@@ -38,15 +34,13 @@ static void ask_home(redlock_lock *lock, int64_t now)
   rlk_round_time_answers(lock, now);
 }
 
-void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
+int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
   rlk_lock_drop_claim(lock, now);
   lock->claim = rlk_claim_new(lock); /* a fresh token per attempt (rule A.6) */
-  if (!lock->claim) {
-    rlk_operation_end(lock, REDLOCK_NO_MEMORY);
-    return;
-  }
+  if (!lock->claim)
+    return REDLOCK_NO_MEMORY;
   lock->round++;
   lock->attempts++;
   lock->others_wait = 0;
@@ -59,12 +53,12 @@ void rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->home >= 0 && lock->asked.ttl_ms <= e->net.nodes[lock->home].ttl_limit_ms) {
     ask_home(lock, now);
-    return;
+    return REDLOCK_PENDING;
   }
   rlk_round_clear(lock);
   lock->queue_home = rlk_queue_home(lock, now);
   rlk_round_ask_all(lock, -1, now);
-  rlk_operation_advance(lock, now);
+  return rlk_acquire_advance(lock, now);
 }
 
 static void ask_for_hints(redlock_lock *lock, int64_t now)
@@ -144,9 +138,15 @@ static void note_lifted(redlock_lock *lock)
   }
 }
 
-/* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
-static void attempt_failed(redlock_lock *lock, int64_t now)
+static int take_turn(redlock_lock *lock, enum rlk_turn turn, int64_t now)
 {
+  return turn == RLK_TURN_ATTEMPT ? rlk_acquire_attempt(lock, now) : REDLOCK_PENDING;
+}
+
+/* The attempt has failed: clean up, then sleep and try again, or end with the verdict of the last full round. */
+static int attempt_failed(redlock_lock *lock, int64_t now)
+{
+  enum rlk_turn turn;
   int again;
   note_lifted(lock);
   note_outage(lock, now);
@@ -154,19 +154,19 @@ static void attempt_failed(redlock_lock *lock, int64_t now)
           now < lock->outage_until_ns;
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
-  if (!again) {
-    rlk_operation_end(lock, lock->verdict);
-    return;
-  }
+  if (!again)
+    return lock->verdict;
   tell_quarantine(lock, now);
   if (lock->attempts == 1)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
-  if (rlk_queue_wait(lock, now))
-    return;
+  turn = rlk_queue_wait(lock, now);
+  if (turn != RLK_TURN_NONE)
+    return take_turn(lock, turn, now);
   lock->phase = RLK_SLEEPING;
   lock->wake_ns = now + rlk_backoff_pause_ns(lock);
   rlk_acquire_sleep(lock, now);
+  return REDLOCK_PENDING;
 }
 
 static void count_won(redlock_lock *lock, int64_t now)
@@ -177,7 +177,7 @@ static void count_won(redlock_lock *lock, int64_t now)
   rlk_histogram_add(&e->figures.attempts, rlk_attempt_bounds, lock->attempts);
 }
 
-static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
+static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   lock->fence = lock->claim->fence;
   count_won(lock, now);
@@ -186,18 +186,7 @@ static void won(redlock_lock *lock, int64_t until_ns, int64_t now)
     if (lock->votes[i] == RLK_GRANTED)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->asked.ttl_ms, now);
   rlk_renewal_begin(lock);
-  rlk_operation_end(lock, REDLOCK_OK);
-}
-
-/* The home node has granted, or has not. 1: the round on all nodes goes on. */
-static int advance_home(redlock_lock *lock, int64_t now)
-{
-  int vote = lock->votes[lock->home];
-  if (vote == RLK_GRANTED)
-    rlk_round_ask_all(lock, lock->home, now);
-  else if (vote != RLK_ASKED)
-    attempt_failed(lock, now);
-  return vote == RLK_GRANTED;
+  return REDLOCK_OK;
 }
 
 /* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
@@ -221,37 +210,52 @@ static int waits_to_know(redlock_lock *lock, int64_t now)
   return now < lock->queue_until_ns;
 }
 
-void rlk_acquire_advance(redlock_lock *lock, int64_t now)
+/* A majority has granted in time: it is won, unless others are before it or its fencing number has to be raised. */
+static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
 {
-  struct rlk_tally tally;
-  int64_t until_ns = 0;
-  int status;
-  if (lock->phase == RLK_ASKING_HOME && !advance_home(lock, now))
-    return;
-  tally = RLK_INT(&lock->options, FENCE) ? rlk_fence_count(lock, now)
-                                         : rlk_count(lock->votes, lock->engine->net.node_count);
-  if (tally.granted >= tally.quorum)
-    until_ns = rlk_lock_counts_until(lock);
-  status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
-  if (rlk_fence_is_too_late(lock, now)) {
-    lock->verdict = REDLOCK_NO_QUORUM;
-    attempt_failed(lock, now);
-  } else if (status == REDLOCK_PENDING) {
-    rlk_round_hurry(lock, &tally);
-  } else if (status == REDLOCK_OK && waits_to_know(lock, now)) {
+  if (waits_to_know(lock, now)) {
     rlk_round_set_timer(lock, lock->queue_until_ns);
-  } else if (status == REDLOCK_OK && rlk_queue_is_ahead(lock)) {
-    lock->verdict = REDLOCK_BUSY;
-    attempt_failed(lock, now);
-  } else if (status == REDLOCK_OK &&
-             (!RLK_INT(&lock->options, FENCE) || rlk_fence_settle(lock, tally.granted, until_ns, now))) {
-    won(lock, until_ns, now);
-  } else if (status == REDLOCK_OK) {
-    rlk_operation_advance(lock, now); /* what could not be asked may decide it */
-  } else {
-    lock->verdict = status;
-    attempt_failed(lock, now);
+    return REDLOCK_PENDING;
   }
+  if (rlk_queue_is_ahead(lock)) {
+    lock->verdict = REDLOCK_BUSY;
+    return attempt_failed(lock, now);
+  }
+  if (RLK_INT(&lock->options, FENCE) && !rlk_fence_settle(lock, tally->granted, until_ns, now))
+    return rlk_acquire_advance(lock, now); /* what could not be asked may decide it */
+  return won(lock, until_ns, now);
+}
+
+/* The round on all nodes. */
+static int advance_all(redlock_lock *lock, int64_t now)
+{
+  struct rlk_tally tally = RLK_INT(&lock->options, FENCE) ? rlk_fence_count(lock, now)
+                                                          : rlk_count(lock->votes, lock->engine->net.node_count);
+  int64_t until_ns = tally.granted >= tally.quorum ? rlk_lock_counts_until(lock) : 0;
+  int status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
+  if (rlk_fence_is_too_late(lock, now))
+    status = REDLOCK_NO_QUORUM;
+  if (status == REDLOCK_OK)
+    return granted(lock, &tally, until_ns, now);
+  if (status != REDLOCK_PENDING) {
+    lock->verdict = status;
+    return attempt_failed(lock, now);
+  }
+  rlk_round_hurry(lock, &tally);
+  return REDLOCK_PENDING;
+}
+
+int rlk_acquire_advance(redlock_lock *lock, int64_t now)
+{
+  if (lock->phase == RLK_ASKING_HOME) {
+    int vote = lock->votes[lock->home];
+    if (vote == RLK_ASKED)
+      return REDLOCK_PENDING;
+    if (vote != RLK_GRANTED)
+      return attempt_failed(lock, now);
+    rlk_round_ask_all(lock, lock->home, now);
+  }
+  return advance_all(lock, now);
 }
 
 static void give_up_token(redlock_lock *lock, int64_t now)
@@ -268,7 +272,7 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
   lock->asked = *terms;
   if (wait_ms == -2)
     wait_ms = RLK_INT(&lock->options, WAIT_MS);
-  rlk_operation_start(lock, REDLOCK_ACQUIRE);
+  rlk_flight_begin(lock, REDLOCK_ACQUIRE);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
   lock->fence = 0;
@@ -287,16 +291,14 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
   lock->verdict = REDLOCK_TIMED_OUT;
   rlk_command_number(&lock->ttl_text, lock->asked.ttl_ms);
   give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
-  if (!rlk_queue_begin(lock, now))
-    rlk_acquire_attempt(lock, now);
-  return REDLOCK_OK;
+  return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : rlk_acquire_attempt(lock, now);
 }
 
 /* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
-static void give_up(redlock_lock *lock, int status, int64_t now)
+static int give_up(redlock_lock *lock, int status, int64_t now)
 {
   give_up_token(lock, now);
-  rlk_operation_end(lock, status);
+  return status;
 }
 
 /* Of a wait that ends within its first round: nodes that have gone silent are known not to answer. */
@@ -309,52 +311,55 @@ static int last_verdict(const redlock_lock *lock)
 }
 
 /* Home has had its time to tell whether others wait. */
-static void go_on_without_home(redlock_lock *lock, int64_t now)
+static int go_on_without_home(redlock_lock *lock, int64_t now)
 {
   if (!lock->queue_until_ns || now < lock->queue_until_ns || lock->phase != RLK_ASKING_ALL)
-    return;
+    return REDLOCK_PENDING;
   lock->queue_asked = 0;
   lock->queue_until_ns = 0;
-  rlk_operation_advance(lock, now);
+  return rlk_acquire_advance(lock, now);
 }
 
-void rlk_acquire_timer(redlock_lock *lock, int64_t now)
+static int round_is_over(redlock_lock *lock, int64_t now)
 {
-  go_on_without_home(lock, now);
-  if (!rlk_in_flight(lock))
-    return;
-  if (now >= lock->deadline_ns) {
-    give_up(lock, last_verdict(lock), now);
-  } else if (now >= lock->outage_until_ns) {
-    give_up(lock, REDLOCK_NO_QUORUM, now);
-  } else if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room)) {
-    rlk_queue_timer(lock, now);
-  } else if (lock->phase == RLK_SLEEPING) {
-    rlk_acquire_attempt(lock, now);
-  } else if (!rlk_round_has_time(lock, now)) {
-    if (lock->phase == RLK_ASKING_HOME)
-      lock->votes[lock->home] = RLK_LATE;
-    else if (!rlk_round_hope(lock, now))
-      rlk_round_close(lock);
-    rlk_operation_advance(lock, now);
-  }
+  if (lock->phase == RLK_ASKING_HOME)
+    lock->votes[lock->home] = RLK_LATE;
+  else if (!rlk_round_hope(lock, now))
+    rlk_round_close(lock);
+  return rlk_acquire_advance(lock, now);
+}
+
+int rlk_acquire_timer(redlock_lock *lock, int64_t now)
+{
+  int status = go_on_without_home(lock, now);
+  if (status != REDLOCK_PENDING)
+    return status;
+  if (now >= lock->deadline_ns)
+    return give_up(lock, last_verdict(lock), now);
+  if (now >= lock->outage_until_ns)
+    return give_up(lock, REDLOCK_NO_QUORUM, now);
+  if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room))
+    return take_turn(lock, rlk_queue_timer(lock, now), now);
+  if (lock->phase == RLK_SLEEPING)
+    return rlk_acquire_attempt(lock, now);
+  return rlk_round_has_time(lock, now) ? REDLOCK_PENDING : round_is_over(lock, now);
 }
 
 /* The winner came back to its lock too late for it to be of use: that attempt has failed (rule A.2, min_validity). */
-void rlk_acquire_retry(redlock_lock *lock, int64_t now)
+int rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
   int64_t attempts = lock->attempts, attempts_max = lock->attempts_max, deadline_ns = lock->deadline_ns;
   int started = lock->started;
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
   lock->state = REDLOCK_STATE_FREE;
   lock->loss = REDLOCK_LOSS_NONE;
   lock->fence = 0;
-  rlk_operation_start(lock, REDLOCK_ACQUIRE);
+  rlk_flight_begin(lock, REDLOCK_ACQUIRE);
   lock->started = started;
   lock->attempts = attempts;
   lock->attempts_max = attempts_max;
   lock->deadline_ns = deadline_ns;
   lock->verdict = REDLOCK_NO_QUORUM;
-  attempt_failed(lock, now);
+  return attempt_failed(lock, now);
 }

@@ -85,6 +85,12 @@ static inline void rlk_claim_may_be_at(struct rlk_claim *claim, int node, int64_
     claim->until_ns = until_ns;
 }
 
+/* A delete has still to be queued there. */
+static inline int rlk_claim_is_owed_at(const struct rlk_claim *claim, int node)
+{
+  return (claim->node[node].flags & (RLK_MAY_HOLD | RLK_DELETE_IN_FLIGHT)) == RLK_MAY_HOLD;
+}
+
 void rlk_claim_free(struct rlk_engine *engine, struct rlk_claim *claim);
 /* What is known of its token or its deletes has changed: engine->owed has the claims for which a delete has still to be
  * queued somewhere, those given up first at the front. */
@@ -104,15 +110,6 @@ int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size
 const char *rlk_claim_token(const struct rlk_claim *claim);
 /* The token is known not to be on the node. */
 void rlk_claim_cleared(struct rlk_engine *engine, struct rlk_claim *claim, int node);
-/* Gives the token up: deletes go to every node where it may be, now or when the node can be told again. */
-void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
-/* Sends what was given up and may still be on the node to be deleted there. */
-void rlk_claims_pay(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
-
-/* Whether that would send anything to the node. */
-int rlk_claims_are_owed(const struct rlk_engine *engine, int node);
-/* Forgets tokens that have ended by their TTL. */
-void rlk_claims_expire(struct rlk_engine *engine, int64_t now_ns);
 /* Notes until when leases on each node are counted on. */
 void rlk_claims_note_leases(struct rlk_engine *engine);
 void rlk_claims_free(struct rlk_engine *engine);

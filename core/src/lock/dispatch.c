@@ -6,9 +6,11 @@
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "asking.h"
+#include "cleanup.h"
 #include "fence.h"
 #include "holder.h"
 #include "lease.h"
+#include "news.h"
 #include "operation.h"
 #include "queue.h"
 #include "release.h"
@@ -499,120 +501,32 @@ static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *o
 static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = lock_of(&out->request);
+  enum rlk_turn turn;
   if (!lock || lock->round != out->request.round || !rlk_in_flight(lock))
     return;
   if (out->fault == RLK_FAULT_NONE)
-    rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns), out->now_ns);
+    turn = rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns),
+                            out->now_ns);
   else if (out->fault == RLK_FAULT_NO_SCRIPT)
-    rlk_queue_missing(lock, out->now_ns);
+    turn = rlk_queue_missing(lock, out->now_ns);
   else
-    rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
+    turn = rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
+  if (turn == RLK_TURN_ATTEMPT)
+    rlk_operation_attempt(lock, out->now_ns);
 }
 
-/* ---- nodes ---- */
-
-/* A lock that was won or extended before the node's connection was there asks it, too, as long as the round could have
- * waited for it: a lock on a bare majority survives no failure. */
-static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
 {
-  int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
-  for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
-    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
-    if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
-        now - lock->asked_all_ns < connect_ns && rlk_round_guard(lock, n, now) == RLK_ASKED)
-      rlk_round_ask(lock, n, now);
-  }
+  redlock_lock *lock = rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns);
+  if (lock)
+    rlk_operation_attempt(lock, out->now_ns);
 }
 
-/* It waits for the node, or has counted it as refused without a request: then the reason has passed. */
-static int may_ask_now(const redlock_lock *lock, const struct rlk_node *n)
+static void holder_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
-  if (rlk_round_awaits(lock, n->index))
-    return 1;
-  return n->state == RLK_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->votes[n->index] == RLK_REFUSED &&
-         !(lock->claim->node[n->index].flags & RLK_MAY_HOLD);
-}
-
-static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_t now)
-{
-  redlock_lock *next;
-  int vote;
-  ask_after_the_end(e, n, now);
-  for (redlock_lock *lock = e->flights; lock; lock = next) {
-    next = lock->next_flight;
-    if (lock->phase != RLK_ASKING_ALL || !may_ask_now(lock, n))
-      continue;
-    if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
-      continue; /* only a SET may join the set-up */
-    vote = rlk_round_guard(lock, n, now);
-    if (vote == RLK_WAITING)
-      continue;
-    if (vote != RLK_ASKED) {
-      lock->votes[n->index] = (uint8_t)vote;
-      rlk_operation_advance(lock, now);
-      continue;
-    }
-    rlk_round_ask(lock, n, now);
-    rlk_round_time(lock, now);
-  }
-}
-
-static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t now)
-{
-  redlock_lock *next;
-  for (redlock_lock *lock = e->flights; lock; lock = next) {
-    uint8_t *vote = &lock->votes[n->index];
-    next = lock->next_flight;
-    if (lock->kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
-      continue; /* its deletes are answered before it is closed */
-    if (lock->phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
-      continue;
-    *vote = n->refused ? RLK_REFUSED : RLK_DOWN;
-    if (lock->phase == RLK_ASKING_ALL)
-      rlk_round_time(lock, now);
-    rlk_operation_advance(lock, now);
-  }
-}
-
-static void forget_those_ahead(struct rlk_engine *e, int64_t now)
-{
-  for (int i = 0; i < e->net.node_count; i++)
-    if (now < e->net.nodes[i].ahead_until_ns)
-      rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
-}
-
-/* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
- * may be the key of its own token. */
-static void share_sets(const struct rlk_line *l, int64_t now)
-{
-  struct rlk_node *other = l->shared;
-  for (uint32_t i = 0; i < l->requests.count; i++) {
-    const struct rlk_request *r = rlk_request_at(&l->requests, i);
-    redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (r->kind != RLK_REQUEST_SET || !lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
-      continue;
-    r->claim->node[other->index].flags |= RLK_SET_LOST;
-    if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
-        rlk_ask_confirm(other, lock, 0, now) == 0)
-      lock->votes[other->index] = RLK_ASKED;
-  }
-}
-
-static int is_vote(enum rlk_request_kind kind)
-{
-  return kind != RLK_REQUEST_HINT && kind != RLK_REQUEST_HOLDER && kind != RLK_REQUEST_ENTRY;
-}
-
-/* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
-static void take_back_hope(const struct rlk_node *n)
-{
-  const struct rlk_requests *requests = &n->line->requests;
-  for (uint32_t i = 0; i < requests->count; i++) {
-    const struct rlk_request *r = rlk_request_at(requests, i);
-    redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (lock && is_vote(r->kind) && lock->round == r->round && rlk_round_awaits(lock, n->index))
-      lock->votes[n->index] = RLK_ASKED;
-  }
+  redlock_lock *lock = out->request.claim ? lock_of(&out->request) : NULL;
+  if (rlk_holder_outcome(lock, n, out))
+    rlk_operation_advance(lock, out->now_ns);
 }
 
 /* ---- all of them ---- */
@@ -626,27 +540,6 @@ static void finish(struct rlk_engine *e, struct rlk_request *r)
   }
   if (r->batch)
     rlk_batch_drop(e, r->batch);
-}
-
-static void node_outcome(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome *out)
-{
-  switch (out->kind) {
-  case RLK_OUTCOME_FORGOTTEN: rlk_leases_forget(e, n, out->reason, out->now_ns); break;
-  case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
-  case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
-  case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
-  case RLK_OUTCOME_SPOKE:
-    take_back_hope(n);
-    ask_those_that_wait(e, n, out->now_ns);
-    break;
-  case RLK_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
-  case RLK_OUTCOME_READY:
-    ask_those_that_wait(e, n, out->now_ns);
-    rlk_claims_pay(e, n, out->now_ns);
-    break;
-  case RLK_OUTCOME_PAYABLE: rlk_claims_pay(e, n, out->now_ns); break;
-  default: give_up_waiting(e, n, out->now_ns); break;
-  }
 }
 
 void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
@@ -663,10 +556,10 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
   case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
   case RLK_OUTCOME_HOLDER:
   case RLK_OUTCOME_ENTRY:
-  case RLK_OUTCOME_NO_ENTRY: rlk_holder_outcome(out->request.claim ? lock_of(&out->request) : NULL, n, out); break;
-  case RLK_OUTCOME_WOKEN: rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns); return;
+  case RLK_OUTCOME_NO_ENTRY: holder_outcome(n, out); break;
+  case RLK_OUTCOME_WOKEN: woken_outcome(e, n, out); return;
   case RLK_OUTCOME_NOTHING: break;
-  default: node_outcome(e, n, out); return;
+  default: rlk_news(e, n, out); return;
   }
   finish(e, &out->request);
 }

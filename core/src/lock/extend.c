@@ -1,8 +1,8 @@
 /* Extending a lease, or setting what is left of it: until a majority has confirmed, the lease is nearly over or an
  * outage lasts too long. */
 #include "extend.h"
+#include "flight.h"
 #include "lease.h"
-#include "operation.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
@@ -13,12 +13,12 @@
 static void renew_as_asked(redlock_lock *lock)
 {
   if (lock->kind == REDLOCK_EXPIRE || !RLK_INT(&lock->options, RENEW))
-    rlk_renewal_end(lock);
+    rlk_lock_end_renewal(lock);
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_renewal_begin(lock);
 }
 
-static void extended(redlock_lock *lock, int64_t now)
+static int extended(redlock_lock *lock, int64_t now)
 {
   if (lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_hold(lock, rlk_lock_counts_until(lock), now);
@@ -27,7 +27,7 @@ static void extended(redlock_lock *lock, int64_t now)
   else
     lock->extensions++;
   renew_as_asked(lock);
-  rlk_operation_end(lock, lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST);
+  return lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;
 }
 
 /* A node that could not be asked, or whose request came to nothing, may be asked again; one that is ineligible may
@@ -65,32 +65,30 @@ static void pause(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, now + rlk_backoff_pause_ns(lock));
 }
 
-void rlk_extend_advance(redlock_lock *lock, int64_t now)
+int rlk_extend_advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int status = rlk_judge_extend(&tally);
   int is_over = now >= lock->deadline_ns;
-  if (lock->state == REDLOCK_STATE_LOST) {
-    rlk_operation_end(lock, REDLOCK_LOST);
-  } else if (status == REDLOCK_OK) {
-    extended(lock, now);
-  } else if (status == REDLOCK_LOST) {
+  if (lock->state == REDLOCK_STATE_LOST)
+    return REDLOCK_LOST;
+  if (status == REDLOCK_OK)
+    return extended(lock, now);
+  if (status == REDLOCK_LOST)
     rlk_lock_lost(lock, REDLOCK_LOSS_GONE);
-    rlk_operation_end(lock, REDLOCK_LOST);
-  } else if (status == REDLOCK_PENDING || (status == REDLOCK_NO_QUORUM && !is_over)) {
-    pause(lock, now);
-  } else {
-    rlk_operation_end(lock, status);
-  }
+  if (status != REDLOCK_PENDING && (status != REDLOCK_NO_QUORUM || is_over))
+    return status;
+  pause(lock, now);
+  return REDLOCK_PENDING;
 }
 
-void rlk_extend_timer(redlock_lock *lock, int64_t now)
+int rlk_extend_timer(redlock_lock *lock, int64_t now)
 {
   if (now >= lock->deadline_ns)
     rlk_round_close(lock);
   else
     ask_again(lock, now);
-  rlk_operation_advance(lock, now);
+  return rlk_extend_advance(lock, now);
 }
 
 static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
@@ -142,7 +140,7 @@ int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms
     return REDLOCK_LIMIT;
   lock->asked = *terms;
   lock->was_held = lock->state;
-  rlk_operation_start(lock, kind);
+  rlk_flight_begin(lock, kind);
   if (kind == REDLOCK_EXPIRE)
     shorten(lock, now);
   lock->deadline_ns = deadline_ns(lock, now);
@@ -150,6 +148,5 @@ int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms
   lock->asking_again = 0;
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
-  rlk_operation_advance(lock, now);
-  return REDLOCK_OK;
+  return rlk_extend_advance(lock, now);
 }

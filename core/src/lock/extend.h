@@ -6,7 +6,7 @@
 
 int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms,
                      int64_t now_ns); /* REDLOCK_EXTEND or _EXPIRE */
-void rlk_extend_advance(redlock_lock *lock, int64_t now_ns);
-void rlk_extend_timer(redlock_lock *lock, int64_t now_ns);
+int rlk_extend_advance(redlock_lock *lock, int64_t now_ns);
+int rlk_extend_timer(redlock_lock *lock, int64_t now_ns);
 
 #endif

@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asking.h"
-#include "operation.h"
-
 #define MS RLK_NS_PER_MS
 #define ASK_EVERY_NS (1000 * MS)
 #define FRESH_MS 30000 /* an entry is written again when less than a TTL and this is left of it */
@@ -227,19 +224,18 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
 }
 
-void rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
+int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_buffer *text = &out->reply->text;
   if (out->kind == RLK_OUTCOME_NO_ENTRY)
     refused(n, out);
   if (!lock || !rlk_in_flight(lock))
-    return;
+    return 0;
   if (out->kind == RLK_OUTCOME_HOLDER)
     rlk_holder_seen(lock, n, text->data, text->end, out->now_ns);
   else
     told(lock, n, out);
-  if (lock->kind == REDLOCK_INSPECT)
-    rlk_operation_advance(lock, out->now_ns);
+  return lock->kind == REDLOCK_INSPECT;
 }
 
 int rlk_holder_is_awaited(const redlock_lock *lock)

@@ -33,8 +33,8 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* HOLDER, ENTRY and NO_ENTRY; lock may be NULL: nobody wants to know any more. */
-void rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
+/* HOLDER, ENTRY and NO_ENTRY; lock may be NULL: nobody wants to know any more. 1: an inspect waits for it. */
+int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);
 void rlk_holder_stop_waiting(redlock_lock *lock);

@@ -4,19 +4,6 @@
 
 #include "../base/mutant.h"
 #include "lease.h"
-#include "operation.h"
-#include "queue.h"
-#include "renewal.h"
-
-/* The lock takes a new token or ends: what the old one may have left behind is deleted. */
-void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
-{
-  if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
-    rlk_queue_hand_over(lock, now);
-  if (lock->claim && !lock->claim->given_up)
-    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
-  rlk_claim_let_go(lock->engine, &lock->claim);
-}
 
 const char *rlk_loss_name(int reason)
 {
@@ -72,6 +59,22 @@ void rlk_lock_count_hold(redlock_lock *lock, int64_t now)
   rlk_histogram_add(&lock->engine->figures.hold_us, rlk_time_bounds_us, (now - lock->acquired_ns) / 1000);
 }
 
+void rlk_lock_end_renewal_round(redlock_lock *lock)
+{
+  lock->engine->renewals_open -= lock->renewal_goal_ns != 0;
+  lock->renewal_goal_ns = 0;
+}
+
+void rlk_lock_end_renewal(redlock_lock *lock)
+{
+  if (!lock->renewed)
+    return;
+  rlk_lock_end_renewal_round(lock);
+  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal);
+  lock->renewed = 0;
+  lock->engine->renewing--;
+}
+
 void rlk_lock_lost(redlock_lock *lock, int reason)
 {
   struct rlk_engine *e = lock->engine;
@@ -82,7 +85,7 @@ void rlk_lock_lost(redlock_lock *lock, int reason)
   lock->state = REDLOCK_STATE_LOST;
   lock->valid_until_ns = 0;
   rlk_timer_clear(&e->net.timers, &lock->lease_timer);
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
   rlk_lock_note_loss(lock, reason);
   rlk_mark_ended(e, lock);
 }
@@ -96,12 +99,6 @@ int rlk_lock_is_held(redlock_lock *lock, int64_t now)
   if (!RLK_MUTANT(LOSS_NOT_STICKY))
     rlk_lock_lost(lock, lock->cut ? lock->cut : lock->is_limited ? REDLOCK_LOSS_LIMIT : REDLOCK_LOSS_EXPIRED);
   return 0;
-}
-
-void rlk_lock_lapse(redlock_lock *lock, int64_t now)
-{
-  if (!rlk_lock_is_held(lock, now))
-    rlk_operation_advance(lock, now); /* an extension ends with its lock */
 }
 
 int64_t rlk_lock_counts_until(const redlock_lock *lock)
@@ -192,22 +189,6 @@ void rlk_lock_refuse_name(redlock_lock *lock)
   rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
   rlk_text_add(&text, "; names and keys that begin with libredlock: are reserved for the library's own keys");
   rlk_lock_refuse(lock, why);
-}
-
-/* In a child: the parent's lock is not ours. */
-void rlk_lock_forked(redlock_lock *lock)
-{
-  if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
-    lock->state = REDLOCK_STATE_FORKED;
-  if (rlk_in_flight(lock)) {
-    lock->state = REDLOCK_STATE_FORKED;
-    lock->waiter = NULL;
-    rlk_operation_end(lock, REDLOCK_FORKED);
-  }
-  lock->in_call = 0;
-  lock->valid_until_ns = 0;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
-  rlk_renewal_end(lock);
 }
 
 int64_t rlk_hold_end_ns(const redlock_lock *lock, int64_t ttl_ms)

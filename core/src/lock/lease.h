@@ -5,12 +5,12 @@
 #include "../node/node.h"
 #include "lock.h"
 
-void rlk_lock_drop_claim(redlock_lock *lock, int64_t now_ns);
 /* Notices that the lease has run out (sticky): 1 if the lock is held at now. */
 int rlk_lock_is_held(redlock_lock *lock, int64_t now_ns);
 /* reason is an enum redlock_loss. */
 void rlk_lock_lost(redlock_lock *lock, int reason);
-void rlk_lock_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
+void rlk_lock_end_renewal_round(redlock_lock *lock);
+void rlk_lock_end_renewal(redlock_lock *lock);           /* the keeper looks after it no longer */
 void rlk_lock_note_loss(redlock_lock *lock, int reason); /* of a lock that is being released */
 /* Until when the leases that are counted on make a majority. */
 int64_t rlk_lock_counts_until(const redlock_lock *lock);
@@ -26,7 +26,6 @@ void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, i
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
 void rlk_lock_refuse_name(redlock_lock *lock); /* it is reserved */
-void rlk_lock_forked(redlock_lock *lock);
 
 void rlk_lock_count_hold(redlock_lock *lock, int64_t now_ns); /* it ends */
 

@@ -115,4 +115,15 @@ struct redlock_lock {
   uint8_t votes[];                      /* enum rlk_vote per node */
 };
 
+static inline int rlk_in_flight(const redlock_lock *lock)
+{
+  return lock->status == REDLOCK_PENDING;
+}
+
+/* By an operation, or by a thread that has not taken its result yet. */
+static inline int rlk_in_use(const redlock_lock *lock)
+{
+  return lock->in_call || rlk_in_flight(lock);
+}
+
 #endif

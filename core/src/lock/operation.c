@@ -1,67 +1,33 @@
 /* What all operations share: how they begin and end, and what moves them.
  *
  * An operation is a round on all nodes; an acquisition is several rounds with pauses between them. Everything moves by
- * three calls: an answer, a timer, a connection that came up or failed. */
-#include <stdlib.h>
-#include <string.h>
-
+ * three calls: an answer, a timer, a connection that came up or failed. Each step returns a status, and anything but
+ * REDLOCK_PENDING ends the operation here. */
 #include "../base/list.h"
 #include "../base/mutant.h"
 #include "acquire.h"
+#include "cleanup.h"
 #include "extend.h"
 #include "holder.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
 #include "release.h"
-#include "renewal.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
-
-int rlk_in_flight(const redlock_lock *lock)
-{
-  return lock->status == REDLOCK_PENDING;
-}
 
 int rlk_is_awaited(const redlock_lock *lock)
 {
   return rlk_in_flight(lock) || (lock->settling && rlk_round_is_open(lock));
 }
 
-int rlk_in_use(const redlock_lock *lock)
-{
-  return lock->in_call || rlk_in_flight(lock);
-}
-
 /* ---- beginning and ending ---- */
 
-/* In the order in which they began: a node that comes up late is asked in that order, too. */
-static void add_flight(redlock_lock *lock)
+static void end(redlock_lock *lock, int status)
 {
   struct rlk_engine *e = lock->engine;
-  RLK_LIST_APPEND(e->flights, e->last_flight, lock, _flight);
-}
-
-void rlk_operation_start(redlock_lock *lock, int kind)
-{
-  lock->kind = kind;
-  lock->status = REDLOCK_PENDING;
-  lock->phase = RLK_ASKING_ALL;
-  lock->round++;
-  lock->started = 0;
-  lock->timer_tight = 0;
-  lock->asking_again = 0;
-  lock->deadline_ns = lock->outage_until_ns = RLK_NEVER;
-  atomic_store(&lock->cancelled, 0);
-  rlk_holder_drop(lock);
-  add_flight(lock);
-}
-
-void rlk_operation_end(redlock_lock *lock, int status)
-{
-  struct rlk_engine *e = lock->engine;
-  if (!rlk_in_flight(lock))
+  if (status == REDLOCK_PENDING)
     return;
   if (lock->kind == REDLOCK_ACQUIRE)
     e->figures.acquisitions[status]++;
@@ -79,18 +45,38 @@ void rlk_operation_end(redlock_lock *lock, int status)
 
 /* ---- all of them ---- */
 
+static int advance(redlock_lock *lock, int64_t now)
+{
+  switch (lock->kind) {
+  case REDLOCK_ACQUIRE: return rlk_acquire_advance(lock, now);
+  case REDLOCK_EXTEND:
+  case REDLOCK_EXPIRE: return rlk_extend_advance(lock, now);
+  case REDLOCK_RELEASE: return rlk_release_advance(lock);
+  case REDLOCK_REMOVE: return rlk_remove_advance(lock);
+  default: return rlk_inspect_advance(lock);
+  }
+}
+
 void rlk_operation_advance(redlock_lock *lock, int64_t now)
 {
-  if (!rlk_in_flight(lock) || lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE)
-    return;
-  switch (lock->kind) {
-  case REDLOCK_ACQUIRE: rlk_acquire_advance(lock, now); break;
-  case REDLOCK_EXTEND: rlk_extend_advance(lock, now); break;
-  case REDLOCK_RELEASE: rlk_release_advance(lock); break;
-  case REDLOCK_INSPECT: rlk_inspect_advance(lock); break;
-  case REDLOCK_EXPIRE: rlk_extend_advance(lock, now); break;
-  case REDLOCK_REMOVE: rlk_remove_advance(lock); break;
-  }
+  if (rlk_in_flight(lock) && lock->phase != RLK_SLEEPING && lock->phase != RLK_ASKING_QUEUE)
+    end(lock, advance(lock, now));
+}
+
+void rlk_operation_attempt(redlock_lock *lock, int64_t now)
+{
+  end(lock, rlk_acquire_attempt(lock, now));
+}
+
+void rlk_operation_retry(redlock_lock *lock, int64_t now)
+{
+  end(lock, rlk_acquire_retry(lock, now));
+}
+
+void rlk_operation_lapse(redlock_lock *lock, int64_t now)
+{
+  if (!rlk_lock_is_held(lock, now))
+    rlk_operation_advance(lock, now); /* an extension ends with its lock */
 }
 
 static int is_operation(int kind)
@@ -172,6 +158,20 @@ static void default_terms(redlock_lock *lock)
         .ttl_ms = RLK_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS, .patience_max_ns = 50 * MS};
 }
 
+static int begin(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t arg, int64_t now)
+{
+  if (kind == REDLOCK_ACQUIRE)
+    return rlk_acquire_begin(lock, terms, arg, now);
+  if (kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE)
+    return rlk_extend_begin(lock, kind, terms, now);
+  default_terms(lock);
+  switch (kind) {
+  case REDLOCK_RELEASE: return rlk_release_begin(lock, now);
+  case REDLOCK_REMOVE: return rlk_remove_begin(lock, now);
+  default: return rlk_inspect_begin(lock, now);
+  }
+}
+
 int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 {
   struct rlk_terms terms; /* a refused call must not change those of votes that are still to come */
@@ -191,14 +191,11 @@ int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
   if (status != REDLOCK_OK)
     return status;
   rlk_lock_refuse(lock, NULL);
-  switch (kind) {
-  case REDLOCK_ACQUIRE: return rlk_acquire_begin(lock, &terms, arg, now);
-  case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: return rlk_extend_begin(lock, kind, &terms, now);
-  case REDLOCK_RELEASE: default_terms(lock); return rlk_release_begin(lock, now);
-  case REDLOCK_REMOVE: default_terms(lock); return rlk_remove_begin(lock, now);
-  default: default_terms(lock); return rlk_inspect_begin(lock, now);
-  }
+  status = begin(lock, kind, &terms, arg, now);
+  if (!rlk_in_flight(lock))
+    return status; /* it was refused */
+  end(lock, status);
+  return REDLOCK_OK;
 }
 
 void rlk_operation_cancel(redlock_lock *lock, int64_t now)
@@ -208,20 +205,39 @@ void rlk_operation_cancel(redlock_lock *lock, int64_t now)
     return;
   if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
-  rlk_operation_end(lock, REDLOCK_CANCELLED);
+  end(lock, REDLOCK_CANCELLED);
+}
+
+static int timer(redlock_lock *lock, int64_t now)
+{
+  if (lock->kind == REDLOCK_ACQUIRE)
+    return rlk_acquire_timer(lock, now);
+  if (lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE)
+    return rlk_extend_timer(lock, now);
+  if (rlk_round_has_time(lock, now))
+    return REDLOCK_PENDING;
+  rlk_round_close(lock);
+  rlk_holder_stop_waiting(lock);
+  return advance(lock, now);
 }
 
 void rlk_operation_timer(redlock_lock *lock, int64_t now)
 {
-  switch (lock->kind) {
-  case REDLOCK_ACQUIRE: rlk_acquire_timer(lock, now); break;
-  case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: rlk_extend_timer(lock, now); break;
-  default:
-    if (rlk_round_has_time(lock, now))
-      return;
-    rlk_round_close(lock);
-    rlk_holder_stop_waiting(lock);
-    rlk_operation_advance(lock, now);
+  end(lock, timer(lock, now));
+}
+
+/* In a child: the parent's lock is not ours. */
+void rlk_operation_forked(redlock_lock *lock)
+{
+  if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
+    lock->state = REDLOCK_STATE_FORKED;
+  if (rlk_in_flight(lock)) {
+    lock->state = REDLOCK_STATE_FORKED;
+    lock->waiter = NULL;
+    end(lock, REDLOCK_FORKED);
   }
+  lock->in_call = 0;
+  lock->valid_until_ns = 0;
+  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  rlk_lock_end_renewal(lock);
 }

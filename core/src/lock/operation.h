@@ -1,18 +1,19 @@
-/* What all operations share. */
+/* What all operations share: only these functions end one. */
 #ifndef RLK_OPERATION_H
 #define RLK_OPERATION_H
 
 #include "../node/node.h"
 #include "lock.h"
 
-void rlk_operation_start(redlock_lock *lock, int kind);
 void rlk_operation_advance(redlock_lock *lock, int64_t now_ns);
 int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now_ns);
 void rlk_operation_cancel(redlock_lock *lock, int64_t now_ns);
-void rlk_operation_end(redlock_lock *lock, int status);
 void rlk_operation_timer(redlock_lock *lock, int64_t now_ns);
-int rlk_in_flight(const redlock_lock *lock);
-int rlk_is_awaited(const redlock_lock *lock); /* a thread has to go on waiting for it */
-int rlk_in_use(const redlock_lock *lock);     /* by an operation, or by a thread that has not taken its result yet */
+void rlk_operation_attempt(redlock_lock *lock, int64_t now_ns); /* acquire: it is its turn */
+/* The winner came back to its lock too late for it to be of use: that attempt has failed. */
+void rlk_operation_retry(redlock_lock *lock, int64_t now_ns);
+void rlk_operation_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
+void rlk_operation_forked(redlock_lock *lock);                /* in a child: the parent's lock is not ours */
+int rlk_is_awaited(const redlock_lock *lock);                 /* a thread has to go on waiting for it */
 
 #endif

@@ -5,11 +5,9 @@
 
 #include "../base/mutant.h"
 #include "../node/listener.h"
-#include "acquire.h"
 #include "asking.h"
 #include "backoff.h"
 #include "holder.h"
-#include "operation.h"
 #include "room.h"
 #include "round.h"
 
@@ -51,11 +49,12 @@ static void learn(redlock_lock *lock, int verdict, int64_t now)
 }
 
 /* It waits for those before it; only its deadline ends that. */
-static void stand_behind(redlock_lock *lock, int64_t now)
+static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
 {
   lock->phase = RLK_SLEEPING;
   lock->wake_ns = RLK_NEVER;
   learn(lock, rlk_room_leader(lock)->verdict, now);
+  return RLK_TURN_WAIT;
 }
 
 static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
@@ -194,21 +193,20 @@ static int64_t pause_ns(const redlock_lock *lock, int64_t now)
   return rlk_listener_is_ready(home) ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
-static void ask(redlock_lock *lock, int full_script, int64_t now)
+static enum rlk_turn ask(redlock_lock *lock, int full_script, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->asked);
   int64_t most_ns = rlk_listener_is_ready(home) ? STEP_MAX_NS : POLL_MAX_NS;
   struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, most_ns / 1000};
-  if (rlk_ask_join(home, lock, full_script, &promise, now) != 0) {
-    rlk_acquire_attempt(lock, now);
-    return;
-  }
+  if (rlk_ask_join(home, lock, full_script, &promise, now) != 0)
+    return RLK_TURN_ATTEMPT;
   if (now - lock->began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
   lock->phase = RLK_ASKING_QUEUE;
   lock->timer_tight = 0;
   rlk_round_set_timer(lock, now + (patience_ns > LATE_NS ? patience_ns : LATE_NS));
+  return RLK_TURN_WAIT;
 }
 
 static int has_place_at(const redlock_lock *lock, int home)
@@ -218,15 +216,13 @@ static int has_place_at(const redlock_lock *lock, int home)
 }
 
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */
-static void ask_for_place(redlock_lock *lock, int64_t now)
+static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
 {
   int home = home_of(lock, now);
   if (home >= 0 && !lock->claim)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is sent to nobody */
-  if (home < 0 || !lock->claim) {
-    rlk_acquire_attempt(lock, now);
-    return;
-  }
+  if (home < 0 || !lock->claim)
+    return RLK_TURN_ATTEMPT;
   if (!lock->place || home != lock->place_home) {
     lock->rank_changed_ns = now;
     lock->rank = 1;
@@ -239,14 +235,15 @@ static void ask_for_place(redlock_lock *lock, int64_t now)
   }
   lock->place_home = home;
   lock->round++;
-  ask(lock, 0, now);
+  return ask(lock, 0, now);
 }
 
-static void sleep_until(redlock_lock *lock, int64_t at_ns)
+static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
 {
   lock->phase = RLK_SLEEPING;
   lock->wake_ns = at_ns;
   rlk_round_set_timer(lock, at_ns);
+  return RLK_TURN_WAIT;
 }
 
 /* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
@@ -307,26 +304,22 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
   return other_ns < at_ns ? other_ns : at_ns;
 }
 
-void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
+enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
   if (lock->phase != RLK_ASKING_QUEUE)
-    return;
+    return RLK_TURN_NONE;
   note_rank(lock, rank, now);
   if (until_ns == 0)
     note_free(lock, now);
   else
     note_held(lock, until_ns);
-  if (lock->free_ns != RLK_NEVER && now - lock->free_ns >= turn_ns(lock)) {
-    rlk_acquire_attempt(lock, now);
-    return;
-  }
+  if (lock->free_ns != RLK_NEVER && now - lock->free_ns >= turn_ns(lock))
+    return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
-  if (is_next(lock) && rlk_acquire_is_overdue(lock, now)) {
-    rlk_acquire_attempt(lock, now);
-    return;
-  }
+  if (is_next(lock) && rlk_round_is_overdue(lock, now))
+    return RLK_TURN_ATTEMPT;
   rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
-  sleep_until(lock, next_question_ns(lock, until_ns, now));
+  return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
 static void tell_refused(struct rlk_node *n)
@@ -344,7 +337,7 @@ void rlk_queue_denied(struct rlk_node *n, int64_t now)
 }
 
 /* What forbids the commands concerns all resources; anything else may be what stands under the keys of this one. */
-void rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
+enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
   if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->room) {
@@ -353,14 +346,12 @@ void rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64
     tell_refused(n);
     lock->room->queue_again_ns = now + REFUSED_NS;
   }
-  if (lock->phase == RLK_ASKING_QUEUE)
-    rlk_acquire_attempt(lock, now);
+  return lock->phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
-void rlk_queue_missing(redlock_lock *lock, int64_t now)
+enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
 {
-  if (lock->phase == RLK_ASKING_QUEUE)
-    ask(lock, 1, now);
+  return lock->phase == RLK_ASKING_QUEUE ? ask(lock, 1, now) : RLK_TURN_NONE;
 }
 
 /* ---- waiting ---- */
@@ -377,7 +368,7 @@ void rlk_queue_forget(redlock_lock *lock)
   lock->place = 0;
 }
 
-int rlk_queue_begin(redlock_lock *lock, int64_t now)
+enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
   lock->place = 0;
@@ -385,18 +376,16 @@ int rlk_queue_begin(redlock_lock *lock, int64_t now)
   lock->began_ns = lock->arrived_ns = lock->asked_all_ns = now;
   lock->arrival = ++lock->engine->arrivals;
   if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = rlk_room_of(lock, now)) == NULL)
-    return 0;
+    return RLK_TURN_NONE;
   rlk_round_clear(lock);
   if (rlk_room_alike(room->first, lock)) {
     rlk_room_enter(room, lock);
-    stand_behind(lock, now);
-    return 1;
+    return stand_behind(lock, now);
   }
   if (now >= room->contended_until_ns || home_of(lock, now) < 0 || RLK_MUTANT(QUEUE_JUMPER))
-    return 0;
+    return RLK_TURN_NONE;
   rlk_room_enter(room, lock);
-  ask_for_place(lock, now);
-  return 1;
+  return ask_for_place(lock, now);
 }
 
 static void note_vain(redlock_lock *lock, int64_t now)
@@ -421,17 +410,15 @@ static void make_way(redlock_lock *lock, int64_t now)
   lock->arrived_ns = now;
 }
 
-int rlk_queue_wait(redlock_lock *lock, int64_t now)
+enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
   redlock_lock *next;
   int has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
   if (has_home && !lock->room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
     rlk_room_enter(room, lock);
-  if (lock->room && has_home && !rlk_room_leads(lock)) {
-    stand_behind(lock, now);
-    return 1;
-  }
+  if (lock->room && has_home && !rlk_room_leads(lock))
+    return stand_behind(lock, now);
   next = lock->room ? rlk_room_alike(lock->next_waiting, lock) : NULL;
   if (has_home && !lock->place && next && next->place)
     take_over(lock, next, now);
@@ -440,24 +427,20 @@ int rlk_queue_wait(redlock_lock *lock, int64_t now)
   if (is_in_the_way(lock))
     make_way(lock, now);
   if (!has_home || !lock->room || is_in_the_way(lock))
-    return 0;
-  if (!lock->place || lock->is_told) {
-    ask_for_place(lock, now);
-    return 1;
-  }
+    return RLK_TURN_NONE;
+  if (!lock->place || lock->is_told)
+    return ask_for_place(lock, now);
   rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
-  sleep_until(lock, now + rlk_backoff_pause_ns(lock));
-  return 1;
+  return sleep_until(lock, now + rlk_backoff_pause_ns(lock));
 }
 
-void rlk_queue_timer(redlock_lock *lock, int64_t now)
+enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
   if (!rlk_room_leads(lock))
-    stand_behind(lock, now);
-  else if (lock->phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
-    rlk_acquire_attempt(lock, now); /* the home node is silent, or it waits beside the queue */
-  else
-    ask_for_place(lock, now);
+    return stand_behind(lock, now);
+  if (lock->phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
+    return RLK_TURN_ATTEMPT; /* the home node is silent, or it waits beside the queue */
+  return ask_for_place(lock, now);
 }
 
 void rlk_queue_leave(redlock_lock *lock)
@@ -476,14 +459,15 @@ void rlk_queue_leave(redlock_lock *lock)
     rlk_timer_set(&lock->engine->net.timers, &heir->timer, 0); /* its turn */
 }
 
-void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
+redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
 {
   size_t name_size = strlen(e->queue_name);
   int is_question = strchr(text, '?') != NULL; /* the first may not have heard */
   uint64_t place = 0;
   redlock_lock *lock;
+  enum rlk_turn turn = RLK_TURN_NONE;
   if (RLK_MUTANT(NOBODY_IS_WOKEN))
-    return;
+    return NULL;
   if (strncmp(text, e->queue_name, name_size) == 0 && text[name_size] == ':')
     place = strtoull(text + name_size + 1, NULL, 10);
   lock = *placed_bucket(e, place);
@@ -492,11 +476,12 @@ void rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t n
   if (lock && rlk_room_is_trying(lock))
     lock->is_told = 1; /* what it finds may be older */
   else if (lock && lock->phase == RLK_SLEEPING && is_question)
-    ask_for_place(lock, now);
+    turn = ask_for_place(lock, now);
   else if (lock && !is_question && (lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE))
-    rlk_acquire_attempt(lock, now);
+    turn = RLK_TURN_ATTEMPT;
   else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node, "a wake-up for nobody who waits; others are not told again");
+  return turn == RLK_TURN_ATTEMPT ? lock : NULL;
 }
 
 /* ---- those who do not wait ---- */

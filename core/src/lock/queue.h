@@ -6,16 +6,22 @@
 #include "../node/node.h"
 #include "lock.h"
 
+enum rlk_turn {
+  RLK_TURN_NONE,   /* the queue has no say: it does not wait in order, or it waits for something else */
+  RLK_TURN_WAIT,   /* it sleeps, or has asked the home node */
+  RLK_TURN_ATTEMPT /* it is to make an attempt now */
+};
+
 /* Whether this acquisition waits in order. */
 int rlk_queue_is_used(const redlock_lock *lock);
-/* Begins an acquisition: 1 if it waits behind others or asks the queue first, 0 if it makes an attempt. */
-int rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
-/* An attempt has failed: 1 if the lock waits in order from here on. */
-int rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
+/* Begins an acquisition, which may have to wait behind others. */
+enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
+/* An attempt has failed. */
+enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
 /* Its attempt has failed: those behind it that are like it learn why. */
 void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
 /* Its timer: what the one who waits does next. */
-void rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
+enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
 void rlk_queue_leave(redlock_lock *lock);
 /* The node that is asked, behind its SET, whether others wait; -1: none is. */
@@ -29,13 +35,13 @@ void rlk_queue_hand_over(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */
 void rlk_queue_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
 /* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
-void rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
-void rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
-void rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
+enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
+enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */
+enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now_ns);
 /* The node denies the keys of the queue: for a while it is not asked for them. */
 void rlk_queue_denied(struct rlk_node *node, int64_t now_ns);
-/* A push: the turn of that place has come. */
-void rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
+/* A push: the turn of that place has come. The lock that is to make an attempt now, or NULL. */
+redlock_lock *rlk_queue_woken(struct rlk_engine *engine, const char *place, int node, int64_t now_ns);
 void rlk_queue_init(struct rlk_engine *engine); /* a name of its own, in a child, too */
 
 #endif

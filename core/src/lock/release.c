@@ -1,11 +1,11 @@
 /* Releasing, inspecting and removing: one round each. */
 #include "../base/mutant.h"
+#include "cleanup.h"
+#include "flight.h"
 #include "holder.h"
 #include "lease.h"
-#include "operation.h"
 #include "queue.h"
 #include "release.h"
-#include "renewal.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
@@ -39,7 +39,7 @@ static int promise(const redlock_lock *lock)
 }
 
 /* The lock was held at the call. The deletes may show that it was not: another holder may have been let in. */
-static void advance_held(redlock_lock *lock, const struct rlk_tally *tally, int status)
+static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int status)
 {
   int is_open = tally->asked + tally->waiting > 0;
   int verdict = tally->gone > 0 ? promise(lock) : REDLOCK_OK;
@@ -48,10 +48,9 @@ static void advance_held(redlock_lock *lock, const struct rlk_tally *tally, int 
       if ((lock->counted >> i & 1) && lock->votes[i] == RLK_GONE)
         lock->claim->node[i].cut = REDLOCK_LOSS_GONE;
     rlk_lock_note_loss(lock, REDLOCK_LOSS_GONE);
-    rlk_operation_end(lock, REDLOCK_LOST);
-  } else if (status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open)) {
-    rlk_operation_end(lock, REDLOCK_OK);
+    return REDLOCK_LOST;
   }
+  return status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open) ? REDLOCK_OK : REDLOCK_PENDING;
 }
 
 /* A first hand-over may be denied by the ACL, which nobody may read later. */
@@ -65,17 +64,26 @@ static int may_be_denied(const redlock_lock *lock)
   return 0;
 }
 
-void rlk_release_advance(redlock_lock *lock)
+int rlk_release_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->was_held == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
   if ((lock->scripts_missing && tally.asked > 0) || may_be_denied(lock))
-    return; /* what the others answer may have to be repaired, too, and later nobody may read it */
+    return REDLOCK_PENDING; /* what the others answer may have to be repaired, too, and later nobody may read it */
   if (lock->was_held == REDLOCK_STATE_HELD)
-    advance_held(lock, &tally, status);
-  else if (status != REDLOCK_PENDING)
-    rlk_operation_end(lock, adopted ? status : REDLOCK_LOST);
+    return advance_held(lock, &tally, status);
+  return status == REDLOCK_PENDING || adopted ? status : REDLOCK_LOST;
+}
+
+/* The lock takes a new token or ends: what the old one may have left behind is deleted. */
+void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
+{
+  if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
+    rlk_queue_hand_over(lock, now);
+  if (lock->claim && !lock->claim->given_up)
+    rlk_claim_give_up(lock->engine, lock->claim, 0, now);
+  rlk_claim_let_go(lock->engine, &lock->claim);
 }
 
 /* What the deletes that give_up queued, or could not queue, mean for the count. */
@@ -99,40 +107,36 @@ int rlk_release_begin(redlock_lock *lock, int64_t now)
     rlk_lock_count_hold(lock, now);
   lock->scripts_missing = 0;
   note_counted(lock, now);
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
   if (!RLK_MUTANT(RELEASE_HESITATES)) {
     lock->state = REDLOCK_STATE_FREE; /* nobody may believe in the lock once the first delete is out (rule A.4) */
     lock->valid_until_ns = 0;
   }
-  rlk_operation_start(lock, REDLOCK_RELEASE);
+  rlk_flight_begin(lock, REDLOCK_RELEASE);
   rlk_queue_hand_over(lock, now);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, lock->round, now);
   note_deletes(lock, now);
   rlk_round_time(lock, now);
-  rlk_operation_advance(lock, now);
-  return REDLOCK_OK;
+  return rlk_release_advance(lock);
 }
 
 /* ---- inspect ---- */
 
-void rlk_inspect_advance(redlock_lock *lock)
+int rlk_inspect_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int status = rlk_judge_inspect(&tally);
-  if (status != REDLOCK_PENDING && !rlk_holder_is_awaited(lock))
-    rlk_operation_end(lock, status);
+  return rlk_holder_is_awaited(lock) ? REDLOCK_PENDING : status;
 }
 
 /* ---- remove ---- */
 
-void rlk_remove_advance(redlock_lock *lock)
+int rlk_remove_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  int status = rlk_judge_remove(&tally);
-  if (status != REDLOCK_PENDING)
-    rlk_operation_end(lock, status);
+  return rlk_judge_remove(&tally);
 }
 
 /* The claim carries the answers; its token is sent to nobody. */
@@ -141,11 +145,10 @@ static int begin_probe(redlock_lock *lock, int kind, int64_t now)
   lock->probe = rlk_claim_new(lock);
   if (!lock->probe)
     return REDLOCK_NO_MEMORY;
-  rlk_operation_start(lock, kind);
+  rlk_flight_begin(lock, kind);
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
-  rlk_operation_advance(lock, now);
-  return REDLOCK_OK;
+  return kind == REDLOCK_REMOVE ? rlk_remove_advance(lock) : rlk_inspect_advance(lock);
 }
 
 int rlk_remove_begin(redlock_lock *lock, int64_t now)

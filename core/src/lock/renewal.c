@@ -21,12 +21,6 @@ static void schedule(redlock_lock *lock, int64_t at)
   rlk_mark_renewal(e, at);
 }
 
-static void close_round(redlock_lock *lock)
-{
-  lock->engine->renewals_open -= lock->renewal_goal_ns != 0;
-  lock->renewal_goal_ns = 0;
-}
-
 /* Half of the TTL after the oldest counted request (rule B.4). */
 static void schedule_next(redlock_lock *lock)
 {
@@ -43,28 +37,18 @@ void rlk_renewal_begin(redlock_lock *lock)
   schedule_next(lock);
 }
 
-void rlk_renewal_end(redlock_lock *lock)
-{
-  if (!lock->renewed)
-    return;
-  close_round(lock);
-  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal);
-  lock->renewed = 0;
-  lock->engine->renewing--;
-}
-
 static void limit_reached(redlock_lock *lock)
 {
   rlk_lock_tell(lock, RLK_EVENT_LIMIT, "max_hold_ms has been reached: the lease will expire");
   lock->is_limited = 1;
-  rlk_renewal_end(lock);
+  rlk_lock_end_renewal(lock);
 }
 
 void rlk_renewal_confirmed(redlock_lock *lock)
 {
   if (!lock->renewed || !lock->renewal_goal_ns || lock->valid_until_ns < lock->renewal_goal_ns)
     return;
-  close_round(lock);
+  rlk_lock_end_renewal_round(lock);
   lock->at_risk = 0;
   lock->engine->renewals++;
   if (lock->renewal_last)

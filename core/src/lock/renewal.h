@@ -15,7 +15,6 @@ struct rlk_batch {
 };
 
 void rlk_renewal_begin(redlock_lock *lock);
-void rlk_renewal_end(redlock_lock *lock);
 void rlk_renewal_confirmed(redlock_lock *lock);
 void rlk_renewals_due(struct rlk_engine *engine, int64_t now_ns);
 void rlk_batch_drop(struct rlk_engine *engine, struct rlk_batch *batch);

@@ -6,10 +6,10 @@
 #include "../node/silence.h"
 #include "asking.h"
 #include "lease.h"
-#include "operation.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
+#define ASK_ALL_EVERY_NS (750 * MS)
 
 void rlk_round_clear(redlock_lock *lock)
 {
@@ -218,6 +218,11 @@ void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now)
     if (i != but)
       rlk_round_ask_or_note(lock, i, now);
   rlk_round_time(lock, now);
+}
+
+int rlk_round_is_overdue(const redlock_lock *lock, int64_t now)
+{
+  return now - lock->asked_all_ns >= ASK_ALL_EVERY_NS && !RLK_MUTANT(HOME_ONLY);
 }
 
 /* Does the round hope for a connection to the node? */

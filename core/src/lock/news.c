@@ -1,0 +1,134 @@
+#include "news.h"
+
+#include "asking.h"
+#include "cleanup.h"
+#include "lease.h"
+#include "operation.h"
+#include "round.h"
+
+#define MS RLK_NS_PER_MS
+
+/* A lock that was won or extended before the node's connection was there asks it, too, as long as the round could have
+ * waited for it: a lock on a bare majority survives no failure. */
+static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+{
+  int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
+  for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
+    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
+    if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
+        now - lock->asked_all_ns < connect_ns && rlk_round_guard(lock, n, now) == RLK_ASKED)
+      rlk_round_ask(lock, n, now);
+  }
+}
+
+/* It waits for the node, or has counted it as refused without a request: then the reason has passed. */
+static int may_ask_now(const redlock_lock *lock, const struct rlk_node *n)
+{
+  if (rlk_round_awaits(lock, n->index))
+    return 1;
+  return n->state == RLK_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->votes[n->index] == RLK_REFUSED &&
+         !(lock->claim->node[n->index].flags & RLK_MAY_HOLD);
+}
+
+static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+{
+  redlock_lock *next;
+  int vote;
+  ask_after_the_end(e, n, now);
+  for (redlock_lock *lock = e->flights; lock; lock = next) {
+    next = lock->next_flight;
+    if (lock->phase != RLK_ASKING_ALL || !may_ask_now(lock, n))
+      continue;
+    if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
+      continue; /* only a SET may join the set-up */
+    vote = rlk_round_guard(lock, n, now);
+    if (vote == RLK_WAITING)
+      continue;
+    if (vote != RLK_ASKED) {
+      lock->votes[n->index] = (uint8_t)vote;
+      rlk_operation_advance(lock, now);
+      continue;
+    }
+    rlk_round_ask(lock, n, now);
+    rlk_round_time(lock, now);
+  }
+}
+
+static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t now)
+{
+  redlock_lock *next;
+  for (redlock_lock *lock = e->flights; lock; lock = next) {
+    uint8_t *vote = &lock->votes[n->index];
+    next = lock->next_flight;
+    if (lock->kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
+      continue; /* its deletes are answered before it is closed */
+    if (lock->phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
+      continue;
+    *vote = n->refused ? RLK_REFUSED : RLK_DOWN;
+    if (lock->phase == RLK_ASKING_ALL)
+      rlk_round_time(lock, now);
+    rlk_operation_advance(lock, now);
+  }
+}
+
+static void forget_those_ahead(struct rlk_engine *e, int64_t now)
+{
+  for (int i = 0; i < e->net.node_count; i++)
+    if (now < e->net.nodes[i].ahead_until_ns)
+      rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
+}
+
+/* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
+ * may be the key of its own token. */
+static void share_sets(const struct rlk_line *l, int64_t now)
+{
+  struct rlk_node *other = l->shared;
+  for (uint32_t i = 0; i < l->requests.count; i++) {
+    const struct rlk_request *r = rlk_request_at(&l->requests, i);
+    redlock_lock *lock = r->claim ? r->claim->lock : NULL;
+    if (r->kind != RLK_REQUEST_SET || !lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
+      continue;
+    r->claim->node[other->index].flags |= RLK_SET_LOST;
+    if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
+        rlk_ask_confirm(other, lock, 0, now) == 0)
+      lock->votes[other->index] = RLK_ASKED;
+  }
+}
+
+static int is_vote(enum rlk_request_kind kind)
+{
+  return kind != RLK_REQUEST_HINT && kind != RLK_REQUEST_HOLDER && kind != RLK_REQUEST_ENTRY;
+}
+
+/* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
+static void take_back_hope(const struct rlk_node *n)
+{
+  const struct rlk_requests *requests = &n->line->requests;
+  for (uint32_t i = 0; i < requests->count; i++) {
+    const struct rlk_request *r = rlk_request_at(requests, i);
+    redlock_lock *lock = r->claim ? r->claim->lock : NULL;
+    if (lock && is_vote(r->kind) && lock->round == r->round && rlk_round_awaits(lock, n->index))
+      lock->votes[n->index] = RLK_ASKED;
+  }
+}
+
+void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome *out)
+{
+  switch (out->kind) {
+  case RLK_OUTCOME_FORGOTTEN: rlk_leases_forget(e, n, out->reason, out->now_ns); break;
+  case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
+  case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
+  case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
+  case RLK_OUTCOME_SPOKE:
+    take_back_hope(n);
+    ask_those_that_wait(e, n, out->now_ns);
+    break;
+  case RLK_OUTCOME_JOINABLE: ask_those_that_wait(e, n, out->now_ns); break;
+  case RLK_OUTCOME_READY:
+    ask_those_that_wait(e, n, out->now_ns);
+    rlk_claims_pay(e, n, out->now_ns);
+    break;
+  case RLK_OUTCOME_PAYABLE: rlk_claims_pay(e, n, out->now_ns); break;
+  default: give_up_waiting(e, n, out->now_ns); break;
+  }
+}

@@ -1,0 +1,10 @@
+/* What news of a node means for all locks: it can be asked, it is gone, or what was counted on there is. */
+#ifndef RLK_NEWS_H
+#define RLK_NEWS_H
+
+#include "../node/node.h"
+#include "engine.h"
+
+void rlk_news(struct rlk_engine *engine, struct rlk_node *node, const struct rlk_outcome *outcome);
+
+#endif
