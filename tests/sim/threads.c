@@ -53,11 +53,11 @@ int __wrap_rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *eve
 void __wrap_rlk_poller_wake(struct rlk_poller *poller);
 void __wrap_rlk_poller_notify(struct rlk_poller *poller);
 int __wrap_rlk_poller_reopen(struct rlk_poller *poller);
-void __wrap_rlk_keeper_forked(void);
+void __wrap_rlk_alarm_forked(void);
 int __wrap_rlk_registry_add(redlock_client *client);
 void __wrap_rlk_registry_remove(redlock_client *client);
 int __wrap_rlk_keeper_ensure(void);
-void __wrap_rlk_keeper_schedule(redlock_client *client, int64_t at_ns);
+void __wrap_rlk_alarm_set(redlock_client *client, int64_t at_ns);
 
 /* ---- running ---- */
 
@@ -364,7 +364,7 @@ int __wrap_rlk_poller_reopen(struct rlk_poller *poller)
   return 0;
 }
 
-void __wrap_rlk_keeper_forked(void)
+void __wrap_rlk_alarm_forked(void)
 {
 }
 
@@ -384,7 +384,7 @@ int __wrap_rlk_keeper_ensure(void)
   return REDLOCK_OK;
 }
 
-void __wrap_rlk_keeper_schedule(redlock_client *client, int64_t at_ns)
+void __wrap_rlk_alarm_set(redlock_client *client, int64_t at_ns)
 {
   (void)at_ns; /* it looks when the next one is due */
   for (int i = 0; current && i < PROCESSES_MAX; i++) {

@@ -4,58 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/fork.h"
-#include "../base/mutant.h"
-#include "../lock/dispatch.h"
 #include "../lock/holder.h"
-#include "../lock/lease.h"
-#include "../lock/operation.h"
 #include "../lock/queue.h"
-#include "../lock/room.h"
 #include "../node/guard.h"
 #include "drain.h"
-#include "keeper.h"
 #include "registry.h"
+#include "life.h"
 #include "step.h"
 #include "stepped.h"
-
-void rlk_client_free_nodes(redlock_client *c)
-{
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
-    rlk_node_free(&c->engine.net.nodes[i]);
-  }
-  free(c->engine.net.nodes);
-  c->engine.net.nodes = NULL;
-  c->engine.net.node_count = 0;
-}
-
-static void destroy(redlock_client *c)
-{
-  rlk_claims_free(&c->engine);
-  rlk_rooms_free(&c->engine);
-  rlk_client_free_nodes(c);
-  rlk_timers_free(&c->engine.net.timers);
-  if (!c->engine.net.env.stepped)
-    rlk_poller_close(&c->engine.net.poller);
-  rlk_client_free_texts(c);
-  rlk_tls_free(c->engine.net.tls);
-  rlk_events_free(&c->engine.net.events);
-  free(c->engine.spare_batch);
-  free(c->bootstrap);
-  rlk_eventcount_free(&c->eventcount);
-  pthread_mutex_unlock(&c->mutex);
-  pthread_mutex_destroy(&c->mutex);
-  free(c);
-}
-
-void rlk_client_unref(redlock_client *c)
-{
-  if (--c->users == 0)
-    destroy(c);
-  else
-    rlk_client_leave(c);
-}
 
 redlock_client *rlk_client_new_in(const struct rlk_env *env)
 {
@@ -233,50 +189,31 @@ void redlock_client_free(redlock_client *c)
   rlk_client_unref(c);
 }
 
-/* In a child: new descriptors, new randomness, nothing of the parent's. Runs in the fork handler, or at the first call
- * where a raw clone went past it. */
-void rlk_client_forked(redlock_client *c)
+redlock_client *rlk_client_copy(const redlock_client *from)
 {
-  c->fork_generation = rlk_fork_generation();
-  rlk_keeper_forked();
-  if (c->engine.net.state == RLK_NET_NEW)
-    return;
-  c->driven = c->sleeping = c->driver_woken = 0;
-  c->driving = NULL;
-  c->notified = 1; /* the descriptors are still the parent's: nothing is written to them */
-  c->engine.waiters = c->engine.last_waiter = NULL; /* their threads do not exist here */
-  c->engine.woken = 0;
-  rlk_eventcount_forked(&c->eventcount);
-  atomic_store(&c->cancels, 0);
-  atomic_store(&c->rung, 0);
-  for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
-    lock->waiter = NULL;
-    if (!RLK_MUTANT(CHILD_KEEPS_LOCKS))
-      rlk_operation_forked(lock);
+  redlock_client *c = rlk_client_new_in(&from->engine.net.env);
+  struct rlk_net *net = c ? &c->engine.net : NULL;
+  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
+  for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
+    if (!net->texts[i])
+      continue;
+    free(net->texts[i]);
+    net->texts[i] = strdup(from->engine.net.texts[i]);
+    ok = net->texts[i] != NULL;
   }
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    rlk_node_abandon(&c->engine.net.nodes[i]);
-    rlk_dispatch_abandoned(&c->engine, &c->engine.net.nodes[i]);
+  for (int i = 0; ok && i < from->engine.net.node_count; i++) {
+    struct rlk_url url;
+    ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
+    if (!ok)
+      break;
+    rlk_node_init(&net->nodes[i], net, i);
+    net->nodes[i].url = url;
+    net->node_count++;
   }
-  c->engine.net.dirty_nodes = NULL;
-  if (!RLK_MUTANT(CHILD_KEEPS_CLAIMS))
-    rlk_claims_forked(&c->engine);
-  c->engine.ended = c->engine.last_ended = NULL;
-  c->engine.unwritten = NULL;
-  for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next)
-    lock->is_ended = lock->unwritten = lock->settling = 0;
-  c->settling = c->engine.ended_marked = 0;
-  c->engine.renew_due_ns = RLK_NEVER;
-  rlk_events_forked(&c->engine.net.events);
-  c->polled_ns = 0;
-  c->notified = 0;
-  if (!RLK_MUTANT(CHILD_KEEPS_SEED)) {
-    rlk_claims_seed(&c->engine);
-    rlk_queue_init(&c->engine);
-    rlk_holder_init(&c->engine);
+  if (ok) {
+    net->options = from->engine.net.options;
+    return c;
   }
-  if (c->engine.net.state != RLK_NET_OPEN)
-    c->engine.net.state = RLK_NET_CLOSED;
-  else if (rlk_poller_reopen(&c->engine.net.poller) != 0)
-    c->engine.net.state = RLK_NET_CLOSED; /* without descriptors it can only be freed */
+  redlock_client_free(c);
+  return NULL;
 }

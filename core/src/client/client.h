@@ -52,7 +52,6 @@ static inline int64_t rlk_client_now(const redlock_client *client)
   return rlk_now(&client->engine.net);
 }
 
-void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
 void rlk_client_free_nodes(redlock_client *client);
 int rlk_client_init_texts(redlock_client *client); /* -1 when memory is out */
 void rlk_client_free_texts(redlock_client *client);
@@ -64,6 +63,5 @@ int rlk_client_check_max_ttl(const redlock_client *client, struct rlk_text *why)
 int rlk_client_check(const redlock_client *client, struct rlk_text *why); /* what it needs to be opened */
 void rlk_client_warn_of_old_values(redlock_client *client);
 int rlk_client_open(redlock_client *client, int looks);
-void rlk_client_forked(redlock_client *client);
 
 #endif

@@ -69,6 +69,17 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
   return REDLOCK_OK;
 }
 
+void rlk_client_free_nodes(redlock_client *c)
+{
+  for (int i = 0; i < c->engine.net.node_count; i++) {
+    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
+    rlk_node_free(&c->engine.net.nodes[i]);
+  }
+  free(c->engine.net.nodes);
+  c->engine.net.nodes = NULL;
+  c->engine.net.node_count = 0;
+}
+
 #define SPACES " \t\r\n"
 
 /* Spaces around the commas are allowed; an empty entry is not: it would make the quorum another one. */
@@ -276,35 +287,6 @@ static void format_nodes(redlock_client *c, struct rlk_text *out)
     rlk_text_add(out, i ? "," : "");
     rlk_url_format(&c->engine.net.nodes[i].url, out);
   }
-}
-
-redlock_client *rlk_client_copy(const redlock_client *from)
-{
-  redlock_client *c = rlk_client_new_in(&from->engine.net.env);
-  struct rlk_net *net = c ? &c->engine.net : NULL;
-  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
-  for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
-    if (!net->texts[i])
-      continue;
-    free(net->texts[i]);
-    net->texts[i] = strdup(from->engine.net.texts[i]);
-    ok = net->texts[i] != NULL;
-  }
-  for (int i = 0; ok && i < from->engine.net.node_count; i++) {
-    struct rlk_url url;
-    ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
-    if (!ok)
-      break;
-    rlk_node_init(&net->nodes[i], net, i);
-    net->nodes[i].url = url;
-    net->node_count++;
-  }
-  if (ok) {
-    net->options = from->engine.net.options;
-    return c;
-  }
-  redlock_client_free(c);
-  return NULL;
 }
 
 int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_t size)

@@ -7,6 +7,7 @@
 #include "../lock/queue.h"
 #include "drain.h"
 #include "driver.h"
+#include "life.h"
 #include "step.h"
 
 #define SLICE 512 /* locks that are given up at a time: then replies are read */

@@ -1,39 +1,12 @@
 /* The one thread per process that sees to renewals. It is a shell: it sleeps until the next lease is due and then runs
  * the same step that every driver runs. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "../base/bell.h"
 #include "../base/fd.h"
-#include "../base/fork.h"
+#include "alarm.h"
 #include "keeper.h"
 #include "registry.h"
 #include "step.h"
 
 #define CLIENTS_MAX 256 /* whose input the thread waits for at the same time; the others are looked at when due */
-
-static struct {
-  atomic_int running; /* the thread is there */
-  struct rlk_bell bell;
-  _Atomic int64_t sleeps_until_ns;
-  uint32_t generation; /* of the process that it runs in */
-} keeper = {.bell = {-1, -1}};
-
-/* A child has no such thread; it gets one with its first renewed lock. */
-void rlk_keeper_forked(void)
-{
-  if (keeper.generation == rlk_fork_generation())
-    return;
-  keeper.generation = rlk_fork_generation();
-  keeper.running = 0;
-  rlk_bell_close(&keeper.bell);
-}
-
-void rlk_keeper_schedule(redlock_client *c, int64_t at_ns)
-{
-  if (!c->engine.net.env.stepped && !c->in_service && keeper.running && at_ns < atomic_load(&keeper.sleeps_until_ns))
-    rlk_bell_ring(keeper.bell.ringer);
-}
 
 /* A connection that is being made or waits to be, or whose silence is waited out, needs somebody who looks after it. */
 static int64_t connecting_ns(redlock_client *c, int *look)
@@ -73,9 +46,9 @@ static int service_all(struct pollfd *fds, int64_t *next)
   redlock_client *c;
   int count = 1;
   *next = RLK_NEVER;
-  fds[0] = (struct pollfd){.fd = keeper.bell.readable, .events = POLLIN};
+  fds[0] = (struct pollfd){.fd = rlk_alarm.bell.readable, .events = POLLIN};
   c = rlk_registry_lock();
-  atomic_store(&keeper.sleeps_until_ns, RLK_NEVER); /* what is scheduled behind our back rings, and we look again */
+  atomic_store(&rlk_alarm.sleeps_until_ns, RLK_NEVER); /* what is scheduled behind our back rings, and we look again */
   for (; c; c = c->next) {
     int look;
     int64_t due_ns;
@@ -87,7 +60,7 @@ static int service_all(struct pollfd *fds, int64_t *next)
       fds[count++] = (struct pollfd){.fd = c->engine.net.poller.inner, .events = POLLIN};
     rlk_client_leave(c);
   }
-  atomic_store(&keeper.sleeps_until_ns, *next);
+  atomic_store(&rlk_alarm.sleeps_until_ns, *next);
   rlk_registry_unlock();
   return count;
 }
@@ -100,7 +73,7 @@ static void sleep_until(struct pollfd *fds, int count, int64_t next)
     left_ns = left_ns > 0 ? left_ns : 0;
   }
   if (rlk_fd_poll(fds, count, left_ns) > 0 && (fds[0].revents & POLLIN))
-    rlk_bell_silence(&keeper.bell);
+    rlk_bell_silence(&rlk_alarm.bell);
 }
 
 static void *keep(void *nothing)
@@ -120,13 +93,13 @@ int rlk_keeper_ensure(void)
 {
   int status = REDLOCK_OK;
   rlk_registry_lock();
-  rlk_keeper_forked();
-  if (!keeper.running) {
-    atomic_store(&keeper.sleeps_until_ns, 0);
-    if ((keeper.bell.readable < 0 && rlk_bell_open(&keeper.bell) != 0) || rlk_thread_start(keep, NULL) != 0)
+  rlk_alarm_forked();
+  if (!rlk_alarm.running) {
+    atomic_store(&rlk_alarm.sleeps_until_ns, 0);
+    if ((rlk_alarm.bell.readable < 0 && rlk_bell_open(&rlk_alarm.bell) != 0) || rlk_thread_start(keep, NULL) != 0)
       status = REDLOCK_INTERNAL;
     else
-      keeper.running = 1;
+      rlk_alarm.running = 1;
   }
   rlk_registry_unlock();
   return status;

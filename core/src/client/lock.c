@@ -13,6 +13,7 @@
 #include "../lock/release.h"
 #include "driver.h"
 #include "keeper.h"
+#include "life.h"
 #include "step.h"
 
 #define RESOURCE_SIZE_MAX ((size_t)512 << 20)

@@ -9,7 +9,8 @@
 #include "../lock/renewal.h"
 #include "../lock/round.h"
 #include "../node/listener.h"
-#include "keeper.h"
+#include "alarm.h"
+#include "forking.h"
 #include "step.h"
 #include "stepped.h"
 
@@ -163,7 +164,7 @@ void rlk_client_unlock(redlock_client *c)
   if (c->engine.ended_marked)
     rlk_client_notify(c);
   if (c->engine.renew_due_ns != RLK_NEVER)
-    rlk_keeper_schedule(c, c->engine.renew_due_ns);
+    rlk_alarm_set(c, c->engine.renew_due_ns);
   c->engine.ended_marked = 0;
   c->engine.renew_due_ns = RLK_NEVER;
   if (woken)

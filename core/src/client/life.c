@@ -1,0 +1,33 @@
+#include "life.h"
+
+#include <stdlib.h>
+
+#include "../lock/room.h"
+#include "step.h"
+
+static void destroy(redlock_client *c)
+{
+  rlk_claims_free(&c->engine);
+  rlk_rooms_free(&c->engine);
+  rlk_client_free_nodes(c);
+  rlk_timers_free(&c->engine.net.timers);
+  if (!c->engine.net.env.stepped)
+    rlk_poller_close(&c->engine.net.poller);
+  rlk_client_free_texts(c);
+  rlk_tls_free(c->engine.net.tls);
+  rlk_events_free(&c->engine.net.events);
+  free(c->engine.spare_batch);
+  free(c->bootstrap);
+  rlk_eventcount_free(&c->eventcount);
+  pthread_mutex_unlock(&c->mutex);
+  pthread_mutex_destroy(&c->mutex);
+  free(c);
+}
+
+void rlk_client_unref(redlock_client *c)
+{
+  if (--c->users == 0)
+    destroy(c);
+  else
+    rlk_client_leave(c);
+}

@@ -1,0 +1,9 @@
+/* A client lives as long as its owner or one of its locks. */
+#ifndef RLK_LIFE_H
+#define RLK_LIFE_H
+
+#include "client.h"
+
+void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
+
+#endif
