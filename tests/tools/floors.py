@@ -2,8 +2,7 @@
 """The floors of core/src: a file includes what is on its own floor or below it, and the calls between the files of a
 floor go one way. Prints every include that climbs and every arrow of a circle.
 
-The calls are those that gcc sees (-fcallgraph-info), without those through pointers. circles.txt has the arrows that
-are tolerated, one a line; the list may only shrink."""
+The calls are those that gcc sees (-fcallgraph-info), without those through pointers."""
 
 import os
 import re
@@ -17,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "core/src"
-KNOWN = Path(__file__).with_name("circles.txt")
 FLOORS = ("base", "rules", "node", "lock", "client")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 NODE = re.compile(r'^node: \{ title: "([^"]+)" label: "[^"]*"(.*)\}', re.MULTILINE)
@@ -84,11 +82,9 @@ def circles(graph):
 
 
 def problems_of_calls():
-    known = set(KNOWN.read_text().splitlines()) if KNOWN.exists() else set()
     graph = arrows()
-    found = {f"{a} -> {b}" for circle in circles(graph) for a in circle for b in graph[a] & circle}
-    yield from (f"{arrow}: of a circle" for arrow in sorted(found - known))
-    yield from (f"{KNOWN.name}: {arrow} is of no circle any more: remove it" for arrow in sorted(known - found))
+    for circle in circles(graph):
+        yield from (f"{a} -> {b}: of a circle" for a in sorted(circle) for b in sorted(graph[a] & circle))
 
 
 def main():

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "session.h"
+#include "state.h"
 
 #define MS RLK_NS_PER_MS
 #define BACKOFF_MIN_NS (10 * MS)
@@ -45,96 +46,85 @@ static void expect(struct rlk_line *l, int64_t until_ns)
     n->second_ns = until_ns;
 }
 
-static void connected(struct rlk_line *l, int64_t now)
+static const char *connected(struct rlk_line *l, char *words, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
   const char *why;
   rlk_node_be(l, RLK_NODE_SETUP);
   why = rlk_line_begin(l) != 0 ? "out of memory" : rlk_session_begin(l, words);
-  if (why) {
-    rlk_node_line_failed(l, 0, why, now);
-    return;
-  }
+  if (why)
+    return why;
   if (l != l->node->second && rlk_session_is_joinable(l))
     rlk_node_tell(l->node, RLK_OUTCOME_JOINABLE);
   expect(l, now + rlk_connect_timeout_ns(l->node));
+  return NULL;
 }
 
 /* Tries the addresses that are left, one after the other; the time is shared among them. */
-static void try_addresses(struct rlk_line *l, const char *why, int64_t now)
+static const char *try_addresses(struct rlk_line *l, const char *why, char *words, int64_t now)
 {
   struct rlk_node *n = l->node;
-  char words[RLK_WHY_SIZE];
   while (n->address_next < n->address_count) {
     int status, left = n->address_count - n->address_next;
     rlk_node_be(l, RLK_NODE_CONNECTING);
     status = rlk_line_open(l, &n->addresses[n->address_next++]);
-    if (status == 0) {
-      connected(l, now);
-      return;
-    }
+    if (status == 0)
+      return connected(l, words, now);
     if (status == -EINPROGRESS) {
       expect(l, now + rlk_connect_timeout_ns(n) / left);
-      return;
+      return NULL;
     }
     why = rlk_line_words(l, -status, words);
   }
-  rlk_node_line_failed(l, 0, why, now);
+  return why;
 }
 
-void rlk_connect_next_address(struct rlk_line *l, const char *why, int64_t now)
+const char *rlk_connect_next_address(struct rlk_line *l, const char *why, char *words, int64_t now)
 {
   l->link.ops->close(&l->link);
-  try_addresses(l, why, now);
+  return try_addresses(l, why, words, now);
 }
 
-void rlk_connect_finish(struct rlk_line *l, int64_t now)
+const char *rlk_connect_finish(struct rlk_line *l, char *words, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
   int status = l->link.ops->finish(&l->link);
   if (status == 0)
-    connected(l, now);
-  else if (status != -EINPROGRESS)
-    rlk_connect_next_address(l, rlk_line_words(l, -status, words), now);
+    return connected(l, words, now);
+  return status == -EINPROGRESS ? NULL : rlk_connect_next_address(l, rlk_line_words(l, -status, words), words, now);
 }
 
 /* ---- names ---- */
 
-/* The line for which a name is looked up, or NULL. */
-static struct rlk_line *resolving(struct rlk_node *n)
+struct rlk_line *rlk_connect_resolving(struct rlk_node *n)
 {
   if (n->second && n->second->state == RLK_NODE_RESOLVING)
     return n->second;
   return n->state == RLK_NODE_RESOLVING ? n->line : NULL;
 }
 
-void rlk_connect_look_at_name(struct rlk_node *n, int64_t now)
+const char *rlk_connect_look_at_name(struct rlk_line *l, char *words, int64_t now)
 {
-  struct rlk_line *l = resolving(n);
-  char why[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(why, sizeof why);
-  int count = l ? rlk_resolve_result(n->resolve, n->addresses, &text) : -EAGAIN;
+  struct rlk_node *n = l->node;
+  struct rlk_text text = rlk_text_in(words, RLK_WHY_SIZE);
+  int count = rlk_resolve_result(n->resolve, n->addresses, &text);
   if (count == -EAGAIN)
-    return;
+    return NULL;
   rlk_resolve_drop(n->resolve);
   n->resolve = NULL;
   n->address_count = count > 0 ? count : 0;
-  try_addresses(l, why, now);
+  return try_addresses(l, words, words, now);
 }
 
 /* One look-up per node at a time: one that took too long is still waited for, since its thread cannot be ended. */
-static void look_up(struct rlk_line *l, int64_t now)
+static const char *look_up(struct rlk_line *l, char *words, int64_t now)
 {
   struct rlk_node *n = l->node;
   rlk_node_be(l, RLK_NODE_RESOLVING);
   if (!n->resolve)
     n->resolve = rlk_resolve_start(n->url.host, n->url.port, n->net->poller.wake.ringer);
-  if (!n->resolve) {
-    rlk_node_line_failed(l, 0, "name not resolved: no thread could be started", now);
-    return;
-  }
+  if (!n->resolve)
+    return "name not resolved: no thread could be started";
   expect(l, now + rlk_connect_timeout_ns(n));
-  rlk_connect_look_at_name(n, now);
+  return rlk_connect_look_at_name(l, words, now);
 }
 
 static void unix_address(struct rlk_node *n)
@@ -156,18 +146,16 @@ static void refresh_tls(struct rlk_node *n)
   }
 }
 
-void rlk_connect(struct rlk_line *l, int64_t now)
+const char *rlk_connect(struct rlk_line *l, char *words, int64_t now)
 {
   struct rlk_node *n = l->node;
   n->connects++;
   refresh_tls(n);
   n->address_next = 0;
   n->address_count = 1;
-  if (n->url.is_unix) {
+  if (n->url.is_unix)
     unix_address(n);
-  } else if (!rlk_address_numeric(n->url.host, n->url.port, &n->addresses[0])) {
-    look_up(l, now);
-    return;
-  }
-  try_addresses(l, "no address", now);
+  else if (!rlk_address_numeric(n->url.host, n->url.port, &n->addresses[0]))
+    return look_up(l, words, now);
+  return try_addresses(l, "no address", words, now);
 }

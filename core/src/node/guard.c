@@ -5,6 +5,7 @@
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
+#include "state.h"
 
 #define MS RLK_NS_PER_MS
 #define STEP_MIN_NS (50 * MS)

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "session.h"
+#include "state.h"
 
 #define MS RLK_NS_PER_MS
 #define IDLE_NS (10000 * MS)

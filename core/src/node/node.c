@@ -5,10 +5,11 @@
 
 #include "../base/macros.h"
 #include "connect.h"
+#include "eligible.h"
 #include "guard.h"
 #include "listener.h"
-#include "session.h"
 #include "silence.h"
+#include "state.h"
 
 #define MS RLK_NS_PER_MS
 #define LEASE_NEWS                                                                                                     \
@@ -104,23 +105,6 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 
 /* ---- states ---- */
 
-void rlk_node_be(struct rlk_line *l, enum rlk_node_state state)
-{
-  l->state = state;
-  l->node->state = l->node->line->state;
-}
-
-void rlk_node_hurry(struct rlk_node *n)
-{
-  n->is_awake = n->is_urgent = 1;
-}
-
-void rlk_node_tell(struct rlk_node *n, enum rlk_outcome_kind kind)
-{
-  n->news |= UINT32_C(1) << kind;
-  rlk_node_hurry(n);
-}
-
 static void say_why(struct rlk_node *n, const char *why)
 {
   struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
@@ -131,7 +115,7 @@ static void say_why(struct rlk_node *n, const char *why)
 static void note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
-  n->forgotten = rlk_session_note_server(l);
+  n->forgotten = rlk_eligible_note_server(l);
   if (n->forgotten)
     rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
@@ -181,7 +165,7 @@ static void free_shared(struct rlk_node *n, int64_t now)
   }
 }
 
-void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
+RLK_COLD static void drop(struct rlk_node *n, int again, const char *why, int64_t now)
 {
   int was_ready = n->state == RLK_NODE_READY, was_refused = n->refused, is_open = n->net->state == RLK_NET_OPEN;
   char reason[RLK_WHY_SIZE];
@@ -208,7 +192,7 @@ void rlk_node_drop(struct rlk_node *n, int again, const char *why, int64_t now)
     rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
+RLK_COLD static void line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
 {
   if (l == rlk_listener_line(l->node)) {
     rlk_listener_failed(l->node, now);
@@ -217,7 +201,7 @@ void rlk_node_line_failed(struct rlk_line *l, int again, const char *why, int64_
       note_server(l);
     rlk_silence_second_failed(l->node, why, now);
   } else {
-    rlk_node_drop(l->node, again, why, now);
+    drop(l->node, again, why, now);
   }
 }
 
@@ -250,7 +234,7 @@ static void ready(struct rlk_line *l, int64_t now)
   if (rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
     rlk_guard_tell(n, now);
   if (rlk_session_complete(l) != 0) {
-    rlk_node_drop(n, 0, "out of memory", now);
+    drop(n, 0, "out of memory", now);
     return;
   }
   rlk_node_tell(n, RLK_OUTCOME_READY);
@@ -275,13 +259,13 @@ static void judge(struct rlk_line *l, int64_t now)
   l->setup_done = 0;
   if (!l->setup_again)
     note_server(l);
-  switch (rlk_session_judge(l, why, now)) {
+  switch (rlk_eligible_judge(l, why, now)) {
   case RLK_SESSION_CONTINUE: break;
   case RLK_SESSION_READY:
     rlk_guard_compare_clocks(n, now);
     ready(l, now);
     break;
-  case RLK_SESSION_DROP: rlk_node_line_failed(l, 0, why, now); break;
+  case RLK_SESSION_DROP: line_failed(l, 0, why, now); break;
   case RLK_SESSION_REJECT:
     n->session_proved = 0;
     refuse(n, why, now);
@@ -343,17 +327,6 @@ static int next_news(struct rlk_node *n, struct rlk_outcome *out)
   return 1;
 }
 
-RLK_COLD void rlk_node_end_line(struct rlk_line *l, const char *error)
-{
-  struct rlk_text text;
-  rlk_node_hurry(l->node);
-  if (l->end[0])
-    return;
-  text = rlk_text_in(l->end, sizeof l->end);
-  rlk_text_clean(&text, error);
-  rlk_text_mark_cut(&text);
-}
-
 /* What the last reply means for the node itself, now that its request knows. */
 static void react(struct rlk_node *n, int64_t now)
 {
@@ -366,7 +339,7 @@ static void react(struct rlk_node *n, int64_t now)
   if (fault == RLK_FAULT_CONFIG && n->state == RLK_NODE_SETUP)
     return; /* it came before a login that is sent again */
   switch (fault) {
-  case RLK_FAULT_MISFIT: rlk_node_drop(n, 0, n->error, now); break;
+  case RLK_FAULT_MISFIT: drop(n, 0, n->error, now); break;
   case RLK_FAULT_ROLE:
   case RLK_FAULT_LOADING: rlk_node_end_line(n->line, n->error); break;
   case RLK_FAULT_CONFIG:
@@ -385,7 +358,7 @@ static int settle_line(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   int is_answered = l == n->line && n->state == RLK_NODE_REFUSED && l->requests.count == 0;
   if (is_answered || (l->end[0] && !l->is_fed)) {
-    rlk_node_line_failed(l, 0, l->end[0] ? l->end : n->why, now);
+    line_failed(l, 0, l->end[0] ? l->end : n->why, now);
     return 1;
   }
   if (!l->setup_done || (l == n->second && (n->line->is_fed || n->line->reads_left)))
@@ -478,7 +451,7 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
   if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
     rlk_node_end_line(l, l->reply.text.data);
   else
-    rlk_node_line_failed(l, 0, "a reply to no request", now);
+    line_failed(l, 0, "a reply to no request", now);
 }
 
 RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
@@ -496,7 +469,7 @@ RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request
 RLK_COLD static void reply_to_look(struct rlk_line *l, enum rlk_look look, int64_t now)
 {
   char why[RLK_WHY_SIZE];
-  if (rlk_session_looked(l, look, &l->reply, why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
+  if (rlk_eligible_looked(l, look, &l->reply, why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
     return;
   note_server(l);
   object(l->node, why, now);
@@ -528,9 +501,9 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 static void speak_again(struct rlk_node *n)
 {
   struct rlk_line *second = n->second;
-  const char *why = second && is_set_up(second) ? rlk_session_change(second) : NULL;
+  const char *why = second && is_set_up(second) ? rlk_eligible_change(second) : NULL;
   if (why)
-    rlk_node_line_failed(n->line, 1, why, n->line->read_ns);
+    line_failed(n->line, 1, why, n->line->read_ns);
   else
     rlk_silence_broken(n);
 }
@@ -548,7 +521,7 @@ static void read_more(struct rlk_line *l)
   case RLK_LINE_BROKEN:
     if (rlk_session_error(l)) /* the server may have said it before it closed */
       why = rlk_session_error(l);
-    rlk_node_line_failed(l, l->state == RLK_NODE_READY, why, l->read_ns);
+    line_failed(l, l->state == RLK_NODE_READY, why, l->read_ns);
     break;
   default: break;
   }
@@ -558,7 +531,7 @@ RLK_COLD static void no_reply(struct rlk_line *l, int64_t now)
 {
   const char *why = rlk_line_unparsed(l);
   if (why)
-    rlk_node_line_failed(l, 0, why, now);
+    line_failed(l, 0, why, now);
 }
 
 /* The next reply of what was read: 1 with an outcome. */
@@ -605,7 +578,7 @@ static void flush(struct rlk_line *l, int64_t now)
   char words[RLK_WHY_SIZE];
   const char *why = rlk_line_flush(l, words);
   if (why)
-    rlk_node_line_failed(l, l->state == RLK_NODE_READY, why, now);
+    line_failed(l, l->state == RLK_NODE_READY, why, now);
 }
 
 void rlk_node_flush(struct rlk_node *n, int64_t now)
@@ -621,8 +594,16 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
     rlk_silence_flushed(n, now);
 }
 
+/* Getting a connection goes on, or why is the reason that it does not. */
+static void check(struct rlk_line *l, const char *why, int64_t now)
+{
+  if (why)
+    line_failed(l, 0, why, now);
+}
+
 void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t now)
 {
+  char words[RLK_WHY_SIZE];
   struct rlk_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
   if (rlk_listener_line(n)->link.fd >= 0 && rlk_listener_line(n)->link.generation == generation) {
     rlk_listener_event(n, what, now);
@@ -631,7 +612,7 @@ void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t n
   if (l->link.generation != generation || l->link.fd < 0)
     return; /* of an earlier connection */
   if (l->state == RLK_NODE_CONNECTING) {
-    rlk_connect_finish(l, now);
+    check(l, rlk_connect_finish(l, words, now), now);
     return;
   }
   if (what & RLK_WRITABLE)
@@ -644,37 +625,49 @@ void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t n
 
 void rlk_node_connect(struct rlk_node *n, int64_t now)
 {
-  rlk_connect(n->line, now);
+  char words[RLK_WHY_SIZE];
+  check(n->line, rlk_connect(n->line, words, now), now);
 }
 
 void rlk_node_look_at_name(struct rlk_node *n, int64_t now)
 {
-  if (n->resolve)
-    rlk_connect_look_at_name(n, now);
+  struct rlk_line *l = rlk_connect_resolving(n);
+  char words[RLK_WHY_SIZE];
+  if (n->resolve && l)
+    check(l, rlk_connect_look_at_name(l, words, now), now);
 }
 
 void rlk_node_close(struct rlk_node *n, int64_t now)
 {
   rlk_listener_close(n);
   if (n->state != RLK_NODE_OFF)
-    rlk_node_drop(n, 0, "the client is closed", now);
+    drop(n, 0, "the client is closed", now);
 }
 
 void rlk_node_timer(struct rlk_node *n, int64_t now)
 {
+  char words[RLK_WHY_SIZE];
+  const char *why;
   switch (n->state) {
   case RLK_NODE_OFF:
     if (n->net->state == RLK_NET_OPEN)
       rlk_node_connect(n, now);
     break;
   case RLK_NODE_RESOLVING:
-    rlk_connect_look_at_name(n, now);
+    rlk_node_look_at_name(n, now);
     if (n->state == RLK_NODE_RESOLVING)
-      rlk_node_drop(n, 0, rlk_connect_timed_out(n->line), now);
+      drop(n, 0, rlk_connect_timed_out(n->line), now);
     break;
-  case RLK_NODE_CONNECTING: rlk_connect_next_address(n->line, rlk_connect_timed_out(n->line), now); break;
-  case RLK_NODE_SETUP: rlk_node_drop(n, 0, rlk_connect_timed_out(n->line), now); break;
-  case RLK_NODE_REFUSED: rlk_node_drop(n, 0, n->why, now); break;
-  case RLK_NODE_READY: rlk_silence_timer(n, now); break;
+  case RLK_NODE_CONNECTING:
+    why = rlk_connect_next_address(n->line, rlk_connect_timed_out(n->line), words, now);
+    check(n->line, why, now);
+    break;
+  case RLK_NODE_SETUP: drop(n, 0, rlk_connect_timed_out(n->line), now); break;
+  case RLK_NODE_REFUSED: drop(n, 0, n->why, now); break;
+  case RLK_NODE_READY:
+    why = rlk_silence_timer(n, now);
+    if (why)
+      drop(n, 1, why, now);
+    break;
   }
 }

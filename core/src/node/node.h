@@ -171,16 +171,4 @@ static inline void rlk_request_add(struct rlk_line *line, size_t before, struct 
   rlk_node_mark_dirty(line->node);
 }
 
-/* ---- for the files of the node ---- */
-
-/* It is closed once the replies that have come are taken. */
-void rlk_node_end_line(struct rlk_line *line, const char *error);
-
-void rlk_node_be(struct rlk_line *line, enum rlk_node_state state); /* the only way to change a state */
-void rlk_node_tell(struct rlk_node *node, enum rlk_outcome_kind kind);
-void rlk_node_hurry(struct rlk_node *node); /* something has to be done or told before more is read */
-/* The connection of a line is of no use any more; what was in flight is lost. again: made anew without a pause. */
-RLK_COLD void rlk_node_line_failed(struct rlk_line *line, int again, const char *why, int64_t now_ns);
-RLK_COLD void rlk_node_drop(struct rlk_node *node, int again, const char *why, int64_t now_ns);
-
 #endif

@@ -1,4 +1,4 @@
-/* Setting up a connection: who we are, what the server is, and whether it may vote (rule C.3). */
+/* Setting up a connection: who we are, and what the server is. */
 #ifndef RLK_SESSION_H
 #define RLK_SESSION_H
 
@@ -24,20 +24,12 @@ int rlk_session_send(struct rlk_line *line, int count, const char *const *words)
 int rlk_session_register(struct rlk_line *line, const char *head, const char *since, const char *tail);
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, const struct rlk_request *request, const struct rlk_reply *reply);
-/* Why answers of the previous connection no longer count, or NULL: the set-up has met another server, or a replica. */
-const char *rlk_session_change(const struct rlk_line *line);
-/* Why leases that were granted before do not count any more: enum redlock_loss; and what the server is from now on. */
-int rlk_session_note_server(struct rlk_line *line);
-/* Judges a set-up whose last reply has come; why has RLK_WHY_SIZE bytes. */
-enum rlk_session_verdict rlk_session_judge(struct rlk_line *line, char *why, int64_t now_ns);
+void rlk_session_read_info(struct rlk_line *line, const char *info);
 /* How long a node that is ready is believed to be still eligible. */
 int64_t rlk_session_pause_ns(const struct rlk_node *node);
 /* Asks it for its role and policy again (rule C.3). */
 void rlk_session_look_again(struct rlk_line *line, int64_t now_ns);
 enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_ROLE, RLK_LOOK_DISK, RLK_LOOK_POLICY };
-/* A reply to that: REFUSE, with the reason in why, or CONTINUE. */
-enum rlk_session_verdict rlk_session_looked(struct rlk_line *line, enum rlk_look look, const struct rlk_reply *reply,
-                                            char *why, int64_t now_ns);
 /* A connection that ends in the set-up: the server's own words for it, or NULL. */
 const char *rlk_session_error(const struct rlk_line *line);
 /* What HELLO would have done on a server that turned out not to know it; -1 when memory is out. */

@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "connect.h"
+#include "state.h"
 
 #define MS RLK_NS_PER_MS
 #define SILENT_NS (300 * MS)
@@ -98,13 +99,6 @@ void rlk_silence_forget(struct rlk_node *n)
   n->second_failures = 0;
 }
 
-static void open_second(struct rlk_node *n, int64_t now)
-{
-  n->second = n->line == &n->lines[0] ? &n->lines[1] : &n->lines[0];
-  n->second_ns = RLK_NEVER;
-  rlk_connect(n->second, now);
-}
-
 void rlk_silence_second_failed(struct rlk_node *n, const char *why, int64_t now)
 {
   struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
@@ -115,6 +109,17 @@ void rlk_silence_second_failed(struct rlk_node *n, const char *why, int64_t now)
   n->second_ns = now + rlk_connect_backoff_ns(n, n->second_failures);
   arm(n);
   rlk_node_tell(n, RLK_OUTCOME_DOWN);
+}
+
+static void open_second(struct rlk_node *n, int64_t now)
+{
+  char words[RLK_WHY_SIZE];
+  const char *why;
+  n->second = n->line == &n->lines[0] ? &n->lines[1] : &n->lines[0];
+  n->second_ns = RLK_NEVER;
+  why = rlk_connect(n->second, words, now);
+  if (why)
+    rlk_silence_second_failed(n, why, now);
 }
 
 /* The fence: what the old connection still carries is not executed after this. The id is that of the old connection
@@ -181,13 +186,11 @@ int rlk_silence_hope(const struct rlk_node *n, int is_patient)
   return is_patient || o->sent_ns - n->line->read_ns > IDLE_NS;
 }
 
-void rlk_silence_timer(struct rlk_node *n, int64_t now)
+const char *rlk_silence_timer(struct rlk_node *n, int64_t now)
 {
   const struct rlk_request *o = rlk_line_oldest(n->line);
-  if (o && now - o->sent_ns >= stale_ns(n)) {
-    rlk_node_drop(n, 1, "no answer for too long", now);
-    return;
-  }
+  if (o && now - o->sent_ns >= stale_ns(n))
+    return "no answer for too long";
   if (n->deletes_retry_ns && n->deletes_retry_ns <= now) {
     n->deletes_retry_ns = 0;
     rlk_node_tell(n, RLK_OUTCOME_PAYABLE);
@@ -199,4 +202,5 @@ void rlk_silence_timer(struct rlk_node *n, int64_t now)
   else if (n->silent_ns && !n->second && n->second_ns <= now && is_open(n))
     open_second(n, now);
   arm(n);
+  return NULL;
 }

@@ -4,9 +4,9 @@
 
 #include "node.h"
 
-void rlk_silence_flushed(struct rlk_node *node, int64_t now_ns); /* something may be in flight from now on */
-void rlk_silence_timer(struct rlk_node *node, int64_t now_ns);
-void rlk_silence_broken(struct rlk_node *node); /* the connection has spoken */
+void rlk_silence_flushed(struct rlk_node *node, int64_t now_ns);      /* something may be in flight from now on */
+const char *rlk_silence_timer(struct rlk_node *node, int64_t now_ns); /* why the connection is given up, or NULL */
+void rlk_silence_broken(struct rlk_node *node);                       /* the connection has spoken */
 void rlk_silence_forget(struct rlk_node *node); /* the connection is gone, and the second with it */
 /* The second has been set up: it is the node's connection from now on. */
 void rlk_silence_replace(struct rlk_line *line);
