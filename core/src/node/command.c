@@ -5,198 +5,7 @@
 
 #include "../base/mutant.h"
 
-/* No shebang: with one the scripts would be refused when a server is out of memory (rule A.7). A key of another type is
- * somebody else's; any other error is an error. */
-#define IS_ERROR "type(v)=='table' and v.err and not v.err:find('WRONGTYPE',1,true)"
-
-#define RELEASE_TEXT                                                                                                   \
-  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
-  "if v==ARGV[1] then return redis.call('DEL',KEYS[1]) end\n"                                                          \
-  "if " IS_ERROR " then return v end\n"                                                                                \
-  "return 0"
-#define RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
-
-/* One script for all locks that are extended on a node. It never shortens a lease (rule B.2). */
-#define EXTEND_TEXT                                                                                                    \
-  "local r={}\n"                                                                                                       \
-  "for i=1,#KEYS do\n"                                                                                                 \
-  "  local v=redis.pcall('GET',KEYS[i])\n"                                                                             \
-  "  if v==ARGV[i+1] then\n"                                                                                           \
-  "    if redis.call('PTTL',KEYS[i])<tonumber(ARGV[1]) then redis.call('PEXPIRE',KEYS[i],ARGV[1]) end\n"               \
-  "    r[i]=1\n"                                                                                                       \
-  "  elseif " IS_ERROR " then return v\n"                                                                              \
-  "  else r[i]=0 end\n"                                                                                                \
-  "end\n"                                                                                                              \
-  "return r"
-#define EXTEND_HASH "ca415a373b3ba5c110a30e62c094e553b1d61b1b"
-
-/* May shorten a lease. */
-#define EXPIRE_TEXT                                                                                                    \
-  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
-  "if v==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                                              \
-  "if " IS_ERROR " then return v end\n"                                                                                \
-  "return 0"
-
-/* Whether a script may do what those above do, tried on a key that nobody has. */
-#define PROOF_TEXT                                                                                                     \
-  "for _,c in ipairs({'GET','PTTL','PEXPIRE','DEL'}) do\n"                                                             \
-  "  local v=redis.pcall(c,KEYS[1],unpack(c=='PEXPIRE' and {'1'} or {}))\n"                                            \
-  "  if type(v)=='table' and v.err then return redis.error_reply(v.err..' ('..c..')') end\n"                           \
-  "end\n"                                                                                                              \
-  "return 0"
-
-/* Tells who is first that its turn has come. An odd place has a listener: if nobody hears, its client is gone. Where
- * nobody can hear, the next is told to ask. */
-#define WAKE_THE_FIRST(channel, or_else)                                                                               \
-  "local at=0\n"                                                                                                       \
-  "for i=1,100 do\n"                                                                                                   \
-  "  local h=redis.pcall('ZRANGE',KEYS[2],at,at)[1]\n"                                                                 \
-  "  if not h or at>2" or_else " then break end\n"                                                                     \
-  "  if redis.pcall('PUBLISH'," channel "..h:sub(1,16),at==0 and h or h..'?')~=0 then break end\n"                     \
-  "  if h:find('[13579]$') then\n"                                                                                     \
-  "    redis.pcall('ZREM',KEYS[2],h)\n"                                                                                \
-  "    redis.pcall('ZREM',KEYS[3],h)\n"                                                                                \
-  "  else at=at+1 end\n"                                                                                               \
-  "end\n"
-
-/* What waiters queue with, on the home node (rule F): a set of their places by arrival, and one of the times by which
- * each has promised to ask again. Whoever asks removes those at the head who have not. A request that was slow makes
- * its sender seem to have come later: the earliest counts. */
-#define JOIN_TEXT                                                                                                      \
-  "local t=redis.call('TIME')\n"                                                                                       \
-  "local now=t[1]*1000000+t[2]\n"                                                                                      \
-  "for i=1,100 do\n"                                                                                                   \
-  "  local m=redis.call('ZRANGE',KEYS[2],0,0)[1]\n"                                                                    \
-  "  local u=m and redis.call('ZSCORE',KEYS[3],m)\n"                                                                   \
-  "  if not m or (u and tonumber(u)>now) then break end\n"                                                             \
-  "  redis.call('ZREM',KEYS[2],m)\n"                                                                                   \
-  "  redis.call('ZREM',KEYS[3],m)\n"                                                                                   \
-  "end\n"                                                                                                              \
-  "local since=redis.call('ZSCORE',KEYS[2],ARGV[1])\n"                                                                 \
-  "if not since or now-ARGV[2]<tonumber(since) then redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1]) end\n"              \
-  "local ttl=redis.call('PTTL',KEYS[1])\n"                                                                             \
-  "if ttl==-2 then\n" WAKE_THE_FIRST(                                                                                  \
-      "ARGV[6]", " or h==ARGV[1]") "end\n"                                                                             \
-                                   "local rank=redis.call('ZRANK',KEYS[2],ARGV[1])\n"                                  \
-                                   "redis.call('ZADD',KEYS[3],now+ARGV[3]+math.min(rank*ARGV[4],ARGV[5]),ARGV[1])\n"   \
-                                   "redis.call('PEXPIRE',KEYS[2],60000)\n"                                             \
-                                   "redis.call('PEXPIRE',KEYS[3],60000)\n"                                             \
-                                   "return {rank,ttl}"
-#define JOIN_HASH "bd45f9324e811027571917f2632b8d36391bc94c"
-
-/* The release on the home node: the holder's place goes, and who is first is told. What the queue
- * answers is no matter of the release. */
-#define HAND_OVER_TEXT                                                                                                 \
-  "local v=redis.pcall('GET',KEYS[1])\n"                                                                               \
-  "local r=0\n"                                                                                                        \
-  "if v==ARGV[1] then r=redis.call('DEL',KEYS[1])\n"                                                                   \
-  "elseif " IS_ERROR " then return v end\n"                                                                            \
-  "if redis.pcall('EXISTS',KEYS[2])~=1 then return r end\n"                                                            \
-  "if ARGV[2]~='' then\n"                                                                                              \
-  "  redis.pcall('ZREM',KEYS[2],ARGV[2])\n"                                                                            \
-  "  redis.pcall('ZREM',KEYS[3],ARGV[2])\n"                                                                            \
-  "end\n" WAKE_THE_FIRST("ARGV[3]", "") "if redis.pcall('EXISTS',KEYS[2])==1 then r=r+2 end\n"                         \
-                                        "return r"
-#define HAND_OVER_HASH "9ea4742bc93a16874a475cecb8ce7cdfc7c63252"
-
-/* Rare, so always sent in full. Who was told that its turn had come, and leaves, has told nobody else. */
-#define LEAVE_TEXT                                                                                                     \
-  "redis.pcall('ZREM',KEYS[2],ARGV[1])\n"                                                                              \
-  "redis.pcall('ZREM',KEYS[3],ARGV[1])\n"                                                                              \
-  "if redis.pcall('EXISTS',KEYS[1])==0 then\n" WAKE_THE_FIRST("ARGV[2]", "") "end\n"                                   \
-                                                                             "return 0"
-
-/* The key of a number outlives it: else a smaller one could follow. */
-#define FENCE_LIFE(number) "string.format('%.0f',86400000+math.max(0,math.floor((" number "-now)/1000)))"
-
-/* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
- * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
- * server without a number whose clock is far ahead of the proposal draws none, but says what its clock is, unless the
- * proposal is a number already. A token that is there already has its number. */
-#define FENCE_TEXT                                                                                                     \
-  "local f=redis.pcall('GET',KEYS[2])\n"                                                                               \
-  "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n"                           \
-  "local n=tonumber(f or '0')\n"                                                                                       \
-  "if not n or n<0 or n%1~=0 or n>9007199254740990 then\n"                                                             \
-  "  return redis.error_reply('ERR the key '..KEYS[2]..' is not a fencing number')\n"                                  \
-  "end\n"                                                                                                              \
-  "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then\n"                                                  \
-  "  if redis.pcall('GET',KEYS[1])~=ARGV[1] then return {0,0} end\n"                                                   \
-  "  if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"                 \
-  "  if n>0 then return {1,n} end\n"                                                                                   \
-  "end\n"                                                                                                              \
-  "local t=redis.call('TIME')\n"                                                                                       \
-  "local now=t[1]*1000000+t[2]\n"                                                                                      \
-  "local p=tonumber(ARGV[3])\n"                                                                                        \
-  "if n==0 and ARGV[4]=='' then\n"                                                                                     \
-  "  if now>p+1000000 then return {2,now} end\n"                                                                       \
-  "  n=now-1\n"                                                                                                        \
-  "end\n"                                                                                                              \
-  "local v=math.max(n+1,math.min(p,now+1000000))\n"                                                                    \
-  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX'," FENCE_LIFE("v") ")\n"                                       \
-                                                                           "return {1,v}"
-#define FENCE_HASH "1b716bd48d4d399cfdf03881d62b07a352048271"
-
-/* Raises the number, while the token is there. */
-#define RAISE_TEXT                                                                                                     \
-  "if redis.pcall('GET',KEYS[1])~=ARGV[1] then return 0 end\n"                                                         \
-  "local n=tonumber(redis.call('GET',KEYS[2]) or '0')\n"                                                               \
-  "if n<tonumber(ARGV[2]) then\n"                                                                                      \
-  "  local t=redis.call('TIME')\n"                                                                                     \
-  "  local now=t[1]*1000000+t[2]\n"                                                                                    \
-  "  redis.call('SET',KEYS[2],ARGV[2],'PX'," FENCE_LIFE("ARGV[2]") ")\n"                                               \
-                                                                   "end\n"                                             \
-                                                                   "return 1"
-
-/* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
- * somebody else has written since. */
-#define REGISTER_TEXT                                                                                                  \
-  "local v=redis.call('GET',KEYS[1])\n"                                                                                \
-  "if v=='' or (v or '')~=ARGV[1] then return v or '' end\n"                                                           \
-  "local s=ARGV[3]\n"                                                                                                  \
-  "if s=='' then local t=redis.call('TIME') s=string.format('%.0f',t[1]*1000+math.floor(t[2]/1000)) end\n"             \
-  "v=ARGV[2]..s..ARGV[4]\n"                                                                                            \
-  "redis.call('SET',KEYS[1],v)\n"                                                                                      \
-  "return v"
-
-#ifdef RLK_TEST_BUILD
-#define EXTEND_SHORTENING_TEXT                                                                                         \
-  "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then "                                         \
-  "redis.call('PEXPIRE',KEYS[i],ARGV[1]) r[i]=1 else r[i]=0 end end return r"
-#endif
-
 #define LITERAL(b, text) rlk_buffer_append(b, text, sizeof(text) - 1)
-
-const char *rlk_script_text(enum rlk_script script)
-{
-#ifdef RLK_TEST_BUILD
-  if (script == RLK_SCRIPT_EXTEND && RLK_MUTANT(EXTEND_SHORTENS))
-    return EXTEND_SHORTENING_TEXT;
-#endif
-  switch (script) {
-  case RLK_SCRIPT_RELEASE: return RELEASE_TEXT;
-  case RLK_SCRIPT_EXTEND: return EXTEND_TEXT;
-  case RLK_SCRIPT_JOIN: return JOIN_TEXT;
-  case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
-  case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
-  case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
-  case RLK_SCRIPT_FENCE: return FENCE_TEXT;
-  case RLK_SCRIPT_RAISE: return RAISE_TEXT;
-  case RLK_SCRIPT_EXPIRE: return EXPIRE_TEXT;
-  default: return PROOF_TEXT;
-  }
-}
-
-const char *rlk_script_hash(enum rlk_script script)
-{
-  switch (script) {
-  case RLK_SCRIPT_RELEASE: return RELEASE_HASH;
-  case RLK_SCRIPT_JOIN: return JOIN_HASH;
-  case RLK_SCRIPT_HAND_OVER: return HAND_OVER_HASH;
-  case RLK_SCRIPT_FENCE: return FENCE_HASH;
-  default: return EXTEND_HASH;
-  }
-}
 
 /* Writes n in decimal to out, which has room for 20 digits: their number. */
 static size_t decimal(char *out, uint64_t n)
@@ -372,7 +181,7 @@ int rlk_command_release(struct rlk_buffer *out, int full_script, const char *key
     script_head(out, RLK_SCRIPT_RELEASE, 1, 5, 1);
   at = out->data + out->end;
   if (!full_script)
-    at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RELEASE_HASH "\r\n$1\r\n1\r\n");
+    at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RLK_RELEASE_HASH "\r\n$1\r\n1\r\n");
   at = put(at, key, key_size);
   if (token_size == RLK_TOKEN_SIZE) {
     at = PUT(at, "$40\r\n");
@@ -547,7 +356,7 @@ int rlk_command_hand_over(struct rlk_buffer *out, int full_script, const struct 
   if (full_script)
     script_head(out, RLK_SCRIPT_HAND_OVER, 1, 9, 3);
   else
-    LITERAL(out, "*9\r\n$7\r\nEVALSHA\r\n$40\r\n" HAND_OVER_HASH "\r\n$1\r\n3\r\n");
+    LITERAL(out, "*9\r\n$7\r\nEVALSHA\r\n$40\r\n" RLK_HAND_OVER_HASH "\r\n$1\r\n3\r\n");
   part(out, keys, 0, keys->channels);
   bulk(out, token, token_size);
   if (*place)

@@ -1,4 +1,4 @@
-/* The bytes that are sent, and the scripts. Preformatted pieces: nothing is formatted on the hot path. */
+/* The bytes that are sent. Preformatted pieces: nothing is formatted on the hot path. */
 #ifndef RLK_COMMAND_H
 #define RLK_COMMAND_H
 
@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../base/buffer.h"
+#include "scripts.h"
 
 enum {
   RLK_TOKEN_SIZE = 40,     /* of the library's own tokens */
@@ -17,19 +18,6 @@ struct rlk_number {
   int64_t value;
   size_t size; /* 0: nothing is written yet */
   char bulk[32];
-};
-
-enum rlk_script {
-  RLK_SCRIPT_RELEASE,
-  RLK_SCRIPT_EXTEND,
-  RLK_SCRIPT_JOIN,
-  RLK_SCRIPT_HAND_OVER,
-  RLK_SCRIPT_LEAVE,
-  RLK_SCRIPT_PROOF,
-  RLK_SCRIPT_REGISTER,
-  RLK_SCRIPT_FENCE,
-  RLK_SCRIPT_RAISE,
-  RLK_SCRIPT_EXPIRE
 };
 
 /* Every function appends one command to out and returns 0, or -1 when memory is out (then nothing is appended).
@@ -94,8 +82,5 @@ int rlk_command_is_queued(struct rlk_buffer *out, const struct rlk_queue_keys *k
 
 /* The bulk string "$n\r\n<prefix><bytes>\r\n" in a new allocation; NULL when memory is out. */
 char *rlk_command_bulk(const char *prefix, const void *bytes, size_t size, size_t *bulk_size);
-
-const char *rlk_script_text(enum rlk_script script);
-const char *rlk_script_hash(enum rlk_script script);
 
 #endif

@@ -1,0 +1,103 @@
+/* Handing a lock to another handle or process: its token is adopted here, or detached. */
+#include <string.h>
+
+#include "../lock/asking.h"
+#include "../lock/lease.h"
+#include "../lock/queue.h"
+#include "../lock/release.h"
+#include "step.h"
+
+static int is_token(redlock_lock *lock, const void *token, size_t size)
+{
+  char why[80];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  if (token && size > 0 && size <= RLK_TOKEN_SIZE_MAX)
+    return 1;
+  rlk_text_format(&text, "token has %zu bytes; allowed: 1 to %d", token ? size : 0, RLK_TOKEN_SIZE_MAX);
+  rlk_lock_refuse(lock, why);
+  return 0;
+}
+
+/* The token may be on every node. */
+static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now)
+{
+  redlock_client *c = rlk_client_of(lock);
+  struct rlk_claim *claim = rlk_claim_new(lock);
+  if (!claim)
+    return REDLOCK_NO_MEMORY;
+  if (rlk_claim_take_token(claim, token, size) != 0) {
+    rlk_claim_let_go(&c->engine, &claim);
+    return REDLOCK_NO_MEMORY;
+  }
+  rlk_lock_drop_claim(lock, now);
+  lock->claim = claim;
+  for (int i = 0; i < c->engine.net.node_count; i++)
+    claim->node[i].flags = RLK_MAY_HOLD;
+  claim->holders = c->engine.net.node_count;
+  claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
+  lock->state = REDLOCK_STATE_ADOPTED;
+  lock->fence = 0;
+  lock->loss = REDLOCK_LOSS_NONE;
+  rlk_lock_refuse(lock, NULL);
+  return REDLOCK_OK;
+}
+
+int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
+{
+  redlock_client *c;
+  int status = REDLOCK_INVALID;
+  int64_t now;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  now = rlk_client_now(c);
+  rlk_lock_is_held(lock, now);
+  if (rlk_in_use(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
+    rlk_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
+  else if (lock->is_reserved)
+    rlk_lock_refuse_name(lock);
+  else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
+    status = adopt(lock, token, size, now);
+  rlk_client_leave(c);
+  return status;
+}
+
+int redlock_lock_adopt(redlock_lock *lock, const char *token)
+{
+  return redlock_lock_adopt_bytes(lock, token, token ? strlen(token) : 0);
+}
+
+int redlock_lock_detach(redlock_lock *lock)
+{
+  redlock_client *c;
+  int status = REDLOCK_OK;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  rlk_lock_is_held(lock, rlk_client_now(c));
+  if (rlk_in_use(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (lock->state == REDLOCK_STATE_INVALID)
+    status = REDLOCK_INVALID;
+  else if (lock->state == REDLOCK_STATE_FORKED)
+    status = REDLOCK_FORKED;
+  else if (lock->state == REDLOCK_STATE_LOST)
+    status = REDLOCK_LOST;
+  else if (lock->state == REDLOCK_STATE_FREE)
+    status = REDLOCK_NOT_HELD;
+  if (status == REDLOCK_OK) {
+    rlk_lock_end_renewal(lock);
+    rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+    for (int i = 0; i < c->engine.net.node_count; i++)
+      rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
+    rlk_claim_forget(&c->engine, lock->claim);
+    rlk_queue_forget(lock);
+    lock->claim->is_detached = 1;
+    lock->valid_until_ns = 0;
+    lock->state = REDLOCK_STATE_FREE;
+  }
+  rlk_client_leave(c);
+  return status;
+}

@@ -1,0 +1,48 @@
+/* What a handle knows of its lock without asking the nodes. */
+#include "../lock/lease.h"
+#include "step.h"
+
+/* nothing is what NULL yields. */
+#define GETTER(type, name, nothing, value)                                                                             \
+  type name(redlock_lock *lock)                                                                                        \
+  {                                                                                                                    \
+    redlock_client *c;                                                                                                 \
+    type result;                                                                                                       \
+    if (!lock)                                                                                                         \
+      return nothing;                                                                                                  \
+    c = rlk_lock_enter(lock);                                                                                          \
+    result = value;                                                                                                    \
+    rlk_client_leave(c);                                                                                               \
+    return result;                                                                                                     \
+  }
+
+/* Of a lease that has run out that is noticed first. */
+static redlock_lock *now(redlock_lock *lock)
+{
+  rlk_lock_is_held(lock, rlk_client_now(rlk_client_of(lock)));
+  return lock;
+}
+
+static int64_t validity_ms(redlock_lock *lock, int64_t now_ns)
+{
+  return rlk_lock_is_held(lock, now_ns) ? (lock->valid_until_ns - now_ns) / RLK_NS_PER_MS : 0;
+}
+
+GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
+GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->loss)
+GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
+GETTER(int64_t, redlock_lock_attempts, 0, lock->attempts)
+GETTER(int64_t, redlock_lock_fence, 0, lock->fence)
+
+int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
+{
+  struct rlk_text text = rlk_text_in(buf, size);
+  redlock_client *c;
+  if (!lock)
+    return -REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  if (lock->claim)
+    rlk_text_bytes(&text, rlk_claim_token(lock->claim), lock->claim->token_size);
+  rlk_client_leave(c);
+  return (int64_t)text.length;
+}

@@ -1,0 +1,235 @@
+/* Running an operation on a lock: blocking, or started and waited for. */
+#include "../base/fork.h"
+#include "../base/mutant.h"
+#include "../lock/lease.h"
+#include "../lock/operation.h"
+#include "driver.h"
+#include "keeper.h"
+#include "step.h"
+
+static int confers_a_lease(int kind)
+{
+  return kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE;
+}
+
+/* The thread that renews has to be there before the lock is taken. */
+static int get_keeper(redlock_lock *lock, int kind)
+{
+  redlock_client *c = rlk_client_of(lock);
+  int status;
+  if (!confers_a_lease(kind) || !RLK_INT(&lock->options, RENEW) || c->engine.net.env.stepped)
+    return REDLOCK_OK;
+  status = rlk_keeper_ensure();
+  if (status == REDLOCK_OK)
+    return REDLOCK_OK;
+  rlk_lock_enter(lock);
+  rlk_lock_refuse(lock, "renew: the renewal thread could not be started");
+  rlk_client_leave(c);
+  return status;
+}
+
+static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
+{
+  int64_t now = rlk_client_now(c);
+  /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
+  if (!c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
+    rlk_client_poll(c);
+    now = rlk_client_now(c);
+    rlk_client_step(c, now);
+  }
+  return rlk_operation_begin(lock, kind, arg, now);
+}
+
+/* The client leaves: it has released the lock, or is about to; of an acquisition nobody hears OK then. */
+static int is_given_back(const redlock_lock *lock)
+{
+  if (lock->state == REDLOCK_STATE_FREE)
+    return !lock->claim || !lock->claim->is_detached;
+  return lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
+}
+
+/* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
+static int last_look(redlock_lock *lock, int64_t now)
+{
+  if (RLK_MUTANT(NO_LAST_LOOK))
+    return lock->status;
+  rlk_lock_is_held(lock, now);
+  if (lock->state == REDLOCK_STATE_INVALID)
+    return REDLOCK_INVALID;
+  if (lock->status != REDLOCK_OK || !confers_a_lease(lock->kind))
+    return lock->status;
+  if (lock->state == REDLOCK_STATE_FORKED)
+    lock->status = REDLOCK_FORKED;
+  else if (is_given_back(lock))
+    lock->status = REDLOCK_CANCELLED;
+  else if (lock->state == REDLOCK_STATE_LOST)
+    lock->status = REDLOCK_LOST;
+  return lock->status;
+}
+
+/* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
+static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64_t now)
+{
+  if (lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE || c->engine.net.state != RLK_NET_OPEN ||
+      RLK_MUTANT(LATE_WINNER))
+    return 0;
+  return lock->state == REDLOCK_STATE_LOST ||
+         (lock->state == REDLOCK_STATE_HELD && lock->valid_until_ns - now < lock->asked.min_validity_ns);
+}
+
+/* Waits for the end of the operation in flight and takes its result: what was won too late counts as failed. */
+static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
+{
+  int64_t now;
+  lock->in_call = 1;
+  rlk_client_drive(c, lock, until_ns, interruptible);
+  now = rlk_client_now(c);
+  while (won_too_late(c, lock, now)) {
+    rlk_operation_retry(lock, now);
+    rlk_client_drive(c, lock, until_ns, interruptible);
+    now = rlk_client_now(c);
+  }
+  lock->in_call = 0;
+  return last_look(lock, now);
+}
+
+static int blocking(redlock_lock *lock, int kind, int64_t arg)
+{
+  redlock_client *c;
+  int status;
+  if (!lock)
+    return REDLOCK_INVALID;
+  status = get_keeper(lock, kind);
+  if (status != REDLOCK_OK)
+    return status;
+  c = rlk_lock_enter(lock);
+  status = begin(lock, c, kind, arg);
+  if (status == REDLOCK_OK)
+    status = result(c, lock, RLK_NEVER, 0);
+  if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */
+    rlk_operation_cancel(lock, rlk_client_now(c));
+    status = REDLOCK_INTERNAL;
+  }
+  rlk_client_leave(c);
+  return status;
+}
+
+int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms)
+{
+  return blocking(lock, REDLOCK_ACQUIRE, wait_ms);
+}
+
+int redlock_lock_extend(redlock_lock *lock, int64_t ttl_ms)
+{
+  return blocking(lock, REDLOCK_EXTEND, ttl_ms);
+}
+
+int redlock_lock_release(redlock_lock *lock)
+{
+  return blocking(lock, REDLOCK_RELEASE, 0);
+}
+
+int redlock_lock_expire(redlock_lock *lock, int64_t ttl_ms)
+{
+  return blocking(lock, REDLOCK_EXPIRE, ttl_ms);
+}
+
+int redlock_lock_remove(redlock_lock *lock)
+{
+  return blocking(lock, REDLOCK_REMOVE, 0);
+}
+
+int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
+{
+  redlock_client *c;
+  int status, kind = operation > 0 ? operation & ~REDLOCK_AT_ONCE : operation;
+  if (!lock)
+    return REDLOCK_INVALID;
+  status = get_keeper(lock, kind);
+  if (status != REDLOCK_OK)
+    return status;
+  c = rlk_lock_enter(lock);
+  status = begin(lock, c, kind, arg);
+  if (status == REDLOCK_OK) {
+    lock->started = 1;
+    if (!rlk_in_flight(lock))
+      rlk_mark_ended(&c->engine, lock);
+    if (operation & REDLOCK_AT_ONCE)
+      rlk_client_send(c);
+    else
+      rlk_client_mark_queued(c);
+  }
+  rlk_client_leave(c);
+  return status;
+}
+
+int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
+{
+  redlock_client *c;
+  int64_t until_ns;
+  int status;
+  if (!lock || limit_ms < -1)
+    return REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  if (lock->in_call)
+    status = REDLOCK_IN_FLIGHT;
+  else if (rlk_in_flight(lock))
+    status = result(c, lock, until_ns, 1);
+  else /* it had ended before: nobody waits for another try */
+    status = last_look(lock, rlk_client_now(c));
+  rlk_client_leave(c);
+  return status;
+}
+
+int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
+{
+  redlock_client *c;
+  int64_t until_ns;
+  int status = REDLOCK_OK;
+  if (!lock || limit_ms < -1)
+    return REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  if (rlk_in_use(lock)) {
+    status = REDLOCK_IN_FLIGHT;
+  } else if (lock->kind && c->engine.net.state == RLK_NET_OPEN) {
+    lock->in_call = lock->settling = 1;
+    c->settling++;
+    rlk_client_drive(c, lock, until_ns, 1);
+    status = rlk_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
+    c->settling--;
+    lock->in_call = lock->settling = 0;
+  }
+  rlk_client_leave(c);
+  return status;
+}
+
+int redlock_lock_cancel(redlock_lock *lock)
+{
+  redlock_client *c;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = rlk_client_of(lock);
+  atomic_store(&lock->cancelled, 1);
+  atomic_fetch_add(&c->cancels, 1);
+  /* nothing else is safe in a signal handler: every entry looks at the mark before it does anything */
+  if (!c->engine.net.env.stepped && !rlk_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */
+    rlk_poller_wake(&c->engine.net.poller);
+    rlk_poller_notify(&c->engine.net.poller);
+    atomic_store(&c->rung, 1); /* after the ring: who sees this can clear it */
+  }
+  return REDLOCK_OK;
+}
+
+int redlock_lock_status(redlock_lock *lock)
+{
+  redlock_client *c;
+  int status;
+  if (!lock)
+    return REDLOCK_INVALID;
+  c = rlk_lock_enter(lock);
+  status = last_look(lock, rlk_client_now(c));
+  rlk_client_leave(c);
+  return status;
+}
