@@ -15,189 +15,10 @@
 #include "queue.h"
 #include "release.h"
 #include "round.h"
+#include "vote.h"
 
 #define MS RLK_NS_PER_MS
 #define PERMISSION_PAUSE_NS (1000 * MS)
-
-/* ---- votes ---- */
-
-/* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
-static void note(redlock_lock *lock, int node, const struct rlk_request *r, int kind, int vote, int64_t now)
-{
-  if (lock->kind != kind || lock->round != r->round)
-    return;
-  lock->votes[node] = (uint8_t)vote;
-  rlk_operation_advance(lock, now);
-}
-
-/* A shortening that may still be executed limits what a confirmation is worth. */
-static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
-{
-  return at->shortenings && at->cap_ns < counts_until_ns && !RLK_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns
-                                                                                              : counts_until_ns;
-}
-
-/* With a fencing number a grant may mean that the token is there already: then it keeps the longer life that was
- * confirmed. */
-static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const struct rlk_request *r)
-{
-  const struct rlk_claim_node *at = &claim->node[node];
-  int64_t counts_until_ns = capped(at, r->sent_ns + r->lease_ns);
-  return claim->fence && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
-}
-
-/* Where the token is put back an extension that did not find it is asked again. */
-static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
-{
-  int extends = lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE;
-  if (!rlk_in_flight(lock) || !extends || lock->votes[node] != RLK_GONE)
-    return;
-  lock->votes[node] = RLK_DROPPED;
-  rlk_operation_advance(lock, now);
-}
-
-static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
-{
-  struct rlk_claim *claim = r->claim;
-  if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
-    if (lock->round == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
-      lock->votes[node] = (uint8_t)vote;
-    return;
-  }
-  if (vote == RLK_GRANTED) {
-    claim->node[node].counts_until_ns = granted_until_ns(claim, node, r);
-    claim->node[node].cut = REDLOCK_LOSS_NONE;
-  }
-  if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
-    rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
-    rlk_holder_show(&lock->engine->net.nodes[node], lock->terms.ttl_ms, now);
-    if (claim->fence)
-      rlk_fence_catch_up(lock, node, now);
-    ask_extension_again(lock, node, now);
-  }
-  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
-}
-
-/* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
-static int64_t within_hold(const redlock_lock *lock, int64_t lease_ns, int64_t counts_until_ns)
-{
-  int64_t end_ns = rlk_hold_end_ns(lock, lease_ns / MS);
-  return lock->state == REDLOCK_STATE_HELD && end_ns < counts_until_ns ? end_ns : counts_until_ns;
-}
-
-/* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
-static void extend_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
-{
-  struct rlk_claim *claim = r->claim;
-  struct rlk_claim_node *at = &claim->node[node];
-  int64_t counts_until_ns = capped(at, (RLK_MUTANT(EXTENSION_AT_REPLY) ? now : r->sent_ns) + r->lease_ns);
-  int usable;
-  rlk_lock_is_held(lock, now);
-  counts_until_ns = within_hold(lock, r->lease_ns, counts_until_ns);
-  usable = !claim->given_up && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
-  if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns) {
-    at->counts_until_ns = counts_until_ns;
-    at->cut = REDLOCK_LOSS_NONE;
-  }
-  if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
-    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
-  else if (usable && lock->state == REDLOCK_STATE_HELD)
-    rlk_lock_recount(lock, now);
-  if (r->kind == RLK_REQUEST_RENEW)
-    rlk_renewal_confirmed(lock);
-  else
-    note(lock, node, r, r->kind == RLK_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
-}
-
-/* The lock is won when a majority stores its fencing number. */
-static void raise_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
-{
-  struct rlk_claim *claim = r->claim;
-  if (claim->given_up)
-    return;
-  if (vote == RLK_GRANTED)
-    claim->node[node].fence = r->lease_ns;
-  else if (vote == RLK_GONE)
-    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
-  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
-}
-
-/* The claim is the lock's as long as neither has gone on without the other. */
-static redlock_lock *lock_of(const struct rlk_request *r)
-{
-  redlock_lock *lock = r->claim->lock;
-  return lock && (lock->claim == r->claim || lock->probe == r->claim) ? lock : NULL;
-}
-
-static void count_vote(struct rlk_node *n, const struct rlk_request *r, int vote)
-{
-  if (r->claim->given_up)
-    n->votes_late++;
-  else if (vote == RLK_GRANTED)
-    n->votes_granted++;
-  else if (vote == RLK_BUSY)
-    n->votes_busy++;
-  else
-    n->votes_other++;
-}
-
-static void count_set(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  redlock_lock *lock = lock_of(r);
-  count_vote(n, r, vote);
-  if (lock)
-    set_vote(lock, n->index, r, vote, now);
-}
-
-static void count_delete(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  redlock_lock *lock = lock_of(r);
-  if (!lock)
-    return;
-  if (r->round == lock->round)
-    rlk_release_answered(lock, n->index, vote, now);
-  note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
-}
-
-/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
-static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
-  return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
-}
-
-/* Of a lease that the user has named. */
-static int sets_the_end(enum rlk_request_kind kind)
-{
-  return kind == RLK_REQUEST_EXTEND || kind == RLK_REQUEST_EXPIRE;
-}
-
-static void count(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
-{
-  redlock_lock *lock = lock_of(r);
-  if (!lock)
-    return;
-  if (vote == RLK_GRANTED && sets_the_end(r->kind) && rlk_claim_is_unproved(r->claim, n)) {
-    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
-    return;
-  }
-  if (vote == RLK_GRANTED && r->kind != RLK_REQUEST_REMOVE && begins_too_early(n, r, now))
-    vote = RLK_QUARANTINED;
-  switch (r->kind) {
-  case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_RAISE: raise_vote(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_EXTEND:
-  case RLK_REQUEST_EXPIRE:
-  case RLK_REQUEST_RENEW: extend_vote(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_REMOVE: note(lock, n->index, r, REDLOCK_REMOVE, vote, now); break;
-  case RLK_REQUEST_VALUE:
-  case RLK_REQUEST_TTL:
-    if (lock->votes[n->index] == RLK_ASKED)
-      note(lock, n->index, r, REDLOCK_INSPECT, vote, now);
-    break;
-  default: break;
-  }
-}
 
 /* ---- what is known of the token ---- */
 
@@ -256,12 +77,12 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
     if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
-    count_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* if it joined the set-up */
+    rlk_vote_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* if it joined the set-up */
     return;
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
    * for another node, and it may have been handed over (rule C.3). */
-  count_set(n, r, early_vote(n), now);
+  rlk_vote_set(n, r, early_vote(n), now);
   if (n->line->shared && !r->claim->given_up) {
     rlk_claim_may_be_at(r->claim, n->line->shared->index, r->claim->until_ns);
     rlk_claim_cleared(e, r->claim, n->index);
@@ -278,9 +99,9 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
   at->flags |= at->flags & RLK_MAY_HOLD ? 0 : RLK_ANSWERED_BUSY;
   if (n->state != RLK_NODE_READY)
-    count_set(n, r, early_vote(n), now); /* what it met may be its own, under the other name of the server */
+    rlk_vote_set(n, r, early_vote(n), now); /* what it met may be its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now))
-    count_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
+    rlk_vote_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
 }
 
 /* An error says that nothing was executed; of one that is not the server's own, as a proxy has them, nobody knows. */
@@ -293,11 +114,11 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   else if (!(at->flags & RLK_SET_LOST))
     rlk_claim_cleared(rlk_engine_of(n->net), claim, n->index);
   if (out->fault == RLK_FAULT_CONFIG && n->state == RLK_NODE_SETUP) { /* it came before a login that is sent again */
-    count_set(n, &out->request, RLK_WAITING, out->now_ns);
+    rlk_vote_set(n, &out->request, RLK_WAITING, out->now_ns);
     return;
   }
   note_error(n, out);
-  count_set(n, &out->request, out->vote, out->now_ns);
+  rlk_vote_set(n, &out->request, out->vote, out->now_ns);
 }
 
 /* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
@@ -310,19 +131,19 @@ static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
   at->flags &= (uint8_t)~RLK_UNCHECKED;
   r->kind = (enum rlk_request_kind)r->count;
   note_error(n, out);
-  if (sets_the_end(r->kind) && lock_of(r)) {
-    extend_vote(lock_of(r), n->index, r, out->vote, out->now_ns);
+  if (rlk_vote_sets_the_end(r->kind) && rlk_vote_lock(r)) {
+    rlk_vote_extend(rlk_vote_lock(r), n->index, r, out->vote, out->now_ns);
   } else if (r->kind == RLK_REQUEST_SET) {
     if (out->fault == RLK_FAULT_LOST)
       at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
-    count_set(n, r, out->vote, out->now_ns);
+    rlk_vote_set(n, r, out->vote, out->now_ns);
   }
 }
 
 /* NOSCRIPT: the same with the full script. */
 static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = lock_of(r);
+  redlock_lock *lock = rlk_vote_lock(r);
   n->line->knows_fence = 0;
   if (!lock || r->claim->given_up || lock->round != r->round || !rlk_in_flight(lock) || n->state != RLK_NODE_READY)
     return -1;
@@ -348,7 +169,7 @@ static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
 /* NOSCRIPT: the same with the full script. */
 static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = lock_of(r);
+  redlock_lock *lock = rlk_vote_lock(r);
   if (lock && lock->round == r->round)
     lock->scripts_missing = 1;
   return rlk_ask_delete(n, r->claim, 1, r->round, now);
@@ -389,7 +210,7 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
   else if (out->fault == RLK_FAULT_PERMISSION && release_alone(n, r, out->now_ns) == 0)
     return;
   note_error(n, out);
-  count_delete(n, r, out->vote, out->now_ns);
+  rlk_vote_delete(n, r, out->vote, out->now_ns);
   if (out->fault == RLK_FAULT_PAUSE || out->fault == RLK_FAULT_UNWRITABLE)
     rlk_node_retry_deletes(n, RLK_PAUSE_NS, out->now_ns);
   else if (out->fault == RLK_FAULT_PERMISSION) /* it may be given back */
@@ -429,7 +250,7 @@ static void vote_outcome(struct rlk_node *n, struct rlk_outcome *out)
   default: break;
   }
   note_error(n, out);
-  count(n, r, out->vote, out->now_ns);
+  rlk_vote(n, r, out->vote, out->now_ns);
 }
 
 /* ---- batches, values, times ---- */
@@ -453,7 +274,7 @@ static void batch_outcome(struct rlk_engine *e, struct rlk_node *n, struct rlk_o
     renew_again(e, n, r->batch, out->now_ns);
   for (int i = 0; out->fault == RLK_FAULT_NONE && i < r->batch->count; i++) {
     r->claim = r->batch->claim[i];
-    count(n, r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
+    rlk_vote(n, r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
   }
   r->claim = NULL;
 }
@@ -482,14 +303,14 @@ static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
       rlk_acquire_sleep(lock, out->now_ns);
   }
   if (out->vote)
-    count(n, &out->request, out->vote, out->now_ns);
+    rlk_vote(n, &out->request, out->vote, out->now_ns);
 }
 
 /* ---- the queue ---- */
 
 static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *out)
 {
-  redlock_lock *lock = lock_of(&out->request);
+  redlock_lock *lock = rlk_vote_lock(&out->request);
   if (!lock || lock->round != out->request.round)
     return;
   lock->others_wait |= out->reply->integer > 0;
@@ -500,7 +321,7 @@ static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *o
 
 static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
-  redlock_lock *lock = lock_of(&out->request);
+  redlock_lock *lock = rlk_vote_lock(&out->request);
   enum rlk_turn turn;
   if (!lock || lock->round != out->request.round || !rlk_in_flight(lock))
     return;
@@ -524,7 +345,7 @@ static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const 
 
 static void holder_outcome(struct rlk_node *n, const struct rlk_outcome *out)
 {
-  redlock_lock *lock = out->request.claim ? lock_of(&out->request) : NULL;
+  redlock_lock *lock = out->request.claim ? rlk_vote_lock(&out->request) : NULL;
   if (rlk_holder_outcome(lock, n, out))
     rlk_operation_advance(lock, out->now_ns);
 }

@@ -1,0 +1,188 @@
+#include "vote.h"
+
+#include "../base/mutant.h"
+#include "asking.h"
+#include "fence.h"
+#include "holder.h"
+#include "lease.h"
+#include "operation.h"
+#include "release.h"
+#include "renewal.h"
+
+#define MS RLK_NS_PER_MS
+
+/* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
+static void note(redlock_lock *lock, int node, const struct rlk_request *r, int kind, int vote, int64_t now)
+{
+  if (lock->kind != kind || lock->round != r->round)
+    return;
+  lock->votes[node] = (uint8_t)vote;
+  rlk_operation_advance(lock, now);
+}
+
+/* A shortening that may still be executed limits what a confirmation is worth. */
+static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
+{
+  return at->shortenings && at->cap_ns < counts_until_ns && !RLK_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns
+                                                                                              : counts_until_ns;
+}
+
+/* With a fencing number a grant may mean that the token is there already: then it keeps the longer life that was
+ * confirmed. */
+static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const struct rlk_request *r)
+{
+  const struct rlk_claim_node *at = &claim->node[node];
+  int64_t counts_until_ns = capped(at, r->sent_ns + r->lease_ns);
+  return claim->fence && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
+}
+
+/* Where the token is put back an extension that did not find it is asked again. */
+static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
+{
+  int extends = lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE;
+  if (!rlk_in_flight(lock) || !extends || lock->votes[node] != RLK_GONE)
+    return;
+  lock->votes[node] = RLK_DROPPED;
+  rlk_operation_advance(lock, now);
+}
+
+static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+{
+  struct rlk_claim *claim = r->claim;
+  if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
+    if (lock->round == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
+      lock->votes[node] = (uint8_t)vote;
+    return;
+  }
+  if (vote == RLK_GRANTED) {
+    claim->node[node].counts_until_ns = granted_until_ns(claim, node, r);
+    claim->node[node].cut = REDLOCK_LOSS_NONE;
+  }
+  if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
+    rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
+    rlk_holder_show(&lock->engine->net.nodes[node], lock->terms.ttl_ms, now);
+    if (claim->fence)
+      rlk_fence_catch_up(lock, node, now);
+    ask_extension_again(lock, node, now);
+  }
+  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
+}
+
+/* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
+static int64_t within_hold(const redlock_lock *lock, int64_t lease_ns, int64_t counts_until_ns)
+{
+  int64_t end_ns = rlk_hold_end_ns(lock, lease_ns / MS);
+  return lock->state == REDLOCK_STATE_HELD && end_ns < counts_until_ns ? end_ns : counts_until_ns;
+}
+
+/* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
+void rlk_vote_extend(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+{
+  struct rlk_claim *claim = r->claim;
+  struct rlk_claim_node *at = &claim->node[node];
+  int64_t counts_until_ns = capped(at, (RLK_MUTANT(EXTENSION_AT_REPLY) ? now : r->sent_ns) + r->lease_ns);
+  int usable;
+  rlk_lock_is_held(lock, now);
+  counts_until_ns = within_hold(lock, r->lease_ns, counts_until_ns);
+  usable = !claim->given_up && (lock->state == REDLOCK_STATE_ADOPTED || lock->state == REDLOCK_STATE_HELD);
+  if (usable && vote == RLK_GRANTED && counts_until_ns > at->counts_until_ns) {
+    at->counts_until_ns = counts_until_ns;
+    at->cut = REDLOCK_LOSS_NONE;
+  }
+  if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
+    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
+  else if (usable && lock->state == REDLOCK_STATE_HELD)
+    rlk_lock_recount(lock, now);
+  if (r->kind == RLK_REQUEST_RENEW)
+    rlk_renewal_confirmed(lock);
+  else
+    note(lock, node, r, r->kind == RLK_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
+}
+
+/* The lock is won when a majority stores its fencing number. */
+static void raise_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+{
+  struct rlk_claim *claim = r->claim;
+  if (claim->given_up)
+    return;
+  if (vote == RLK_GRANTED)
+    claim->node[node].fence = r->lease_ns;
+  else if (vote == RLK_GONE)
+    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
+  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
+}
+
+redlock_lock *rlk_vote_lock(const struct rlk_request *r)
+{
+  redlock_lock *lock = r->claim->lock;
+  return lock && (lock->claim == r->claim || lock->probe == r->claim) ? lock : NULL;
+}
+
+static void count_vote(struct rlk_node *n, const struct rlk_request *r, int vote)
+{
+  if (r->claim->given_up)
+    n->votes_late++;
+  else if (vote == RLK_GRANTED)
+    n->votes_granted++;
+  else if (vote == RLK_BUSY)
+    n->votes_busy++;
+  else
+    n->votes_other++;
+}
+
+void rlk_vote_set(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  count_vote(n, r, vote);
+  if (lock)
+    set_vote(lock, n->index, r, vote, now);
+}
+
+void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (!lock)
+    return;
+  if (r->round == lock->round)
+    rlk_release_answered(lock, n->index, vote, now);
+  note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
+}
+
+/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
+static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
+  return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
+}
+
+int rlk_vote_sets_the_end(enum rlk_request_kind kind)
+{
+  return kind == RLK_REQUEST_EXTEND || kind == RLK_REQUEST_EXPIRE;
+}
+
+void rlk_vote(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (!lock)
+    return;
+  if (vote == RLK_GRANTED && rlk_vote_sets_the_end(r->kind) && rlk_claim_is_unproved(r->claim, n)) {
+    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
+    return;
+  }
+  if (vote == RLK_GRANTED && r->kind != RLK_REQUEST_REMOVE && begins_too_early(n, r, now))
+    vote = RLK_QUARANTINED;
+  switch (r->kind) {
+  case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_RAISE: raise_vote(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_EXTEND:
+  case RLK_REQUEST_EXPIRE:
+  case RLK_REQUEST_RENEW: rlk_vote_extend(lock, n->index, r, vote, now); break;
+  case RLK_REQUEST_REMOVE: note(lock, n->index, r, REDLOCK_REMOVE, vote, now); break;
+  case RLK_REQUEST_VALUE:
+  case RLK_REQUEST_TTL:
+    if (lock->votes[n->index] == RLK_ASKED)
+      note(lock, n->index, r, REDLOCK_INSPECT, vote, now);
+    break;
+  default: break;
+  }
+}
