@@ -233,6 +233,17 @@ def test_a_longer_lease_that_has_joined_the_set_up_does_not_count(server, make_c
     assert lock.acquire(5000) == rl.REFUSED_CONFIG
 
 
+def test_a_lease_as_long_as_the_marker_allows_counts_though_it_joined_the_set_up(server, make_client, proxy):
+    bootstrapped([server.url])
+    address = proxy(server, accepting=False)
+    client = make_client([address.url], settle=False, **dict(GUARDED, max_ttl_ms=8000, connect_timeout_ms=25000))
+    lock, before = client.lock(ttl_ms=4000), server.calls("set")
+    assert lock.start(rl.ACQUIRE, 0) == OK
+    address.open()
+    assert finish(lock) == OK, lock.message
+    assert server.calls("set") == before + 1 and server.pttl("r") > 0
+
+
 def test_a_longer_ttl_is_refused_before_anything_is_sent(server, guarded):
     client = guarded([server])
     lock, before = client.lock(), server.calls("set")

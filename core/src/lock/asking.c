@@ -84,6 +84,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   vote.kind = RLK_REQUEST_SET;
   vote.count = proposal != 0;
   vote.lease_ns = terms->lease_ns;
+  vote.ttl_ms = terms->ttl_ms;
   add(l, before, vote);
   if (claim->node[n->index].flags & RLK_MAY_HOLD)
     claim->node[n->index].flags |= RLK_SET_LOST; /* what it meets may be its own key */

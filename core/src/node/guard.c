@@ -218,15 +218,12 @@ static enum rlk_session_verdict write_wanted(struct rlk_line *l, struct rlk_text
 
 /* ---- judging ---- */
 
-#define DRIFT_MAX 0.1 /* of the option drift_factor, which a lock may set */
-
-/* May a SET with a TTL above the marker's number have joined the set-up? */
+/* Has a SET with a TTL above the marker's number joined the set-up? */
 static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
 {
-  int64_t lease_ns = limit_ms * MS - rlk_drift_ns(limit_ms, DRIFT_MAX);
   for (uint32_t i = 0; i < l->requests.count; i++) {
     const struct rlk_request *r = rlk_request_at(&l->requests, i);
-    if (r->kind == RLK_REQUEST_SET && r->lease_ns > lease_ns)
+    if (r->kind == RLK_REQUEST_SET && r->ttl_ms > limit_ms)
       return 1;
   }
   return 0;

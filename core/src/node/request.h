@@ -47,6 +47,7 @@ struct rlk_request {
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
   int64_t lease_ns;        /* what a confirmation is worth, from sent_ns. ENTRY: the client. RAISE: the number */
+  int64_t ttl_ms;          /* SET: of the key */
   struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, SHOW, LOOK, NOTHING */
   struct rlk_batch *batch; /* RENEW: the same */
 };
