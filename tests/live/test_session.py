@@ -94,7 +94,6 @@ def test_two_names_of_one_server_never_delete_a_counted_vote(nodes, make_client,
         nodes.no_keys()  # a majority is enough for the release, and the next one has a single attempt
 
 
-@pytest.mark.guard_off  # with it, a release during the set-up of the second name says LOST at times
 def test_own_key_under_the_other_name_is_no_other_lock(nodes, make_client):
     """The SET over the name that is refused comes first, half of the time. One attempt has to do."""
     for i in range(40):

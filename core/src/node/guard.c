@@ -453,6 +453,8 @@ struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_reques
 {
   if (l->state == RLK_NODE_SETUP) /* it had joined the set-up */
     return (struct rlk_meaning){RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
+  if (l->state == RLK_NODE_REFUSED && request->kind == RLK_REQUEST_MARKER) /* it has no vote, but its deletes count */
+    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_NONE};
   if (request->kind == RLK_REQUEST_MARKER)
     return marker_meaning(l, meaning, now);
   note_time(l, request, meaning.fault);
