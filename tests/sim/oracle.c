@@ -300,6 +300,20 @@ static int may_be_refused(const struct slot *slot)
   return world->refused_ttl_ms && slot->ttl_ms > world->refused_ttl_ms;
 }
 
+/* Whoever is refused is told before those behind it, one after the other: the wake-up, its SETs, the answers and what
+ * gives its place up are a delay each. */
+static int64_t refused_before(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  int64_t count = 0;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
+    count += other != slot && other->resource == slot->resource && other->operation == REDLOCK_ACQUIRE &&
+             may_be_refused(other);
+  }
+  return count * 4 * world->faults.delay_max;
+}
+
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(const struct slot *slot)
@@ -310,7 +324,7 @@ void oracle_waits(const struct slot *slot)
   /* where many have died, those behind them leave a free lock to them for up to 1.3 s */
   int64_t soon = (world->orderly && !world->faults.leftover ? 1300 : 1500) * MS;
   if (is_told && !has_leftover(world, slot->resource, since))
-    soon = 60 * MS;
+    soon = 60 * MS + refused_before(slot);
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;
