@@ -53,6 +53,7 @@ def test_lists_only_values_of_our_form(redlock, nodes):
 
 
 def test_a_key_prefix_may_stand_for_the_prefix(redlock, nodes):
+    nodes.bootstrap(key_prefix="lock:")
     redlock.acquire("orders:42", "--key-prefix", "lock:", "--ttl", "20s")
     assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:"))) == ["orders:42"]
     assert list(rows(redlock("ls", *CALM, "--key-prefix", "lock:", "ord"))) == ["orders:42"]
