@@ -214,9 +214,11 @@ static void set_clock_back(struct world *world, struct node *node)
   TRACE(world, "node %d    has its clock set back by %lld ms", node->index, (long long)step_ms);
   memset(node->waitqueues, 0, sizeof node->waitqueues);
   node->clock_offset -= step_ms * MS;
+  node->is_behind = 1;
 }
 
-/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority. */
+/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority; nor could a
+ * process that has not read the clock while it was behind tell that it was set right (docs/guard.md). */
 static void step_clock(struct world *world, struct node *node)
 {
   int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);
@@ -224,7 +226,7 @@ static void step_clock(struct world *world, struct node *node)
     set_clock_back(world, node);
     return;
   }
-  if (node->index >= (world->node_count - 1) / 2)
+  if (node->index >= (world->node_count - 1) / 2 || node->is_behind)
     return;
   TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
   for (int i = 0; i < world->resource_count; i++)

@@ -228,6 +228,7 @@ struct node {
   int index;
   int64_t clock_offset;
   int64_t clock_ppm;
+  int is_behind;           /* its clock was set back */
   int asleep, down;
   int old;                 /* knows no HELLO */
   int kills_nobody;        /* CLIENT KILL is not allowed */
