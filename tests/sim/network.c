@@ -538,6 +538,7 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
   struct connection *connection = of_link(link);
   struct process *process = connection->process;
   struct world *world = process->world;
+  size_t asked = size;
   process_lag(process);
   if (process->muted)
     return (ssize_t)size;
@@ -551,9 +552,11 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
   TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size,
         connection->node);
   connection->written_total += size;
-  /* the first write after that may have the rest of what was queued before */
-  if (!connection->told_end || connection->read_total < connection->told_end || !connection->writes_told++)
+  /* what was queued before that may need several writes after it, up to the first that is taken whole */
+  if (!connection->told_end || connection->read_total < connection->told_end || !connection->whole_write_told)
     connection->untold_total = connection->written_total;
+  if (connection->told_end && connection->read_total >= connection->told_end)
+    connection->whole_write_told |= size == asked;
   connection->write_ends[connection->writes++ % WRITES_KEPT] = connection->written_total;
   connection->written_at = world->now + process->lag;
   if (!connection->dropped && connection->server_open)

@@ -163,7 +163,7 @@ struct connection {
   int64_t allows_ms;       /* the largest number that a marker has told over it; 0: none has */
   uint64_t told_end;       /* the end of the reply that has told the first, */
   uint64_t untold_total;   /* and what the client has queued before it has read that */
-  int writes_told;         /* since then */
+  int whole_write_told;    /* one since then was taken whole */
   struct gone gone[GONE_KEPT];
   uint32_t gone_count;
   uint32_t reads;
