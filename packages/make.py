@@ -213,7 +213,8 @@ class Release:
         """auditwheel says which glibc the wheel really needs. (It does not know musl on a machine with glibc.)"""
         checked = new_folder(self.work / "checked")
         tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", checked, wheel, PATH=tools)
+        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", checked, wheel, PATH=tools,
+            SOURCE_DATE_EPOCH=str(moment()))
         (wheel,) = checked.glob("*.whl")
         if tag not in wheel.stem.rsplit("-", 1)[1].split("."):
             raise PackageError(f"{wheel.name} needs more than {tag} has")

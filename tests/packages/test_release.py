@@ -60,8 +60,8 @@ def test_all_products_are_there_and_have_the_version(made, version):
 
 def test_the_same_sources_make_the_same_archives(made, tmp_path):
     hiredis = made / "work/sources/hiredis/tree"
-    run(sys.executable, ROOT / "packages/make.py", "--out", tmp_path, "--hiredis", hiredis, "php", "composer", "sdist",
-        "wheels", env={**os.environ, "TMPDIR": str(tmp_path)})
+    run(ROOT / "build/venv-packages/bin/python", ROOT / "packages/make.py", "--out", tmp_path, "--hiredis", hiredis,
+        "php", "composer", "sdist", "wheels", env={**os.environ, "TMPDIR": str(tmp_path)})
     for path in tmp_path.glob("*.*"):
         assert path.read_bytes() == (made / path.name).read_bytes(), path.name
 
