@@ -233,7 +233,7 @@ int report_refusal(int code);                        /* in JSON, unless somethin
 int flush_answer(bool failed);                       /* 0, or the exit code after the error was printed */
 int64_t answer_ttl_ms(redlock_lock *lock, int node); /* -1 never ends, -2 unknown */
 
-/* quarantine.c: why a majority of the nodes does not vote for now; NULL if that is not so. Free it. */
+/* quarantine.c: why a majority of the nodes does not vote yet, or NULL if one does. The caller frees it. */
 char *quarantine_words(struct session *session);
 
 /* holder.c: who holds the lock, from the answers to an inspect */

@@ -233,7 +233,7 @@ def test_a_longer_lease_that_has_joined_the_set_up_does_not_count(server, make_c
     assert lock.acquire(5000) == rl.REFUSED_CONFIG
 
 
-def test_a_lease_as_long_as_the_marker_allows_counts_though_it_joined_the_set_up(server, make_client, proxy):
+def test_lease_of_the_allowed_length_counts_if_it_joined_a_set_up(server, make_client, proxy):
     bootstrapped([server.url])
     address = proxy(server, accepting=False)
     client = make_client([address.url], settle=False, **dict(GUARDED, max_ttl_ms=8000, connect_timeout_ms=25000))

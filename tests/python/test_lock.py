@@ -224,7 +224,7 @@ def test_status_and_busy_tell_who_holds_it(nodes):
             assert caught.value.held_by.client_name == "worker-7"
 
 
-def test_a_single_attempt_names_the_holder_beside_a_node_that_hangs(nodes):
+def test_busy_names_the_holder_if_another_node_hangs(nodes):
     with libredlock.Client(nodes.urls, client_name="worker-7", **CALM) as holder, holder.lock("r"):
         with libredlock.Client(nodes.urls, **CALM) as asker:
             asker.status("r")

@@ -217,8 +217,8 @@ static void set_clock_back(struct world *world, struct node *node)
   node->is_behind = 1;
 }
 
-/* All of its leases are over. That others are ahead, too, nobody could tell from the clocks of a majority; nor could a
- * process that has not read the clock while it was behind tell that it was set right (docs/guard.md). */
+/* Ends all leases of the node. Only a minority is stepped: the clocks of a majority cannot show that most are ahead.
+ * Nor is a clock that is behind: a process that has not read it meanwhile does not notice the step (docs/guard.md). */
 static void step_clock(struct world *world, struct node *node)
 {
   int64_t step_ms = random_in(&world->random, 1, 10) * 5 * (world->last_ttl_ms + 2000);

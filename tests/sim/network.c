@@ -552,7 +552,7 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
   TRACE(world, "process %d #%u writes %zu bytes to node %d", process->index, connection->serial, size,
         connection->node);
   connection->written_total += size;
-  /* what was queued before that may need several writes after it, up to the first that is taken whole */
+  /* requests that were queued before may take several writes after it, up to the first complete one */
   if (!connection->told_end || connection->read_total < connection->told_end || !connection->whole_write_told)
     connection->untold_total = connection->written_total;
   if (connection->told_end && connection->read_total >= connection->told_end)

@@ -300,8 +300,8 @@ static int may_be_refused(const struct slot *slot)
   return world->refused_ttl_ms && slot->ttl_ms > world->refused_ttl_ms;
 }
 
-/* Whoever is refused is told before those behind it, one after the other: the wake-up, its SETs, the answers and what
- * gives its place up are a delay each. */
+/* Refused waiters are woken before those behind them, one after the other. Each takes four delays: for the wake-up, the
+ * SETs, the answers and the LEAVE. */
 static int64_t refused_before(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
