@@ -65,7 +65,8 @@ class Script:
         environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env, "PYTHONUNBUFFERED": "1"}
         pipe = subprocess.PIPE
         command = [sys.executable, "-W", "error::UserWarning", "-c", source]
-        self.child = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+        self.child = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True,
+                                      start_new_session=True)
 
     def line(self):
         return self.child.stdout.readline().strip()
@@ -78,15 +79,19 @@ class Script:
         try:
             out, err = self.child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            self.child.kill()
+            self._kill()
             out, err = self.child.communicate()
             raise AssertionError(f"the program hangs; it said: {out} {err}") from None
         return self.child.returncode, out.strip(), err.strip()
 
     def close(self):
         if self.child.poll() is None:
-            self.child.kill()
+            self._kill()
         self.child.communicate()
+
+    def _kill(self):
+        """With its children, which would keep the pipes open."""
+        os.killpg(self.child.pid, signal.SIGKILL)
 
 
 @pytest.fixture

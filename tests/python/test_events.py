@@ -295,13 +295,21 @@ for _ in range(3):
 
 
 def test_a_fork_in_c_is_noticed(script, nodes):
-    """As uWSGI forks: none of Python's hooks runs in the child."""
+    """As uWSGI forks: none of Python's hooks runs in the child. So no other thread may wait for the GIL just then: the
+    child would inherit its place in a condition variable, and hang in CPython."""
     source = f"""
 import ctypes, os, threading
 import libredlock
+from libredlock.testing import eventually
+
+def others_wait_for_the_gil():
+    others = set(os.listdir("/proc/self/task")) - {{str(os.getpid())}}
+    return any("futex" in open(f"/proc/self/task/{{other}}/wchan").read() for other in others)
+
 client = libredlock.Client(**{CALM})
 lock = client.lock("parent's", ttl=30)
 lock.acquire()
+eventually(lambda: not others_wait_for_the_gil(), 30)
 pid = ctypes.PyDLL(None).fork()
 if pid == 0:
     try:
