@@ -52,16 +52,4 @@ static inline int64_t rlk_client_now(const redlock_client *client)
   return rlk_now(&client->engine.net);
 }
 
-void rlk_client_free_nodes(redlock_client *client);
-int rlk_client_init_texts(redlock_client *client); /* -1 when memory is out */
-void rlk_client_free_texts(redlock_client *client);
-int rlk_client_init_tls(redlock_client *client, struct rlk_text *why);
-void rlk_client_read_environment(redlock_client *client);
-/* An unopened client with the same options and nodes; NULL when memory is out. */
-redlock_client *rlk_client_copy(const redlock_client *client);
-int rlk_client_check_max_ttl(const redlock_client *client, struct rlk_text *why);
-int rlk_client_check(const redlock_client *client, struct rlk_text *why); /* what it needs to be opened */
-void rlk_client_warn_of_old_values(redlock_client *client);
-int rlk_client_open(redlock_client *client, int looks);
-
 #endif

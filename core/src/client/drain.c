@@ -164,16 +164,3 @@ int rlk_client_drain(redlock_client *c, int64_t limit_ms)
   rlk_client_hand_over(c);
   return status;
 }
-
-int redlock_client_drain(redlock_client *c, int64_t limit_ms)
-{
-  int status;
-  if (!c || limit_ms < -1)
-    return REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
-  c->users++; /* another thread may free the client meanwhile */
-  status = rlk_client_drain(c, limit_ms > RLK_YEAR_MS ? RLK_YEAR_MS : limit_ms);
-  rlk_client_unref(c);
-  return status;
-}

@@ -5,6 +5,23 @@
 #include "../lock/room.h"
 #include "step.h"
 
+void rlk_client_free_nodes(redlock_client *c)
+{
+  for (int i = 0; i < c->engine.net.node_count; i++) {
+    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
+    rlk_node_free(&c->engine.net.nodes[i]);
+  }
+  free(c->engine.net.nodes);
+  c->engine.net.nodes = NULL;
+  c->engine.net.node_count = 0;
+}
+
+void rlk_client_free_texts(redlock_client *c)
+{
+  for (int i = 0; i < RLK_OPTION_COUNT; i++)
+    free(c->engine.net.texts[i]);
+}
+
 static void destroy(redlock_client *c)
 {
   rlk_claims_free(&c->engine);

@@ -5,5 +5,7 @@
 #include "client.h"
 
 void rlk_client_unref(redlock_client *client); /* with the mutex held; releases it */
+void rlk_client_free_nodes(redlock_client *client);
+void rlk_client_free_texts(redlock_client *client);
 
 #endif

@@ -16,15 +16,6 @@ void rlk_client_handle(redlock_client *client, const struct rlk_poll_event *even
 void rlk_client_look_for_cancels(redlock_client *client);
 /* At the door of every entry: notices a fork that no handler saw. */
 void rlk_client_enter(redlock_client *client);
-/* The client with its mutex held. */
-static inline redlock_client *rlk_lock_enter(redlock_lock *lock)
-{
-  redlock_client *c = rlk_client_of(lock);
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
-  return c;
-}
-
 void rlk_client_leave(redlock_client *client);
 void rlk_client_unlock(redlock_client *client);
 void rlk_client_notify(redlock_client *client);      /* the public descriptor turns readable */

@@ -4,8 +4,8 @@
 #include "../lock/lease.h"
 #include "../lock/room.h"
 #include "advice.h"
+#include "api.h"
 #include "eligibility.h"
-#include "step.h"
 
 static const char *state_name(const struct rlk_node *n)
 {
@@ -251,10 +251,8 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
   int64_t now;
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   rlk_text_add(&out, "{");
   string(&out, "version", redlock_version());
   now = rlk_client_now(c);
@@ -272,6 +270,5 @@ int64_t redlock_client_describe(redlock_client *c, char *buf, size_t size)
     node(&c->engine.net.nodes[i], &out, now);
   }
   rlk_text_add(&out, "]}");
-  rlk_client_leave(c);
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
 }

@@ -2,7 +2,7 @@
 #ifndef RLK_HELD_BY_H
 #define RLK_HELD_BY_H
 
-#include "step.h"
+#include "../lock/lock.h"
 
 /* "worker-7 (pid 812 on web-3) for 4.2 s"; nothing if it is not known: 0. */
 int rlk_held_by_words(const redlock_lock *lock, struct rlk_text *out);

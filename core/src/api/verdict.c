@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../lock/operation.h"
+#include "api.h"
 #include "held_by.h"
 
 static int same_value(const char *a, const char *b)
@@ -49,46 +50,37 @@ static int verdict(const redlock_lock *lock)
 
 int redlock_lock_verdict(redlock_lock *lock)
 {
-  int found;
-  if (!lock)
-    return REDLOCK_VERDICT_UNKNOWN;
-  rlk_lock_enter(lock);
-  found = verdict(lock);
-  rlk_client_leave(rlk_client_of(lock));
-  return found;
+  redlock_client *c = rlk_enter_lock(lock);
+  return c ? rlk_leave(c, verdict(lock)) : REDLOCK_VERDICT_UNKNOWN;
 }
 
 int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  int node;
-  if (!lock)
-    return -REDLOCK_INVALID;
-  rlk_lock_enter(lock);
-  node = rlk_verdict_node(lock);
+  redlock_client *c = rlk_enter_lock(lock);
+  int node = c ? rlk_verdict_node(lock) : -1;
   if (node >= 0 && lock->node_answers[node].value)
     rlk_text_add(&out, lock->node_answers[node].value);
-  rlk_client_leave(rlk_client_of(lock));
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
+}
+
+static int64_t holder_ttl_ms(const redlock_lock *lock, int64_t now)
+{
+  int64_t ends_ns[RLK_NODES_MAX], end_ns;
+  int node = rlk_verdict_node(lock);
+  if (node < 0)
+    return 0;
+  count_like(lock, node, ends_ns);
+  end_ns = ends_ns[lock->engine->quorum - 1];
+  if (end_ns == RLK_NEVER)
+    return REDLOCK_TTL_ENDLESS;
+  return end_ns > now ? (end_ns - now) / RLK_NS_PER_MS : 0;
 }
 
 int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock)
 {
-  int64_t ends_ns[RLK_NODES_MAX], left_ms = 0;
-  int node;
-  if (!lock)
-    return -REDLOCK_INVALID;
-  rlk_lock_enter(lock);
-  node = rlk_verdict_node(lock);
-  if (node >= 0) {
-    int64_t end_ns, now = rlk_client_now(rlk_client_of(lock));
-    count_like(lock, node, ends_ns);
-    end_ns = ends_ns[lock->engine->quorum - 1];
-    if (end_ns == RLK_NEVER)
-      left_ms = REDLOCK_TTL_ENDLESS;
-    else if (end_ns > now)
-      left_ms = (end_ns - now) / RLK_NS_PER_MS;
-  }
-  rlk_client_leave(rlk_client_of(lock));
+  redlock_client *c = rlk_enter_lock(lock);
+  int64_t left_ms = c ? holder_ttl_ms(lock, rlk_client_now(c)) : -REDLOCK_INVALID;
+  rlk_leave(c, REDLOCK_OK);
   return left_ms;
 }

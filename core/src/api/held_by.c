@@ -5,6 +5,7 @@
 
 #include "../lock/holder.h"
 #include "../lock/operation.h"
+#include "api.h"
 
 /* What an entry says: v1 PID HOST NAME. Whoever writes to the nodes may have written it. */
 struct entry {
@@ -86,12 +87,9 @@ static void json(const struct entry *entry, struct rlk_text *out)
 int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
+  redlock_client *c = rlk_enter_lock(lock);
   struct entry entry;
-  if (!lock)
-    return -REDLOCK_INVALID;
-  rlk_lock_enter(lock);
-  if (read_entry(lock, &entry))
+  if (c && read_entry(lock, &entry))
     json(&entry, &out);
-  rlk_client_leave(rlk_client_of(lock));
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
 }

@@ -1,18 +1,14 @@
 /* What a handle knows of its lock without asking the nodes. */
 #include "../lock/lease.h"
-#include "step.h"
+#include "api.h"
 
 /* nothing is what NULL yields. */
 #define GETTER(type, name, nothing, value)                                                                             \
   type name(redlock_lock *lock)                                                                                        \
   {                                                                                                                    \
-    redlock_client *c;                                                                                                 \
-    type result;                                                                                                       \
-    if (!lock)                                                                                                         \
-      return nothing;                                                                                                  \
-    c = rlk_lock_enter(lock);                                                                                          \
-    result = value;                                                                                                    \
-    rlk_client_leave(c);                                                                                               \
+    redlock_client *c = rlk_enter_lock(lock);                                                                          \
+    type result = c ? (value) : (nothing);                                                                             \
+    rlk_leave(c, REDLOCK_OK);                                                                                          \
     return result;                                                                                                     \
   }
 
@@ -37,12 +33,8 @@ GETTER(int64_t, redlock_lock_fence, 0, lock->fence)
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {
   struct rlk_text text = rlk_text_in(buf, size);
-  redlock_client *c;
-  if (!lock)
-    return -REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  if (lock->claim)
+  redlock_client *c = rlk_enter_lock(lock);
+  if (c && lock->claim)
     rlk_text_bytes(&text, rlk_claim_token(lock->claim), lock->claim->token_size);
-  rlk_client_leave(c);
-  return (int64_t)text.length;
+  return rlk_leave_text(c, &text);
 }

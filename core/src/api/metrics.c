@@ -4,8 +4,8 @@
 
 #include "../lock/lease.h"
 #include "../lock/room.h"
+#include "api.h"
 #include "eligibility.h"
-#include "step.h"
 
 #define US_PER_S 1e6
 
@@ -199,15 +199,12 @@ static void nodes(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
 int64_t redlock_client_metrics(redlock_client *c, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   family(&out, "library", "info", "The library.");
   rlk_text_format(&out, "redlock_library_info{version=\"%s\"} 1\n", redlock_version());
   locks(&c->engine, &out);
   nodes(&c->engine, &out, rlk_client_now(c));
   rlk_text_add(&out, "# EOF\n");
-  rlk_client_leave(c);
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
 }

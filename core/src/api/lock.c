@@ -8,8 +8,8 @@
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/release.h"
-#include "life.h"
-#include "step.h"
+#include "../client/life.h"
+#include "api.h"
 
 #define RESOURCE_SIZE_MAX ((size_t)512 << 20)
 
@@ -82,13 +82,8 @@ static redlock_lock *add_lock(redlock_client *client, const void *resource, size
 
 redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size)
 {
-  redlock_lock *lock;
-  if (!client)
-    return NULL;
-  pthread_mutex_lock(&client->mutex);
-  rlk_client_enter(client);
-  lock = add_lock(client, resource, size);
-  rlk_client_leave(client);
+  redlock_lock *lock = rlk_enter(client) ? add_lock(client, resource, size) : NULL;
+  rlk_leave(client, REDLOCK_OK);
   return lock;
 }
 
@@ -97,15 +92,13 @@ redlock_lock *redlock_lock_new_probe(redlock_client *client)
   char name[48];
   struct rlk_text text = rlk_text_in(name, sizeof name);
   redlock_lock *lock;
-  if (!client)
+  if (!rlk_enter(client))
     return NULL;
-  pthread_mutex_lock(&client->mutex);
-  rlk_client_enter(client);
   rlk_text_format(&text, "libredlock:probe:%016llx", (unsigned long long)rlk_random(&client->engine.net));
   lock = add_lock(client, name, strlen(name));
   if (lock)
     lock->is_reserved = 0;
-  rlk_client_leave(client);
+  rlk_leave(client, REDLOCK_OK);
   return lock;
 }
 
@@ -141,12 +134,10 @@ static void unlink_lock(redlock_client *c, redlock_lock *lock)
 
 void redlock_lock_free(redlock_lock *lock)
 {
-  redlock_client *c;
-  int64_t now;
-  if (!lock)
+  redlock_client *c = rlk_enter_lock(lock);
+  int64_t now = c ? rlk_client_now(c) : 0;
+  if (!c)
     return;
-  c = rlk_lock_enter(lock);
-  now = rlk_client_now(c);
   rlk_operation_cancel(lock, now);
   rlk_lock_end_renewal(lock);
   rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
@@ -174,10 +165,9 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
   char why[512];
   struct rlk_text text = rlk_text_in(why, sizeof why);
   int option, status = REDLOCK_INVALID;
-  redlock_client *c;
-  if (!lock || !name || !value)
+  redlock_client *c = name && value ? rlk_enter_lock(lock) : NULL;
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
   option = rlk_option_find(name, 1);
   if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
@@ -187,8 +177,7 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
     status = rlk_option_parse(&lock->options, option, value, &text);
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int redlock_lock_check(redlock_lock *lock)
@@ -197,45 +186,36 @@ int redlock_lock_check(redlock_lock *lock)
   struct rlk_text text = rlk_text_in(why, sizeof why);
   struct rlk_terms terms;
   int status = REDLOCK_INVALID;
-  redlock_client *c;
-  if (!lock)
+  redlock_client *c = rlk_enter_lock(lock);
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
   if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state != REDLOCK_STATE_INVALID) {
     status = rlk_terms_for(&lock->options, 0, &terms, &text);
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
   }
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int64_t redlock_lock_get(redlock_lock *lock, const char *name, char *buf, size_t size)
 {
   struct rlk_text text = rlk_text_in(buf, size);
+  int option = name ? rlk_option_find(name, 0) : -1;
   redlock_client *c;
-  int option;
-  if (!lock || !name)
-    return -REDLOCK_INVALID;
-  option = rlk_option_find(name, 0);
-  if (option < 0)
+  if (!lock || option < 0)
     return -REDLOCK_INVALID;
   if (rlk_option_is_text(option))
     return redlock_client_get(rlk_client_of(lock), name, buf, size);
-  c = rlk_lock_enter(lock);
+  c = rlk_enter_lock(lock);
   rlk_option_format(&lock->options, option, &text);
-  rlk_client_leave(c);
-  return (int64_t)text.length;
+  return rlk_leave_text(c, &text);
 }
 
 int redlock_lock_set_tag(redlock_lock *lock, uint64_t tag)
 {
-  redlock_client *c;
-  if (!lock)
-    return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  lock->tag = tag;
-  rlk_client_leave(c);
-  return REDLOCK_OK;
+  redlock_client *c = rlk_enter_lock(lock);
+  if (c)
+    lock->tag = tag;
+  return rlk_leave(c, REDLOCK_OK);
 }

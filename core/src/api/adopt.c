@@ -5,7 +5,7 @@
 #include "../lock/lease.h"
 #include "../lock/queue.h"
 #include "../lock/release.h"
-#include "step.h"
+#include "api.h"
 
 static int is_token(redlock_lock *lock, const void *token, size_t size)
 {
@@ -44,13 +44,11 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
 
 int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
 {
-  redlock_client *c;
+  redlock_client *c = rlk_enter_lock(lock);
+  int64_t now = c ? rlk_client_now(c) : 0;
   int status = REDLOCK_INVALID;
-  int64_t now;
-  if (!lock)
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  now = rlk_client_now(c);
   rlk_lock_is_held(lock, now);
   if (rlk_in_use(lock))
     status = REDLOCK_IN_FLIGHT;
@@ -60,8 +58,7 @@ int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
     rlk_lock_refuse_name(lock);
   else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
     status = adopt(lock, token, size, now);
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int redlock_lock_adopt(redlock_lock *lock, const char *token)
@@ -69,35 +66,33 @@ int redlock_lock_adopt(redlock_lock *lock, const char *token)
   return redlock_lock_adopt_bytes(lock, token, token ? strlen(token) : 0);
 }
 
+static void detach(redlock_client *c, redlock_lock *lock)
+{
+  rlk_lock_end_renewal(lock);
+  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  for (int i = 0; i < c->engine.net.node_count; i++)
+    rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
+  rlk_claim_forget(&c->engine, lock->claim);
+  rlk_queue_forget(lock);
+  lock->claim->is_detached = 1;
+  lock->valid_until_ns = 0;
+  lock->state = REDLOCK_STATE_FREE;
+}
+
 int redlock_lock_detach(redlock_lock *lock)
 {
-  redlock_client *c;
-  int status = REDLOCK_OK;
-  if (!lock)
+  static const int status_of[] = {
+      [REDLOCK_STATE_FREE] = REDLOCK_NOT_HELD, [REDLOCK_STATE_HELD] = REDLOCK_OK,
+      [REDLOCK_STATE_ADOPTED] = REDLOCK_OK,    [REDLOCK_STATE_LOST] = REDLOCK_LOST,
+      [REDLOCK_STATE_FORKED] = REDLOCK_FORKED, [REDLOCK_STATE_INVALID] = REDLOCK_INVALID,
+  };
+  redlock_client *c = rlk_enter_lock(lock);
+  int status;
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
   rlk_lock_is_held(lock, rlk_client_now(c));
-  if (rlk_in_use(lock))
-    status = REDLOCK_IN_FLIGHT;
-  else if (lock->state == REDLOCK_STATE_INVALID)
-    status = REDLOCK_INVALID;
-  else if (lock->state == REDLOCK_STATE_FORKED)
-    status = REDLOCK_FORKED;
-  else if (lock->state == REDLOCK_STATE_LOST)
-    status = REDLOCK_LOST;
-  else if (lock->state == REDLOCK_STATE_FREE)
-    status = REDLOCK_NOT_HELD;
-  if (status == REDLOCK_OK) {
-    rlk_lock_end_renewal(lock);
-    rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
-    for (int i = 0; i < c->engine.net.node_count; i++)
-      rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
-    rlk_claim_forget(&c->engine, lock->claim);
-    rlk_queue_forget(lock);
-    lock->claim->is_detached = 1;
-    lock->valid_until_ns = 0;
-    lock->state = REDLOCK_STATE_FREE;
-  }
-  rlk_client_leave(c);
-  return status;
+  status = rlk_in_use(lock) ? REDLOCK_IN_FLIGHT : status_of[lock->state];
+  if (status == REDLOCK_OK)
+    detach(c, lock);
+  return rlk_leave(c, status);
 }

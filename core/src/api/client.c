@@ -1,17 +1,18 @@
-/* Life of a client: opening, freeing, and what a fork makes of it. */
+/* Opening, draining and freeing a client. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../client/drain.h"
+#include "../client/life.h"
+#include "../client/registry.h"
+#include "../client/stepped.h"
 #include "../lock/holder.h"
 #include "../lock/queue.h"
 #include "../node/guard.h"
-#include "drain.h"
-#include "registry.h"
-#include "life.h"
-#include "step.h"
-#include "stepped.h"
+#include "api.h"
+#include "config.h"
 
 redlock_client *rlk_client_new_in(const struct rlk_env *env)
 {
@@ -170,16 +171,24 @@ int rlk_client_open(redlock_client *c, int looks)
     rlk_node_connect(&c->engine.net.nodes[i], now);
     rlk_client_pull(c, &c->engine.net.nodes[i], now);
   }
-  rlk_client_leave(c);
-  return REDLOCK_OK;
+  return rlk_leave(c, REDLOCK_OK);
+}
+
+int redlock_client_drain(redlock_client *c, int64_t limit_ms)
+{
+  int status;
+  if (limit_ms < -1 || !rlk_enter(c))
+    return REDLOCK_INVALID;
+  c->users++; /* another thread may free the client meanwhile */
+  status = rlk_client_drain(c, limit_ms > RLK_YEAR_MS ? RLK_YEAR_MS : limit_ms);
+  rlk_client_unref(c);
+  return status;
 }
 
 void redlock_client_free(redlock_client *c)
 {
-  if (!c)
+  if (!rlk_enter(c))
     return;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   rlk_client_drain(c, -1);
   if (c->engine.net.state == RLK_NET_NEW)
     c->engine.net.state = RLK_NET_CLOSED;
@@ -187,33 +196,4 @@ void redlock_client_free(redlock_client *c)
   rlk_registry_remove(c);
   pthread_mutex_lock(&c->mutex);
   rlk_client_unref(c);
-}
-
-redlock_client *rlk_client_copy(const redlock_client *from)
-{
-  redlock_client *c = rlk_client_new_in(&from->engine.net.env);
-  struct rlk_net *net = c ? &c->engine.net : NULL;
-  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
-  for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
-    if (!net->texts[i])
-      continue;
-    free(net->texts[i]);
-    net->texts[i] = strdup(from->engine.net.texts[i]);
-    ok = net->texts[i] != NULL;
-  }
-  for (int i = 0; ok && i < from->engine.net.node_count; i++) {
-    struct rlk_url url;
-    ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
-    if (!ok)
-      break;
-    rlk_node_init(&net->nodes[i], net, i);
-    net->nodes[i].url = url;
-    net->node_count++;
-  }
-  if (ok) {
-    net->options = from->engine.net.options;
-    return c;
-  }
-  redlock_client_free(c);
-  return NULL;
 }

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "../node/marker.h"
-#include "client.h"
-#include "stepped.h"
+#include "../client/life.h"
+#include "api.h"
+#include "config.h"
 
 static struct rlk_text message_of(redlock_client *c)
 {
@@ -67,17 +68,6 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
   c->engine.net.nodes[c->engine.net.node_count++].url = url;
   c->max_ttl_ms[RLK_BY_NODES] = url.max_ttl_ms;
   return REDLOCK_OK;
-}
-
-void rlk_client_free_nodes(redlock_client *c)
-{
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
-    rlk_node_free(&c->engine.net.nodes[i]);
-  }
-  free(c->engine.net.nodes);
-  c->engine.net.nodes = NULL;
-  c->engine.net.node_count = 0;
 }
 
 #define SPACES " \t\r\n"
@@ -211,12 +201,6 @@ int rlk_client_init_texts(redlock_client *c)
   return 0;
 }
 
-void rlk_client_free_texts(redlock_client *c)
-{
-  for (int i = 0; i < RLK_OPTION_COUNT; i++)
-    free(c->engine.net.texts[i]);
-}
-
 /* What the nodes with TLS need, before the first connection. */
 int rlk_client_init_tls(redlock_client *c, struct rlk_text *why)
 {
@@ -260,9 +244,8 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
 {
   struct rlk_text why;
   int option, status = REDLOCK_INVALID;
-  if (!c)
+  if (!rlk_enter(c))
     return REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
   why = message_of(c);
   option = name ? rlk_option_find(name, 0) : -1;
   if (!name || !value)
@@ -277,8 +260,7 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
     forget_environment(c, option);
   if (status == REDLOCK_NO_MEMORY)
     rlk_text_add(&why, "out of memory");
-  pthread_mutex_unlock(&c->mutex);
-  return status;
+  return rlk_leave(c, status);
 }
 
 static void format_nodes(redlock_client *c, struct rlk_text *out)
@@ -293,51 +275,37 @@ int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_
 {
   struct rlk_text out = rlk_text_in(buf, size);
   int option = name ? rlk_option_find(name, 0) : -1;
-  if (!c || option < 0)
+  if (option < 0 || !rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
   if (option == RLK_OPT_NODES)
     format_nodes(c, &out);
   else if (rlk_option_is_text(option))
     rlk_text_add(&out, c->engine.net.texts[option]);
   else
     rlk_option_format(&c->engine.net.options, option, &out);
-  pthread_mutex_unlock(&c->mutex);
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
 }
 
 int64_t redlock_client_message(redlock_client *c, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  if (!c)
-    return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_text_add(&out, c->message);
-  pthread_mutex_unlock(&c->mutex);
-  return (int64_t)out.length;
+  if (rlk_enter(c))
+    rlk_text_add(&out, c->message);
+  return rlk_leave_text(c, &out);
 }
 
 int redlock_client_node_count(redlock_client *c)
 {
-  int count;
-  if (!c)
-    return 0;
-  pthread_mutex_lock(&c->mutex);
-  count = c->engine.net.node_count;
-  pthread_mutex_unlock(&c->mutex);
-  return count;
+  return rlk_enter(c) ? rlk_leave(c, c->engine.net.node_count) : 0;
 }
 
 int64_t redlock_client_node_name(redlock_client *c, int node, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  if (node >= 0 && node < c->engine.net.node_count)
-    rlk_text_add(&out, c->engine.net.nodes[node].url.name);
-  else
-    node = -1;
-  pthread_mutex_unlock(&c->mutex);
-  return node < 0 ? -REDLOCK_INVALID : (int64_t)out.length;
+  if (node < 0 || node >= c->engine.net.node_count)
+    return rlk_leave(c, -REDLOCK_INVALID);
+  rlk_text_add(&out, c->engine.net.nodes[node].url.name);
+  return rlk_leave_text(c, &out);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../lock/lease.h"
-#include "step.h"
+#include "api.h"
 
 static const char *const names[] = {
     [RLK_EVENT_LOST] = "lost",
@@ -36,7 +36,7 @@ static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text
 }
 
 /* What does not fit stays queued. */
-static int64_t next_event(redlock_client *c, struct rlk_text *out)
+static void next_event(redlock_client *c, struct rlk_text *out)
 {
   struct rlk_events *events = &c->engine.net.events;
   const struct rlk_event *first = rlk_event_first(events);
@@ -49,38 +49,30 @@ static int64_t next_event(redlock_client *c, struct rlk_text *out)
     if (out->length < out->size)
       rlk_event_pop(events);
   }
-  return (int64_t)out->length;
 }
 
 int64_t redlock_client_event(redlock_client *c, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  int64_t length;
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) /* a lapse is told without anybody driving */
     rlk_lock_is_held(lock, rlk_client_now(c));
-  length = next_event(c, &out);
-  rlk_client_leave(c);
-  return length;
+  next_event(c, &out);
+  return rlk_leave_text(c, &out);
 }
 
 int redlock_client_event_fd(redlock_client *c)
 {
   const struct rlk_net *net;
   int fd;
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   net = &c->engine.net;
   fd = net->events.bell.readable;
   if (fd < 0 && net->state == RLK_NET_OPEN && !net->env.stepped)
     fd = rlk_events_fd(&c->engine.net.events);
   if (fd < 0)
     fd = net->state == RLK_NET_OPEN ? -REDLOCK_INTERNAL : -REDLOCK_INVALID;
-  rlk_client_leave(c);
-  return fd;
+  return rlk_leave(c, fd);
 }

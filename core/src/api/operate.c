@@ -1,11 +1,11 @@
 /* Running an operation on a lock: blocking, or started and waited for. */
 #include "../base/fork.h"
 #include "../base/mutant.h"
+#include "../client/driver.h"
+#include "../client/keeper.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
-#include "driver.h"
-#include "keeper.h"
-#include "step.h"
+#include "api.h"
 
 static int confers_a_lease(int kind)
 {
@@ -22,22 +22,29 @@ static int get_keeper(redlock_lock *lock, int kind)
   status = rlk_keeper_ensure();
   if (status == REDLOCK_OK)
     return REDLOCK_OK;
-  rlk_lock_enter(lock);
+  rlk_enter(c);
   rlk_lock_refuse(lock, "renew: the renewal thread could not be started");
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
-static int begin(redlock_lock *lock, redlock_client *c, int kind, int64_t arg)
+/* The client with its mutex held, and *status: what beginning the operation came to. NULL if it came to nothing. */
+static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *status)
 {
-  int64_t now = rlk_client_now(c);
+  redlock_client *c;
+  int64_t now;
+  *status = lock ? get_keeper(lock, kind) : REDLOCK_INVALID;
+  if (*status != REDLOCK_OK)
+    return NULL;
+  c = rlk_enter_lock(lock);
+  now = rlk_client_now(c);
   /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
   if (!c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
     rlk_client_poll(c);
     now = rlk_client_now(c);
     rlk_client_step(c, now);
   }
-  return rlk_operation_begin(lock, kind, arg, now);
+  *status = rlk_operation_begin(lock, kind, arg, now);
+  return c;
 }
 
 /* The client leaves: it has released the lock, or is about to; of an acquisition nobody hears OK then. */
@@ -95,23 +102,17 @@ static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int i
 
 static int blocking(redlock_lock *lock, int kind, int64_t arg)
 {
-  redlock_client *c;
   int status;
-  if (!lock)
-    return REDLOCK_INVALID;
-  status = get_keeper(lock, kind);
-  if (status != REDLOCK_OK)
+  redlock_client *c = begin(lock, kind, arg, &status);
+  if (!c)
     return status;
-  c = rlk_lock_enter(lock);
-  status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK)
     status = result(c, lock, RLK_NEVER, 0);
   if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */
     rlk_operation_cancel(lock, rlk_client_now(c));
     status = REDLOCK_INTERNAL;
   }
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms)
@@ -141,15 +142,10 @@ int redlock_lock_remove(redlock_lock *lock)
 
 int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
 {
-  redlock_client *c;
-  int status, kind = operation > 0 ? operation & ~REDLOCK_AT_ONCE : operation;
-  if (!lock)
-    return REDLOCK_INVALID;
-  status = get_keeper(lock, kind);
-  if (status != REDLOCK_OK)
+  int status;
+  redlock_client *c = begin(lock, operation > 0 ? operation & ~REDLOCK_AT_ONCE : operation, arg, &status);
+  if (!c)
     return status;
-  c = rlk_lock_enter(lock);
-  status = begin(lock, c, kind, arg);
   if (status == REDLOCK_OK) {
     lock->started = 1;
     if (!rlk_in_flight(lock))
@@ -159,38 +155,39 @@ int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
     else
       rlk_client_mark_queued(c);
   }
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
+}
+
+static int64_t limit_ns(const redlock_client *c, int64_t limit_ms)
+{
+  return limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
 }
 
 int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
 {
-  redlock_client *c;
+  redlock_client *c = limit_ms < -1 ? NULL : rlk_enter_lock(lock);
   int64_t until_ns;
   int status;
-  if (!lock || limit_ms < -1)
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  until_ns = limit_ns(c, limit_ms);
   if (lock->in_call)
     status = REDLOCK_IN_FLIGHT;
   else if (rlk_in_flight(lock))
     status = result(c, lock, until_ns, 1);
   else /* it had ended before: nobody waits for another try */
     status = last_look(lock, rlk_client_now(c));
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
 {
-  redlock_client *c;
+  redlock_client *c = limit_ms < -1 ? NULL : rlk_enter_lock(lock);
   int64_t until_ns;
   int status = REDLOCK_OK;
-  if (!lock || limit_ms < -1)
+  if (!c)
     return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  until_ns = limit_ms < 0 || limit_ms > RLK_YEAR_MS ? RLK_NEVER : rlk_client_now(c) + limit_ms * RLK_NS_PER_MS;
+  until_ns = limit_ns(c, limit_ms);
   if (rlk_in_use(lock)) {
     status = REDLOCK_IN_FLIGHT;
   } else if (lock->kind && c->engine.net.state == RLK_NET_OPEN) {
@@ -201,8 +198,7 @@ int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
     c->settling--;
     lock->in_call = lock->settling = 0;
   }
-  rlk_client_leave(c);
-  return status;
+  return rlk_leave(c, status);
 }
 
 int redlock_lock_cancel(redlock_lock *lock)
@@ -224,12 +220,6 @@ int redlock_lock_cancel(redlock_lock *lock)
 
 int redlock_lock_status(redlock_lock *lock)
 {
-  redlock_client *c;
-  int status;
-  if (!lock)
-    return REDLOCK_INVALID;
-  c = rlk_lock_enter(lock);
-  status = last_look(lock, rlk_client_now(c));
-  rlk_client_leave(c);
-  return status;
+  redlock_client *c = rlk_enter_lock(lock);
+  return c ? rlk_leave(c, last_look(lock, rlk_client_now(c))) : REDLOCK_INVALID;
 }

@@ -1,18 +1,26 @@
 /* An operator says that no lock is live, or changes the number in the markers. It works in clients of its own: the
  * caller's sees the new markers as those of any other program. */
-#include "bootstrap.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../client/stepped.h"
 #include "../node/guard.h"
-#include "client.h"
+#include "api.h"
+#include "config.h"
 #include "eligibility.h"
-#include "step.h"
 
 enum { MODES = REDLOCK_BOOTSTRAP_DRY - 1 };
+
+/* What was found on a node, and done. */
+struct rlk_bootstrap_result {
+  int found; /* enum redlock_bootstrap_found */
+  int did;   /* enum redlock_bootstrap_did */
+  int votes;
+  int64_t max_ttl_ms; /* of its marker; 0 none */
+  char words[RLK_WHY_SIZE];
+};
 
 struct bootstrap {
   int mode, count;
@@ -171,9 +179,39 @@ static void plan(struct bootstrap *b, redlock_client *c)
 
 /* ---- all of it ---- */
 
+/* An unopened client with the same options and nodes; NULL when memory is out. */
+static redlock_client *copy_of(const redlock_client *from)
+{
+  redlock_client *c = rlk_client_new_in(&from->engine.net.env);
+  struct rlk_net *net = c ? &c->engine.net : NULL;
+  int ok = c && (net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes)) != NULL;
+  for (int i = 0; ok && i < RLK_OPTION_COUNT; i++) {
+    if (!net->texts[i])
+      continue;
+    free(net->texts[i]);
+    net->texts[i] = strdup(from->engine.net.texts[i]);
+    ok = net->texts[i] != NULL;
+  }
+  for (int i = 0; ok && i < from->engine.net.node_count; i++) {
+    struct rlk_url url;
+    ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
+    if (!ok)
+      break;
+    rlk_node_init(&net->nodes[i], net, i);
+    net->nodes[i].url = url;
+    net->node_count++;
+  }
+  if (ok) {
+    net->options = from->engine.net.options;
+    return c;
+  }
+  redlock_client_free(c);
+  return NULL;
+}
+
 static redlock_client *open_copy(redlock_client *c, struct bootstrap *b, int writes, int *status)
 {
-  redlock_client *copy = rlk_client_copy(c);
+  redlock_client *copy = copy_of(c);
   *status = copy ? REDLOCK_OK : REDLOCK_NO_MEMORY;
   if (!copy)
     return NULL;
@@ -286,39 +324,40 @@ int redlock_client_bootstrap(redlock_client *c, int mode)
   return status;
 }
 
+static const struct rlk_bootstrap_result *result_of(const redlock_client *c, int node)
+{
+  return c->bootstrap && node >= 0 && node < c->engine.net.node_count ? &c->bootstrap[node] : NULL;
+}
+
+static int64_t value_of(const struct rlk_bootstrap_result *r, int field)
+{
+  if (!r)
+    return -REDLOCK_INVALID;
+  switch (field) {
+  case REDLOCK_BOOTSTRAP_DID: return r->did;
+  case REDLOCK_BOOTSTRAP_VOTES: return r->votes;
+  case REDLOCK_BOOTSTRAP_MAX_TTL_MS: return r->max_ttl_ms;
+  case REDLOCK_BOOTSTRAP_FOUND: return r->found;
+  default: return -REDLOCK_INVALID;
+  }
+}
+
 int64_t redlock_client_bootstrapped(redlock_client *c, int node, int field)
 {
-  const struct rlk_bootstrap_result *r;
-  int64_t value = -REDLOCK_INVALID;
-  if (!c)
-    return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  r = c->bootstrap && node >= 0 && node < c->engine.net.node_count ? &c->bootstrap[node] : NULL;
-  if (r) {
-    switch (field) {
-    case REDLOCK_BOOTSTRAP_DID: value = r->did; break;
-    case REDLOCK_BOOTSTRAP_VOTES: value = r->votes; break;
-    case REDLOCK_BOOTSTRAP_MAX_TTL_MS: value = r->max_ttl_ms; break;
-    case REDLOCK_BOOTSTRAP_FOUND: value = r->found; break;
-    default: break;
-    }
-  }
-  pthread_mutex_unlock(&c->mutex);
+  int64_t value = rlk_enter(c) ? value_of(result_of(c, node), field) : -REDLOCK_INVALID;
+  rlk_leave(c, REDLOCK_OK);
   return value;
 }
 
 int64_t redlock_client_bootstrap_words(redlock_client *c, int node, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  int ok;
-  if (!c)
-    return -REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  ok = c->bootstrap && node >= 0 && node < c->engine.net.node_count;
-  if (ok)
-    rlk_text_add(&out, c->bootstrap[node].words);
-  pthread_mutex_unlock(&c->mutex);
-  return ok ? (int64_t)out.length : -REDLOCK_INVALID;
+  const struct rlk_bootstrap_result *r = rlk_enter(c) ? result_of(c, node) : NULL;
+  if (c && !r)
+    return rlk_leave(c, -REDLOCK_INVALID);
+  if (r)
+    rlk_text_add(&out, r->words);
+  return rlk_leave_text(c, &out);
 }
 
 const char *redlock_bootstrap_did_name(int did)

@@ -2,17 +2,15 @@
 #include <string.h>
 
 #include "../base/list.h"
-#include "step.h"
+#include "api.h"
 
 int redlock_client_fd(redlock_client *c)
 {
   struct rlk_net *net;
   int fd = -REDLOCK_INVALID;
-  if (!c)
+  if (!rlk_enter(c))
     return -REDLOCK_INVALID;
   net = &c->engine.net;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
   if (!net->env.stepped && net->state != RLK_NET_CLOSED && net->state != RLK_NET_NEW)
     fd = rlk_poller_public(&net->poller);
   if (fd < 0 && fd != -REDLOCK_INVALID) {
@@ -22,22 +20,20 @@ int redlock_client_fd(redlock_client *c)
   }
   if (c->engine.ended || net->dirty_nodes)
     rlk_client_notify(c);
-  rlk_client_leave(c);
-  return fd;
+  return rlk_leave(c, fd);
 }
 
-/* All that is due: 1, or 0 if the client is not open. */
+/* All that is due: REDLOCK_INVALID if the client is not open. */
 static int process(redlock_client *c)
 {
-  rlk_client_enter(c);
-  if (c->engine.net.state == RLK_NET_OPEN) {
-    if (atomic_exchange(&c->rung, 0) || c->notified)
-      rlk_poller_clear(&c->engine.net.poller);
-    c->notified = 0;
-    rlk_client_flush(c); /* a started operation leaves before its answers are looked for */
-    rlk_client_service(c);
-  }
-  return c->engine.net.state == RLK_NET_OPEN;
+  if (c->engine.net.state != RLK_NET_OPEN)
+    return REDLOCK_INVALID;
+  if (atomic_exchange(&c->rung, 0) || c->notified)
+    rlk_poller_clear(&c->engine.net.poller);
+  c->notified = 0;
+  rlk_client_flush(c); /* a started operation leaves before its answers are looked for */
+  rlk_client_service(c);
+  return c->engine.net.state == RLK_NET_OPEN ? REDLOCK_OK : REDLOCK_INVALID;
 }
 
 static int take_ended(redlock_client *c, uint64_t *tag)
@@ -53,36 +49,21 @@ static int take_ended(redlock_client *c, uint64_t *tag)
 
 int redlock_client_process(redlock_client *c)
 {
-  int is_open;
-  if (!c)
-    return REDLOCK_INVALID;
-  pthread_mutex_lock(&c->mutex);
-  is_open = process(c);
-  rlk_client_leave(c);
-  return is_open ? REDLOCK_OK : REDLOCK_INVALID;
+  return rlk_enter(c) ? rlk_leave(c, process(c)) : REDLOCK_INVALID;
 }
 
 int redlock_client_next(redlock_client *c, uint64_t *tag)
 {
-  int found;
-  if (!c || !tag)
-    return 0;
-  pthread_mutex_lock(&c->mutex);
-  rlk_client_enter(c);
-  found = take_ended(c, tag);
-  rlk_client_leave(c);
-  return found;
+  return tag && rlk_enter(c) ? rlk_leave(c, take_ended(c, tag)) : 0;
 }
 
 int redlock_client_advance(redlock_client *c, uint64_t *tag)
 {
   int found;
-  if (!c || !tag)
+  if (!tag || !rlk_enter(c))
     return 0;
-  pthread_mutex_lock(&c->mutex);
   process(c);
   found = take_ended(c, tag);
   c->engine.ended_marked = c->engine.ended != NULL; /* the one that is taken needs no descriptor */
-  rlk_client_leave(c);
-  return found;
+  return rlk_leave(c, found);
 }

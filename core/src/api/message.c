@@ -4,6 +4,7 @@
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../node/guard.h"
+#include "api.h"
 #include "held_by.h"
 
 /* What the connection to a node that could not be asked is like. */
@@ -123,28 +124,15 @@ static int vote(const redlock_lock *lock, int node)
   }
 }
 
-/* The client with its mutex held if lock and node are valid, else NULL. */
-static redlock_client *enter(redlock_lock *lock, int node)
+static int has_node(const redlock_lock *lock, int node)
 {
-  if (!lock || node < 0)
-    return NULL;
-  pthread_mutex_lock(&rlk_client_of(lock)->mutex);
-  rlk_client_enter(rlk_client_of(lock));
-  if (node < lock->engine->net.node_count)
-    return rlk_client_of(lock);
-  rlk_client_leave(rlk_client_of(lock));
-  return NULL;
+  return node >= 0 && node < lock->engine->net.node_count;
 }
 
 int redlock_lock_vote(redlock_lock *lock, int node)
 {
-  redlock_client *c = enter(lock, node);
-  int status;
-  if (!c)
-    return -REDLOCK_INVALID;
-  status = vote(lock, node);
-  rlk_client_leave(c);
-  return status;
+  redlock_client *c = rlk_enter_lock(lock);
+  return c ? rlk_leave(c, has_node(lock, node) ? vote(lock, node) : -REDLOCK_INVALID) : -REDLOCK_INVALID;
 }
 
 static void ttl_words(const struct rlk_node_answer *answer, struct rlk_text *out, int64_t now)
@@ -158,17 +146,18 @@ static void ttl_words(const struct rlk_node_answer *answer, struct rlk_text *out
 int64_t redlock_lock_answer(redlock_lock *lock, int node, int field, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  redlock_client *c = field < REDLOCK_ANSWER_WORDS || field > REDLOCK_ANSWER_TOKEN ? NULL : enter(lock, node);
+  redlock_client *c = rlk_enter_lock(lock);
   if (!c)
     return -REDLOCK_INVALID;
+  if (!has_node(lock, node) || field < REDLOCK_ANSWER_WORDS || field > REDLOCK_ANSWER_TOKEN)
+    return rlk_leave(c, -REDLOCK_INVALID);
   if (field == REDLOCK_ANSWER_WORDS)
     answer_words(lock, node, &out, rlk_client_now(c));
   else if (field == REDLOCK_ANSWER_TTL_MS && lock->votes[node] == RLK_BUSY)
     ttl_words(&lock->node_answers[node], &out, rlk_client_now(c));
   else if (field == REDLOCK_ANSWER_TOKEN && lock->node_answers[node].value)
     rlk_text_add(&out, lock->node_answers[node].value);
-  rlk_client_leave(c);
-  return (int64_t)out.length;
+  return rlk_leave_text(c, &out);
 }
 
 static const char *const verbs[] = {
@@ -247,11 +236,8 @@ static void message(redlock_lock *lock, struct rlk_text *out)
 int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  if (!lock)
-    return -REDLOCK_INVALID;
-  pthread_mutex_lock(&rlk_client_of(lock)->mutex);
-  rlk_client_enter(rlk_client_of(lock));
-  message(lock, &out);
-  rlk_client_leave(rlk_client_of(lock));
-  return (int64_t)out.length;
+  redlock_client *c = rlk_enter_lock(lock);
+  if (c)
+    message(lock, &out);
+  return rlk_leave_text(c, &out);
 }

@@ -1,0 +1,40 @@
+/* The public functions of redlock.h: each works inside its client. */
+#ifndef RLK_API_H
+#define RLK_API_H
+
+#include "../client/step.h"
+
+/* The client with its mutex held, after a look for a fork; NULL if it is NULL. */
+static inline redlock_client *rlk_enter(redlock_client *c)
+{
+  if (!c)
+    return NULL;
+  pthread_mutex_lock(&c->mutex);
+  rlk_client_enter(c);
+  return c;
+}
+
+static inline redlock_client *rlk_enter_lock(redlock_lock *lock)
+{
+  return lock ? rlk_enter(rlk_client_of(lock)) : NULL;
+}
+
+/* Gives the mutex back: the status, or REDLOCK_INVALID if there is no client. */
+static inline int rlk_leave(redlock_client *c, int status)
+{
+  if (!c)
+    return REDLOCK_INVALID;
+  rlk_client_leave(c);
+  return status;
+}
+
+/* ... the size of what was written. */
+static inline int64_t rlk_leave_text(redlock_client *c, const struct rlk_text *text)
+{
+  if (!c)
+    return -REDLOCK_INVALID;
+  rlk_client_leave(c);
+  return (int64_t)text->length;
+}
+
+#endif
