@@ -18,6 +18,7 @@
 #include "node/guard.h"
 #include "node/node.h"
 #include "node/session.h"
+#include "lock/asking.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -166,7 +167,7 @@ static void expect_no_more(void)
 
 static void expect_vote(int vote, enum rlk_fault fault, uint32_t round)
 {
-  expect(RLK_OUTCOME_VOTE);
+  expect(RLK_OUTCOME_ANSWER);
   assert_int_equal(outcome.vote, vote);
   assert_int_equal(outcome.fault, fault);
   assert_int_equal(outcome.request.round, round);
@@ -206,12 +207,12 @@ static void hear_setup(const char *run_id, const char *role)
   hear_setup_on(node.line, run_id, role);
 }
 
-static void ask(enum rlk_request_kind kind, uint32_t round)
+static void ask(const struct rlk_ask *row, uint32_t round)
 {
   static char owner[64]; /* a node does not look into claims */
   size_t before = rlk_buffer_size(&node.line->out);
   const char *words[] = {"SOMETHING"};
-  struct rlk_request request = {.kind = kind, .round = round, .sent_ns = world.now_ns};
+  struct rlk_request request = {.ask = row, .round = round, .of.step = (int)round, .sent_ns = world.now_ns};
   request.claim = (struct rlk_claim *)owner;
   assert_int_equal(rlk_requests_reserve(&node.line->requests, 1), 0);
   assert_int_equal(rlk_command_argv(&node.line->out, 1, words), 0);

@@ -7,13 +7,13 @@ static void a_stepped_clock_costs_the_longest_ttl_at_once(void **state)
   get_ready();
   RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
   RLK_INT(&net.options, MAX_TTL_MS) = 30000;
-  ask(RLK_REQUEST_CLOCK, 0);
+  ask(&rlk_row_clock, 0);
   hear("*2\r\n$4\r\n5000\r\n$1\r\n0\r\n");
-  expect(RLK_OUTCOME_NOTHING);
+  expect(RLK_OUTCOME_ANSWER);
   assert_false(rlk_guard_waits(&node, world.now_ns));
-  ask(RLK_REQUEST_CLOCK, 0);
+  ask(&rlk_row_clock, 0);
   hear("*2\r\n$4\r\n5003\r\n$1\r\n0\r\n");
-  expect(RLK_OUTCOME_NOTHING);
+  expect(RLK_OUTCOME_ANSWER);
   expect(RLK_OUTCOME_STEPPED);
   assert_true(rlk_guard_waits(&node, world.now_ns + 30000 * MS));
   assert_false(rlk_guard_waits(&node, world.now_ns + 40000 * MS));
@@ -38,7 +38,7 @@ static void look_and_hear(const char *marker)
 {
   char reply[RLK_MARKER_SIZE + 16];
   snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
-  ask(RLK_REQUEST_LOOK, RLK_LOOK_MARKER);
+  ask(&rlk_row_look, RLK_LOOK_MARKER);
   hear(reply);
   while (rlk_node_next(&node, &outcome, world.now_ns))
     ;
@@ -124,7 +124,7 @@ static void an_error_in_place_of_the_marker_is_no_loss(void **state)
 {
   (void)state;
   get_ready();
-  ask(RLK_REQUEST_LOOK, RLK_LOOK_MARKER);
+  ask(&rlk_row_look, RLK_LOOK_MARKER);
   hear("-NOPERM this user has no permissions to run the 'get' command\r\n");
   while (rlk_node_next(&node, &outcome, world.now_ns))
     ;

@@ -9,136 +9,160 @@
 #include <cmocka.h>
 
 #include "base/platform.h"
+#include "lock/asking.h"
+#include "lock/holder.h"
 #include "node/meaning.h"
 #include "rules/quorum.h"
 
 #define ALL (sizeof rows / sizeof rows[0])
 
 static const struct {
-  enum rlk_request_kind kind;
+  const struct rlk_ask *row;
   const char *bytes;
-  int outcome, vote, fault;
+  int vote, fault;
 } rows[] = {
-    {RLK_REQUEST_SET, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_SET, "$-1\r\n", RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_NONE},
-    {RLK_REQUEST_SET, "+QUEUED\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+ok\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+NO\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+OX\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+O\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+OK \r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "+\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "$2\r\nOK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_SET, "-OOM command not allowed\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_FULL},
-    {RLK_REQUEST_SET, "-WRONGTYPE Operation\r\n", RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_TYPE},
-    {RLK_REQUEST_SET, "-MISCONF Redis\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_UNWRITABLE},
-    {RLK_REQUEST_SET, "-NOAUTH Authentication required.\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_CONFIG},
-    {RLK_REQUEST_SET, "-NOPERM No permissions\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_PERMISSION},
-    {RLK_REQUEST_RAISE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_RAISE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_RAISE, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_DELETE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_DELETE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_DELETE, ":3\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE}, /* and others wait */
-    {RLK_REQUEST_DELETE, ":2\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_DELETE, "$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_DELETE, "-NOSCRIPT No matching script.\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_NO_SCRIPT},
-    {RLK_REQUEST_EXTEND, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_EXTEND, "*1\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_EXTEND, "*1\r\n:2\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*1\r\n:-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*1\r\n$1\r\n1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*1\r\n*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*2\r\n:1\r\n$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*2\r\n:1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, "*3\r\n:1\r\n:1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_EXTEND, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CONFIRM, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_CONFIRM, "*1\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_BUSY, RLK_FAULT_NONE},
-    {RLK_REQUEST_EXPIRE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_EXPIRE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_EXPIRE, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_REMOVE, ":1\r\n", RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE},
-    {RLK_REQUEST_REMOVE, ":0\r\n", RLK_OUTCOME_VOTE, RLK_GONE, RLK_FAULT_NONE},
-    {RLK_REQUEST_REMOVE, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_REMOVE, "*2\r\n:0\r\n:-2\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_REMOVE, "-NOPERM No permissions\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_PERMISSION},
-    {RLK_REQUEST_QUEUED, ":0\r\n", RLK_OUTCOME_QUEUED, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_QUEUED, ":1\r\n", RLK_OUTCOME_QUEUED, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_QUEUED, "$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_QUEUED, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_QUEUED, "*2\r\n:0\r\n:-2\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_QUEUED, "-NOPERM No permissions\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-2\r\n", RLK_OUTCOME_PLACE, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_JOIN, "*2\r\n:1000000\r\n:9223372036854775807\r\n", RLK_OUTCOME_PLACE, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_JOIN, "*2\r\n:1000001\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*2\r\n:-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*2\r\n:9223372036854775807\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-3\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*2\r\n:0\r\n:-9223372036854775808\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*2\r\n:3\r\n$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*3\r\n:3\r\n$-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*3\r\n:3\r\n:2\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "*1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "$-1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_JOIN, "-NOPERM No permissions\r\n", RLK_OUTCOME_PLACE, RLK_REFUSED, RLK_FAULT_PERMISSION},
-    {RLK_REQUEST_JOIN, "-NOSCRIPT No matching script.\r\n", RLK_OUTCOME_PLACE, RLK_ERROR, RLK_FAULT_NO_SCRIPT},
-    {RLK_REQUEST_RENEW, "*3\r\n:1\r\n:0\r\n:1\r\n", RLK_OUTCOME_BATCH, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_RENEW, "*2\r\n:1\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_RENEW, "*3\r\n:1\r\n:2\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_RENEW, "*0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_RENEW, ":1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_RENEW, "*3\r\n:1\r\n$-1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_RENEW, "-NOSCRIPT No matching script.\r\n", RLK_OUTCOME_BATCH, RLK_ERROR, RLK_FAULT_NO_SCRIPT},
-    {RLK_REQUEST_CLOCK, "*2\r\n$10\r\n1800000000\r\n$6\r\n999999\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_CLOCK, "*2\r\n$10\r\n1800000000\r\n$1\r\n7\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_CLOCK, "*2\r\n$10\r\n1800000000\r\n$7\r\n1000000\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n$10\r\n9999999999\r\n$1\r\n0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n$10\r\n18000x0000\r\n$1\r\n0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n$11\r\n18000000000\r\n$1\r\n0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n$0\r\n\r\n$1\r\n0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*1\r\n$10\r\n1800000000\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n:1800000000\r\n:0\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "*2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n:1\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "+OK\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_MISFIT},
-    {RLK_REQUEST_CLOCK, "-NOPERM No permissions\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_PERMISSION},
-    {RLK_REQUEST_VALUE, "$3\r\nabc\r\n", RLK_OUTCOME_VALUE, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_VALUE, "$-1\r\n", RLK_OUTCOME_VALUE, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_VALUE, "*0\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_VALUE, ":1\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_VALUE, "-WRONGTYPE Operation\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_VALUE, "-NOPERM No permissions\r\n", RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_PERMISSION},
-    {RLK_REQUEST_TTL, ":2000\r\n", RLK_OUTCOME_PTTL, RLK_BUSY, RLK_FAULT_NONE},
-    {RLK_REQUEST_TTL, ":-1\r\n", RLK_OUTCOME_PTTL, RLK_BUSY, RLK_FAULT_NONE},
-    {RLK_REQUEST_TTL, ":-2\r\n", RLK_OUTCOME_PTTL, RLK_FREE, RLK_FAULT_NONE},
-    {RLK_REQUEST_TTL, "-LOADING Redis\r\n", RLK_OUTCOME_VOTE, RLK_ERROR, RLK_FAULT_LOADING},
-    {RLK_REQUEST_HINT, ":2000\r\n", RLK_OUTCOME_PTTL, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_HINT, "$-1\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_HINT, "+what\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_HINT, "-LOADING Redis\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_HOLDER, "-NOPERM No permissions\r\n", RLK_OUTCOME_NO_ENTRY, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_HOLDER, "-WRONGTYPE Operation\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_ENTRY, "-NOPERM No permissions\r\n", RLK_OUTCOME_NO_ENTRY, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_SHOW, "-NOPERM No permissions\r\n", RLK_OUTCOME_NO_ENTRY, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_SHOW, "-OOM command not allowed\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_SHOW, "+OK\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_NOTHING, ":1\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
-    {RLK_REQUEST_NOTHING, "-NOPERM No permissions\r\n", RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE},
+    {&rlk_row_set, "+OK\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_set, "$-1\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_set, "+QUEUED\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+ok\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+NO\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+OX\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+O\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+OK \r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "+\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "$2\r\nOK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_set, "-OOM command not allowed\r\n", RLK_ERROR, RLK_FAULT_FULL},
+    {&rlk_row_set, "-WRONGTYPE Operation\r\n", RLK_BUSY, RLK_FAULT_TYPE},
+    {&rlk_row_set, "-MISCONF Redis\r\n", RLK_ERROR, RLK_FAULT_UNWRITABLE},
+    {&rlk_row_set, "-NOAUTH Authentication required.\r\n", RLK_REFUSED, RLK_FAULT_CONFIG},
+    {&rlk_row_set, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_fenced, "*2\r\n:1\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_fenced, "*2\r\n:0\r\n:0\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_fenced, "*2\r\n:1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*2\r\n:1\r\n:-5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*2\r\n:0\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*2\r\n:2\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE}, /* its clock, no number */
+    {&rlk_row_fenced, "*2\r\n:2\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*2\r\n:3\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*3\r\n:1\r\n:5\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "*3\r\n:1\r\n$-1\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_fenced, "-WRONGTYPE Operation\r\n", RLK_BUSY, RLK_FAULT_TYPE},
+    {&rlk_row_fenced, "-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+    {&rlk_row_fenced, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_fenced, "-OOM command not allowed\r\n", RLK_ERROR, RLK_FAULT_FULL},
+    {&rlk_row_set, "*2\r\n:1\r\n:1800000000000000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_raise, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_raise, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_raise, "*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_delete, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_delete, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_delete, ":3\r\n", RLK_GRANTED, RLK_FAULT_NONE}, /* and others wait */
+    {&rlk_row_delete, ":2\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_delete, "$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_delete, "-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+    {&rlk_row_extend, "*1\r\n:1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_extend, "*1\r\n:0\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_extend, "*1\r\n:2\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*1\r\n:-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*1\r\n$1\r\n1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*1\r\n*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*2\r\n:1\r\n$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*2\r\n:1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, "*3\r\n:1\r\n:1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_extend, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_confirm, "*1\r\n:1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_confirm, "*1\r\n:0\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_expire, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_expire, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_expire, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_remove, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_remove, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_remove, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_remove, "*2\r\n:0\r\n:-2\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_remove, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_queued, ":0\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_queued, ":1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_queued, "$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_queued, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_queued, "*2\r\n:0\r\n:-2\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_queued, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_join, "*2\r\n:0\r\n:-2\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_join, "*2\r\n:1000000\r\n:9223372036854775807\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_join, "*2\r\n:1000001\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*2\r\n:-1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*2\r\n:9223372036854775807\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*2\r\n:0\r\n:-3\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*2\r\n:0\r\n:-9223372036854775808\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*2\r\n:3\r\n$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*3\r\n:3\r\n$-1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*3\r\n:3\r\n:2\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_join, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_join, "-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+    {&rlk_row_renew, "*3\r\n:1\r\n:0\r\n:1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_renew, "*2\r\n:1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_renew, "*3\r\n:1\r\n:2\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_renew, "*0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_renew, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_renew, "*3\r\n:1\r\n$-1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_renew, "-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+    {&rlk_row_clock, "*2\r\n$10\r\n1800000000\r\n$6\r\n999999\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_clock, "*2\r\n$10\r\n1800000000\r\n$1\r\n7\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_clock, "*2\r\n$10\r\n1800000000\r\n$7\r\n1000000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n$10\r\n9999999999\r\n$1\r\n0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n$10\r\n18000x0000\r\n$1\r\n0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n$11\r\n18000000000\r\n$1\r\n0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n$0\r\n\r\n$1\r\n0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*1\r\n$10\r\n1800000000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n:1800000000\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "*2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_clock, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_value, "$3\r\nabc\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_value, "$-1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_value, "*0\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_value, ":1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_value, "-WRONGTYPE Operation\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_value, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_ttl, ":2000\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_ttl, ":-1\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_ttl, ":-2\r\n", RLK_FREE, RLK_FAULT_NONE},
+    {&rlk_row_ttl, "-LOADING Redis\r\n", RLK_ERROR, RLK_FAULT_LOADING},
+    {&rlk_row_hint, ":2000\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_hint, "$-1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_hint, "+what\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_hint, "-LOADING Redis\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_holder, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_holder, "-WRONGTYPE Operation\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_entry, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_show, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_show, "-OOM command not allowed\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_show, "+OK\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_nothing, ":1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_nothing, "-NOPERM No permissions\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
 };
 
-static struct rlk_meaning meaning_of(enum rlk_request_kind kind, const char *bytes, int is_fenced)
+static struct rlk_batch batch_of_three = {.count = 3};
+
+static struct rlk_meaning meaning_of(const struct rlk_ask *row, const char *bytes)
 {
   struct rlk_reply reply = {0};
-  struct rlk_request request = {.kind = kind, .count = kind == RLK_REQUEST_SET ? is_fenced : 3};
+  struct rlk_request request = {.ask = row};
   struct rlk_meaning meaning;
   redisReader *reader = rlk_reply_reader(&reply);
   void *parsed = NULL;
+  request.of.batch = &batch_of_three;
   assert_non_null(reader);
   assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
   assert_int_equal(redisReaderGetReply(reader, &parsed), REDIS_OK);
@@ -153,46 +177,12 @@ static void a_reply_means_what_the_table_says(void **state)
 {
   (void)state;
   for (size_t i = 0; i < ALL; i++) {
-    struct rlk_meaning meaning = meaning_of(rows[i].kind, rows[i].bytes, 0);
-    if (meaning.kind != rows[i].outcome || meaning.vote != rows[i].vote || meaning.fault != rows[i].fault)
-      fail_msg("request %d, %s: outcome %d, vote %d, fault %d", rows[i].kind, rows[i].bytes, meaning.kind, meaning.vote,
-               meaning.fault);
+    struct rlk_meaning meaning = meaning_of(rows[i].row, rows[i].bytes);
+    if (meaning.vote != rows[i].vote || meaning.fault != rows[i].fault)
+      fail_msg("row %zu, %s: vote %d, fault %d", i, rows[i].bytes, meaning.vote, meaning.fault);
     if (meaning.fault == RLK_FAULT_MISFIT)
-      assert_non_null(rlk_misfit_words(rows[i].kind));
+      assert_non_null(rows[i].row->misfit);
   }
-}
-
-static void a_set_with_a_fencing_number_is_answered_with_one(void **state)
-{
-  static const struct {
-    const char *bytes;
-    int vote, fault;
-  } fenced[] = {
-      {"*2\r\n:1\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE},
-      {"*2\r\n:0\r\n:0\r\n", RLK_BUSY, RLK_FAULT_NONE},
-      {"*2\r\n:1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*2\r\n:1\r\n:-5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*2\r\n:0\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*2\r\n:2\r\n:1800000000000000\r\n", RLK_GRANTED, RLK_FAULT_NONE}, /* without a number: its clock */
-      {"*2\r\n:2\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*2\r\n:3\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*3\r\n:1\r\n:5\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"*3\r\n:1\r\n$-1\r\n:5\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
-      {"-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
-      {"-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
-      {"-OOM command not allowed\r\n", RLK_ERROR, RLK_FAULT_FULL},
-  };
-  (void)state;
-  for (size_t i = 0; i < sizeof fenced / sizeof fenced[0]; i++) {
-    struct rlk_meaning meaning = meaning_of(RLK_REQUEST_SET, fenced[i].bytes, 1);
-    if (meaning.kind != RLK_OUTCOME_VOTE || meaning.vote != fenced[i].vote || meaning.fault != fenced[i].fault)
-      fail_msg("%s: outcome %d, vote %d, fault %d", fenced[i].bytes, meaning.kind, meaning.vote, meaning.fault);
-  }
-  assert_int_equal(meaning_of(RLK_REQUEST_SET, fenced[0].bytes, 0).fault, RLK_FAULT_MISFIT);
 }
 
 static void an_error_is_known_by_its_first_word(void **state)
@@ -234,7 +224,7 @@ static void an_error_is_known_by_its_first_word(void **state)
     char bytes[100];
     struct rlk_meaning meaning;
     snprintf(bytes, sizeof bytes, "-%s\r\n", errors[i].text);
-    meaning = meaning_of(RLK_REQUEST_EXTEND, bytes, 0);
+    meaning = meaning_of(&rlk_row_extend, bytes);
     if (meaning.fault != errors[i].fault || meaning.vote != (is_refused ? RLK_REFUSED : RLK_ERROR))
       fail_msg("%s: fault %d, vote %d", errors[i].text, meaning.fault, meaning.vote);
   }
@@ -257,7 +247,6 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_reply_means_what_the_table_says),
-      cmocka_unit_test(a_set_with_a_fencing_number_is_answered_with_one),
       cmocka_unit_test(an_error_is_known_by_its_first_word),
       cmocka_unit_test(a_key_ends_by_its_pttl),
   };

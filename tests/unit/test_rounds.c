@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "lock/asking.h"
 #include "lock/dispatch.h"
+#include "lock/holder.h"
 #include "lock/lease.h"
 #include "lock/operation.h"
 #include "lock/renewal.h"
@@ -77,24 +78,20 @@ static void call(int operation, int64_t argument)
 }
 
 /* The oldest request of the node is answered. */
-static void answer_with(int node, enum rlk_request_kind kind, int vote, enum rlk_fault fault)
+static void answer_with(int node, const struct rlk_ask *row, int vote, enum rlk_fault fault)
 {
-  struct rlk_reply reply = {.type = RLK_REPLY_INTEGER};
+  struct rlk_reply reply = {.type = row == &rlk_row_hint ? RLK_REPLY_NIL : RLK_REPLY_INTEGER};
   struct rlk_outcome outcome = {
-      .kind = RLK_OUTCOME_VOTE, .vote = vote, .fault = fault, .reply = &reply, .now_ns = now_ns};
+      .kind = RLK_OUTCOME_ANSWER, .vote = vote, .fault = fault, .reply = &reply, .now_ns = now_ns};
   assert_true(asked(node) > 0);
   rlk_requests_take(requests_of(node), &outcome.request);
-  assert_int_equal(outcome.request.kind, kind);
-  if (kind == RLK_REQUEST_HINT || kind == RLK_REQUEST_VALUE)
-    outcome.kind = RLK_OUTCOME_NOTHING;
-  else if (kind == RLK_REQUEST_TTL)
-    outcome.kind = RLK_OUTCOME_PTTL;
+  assert_ptr_equal(outcome.request.ask, row);
   rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
 }
 
-static void answer(int node, enum rlk_request_kind kind, int vote)
+static void answer(int node, const struct rlk_ask *row, int vote)
 {
-  answer_with(node, kind, vote, RLK_FAULT_NONE);
+  answer_with(node, row, vote, RLK_FAULT_NONE);
 }
 
 static void tell(int node, enum rlk_outcome_kind kind)
@@ -112,17 +109,17 @@ static void write_all(void)
   }
 }
 
-static void answer_all(enum rlk_request_kind kind)
+static void answer_all(const struct rlk_ask *row)
 {
   for (int i = 0; i < NODES; i++)
-    answer(i, kind, RLK_GRANTED);
+    answer(i, row, RLK_GRANTED);
 }
 
 static void hold(void)
 {
   call(REDLOCK_ACQUIRE, 5000);
   write_all();
-  answer_all(RLK_REQUEST_SET);
+  answer_all(&rlk_row_set);
   assert_int_equal(lock->state, REDLOCK_STATE_HELD);
 }
 
@@ -133,10 +130,10 @@ static void a_free_lock_costs_one_round_trip(void **state)
     call(REDLOCK_ACQUIRE, 5000);
     for (int i = 0; i < NODES; i++)
       assert_int_equal(asked(i), 1);
-    answer_all(RLK_REQUEST_SET);
+    answer_all(&rlk_row_set);
     assert_int_equal(lock->status, REDLOCK_OK);
     call(REDLOCK_RELEASE, 0);
-    answer_all(RLK_REQUEST_DELETE);
+    answer_all(&rlk_row_delete);
   }
 }
 
@@ -145,11 +142,11 @@ static void what_another_holds_is_busy(void **state)
   (void)state;
   call(REDLOCK_ACQUIRE, 0);
   write_all();
-  answer(0, RLK_REQUEST_SET, RLK_BUSY);
+  answer(0, &rlk_row_set, RLK_BUSY);
   assert_int_equal(lock->status, REDLOCK_PENDING);
-  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+  answer(1, &rlk_row_set, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_PENDING);
-  answer(2, RLK_REQUEST_SET, RLK_BUSY);
+  answer(2, &rlk_row_set, RLK_BUSY);
   assert_int_equal(lock->status, REDLOCK_BUSY);
 }
 
@@ -160,22 +157,22 @@ static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
   for (int i = 0; i < NODES; i++)
-    answer(i, RLK_REQUEST_SET, RLK_BUSY);
+    answer(i, &rlk_row_set, RLK_BUSY);
   assert_int_equal(lock->phase, RLK_SLEEPING);
   for (int i = 0; i < NODES; i++) {
-    while (rlk_request_at(requests_of(i), 0)->kind == RLK_REQUEST_DELETE)
-      answer(i, RLK_REQUEST_DELETE, RLK_GONE);
+    while (rlk_request_at(requests_of(i), 0)->ask == &rlk_row_delete)
+      answer(i, &rlk_row_delete, RLK_GONE);
     assert_int_equal(asked(i), i == 0 ? 2 : 1); /* one is also asked who holds it */
-    answer(i, RLK_REQUEST_HINT, RLK_NOT_ASKED);
+    answer(i, &rlk_row_hint, RLK_NOT_ASKED);
   }
-  answer(0, RLK_REQUEST_HOLDER, RLK_NOT_ASKED);
+  answer(0, &rlk_row_holder, RLK_NOT_ASKED);
   now_ns = lock->timer.at_ns;
   rlk_operation_timer(lock, now_ns);
   write_all();
   assert_in_range(lock->home, 0, NODES - 1);
-  answer(lock->home, RLK_REQUEST_SET, RLK_BUSY);
+  answer(lock->home, &rlk_row_set, RLK_BUSY);
   assert_int_equal(asked(lock->home), 1);
-  answer(lock->home, RLK_REQUEST_HINT, RLK_NOT_ASKED);
+  answer(lock->home, &rlk_row_hint, RLK_NOT_ASKED);
 }
 
 /* That others wait is no answer of a majority. */
@@ -186,8 +183,8 @@ static void an_outage_is_told_although_others_wait(void **state)
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
   lock->others_wait = 1;
-  answer_with(0, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
-  answer_with(1, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  answer_with(0, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
+  answer_with(1, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   assert_int_equal(lock->verdict, REDLOCK_NO_QUORUM);
 }
 
@@ -230,8 +227,8 @@ static void a_node_that_comes_soon_after_the_win_is_asked(void **state)
     n->state = RLK_NODE_CONNECTING;
     assert_int_equal(redlock_lock_set(lock, "ttl_ms", "200000"), REDLOCK_OK);
     call(REDLOCK_ACQUIRE, 5000);
-    answer(0, RLK_REQUEST_SET, RLK_GRANTED);
-    answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+    answer(0, &rlk_row_set, RLK_GRANTED);
+    answer(1, &rlk_row_set, RLK_GRANTED);
     assert_int_equal(lock->status, REDLOCK_OK);
     now_ns += after_ms[i] * MS;
     n->state = RLK_NODE_READY;
@@ -247,10 +244,10 @@ static void a_vote_counts_although_its_connection_breaks(void **state)
 {
   (void)state;
   call(REDLOCK_ACQUIRE, 5000);
-  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
+  answer(0, &rlk_row_set, RLK_GRANTED);
   client->engine.net.nodes[0].state = RLK_NODE_OFF;
   tell(0, RLK_OUTCOME_DOWN);
-  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
+  answer(1, &rlk_row_set, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
 }
 
@@ -259,14 +256,14 @@ static void where_nothing_was_executed_nothing_is_deleted(void **state)
   (void)state;
   call(REDLOCK_ACQUIRE, 5000);
   write_all();
-  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
-  answer(1, RLK_REQUEST_SET, RLK_GRANTED);
-  answer_with(2, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  answer(0, &rlk_row_set, RLK_GRANTED);
+  answer(1, &rlk_row_set, RLK_GRANTED);
+  answer_with(2, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   call(REDLOCK_RELEASE, 0);
   assert_int_equal(asked(0), 1);
   assert_int_equal(asked(2), 0);
-  answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
-  answer(1, RLK_REQUEST_DELETE, RLK_GRANTED);
+  answer(0, &rlk_row_delete, RLK_GRANTED);
+  answer(1, &rlk_row_delete, RLK_GRANTED);
   assert_int_equal(client->engine.pending_deletes, 0);
 }
 
@@ -282,8 +279,8 @@ static void a_token_that_was_deleted_is_no_longer_owed(void **state)
   rlk_operation_cancel(lock, now_ns);
   assert_int_equal(client->engine.pending_deletes, 1);
   for (int i = 0; i < NODES; i++) {
-    answer(i, RLK_REQUEST_SET, RLK_GRANTED);
-    answer(i, RLK_REQUEST_DELETE, RLK_GRANTED);
+    answer(i, &rlk_row_set, RLK_GRANTED);
+    answer(i, &rlk_row_delete, RLK_GRANTED);
   }
   assert_int_equal(client->engine.pending_deletes, 0);
 }
@@ -296,9 +293,9 @@ static void a_token_that_was_given_up_is_not_confirmed(void **state)
   write_all();
   lock->claim->node[0].flags |= RLK_SET_LOST;
   rlk_operation_cancel(lock, now_ns);
-  answer(0, RLK_REQUEST_SET, RLK_BUSY);
+  answer(0, &rlk_row_set, RLK_BUSY);
   assert_int_equal(asked(0), 1);
-  answer(0, RLK_REQUEST_DELETE, RLK_GONE);
+  answer(0, &rlk_row_delete, RLK_GONE);
 }
 
 /* A renewal puts it back while the extension is under way. */
@@ -308,12 +305,12 @@ static void an_extension_is_asked_again_where_the_token_was_put_back(void **stat
   hold();
   call(REDLOCK_EXTEND, 0);
   assert_int_equal(rlk_ask_heal(&client->engine.net.nodes[2], lock, &lock->terms, now_ns), 0);
-  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
-  answer(2, RLK_REQUEST_EXTEND, RLK_GONE);
-  answer(2, RLK_REQUEST_SET, RLK_GRANTED);
+  answer(0, &rlk_row_extend, RLK_GRANTED);
+  answer(2, &rlk_row_extend, RLK_GONE);
+  answer(2, &rlk_row_set, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_PENDING);
   rlk_operation_timer(lock, now_ns);
-  answer(2, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(2, &rlk_row_extend, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
 }
 
@@ -323,7 +320,7 @@ static void extensions_are_counted(void **state)
   assert_int_equal(redlock_lock_set(lock, "max_extensions", "1"), REDLOCK_OK);
   hold();
   call(REDLOCK_EXTEND, 0);
-  answer_all(RLK_REQUEST_EXTEND);
+  answer_all(&rlk_row_extend);
   assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
   assert_string_equal(lock->refusal, "no further extension: max_extensions is 1");
 }
@@ -343,15 +340,15 @@ static void an_extension_that_fails_is_asked_again_and_again(void **state)
   (void)state;
   hold();
   call(REDLOCK_EXTEND, 0);
-  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(0, &rlk_row_extend, RLK_GRANTED);
   for (int i = 0; i < 3; i++) {
-    answer_with(1, RLK_REQUEST_EXTEND, RLK_ERROR, RLK_FAULT_PAUSE);
-    answer_with(2, RLK_REQUEST_EXTEND, RLK_ERROR, RLK_FAULT_PAUSE);
+    answer_with(1, &rlk_row_extend, RLK_ERROR, RLK_FAULT_PAUSE);
+    answer_with(2, &rlk_row_extend, RLK_ERROR, RLK_FAULT_PAUSE);
     assert_true(lock->timer.at_ns < now_ns + 1000 * MS);
     now_ns = lock->timer.at_ns;
     rlk_operation_timer(lock, now_ns);
   }
-  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(1, &rlk_row_extend, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
 }
 
@@ -361,8 +358,8 @@ static void what_is_confirmed_too_late_is_not_held(void **state)
   assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
   call(REDLOCK_EXTEND, 0);
   now_ns += lock->asked.ttl_ms * MS;
-  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
-  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(0, &rlk_row_extend, RLK_GRANTED);
+  answer(1, &rlk_row_extend, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_LOST);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
 }
@@ -374,11 +371,11 @@ static void a_node_in_quarantine_does_not_count_for_an_extension(void **state)
   client->engine.net.nodes[2].quarantined_until_ns = RLK_NEVER;
   assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
   call(REDLOCK_EXTEND, 0);
-  answer(2, RLK_REQUEST_EXTEND, RLK_GRANTED);
-  answer(0, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(2, &rlk_row_extend, RLK_GRANTED);
+  answer(0, &rlk_row_extend, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_PENDING);
   assert_int_equal(lock->claim->node[2].counts_until_ns, 0);
-  answer(1, RLK_REQUEST_EXTEND, RLK_GRANTED);
+  answer(1, &rlk_row_extend, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
 }
 
@@ -390,8 +387,8 @@ static void a_node_in_quarantine_is_no_outage(void **state)
   nodes[1].quarantined_until_ns = RLK_NEVER;
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
-  answer(0, RLK_REQUEST_SET, RLK_GRANTED);
-  answer_with(2, RLK_REQUEST_SET, RLK_ERROR, RLK_FAULT_FULL);
+  answer(0, &rlk_row_set, RLK_GRANTED);
+  answer_with(2, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   now_ns += 30000 * MS;
   rlk_operation_timer(lock, now_ns);
   assert_int_equal(lock->status, REDLOCK_PENDING);
@@ -400,9 +397,9 @@ static void a_node_in_quarantine_is_no_outage(void **state)
 static void answer_set(int node, int64_t fence)
 {
   struct rlk_reply reply = {.type = RLK_REPLY_ARRAY, .count = 2, .integers = {1, fence}};
-  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .reply = &reply, .now_ns = now_ns};
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_ANSWER, .vote = RLK_GRANTED, .reply = &reply, .now_ns = now_ns};
   rlk_requests_take(requests_of(node), &outcome.request);
-  assert_int_equal(outcome.request.kind, RLK_REQUEST_SET);
+  assert_ptr_equal(outcome.request.ask, &rlk_row_fenced);
   rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
 }
 
@@ -420,7 +417,7 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
 {
   (void)state;
   begin_fenced(5, 9); /* node 0 is asked to raise its number */
-  answer(0, RLK_REQUEST_RAISE, RLK_GONE);
+  answer(0, &rlk_row_raise, RLK_GONE);
   assert_int_equal(lock->claim->node[0].counts_until_ns, 0);
   answer_set(2, 9);
   assert_int_equal(lock->status, REDLOCK_PENDING);
@@ -434,9 +431,9 @@ static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(voi
   begin_fenced(5, 9); /* node 0 is asked to raise its number */
   answer_set(2, 12);
   assert_int_equal(lock->status, REDLOCK_PENDING);
-  answer(0, RLK_REQUEST_RAISE, RLK_GRANTED); /* to 9 only */
+  answer(0, &rlk_row_raise, RLK_GRANTED); /* to 9 only */
   assert_int_equal(lock->status, REDLOCK_PENDING);
-  answer(1, RLK_REQUEST_RAISE, RLK_GRANTED);
+  answer(1, &rlk_row_raise, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
   assert_int_equal(redlock_lock_fence(lock), 12);
 }
@@ -452,7 +449,7 @@ static void a_number_beyond_the_clocks_is_an_error(void **state)
   assert_int_equal(redlock_lock_fence(lock), 9);
 }
 
-static void assert_asked_now(enum rlk_request_kind kind)
+static void assert_asked_now(const struct rlk_ask *row)
 {
   for (int i = 0; i < NODES; i++)
     for (uint32_t k = 0; k < requests_of(i)->count; k++) {
@@ -460,7 +457,7 @@ static void assert_asked_now(enum rlk_request_kind kind)
       assert_int_equal(request->sent_ns, now_ns);
       assert_int_equal(request->round, lock->round);
     }
-  assert_int_equal(rlk_request_at(requests_of(0), 0)->kind, kind);
+  assert_ptr_equal(rlk_request_at(requests_of(0), 0)->ask, row);
 }
 
 /* By its time a silent server is known, and a lease begins; by its round an answer of another operation. */
@@ -470,31 +467,31 @@ static void every_request_has_its_time_and_its_round(void **state)
   hold();
   now_ns += MS;
   call(REDLOCK_EXTEND, 0);
-  assert_asked_now(RLK_REQUEST_EXTEND);
-  answer_all(RLK_REQUEST_EXTEND);
+  assert_asked_now(&rlk_row_extend);
+  answer_all(&rlk_row_extend);
   now_ns += MS;
   call(REDLOCK_EXPIRE, 0);
-  assert_asked_now(RLK_REQUEST_EXPIRE);
-  answer_all(RLK_REQUEST_EXPIRE);
+  assert_asked_now(&rlk_row_expire);
+  answer_all(&rlk_row_expire);
   now_ns += MS;
   call(REDLOCK_RELEASE, 0);
-  assert_asked_now(RLK_REQUEST_DELETE);
-  answer_all(RLK_REQUEST_DELETE);
+  assert_asked_now(&rlk_row_delete);
+  answer_all(&rlk_row_delete);
   now_ns += MS;
   call(REDLOCK_REMOVE, 0);
-  assert_asked_now(RLK_REQUEST_REMOVE);
-  answer_all(RLK_REQUEST_REMOVE);
+  assert_asked_now(&rlk_row_remove);
+  answer_all(&rlk_row_remove);
   now_ns += MS;
   call(REDLOCK_INSPECT, 0);
-  assert_asked_now(RLK_REQUEST_VALUE);
+  assert_asked_now(&rlk_row_value);
   for (int i = 0; i < NODES; i++) {
-    answer(i, RLK_REQUEST_VALUE, RLK_NOT_ASKED);
-    answer(i, RLK_REQUEST_TTL, RLK_FREE);
+    answer(i, &rlk_row_value, RLK_NOT_ASKED);
+    answer(i, &rlk_row_ttl, RLK_FREE);
   }
   now_ns += MS;
   assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 60000);
-  assert_asked_now(RLK_REQUEST_SET);
+  assert_asked_now(&rlk_row_set);
   assert_in_range(asked(0) + asked(1) + asked(2), NODES + 1, 2 * NODES); /* and whether others wait */
 }
 
@@ -524,9 +521,9 @@ static void a_release_waits_for_a_majority(void **state)
   hold();
   call(REDLOCK_RELEASE, 0);
   assert_int_equal(lock->state, REDLOCK_STATE_FREE);
-  answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
+  answer(0, &rlk_row_delete, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_PENDING);
-  answer(1, RLK_REQUEST_DELETE, RLK_GRANTED);
+  answer(1, &rlk_row_delete, RLK_GRANTED);
   assert_int_equal(lock->status, REDLOCK_OK);
 }
 
@@ -538,10 +535,10 @@ static void a_release_that_is_contradicted_waits_for_all(void **state)
   for (int i = 0; i < 2; i++) {
     hold();
     call(REDLOCK_RELEASE, 0);
-    answer(0, RLK_REQUEST_DELETE, RLK_GRANTED);
-    answer(2, RLK_REQUEST_DELETE, RLK_GONE);
+    answer(0, &rlk_row_delete, RLK_GRANTED);
+    answer(2, &rlk_row_delete, RLK_GONE);
     assert_int_equal(lock->status, REDLOCK_PENDING);
-    answer(1, RLK_REQUEST_DELETE, last[i]);
+    answer(1, &rlk_row_delete, last[i]);
     assert_int_equal(lock->status, status[i]);
   }
 }
@@ -618,9 +615,9 @@ static void leases_of_different_drift_are_renewed_apart(void **state)
   rlk_renewals_due(&client->engine, now_ns + locks[0]->terms.ttl_ms * MS / 2);
   for (int i = 0; i < asked(0); i++) {
     const struct rlk_request *request = rlk_request_at(requests_of(0), (uint32_t)i);
-    assert_int_equal(request->kind, RLK_REQUEST_RENEW);
-    for (int k = 0; k < request->batch->count; k++, renewed++)
-      assert_int_equal(request->lease_ns, request->batch->claim[k]->lock->terms.lease_ns);
+    assert_ptr_equal(request->ask, &rlk_row_renew);
+    for (int k = 0; k < request->of.batch->count; k++, renewed++)
+      assert_int_equal(request->lease_ns, request->of.batch->claim[k]->lock->terms.lease_ns);
   }
   assert_int_equal(renewed, 3);
   for (int i = 0; i < 3; i++)

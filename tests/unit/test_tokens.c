@@ -129,12 +129,12 @@ static void a_token_that_was_set_late_is_remembered_longer(void **state)
   struct party party = join();
   struct rlk_engine *engine = &party.client->engine;
   struct rlk_claim *claim = rlk_claim_new(party.lock);
-  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .now_ns = 800};
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_ANSWER, .vote = RLK_GRANTED, .now_ns = 800};
   (void)state;
   assert_non_null(claim);
   rlk_claim_may_be_at(claim, 0, 1000);
   claim->in_flight++;
-  outcome.request = (struct rlk_request){.kind = RLK_REQUEST_SET, .claim = claim, .sent_ns = 100};
+  outcome.request = (struct rlk_request){.ask = &rlk_row_set, .claim = claim, .sent_ns = 100};
   rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
   rlk_claim_let_go(engine, &claim);
   rlk_claims_expire(engine, 1699);
@@ -187,9 +187,9 @@ static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
 static void answer_set(struct party *party, int vote)
 {
   struct rlk_engine *engine = &party->client->engine;
-  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_VOTE, .vote = vote};
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_ANSWER, .vote = vote};
   rlk_requests_take(&engine->net.nodes[0].line->requests, &outcome.request);
-  assert_int_equal(outcome.request.kind, RLK_REQUEST_SET);
+  assert_ptr_equal(outcome.request.ask, &rlk_row_set);
   rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
 }
 
@@ -222,7 +222,7 @@ static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
   struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
   struct rlk_reply reply = {.type = RLK_REPLY_ARRAY, .count = 2, .integers = {1, 5}};
   struct rlk_outcome outcome = {
-      .kind = RLK_OUTCOME_VOTE, .vote = RLK_GRANTED, .reply = &reply, .now_ns = RLK_NS_PER_MS};
+      .kind = RLK_OUTCOME_ANSWER, .vote = RLK_GRANTED, .reply = &reply, .now_ns = RLK_NS_PER_MS};
   int64_t counts_until_ns;
   assert_non_null(claim);
   engine->net.nodes[0].state = RLK_NODE_READY;
@@ -230,7 +230,7 @@ static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
   party.lock->valid_until_ns = claim->node[0].counts_until_ns = before_ms * RLK_NS_PER_MS;
   claim->fence = fence;
   outcome.request = (struct rlk_request){
-      .kind = RLK_REQUEST_SET, .claim = claim, .count = fence != 0, .lease_ns = 100 * RLK_NS_PER_MS};
+      .ask = fence ? &rlk_row_fenced : &rlk_row_set, .claim = claim, .lease_ns = 100 * RLK_NS_PER_MS};
   claim->in_flight++;
   rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
   counts_until_ns = claim->node[0].counts_until_ns;

@@ -25,7 +25,7 @@ static int ask_time(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_command_time(&l->out) != 0)
     return -1;
-  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_CLOCK, .claim = claim, .sent_ns = now});
+  rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_clock, .claim = claim, .sent_ns = now});
   if (claim)
     claim->in_flight++;
   return 0;
@@ -39,8 +39,8 @@ static void ask_marker(struct rlk_node *n, struct rlk_request vote)
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_command_get(&l->out, net->marker_key, net->marker_key_size) != 0)
     return;
-  vote.count = (uint32_t)vote.kind;
-  vote.kind = RLK_REQUEST_MARKER;
+  vote.of.vote = vote.ask;
+  vote.ask = &rlk_row_marker;
   add(l, before, vote);
 }
 
@@ -81,10 +81,9 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
                     : rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
   if (status != 0)
     return -1;
-  vote.kind = RLK_REQUEST_SET;
-  vote.count = proposal != 0;
+  vote.ask = proposal ? &rlk_row_fenced : &rlk_row_set;
   vote.lease_ns = terms->lease_ns;
-  vote.ttl_ms = terms->ttl_ms;
+  vote.of.ttl_ms = terms->ttl_ms;
   add(l, before, vote);
   if (claim->node[n->index].flags & RLK_MAY_HOLD)
     claim->node[n->index].flags |= RLK_SET_LOST; /* what it meets may be its own key */
@@ -121,7 +120,7 @@ int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
     return -1;
   add(l, before,
       (struct rlk_request){
-          .kind = RLK_REQUEST_RAISE, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = claim->fence});
+          .ask = &rlk_row_raise, .claim = claim, .round = lock->round, .sent_ns = now, .of.fence = claim->fence});
   return 0;
 }
 
@@ -132,7 +131,7 @@ int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, in
   if (rlk_requests_reserve(&l->requests, 1) != 0 ||
       rlk_command_pttl(&l->out, claim->key->bulk, claim->key->bulk_size) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_HINT, .claim = claim, .round = round, .sent_ns = now});
+  add(l, before, (struct rlk_request){.ask = &rlk_row_hint, .claim = claim, .round = round, .sent_ns = now});
   return 0;
 }
 
@@ -168,7 +167,7 @@ int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int full_script, const 
                        RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->arrived_ns) / 1000, promise) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_JOIN, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){.ask = &rlk_row_join, .claim = lock->claim, .round = lock->round, .sent_ns = now});
   return 0;
 }
 
@@ -180,7 +179,7 @@ int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_is_queued(&l->out, keys) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_QUEUED, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){.ask = &rlk_row_queued, .claim = lock->claim, .round = lock->round, .sent_ns = now});
   return 0;
 }
 
@@ -193,7 +192,7 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
       rlk_command_leave(&l->out, keys, place_name(lock->engine, lock->place, place, sizeof place)) != 0)
     return -1;
-  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_NOTHING, .sent_ns = rlk_now(n->net)});
+  rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
 }
 
@@ -229,12 +228,12 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script,
     return -1;
   add(l, before,
       (struct rlk_request){
-          .kind = RLK_REQUEST_DELETE, .claim = claim, .round = round, .sent_ns = now, .count = (uint32_t)hands_over});
+          .ask = &rlk_row_delete, .claim = claim, .round = round, .sent_ns = now, .of.hands_over = hands_over});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
   return 0;
 }
 
-static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_kind kind, int full_script, int64_t now)
+static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int full_script, int64_t now)
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
@@ -247,7 +246,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
   rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms);
   rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
   vote = (struct rlk_request){
-      .kind = kind, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
+      .ask = ask, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
   add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   if (rlk_guard_checks_votes(n))
@@ -260,7 +259,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, enum rlk_request_k
 
 int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int full_script, int64_t now)
 {
-  return ask_extend(n, lock, RLK_REQUEST_EXTEND, full_script, now);
+  return ask_extend(n, lock, &rlk_row_extend, full_script, now);
 }
 
 /* A vote without a fencing number must not count: the node may store the largest (rule D.1). */
@@ -268,7 +267,7 @@ int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int full_script, int
 {
   if (RLK_INT(&lock->options, FENCE))
     return rlk_ask_set(n, lock, now);
-  return ask_extend(n, lock, RLK_REQUEST_CONFIRM, full_script, now);
+  return ask_extend(n, lock, &rlk_row_confirm, full_script, now);
 }
 
 int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -283,11 +282,8 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
       rlk_command_expire(&l->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim), claim->token_size,
                          lock->asked.ttl_ms) != 0)
     return -1;
-  vote = (struct rlk_request){.kind = RLK_REQUEST_EXPIRE,
-                              .claim = claim,
-                              .round = lock->round,
-                              .sent_ns = now,
-                              .lease_ns = lock->asked.lease_ns};
+  vote = (struct rlk_request){
+      .ask = &rlk_row_expire, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
   add(l, before, vote);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);
@@ -317,11 +313,8 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
     rlk_claim_may_be_at(batch->claim[i], n->index, gone_by_ns(&batch->terms, now));
   }
   rlk_request_add(l, before,
-                  (struct rlk_request){.kind = RLK_REQUEST_RENEW,
-                                       .batch = batch,
-                                       .sent_ns = now,
-                                       .count = (uint32_t)batch->count,
-                                       .lease_ns = batch->terms.lease_ns});
+                  (struct rlk_request){
+                      .ask = &rlk_row_renew, .sent_ns = now, .lease_ns = batch->terms.lease_ns, .of.batch = batch});
   batch->users++;
   if (rlk_guard_checks_votes(n))
     ask_time(n, NULL, now);
@@ -337,11 +330,11 @@ int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
   if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_peek(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_VALUE, .claim = claim, .round = lock->round, .sent_ns = now});
+  add(l, before, (struct rlk_request){.ask = &rlk_row_value, .claim = claim, .round = lock->round, .sent_ns = now});
   before = rlk_buffer_size(&l->out);
   if (rlk_command_pttl(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.kind = RLK_REQUEST_TTL, .claim = claim, .round = lock->round, .sent_ns = now});
+  add(l, before, (struct rlk_request){.ask = &rlk_row_ttl, .claim = claim, .round = lock->round, .sent_ns = now});
   return 0;
 }
 
@@ -353,7 +346,7 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
       rlk_command_remove(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_REMOVE, .claim = lock->probe, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){.ask = &rlk_row_remove, .claim = lock->probe, .round = lock->round, .sent_ns = now});
   return 0;
 }
 

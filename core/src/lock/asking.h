@@ -6,6 +6,11 @@
 #include "lock.h"
 #include "renewal.h"
 
+/* The rows are in dispatch.c, with what becomes of the answers. */
+extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_clock, rlk_row_marker, rlk_row_raise, rlk_row_hint,
+    rlk_row_delete, rlk_row_confirm, rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl,
+    rlk_row_remove, rlk_row_queued, rlk_row_join;
+
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);

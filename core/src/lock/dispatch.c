@@ -19,6 +19,7 @@
 
 #define MS RLK_NS_PER_MS
 #define PERMISSION_PAUSE_NS (1000 * MS)
+#define RANK_MAX 1000000 /* of a waiter: there are not that many */
 
 /* ---- what is known of the token ---- */
 
@@ -45,7 +46,7 @@ static void note_error(struct rlk_node *n, const struct rlk_outcome *out)
  * fencing number has looked, and to confirm the token would bring no number. */
 static int may_be_its_own(const struct rlk_claim_node *at, const struct rlk_request *r)
 {
-  return (at->flags & RLK_SET_LOST) && !r->count;
+  return (at->flags & RLK_SET_LOST) && r->ask != &rlk_row_fenced;
 }
 
 static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_t now)
@@ -121,25 +122,6 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_set(n, &out->request, out->vote, out->now_ns);
 }
 
-/* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
-static void marker_outcome(struct rlk_node *n, struct rlk_outcome *out)
-{
-  struct rlk_request *r = &out->request;
-  struct rlk_claim_node *at = &r->claim->node[n->index];
-  if (!(at->flags & RLK_UNCHECKED))
-    return;
-  at->flags &= (uint8_t)~RLK_UNCHECKED;
-  r->kind = (enum rlk_request_kind)r->count;
-  note_error(n, out);
-  if (rlk_vote_sets_the_end(r->kind) && rlk_vote_lock(r)) {
-    rlk_vote_extend(rlk_vote_lock(r), n->index, r, out->vote, out->now_ns);
-  } else if (r->kind == RLK_REQUEST_SET) {
-    if (out->fault == RLK_FAULT_LOST)
-      at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
-    rlk_vote_set(n, r, out->vote, out->now_ns);
-  }
-}
-
 /* NOSCRIPT: the same with the full script. */
 static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
@@ -150,14 +132,9 @@ static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t 
   return rlk_ask_set(n, lock, now);
 }
 
-static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
+static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rlk_claim_node *at = &out->request.claim->node[n->index];
-  at->flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NO_SCRIPT && fence_again(n, &out->request, out->now_ns) == 0)
-    return;
-  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED && out->request.count)
-    at->fence = out->reply->integers[0] == 1 ? out->reply->integers[1] : -out->reply->integers[1];
+  out->request.claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
   if (out->fault != RLK_FAULT_NONE)
     set_failed(n, out);
   else if (out->vote == RLK_GRANTED)
@@ -165,6 +142,102 @@ static void set_outcome(struct rlk_node *n, struct rlk_outcome *out)
   else
     not_granted(n, &out->request, out->now_ns);
 }
+
+const struct rlk_ask rlk_row_set = {.misfit = "an unexpected reply to SET",
+                                    .role = RLK_ASK_TAKE,
+                                    .is_vote = 1,
+                                    .ok = RLK_GRANTED,
+                                    .nil = RLK_BUSY,
+                                    .wrong_type = RLK_BUSY,
+                                    .arrived = set_arrived};
+
+static void fenced_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  at->flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  if (out->fault == RLK_FAULT_NO_SCRIPT && fence_again(n, &out->request, out->now_ns) == 0)
+    return;
+  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED)
+    at->fence = out->reply->integers[0] == 1 ? out->reply->integers[1] : -out->reply->integers[1];
+  set_arrived(n, out);
+}
+
+static int is_pair(const struct rlk_reply *reply)
+{
+  return reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2;
+}
+
+/* 1 and the number, 2 and the clock of a server that has no number yet, or 0 and 0. */
+static uint8_t fenced_vote(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  (void)r;
+  if (!is_pair(reply))
+    return RLK_MISFIT;
+  if (reply->integers[0] == 0 && reply->integers[1] == 0)
+    return RLK_BUSY;
+  return (reply->integers[0] == 1 || reply->integers[0] == 2) && reply->integers[1] > 0 ? RLK_GRANTED : RLK_MISFIT;
+}
+
+const struct rlk_ask rlk_row_fenced = {.misfit = "an unexpected reply to SET",
+                                       .role = RLK_ASK_TAKE,
+                                       .is_vote = 1,
+                                       .wrong_type = RLK_BUSY,
+                                       .read = fenced_vote,
+                                       .arrived = fenced_arrived};
+
+static void raise_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  note_error(n, out);
+  rlk_vote_raise(n, &out->request, out->vote, out->now_ns);
+}
+
+const struct rlk_ask rlk_row_raise = {.misfit = "an unexpected reply to the script of the fence",
+                                      .is_vote = 1,
+                                      .odd = RLK_GRANTED,
+                                      .even = RLK_GONE,
+                                      .arrived = raise_arrived};
+
+/* ---- the guard's proofs behind a vote ---- */
+
+static void clock_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  (void)n;
+  (void)out; /* the node has read it */
+}
+
+static uint8_t time_fits(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  (void)r;
+  return rlk_reply_is_time(reply, &(int64_t){0}) ? RLK_FITS : RLK_MISFIT;
+}
+
+const struct rlk_ask rlk_row_clock = {
+    .misfit = "an unexpected reply to TIME", .role = RLK_ASK_CLOCK, .read = time_fits, .arrived = clock_arrived};
+
+/* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
+static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_request *r = &out->request;
+  struct rlk_claim_node *at = &r->claim->node[n->index];
+  if (!out->fault && !out->vote) /* it had joined the set-up */
+    return;
+  if (!(at->flags & RLK_UNCHECKED))
+    return;
+  at->flags &= (uint8_t)~RLK_UNCHECKED;
+  note_error(n, out);
+  if (r->of.vote->role != RLK_ASK_TAKE) {
+    rlk_vote_proved(n, r, out->vote, out->now_ns);
+    return;
+  }
+  if (out->fault == RLK_FAULT_LOST)
+    at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
+  rlk_vote_set(n, r, out->vote, out->now_ns);
+}
+
+const struct rlk_ask rlk_row_marker = {
+    .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived};
+
+/* ---- deletes ---- */
 
 /* NOSCRIPT: the same with the full script. */
 static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
@@ -178,7 +251,7 @@ static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t
 /* The ACL denies the keys of the queue, so the server has not even looked at the lock's own key. */
 static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  if (!r->count)
+  if (!r->of.hands_over)
     return -1;
   rlk_queue_denied(n, now);
   r->claim->hands_over = -1;
@@ -190,12 +263,12 @@ static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node 
   return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
 }
 
-static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
+static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NONE && r->count)
+  if (out->fault == RLK_FAULT_NONE && r->of.hands_over)
     n->queue_works = 1;
   if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
     r->claim->hands_over = -1;
@@ -217,43 +290,67 @@ static void delete_outcome(struct rlk_node *n, struct rlk_outcome *out)
     rlk_node_retry_deletes(n, PERMISSION_PAUSE_NS, out->now_ns);
 }
 
+const struct rlk_ask rlk_row_delete = {.misfit = "an unexpected reply to the release script",
+                                       .is_vote = 1,
+                                       .odd = RLK_GRANTED,
+                                       .even = RLK_GONE,
+                                       .arrived = delete_arrived};
+
+/* ---- extensions ---- */
+
 /* NOSCRIPT: the same with the full script, if anybody still wants to know. */
-static int extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+static redlock_lock *still_wants(const struct rlk_request *r)
 {
   redlock_lock *lock = r->claim->lock;
-  if (!lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
-    return -1;
-  if (r->kind == RLK_REQUEST_CONFIRM)
-    return rlk_ask_confirm(n, lock, 1, now);
-  return rlk_in_flight(lock) ? rlk_ask_extend(n, lock, 1, now) : -1;
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round == r->round ? lock : NULL;
 }
 
-static void vote_outcome(struct rlk_node *n, struct rlk_outcome *out)
+static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rlk_request *r = &out->request;
-  switch (r->kind) {
-  case RLK_REQUEST_SET: set_outcome(n, out); return;
-  case RLK_REQUEST_CLOCK: return;
-  case RLK_REQUEST_MARKER: marker_outcome(n, out); return;
-  case RLK_REQUEST_DELETE: delete_outcome(n, out); return;
-  case RLK_REQUEST_EXPIRE:
-    if (out->fault == RLK_FAULT_LOST)
-      r->claim->node[n->index].shortenings |= RLK_SHORTENING_LOST;
-    else /* executed or refused: it limits nothing any more */
-      r->claim->node[n->index].shortenings--;
-    break;
-  case RLK_REQUEST_CONFIRM:
-  case RLK_REQUEST_EXTEND:
-    if (out->fault == RLK_FAULT_NO_SCRIPT && extend_again(n, r, out->now_ns) == 0)
-      return;
-    break;
-  default: break;
-  }
+  redlock_lock *lock = still_wants(&out->request);
+  if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_ask_confirm(n, lock, 1, out->now_ns) == 0)
+    return;
   note_error(n, out);
-  rlk_vote(n, r, out->vote, out->now_ns);
+  rlk_vote_confirm(n, &out->request, out->vote, out->now_ns);
 }
 
-/* ---- batches, values, times ---- */
+const struct rlk_ask rlk_row_confirm = {.misfit = "an unexpected reply to the extend script",
+                                        .is_vote = 1,
+                                        .one = RLK_GRANTED,
+                                        .zero = RLK_BUSY,
+                                        .arrived = confirm_arrived};
+
+static void extend_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = still_wants(&out->request);
+  if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_in_flight(lock) && rlk_ask_extend(n, lock, 1, out->now_ns) == 0)
+    return;
+  note_error(n, out);
+  rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
+}
+
+const struct rlk_ask rlk_row_extend = {.misfit = "an unexpected reply to the extend script",
+                                       .is_vote = 1,
+                                       .one = RLK_GRANTED,
+                                       .zero = RLK_GONE,
+                                       .arrived = extend_arrived};
+
+static void expire_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  if (out->fault == RLK_FAULT_LOST)
+    at->shortenings |= RLK_SHORTENING_LOST;
+  else /* executed or refused: it limits nothing any more */
+    at->shortenings--;
+  note_error(n, out);
+  rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
+}
+
+const struct rlk_ask rlk_row_expire = {.misfit = "an unexpected reply to the expire script",
+                                       .is_vote = 1,
+                                       .odd = RLK_GRANTED,
+                                       .even = RLK_GONE,
+                                       .arrived = expire_arrived};
 
 /* NOSCRIPT: the same with the full script, for the locks that are still held: others were released, handed over or
  * lost meanwhile. */
@@ -267,24 +364,47 @@ static void renew_again(struct rlk_engine *e, struct rlk_node *n, struct rlk_bat
   rlk_batch_drop(e, again);
 }
 
-static void batch_outcome(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
+static void renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  struct rlk_request *r = &out->request;
+  struct rlk_engine *e = rlk_engine_of(n->net);
+  struct rlk_batch *batch = out->request.of.batch;
+  struct rlk_request r = out->request;
   if (out->fault == RLK_FAULT_NO_SCRIPT)
-    renew_again(e, n, r->batch, out->now_ns);
-  for (int i = 0; out->fault == RLK_FAULT_NONE && i < r->batch->count; i++) {
-    r->claim = r->batch->claim[i];
-    rlk_vote(n, r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
+    renew_again(e, n, batch, out->now_ns);
+  for (int i = 0; out->fault == RLK_FAULT_NONE && i < batch->count; i++) {
+    r.claim = batch->claim[i];
+    rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
   }
-  r->claim = NULL;
+  rlk_batch_drop(e, batch);
 }
 
-static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+static uint8_t batch_fits(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  return rlk_reply_is_answers(reply, r->of.batch->count) ? RLK_FITS : RLK_MISFIT;
+}
+
+const struct rlk_ask rlk_row_renew = {
+    .misfit = "an unexpected reply to the extend script", .is_vote = 1, .read = batch_fits, .arrived = renew_arrived};
+
+/* ---- values and times ---- */
+
+static void note_view(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  note_error(n, out);
+  if (lock && lock->votes[n->index] == RLK_ASKED)
+    rlk_vote_note(lock, n->index, &out->request, out->vote, out->now_ns);
+}
+
+/* The vote follows with the TTL, unless there is an error. */
+static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
   struct rlk_text text;
   char value[300];
-  if (!lock || lock->probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
+  if (out->vote)
+    note_view(n, out);
+  if (out->fault || !lock || lock->probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
     return;
   text = rlk_text_in(value, sizeof value);
   rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
@@ -293,25 +413,61 @@ static void value_outcome(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_holder_seen(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
 
-static void pttl_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+const struct rlk_ask rlk_row_value = {.is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived};
+
+static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
-  if (lock && out->request.round == lock->round) {
-    int64_t end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
-    lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
-    if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING && !lock->room)
-      rlk_acquire_sleep(lock, out->now_ns);
-  }
-  if (out->vote)
-    rlk_vote(n, &out->request, out->vote, out->now_ns);
+  int64_t end_ns;
+  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || out->request.round != lock->round)
+    return;
+  end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
+  lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
+  if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING && !lock->room)
+    rlk_acquire_sleep(lock, out->now_ns);
 }
+
+const struct rlk_ask rlk_row_hint = {
+    .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived};
+
+static void ttl_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  if (out->fault != RLK_FAULT_LOST)
+    n->looked_rtt_ns = n->line->read_ns - out->request.sent_ns;
+  hint_arrived(n, out);
+  if (out->vote)
+    note_view(n, out);
+}
+
+static uint8_t ttl_vote(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  (void)r;
+  return reply->type != RLK_REPLY_INTEGER ? RLK_FITS : reply->integer == -2 ? RLK_FREE : RLK_BUSY;
+}
+
+const struct rlk_ask rlk_row_ttl = {.is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived};
+
+static void remove_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  note_error(n, out);
+  if (lock)
+    rlk_vote_note(lock, n->index, &out->request, out->vote, out->now_ns);
+}
+
+const struct rlk_ask rlk_row_remove = {.misfit = "an unexpected reply to DEL",
+                                       .is_vote = 1,
+                                       .odd = RLK_GRANTED,
+                                       .even = RLK_GONE,
+                                       .arrived = remove_arrived};
 
 /* ---- the queue ---- */
 
-static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *out)
+static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
-  if (!lock || lock->round != out->request.round)
+  note_error(n, out);
+  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round != out->request.round)
     return;
   lock->others_wait |= out->reply->integer > 0;
   lock->queue_asked &= ~(UINT64_C(1) << n->index);
@@ -319,11 +475,20 @@ static void queued_outcome(const struct rlk_node *n, const struct rlk_outcome *o
     rlk_operation_advance(lock, out->now_ns);
 }
 
-static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+const struct rlk_ask rlk_row_queued = {.misfit = "an unexpected reply to EXISTS",
+                                       .odd = RLK_FITS,
+                                       .even = RLK_FITS,
+                                       .error = RLK_FITS,
+                                       .arrived = queued_arrived};
+
+static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   enum rlk_turn turn;
-  if (!lock || lock->round != out->request.round || !rlk_in_flight(lock))
+  if (out->fault == RLK_FAULT_MISFIT)
+    note_error(n, out);
+  if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock || lock->round != out->request.round ||
+      !rlk_in_flight(lock))
     return;
   if (out->fault == RLK_FAULT_NONE)
     turn = rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns),
@@ -336,6 +501,20 @@ static void place_outcome(struct rlk_node *n, const struct rlk_outcome *out)
     rlk_operation_attempt(lock, out->now_ns);
 }
 
+/* A rank and a PTTL: sums of them with times do not overflow. */
+static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  (void)r;
+  return is_pair(reply) && reply->integers[0] >= 0 && reply->integers[0] <= RANK_MAX && reply->integers[1] >= -2
+             ? RLK_FITS
+             : RLK_MISFIT;
+}
+
+const struct rlk_ask rlk_row_join = {.misfit = "an unexpected reply to the script of the queue",
+                                     .role = RLK_ASK_QUICK,
+                                     .read = place_fits,
+                                     .arrived = join_arrived};
+
 static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns);
@@ -343,46 +522,35 @@ static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const 
     rlk_operation_attempt(lock, out->now_ns);
 }
 
-static void holder_outcome(struct rlk_node *n, const struct rlk_outcome *out)
+static void holder_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim ? rlk_vote_lock(&out->request) : NULL;
   if (rlk_holder_outcome(lock, n, out))
     rlk_operation_advance(lock, out->now_ns);
 }
 
-/* ---- all of them ---- */
+#define OF_HOLDER {.rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived}
+const struct rlk_ask rlk_row_holder = OF_HOLDER, rlk_row_entry = OF_HOLDER, rlk_row_show = OF_HOLDER;
 
-static void finish(struct rlk_engine *e, struct rlk_request *r)
-{
-  if (r->claim) {
-    r->claim->in_flight--;
-    rlk_claim_note_debt(e, r->claim);
-    rlk_claim_settle(e, r->claim);
-  }
-  if (r->batch)
-    rlk_batch_drop(e, r->batch);
-}
+/* ---- all of them ---- */
 
 void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
 {
-  switch (out->kind) {
-  case RLK_OUTCOME_VOTE:
-    if (out->request.claim)
-      vote_outcome(n, out);
-    break;
-  case RLK_OUTCOME_BATCH: batch_outcome(e, n, out); break;
-  case RLK_OUTCOME_VALUE: value_outcome(n, out); break;
-  case RLK_OUTCOME_PTTL: pttl_outcome(n, out); break;
-  case RLK_OUTCOME_QUEUED: queued_outcome(n, out); break;
-  case RLK_OUTCOME_PLACE: place_outcome(n, out); break;
-  case RLK_OUTCOME_HOLDER:
-  case RLK_OUTCOME_ENTRY:
-  case RLK_OUTCOME_NO_ENTRY: holder_outcome(n, out); break;
-  case RLK_OUTCOME_WOKEN: woken_outcome(e, n, out); return;
-  case RLK_OUTCOME_NOTHING: break;
-  default: rlk_news(e, n, out); return;
+  struct rlk_claim *claim = out->request.claim;
+  if (out->kind == RLK_OUTCOME_WOKEN) {
+    woken_outcome(e, n, out);
+    return;
   }
-  finish(e, &out->request);
+  if (out->kind != RLK_OUTCOME_ANSWER) {
+    rlk_news(e, n, out);
+    return;
+  }
+  out->request.ask->arrived(n, out);
+  if (!claim)
+    return;
+  claim->in_flight--;
+  rlk_claim_note_debt(e, claim);
+  rlk_claim_settle(e, claim);
 }
 
 void rlk_dispatch_abandoned(struct rlk_engine *e, struct rlk_node *n)
@@ -392,7 +560,7 @@ void rlk_dispatch_abandoned(struct rlk_engine *e, struct rlk_node *n)
   while (rlk_node_take_lost(n, &r, &again)) {
     if (r.claim)
       r.claim->in_flight--;
-    if (r.batch)
-      rlk_batch_drop(e, r.batch);
+    if (r.ask == &rlk_row_renew)
+      rlk_batch_drop(e, r.of.batch);
   }
 }

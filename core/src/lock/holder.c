@@ -59,7 +59,7 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
   rlk_claims_client(e, client);
   entry_key(n->net, client, key, sizeof key);
   if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 5, words) == 0)
-    rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_SHOW, .sent_ns = now});
+    rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_show, .sent_ns = now});
 }
 
 /* ---- what others tell ---- */
@@ -101,14 +101,14 @@ static int64_t client_of(const char *token)
   return strtoll(digits, NULL, 16);
 }
 
-static void ask(redlock_lock *lock, struct rlk_node *n, enum rlk_request_kind kind, size_t before, int64_t now)
+static void ask(redlock_lock *lock, struct rlk_node *n, const struct rlk_ask *row, size_t before, int64_t now)
 {
   rlk_request_add(n->line, before,
-                  (struct rlk_request){.kind = kind,
+                  (struct rlk_request){.ask = row,
                                        .claim = claim_of(lock),
                                        .round = lock->round,
                                        .sent_ns = now,
-                                       .lease_ns = client_of(lock->holder->token)});
+                                       .of.client = client_of(lock->holder->token)});
   claim_of(lock)->in_flight++;
 }
 
@@ -122,7 +122,7 @@ void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *n, int64_t now)
   lock->holder->asked_ns = now;
   if (rlk_requests_reserve(&l->requests, 1) == 0 &&
       rlk_command_peek(&l->out, lock->key->bulk, lock->key->bulk_size) == 0)
-    ask(lock, n, RLK_REQUEST_HOLDER, before, now);
+    ask(lock, n, &rlk_row_holder, before, now);
 }
 
 void rlk_holder_ask(redlock_lock *lock, int64_t now)
@@ -145,7 +145,7 @@ static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
   entry_key(n->net, lock->holder->token, key, sizeof key);
   if (n->state == RLK_NODE_READY && rlk_requests_reserve(&l->requests, 1) == 0 &&
       rlk_command_argv(&l->out, 4, words) == 0)
-    ask(lock, n, RLK_REQUEST_ENTRY, before, now);
+    ask(lock, n, &rlk_row_entry, before, now);
   else
     return;
   lock->holder->awaited |= UINT64_C(1) << n->index;
@@ -198,7 +198,7 @@ static void told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_
   struct rlk_holder *holder = lock->holder;
   const char *entry = out->reply->text.data;
   size_t size = out->reply->text.end;
-  if (!holder || client_of(holder->token) != out->request.lease_ns)
+  if (!holder || client_of(holder->token) != out->request.of.client)
     return;
   holder->awaited &= ~(UINT64_C(1) << n->index);
   if (size >= sizeof holder->entry || strncmp(entry, VERSION, sizeof VERSION - 1) != 0)
@@ -213,7 +213,7 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
 {
   char words[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(words, sizeof words);
-  if (out->request.kind == RLK_REQUEST_SHOW)
+  if (out->request.ask == &rlk_row_show)
     n->entry_until_ns = RLK_NEVER; /* it is not sent again on this connection */
   if (n->holder_refused)
     return;
@@ -226,13 +226,17 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
 
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
-  const struct rlk_buffer *text = &out->reply->text;
-  if (out->kind == RLK_OUTCOME_NO_ENTRY)
+  const struct rlk_reply *reply = out->reply;
+  if (out->fault)
+    return 0;
+  if (reply->type == RLK_REPLY_ERROR && rlk_fault_of(reply->text.data) == RLK_FAULT_PERMISSION)
     refused(n, out);
+  else if (reply->type != RLK_REPLY_STRING)
+    return 0;
   if (!lock || !rlk_in_flight(lock))
     return 0;
-  if (out->kind == RLK_OUTCOME_HOLDER)
-    rlk_holder_seen(lock, n, text->data, text->end, out->now_ns);
+  if (reply->type == RLK_REPLY_STRING && out->request.ask == &rlk_row_holder)
+    rlk_holder_seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
   else
     told(lock, n, out);
   return lock->kind == REDLOCK_INSPECT;

@@ -33,7 +33,9 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* HOLDER, ENTRY and NO_ENTRY; lock may be NULL: nobody wants to know any more. 1: an inspect waits for it. */
+/* The token of whoever holds the lock, the entry of that client, SET of the entry of this one. */
+extern const struct rlk_ask rlk_row_holder, rlk_row_entry, rlk_row_show;
+/* What they were answered; lock may be NULL: nobody wants to know any more. 1: an inspect waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);

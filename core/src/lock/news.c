@@ -86,18 +86,14 @@ static void share_sets(const struct rlk_line *l, int64_t now)
   for (uint32_t i = 0; i < l->requests.count; i++) {
     const struct rlk_request *r = rlk_request_at(&l->requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (r->kind != RLK_REQUEST_SET || !lock || lock->claim != r->claim || r->claim->given_up || lock->round != r->round)
+    if (r->ask->role != RLK_ASK_TAKE || !lock || lock->claim != r->claim || r->claim->given_up ||
+        lock->round != r->round)
       continue;
     r->claim->node[other->index].flags |= RLK_SET_LOST;
     if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
         rlk_ask_confirm(other, lock, 0, now) == 0)
       lock->votes[other->index] = RLK_ASKED;
   }
-}
-
-static int is_vote(enum rlk_request_kind kind)
-{
-  return kind != RLK_REQUEST_HINT && kind != RLK_REQUEST_HOLDER && kind != RLK_REQUEST_ENTRY;
 }
 
 /* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
@@ -107,7 +103,7 @@ static void take_back_hope(const struct rlk_node *n)
   for (uint32_t i = 0; i < requests->count; i++) {
     const struct rlk_request *r = rlk_request_at(requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (lock && is_vote(r->kind) && lock->round == r->round && rlk_round_awaits(lock, n->index))
+    if (lock && r->ask->is_vote && lock->round == r->round && rlk_round_awaits(lock, n->index))
       lock->votes[n->index] = RLK_ASKED;
   }
 }

@@ -12,9 +12,9 @@
 #define MS RLK_NS_PER_MS
 
 /* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
-static void note(redlock_lock *lock, int node, const struct rlk_request *r, int kind, int vote, int64_t now)
+void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
-  if (lock->kind != kind || lock->round != r->round)
+  if (lock->round != r->round)
     return;
   lock->votes[node] = (uint8_t)vote;
   rlk_operation_advance(lock, now);
@@ -65,7 +65,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
       rlk_fence_catch_up(lock, node, now);
     ask_extension_again(lock, node, now);
   }
-  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
+  rlk_vote_note(lock, node, r, vote, now);
 }
 
 /* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
@@ -76,7 +76,7 @@ static int64_t within_hold(const redlock_lock *lock, int64_t lease_ns, int64_t c
 }
 
 /* A confirmation counts only while the lock is held: a late one never revives it (sticky, rules 0 and B.2). */
-void rlk_vote_extend(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+static void confirmed(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   struct rlk_claim *claim = r->claim;
   struct rlk_claim_node *at = &claim->node[node];
@@ -93,23 +93,6 @@ void rlk_vote_extend(redlock_lock *lock, int node, const struct rlk_request *r, 
     rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
   else if (usable && lock->state == REDLOCK_STATE_HELD)
     rlk_lock_recount(lock, now);
-  if (r->kind == RLK_REQUEST_RENEW)
-    rlk_renewal_confirmed(lock);
-  else
-    note(lock, node, r, r->kind == RLK_REQUEST_EXPIRE ? REDLOCK_EXPIRE : REDLOCK_EXTEND, vote, now);
-}
-
-/* The lock is won when a majority stores its fencing number. */
-static void raise_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
-{
-  struct rlk_claim *claim = r->claim;
-  if (claim->given_up)
-    return;
-  if (vote == RLK_GRANTED)
-    claim->node[node].fence = r->lease_ns;
-  else if (vote == RLK_GONE)
-    rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
-  note(lock, node, r, REDLOCK_ACQUIRE, vote, now);
 }
 
 redlock_lock *rlk_vote_lock(const struct rlk_request *r)
@@ -145,44 +128,62 @@ void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, 
     return;
   if (r->round == lock->round)
     rlk_release_answered(lock, n->index, vote, now);
-  note(lock, n->index, r, REDLOCK_RELEASE, vote, now);
+  rlk_vote_note(lock, n->index, r, vote, now);
 }
 
 /* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
-static int begins_too_early(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
+static int checked(const struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   int is_counted = r->claim->node[n->index].counts_until_ns != 0;
-  return rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
+  int is_early = rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
+  return vote == RLK_GRANTED && is_early ? RLK_QUARANTINED : vote;
 }
 
-int rlk_vote_sets_the_end(enum rlk_request_kind kind)
+void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
-  return kind == RLK_REQUEST_EXTEND || kind == RLK_REQUEST_EXPIRE;
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (lock)
+    set_vote(lock, n->index, r, checked(n, r, vote, now), now);
 }
 
-void rlk_vote(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+/* The lock is won when a majority stores its fencing number. */
+void rlk_vote_raise(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (!lock || r->claim->given_up)
+    return;
+  vote = checked(n, r, vote, now);
+  if (vote == RLK_GRANTED)
+    r->claim->node[n->index].fence = r->of.fence;
+  else if (vote == RLK_GONE)
+    rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, now);
+  rlk_vote_note(lock, n->index, r, vote, now);
+}
+
+void rlk_vote_extend(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  if (!rlk_vote_lock(r))
+    return;
+  if (vote == RLK_GRANTED && rlk_claim_is_unproved(r->claim, n))
+    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
+  else
+    rlk_vote_proved(n, r, checked(n, r, vote, now), now);
+}
+
+void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
   if (!lock)
     return;
-  if (vote == RLK_GRANTED && rlk_vote_sets_the_end(r->kind) && rlk_claim_is_unproved(r->claim, n)) {
-    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
+  confirmed(lock, n->index, r, vote, now);
+  rlk_vote_note(lock, n->index, r, vote, now);
+}
+
+void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (!lock)
     return;
-  }
-  if (vote == RLK_GRANTED && r->kind != RLK_REQUEST_REMOVE && begins_too_early(n, r, now))
-    vote = RLK_QUARANTINED;
-  switch (r->kind) {
-  case RLK_REQUEST_CONFIRM: set_vote(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_RAISE: raise_vote(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_EXTEND:
-  case RLK_REQUEST_EXPIRE:
-  case RLK_REQUEST_RENEW: rlk_vote_extend(lock, n->index, r, vote, now); break;
-  case RLK_REQUEST_REMOVE: note(lock, n->index, r, REDLOCK_REMOVE, vote, now); break;
-  case RLK_REQUEST_VALUE:
-  case RLK_REQUEST_TTL:
-    if (lock->votes[n->index] == RLK_ASKED)
-      note(lock, n->index, r, REDLOCK_INSPECT, vote, now);
-    break;
-  default: break;
-  }
+  confirmed(lock, n->index, r, checked(n, r, vote, now), now);
+  rlk_renewal_confirmed(lock);
 }

@@ -7,12 +7,16 @@
 
 /* The lock that a request was for, as long as neither it nor its claim has gone on without the other; else NULL. */
 redlock_lock *rlk_vote_lock(const struct rlk_request *request);
-/* Whether the user has named the lease that it asks for. */
-int rlk_vote_sets_the_end(enum rlk_request_kind kind);
 void rlk_vote_set(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* Of a SET that may have met its own token. */
+void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+void rlk_vote_raise(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-void rlk_vote_extend(redlock_lock *lock, int node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* A vote of any other kind. */
-void rlk_vote(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* Of an extension or a shortening; proved: its marker was read. */
+void rlk_vote_extend(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+void rlk_vote_proved(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+void rlk_vote_renew(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* Of what concerns no lease. */
+void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *request, int vote, int64_t now_ns);
 
 #endif

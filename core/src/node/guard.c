@@ -223,7 +223,7 @@ static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
 {
   for (uint32_t i = 0; i < l->requests.count; i++) {
     const struct rlk_request *r = rlk_request_at(&l->requests, i);
-    if (r->kind == RLK_REQUEST_SET && r->ttl_ms > limit_ms)
+    if (r->ask->role == RLK_ASK_TAKE && r->of.ttl_ms > limit_ms)
       return 1;
   }
   return 0;
@@ -426,13 +426,13 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning 
 {
   if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
     rlk_node_end_line(l, l->reply.text.data);
-    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_DROPPED, RLK_FAULT_NONE};
+    return (struct rlk_meaning){RLK_DROPPED, RLK_FAULT_NONE};
   }
   if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
     return meaning;
   if (!note_marker(l, now) || rlk_guard_waits(l->node, now))
-    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_QUARANTINED, RLK_FAULT_NONE};
-  return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_GRANTED, RLK_FAULT_NONE};
+    return (struct rlk_meaning){RLK_QUARANTINED, RLK_FAULT_NONE};
+  return (struct rlk_meaning){RLK_GRANTED, RLK_FAULT_NONE};
 }
 
 /* A clock that cannot be read any more: the same. */
@@ -452,10 +452,10 @@ struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_reques
                                      int64_t now)
 {
   if (l->state == RLK_NODE_SETUP) /* it had joined the set-up */
-    return (struct rlk_meaning){RLK_OUTCOME_NOTHING, 0, RLK_FAULT_NONE};
-  if (l->state == RLK_NODE_REFUSED && request->kind == RLK_REQUEST_MARKER) /* it has no vote, but its deletes count */
-    return (struct rlk_meaning){RLK_OUTCOME_VOTE, RLK_REFUSED, RLK_FAULT_NONE};
-  if (request->kind == RLK_REQUEST_MARKER)
+    return (struct rlk_meaning){RLK_NOT_ASKED, RLK_FAULT_NONE};
+  if (l->state == RLK_NODE_REFUSED && request->ask->role == RLK_ASK_MARKER) /* it has no vote, but its deletes count */
+    return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
+  if (request->ask->role == RLK_ASK_MARKER)
     return marker_meaning(l, meaning, now);
   note_time(l, request, meaning.fault);
   return meaning;

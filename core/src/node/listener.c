@@ -136,6 +136,6 @@ int rlk_listener_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
   out->fault = RLK_FAULT_NONE;
   out->error = NULL;
   out->reply = &l->reply;
-  out->request = (struct rlk_request){.kind = RLK_REQUEST_NOTHING};
+  out->request = (struct rlk_request){.ask = &rlk_row_nothing};
   return 1;
 }

@@ -124,7 +124,7 @@ static void note_server(struct rlk_line *l)
 static int is_set_up(struct rlk_line *l)
 {
   struct rlk_request request;
-  while (l->is_fed && l->requests.count > 0 && rlk_line_oldest(l)->kind == RLK_REQUEST_SETUP && rlk_line_parse(l)) {
+  while (l->is_fed && l->requests.count > 0 && rlk_line_oldest(l)->ask == &rlk_row_setup && rlk_line_parse(l)) {
     rlk_requests_take(&l->requests, &request);
     rlk_session_reply(l, &request, &l->reply);
   }
@@ -300,9 +300,9 @@ static int next_lost(struct rlk_node *n, struct rlk_outcome *out)
 {
   int again;
   while (rlk_node_take_lost(n, &out->request, &again)) {
-    if (!out->request.claim && !out->request.batch)
+    if (!out->request.claim && !out->request.ask->is_vote)
       continue;
-    out->kind = RLK_OUTCOME_VOTE;
+    out->kind = RLK_OUTCOME_ANSWER;
     out->vote = again ? RLK_WAITING : RLK_DROPPED;
     out->fault = RLK_FAULT_LOST;
     out->error = NULL;
@@ -384,7 +384,7 @@ RLK_COLD static int next_urgent(struct rlk_node *n, struct rlk_outcome *out, int
 
 RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->error = out->fault == RLK_FAULT_MISFIT ? rlk_misfit_words(out->request.kind) : out->reply->text.data;
+  out->error = out->fault == RLK_FAULT_MISFIT ? out->request.ask->misfit : out->reply->text.data;
   n->fault = out->fault;
   n->error = out->error;
   rlk_node_hurry(n);
@@ -423,21 +423,19 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
   struct rlk_meaning meaning = rlk_meaning_of(&out->request, &l->reply);
-  if (out->request.kind == RLK_REQUEST_MARKER || out->request.kind == RLK_REQUEST_CLOCK)
+  uint8_t role = out->request.ask->role;
+  if (role == RLK_ASK_MARKER || role == RLK_ASK_CLOCK)
     meaning = rlk_guard_meaning(l, &out->request, meaning, out->now_ns);
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
-  if (out->request.kind == RLK_REQUEST_SET) {
+  if (role == RLK_ASK_TAKE || role == RLK_ASK_QUICK)
+    note_quickest(n, l->read_ns - out->request.sent_ns);
+  if (role == RLK_ASK_TAKE) {
     int64_t sample_ns = l->read_ns - out->request.sent_ns;
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
-    note_quickest(n, sample_ns);
     note_set(l, meaning);
-  } else if (out->request.kind == RLK_REQUEST_JOIN) {
-    note_quickest(n, l->read_ns - out->request.sent_ns);
-  } else if (out->request.kind == RLK_REQUEST_TTL) {
-    n->looked_rtt_ns = l->read_ns - out->request.sent_ns;
   }
-  out->kind = (enum rlk_outcome_kind)meaning.kind;
+  out->kind = RLK_OUTCOME_ANSWER;
   out->vote = meaning.vote;
   out->fault = (enum rlk_fault)meaning.fault;
   out->error = NULL;
@@ -485,12 +483,12 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
     return 0;
   }
   rlk_requests_take(&l->requests, &out->request);
-  if (out->request.kind == RLK_REQUEST_SETUP) {
+  if (out->request.ask == &rlk_row_setup) {
     reply_to_setup(l, &out->request);
     return 0;
   }
-  if (out->request.kind == RLK_REQUEST_LOOK) {
-    reply_to_look(l, (enum rlk_look)out->request.round, now);
+  if (out->request.ask == &rlk_row_look) {
+    reply_to_look(l, (enum rlk_look)out->request.of.step, now);
     return 0;
   }
   answer(l, out);

@@ -108,9 +108,24 @@ struct rlk_node {
   const char *error;    /* ... and its text */
 };
 
+/* What a node has to tell. */
+enum rlk_outcome_kind {
+  RLK_OUTCOME_ANSWER,    /* a request was answered, or never will be: its row says who is told */
+  RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
+  RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
+  RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: what was granted there ends so much earlier */
+  RLK_OUTCOME_AHEAD,     /* the clocks of some nodes turned out to be ahead: what was granted there does not count */
+  RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
+  RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
+  RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */
+  RLK_OUTCOME_READY,     /* it may be asked */
+  RLK_OUTCOME_PAYABLE,   /* pending deletes may be sent */
+  RLK_OUTCOME_DOWN       /* it cannot be asked */
+};
+
 struct rlk_outcome {
   enum rlk_outcome_kind kind;
-  int vote; /* enum rlk_vote */
+  int vote; /* enum rlk_vote; RLK_NOT_ASKED: it is none */
   enum rlk_fault fault;
   int reason;      /* FORGOTTEN: enum redlock_loss */
   int64_t step_ns; /* STEPPED: how far */

@@ -4,6 +4,14 @@
 
 #include "node.h"
 
+static void ignore(struct rlk_node *node, struct rlk_outcome *outcome)
+{
+  (void)node;
+  (void)outcome;
+}
+
+const struct rlk_ask rlk_row_nothing = {.rest = RLK_FITS, .error = RLK_FITS, .arrived = ignore};
+
 int rlk_requests_grow(struct rlk_requests *q, uint32_t more)
 {
   uint32_t size = q->size ? q->size : 32;
@@ -33,9 +41,9 @@ static void take_out(struct rlk_requests *q, uint32_t i, uint64_t size)
   q->count--;
 }
 
-static int goes_with_a_set(enum rlk_request_kind kind)
+static int goes_with_a_set(const struct rlk_ask *ask)
 {
-  return kind == RLK_REQUEST_SET || kind == RLK_REQUEST_CLOCK || kind == RLK_REQUEST_MARKER || kind == RLK_REQUEST_HINT;
+  return ask->role != RLK_ASK_PLAIN && ask->role != RLK_ASK_QUICK;
 }
 
 int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *is_set)
@@ -47,13 +55,13 @@ int rlk_requests_unsend(struct rlk_line *l, const struct rlk_claim *claim, int *
     struct rlk_request r = *rlk_request_at(q, i);
     if (r.position < l->written)
       return taken;
-    if (r.claim != claim || !goes_with_a_set(r.kind))
+    if (r.claim != claim || !goes_with_a_set(r.ask))
       continue;
     rlk_buffer_cut(&l->out, (size_t)(r.position - l->written), r.size);
     l->queued -= r.size;
     take_out(q, i, r.size);
     taken++;
-    *is_set |= r.kind == RLK_REQUEST_SET;
+    *is_set |= r.ask->role == RLK_ASK_TAKE;
   }
   return taken;
 }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ask.h"
+
 struct rlk_batch;
 struct rlk_claim;
 struct rlk_line;
@@ -14,42 +16,23 @@ enum {
   RLK_REQUESTS_LATE_MAX = 1024 /* the same for a node whose oldest answer is overdue */
 };
 
-enum rlk_request_kind {
-  RLK_REQUEST_SETUP,
-  RLK_REQUEST_SET,
-  RLK_REQUEST_CLOCK,  /* TIME, behind a SET or an extension */
-  RLK_REQUEST_MARKER, /* GET of the restart guard's marker, behind a SET */
-  RLK_REQUEST_RAISE,  /* of a fencing number that is smaller than another node's */
-  RLK_REQUEST_HINT,   /* PTTL for the waiting */
-  RLK_REQUEST_DELETE,
-  RLK_REQUEST_CONFIRM, /* the extension script, for a SET that may have met its own token */
-  RLK_REQUEST_EXTEND,  /* the user's */
-  RLK_REQUEST_EXPIRE,
-  RLK_REQUEST_RENEW, /* a batch of the keeper */
-  RLK_REQUEST_VALUE, /* inspect */
-  RLK_REQUEST_TTL,
-  RLK_REQUEST_REMOVE,
-  RLK_REQUEST_QUEUED, /* whether others stand in the queue */
-  RLK_REQUEST_JOIN,   /* the place in it */
-  RLK_REQUEST_HOLDER, /* the token of whoever holds the lock, to say who that is ... */
-  RLK_REQUEST_ENTRY,  /* ... by the entry of that client */
-  RLK_REQUEST_SHOW,   /* SET of the entry of this one */
-  RLK_REQUEST_LOOK,   /* INFO of a node that is ready: may it still vote? */
-  RLK_REQUEST_NOTHING /* an answer that does not matter */
-};
-
 struct rlk_request {
-  enum rlk_request_kind kind;
-  uint32_t round;          /* of the lock's operation; answers of an earlier one do not count. SETUP, LOOK: the step */
-  uint32_t size;           /* of the command */
-  uint32_t count;          /* RENEW: of locks. SET: 1 with a fencing number. MARKER: what it stands behind.
-                            * DELETE: 1 if it also hands over */
+  const struct rlk_ask *ask;
+  struct rlk_claim *claim; /* whose request it is: only carried here; NULL: nobody's, or a batch's */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
-  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns. ENTRY: the client. RAISE: the number */
-  int64_t ttl_ms;          /* SET: of the key */
-  struct rlk_claim *claim; /* whose request it is: only carried here; NULL for SETUP, RENEW, SHOW, LOOK, NOTHING */
-  struct rlk_batch *batch; /* RENEW: the same */
+  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */
+  uint32_t round;          /* of the lock's operation; answers of an earlier one do not count */
+  uint32_t size;           /* of the command */
+  union {
+    int step;                   /* of the set-up, or of a look at a node that is ready */
+    int64_t ttl_ms;             /* SET: of the key */
+    const struct rlk_ask *vote; /* marker: what it stands behind */
+    int64_t fence;              /* the number that it is raised to */
+    int64_t client;             /* the number of the client whose entry is asked for */
+    int hands_over;             /* delete: it is the script of the queue */
+    struct rlk_batch *batch;    /* renewal: only carried here */
+  } of;
 };
 
 /* A ring whose size is a power of two. */

@@ -15,6 +15,9 @@ enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGI
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
 
+/* node.c hands their replies to this file. */
+const struct rlk_ask rlk_row_setup = {.rest = RLK_FITS}, rlk_row_look = {.rest = RLK_FITS};
+
 /* ---- sending ---- */
 
 static int send_words(struct rlk_line *l, enum step step, int count, const char *const *words)
@@ -23,9 +26,8 @@ static int send_words(struct rlk_line *l, enum step step, int count, const char 
   if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, count, words) != 0)
     return -1;
   l->setup_left++;
-  rlk_request_add(
-      l, before,
-      (struct rlk_request){.kind = RLK_REQUEST_SETUP, .round = (uint32_t)step, .sent_ns = rlk_now(l->node->net)});
+  rlk_request_add(l, before,
+                  (struct rlk_request){.ask = &rlk_row_setup, .of.step = (int)step, .sent_ns = rlk_now(l->node->net)});
   return 0;
 }
 
@@ -320,7 +322,7 @@ static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
 
 void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, const struct rlk_reply *reply)
 {
-  int step = (int)request->round;
+  int step = request->of.step;
   l->setup_left--;
   if (step == MARKER && is_of_another_type(reply))
     memcpy(l->marker, "?", sizeof "?");
@@ -357,7 +359,7 @@ static int send_look(struct rlk_line *l, enum rlk_look look, const char *command
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, 2, words) != 0)
     return -1;
-  rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_LOOK, .round = (uint32_t)look, .sent_ns = now});
+  rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
   return 0;
 }
 

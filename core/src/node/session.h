@@ -12,6 +12,8 @@ enum rlk_session_verdict {
   RLK_SESSION_REJECT  /* refused by the server itself: nothing else can be asked of it */
 };
 
+extern const struct rlk_ask rlk_row_setup, rlk_row_look;
+
 /* NULL, or why it cannot begin; words has RLK_WHY_SIZE bytes. */
 const char *rlk_session_begin(struct rlk_line *line, char *words);
 /* The first SET may join the set-up only if nothing in front of it can redirect it. */

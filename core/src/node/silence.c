@@ -132,7 +132,7 @@ static void kill_old(struct rlk_line *l, int64_t client_id)
   size_t before = rlk_buffer_size(&l->out);
   rlk_text_format(&text, "%lld", (long long)client_id);
   if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 4, words) == 0)
-    rlk_request_add(l, before, (struct rlk_request){.kind = RLK_REQUEST_NOTHING});
+    rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_nothing});
 }
 
 void rlk_silence_replace(struct rlk_line *l)

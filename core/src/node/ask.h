@@ -1,0 +1,43 @@
+/* One row per question: what the replies to it mean, and who is told. The row lives with whoever asks. */
+#ifndef RLK_ASK_H
+#define RLK_ASK_H
+
+#include <stdint.h>
+
+#include "../rules/quorum.h"
+
+struct rlk_node;
+struct rlk_outcome;
+struct rlk_reply;
+struct rlk_request;
+
+enum rlk_ask_role {
+  RLK_ASK_PLAIN,
+  RLK_ASK_TAKE,  /* the SET of a token: its time and its answer tell how the server is */
+  RLK_ASK_QUICK, /* its time tells how quickly the server answers */
+  RLK_ASK_HINT,  /* asked behind a SET ... */
+  RLK_ASK_CLOCK, /* ... and the proofs of the guard: TIME, also behind an extension, */
+  RLK_ASK_MARKER /* and GET of the marker, after which the vote counts */
+};
+
+/* Of a form of reply: it is as it should be, without being a vote. */
+enum { RLK_MISFIT = 0, RLK_FITS = RLK_VOTES };
+
+struct rlk_ask {
+  const char *misfit;         /* what is said when a reply does not fit */
+  uint8_t role;               /* enum rlk_ask_role */
+  uint8_t is_vote;            /* a round waits for it */
+  uint8_t ok, nil, odd, even; /* the vote, RLK_FITS or RLK_MISFIT per form of reply; 2 in an integer: others wait */
+  uint8_t one, zero;          /* an array of one 1, or of one 0 */
+  uint8_t rest;               /* any other reply but an error */
+  uint8_t error;              /* RLK_FITS: errors of the server do not matter */
+  uint8_t wrong_type;         /* what a key of another type means; 0: an error like others */
+  /* Where the form is not enough: as those above; NULL: it is. */
+  uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);
+  /* Called by the step with the answer, or with RLK_FAULT_LOST. */
+  void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
+};
+
+extern const struct rlk_ask rlk_row_nothing; /* an answer that does not matter */
+
+#endif
