@@ -1,5 +1,6 @@
 """The Debian packages, as an administrator meets them: installed into a bare Debian, used, upgraded and removed."""
 import json
+import re
 import shutil
 
 import pytest
@@ -69,7 +70,7 @@ def test_lintian_has_no_complaint(made):
 def test_tools(install, install_older, container, nodes, version):
     before = container.run(FILES)
     install_older("libredlock0", "redlock-tools")
-    make, upgrade = typed("docs/deploy.md", "Debian packages").splitlines()
+    make, upgrade, copy_example = filter(None, typed("docs/deploy.md", "Debian packages").splitlines())
     assert make == "./dev package debian"
     bare = install("libredlock0", "redlock-tools", line=upgrade)
     assert set(bare.run("dpkg-query -Wf '${Version}\n' libredlock0 redlock-tools").split()) == {version}
@@ -78,12 +79,39 @@ def test_tools(install, install_older, container, nodes, version):
     assert told == f"redlock {version}" and doctor == "all 3 nodes may vote"
     assert (json.loads(status)["verdict"], json.loads(status)["holder"]) == ("held", token)
     nodes.no_keys()
+    bare.run(copy_example)
+    assert use_example(bare, nodes) == "all 3 nodes may vote\nran\n"
     assert "PATH" not in run("readelf", "--dynamic", bare.path("/usr/bin/redlock"))
     bare.run(". /usr/share/bash-completion/completions/redlock && complete -p redlock && "
              "test -s /usr/share/zsh/site-functions/_redlock && "
              "test -s /usr/share/fish/vendor_completions.d/redlock.fish")
-    bare.run("apt-get purge redlock-tools libredlock0 && apt-get autoremove --purge")
+    bare.run("rm /etc/redlock.conf* && apt-get purge redlock-tools libredlock0 && apt-get autoremove --purge")
     assert bare.run(FILES) == before
+
+
+def use_example(bare, nodes):
+    """What the copy in /etc does with these nodes, once as it is and once with every option that names no file."""
+    example = bare.path("/etc/redlock.conf")
+    text, made_up = example.read_text(), "redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3"
+    assert made_up in text
+    example.write_text(text.replace(made_up, nodes.nodes_env))
+    said = bare.run("redlock doctor | tail -n 1")
+    every = re.sub(r"^#(?=\w+ = )(?!\w+_file)(?!key_prefix)", "", example.read_text(), flags=re.M)
+    assert every.count("\n#") < example.read_text().count("\n#")
+    example.write_text(every)
+    return said + bare.run("redlock run example -- echo ran")
+
+
+def test_the_example_of_the_file_shows_the_defaults_of_the_command():
+    shown = dict(re.findall(r"^#(\w+) = (.*)$", (ROOT / "deploy/redlock.conf").read_text(), re.M))
+    rows = re.findall(r"</a>`(\w+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|", (ROOT / "docs/options.md").read_text())
+    elsewhere = {"wait_ms": ("`redlock`: 40 s", "40000")}
+    for name, default, others in rows:
+        words, value = elsewhere.get(name, ("", default.strip(" `")))
+        assert words in others
+        if name in shown and not name.endswith("_file") and name != "key_prefix":
+            assert shown[name] == value, name
+    assert set(shown) <= {name for name, *_ in rows}
 
 
 def test_manual_pages(install):
