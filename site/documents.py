@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -10,6 +11,7 @@ from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
 REPOSITORY = "https://github.com/libredlock/libredlock/tree/main/"
+OVERVIEW = "overview.md"  # README: as such it would be the first page
 PICTURES = [".svg", ".png"]
 LINK = re.compile(r"\]\((?P<path>[^)#\s:]+)(?P<anchor>#[^)\s]+)?(?P<title>\s+\"(?P<name>[^\"]+)\")?\)")
 HEADING = re.compile(r'<h([12])[^>]* id="([^"]+)"[^>]*><a[^>]*>(.*?)</a></h\1>', re.S)
@@ -31,7 +33,7 @@ class Documents:
         if path not in self.done:
             self.done.add(path)
             text = LINK.sub(lambda link: self.link(path, link), path.read_text())
-            write(self.pages / path.relative_to(self.root), text)
+            write(self.pages / page_of(path.relative_to(self.root)), text)
 
     def link(self, page, link):
         target = (page.parent / link["path"]).resolve()
@@ -42,7 +44,7 @@ class Documents:
             return f"]({REPOSITORY}{name}{link['title'] or ''})"
         if target.suffix == ".md":
             self.add(target)
-            return link[0]
+            return link[0] if page_of(name) == name else link[0].replace(name.name, OVERVIEW)
         if target.suffix in PICTURES:
             write(self.pages / name, target.read_bytes())
             return link[0]
@@ -54,6 +56,10 @@ class Documents:
         if path not in self.done:
             self.done.add(path)
             write(self.pages / "source" / f"{name}.md", source(path, name))
+
+
+def page_of(name):
+    return Path(OVERVIEW) if name == Path("README.md") else name
 
 
 def write(path, content):

@@ -17,7 +17,7 @@ from string import Template
 
 import reference
 from charts import charts_of, number
-from documents import Documents, write
+from documents import OVERVIEW, Documents, write
 from drawings import DRAWINGS, draw
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +28,7 @@ MUTANTS = ["blind-delete", "clock-at-reply", "no-guard"]
 MOST_SEEDS = 20000  # several times what it takes to find the slowest of them
 BUSY = """!!! warning "The machine was busy"
     Other programs were running, which may explain differences between lines."""
+LANGUAGES = ["Shell", "Python", "PHP", "C"]  # sections of README, and tabs of the first page
 QUICK_AXES = ["sequential", "in-flight", "contention"]
 
 
@@ -47,6 +48,25 @@ def output_of(command, given=None):
 def fill(name, **words):
     """A page of site/pages with what was measured in it."""
     write(PAGES / name, Template((HERE / "pages" / name).read_text()).substitute(words))
+
+
+# ---- the first page --------------------------------------------------------------------------------------------
+
+
+def landing_page():
+    """What README says first, and its sections on languages as tabs."""
+    readme = (PAGES / OVERVIEW).read_text()
+    head, *rest = re.split(r"^## (.+)\n", readme, flags=re.M)
+    _, what, shell, python, promises, evidence, status, *_ = head.split("\n\n")
+    sections = dict(zip(rest[::2], rest[1::2]))
+    tabs = "\n".join(f'=== "{name}"\n\n{inner(sections[name])}\n' for name in LANGUAGES)
+    shell, python = (re.sub(r"^(.*\S) {2,}(# .+)$", r"\2\n\1", code, flags=re.M) for code in (shell, python))
+    fill("index.md", what=what, shell=shell, python=python, promises=promises, evidence=evidence,
+         status=inner(status.replace("> ", "")), tabs=tabs.replace("](#", f"]({OVERVIEW}#"))
+
+
+def inner(text):
+    return textwrap.indent(text.strip("\n"), " " * 4)
 
 
 # ---- the demo ---------------------------------------------------------------------------------------------------
@@ -149,6 +169,7 @@ def main():
     options = parser.parse_args()
     shutil.rmtree(PAGES, ignore_errors=True)
     Documents(ROOT, PAGES).collect()
+    landing_page()
     shutil.copytree(HERE / "assets", PAGES, dirs_exist_ok=True)
     for name, text in reference.pages(RELEASE).items():
         write(PAGES / name, text)

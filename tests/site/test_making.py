@@ -34,7 +34,7 @@ def test_links_lead_to_pages_and_copies(tmp_path):
     root, pages = tmp_path / "root", tmp_path / "pages"
     for name, text in {
         "README.md": '[a](docs/a.md#b), [t](tests/test_x.py "holds"), [c](core/x.c), [d](core), [e](https://e.org/x.c)',
-        "docs/a.md": "[up](../core/x.c) and [b](#b) ![p](p.svg)",
+        "docs/a.md": "[up](../core/x.c) and [b](#b) ![p](p.svg) [home](../README.md#c)",
         "docs/p.svg": "<svg/>",
         "docs/man/x.1": '.TH x 1\n.SH NAME\nx - y\n.SS "Some words"\ntext\n',
         "tests/test_x.py": "import x\n\n\ndef test_holds():\n    pass\n",
@@ -43,10 +43,11 @@ def test_links_lead_to_pages_and_copies(tmp_path):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     Documents(root, pages).collect()
-    assert (pages / "README.md").read_text() == (
+    assert (pages / "overview.md").read_text() == (
         '[a](docs/a.md#b), [t](source/tests/test_x.py.md#line-4 "holds"), [c](source/core/x.c.md),'
         " [d](https://github.com/libredlock/libredlock/tree/main/core), [e](https://e.org/x.c)")
-    assert (pages / "docs/a.md").read_text() == "[up](../source/core/x.c.md) and [b](#b) ![p](p.svg)"
+    assert (pages / "docs/a.md").read_text() == (
+        "[up](../source/core/x.c.md) and [b](#b) ![p](p.svg) [home](../overview.md#c)")
     assert (pages / "docs/p.svg").read_text() == "<svg/>"
     assert 'id="line-4"' in (pages / "source/tests/test_x.py.md").read_text()
     assert "&lt;</span>" in (pages / "source/core/x.c.md").read_text()

@@ -70,6 +70,41 @@ def test_every_document_is_a_page_of_the_navigation(visits, address):
     assert [name for name in map(str, [*documents, *manuals]) if name not in listed] == []
 
 
+LANDING = """
+  const shown = selector => Array.from(document.querySelectorAll(selector)).filter(e => e.offsetParent);
+  return {
+    title: document.querySelector('.md-content h1').firstChild.textContent,
+    lead: document.querySelector('.lead').innerText,
+    snippets: shown('.pair code').map(e => [e.innerText, e.scrollWidth <= e.clientWidth]),
+    bullets: shown('.grid.cards')[0].querySelectorAll('li').length,
+    tabs: shown('.tabbed-labels > label').map(e => e.innerText),
+    open: shown('.tabbed-block').map(e => e.innerText),
+    sections: shown('.grid.cards li > p:first-child a').map(e => e.innerText),
+    sideways: document.documentElement.scrollWidth > document.documentElement.clientWidth,
+  };
+"""
+TYPED = {"Shell": "redlock bootstrap --new", "Python": "pip install .", "PHP": "phpize && ./configure",
+         "C": "redlock_client_open(client)"}  # what each tab has people type
+
+
+@pytest.mark.parametrize("metrics", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_first_page(browser, address, metrics):
+    browser.window(metrics)
+    driver = browser.open(address).driver
+    seen = driver.execute_script(LANDING)
+    assert seen["title"] == "libredlock" and "independent Redis or Valkey servers" in seen["lead"]
+    (shell, shell_fits), (python, python_fits) = seen["snippets"]
+    assert "redlock run" in shell and "with client.lock" in python and shell_fits and python_fits
+    assert seen["bullets"] == 6 and seen["tabs"] == list(TYPED) and not seen["sideways"]
+    assert {"Guides", "Reference", "Migrate", "Design", "Contribute"} <= set(seen["sections"])
+    labels = driver.find_elements(By.CSS_SELECTOR, ".tabbed-labels > label")
+    for label, line in zip(labels, TYPED.values()):
+        label.click()
+        WebDriverWait(driver, PATIENCE_S).until(lambda _, line=line: [
+            block for block in driver.execute_script(LANDING)["open"] if line in block])
+        assert len(driver.execute_script(LANDING)["open"]) == 1
+
+
 def search(browser, address, metrics, word):
     """The first result for a word that was typed, if any."""
     browser.window(metrics)
