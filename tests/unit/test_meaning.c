@@ -181,7 +181,7 @@ static void a_reply_means_what_the_table_says(void **state)
     if (meaning.vote != rows[i].vote || meaning.fault != rows[i].fault)
       fail_msg("row %zu, %s: vote %d, fault %d", i, rows[i].bytes, meaning.vote, meaning.fault);
     if (meaning.fault == RLK_FAULT_MISFIT)
-      assert_non_null(rows[i].row->misfit);
+      assert_non_null(rows[i].row->name);
   }
 }
 

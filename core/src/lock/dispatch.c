@@ -23,25 +23,6 @@
 
 /* ---- what is known of the token ---- */
 
-RLK_COLD static void write_error(struct rlk_node *n, const struct rlk_outcome *out)
-{
-  redlock_lock *lock = out->request.claim->lock;
-  char error[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(error, sizeof error);
-  if (!lock)
-    return;
-  rlk_text_clean(&text, out->error);
-  rlk_text_mark_cut(&text);
-  free(lock->node_answers[n->index].error);
-  lock->node_answers[n->index].error = strdup(error); /* without memory it is not shown */
-}
-
-static void note_error(struct rlk_node *n, const struct rlk_outcome *out)
-{
-  if (out->error)
-    write_error(n, out);
-}
-
 /* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. The script of a
  * fencing number has looked, and to confirm the token would bring no number. */
 static int may_be_its_own(const struct rlk_claim_node *at, const struct rlk_request *r)
@@ -118,7 +99,7 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
     rlk_vote_set(n, &out->request, RLK_WAITING, out->now_ns);
     return;
   }
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   rlk_vote_set(n, &out->request, out->vote, out->now_ns);
 }
 
@@ -142,14 +123,6 @@ static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
   else
     not_granted(n, &out->request, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_set = {.misfit = "an unexpected reply to SET",
-                                    .role = RLK_ASK_TAKE,
-                                    .is_vote = 1,
-                                    .ok = RLK_GRANTED,
-                                    .nil = RLK_BUSY,
-                                    .wrong_type = RLK_BUSY,
-                                    .arrived = set_arrived};
 
 static void fenced_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
@@ -178,41 +151,13 @@ static uint8_t fenced_vote(const struct rlk_request *r, const struct rlk_reply *
   return (reply->integers[0] == 1 || reply->integers[0] == 2) && reply->integers[1] > 0 ? RLK_GRANTED : RLK_MISFIT;
 }
 
-const struct rlk_ask rlk_row_fenced = {.misfit = "an unexpected reply to SET",
-                                       .role = RLK_ASK_TAKE,
-                                       .is_vote = 1,
-                                       .wrong_type = RLK_BUSY,
-                                       .read = fenced_vote,
-                                       .arrived = fenced_arrived};
-
-static void raise_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  note_error(n, out);
-  rlk_vote_raise(n, &out->request, out->vote, out->now_ns);
-}
-
-const struct rlk_ask rlk_row_raise = {.misfit = "an unexpected reply to the script of the fence",
-                                      .is_vote = 1,
-                                      .odd = RLK_GRANTED,
-                                      .even = RLK_GONE,
-                                      .arrived = raise_arrived};
-
 /* ---- the guard's proofs behind a vote ---- */
-
-static void clock_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  (void)n;
-  (void)out; /* the node has read it */
-}
 
 static uint8_t time_fits(const struct rlk_request *r, const struct rlk_reply *reply)
 {
   (void)r;
   return rlk_reply_is_time(reply, &(int64_t){0}) ? RLK_FITS : RLK_MISFIT;
 }
-
-const struct rlk_ask rlk_row_clock = {
-    .misfit = "an unexpected reply to TIME", .role = RLK_ASK_CLOCK, .read = time_fits, .arrived = clock_arrived};
 
 /* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
 static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -224,7 +169,7 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
   if (!(at->flags & RLK_UNCHECKED))
     return;
   at->flags &= (uint8_t)~RLK_UNCHECKED;
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   if (r->of.vote->role != RLK_ASK_TAKE) {
     rlk_vote_proved(n, r, out->vote, out->now_ns);
     return;
@@ -233,9 +178,6 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
     at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
   rlk_vote_set(n, r, out->vote, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_marker = {
-    .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived};
 
 /* ---- deletes ---- */
 
@@ -282,19 +224,13 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
     return;
   else if (out->fault == RLK_FAULT_PERMISSION && release_alone(n, r, out->now_ns) == 0)
     return;
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   rlk_vote_delete(n, r, out->vote, out->now_ns);
   if (out->fault == RLK_FAULT_PAUSE || out->fault == RLK_FAULT_UNWRITABLE)
     rlk_node_retry_deletes(n, RLK_PAUSE_NS, out->now_ns);
   else if (out->fault == RLK_FAULT_PERMISSION) /* it may be given back */
     rlk_node_retry_deletes(n, PERMISSION_PAUSE_NS, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_delete = {.misfit = "an unexpected reply to the release script",
-                                       .is_vote = 1,
-                                       .odd = RLK_GRANTED,
-                                       .even = RLK_GONE,
-                                       .arrived = delete_arrived};
 
 /* ---- extensions ---- */
 
@@ -310,47 +246,18 @@ static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
   redlock_lock *lock = still_wants(&out->request);
   if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_ask_confirm(n, lock, 1, out->now_ns) == 0)
     return;
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   rlk_vote_confirm(n, &out->request, out->vote, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_confirm = {.misfit = "an unexpected reply to the extend script",
-                                        .is_vote = 1,
-                                        .one = RLK_GRANTED,
-                                        .zero = RLK_BUSY,
-                                        .arrived = confirm_arrived};
 
 static void extend_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = still_wants(&out->request);
   if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_in_flight(lock) && rlk_ask_extend(n, lock, 1, out->now_ns) == 0)
     return;
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_extend = {.misfit = "an unexpected reply to the extend script",
-                                       .is_vote = 1,
-                                       .one = RLK_GRANTED,
-                                       .zero = RLK_GONE,
-                                       .arrived = extend_arrived};
-
-static void expire_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  struct rlk_claim_node *at = &out->request.claim->node[n->index];
-  if (out->fault == RLK_FAULT_LOST)
-    at->shortenings |= RLK_SHORTENING_LOST;
-  else /* executed or refused: it limits nothing any more */
-    at->shortenings--;
-  note_error(n, out);
-  rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
-}
-
-const struct rlk_ask rlk_row_expire = {.misfit = "an unexpected reply to the expire script",
-                                       .is_vote = 1,
-                                       .odd = RLK_GRANTED,
-                                       .even = RLK_GONE,
-                                       .arrived = expire_arrived};
 
 /* NOSCRIPT: the same with the full script, for the locks that are still held: others were released, handed over or
  * lost meanwhile. */
@@ -383,18 +290,7 @@ static uint8_t batch_fits(const struct rlk_request *r, const struct rlk_reply *r
   return rlk_reply_is_answers(reply, r->of.batch->count) ? RLK_FITS : RLK_MISFIT;
 }
 
-const struct rlk_ask rlk_row_renew = {
-    .misfit = "an unexpected reply to the extend script", .is_vote = 1, .read = batch_fits, .arrived = renew_arrived};
-
 /* ---- values and times ---- */
-
-static void note_view(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_vote_lock(&out->request);
-  note_error(n, out);
-  if (lock && lock->votes[n->index] == RLK_ASKED)
-    rlk_vote_note(lock, n->index, &out->request, out->vote, out->now_ns);
-}
 
 /* The vote follows with the TTL, unless there is an error. */
 static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -403,7 +299,7 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_text text;
   char value[300];
   if (out->vote)
-    note_view(n, out);
+    rlk_vote_seen(n, out);
   if (out->fault || !lock || lock->probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
     return;
   text = rlk_text_in(value, sizeof value);
@@ -412,8 +308,6 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   lock->node_answers[n->index].value = strdup(value); /* without memory the value is not shown */
   rlk_holder_seen(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
-
-const struct rlk_ask rlk_row_value = {.is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived};
 
 static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
@@ -427,16 +321,13 @@ static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_acquire_sleep(lock, out->now_ns);
 }
 
-const struct rlk_ask rlk_row_hint = {
-    .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived};
-
 static void ttl_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   if (out->fault != RLK_FAULT_LOST)
     n->looked_rtt_ns = n->line->read_ns - out->request.sent_ns;
   hint_arrived(n, out);
   if (out->vote)
-    note_view(n, out);
+    rlk_vote_seen(n, out);
 }
 
 static uint8_t ttl_vote(const struct rlk_request *r, const struct rlk_reply *reply)
@@ -445,28 +336,12 @@ static uint8_t ttl_vote(const struct rlk_request *r, const struct rlk_reply *rep
   return reply->type != RLK_REPLY_INTEGER ? RLK_FITS : reply->integer == -2 ? RLK_FREE : RLK_BUSY;
 }
 
-const struct rlk_ask rlk_row_ttl = {.is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived};
-
-static void remove_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  redlock_lock *lock = rlk_vote_lock(&out->request);
-  note_error(n, out);
-  if (lock)
-    rlk_vote_note(lock, n->index, &out->request, out->vote, out->now_ns);
-}
-
-const struct rlk_ask rlk_row_remove = {.misfit = "an unexpected reply to DEL",
-                                       .is_vote = 1,
-                                       .odd = RLK_GRANTED,
-                                       .even = RLK_GONE,
-                                       .arrived = remove_arrived};
-
 /* ---- the queue ---- */
 
 static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
-  note_error(n, out);
+  rlk_vote_note_error(n, out);
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round != out->request.round)
     return;
   lock->others_wait |= out->reply->integer > 0;
@@ -475,18 +350,12 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_advance(lock, out->now_ns);
 }
 
-const struct rlk_ask rlk_row_queued = {.misfit = "an unexpected reply to EXISTS",
-                                       .odd = RLK_FITS,
-                                       .even = RLK_FITS,
-                                       .error = RLK_FITS,
-                                       .arrived = queued_arrived};
-
 static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   enum rlk_turn turn;
   if (out->fault == RLK_FAULT_MISFIT)
-    note_error(n, out);
+    rlk_vote_note_error(n, out);
   if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock || lock->round != out->request.round ||
       !rlk_in_flight(lock))
     return;
@@ -510,11 +379,6 @@ static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *r
              : RLK_MISFIT;
 }
 
-const struct rlk_ask rlk_row_join = {.misfit = "an unexpected reply to the script of the queue",
-                                     .role = RLK_ASK_QUICK,
-                                     .read = place_fits,
-                                     .arrived = join_arrived};
-
 static void woken_outcome(struct rlk_engine *e, const struct rlk_node *n, const struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_queue_woken(e, out->reply->text.data, n->index, out->now_ns);
@@ -529,8 +393,35 @@ static void holder_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_advance(lock, out->now_ns);
 }
 
-#define OF_HOLDER {.rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived}
-const struct rlk_ask rlk_row_holder = OF_HOLDER, rlk_row_entry = OF_HOLDER, rlk_row_show = OF_HOLDER;
+/* clang-format off */
+const struct rlk_ask
+  rlk_row_set = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .ok = RLK_GRANTED, .nil = RLK_BUSY, .wrong_type = RLK_BUSY,
+                 .arrived = set_arrived},
+  rlk_row_fenced = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .read = fenced_vote, .wrong_type = RLK_BUSY,
+                    .arrived = fenced_arrived},
+  rlk_row_clock = {"TIME", .role = RLK_ASK_CLOCK, .read = time_fits}, /* the node has read it */
+  rlk_row_marker = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived},
+  rlk_row_raise = {"the script of the fence", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
+                   .arrived = rlk_vote_raised},
+  rlk_row_delete = {"the release script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
+                    .arrived = delete_arrived},
+  rlk_row_confirm = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_BUSY,
+                     .arrived = confirm_arrived},
+  rlk_row_extend = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_GONE,
+                    .arrived = extend_arrived},
+  rlk_row_expire = {"the expire script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
+                    .arrived = rlk_vote_expired},
+  rlk_row_renew = {"the extend script", .is_vote = 1, .read = batch_fits, .arrived = renew_arrived},
+  rlk_row_value = {"GETRANGE", .is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived},
+  rlk_row_ttl = {"PTTL", .is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived},
+  rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
+  rlk_row_remove = {"DEL", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE, .arrived = rlk_vote_removed},
+  rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
+  rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits, .arrived = join_arrived},
+  rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
+  rlk_row_entry = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
+  rlk_row_show = {"SET", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived};
+/* clang-format on */
 
 /* ---- all of them ---- */
 
@@ -545,7 +436,8 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
     rlk_news(e, n, out);
     return;
   }
-  out->request.ask->arrived(n, out);
+  if (out->request.ask->arrived)
+    out->request.ask->arrived(n, out);
   if (!claim)
     return;
   claim->in_flight--;

@@ -1,5 +1,8 @@
 #include "vote.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "../base/mutant.h"
 #include "asking.h"
 #include "fence.h"
@@ -11,8 +14,26 @@
 
 #define MS RLK_NS_PER_MS
 
+RLK_COLD static void write_error(redlock_lock *lock, int node, const char *words)
+{
+  char error[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(error, sizeof error);
+  if (!lock)
+    return;
+  rlk_text_clean(&text, words);
+  rlk_text_mark_cut(&text);
+  free(lock->node_answers[node].error);
+  lock->node_answers[node].error = strdup(error); /* without memory it is not shown */
+}
+
+void rlk_vote_note_error(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  if (out->error)
+    write_error(out->request.claim->lock, n->index, out->error);
+}
+
 /* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
-void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+static void note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   if (lock->round != r->round)
     return;
@@ -65,7 +86,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
       rlk_fence_catch_up(lock, node, now);
     ask_extension_again(lock, node, now);
   }
-  rlk_vote_note(lock, node, r, vote, now);
+  note(lock, node, r, vote, now);
 }
 
 /* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
@@ -128,7 +149,7 @@ void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, 
     return;
   if (r->round == lock->round)
     rlk_release_answered(lock, n->index, vote, now);
-  rlk_vote_note(lock, n->index, r, vote, now);
+  note(lock, n->index, r, vote, now);
 }
 
 /* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
@@ -147,17 +168,19 @@ void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote,
 }
 
 /* The lock is won when a majority stores its fencing number. */
-void rlk_vote_raise(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+void rlk_vote_raised(struct rlk_node *n, struct rlk_outcome *out)
 {
+  struct rlk_request *r = &out->request;
   redlock_lock *lock = rlk_vote_lock(r);
+  int vote = checked(n, r, out->vote, out->now_ns);
+  rlk_vote_note_error(n, out);
   if (!lock || r->claim->given_up)
     return;
-  vote = checked(n, r, vote, now);
   if (vote == RLK_GRANTED)
     r->claim->node[n->index].fence = r->of.fence;
   else if (vote == RLK_GONE)
-    rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, now);
-  rlk_vote_note(lock, n->index, r, vote, now);
+    rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, out->now_ns);
+  note(lock, n->index, r, vote, out->now_ns);
 }
 
 void rlk_vote_extend(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -176,7 +199,18 @@ void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, 
   if (!lock)
     return;
   confirmed(lock, n->index, r, vote, now);
-  rlk_vote_note(lock, n->index, r, vote, now);
+  note(lock, n->index, r, vote, now);
+}
+
+void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim_node *at = &out->request.claim->node[n->index];
+  if (out->fault == RLK_FAULT_LOST)
+    at->shortenings |= RLK_SHORTENING_LOST;
+  else /* executed or refused: it limits nothing any more */
+    at->shortenings--;
+  rlk_vote_note_error(n, out);
+  rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
 }
 
 void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -186,4 +220,21 @@ void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, i
     return;
   confirmed(lock, n->index, r, checked(n, r, vote, now), now);
   rlk_renewal_confirmed(lock);
+}
+
+void rlk_vote_removed(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  rlk_vote_note_error(n, out);
+  if (lock)
+    note(lock, n->index, &out->request, out->vote, out->now_ns);
+}
+
+void rlk_vote_seen(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  if (lock && lock->votes[n->index] == RLK_ASKED)
+    rlk_vote_removed(n, out);
+  else
+    rlk_vote_note_error(n, out);
 }

@@ -10,13 +10,17 @@ redlock_lock *rlk_vote_lock(const struct rlk_request *request);
 void rlk_vote_set(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* Of a SET that may have met its own token. */
 void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-void rlk_vote_raise(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* Of an extension or a shortening; proved: its marker was read. */
 void rlk_vote_extend(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_proved(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_renew(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* Of what concerns no lease. */
-void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* Whole answers: the number was raised; the lease was shortened; the key was removed; what an inspect has seen. */
+void rlk_vote_raised(struct rlk_node *node, struct rlk_outcome *outcome);
+void rlk_vote_expired(struct rlk_node *node, struct rlk_outcome *outcome);
+void rlk_vote_removed(struct rlk_node *node, struct rlk_outcome *outcome);
+void rlk_vote_seen(struct rlk_node *node, struct rlk_outcome *outcome);
+/* An error is shown in the node's answer. */
+void rlk_vote_note_error(struct rlk_node *node, const struct rlk_outcome *outcome);
 
 #endif

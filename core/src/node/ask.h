@@ -24,7 +24,7 @@ enum rlk_ask_role {
 enum { RLK_MISFIT = 0, RLK_FITS = RLK_VOTES };
 
 struct rlk_ask {
-  const char *misfit;         /* what is said when a reply does not fit */
+  const char *name;           /* for "an unexpected reply to ..." */
   uint8_t role;               /* enum rlk_ask_role */
   uint8_t is_vote;            /* a round waits for it */
   uint8_t ok, nil, odd, even; /* the vote, RLK_FITS or RLK_MISFIT per form of reply; 2 in an integer: others wait */
@@ -34,7 +34,7 @@ struct rlk_ask {
   uint8_t wrong_type;         /* what a key of another type means; 0: an error like others */
   /* Where the form is not enough: as those above; NULL: it is. */
   uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);
-  /* Called by the step with the answer, or with RLK_FAULT_LOST. */
+  /* Called by the step with the answer, or with RLK_FAULT_LOST; NULL: it does not matter. */
   void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
 };
 

@@ -384,7 +384,10 @@ RLK_COLD static int next_urgent(struct rlk_node *n, struct rlk_outcome *out, int
 
 RLK_COLD static void note_fault(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->error = out->fault == RLK_FAULT_MISFIT ? out->request.ask->misfit : out->reply->text.data;
+  struct rlk_text text = rlk_text_in(n->misfit, sizeof n->misfit);
+  rlk_text_add(&text, "an unexpected reply to ");
+  rlk_text_add(&text, out->request.ask->name);
+  out->error = out->fault == RLK_FAULT_MISFIT ? n->misfit : out->reply->text.data;
   n->fault = out->fault;
   n->error = out->error;
   rlk_node_hurry(n);

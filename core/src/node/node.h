@@ -106,6 +106,7 @@ struct rlk_node {
   int forgotten;        /* FORGOTTEN: enum redlock_loss */
   enum rlk_fault fault; /* of the last reply, to be acted on when that has been told */
   const char *error;    /* ... and its text */
+  char misfit[64];      /* the text, where it is ours */
 };
 
 /* What a node has to tell. */

@@ -4,13 +4,7 @@
 
 #include "node.h"
 
-static void ignore(struct rlk_node *node, struct rlk_outcome *outcome)
-{
-  (void)node;
-  (void)outcome;
-}
-
-const struct rlk_ask rlk_row_nothing = {.rest = RLK_FITS, .error = RLK_FITS, .arrived = ignore};
+const struct rlk_ask rlk_row_nothing = {.rest = RLK_FITS, .error = RLK_FITS};
 
 int rlk_requests_grow(struct rlk_requests *q, uint32_t more)
 {
