@@ -344,6 +344,14 @@ void oracle_stands_still(struct world *world, int resource)
                     (double)(world->now - since) / MS, world->resources[resource].name);
 }
 
+/* A node that was distrusted at first becomes home: those who notice that later stand in another queue for a while. */
+static int waits_at_two_homes(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  int64_t at = world->home_moves_at;
+  return at && world->now >= at && slot->started_at < at * 12 / 10;
+}
+
 /* Where everybody waits in order nobody is overtaken again and again. A few times are granted: keys are left behind,
  * and places are lost. */
 void oracle_order(struct slot *winner)
@@ -354,7 +362,7 @@ void oracle_order(struct slot *winner)
   for (int i = 0; world->orderly && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
-        may_be_refused(slot) ||
+        may_be_refused(slot) || waits_at_two_homes(slot) ||
         slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
       continue; /* who came first is known by clocks that drift */
     if (++slot->overtaken > overtaken_max)

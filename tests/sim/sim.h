@@ -550,6 +550,7 @@ struct world {
   int64_t end_of_work;
   int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;             /* everybody waits in order */
+  int64_t home_moves_at;   /* from then on processes trust a node whose clock is ahead, one after the other; 0: none */
   int64_t refused_ttl_ms;  /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
   int guarded;             /* its clients have the restart guard */
   int64_t max_ttl_ms;      /* the number that they have at first */

@@ -389,6 +389,7 @@ static void reset(struct world *world, uint64_t seed)
   world->now = MS;
   world->calm = 0;
   world->contest_at = 0;
+  world->home_moves_at = 0;
   world->hash = seed;
   world->violation[0] = 0;
   world->events = 0;
@@ -431,8 +432,10 @@ static void mislead(struct world *world, struct node *node)
   int is_last = node == &world->nodes[world->node_count - 1];
   if (!world->fenced || world->orders.history || world->node_count < 3 || !is_last || world->twin >= 0)
     return;
-  if (how == 1)
+  if (how == 1) {
     node->clock_offset += 10 * DAY;
+    world->home_moves_at = world->max_ttl_ms * MS;
+  }
   for (int i = 0; how == 2 && i < world->resource_count; i++)
     node->fences[i] = (server_clock_ms(world, node) * MS + 30 * DAY) / 1000;
 }
