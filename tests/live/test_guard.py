@@ -264,6 +264,18 @@ def test_a_program_learns_of_a_raise_while_it_runs(server, make_client):
     assert client.describe()["nodes"][0]["connects"] == 1
 
 
+def test_a_program_learns_of_a_lowering_over_the_connection_that_it_has(server, make_client):
+    """A lease that is renewed every few milliseconds might end before another connection is ready."""
+    bootstrapped([server.url], max_ttl_ms=8000)
+    client = make_client([server.url], **dict(GUARDED, max_ttl_ms=8000))
+    short, longer = client.lock("short"), client.lock("longer", ttl_ms=8000)
+    assert short.acquire(0) == OK and longer.acquire(0) == OK and longer.release() == OK
+    bootstrapped([server.url], REPLACE)
+    assert longer.acquire(0) == rl.REFUSED_CONFIG and "allows 4 s" in longer.message
+    assert server.get("longer") is None and short.extend() == OK
+    assert client.describe()["nodes"][0]["connects"] == 1
+
+
 def test_the_first_longer_lock_of_an_idle_program_sees_the_raise(make_cluster, make_client):
     urls = make_cluster(3).urls
     bootstrapped(urls)

@@ -66,26 +66,41 @@ static void an_operator_raises_the_number(void **state)
   assert_true(rlk_guard_waits(&node, world.now_ns));
 }
 
-static void expect_another_number(const char *marker)
+/* What was asked before is answered by a node that allows less now. */
+static void expect_vote_behind(const char *marker, int64_t ttl_ms, int vote)
 {
+  char reply[RLK_MARKER_SIZE + 16];
+  snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
+  ask(&rlk_row_marker, 0);
+  rlk_request_at(&node.line->requests, 0)->ttl_ms = ttl_ms;
+  hear(reply);
+  expect(RLK_OUTCOME_ANSWER);
+  assert_int_equal(outcome.vote, vote);
+}
+
+/* The connection stays: locks are renewed over it. */
+static void an_operator_lowers_the_number(void **state)
+{
+  (void)state;
   have_marker();
-  look_and_hear(marker);
-  assert_int_equal(node.state, RLK_NODE_OFF);
-  assert_string_equal(node.why, "its marker has another max_ttl_ms now");
-  assert_int_equal(node.changed_ns, 0);
+  node.quarantined_until_ns = 0;
+  node.since_ns -= 40000 * MS;
+  expect_vote_behind(MARKER("1000", "a1", "10000"), 20000, RLK_REFUSED);
+  assert_int_equal(node.state, RLK_NODE_READY);
+  assert_int_equal(node.ttl_limit_ms, 10000);
+  expect_vote_behind(MARKER("1000", "a1", "10000"), 20000, RLK_REFUSED);
+  expect_vote_behind(MARKER("1000", "a1", "10000"), 10000, RLK_GRANTED);
 }
 
 /* The set-up of a new connection judges it. */
-static void a_smaller_number_is_judged_anew(void **state)
-{
-  (void)state;
-  expect_another_number(MARKER("1000", "a1", "10000"));
-}
-
 static void a_number_above_the_clients_is_judged_anew(void **state)
 {
   (void)state;
-  expect_another_number(MARKER("1000", "a1", "40000"));
+  have_marker();
+  look_and_hear(MARKER("1000", "a1", "40000"));
+  assert_int_equal(node.state, RLK_NODE_OFF);
+  assert_string_equal(node.why, "its marker has a larger max_ttl_ms now");
+  assert_int_equal(node.changed_ns, 0);
 }
 
 static void another_marker_is_a_loss(void **state)
@@ -137,7 +152,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_stepped_clock_costs_the_longest_ttl_at_once, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_ends_a_quarantine, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_raises_the_number, begin, end),
-      cmocka_unit_test_setup_teardown(a_smaller_number_is_judged_anew, begin, end),
+      cmocka_unit_test_setup_teardown(an_operator_lowers_the_number, begin, end),
       cmocka_unit_test_setup_teardown(a_number_above_the_clients_is_judged_anew, begin, end),
       cmocka_unit_test_setup_teardown(another_marker_is_a_loss, begin, end),
       cmocka_unit_test_setup_teardown(a_quarantine_is_described, begin, end),

@@ -83,7 +83,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
     return -1;
   vote.ask = proposal ? &rlk_row_fenced : &rlk_row_set;
   vote.lease_ns = terms->lease_ns;
-  vote.of.ttl_ms = terms->ttl_ms;
+  vote.ttl_ms = terms->ttl_ms;
   add(l, before, vote);
   if (claim->node[n->index].flags & RLK_MAY_HOLD)
     claim->node[n->index].flags |= RLK_SET_LOST; /* what it meets may be its own key */
@@ -233,6 +233,17 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script,
   return 0;
 }
 
+/* Of the lock's operation, which extends or shortens a lease. */
+static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_ask *ask, int64_t now)
+{
+  return (struct rlk_request){.ask = ask,
+                              .claim = lock->claim,
+                              .round = lock->round,
+                              .sent_ns = now,
+                              .lease_ns = lock->asked.lease_ns,
+                              .ttl_ms = lock->asked.ttl_ms};
+}
+
 static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int full_script, int64_t now)
 {
   struct rlk_line *l = n->line;
@@ -245,8 +256,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
   rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms);
   rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
-  vote = (struct rlk_request){
-      .ask = ask, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
+  vote = vote_of(lock, ask, now);
   add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
   if (rlk_guard_checks_votes(n))
@@ -282,8 +292,7 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
       rlk_command_expire(&l->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim), claim->token_size,
                          lock->asked.ttl_ms) != 0)
     return -1;
-  vote = (struct rlk_request){
-      .ask = &rlk_row_expire, .claim = claim, .round = lock->round, .sent_ns = now, .lease_ns = lock->asked.lease_ns};
+  vote = vote_of(lock, &rlk_row_expire, now);
   add(l, before, vote);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);

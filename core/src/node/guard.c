@@ -223,7 +223,7 @@ static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
 {
   for (uint32_t i = 0; i < l->requests.count; i++) {
     const struct rlk_request *r = rlk_request_at(&l->requests, i);
-    if (r->ask->role == RLK_ASK_TAKE && r->of.ttl_ms > limit_ms)
+    if (r->ask->role == RLK_ASK_TAKE && r->ttl_ms > limit_ms)
       return 1;
   }
   return 0;
@@ -379,11 +379,12 @@ void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_AHEAD);
 }
 
-/* An operator has changed it: NULL, or why the set-up of a new connection has to judge it. */
+/* An operator has changed it: NULL, or why the set-up of a new connection has to judge it. The connection stays where
+ * it can: a short lease might end before another one is ready. */
 static const char *take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
-  if (m->max_ttl_ms < n->mark.max_ttl_ms || m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
-    return "its marker has another max_ttl_ms now";
+  if (m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
+    return "its marker has a larger max_ttl_ms now";
   if (m->since_ms != n->mark.since_ms)
     n->changed_ns = n->step_ns = 0; /* no lock is live: whatever this process has seen is over */
   n->mark = *m;
@@ -422,7 +423,8 @@ void rlk_guard_looked(struct rlk_line *l, int64_t now)
   rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
 
-static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning meaning, int64_t now)
+static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_request *request,
+                                         struct rlk_meaning meaning, int64_t now)
 {
   if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
     rlk_node_end_line(l, l->reply.text.data);
@@ -432,6 +434,8 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, struct rlk_meaning 
     return meaning;
   if (!note_marker(l, now) || rlk_guard_waits(l->node, now))
     return (struct rlk_meaning){RLK_QUARANTINED, RLK_FAULT_NONE};
+  if (request->ttl_ms > l->node->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
+    return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
   return (struct rlk_meaning){RLK_GRANTED, RLK_FAULT_NONE};
 }
 
@@ -456,7 +460,7 @@ struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_reques
   if (l->state == RLK_NODE_REFUSED && request->ask->role == RLK_ASK_MARKER) /* it has no vote, but its deletes count */
     return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
   if (request->ask->role == RLK_ASK_MARKER)
-    return marker_meaning(l, meaning, now);
+    return marker_meaning(l, request, meaning, now);
   note_time(l, request, meaning.fault);
   return meaning;
 }

@@ -22,11 +22,11 @@ struct rlk_request {
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
   int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */
+  int64_t ttl_ms;          /* SET, extension, shortening, and the marker behind them: of the key */
   uint32_t round;          /* of the lock's operation; answers of an earlier one do not count */
   uint32_t size;           /* of the command */
   union {
     int step;                   /* of the set-up, or of a look at a node that is ready */
-    int64_t ttl_ms;             /* SET: of the key */
     const struct rlk_ask *vote; /* marker: what it stands behind */
     int64_t fence;              /* the number that it is raised to */
     int64_t client;             /* the number of the client whose entry is asked for */
