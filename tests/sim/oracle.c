@@ -98,6 +98,21 @@ static int node_restarted_since(const struct world *world, int64_t since)
   return 0;
 }
 
+/* A process that has just started takes clocks for ones that are ahead if those of others were set back (C.3.2). */
+static int may_distrust(const struct process *process)
+{
+  const struct world *world = process->world;
+  int is_behind = 0;
+  for (int i = 0; i < world->node_count; i++)
+    is_behind |= world->nodes[i].is_behind;
+  return is_behind && world->now - process->started_at < 2 * world->max_ttl_ms * MS;
+}
+
+static int may_end_early(const struct slot *slot, const struct holding *holding)
+{
+  return slot->shortens || node_restarted_since(slot->process->world, holding->since) || may_distrust(slot->process);
+}
+
 static void check_limit(const struct slot *slot, const struct holding *holding, int64_t until)
 {
   int64_t most = slot->max_hold_ms * 110 / 100 * MS;
@@ -108,7 +123,7 @@ static void check_limit(const struct slot *slot, const struct holding *holding, 
 static void see_held(struct slot *slot, struct holding *holding, int64_t until)
 {
   struct world *world = slot->process->world;
-  if (until < holding->until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
+  if (until < holding->until - rounding && !may_end_early(slot, holding))
     world_violation(world, "lock %d lost %.3f ms of its validity without a reason", slot->index,
                     (double)(holding->until - until) / MS);
   if (until < holding->until - rounding || until > holding->until)
@@ -125,7 +140,7 @@ static void check_end(const struct slot *slot, const struct holding *holding, in
 {
   struct world *world = slot->process->world;
   int64_t now = world->now + slot->process->lag;
-  if (now < until - rounding && !slot->shortens && !node_restarted_since(world, holding->since))
+  if (now < until - rounding && !may_end_early(slot, holding))
     world_violation(world, "lock %d ended %.3f ms early without a reason", slot->index, (double)(until - now) / MS);
 }
 

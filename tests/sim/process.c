@@ -364,6 +364,7 @@ void process_start(struct world *world, int index)
   process->muted = process->asleep = process->lagged = 0;
   process->lag = 0;
   process->wake_at = -1;
+  process->started_at = world->now;
   process->random = random_next(&world->random);
   process->life = ++world->lives;
   process->has_child = process->open_count = 0;

@@ -313,7 +313,7 @@ struct process {
   int asleep;
   int lagged;              /* it slept within a call, which has returned only now */
   uint32_t sleep_serial;
-  int64_t slept_at, woke_at;
+  int64_t started_at, slept_at, woke_at;
   int64_t wake_at;         /* planned EVENT_WAKE */
   int64_t lag;             /* time that has passed inside the running call */
   int looking;             /* the program reads its locks: no lag here */
