@@ -20,7 +20,8 @@ final class BlockingDriver extends Driver
 {
     private const SLICE_MS = 25;
 
-    /** So long nobody is told why a call waits. */
+    /** When nodes have answered: a quarantine of a majority is told then, anything else after SUSPICIOUS_SLICES. */
+    private const EARLY_SLICES = 100 / self::SLICE_MS;
     private const SUSPICIOUS_SLICES = 1000 / self::SLICE_MS;
 
     private ?FiberDriver $fibers;
@@ -39,11 +40,14 @@ final class BlockingDriver extends Driver
         }
         try {
             $status = $lock->run($operation, $arg, self::SLICE_MS);
+            $told = $operation !== \REDLOCK_ACQUIRE;
             for ($slices = 1; $status === \REDLOCK_PENDING; $slices++) {
                 $this->events?->write(); /* they may say why it waits */
-                if ($slices === self::SUSPICIOUS_SLICES && $operation === \REDLOCK_ACQUIRE) {
-                    $this->sayWhy($lock);
-                }
+                $told = $told || match ($slices) {
+                    self::EARLY_SLICES => $this->tellQuarantine($lock, true),
+                    self::SUSPICIOUS_SLICES => $this->tellOwnLock($lock) || $this->tellQuarantine($lock, false),
+                    default => false,
+                };
                 $status = $lock->wait(self::SLICE_MS);
             }
             $this->events?->write();
@@ -59,19 +63,32 @@ final class BlockingDriver extends Driver
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);
     }
 
-    /** What an operator can do about a long wait; a logger hears of quarantines by itself. */
-    private function sayWhy(Native\Lock $lock): void
+    private function tellOwnLock(Native\Lock $lock): bool
     {
         $holder = \PHP_ZTS ? null : \json_decode($lock->heldBy(), true); /* threads of PHP have one process id */
-        if (($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname()) {
-            $this->warn($lock, 'waits for a lock that this process itself holds, in another Lock object: only a signal '
-                . 'handler, or the end of the lease, can free it');
-        } elseif (!$this->events?->hasLogger()) {
-            $nodes = \json_decode($this->client->describe(), true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)['nodes'] ?? [];
-            $quarantined = \array_filter($nodes, static fn (array $node): bool => $node['quarantined'] ?? false);
-            $words = \array_map(static fn (array $node): string => "$node[node] $node[why]", $quarantined);
-            $words === [] || $this->warn($lock, 'waits for nodes that do not vote yet: ' . \implode('; ', $words));
+        $own = ($holder['pid'] ?? 0) === \getmypid() && $holder['host'] === \gethostname();
+        $own && $this->warn($lock, 'waits for a lock that this process itself holds, in another Lock object: only a '
+            . 'signal handler, or the end of the lease, can free it');
+        return $own;
+    }
+
+    /** A quarantine of a majority lasts, so it is told at once. A logger hears of quarantines by itself. */
+    private function tellQuarantine(Native\Lock $lock, bool $majority): bool
+    {
+        if ($this->events?->hasLogger()) {
+            return false;
         }
+        $nodes = \json_decode($this->client->describe(), true, flags: \JSON_INVALID_UTF8_SUBSTITUTE)['nodes'] ?? [];
+        $quarantined = \array_filter($nodes, static fn (array $node): bool => $node['quarantined'] ?? false);
+        $count = \count($quarantined);
+        if ($count <= ($majority ? \intdiv(\count($nodes), 2) : 0)) {
+            return false;
+        }
+        $leftMs = \max(\array_column($quarantined, 'quarantine_left_ms')); /* null: not known yet */
+        $this->warn($lock, \sprintf('waits: %d of %d nodes are new or may have lost keys, and do not vote%s; '
+            . '`redlock bootstrap` ends that if no lock is live', $count, \count($nodes),
+            $leftMs === null ? '' : \sprintf(' for another %.1f s', $leftMs / 1000)));
+        return true;
     }
 
     private function warn(Native\Lock $lock, string $words): void
