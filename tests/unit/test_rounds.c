@@ -131,7 +131,7 @@ static void a_free_lock_costs_one_round_trip(void **state)
     for (int i = 0; i < NODES; i++)
       assert_int_equal(asked(i), 1);
     answer_all(&rlk_row_set);
-    assert_int_equal(lock->status, REDLOCK_OK);
+    assert_int_equal(lock->op.status, REDLOCK_OK);
     call(REDLOCK_RELEASE, 0);
     answer_all(&rlk_row_delete);
   }
@@ -143,11 +143,11 @@ static void what_another_holds_is_busy(void **state)
   call(REDLOCK_ACQUIRE, 0);
   write_all();
   answer(0, &rlk_row_set, RLK_BUSY);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer(1, &rlk_row_set, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer(2, &rlk_row_set, RLK_BUSY);
-  assert_int_equal(lock->status, REDLOCK_BUSY);
+  assert_int_equal(lock->op.status, REDLOCK_BUSY);
 }
 
 /* By the first attempt behind its failure, by every other one behind its SET. */
@@ -158,7 +158,7 @@ static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
   write_all();
   for (int i = 0; i < NODES; i++)
     answer(i, &rlk_row_set, RLK_BUSY);
-  assert_int_equal(lock->phase, RLK_SLEEPING);
+  assert_int_equal(lock->op.phase, RLK_SLEEPING);
   for (int i = 0; i < NODES; i++) {
     while (rlk_request_at(requests_of(i), 0)->ask == &rlk_row_delete)
       answer(i, &rlk_row_delete, RLK_GONE);
@@ -166,13 +166,13 @@ static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
     answer(i, &rlk_row_hint, RLK_NOT_ASKED);
   }
   answer(0, &rlk_row_holder, RLK_NOT_ASKED);
-  now_ns = lock->timer.at_ns;
+  now_ns = lock->op.timer.at_ns;
   rlk_operation_timer(lock, now_ns);
   write_all();
-  assert_in_range(lock->home, 0, NODES - 1);
-  answer(lock->home, &rlk_row_set, RLK_BUSY);
-  assert_int_equal(asked(lock->home), 1);
-  answer(lock->home, &rlk_row_hint, RLK_NOT_ASKED);
+  assert_in_range(lock->attempt.home, 0, NODES - 1);
+  answer(lock->attempt.home, &rlk_row_set, RLK_BUSY);
+  assert_int_equal(asked(lock->attempt.home), 1);
+  answer(lock->attempt.home, &rlk_row_hint, RLK_NOT_ASKED);
 }
 
 /* That others wait is no answer of a majority. */
@@ -182,10 +182,10 @@ static void an_outage_is_told_although_others_wait(void **state)
   assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
-  lock->others_wait = 1;
+  lock->others.are_waiting = 1;
   answer_with(0, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   answer_with(1, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
-  assert_int_equal(lock->verdict, REDLOCK_NO_QUORUM);
+  assert_int_equal(lock->attempt.verdict, REDLOCK_NO_QUORUM);
 }
 
 static void all_locks_that_wait_for_a_node_ask_it(void **state)
@@ -209,13 +209,13 @@ static void which_operations_wait_for_a_connection(void **state)
   (void)state;
   client->engine.net.nodes[2].state = RLK_NODE_CONNECTING;
   call(REDLOCK_ACQUIRE, 5000);
-  assert_true(lock->timer_tight);
+  assert_true(lock->round.is_tight);
   rlk_operation_cancel(lock, now_ns);
   call(REDLOCK_REMOVE, 0);
-  assert_false(lock->timer_tight);
+  assert_false(lock->round.is_tight);
   rlk_operation_cancel(lock, now_ns);
   call(REDLOCK_INSPECT, 0);
-  assert_false(lock->timer_tight);
+  assert_false(lock->round.is_tight);
 }
 
 /* As long as the round could have waited for it: a lock on a bare majority survives no failure. */
@@ -229,7 +229,7 @@ static void a_node_that_comes_soon_after_the_win_is_asked(void **state)
     call(REDLOCK_ACQUIRE, 5000);
     answer(0, &rlk_row_set, RLK_GRANTED);
     answer(1, &rlk_row_set, RLK_GRANTED);
-    assert_int_equal(lock->status, REDLOCK_OK);
+    assert_int_equal(lock->op.status, REDLOCK_OK);
     now_ns += after_ms[i] * MS;
     n->state = RLK_NODE_READY;
     tell(2, RLK_OUTCOME_READY);
@@ -248,7 +248,7 @@ static void a_vote_counts_although_its_connection_breaks(void **state)
   client->engine.net.nodes[0].state = RLK_NODE_OFF;
   tell(0, RLK_OUTCOME_DOWN);
   answer(1, &rlk_row_set, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
 static void where_nothing_was_executed_nothing_is_deleted(void **state)
@@ -304,14 +304,14 @@ static void an_extension_is_asked_again_where_the_token_was_put_back(void **stat
   (void)state;
   hold();
   call(REDLOCK_EXTEND, 0);
-  assert_int_equal(rlk_ask_heal(&client->engine.net.nodes[2], lock, &lock->terms, now_ns), 0);
+  assert_int_equal(rlk_ask_heal(&client->engine.net.nodes[2], lock, &lock->hold.terms, now_ns), 0);
   answer(0, &rlk_row_extend, RLK_GRANTED);
   answer(2, &rlk_row_extend, RLK_GONE);
   answer(2, &rlk_row_set, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   rlk_operation_timer(lock, now_ns);
   answer(2, &rlk_row_extend, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
 static void extensions_are_counted(void **state)
@@ -344,12 +344,12 @@ static void an_extension_that_fails_is_asked_again_and_again(void **state)
   for (int i = 0; i < 3; i++) {
     answer_with(1, &rlk_row_extend, RLK_ERROR, RLK_FAULT_PAUSE);
     answer_with(2, &rlk_row_extend, RLK_ERROR, RLK_FAULT_PAUSE);
-    assert_true(lock->timer.at_ns < now_ns + 1000 * MS);
-    now_ns = lock->timer.at_ns;
+    assert_true(lock->op.timer.at_ns < now_ns + 1000 * MS);
+    now_ns = lock->op.timer.at_ns;
     rlk_operation_timer(lock, now_ns);
   }
   answer(1, &rlk_row_extend, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
 static void what_is_confirmed_too_late_is_not_held(void **state)
@@ -357,10 +357,10 @@ static void what_is_confirmed_too_late_is_not_held(void **state)
   (void)state;
   assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
   call(REDLOCK_EXTEND, 0);
-  now_ns += lock->asked.ttl_ms * MS;
+  now_ns += lock->op.asked.ttl_ms * MS;
   answer(0, &rlk_row_extend, RLK_GRANTED);
   answer(1, &rlk_row_extend, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_LOST);
+  assert_int_equal(lock->op.status, REDLOCK_LOST);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
 }
 
@@ -373,10 +373,10 @@ static void a_node_in_quarantine_does_not_count_for_an_extension(void **state)
   call(REDLOCK_EXTEND, 0);
   answer(2, &rlk_row_extend, RLK_GRANTED);
   answer(0, &rlk_row_extend, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   assert_int_equal(lock->claim->node[2].counts_until_ns, 0);
   answer(1, &rlk_row_extend, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
 /* One that is needed for a majority: outage_wait_ms is not for it. */
@@ -391,7 +391,7 @@ static void a_node_in_quarantine_is_no_outage(void **state)
   answer_with(2, &rlk_row_set, RLK_ERROR, RLK_FAULT_FULL);
   now_ns += 30000 * MS;
   rlk_operation_timer(lock, now_ns);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
 }
 
 static void answer_set(int node, int64_t fence)
@@ -420,8 +420,8 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
   answer(0, &rlk_row_raise, RLK_GONE);
   assert_int_equal(lock->claim->node[0].counts_until_ns, 0);
   answer_set(2, 9);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
-  assert_int_equal(lock->phase, RLK_SLEEPING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.phase, RLK_SLEEPING);
 }
 
 /* If locks were removed by force, another holder may have had the number that was the largest so far (rule D.1). */
@@ -430,11 +430,11 @@ static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(voi
   (void)state;
   begin_fenced(5, 9); /* node 0 is asked to raise its number */
   answer_set(2, 12);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer(0, &rlk_row_raise, RLK_GRANTED); /* to 9 only */
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer(1, &rlk_row_raise, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
   assert_int_equal(redlock_lock_fence(lock), 12);
 }
 
@@ -443,7 +443,7 @@ static void a_number_beyond_the_clocks_is_an_error(void **state)
 {
   (void)state;
   begin_fenced(INT64_MAX, 9);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer_set(2, 9);
   assert_int_equal(lock->votes[0], RLK_ERROR);
   assert_int_equal(redlock_lock_fence(lock), 9);
@@ -455,7 +455,7 @@ static void assert_asked_now(const struct rlk_ask *row)
     for (uint32_t k = 0; k < requests_of(i)->count; k++) {
       const struct rlk_request *request = rlk_request_at(requests_of(i), k);
       assert_int_equal(request->sent_ns, now_ns);
-      assert_int_equal(request->round, lock->round);
+      assert_int_equal(request->round, lock->round.number);
     }
   assert_ptr_equal(rlk_request_at(requests_of(0), 0)->ask, row);
 }
@@ -502,7 +502,7 @@ static void leases_on_nodes_that_are_ahead_are_not_counted_on(void **state)
   client->engine.net.nodes[0].ahead_until_ns = client->engine.net.nodes[1].ahead_until_ns = RLK_NEVER;
   tell(0, RLK_OUTCOME_AHEAD);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
-  assert_int_equal(lock->loss, REDLOCK_LOSS_REFUSED);
+  assert_int_equal(lock->hold.loss, REDLOCK_LOSS_REFUSED);
 }
 
 /* Although it leaves less than min_validity_ms. */
@@ -510,9 +510,9 @@ static void an_extension_has_the_rest_of_the_lease(void **state)
 {
   (void)state;
   hold();
-  now_ns = lock->valid_until_ns - lock->terms.min_validity_ns + MS;
+  now_ns = lock->hold.valid_until_ns - lock->hold.terms.min_validity_ns + MS;
   call(REDLOCK_EXTEND, 0);
-  assert_int_equal(lock->deadline_ns, lock->valid_until_ns);
+  assert_int_equal(lock->op.deadline_ns, lock->hold.valid_until_ns);
 }
 
 static void a_release_waits_for_a_majority(void **state)
@@ -522,9 +522,9 @@ static void a_release_waits_for_a_majority(void **state)
   call(REDLOCK_RELEASE, 0);
   assert_int_equal(lock->state, REDLOCK_STATE_FREE);
   answer(0, &rlk_row_delete, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_PENDING);
+  assert_int_equal(lock->op.status, REDLOCK_PENDING);
   answer(1, &rlk_row_delete, RLK_GRANTED);
-  assert_int_equal(lock->status, REDLOCK_OK);
+  assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
 /* One node no longer had the token: whether a majority had it is for the third to say. */
@@ -537,9 +537,9 @@ static void a_release_that_is_contradicted_waits_for_all(void **state)
     call(REDLOCK_RELEASE, 0);
     answer(0, &rlk_row_delete, RLK_GRANTED);
     answer(2, &rlk_row_delete, RLK_GONE);
-    assert_int_equal(lock->status, REDLOCK_PENDING);
+    assert_int_equal(lock->op.status, REDLOCK_PENDING);
     answer(1, &rlk_row_delete, last[i]);
-    assert_int_equal(lock->status, status[i]);
+    assert_int_equal(lock->op.status, status[i]);
   }
 }
 
@@ -561,10 +561,10 @@ static void what_is_lost_is_named(void **state)
 {
   (void)state;
   hold();
-  now_ns += lock->terms.ttl_ms * MS;
+  now_ns += lock->hold.terms.ttl_ms * MS;
   assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LOST);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
-  assert_int_equal(lock->loss, REDLOCK_LOSS_EXPIRED);
+  assert_int_equal(lock->hold.loss, REDLOCK_LOSS_EXPIRED);
   assert_string_equal(lock->refusal, "extend: r is no longer held");
   for (int i = 0; i < NODES; i++)
     assert_int_equal(asked(i), 0);
@@ -586,7 +586,7 @@ static void every_loss_is_described(void **state)
   hold();
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     struct rlk_text text = rlk_text_in(said, sizeof said);
-    lock->loss = (int)i;
+    lock->hold.loss = (int)i;
     lock->claim->node[0].cut = lock->claim->node[2].cut = (uint8_t)i;
     lock->claim->node[1].cut = (uint8_t)(i + 1);
     rlk_loss_words(lock, &text);
@@ -612,12 +612,12 @@ static void leases_of_different_drift_are_renewed_apart(void **state)
   redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.05"), hold_renewed("c", "0.01")};
   int renewed = 0;
   (void)state;
-  rlk_renewals_due(&client->engine, now_ns + locks[0]->terms.ttl_ms * MS / 2);
+  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
   for (int i = 0; i < asked(0); i++) {
     const struct rlk_request *request = rlk_request_at(requests_of(0), (uint32_t)i);
     assert_ptr_equal(request->ask, &rlk_row_renew);
     for (int k = 0; k < request->of.batch->count; k++, renewed++)
-      assert_int_equal(request->lease_ns, request->of.batch->claim[k]->lock->terms.lease_ns);
+      assert_int_equal(request->lease_ns, request->of.batch->claim[k]->lock->hold.terms.lease_ns);
   }
   assert_int_equal(renewed, 3);
   for (int i = 0; i < 3; i++)
@@ -633,8 +633,8 @@ static void nothing_is_renewed_when_max_hold_is_reached(void **state)
   hold();
   rlk_renewals_due(&client->engine, now_ns + 9985 * MS);
   assert_int_equal(asked(0), 0);
-  assert_int_equal(lock->renewed, 0);
-  assert_int_equal(lock->is_limited, 1);
+  assert_int_equal(lock->renewal.is_on, 0);
+  assert_int_equal(lock->hold.is_limited, 1);
 }
 
 static void a_renewal_that_nobody_confirms_is_told(void **state)
@@ -642,7 +642,7 @@ static void a_renewal_that_nobody_confirms_is_told(void **state)
   redlock_lock *renewed = hold_renewed("a", "0.01");
   struct rlk_events *events = &client->engine.net.events;
   const struct rlk_event *event;
-  int64_t ttl_ns = renewed->terms.ttl_ms * MS;
+  int64_t ttl_ns = renewed->hold.terms.ttl_ms * MS;
   (void)state;
   assert_int_equal(rlk_events_init(events), 0);
   rlk_renewals_due(&client->engine, now_ns + ttl_ns / 2);
@@ -652,7 +652,7 @@ static void a_renewal_that_nobody_confirms_is_told(void **state)
   assert_non_null(event);
   assert_int_equal(event->kind, RLK_EVENT_AT_RISK);
   assert_string_equal(event->detail, "a renewal was not confirmed in time");
-  assert_int_equal(renewed->at_risk, 1);
+  assert_int_equal(renewed->renewal.at_risk, 1);
   redlock_lock_free(renewed);
 }
 

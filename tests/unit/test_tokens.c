@@ -154,11 +154,11 @@ static void what_is_confirmed_has_its_number(void **state)
   (void)state;
   party.lock->claim = rlk_claim_new(party.lock);
   assert_non_null(party.lock->claim);
-  rlk_command_number(&party.lock->ttl_text, 1000);
+  rlk_command_number(&party.lock->attempt.ttl_text, 1000);
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
   assert_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   assert_int_equal(redlock_lock_set(party.lock, "fence", "true"), REDLOCK_OK);
-  party.lock->fence_proposal = 1;
+  party.lock->attempt.fence_proposal = 1;
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
   assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   leave(&party);
@@ -201,8 +201,8 @@ static void what_a_second_set_meets_may_be_its_own(void **state)
   struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
   (void)state;
   assert_non_null(claim);
-  party.lock->asked = (struct rlk_terms){.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
-  rlk_command_number(&party.lock->ttl_text, 1000);
+  party.lock->op.asked = (struct rlk_terms){.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
+  rlk_command_number(&party.lock->attempt.ttl_text, 1000);
   node->state = RLK_NODE_READY;
   assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
   assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
@@ -227,7 +227,7 @@ static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
   assert_non_null(claim);
   engine->net.nodes[0].state = RLK_NODE_READY;
   party.lock->state = REDLOCK_STATE_HELD;
-  party.lock->valid_until_ns = claim->node[0].counts_until_ns = before_ms * RLK_NS_PER_MS;
+  party.lock->hold.valid_until_ns = claim->node[0].counts_until_ns = before_ms * RLK_NS_PER_MS;
   claim->fence = fence;
   outcome.request = (struct rlk_request){
       .ask = fence ? &rlk_row_fenced : &rlk_row_set, .claim = claim, .lease_ns = 100 * RLK_NS_PER_MS};
@@ -295,15 +295,15 @@ static void a_release_learns_what_a_debt_has_found(void **state)
   rlk_claim_may_be_at(claim, 0, INT64_MAX - 1);
   node->state = RLK_NODE_OFF;
   rlk_claim_give_up(engine, claim, 7, 0);
-  party.lock->kind = REDLOCK_RELEASE;
-  party.lock->status = REDLOCK_PENDING;
-  party.lock->round = 7;
+  party.lock->op.kind = REDLOCK_RELEASE;
+  party.lock->op.status = REDLOCK_PENDING;
+  party.lock->round.number = 7;
   party.lock->votes[0] = RLK_WAITING;
   node->state = RLK_NODE_READY;
   rlk_claims_pay(engine, node, 0);
   assert_int_equal(party.lock->votes[0], RLK_ASKED);
   assert_int_equal(rlk_request_at(&node->line->requests, node->line->requests.count - 1)->round, 7);
-  party.lock->status = REDLOCK_OK;
+  party.lock->op.status = REDLOCK_OK;
   node->state = RLK_NODE_OFF;
   claim->in_flight = 0;
   leave(&party);

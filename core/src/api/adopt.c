@@ -36,8 +36,8 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   claim->holders = c->engine.net.node_count;
   claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
-  lock->fence = 0;
-  lock->loss = REDLOCK_LOSS_NONE;
+  lock->hold.fence = 0;
+  lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
   return REDLOCK_OK;
 }
@@ -69,13 +69,13 @@ int redlock_lock_adopt(redlock_lock *lock, const char *token)
 static void detach(redlock_client *c, redlock_lock *lock)
 {
   rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  rlk_timer_clear(&c->engine.net.timers, &lock->hold.timer);
   for (int i = 0; i < c->engine.net.node_count; i++)
     rlk_ask_not(&c->engine.net.nodes[i], lock->claim); /* no SET of ours may come after the hand-over */
   rlk_claim_forget(&c->engine, lock->claim);
   rlk_queue_forget(lock);
   lock->claim->is_detached = 1;
-  lock->valid_until_ns = 0;
+  lock->hold.valid_until_ns = 0;
   lock->state = REDLOCK_STATE_FREE;
 }
 

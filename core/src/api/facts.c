@@ -21,14 +21,14 @@ static redlock_lock *now(redlock_lock *lock)
 
 static int64_t validity_ms(redlock_lock *lock, int64_t now_ns)
 {
-  return rlk_lock_is_held(lock, now_ns) ? (lock->valid_until_ns - now_ns) / RLK_NS_PER_MS : 0;
+  return rlk_lock_is_held(lock, now_ns) ? (lock->hold.valid_until_ns - now_ns) / RLK_NS_PER_MS : 0;
 }
 
 GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
-GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->loss)
+GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
 GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
-GETTER(int64_t, redlock_lock_attempts, 0, lock->attempts)
-GETTER(int64_t, redlock_lock_fence, 0, lock->fence)
+GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
+GETTER(int64_t, redlock_lock_fence, 0, lock->hold.fence)
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {

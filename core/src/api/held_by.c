@@ -31,8 +31,8 @@ static int is_told(const redlock_lock *lock)
   int node;
   if (!lock->holder || !lock->holder->entry[0])
     return 0;
-  if (lock->kind == REDLOCK_ACQUIRE)
-    return lock->status == REDLOCK_BUSY || lock->status == REDLOCK_PENDING;
+  if (lock->op.kind == REDLOCK_ACQUIRE)
+    return lock->op.status == REDLOCK_BUSY || lock->op.status == REDLOCK_PENDING;
   node = rlk_verdict_node(lock);
   return node >= 0 && lock->node_answers[node].value &&
          strcmp(lock->node_answers[node].value, lock->holder->token) == 0;

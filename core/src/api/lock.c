@@ -46,10 +46,10 @@ static redlock_lock *allocate(redlock_client *c, const void *resource, size_t si
   if (!lock)
     return NULL;
   lock->engine = &c->engine;
-  lock->status = REDLOCK_NOT_HELD;
-  lock->home = -1;
-  lock->timer.kind = RLK_TIMER_OPERATION;
-  lock->lease_timer.kind = RLK_TIMER_LEASE;
+  lock->op.status = REDLOCK_NOT_HELD;
+  lock->attempt.home = -1;
+  lock->op.timer.kind = RLK_TIMER_OPERATION;
+  lock->hold.timer.kind = RLK_TIMER_LEASE;
   lock->node_answers = calloc(nodes, sizeof *lock->node_answers);
   check_new(lock, resource, size);
   if (lock->state == REDLOCK_STATE_INVALID)
@@ -106,17 +106,17 @@ static void leave_ended(redlock_client *c, redlock_lock *lock)
 {
   if (!lock->is_ended)
     return;
-  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, _ended);
+  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, ended.);
 }
 
 static void leave_unwritten(redlock_client *c, redlock_lock *lock)
 {
   redlock_lock **at = &c->engine.unwritten;
-  if (!lock->unwritten)
+  if (!lock->round.is_unwritten)
     return;
   while (*at != lock)
-    at = &(*at)->next_unwritten;
-  *at = lock->next_unwritten;
+    at = &(*at)->round.next_unwritten;
+  *at = lock->round.next_unwritten;
 }
 
 static void unlink_lock(redlock_client *c, redlock_lock *lock)
@@ -140,7 +140,7 @@ void redlock_lock_free(redlock_lock *lock)
     return;
   rlk_operation_cancel(lock, now);
   rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  rlk_timer_clear(&c->engine.net.timers, &lock->hold.timer);
   if (lock->state == REDLOCK_STATE_ADOPTED) /* not confirmed: it is still whose it was */
     rlk_claim_forget(&c->engine, lock->claim);
   else

@@ -41,7 +41,7 @@ static void left_words(const struct rlk_node_answer *answer, struct rlk_text *ou
 
 static int deletes(const redlock_lock *lock)
 {
-  return lock->kind == REDLOCK_RELEASE || lock->kind == REDLOCK_REMOVE;
+  return lock->op.kind == REDLOCK_RELEASE || lock->op.kind == REDLOCK_REMOVE;
 }
 
 static const char *granted_words(int kind)
@@ -59,8 +59,8 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_NOT_ASKED: rlk_text_add(out, "not asked"); break;
   case RLK_WAITING:
   case RLK_RETRYING:
-    if (n->state == RLK_NODE_READY && lock->asked.ttl_ms > n->ttl_limit_ms) {
-      rlk_guard_limit_words(n, lock->asked.ttl_ms, out);
+    if (n->state == RLK_NODE_READY && lock->op.asked.ttl_ms > n->ttl_limit_ms) {
+      rlk_guard_limit_words(n, lock->op.asked.ttl_ms, out);
       break;
     }
     rlk_text_add(out, n->silent_ns ? "silent, reconnecting" : "connecting");
@@ -68,7 +68,7 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
     failure_words(n, "; last failure: ", out);
     break;
   case RLK_ASKED: rlk_text_add(out, rlk_in_flight(lock) ? "no answer yet" : "not waited for"); break;
-  case RLK_GRANTED: rlk_text_add(out, granted_words(lock->kind)); break;
+  case RLK_GRANTED: rlk_text_add(out, granted_words(lock->op.kind)); break;
   case RLK_BUSY:
     rlk_text_add(out, "busy");
     left_words(answer, out, now);
@@ -93,8 +93,8 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
   case RLK_REFUSED:
     if (answer->error && !n->refused)
       rlk_text_format(out, "error: %s", answer->error);
-    else if (!n->refused && lock->asked.ttl_ms > n->ttl_limit_ms)
-      rlk_guard_limit_words(n, lock->asked.ttl_ms, out);
+    else if (!n->refused && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+      rlk_guard_limit_words(n, lock->op.asked.ttl_ms, out);
     else if (!n->refused && n->state == RLK_NODE_READY)
       rlk_text_add(out, "not asked: too few nodes allow as much");
     else
@@ -173,10 +173,10 @@ static void headline(redlock_lock *lock, struct rlk_text *out)
 {
   redlock_client *c = rlk_client_of(lock);
   struct rlk_tally tally = rlk_count(lock->votes, c->engine.net.node_count);
-  if (lock->kind != REDLOCK_INSPECT)
-    rlk_text_format(out, "%d of %d nodes %s ", tally.granted, c->engine.net.node_count, verbs[lock->kind]);
+  if (lock->op.kind != REDLOCK_INSPECT)
+    rlk_text_format(out, "%d of %d nodes %s ", tally.granted, c->engine.net.node_count, verbs[lock->op.kind]);
   rlk_text_escaped(out, rlk_key_resource(lock->key), lock->key->resource_size);
-  if (lock->kind == REDLOCK_INSPECT)
+  if (lock->op.kind == REDLOCK_INSPECT)
     rlk_text_format(out, " is held on %d and free on %d of %d nodes", tally.busy, tally.free, c->engine.net.node_count);
   else
     rlk_text_format(out, ", %d needed", c->engine.quorum);
@@ -192,24 +192,25 @@ static int is_left_to_others(const redlock_lock *lock)
 /* What the operation came to, where the count of the nodes does not say it. */
 static void verdict(const redlock_lock *lock, struct rlk_text *out)
 {
-  int asks_only = lock->kind == REDLOCK_INSPECT || lock->kind == REDLOCK_REMOVE;
-  int by_token = lock->kind != REDLOCK_ACQUIRE && lock->was_held == REDLOCK_STATE_ADOPTED;
-  if (lock->status == REDLOCK_LOST && by_token) {
+  int asks_only = lock->op.kind == REDLOCK_INSPECT || lock->op.kind == REDLOCK_REMOVE;
+  int by_token = lock->op.kind != REDLOCK_ACQUIRE && lock->op.state_before == REDLOCK_STATE_ADOPTED;
+  if (lock->op.status == REDLOCK_LOST && by_token) {
     rlk_text_add(out, "nobody holds it with this token: ");
-  } else if (lock->loss && !asks_only) {
+  } else if (lock->hold.loss && !asks_only) {
     rlk_text_add(out, "the lock was lost: ");
     rlk_loss_words(lock, out);
     rlk_text_add(out, ": ");
-  } else if (lock->status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
+  } else if (lock->op.status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
     rlk_text_add(out, "free, but others wait for it and are before this one: ");
-  } else if (lock->status == REDLOCK_BUSY && !asks_only) {
+  } else if (lock->op.status == REDLOCK_BUSY && !asks_only) {
     rlk_text_add(out, "held by ");
     if (!rlk_held_by_words(lock, out))
       rlk_text_add(out, "others");
     rlk_text_add(out, ": ");
-  } else if (lock->status == REDLOCK_CANCELLED || lock->status == REDLOCK_TIMED_OUT ||
-             lock->status == REDLOCK_NO_MEMORY || lock->status == REDLOCK_FORKED || lock->status == REDLOCK_LOST) {
-    rlk_text_format(out, "%s: ", redlock_status_text(lock->status));
+  } else if (lock->op.status == REDLOCK_CANCELLED || lock->op.status == REDLOCK_TIMED_OUT ||
+             lock->op.status == REDLOCK_NO_MEMORY || lock->op.status == REDLOCK_FORKED ||
+             lock->op.status == REDLOCK_LOST) {
+    rlk_text_format(out, "%s: ", redlock_status_text(lock->op.status));
   }
 }
 
@@ -221,7 +222,7 @@ static void message(redlock_lock *lock, struct rlk_text *out)
     rlk_text_add(out, lock->refusal);
     return;
   }
-  if (lock->status == REDLOCK_NOT_HELD && lock->kind == 0) {
+  if (lock->op.status == REDLOCK_NOT_HELD && lock->op.kind == 0) {
     rlk_text_add(out, "no operation has been started yet");
     return;
   }

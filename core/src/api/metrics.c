@@ -70,7 +70,7 @@ static void locks(const struct rlk_engine *e, struct rlk_text *out)
   uint64_t held = 0, in_flight = 0;
   for (const redlock_lock *lock = e->locks; lock; lock = lock->next) {
     held += lock->state == REDLOCK_STATE_HELD;
-    in_flight += lock->status == REDLOCK_PENDING;
+    in_flight += lock->op.status == REDLOCK_PENDING;
   }
   number(out, "locks_held", "gauge", "Locks that are held.", held);
   number(out, "locks_renewing", "gauge", "Locks that are renewed in the background.", (uint64_t)e->renewing);

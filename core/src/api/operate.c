@@ -52,43 +52,43 @@ static int is_given_back(const redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_FREE)
     return !lock->claim || !lock->claim->is_detached;
-  return lock->kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
+  return lock->op.kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
 }
 
 /* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
 static int last_look(redlock_lock *lock, int64_t now)
 {
   if (RLK_MUTANT(NO_LAST_LOOK))
-    return lock->status;
+    return lock->op.status;
   rlk_lock_is_held(lock, now);
   if (lock->state == REDLOCK_STATE_INVALID)
     return REDLOCK_INVALID;
-  if (lock->status != REDLOCK_OK || !confers_a_lease(lock->kind))
-    return lock->status;
+  if (lock->op.status != REDLOCK_OK || !confers_a_lease(lock->op.kind))
+    return lock->op.status;
   if (lock->state == REDLOCK_STATE_FORKED)
-    lock->status = REDLOCK_FORKED;
+    lock->op.status = REDLOCK_FORKED;
   else if (is_given_back(lock))
-    lock->status = REDLOCK_CANCELLED;
+    lock->op.status = REDLOCK_CANCELLED;
   else if (lock->state == REDLOCK_STATE_LOST)
-    lock->status = REDLOCK_LOST;
-  return lock->status;
+    lock->op.status = REDLOCK_LOST;
+  return lock->op.status;
 }
 
 /* Another thread may have won the lock for this one, which the system let run only after the lease was used up. */
 static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64_t now)
 {
-  if (lock->status != REDLOCK_OK || lock->kind != REDLOCK_ACQUIRE || c->engine.net.state != RLK_NET_OPEN ||
+  if (lock->op.status != REDLOCK_OK || lock->op.kind != REDLOCK_ACQUIRE || c->engine.net.state != RLK_NET_OPEN ||
       RLK_MUTANT(LATE_WINNER))
     return 0;
   return lock->state == REDLOCK_STATE_LOST ||
-         (lock->state == REDLOCK_STATE_HELD && lock->valid_until_ns - now < lock->asked.min_validity_ns);
+         (lock->state == REDLOCK_STATE_HELD && lock->hold.valid_until_ns - now < lock->op.asked.min_validity_ns);
 }
 
 /* Waits for the end of the operation in flight and takes its result: what was won too late counts as failed. */
 static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   int64_t now;
-  lock->in_call = 1;
+  lock->op.in_call = 1;
   rlk_client_drive(c, lock, until_ns, interruptible);
   now = rlk_client_now(c);
   while (won_too_late(c, lock, now)) {
@@ -96,7 +96,7 @@ static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int i
     rlk_client_drive(c, lock, until_ns, interruptible);
     now = rlk_client_now(c);
   }
-  lock->in_call = 0;
+  lock->op.in_call = 0;
   return last_look(lock, now);
 }
 
@@ -147,7 +147,7 @@ int redlock_lock_start(redlock_lock *lock, int operation, int64_t arg)
   if (!c)
     return status;
   if (status == REDLOCK_OK) {
-    lock->started = 1;
+    lock->op.is_started = 1;
     if (!rlk_in_flight(lock))
       rlk_mark_ended(&c->engine, lock);
     if (operation & REDLOCK_AT_ONCE)
@@ -171,7 +171,7 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
   if (!c)
     return REDLOCK_INVALID;
   until_ns = limit_ns(c, limit_ms);
-  if (lock->in_call)
+  if (lock->op.in_call)
     status = REDLOCK_IN_FLIGHT;
   else if (rlk_in_flight(lock))
     status = result(c, lock, until_ns, 1);
@@ -190,13 +190,13 @@ int redlock_lock_settle(redlock_lock *lock, int64_t limit_ms)
   until_ns = limit_ns(c, limit_ms);
   if (rlk_in_use(lock)) {
     status = REDLOCK_IN_FLIGHT;
-  } else if (lock->kind && c->engine.net.state == RLK_NET_OPEN) {
-    lock->in_call = lock->settling = 1;
+  } else if (lock->op.kind && c->engine.net.state == RLK_NET_OPEN) {
+    lock->op.in_call = lock->op.settling = 1;
     c->settling++;
     rlk_client_drive(c, lock, until_ns, 1);
     status = rlk_is_awaited(lock) ? REDLOCK_PENDING : REDLOCK_OK;
     c->settling--;
-    lock->in_call = lock->settling = 0;
+    lock->op.in_call = lock->op.settling = 0;
   }
   return rlk_leave(c, status);
 }
@@ -207,7 +207,7 @@ int redlock_lock_cancel(redlock_lock *lock)
   if (!lock)
     return REDLOCK_INVALID;
   c = rlk_client_of(lock);
-  atomic_store(&lock->cancelled, 1);
+  atomic_store(&lock->op.cancelled, 1);
   atomic_fetch_add(&c->cancels, 1);
   /* nothing else is safe in a signal handler: every entry looks at the mark before it does anything */
   if (!c->engine.net.env.stepped && !rlk_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */

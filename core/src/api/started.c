@@ -41,7 +41,7 @@ static int take_ended(redlock_client *c, uint64_t *tag)
   redlock_lock *lock = c->engine.ended;
   if (!lock)
     return 0;
-  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, _ended);
+  RLK_LIST_REMOVE(c->engine.ended, c->engine.last_ended, lock, ended.);
   lock->is_ended = 0;
   *tag = lock->tag;
   return 1;

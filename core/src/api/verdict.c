@@ -29,7 +29,7 @@ static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
 
 int rlk_verdict_node(const redlock_lock *lock)
 {
-  int is_known = lock->kind == REDLOCK_INSPECT && !rlk_in_flight(lock);
+  int is_known = lock->op.kind == REDLOCK_INSPECT && !rlk_in_flight(lock);
   for (int i = 0; is_known && i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_BUSY && count_like(lock, i, NULL) >= lock->engine->quorum)
       return i;
@@ -39,7 +39,7 @@ int rlk_verdict_node(const redlock_lock *lock)
 static int verdict(const redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  if (lock->kind != REDLOCK_INSPECT || rlk_in_flight(lock))
+  if (lock->op.kind != REDLOCK_INSPECT || rlk_in_flight(lock))
     return REDLOCK_VERDICT_UNKNOWN;
   if (rlk_verdict_node(lock) >= 0)
     return REDLOCK_VERDICT_HELD;

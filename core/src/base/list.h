@@ -1,31 +1,31 @@
-/* Doubly linked lists: an item carries next and previous, or next_NAME and previous_NAME if it is in several. */
+/* Doubly linked lists: an item carries next and previous, or a struct with them per list that it is in. */
 #ifndef RLK_LIST_H
 #define RLK_LIST_H
 
 #include <stddef.h>
 
-/* name is what follows next and previous in the fields: nothing, or _NAME. */
-#define RLK_LIST_APPEND(first, last, item, name)                                                                       \
+/* in is what stands before next and previous in the item: nothing, or "FIELD." */
+#define RLK_LIST_APPEND(first, last, item, in)                                                                         \
   do {                                                                                                                 \
-    (item)->next##name = NULL;                                                                                         \
-    (item)->previous##name = (last);                                                                                   \
+    (item)->in next = NULL;                                                                                            \
+    (item)->in previous = (last);                                                                                      \
     if (last)                                                                                                          \
-      (last)->next##name = (item);                                                                                     \
+      (last)->in next = (item);                                                                                        \
     else                                                                                                               \
       (first) = (item);                                                                                                \
     (last) = (item);                                                                                                   \
   } while (0)
 
-#define RLK_LIST_REMOVE(first, last, item, name)                                                                       \
+#define RLK_LIST_REMOVE(first, last, item, in)                                                                         \
   do {                                                                                                                 \
-    if ((item)->previous##name)                                                                                        \
-      (item)->previous##name->next##name = (item)->next##name;                                                         \
+    if ((item)->in previous)                                                                                           \
+      (item)->in previous->in next = (item)->in next;                                                                  \
     else                                                                                                               \
-      (first) = (item)->next##name;                                                                                    \
-    if ((item)->next##name)                                                                                            \
-      (item)->next##name->previous##name = (item)->previous##name;                                                     \
+      (first) = (item)->in next;                                                                                       \
+    if ((item)->in next)                                                                                               \
+      (item)->in next->in previous = (item)->in previous;                                                              \
     else                                                                                                               \
-      (last) = (item)->previous##name;                                                                                 \
+      (last) = (item)->in previous;                                                                                    \
   } while (0)
 
 #endif

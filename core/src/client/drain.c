@@ -20,7 +20,7 @@ static int is_over(const redlock_client *c, int64_t until_ns)
 static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_t now)
 {
   rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&c->engine.net.timers, &lock->lease_timer);
+  rlk_timer_clear(&c->engine.net.timers, &lock->hold.timer);
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
     return;
   if (gives_up) {
@@ -28,7 +28,7 @@ static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_
     rlk_claim_give_up(&c->engine, lock->claim, 0, now);
   }
   lock->state = REDLOCK_STATE_FREE;
-  lock->valid_until_ns = 0;
+  lock->hold.valid_until_ns = 0;
 }
 
 /* All that is pending ends, and all that is held is released; 0 if there was no time to release all of it. */

@@ -89,10 +89,10 @@ static int wait_for_driver(redlock_client *c, redlock_lock *lock, int64_t until_
   struct rlk_waiter w = {0};
   rlk_client_wake_driver(c);
   add_waiter(c, &w);
-  lock->waiter = &w;
+  lock->op.waiter = &w;
   while (rlk_is_awaited(lock) && !w.drives && (until_ns == RLK_NEVER || rlk_client_now(c) < until_ns))
     wait_on(c, &w, until_ns);
-  lock->waiter = NULL;
+  lock->op.waiter = NULL;
   rlk_unwait(&c->engine, &w);
   return w.drives;
 }
@@ -103,7 +103,7 @@ int rlk_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, in
   if (c->engine.net.env.stepped || !rlk_is_awaited(lock))
     rlk_client_send(c);
   else if (c->driven && !wait_for_driver(c, lock, until_ns))
-    return lock->status;
+    return lock->op.status;
   else {
     c->driven = 1;
     c->driving = lock;
@@ -111,5 +111,5 @@ int rlk_client_drive(redlock_client *c, redlock_lock *lock, int64_t until_ns, in
     c->driving = NULL;
     rlk_client_hand_over(c);
   }
-  return lock->status;
+  return lock->op.status;
 }

@@ -23,7 +23,7 @@ void rlk_client_forked(redlock_client *c)
   atomic_store(&c->cancels, 0);
   atomic_store(&c->rung, 0);
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) {
-    lock->waiter = NULL;
+    lock->op.waiter = NULL;
     if (!RLK_MUTANT(CHILD_KEEPS_LOCKS))
       rlk_operation_forked(lock);
   }
@@ -37,7 +37,7 @@ void rlk_client_forked(redlock_client *c)
   c->engine.ended = c->engine.last_ended = NULL;
   c->engine.unwritten = NULL;
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next)
-    lock->is_ended = lock->unwritten = lock->settling = 0;
+    lock->is_ended = lock->round.is_unwritten = lock->op.settling = 0;
   c->settling = c->engine.ended_marked = 0;
   c->engine.renew_due_ns = RLK_NEVER;
   rlk_events_forked(&c->engine.net.events);

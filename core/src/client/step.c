@@ -35,8 +35,8 @@ static void node_timer(redlock_client *c, struct rlk_node *n, int64_t now)
 static void fire(redlock_client *c, struct rlk_timer *timer, int64_t now)
 {
   switch (timer->kind) {
-  case RLK_TIMER_OPERATION: rlk_operation_timer(RLK_OWNER(redlock_lock, timer, timer), now); break;
-  case RLK_TIMER_LEASE: rlk_operation_lapse(RLK_OWNER(redlock_lock, lease_timer, timer), now); break;
+  case RLK_TIMER_OPERATION: rlk_operation_timer(RLK_OWNER(redlock_lock, op.timer, timer), now); break;
+  case RLK_TIMER_LEASE: rlk_operation_lapse(RLK_OWNER(redlock_lock, hold.timer, timer), now); break;
   case RLK_TIMER_LISTENER: rlk_listener_timer(RLK_OWNER(struct rlk_node, listener_timer, timer), now); break;
   case RLK_TIMER_NODE: node_timer(c, RLK_OWNER(struct rlk_node, timer, timer), now); break;
   }
@@ -45,8 +45,8 @@ static void fire(redlock_client *c, struct rlk_timer *timer, int64_t now)
 static void wake_settled(redlock_client *c)
 {
   for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next)
-    if (lock->settling && lock->waiter && !rlk_is_awaited(lock))
-      rlk_mark_woken(&c->engine, lock->waiter);
+    if (lock->op.settling && lock->op.waiter && !rlk_is_awaited(lock))
+      rlk_mark_woken(&c->engine, lock->op.waiter);
 }
 
 void rlk_client_step(redlock_client *c, int64_t now)
@@ -70,8 +70,8 @@ static void note_written(redlock_client *c, int64_t now)
 {
   while (c->engine.unwritten) {
     redlock_lock *lock = c->engine.unwritten;
-    c->engine.unwritten = lock->next_unwritten;
-    lock->unwritten = 0;
+    c->engine.unwritten = lock->round.next_unwritten;
+    lock->round.is_unwritten = 0;
     rlk_round_written(lock, now);
   }
 }
@@ -141,8 +141,8 @@ void rlk_client_look_for_cancels(redlock_client *c)
   if (atomic_load_explicit(&c->cancels, memory_order_relaxed) == 0 || atomic_exchange(&c->cancels, 0) == 0)
     return;
   for (redlock_lock *lock = c->engine.flights; lock; lock = next) {
-    next = lock->next_flight;
-    if (atomic_load(&lock->cancelled))
+    next = lock->flight.next;
+    if (atomic_load(&lock->op.cancelled))
       rlk_operation_cancel(lock, rlk_client_now(c));
   }
   rlk_client_wake_driver(c); /* the driver's own operation may have been among them */

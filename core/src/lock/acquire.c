@@ -20,17 +20,18 @@
  * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->attempts > 1 && !lock->place && !rlk_round_is_overdue(lock, now) && lock->verdict == REDLOCK_BUSY &&
-         (lock->home < 0 || lock->votes[lock->home] == RLK_BUSY);
+  return lock->attempt.count > 1 && !lock->wait.place && !rlk_round_is_overdue(lock, now) &&
+         lock->attempt.verdict == REDLOCK_BUSY &&
+         (lock->attempt.home < 0 || lock->votes[lock->attempt.home] == RLK_BUSY);
 }
 
 static void ask_home(redlock_lock *lock, int64_t now)
 {
-  lock->phase = RLK_ASKING_HOME;
-  lock->timer_tight = 0;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->timer);
-  lock->node_answers[lock->home].until_ns = 0;
-  rlk_round_ask(lock, &lock->engine->net.nodes[lock->home], now);
+  lock->op.phase = RLK_ASKING_HOME;
+  lock->round.is_tight = 0;
+  rlk_timer_clear(&lock->engine->net.timers, &lock->op.timer);
+  lock->node_answers[lock->attempt.home].until_ns = 0;
+  rlk_round_ask(lock, &lock->engine->net.nodes[lock->attempt.home], now);
   rlk_round_time_answers(lock, now);
 }
 
@@ -41,22 +42,22 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->claim = rlk_claim_new(lock); /* a fresh token per attempt (rule A.6) */
   if (!lock->claim)
     return REDLOCK_NO_MEMORY;
-  lock->round++;
-  lock->attempts++;
-  lock->others_wait = 0;
-  lock->queue_asked = 0;
-  lock->queue_until_ns = 0;
-  lock->is_told = 0;
+  lock->round.number++;
+  lock->attempt.count++;
+  lock->others.are_waiting = 0;
+  lock->others.asked = 0;
+  lock->others.until_ns = 0;
+  lock->wait.is_told = 0;
   if (RLK_INT(&lock->options, FENCE))
     rlk_fence_propose(lock);
   e->attempts++;
-  lock->home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
-  if (lock->home >= 0 && lock->asked.ttl_ms <= e->net.nodes[lock->home].ttl_limit_ms) {
+  lock->attempt.home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
+  if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].ttl_limit_ms) {
     ask_home(lock, now);
     return REDLOCK_PENDING;
   }
   rlk_round_clear(lock);
-  lock->queue_home = rlk_queue_home(lock, now);
+  lock->others.home = rlk_queue_home(lock, now);
   rlk_round_ask_all(lock, -1, now);
   return rlk_acquire_advance(lock, now);
 }
@@ -67,15 +68,15 @@ static void ask_for_hints(redlock_lock *lock, int64_t now)
     struct rlk_node *n = &lock->engine->net.nodes[i];
     int asked = lock->votes[i] == RLK_BUSY || lock->votes[i] == RLK_ASKED; /* its nil may still be under way */
     if (asked && n->state == RLK_NODE_READY)
-      rlk_ask_hint(n, lock->claim, lock->round, now);
+      rlk_ask_hint(n, lock->claim, lock->round.number, now);
   }
 }
 
 void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
 {
   int64_t hint = rlk_backoff_hint_ns(lock, now);
-  int early = hint < lock->wake_ns || (hint != RLK_NEVER && RLK_MUTANT(SLEEPS_FOR_HINT));
-  rlk_round_set_timer(lock, early ? hint : lock->wake_ns);
+  int early = hint < lock->attempt.wake_ns || (hint != RLK_NEVER && RLK_MUTANT(SLEEPS_FOR_HINT));
+  rlk_round_set_timer(lock, early ? hint : lock->attempt.wake_ns);
 }
 
 /* Nodes that may vote again in a while are no outage: the wait for a busy lock is theirs, too. */
@@ -105,9 +106,9 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   struct rlk_text text = rlk_text_in(words, sizeof words);
   int64_t until_ns = may_vote_ns(lock, now), tenths = (until_ns - now + 99 * MS) / (100 * MS);
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  if (lock->quarantine_is_told || !waits_for_the_guard(lock) || until_ns == RLK_NEVER || until_ns <= now)
+  if (lock->attempt.quarantine_is_told || !waits_for_the_guard(lock) || until_ns == RLK_NEVER || until_ns <= now)
     return;
-  lock->quarantine_is_told = 1;
+  lock->attempt.quarantine_is_told = 1;
   rlk_text_format(&text,
                   "%d of %d nodes are quarantined, a majority for another %lld.%lld s; redlock bootstrap ends it "
                   "if no lock is live",
@@ -119,10 +120,10 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
 static void note_outage(redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (lock->verdict != REDLOCK_NO_QUORUM || waits_for_the_guard(lock))
-    lock->outage_until_ns = RLK_NEVER;
-  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
-    lock->outage_until_ns = now + outage_wait_ms * MS;
+  if (lock->attempt.verdict != REDLOCK_NO_QUORUM || waits_for_the_guard(lock))
+    lock->op.outage_until_ns = RLK_NEVER;
+  else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
+    lock->op.outage_until_ns = now + outage_wait_ms * MS;
 }
 
 /* A node whose refusal has been lifted meanwhile was not asked: that is an outage. One that was asked, and has answered
@@ -132,9 +133,9 @@ static void note_lifted(redlock_lock *lock)
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_node *n = &lock->engine->net.nodes[i];
     int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused &&
-                    lock->asked.ttl_ms <= n->ttl_limit_ms;
-    if (is_lifted && n->state != RLK_NODE_REFUSED && lock->verdict == REDLOCK_REFUSED_CONFIG)
-      lock->verdict = REDLOCK_NO_QUORUM;
+                    lock->op.asked.ttl_ms <= n->ttl_limit_ms;
+    if (is_lifted && n->state != RLK_NODE_REFUSED && lock->attempt.verdict == REDLOCK_REFUSED_CONFIG)
+      lock->attempt.verdict = REDLOCK_NO_QUORUM;
   }
 }
 
@@ -150,21 +151,21 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   int again;
   note_lifted(lock);
   note_outage(lock, now);
-  again = lock->verdict != REDLOCK_REFUSED_CONFIG && lock->attempts < lock->attempts_max && now < lock->deadline_ns &&
-          now < lock->outage_until_ns;
+  again = lock->attempt.verdict != REDLOCK_REFUSED_CONFIG && lock->attempt.count < lock->attempt.max &&
+          now < lock->op.deadline_ns && now < lock->op.outage_until_ns;
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
   if (!again)
-    return lock->verdict;
+    return lock->attempt.verdict;
   tell_quarantine(lock, now);
-  if (lock->attempts == 1)
+  if (lock->attempt.count == 1)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
   turn = rlk_queue_wait(lock, now);
   if (turn != RLK_TURN_NONE)
     return take_turn(lock, turn, now);
-  lock->phase = RLK_SLEEPING;
-  lock->wake_ns = now + rlk_backoff_pause_ns(lock);
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = now + rlk_backoff_pause_ns(lock);
   rlk_acquire_sleep(lock, now);
   return REDLOCK_PENDING;
 }
@@ -173,18 +174,18 @@ static void count_won(redlock_lock *lock, int64_t now)
 {
   struct rlk_engine *e = lock->engine;
   e->acquired++;
-  rlk_histogram_add(&e->figures.wait_us, rlk_time_bounds_us, (now - lock->began_ns) / 1000);
-  rlk_histogram_add(&e->figures.attempts, rlk_attempt_bounds, lock->attempts);
+  rlk_histogram_add(&e->figures.wait_us, rlk_time_bounds_us, (now - lock->attempt.began_ns) / 1000);
+  rlk_histogram_add(&e->figures.attempts, rlk_attempt_bounds, lock->attempt.count);
 }
 
 static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  lock->fence = lock->claim->fence;
+  lock->hold.fence = lock->claim->fence;
   count_won(lock, now);
   rlk_lock_hold(lock, until_ns, now);
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_GRANTED)
-      rlk_holder_show(&lock->engine->net.nodes[i], lock->asked.ttl_ms, now);
+      rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
   rlk_renewal_begin(lock);
   return REDLOCK_OK;
 }
@@ -194,8 +195,8 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
  * slowly is not made shorter by that. */
 static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
 {
-  int64_t by_ns = lock->asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
-  int64_t longest_ns = lock->asked.lease_ns / 20 < 20 * MS ? lock->asked.lease_ns / 20 : 20 * MS;
+  int64_t by_ns = lock->round.asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
+  int64_t longest_ns = lock->op.asked.lease_ns / 20 < 20 * MS ? lock->op.asked.lease_ns / 20 : 20 * MS;
   if (by_ns < now + MS)
     by_ns = now + MS;
   return by_ns < now + longest_ns ? by_ns : now + longest_ns;
@@ -203,22 +204,22 @@ static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
 
 static int waits_to_know(redlock_lock *lock, int64_t now)
 {
-  if (!lock->queue_asked || lock->others_wait)
+  if (!lock->others.asked || lock->others.are_waiting)
     return 0;
-  if (!lock->queue_until_ns)
-    lock->queue_until_ns = knows_by_ns(lock, now);
-  return now < lock->queue_until_ns;
+  if (!lock->others.until_ns)
+    lock->others.until_ns = knows_by_ns(lock, now);
+  return now < lock->others.until_ns;
 }
 
 /* A majority has granted in time: it is won, unless others are before it or its fencing number has to be raised. */
 static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
 {
   if (waits_to_know(lock, now)) {
-    rlk_round_set_timer(lock, lock->queue_until_ns);
+    rlk_round_set_timer(lock, lock->others.until_ns);
     return REDLOCK_PENDING;
   }
   if (rlk_queue_is_ahead(lock)) {
-    lock->verdict = REDLOCK_BUSY;
+    lock->attempt.verdict = REDLOCK_BUSY;
     return attempt_failed(lock, now);
   }
   if (RLK_INT(&lock->options, FENCE) && !rlk_fence_settle(lock, tally->granted, until_ns, now))
@@ -232,13 +233,13 @@ static int advance_all(redlock_lock *lock, int64_t now)
   struct rlk_tally tally = RLK_INT(&lock->options, FENCE) ? rlk_fence_count(lock, now)
                                                           : rlk_count(lock->votes, lock->engine->net.node_count);
   int64_t until_ns = tally.granted >= tally.quorum ? rlk_lock_counts_until(lock) : 0;
-  int status = rlk_judge_acquire(&tally, until_ns - now >= lock->asked.min_validity_ns);
+  int status = rlk_judge_acquire(&tally, until_ns - now >= lock->op.asked.min_validity_ns);
   if (rlk_fence_is_too_late(lock, now))
     status = REDLOCK_NO_QUORUM;
   if (status == REDLOCK_OK)
     return granted(lock, &tally, until_ns, now);
   if (status != REDLOCK_PENDING) {
-    lock->verdict = status;
+    lock->attempt.verdict = status;
     return attempt_failed(lock, now);
   }
   rlk_round_hurry(lock, &tally);
@@ -247,13 +248,13 @@ static int advance_all(redlock_lock *lock, int64_t now)
 
 int rlk_acquire_advance(redlock_lock *lock, int64_t now)
 {
-  if (lock->phase == RLK_ASKING_HOME) {
-    int vote = lock->votes[lock->home];
+  if (lock->op.phase == RLK_ASKING_HOME) {
+    int vote = lock->votes[lock->attempt.home];
     if (vote == RLK_ASKED)
       return REDLOCK_PENDING;
     if (vote != RLK_GRANTED)
       return attempt_failed(lock, now);
-    rlk_round_ask_all(lock, lock->home, now);
+    rlk_round_ask_all(lock, lock->attempt.home, now);
   }
   return advance_all(lock, now);
 }
@@ -269,27 +270,27 @@ int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (lock->state == REDLOCK_STATE_LOST)
     rlk_queue_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
-  lock->asked = *terms;
+  lock->op.asked = *terms;
   if (wait_ms == -2)
     wait_ms = RLK_INT(&lock->options, WAIT_MS);
   rlk_flight_begin(lock, REDLOCK_ACQUIRE);
   lock->state = REDLOCK_STATE_FREE;
-  lock->loss = REDLOCK_LOSS_NONE;
-  lock->fence = 0;
-  lock->attempts = 0;
-  lock->quarantine_is_told = 0;
-  lock->home = -1;
-  lock->attempts_max = INT64_MAX;
+  lock->hold.loss = REDLOCK_LOSS_NONE;
+  lock->hold.fence = 0;
+  lock->attempt.count = 0;
+  lock->attempt.quarantine_is_told = 0;
+  lock->attempt.home = -1;
+  lock->attempt.max = INT64_MAX;
   if (wait_ms == 0)
-    lock->attempts_max = 1;
+    lock->attempt.max = 1;
   else if (RLK_INT(&lock->options, RETRY_COUNT) >= 0)
-    lock->attempts_max = 1 + RLK_INT(&lock->options, RETRY_COUNT);
+    lock->attempt.max = 1 + RLK_INT(&lock->options, RETRY_COUNT);
   if (wait_ms > 0)
-    lock->deadline_ns = now + wait_ms * MS;
-  if (lock->attempts_max > 1 && outage_wait_ms >= 0)
-    lock->outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
-  lock->verdict = REDLOCK_TIMED_OUT;
-  rlk_command_number(&lock->ttl_text, lock->asked.ttl_ms);
+    lock->op.deadline_ns = now + wait_ms * MS;
+  if (lock->attempt.max > 1 && outage_wait_ms >= 0)
+    lock->op.outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
+  lock->attempt.verdict = REDLOCK_TIMED_OUT;
+  rlk_command_number(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
   give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
   return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : rlk_acquire_attempt(lock, now);
 }
@@ -304,26 +305,26 @@ static int give_up(redlock_lock *lock, int status, int64_t now)
 /* Of a wait that ends within its first round: nodes that have gone silent are known not to answer. */
 static int last_verdict(const redlock_lock *lock)
 {
-  for (int i = 0; i < lock->engine->net.node_count && lock->verdict == REDLOCK_TIMED_OUT; i++)
+  for (int i = 0; i < lock->engine->net.node_count && lock->attempt.verdict == REDLOCK_TIMED_OUT; i++)
     if (lock->engine->net.nodes[i].silent_ns && rlk_round_awaits(lock, i))
       return REDLOCK_NO_QUORUM;
-  return lock->verdict;
+  return lock->attempt.verdict;
 }
 
 /* Home has had its time to tell whether others wait. */
 static int go_on_without_home(redlock_lock *lock, int64_t now)
 {
-  if (!lock->queue_until_ns || now < lock->queue_until_ns || lock->phase != RLK_ASKING_ALL)
+  if (!lock->others.until_ns || now < lock->others.until_ns || lock->op.phase != RLK_ASKING_ALL)
     return REDLOCK_PENDING;
-  lock->queue_asked = 0;
-  lock->queue_until_ns = 0;
+  lock->others.asked = 0;
+  lock->others.until_ns = 0;
   return rlk_acquire_advance(lock, now);
 }
 
 static int round_is_over(redlock_lock *lock, int64_t now)
 {
-  if (lock->phase == RLK_ASKING_HOME)
-    lock->votes[lock->home] = RLK_LATE;
+  if (lock->op.phase == RLK_ASKING_HOME)
+    lock->votes[lock->attempt.home] = RLK_LATE;
   else if (!rlk_round_hope(lock, now))
     rlk_round_close(lock);
   return rlk_acquire_advance(lock, now);
@@ -334,13 +335,13 @@ int rlk_acquire_timer(redlock_lock *lock, int64_t now)
   int status = go_on_without_home(lock, now);
   if (status != REDLOCK_PENDING)
     return status;
-  if (now >= lock->deadline_ns)
+  if (now >= lock->op.deadline_ns)
     return give_up(lock, last_verdict(lock), now);
-  if (now >= lock->outage_until_ns)
+  if (now >= lock->op.outage_until_ns)
     return give_up(lock, REDLOCK_NO_QUORUM, now);
-  if (lock->phase == RLK_ASKING_QUEUE || (lock->phase == RLK_SLEEPING && lock->room))
+  if (lock->op.phase == RLK_ASKING_QUEUE || (lock->op.phase == RLK_SLEEPING && lock->wait.room))
     return take_turn(lock, rlk_queue_timer(lock, now), now);
-  if (lock->phase == RLK_SLEEPING)
+  if (lock->op.phase == RLK_SLEEPING)
     return rlk_acquire_attempt(lock, now);
   return rlk_round_has_time(lock, now) ? REDLOCK_PENDING : round_is_over(lock, now);
 }
@@ -348,18 +349,18 @@ int rlk_acquire_timer(redlock_lock *lock, int64_t now)
 /* The winner came back to its lock too late for it to be of use: that attempt has failed (rule A.2, min_validity). */
 int rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
-  int64_t attempts = lock->attempts, attempts_max = lock->attempts_max, deadline_ns = lock->deadline_ns;
-  int started = lock->started;
+  int64_t attempts = lock->attempt.count, attempts_max = lock->attempt.max, deadline_ns = lock->op.deadline_ns;
+  int started = lock->op.is_started;
   rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
   lock->state = REDLOCK_STATE_FREE;
-  lock->loss = REDLOCK_LOSS_NONE;
-  lock->fence = 0;
+  lock->hold.loss = REDLOCK_LOSS_NONE;
+  lock->hold.fence = 0;
   rlk_flight_begin(lock, REDLOCK_ACQUIRE);
-  lock->started = started;
-  lock->attempts = attempts;
-  lock->attempts_max = attempts_max;
-  lock->deadline_ns = deadline_ns;
-  lock->verdict = REDLOCK_NO_QUORUM;
+  lock->op.is_started = started;
+  lock->attempt.count = attempts;
+  lock->attempt.max = attempts_max;
+  lock->op.deadline_ns = deadline_ns;
+  lock->attempt.verdict = REDLOCK_NO_QUORUM;
   return attempt_failed(lock, now);
 }

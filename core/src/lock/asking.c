@@ -98,8 +98,9 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
 
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_request vote = {.claim = lock->claim, .round = lock->round, .sent_ns = now};
-  return ask_set(n, vote, &lock->asked, &lock->ttl_text, RLK_INT(&lock->options, FENCE) ? lock->fence_proposal : 0);
+  struct rlk_request vote = {.claim = lock->claim, .round = lock->round.number, .sent_ns = now};
+  return ask_set(n, vote, &lock->op.asked, &lock->attempt.ttl_text,
+                 RLK_INT(&lock->options, FENCE) ? lock->attempt.fence_proposal : 0);
 }
 
 int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
@@ -107,7 +108,7 @@ int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms 
   struct rlk_request vote = {.claim = lock->claim, .sent_ns = now}; /* of no round */
   struct rlk_number ttl = {.size = 0};
   rlk_command_number(&ttl, terms->ttl_ms);
-  return ask_set(n, vote, terms, &ttl, lock->fence);
+  return ask_set(n, vote, terms, &ttl, lock->hold.fence);
 }
 
 int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -119,8 +120,11 @@ int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
   if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){
-          .ask = &rlk_row_raise, .claim = claim, .round = lock->round, .sent_ns = now, .of.fence = claim->fence});
+      (struct rlk_request){.ask = &rlk_row_raise,
+                           .claim = claim,
+                           .round = lock->round.number,
+                           .sent_ns = now,
+                           .of.fence = claim->fence});
   return 0;
 }
 
@@ -163,11 +167,11 @@ int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int full_script, const 
   size_t before = rlk_buffer_size(&l->out);
   char place[48];
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      rlk_command_join(&l->out, full_script, keys, place_name(lock->engine, lock->place, place, sizeof place),
-                       RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->arrived_ns) / 1000, promise) != 0)
+      rlk_command_join(&l->out, full_script, keys, place_name(lock->engine, lock->wait.place, place, sizeof place),
+                       RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000, promise) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.ask = &rlk_row_join, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){.ask = &rlk_row_join, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
   return 0;
 }
 
@@ -179,7 +183,7 @@ int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_is_queued(&l->out, keys) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.ask = &rlk_row_queued, .claim = lock->claim, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){.ask = &rlk_row_queued, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
   return 0;
 }
 
@@ -190,7 +194,7 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
   size_t before = rlk_buffer_size(&l->out);
   char place[48];
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      rlk_command_leave(&l->out, keys, place_name(lock->engine, lock->place, place, sizeof place)) != 0)
+      rlk_command_leave(&l->out, keys, place_name(lock->engine, lock->wait.place, place, sizeof place)) != 0)
     return -1;
   rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
@@ -238,10 +242,10 @@ static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_ask
 {
   return (struct rlk_request){.ask = ask,
                               .claim = lock->claim,
-                              .round = lock->round,
+                              .round = lock->round.number,
                               .sent_ns = now,
-                              .lease_ns = lock->asked.lease_ns,
-                              .ttl_ms = lock->asked.ttl_ms};
+                              .lease_ns = lock->op.asked.lease_ns,
+                              .ttl_ms = lock->op.asked.ttl_ms};
 }
 
 static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int full_script, int64_t now)
@@ -254,16 +258,16 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
       rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
     return -1;
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
-  rlk_command_extend_ttl(&l->out, lock->asked.ttl_ms);
+  rlk_command_extend_ttl(&l->out, lock->op.asked.ttl_ms);
   rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
   vote = vote_of(lock, ask, now);
   add(l, before, vote);
-  rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
+  rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
   if (rlk_guard_checks_votes(n))
     ask_time(n, claim, now);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);
-  rlk_holder_show(n, lock->asked.ttl_ms, now);
+  rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
 }
 
@@ -287,16 +291,16 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_claim_node *at = &claim->node[n->index];
   struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
-  int64_t end_ns = now + lock->asked.lease_ns;
+  int64_t end_ns = now + lock->op.asked.lease_ns;
   if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_expire(&l->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim), claim->token_size,
-                         lock->asked.ttl_ms) != 0)
+                         lock->op.asked.ttl_ms) != 0)
     return -1;
   vote = vote_of(lock, &rlk_row_expire, now);
   add(l, before, vote);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);
-  rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->asked, now));
+  rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
   if (!at->shortenings || end_ns < at->cap_ns)
     at->cap_ns = end_ns;
   at->shortenings++;
@@ -334,16 +338,18 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script
 int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_line *l = n->line;
-  struct rlk_claim *claim = lock->probe;
+  struct rlk_claim *claim = lock->op.probe;
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 2) != 0 ||
       rlk_command_peek(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.ask = &rlk_row_value, .claim = claim, .round = lock->round, .sent_ns = now});
+  add(l, before,
+      (struct rlk_request){.ask = &rlk_row_value, .claim = claim, .round = lock->round.number, .sent_ns = now});
   before = rlk_buffer_size(&l->out);
   if (rlk_command_pttl(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
-  add(l, before, (struct rlk_request){.ask = &rlk_row_ttl, .claim = claim, .round = lock->round, .sent_ns = now});
+  add(l, before,
+      (struct rlk_request){.ask = &rlk_row_ttl, .claim = claim, .round = lock->round.number, .sent_ns = now});
   return 0;
 }
 
@@ -355,7 +361,8 @@ int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
       rlk_command_remove(&l->out, lock->key->bulk, lock->key->bulk_size) != 0)
     return -1;
   add(l, before,
-      (struct rlk_request){.ask = &rlk_row_remove, .claim = lock->probe, .round = lock->round, .sent_ns = now});
+      (struct rlk_request){
+          .ask = &rlk_row_remove, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now});
   return 0;
 }
 

@@ -53,7 +53,7 @@ static int64_t majority_free_ns(const redlock_lock *lock)
 /* After a few attempts the answers about remaining lives should be there; if one was lost, all are asked again. */
 static int lacks_a_hint(const redlock_lock *lock)
 {
-  for (int i = 0; lock->attempts > 3 && i < lock->engine->net.node_count; i++)
+  for (int i = 0; lock->attempt.count > 3 && i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_BUSY && lock->node_answers[i].until_ns == 0)
       return 1;
   return 0;
@@ -68,7 +68,7 @@ int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now)
 
 static int is_able(const redlock_lock *lock, const struct rlk_node *n, int64_t late_ns, int64_t now)
 {
-  int64_t patience_ns = rlk_node_patience_ns(n, &lock->asked);
+  int64_t patience_ns = rlk_node_patience_ns(n, &lock->op.asked);
   late_ns = late_ns > patience_ns ? late_ns : patience_ns;
   return rlk_node_can_ask(n, patience_ns, now) == RLK_ASKED && !rlk_node_is_late(n, late_ns, now) &&
          !rlk_guard_waits(n, now);
@@ -171,7 +171,7 @@ int64_t rlk_backoff_pause_ns(redlock_lock *lock)
   double share;
   if (pause < PAUSE_MIN_NS)
     pause = PAUSE_MIN_NS;
-  for (int64_t i = 1; i < lock->attempts && pause < top; i++)
+  for (int64_t i = 1; i < lock->attempt.count && pause < top; i++)
     pause *= 2;
   if (pause > top)
     pause = top;

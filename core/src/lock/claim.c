@@ -131,14 +131,14 @@ const char *rlk_claim_token(const struct rlk_claim *claim)
 static void list(struct rlk_engine *e, struct rlk_claim *claim)
 {
   claim->is_owed = 1;
-  RLK_LIST_APPEND(e->owed, e->last_owed, claim, _owed);
+  RLK_LIST_APPEND(e->owed, e->last_owed, claim, owed.);
   e->owed_count++;
 }
 
 static void unlist(struct rlk_engine *e, struct rlk_claim *claim)
 {
   claim->is_owed = 0;
-  RLK_LIST_REMOVE(e->owed, e->last_owed, claim, _owed);
+  RLK_LIST_REMOVE(e->owed, e->last_owed, claim, owed.);
   e->owed_count--;
 }
 

@@ -56,7 +56,9 @@ struct rlk_claim {
   redlock_lock *lock; /* NULL when the handle has let go */
   struct rlk_key *key;
   struct rlk_claim *next, *previous; /* in engine->claims */
-  struct rlk_claim *next_owed, *previous_owed;
+  struct {
+    struct rlk_claim *next, *previous;
+  } owed;
   int is_owed;            /* it is in engine->owed */
   int in_flight;          /* requests that name it */
   int holders;            /* nodes with RLK_MAY_HOLD */

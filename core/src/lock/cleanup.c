@@ -63,9 +63,9 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
 static int pay(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
   redlock_lock *lock = claim->lock;
-  int is_released = n->state == RLK_NODE_READY && lock && lock->claim == claim && lock->kind == REDLOCK_RELEASE &&
-                    lock->status == REDLOCK_PENDING;
-  if (rlk_ask_delete(n, claim, 0, is_released ? lock->round : 0, now) != 0)
+  int is_released = n->state == RLK_NODE_READY && lock && lock->claim == claim && lock->op.kind == REDLOCK_RELEASE &&
+                    lock->op.status == REDLOCK_PENDING;
+  if (rlk_ask_delete(n, claim, 0, is_released ? lock->round.number : 0, now) != 0)
     return -1;
   if (is_released && rlk_round_awaits(lock, n->index))
     lock->votes[n->index] = RLK_ASKED;
@@ -76,7 +76,7 @@ void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   struct rlk_claim *next;
   for (struct rlk_claim *claim = RLK_MUTANT(DELETE_OF_HELD) ? e->claims : e->owed; claim; claim = next) {
-    next = RLK_MUTANT(DELETE_OF_HELD) ? claim->next : claim->next_owed;
+    next = RLK_MUTANT(DELETE_OF_HELD) ? claim->next : claim->owed.next;
     if (!is_payable(claim, n->index, now))
       continue;
     if (pay(n, claim, now) != 0) {
@@ -89,7 +89,7 @@ void rlk_claims_pay(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 
 int rlk_claims_are_owed(const struct rlk_engine *e, int node)
 {
-  for (const struct rlk_claim *claim = e->owed; claim; claim = claim->next_owed)
+  for (const struct rlk_claim *claim = e->owed; claim; claim = claim->owed.next)
     if (claim->given_up && rlk_claim_is_owed_at(claim, node))
       return 1;
   return 0;
@@ -100,7 +100,7 @@ void rlk_claims_expire(struct rlk_engine *e, int64_t now)
   struct rlk_claim *next;
   e->expired_ns = now;
   for (struct rlk_claim *claim = e->owed; claim; claim = next) {
-    next = claim->next_owed;
+    next = claim->owed.next;
     if (claim->until_ns > now)
       continue;
     rlk_claim_forget(e, claim);

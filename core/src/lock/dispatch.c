@@ -35,7 +35,7 @@ static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_
   redlock_lock *lock = r->claim->lock;
   if (!may_be_its_own(&r->claim->node[n->index], r) || n->state != RLK_NODE_READY)
     return 0;
-  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round == r->round &&
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round &&
          rlk_ask_confirm(n, lock, 0, now) == 0;
 }
 
@@ -108,7 +108,8 @@ static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t 
 {
   redlock_lock *lock = rlk_vote_lock(r);
   n->line->knows_fence = 0;
-  if (!lock || r->claim->given_up || lock->round != r->round || !rlk_in_flight(lock) || n->state != RLK_NODE_READY)
+  if (!lock || r->claim->given_up || lock->round.number != r->round || !rlk_in_flight(lock) ||
+      n->state != RLK_NODE_READY)
     return -1;
   return rlk_ask_set(n, lock, now);
 }
@@ -185,8 +186,8 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && lock->round == r->round)
-    lock->scripts_missing = 1;
+  if (lock && lock->round.number == r->round)
+    lock->op.scripts_missing = 1;
   return rlk_ask_delete(n, r->claim, 1, r->round, now);
 }
 
@@ -238,7 +239,7 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 static redlock_lock *still_wants(const struct rlk_request *r)
 {
   redlock_lock *lock = r->claim->lock;
-  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round == r->round ? lock : NULL;
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
 }
 
 static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -300,7 +301,7 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   char value[300];
   if (out->vote)
     rlk_vote_seen(n, out);
-  if (out->fault || !lock || lock->probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
+  if (out->fault || !lock || lock->op.probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
     return;
   text = rlk_text_in(value, sizeof value);
   rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
@@ -313,11 +314,11 @@ static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
   int64_t end_ns;
-  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || out->request.round != lock->round)
+  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || out->request.round != lock->round.number)
     return;
   end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
   lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
-  if (rlk_in_flight(lock) && lock->phase == RLK_SLEEPING && !lock->room)
+  if (rlk_in_flight(lock) && lock->op.phase == RLK_SLEEPING && !lock->wait.room)
     rlk_acquire_sleep(lock, out->now_ns);
 }
 
@@ -342,11 +343,11 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
   rlk_vote_note_error(n, out);
-  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round != out->request.round)
+  if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round.number != out->request.round)
     return;
-  lock->others_wait |= out->reply->integer > 0;
-  lock->queue_asked &= ~(UINT64_C(1) << n->index);
-  if (lock->queue_until_ns)
+  lock->others.are_waiting |= out->reply->integer > 0;
+  lock->others.asked &= ~(UINT64_C(1) << n->index);
+  if (lock->others.until_ns)
     rlk_operation_advance(lock, out->now_ns);
 }
 
@@ -356,8 +357,8 @@ static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
   enum rlk_turn turn;
   if (out->fault == RLK_FAULT_MISFIT)
     rlk_vote_note_error(n, out);
-  if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock || lock->round != out->request.round ||
-      !rlk_in_flight(lock))
+  if (out->fault == RLK_FAULT_LOST || out->fault == RLK_FAULT_MISFIT || !lock ||
+      lock->round.number != out->request.round || !rlk_in_flight(lock))
     return;
   if (out->fault == RLK_FAULT_NONE)
     turn = rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns),

@@ -12,7 +12,7 @@
 /* The option renew counts from this operation on; a lease of another length has another time for its renewal. */
 static void renew_as_asked(redlock_lock *lock)
 {
-  if (lock->kind == REDLOCK_EXPIRE || !RLK_INT(&lock->options, RENEW))
+  if (lock->op.kind == REDLOCK_EXPIRE || !RLK_INT(&lock->options, RENEW))
     rlk_lock_end_renewal(lock);
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_renewal_begin(lock);
@@ -22,10 +22,10 @@ static int extended(redlock_lock *lock, int64_t now)
 {
   if (lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_hold(lock, rlk_lock_counts_until(lock), now);
-  if (lock->kind == REDLOCK_EXPIRE)
-    lock->terms = lock->asked;
+  if (lock->op.kind == REDLOCK_EXPIRE)
+    lock->hold.terms = lock->op.asked;
   else
-    lock->extensions++;
+    lock->hold.extensions++;
   renew_as_asked(lock);
   return lock->state == REDLOCK_STATE_HELD ? REDLOCK_OK : REDLOCK_LOST;
 }
@@ -48,8 +48,8 @@ static int some_failed(const redlock_lock *lock)
 
 static void ask_again(redlock_lock *lock, int64_t now)
 {
-  lock->asking_again = 0;
-  lock->attempts++;
+  lock->op.asking_again = 0;
+  lock->attempt.count++;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (may_ask_again(lock->votes[i]))
       rlk_round_ask_or_note(lock, i, now);
@@ -59,9 +59,9 @@ static void ask_again(redlock_lock *lock, int64_t now)
 /* Those that failed are asked again after a pause, while the others may still answer. */
 static void pause(redlock_lock *lock, int64_t now)
 {
-  if (lock->asking_again || !some_failed(lock))
+  if (lock->op.asking_again || !some_failed(lock))
     return;
-  lock->asking_again = 1;
+  lock->op.asking_again = 1;
   rlk_round_set_timer(lock, now + rlk_backoff_pause_ns(lock));
 }
 
@@ -69,7 +69,7 @@ int rlk_extend_advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int status = rlk_judge_extend(&tally);
-  int is_over = now >= lock->deadline_ns;
+  int is_over = now >= lock->op.deadline_ns;
   if (lock->state == REDLOCK_STATE_LOST)
     return REDLOCK_LOST;
   if (status == REDLOCK_OK)
@@ -84,7 +84,7 @@ int rlk_extend_advance(redlock_lock *lock, int64_t now)
 
 int rlk_extend_timer(redlock_lock *lock, int64_t now)
 {
-  if (now >= lock->deadline_ns)
+  if (now >= lock->op.deadline_ns)
     rlk_round_close(lock);
   else
     ask_again(lock, now);
@@ -99,11 +99,11 @@ static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *t
   int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   if (lock->state != REDLOCK_STATE_HELD)
     return 0;
-  if (kind == REDLOCK_EXTEND && extensions_max >= 0 && lock->extensions >= extensions_max)
+  if (kind == REDLOCK_EXTEND && extensions_max >= 0 && lock->hold.extensions >= extensions_max)
     rlk_text_format(&text, "no further extension: max_extensions is %lld", (long long)extensions_max);
   else if (now + terms->ttl_ms * MS > rlk_hold_end_ns(lock, terms->ttl_ms))
     rlk_text_format(&text, "no further extension by ttl_ms %lld: max_hold_ms is %lld, held for %lld ms",
-                    (long long)terms->ttl_ms, (long long)hold_max_ms, (long long)((now - lock->acquired_ns) / MS));
+                    (long long)terms->ttl_ms, (long long)hold_max_ms, (long long)((now - lock->hold.acquired_ns) / MS));
   else
     return 0;
   rlk_lock_refuse(lock, why);
@@ -115,18 +115,18 @@ static int64_t deadline_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   int64_t deadline = outage_wait_ms < 0 ? RLK_NEVER : now + outage_wait_ms * MS;
-  int64_t lease_end = lock->valid_until_ns - lock->asked.min_validity_ns;
+  int64_t lease_end = lock->hold.valid_until_ns - lock->op.asked.min_validity_ns;
   if (lock->state != REDLOCK_STATE_HELD)
     return deadline;
-  if (lease_end < now + lock->asked.node_timeout_ns)
-    lease_end = lock->valid_until_ns;
+  if (lease_end < now + lock->op.asked.node_timeout_ns)
+    lease_end = lock->hold.valid_until_ns;
   return lease_end < deadline ? lease_end : deadline;
 }
 
 /* A shorter lease counts from the call, also where it cannot be asked for yet. */
 static void shorten(redlock_lock *lock, int64_t now)
 {
-  int64_t end_ns = now + lock->asked.lease_ns;
+  int64_t end_ns = now + lock->op.asked.lease_ns;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     int64_t *counts_until_ns = &lock->claim->node[i].counts_until_ns;
     *counts_until_ns = *counts_until_ns > end_ns ? end_ns : *counts_until_ns;
@@ -138,14 +138,14 @@ int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms
 {
   if (beyond_limits(lock, kind, terms, now))
     return REDLOCK_LIMIT;
-  lock->asked = *terms;
-  lock->was_held = lock->state;
+  lock->op.asked = *terms;
+  lock->op.state_before = lock->state;
   rlk_flight_begin(lock, kind);
   if (kind == REDLOCK_EXPIRE)
     shorten(lock, now);
-  lock->deadline_ns = deadline_ns(lock, now);
-  lock->attempts = 1;
-  lock->asking_again = 0;
+  lock->op.deadline_ns = deadline_ns(lock, now);
+  lock->attempt.count = 1;
+  lock->op.asking_again = 0;
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
   return rlk_extend_advance(lock, now);

@@ -20,7 +20,7 @@ static int64_t wall_us(const redlock_lock *lock)
 
 void rlk_fence_propose(redlock_lock *lock)
 {
-  lock->fence_proposal = wall_us(lock) + AHEAD_US;
+  lock->attempt.fence_proposal = wall_us(lock) + AHEAD_US;
 }
 
 int rlk_fence_is_too_late(const redlock_lock *lock, int64_t now)

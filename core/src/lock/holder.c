@@ -90,7 +90,7 @@ static struct rlk_holder *holder_of(redlock_lock *lock)
 
 static struct rlk_claim *claim_of(const redlock_lock *lock)
 {
-  return lock->probe ? lock->probe : lock->claim;
+  return lock->op.probe ? lock->op.probe : lock->claim;
 }
 
 /* The number of the client that made the token. */
@@ -106,7 +106,7 @@ static void ask(redlock_lock *lock, struct rlk_node *n, const struct rlk_ask *ro
   rlk_request_add(n->line, before,
                   (struct rlk_request){.ask = row,
                                        .claim = claim_of(lock),
-                                       .round = lock->round,
+                                       .round = lock->round.number,
                                        .sent_ns = now,
                                        .of.client = client_of(lock->holder->token)});
   claim_of(lock)->in_flight++;
@@ -160,7 +160,7 @@ static int is_ours(const char *value, size_t size)
 static int is_outvoted(const redlock_lock *lock, const char *value)
 {
   int nodes = 0;
-  if (!lock->probe)
+  if (!lock->op.probe)
     return 0;
   for (int i = 0; i < lock->engine->net.node_count; i++)
     nodes += lock->node_answers[i].value && strcmp(lock->node_answers[i].value, value) == 0;
@@ -176,7 +176,7 @@ void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, 
   if (!holder_of(lock))
     return;
   if (!is_ours(value, size)) {
-    if (!lock->probe)
+    if (!lock->op.probe)
       lock->holder->token[0] = lock->holder->entry[0] = 0;
     return;
   }
@@ -239,7 +239,7 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
     rlk_holder_seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
   else
     told(lock, n, out);
-  return lock->kind == REDLOCK_INSPECT;
+  return lock->op.kind == REDLOCK_INSPECT;
 }
 
 int rlk_holder_is_awaited(const redlock_lock *lock)

@@ -29,10 +29,10 @@ void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
   };
   int count = 0, nodes = lock->engine->net.node_count;
   for (int i = 0; lock->claim && i < nodes; i++)
-    count += lock->claim->node[i].cut == lock->loss;
-  rlk_text_add(out, words[lock->loss]);
-  if (lock->loss == REDLOCK_LOSS_GONE || lock->loss == REDLOCK_LOSS_RESTARTED || lock->loss == REDLOCK_LOSS_REFUSED ||
-      lock->loss == REDLOCK_LOSS_CLOCK)
+    count += lock->claim->node[i].cut == lock->hold.loss;
+  rlk_text_add(out, words[lock->hold.loss]);
+  if (lock->hold.loss == REDLOCK_LOSS_GONE || lock->hold.loss == REDLOCK_LOSS_RESTARTED ||
+      lock->hold.loss == REDLOCK_LOSS_REFUSED || lock->hold.loss == REDLOCK_LOSS_CLOCK)
     rlk_text_format(out, " %d of %d nodes", count, nodes);
 }
 
@@ -40,14 +40,14 @@ void rlk_lock_tell(redlock_lock *lock, enum rlk_event_kind kind, const char *det
 {
   struct rlk_event *event = rlk_event_add(&lock->engine->net.events, kind, -1, detail);
   rlk_event_about(event, rlk_key_resource(lock->key), lock->key->resource_size,
-                  kind == RLK_EVENT_LOST ? lock->loss : REDLOCK_LOSS_NONE);
+                  kind == RLK_EVENT_LOST ? lock->hold.loss : REDLOCK_LOSS_NONE);
 }
 
 void rlk_lock_note_loss(redlock_lock *lock, int reason)
 {
   char why[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  lock->loss = reason;
+  lock->hold.loss = reason;
   lock->engine->lost++;
   lock->engine->figures.losses[reason]++;
   rlk_loss_words(lock, &text);
@@ -56,22 +56,22 @@ void rlk_lock_note_loss(redlock_lock *lock, int reason)
 
 void rlk_lock_count_hold(redlock_lock *lock, int64_t now)
 {
-  rlk_histogram_add(&lock->engine->figures.hold_us, rlk_time_bounds_us, (now - lock->acquired_ns) / 1000);
+  rlk_histogram_add(&lock->engine->figures.hold_us, rlk_time_bounds_us, (now - lock->hold.acquired_ns) / 1000);
 }
 
 void rlk_lock_end_renewal_round(redlock_lock *lock)
 {
-  lock->engine->renewals_open -= lock->renewal_goal_ns != 0;
-  lock->renewal_goal_ns = 0;
+  lock->engine->renewals_open -= lock->renewal.goal_ns != 0;
+  lock->renewal.goal_ns = 0;
 }
 
 void rlk_lock_end_renewal(redlock_lock *lock)
 {
-  if (!lock->renewed)
+  if (!lock->renewal.is_on)
     return;
   rlk_lock_end_renewal_round(lock);
-  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal);
-  lock->renewed = 0;
+  rlk_wheel_clear(&lock->engine->wheel, &lock->renewal.entry);
+  lock->renewal.is_on = 0;
   lock->engine->renewing--;
 }
 
@@ -83,8 +83,8 @@ void rlk_lock_lost(redlock_lock *lock, int reason)
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_lock_count_hold(lock, rlk_now(&e->net));
   lock->state = REDLOCK_STATE_LOST;
-  lock->valid_until_ns = 0;
-  rlk_timer_clear(&e->net.timers, &lock->lease_timer);
+  lock->hold.valid_until_ns = 0;
+  rlk_timer_clear(&e->net.timers, &lock->hold.timer);
   rlk_lock_end_renewal(lock);
   rlk_lock_note_loss(lock, reason);
   rlk_mark_ended(e, lock);
@@ -94,10 +94,12 @@ int rlk_lock_is_held(redlock_lock *lock, int64_t now)
 {
   if (lock->state != REDLOCK_STATE_HELD)
     return 0;
-  if (now < lock->valid_until_ns)
+  if (now < lock->hold.valid_until_ns)
     return 1;
   if (!RLK_MUTANT(LOSS_NOT_STICKY))
-    rlk_lock_lost(lock, lock->cut ? lock->cut : lock->is_limited ? REDLOCK_LOSS_LIMIT : REDLOCK_LOSS_EXPIRED);
+    rlk_lock_lost(lock, lock->hold.cut          ? lock->hold.cut
+                        : lock->hold.is_limited ? REDLOCK_LOSS_LIMIT
+                                                : REDLOCK_LOSS_EXPIRED);
   return 0;
 }
 
@@ -112,13 +114,13 @@ int64_t rlk_lock_counts_until(const redlock_lock *lock)
 
 static void set_validity(redlock_lock *lock, int64_t until_ns, int reason, int64_t now)
 {
-  if (until_ns < lock->valid_until_ns)
-    lock->cut = reason;
-  else if (until_ns > lock->valid_until_ns)
-    lock->cut = REDLOCK_LOSS_NONE;
-  lock->valid_until_ns = until_ns;
+  if (until_ns < lock->hold.valid_until_ns)
+    lock->hold.cut = reason;
+  else if (until_ns > lock->hold.valid_until_ns)
+    lock->hold.cut = REDLOCK_LOSS_NONE;
+  lock->hold.valid_until_ns = until_ns;
   if (rlk_lock_is_held(lock, now))
-    rlk_timer_set(&lock->engine->net.timers, &lock->lease_timer, until_ns);
+    rlk_timer_set(&lock->engine->net.timers, &lock->hold.timer, until_ns);
 }
 
 static void recount(redlock_lock *lock, int reason, int64_t now)
@@ -130,10 +132,10 @@ static void recount(redlock_lock *lock, int reason, int64_t now)
 void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   lock->state = REDLOCK_STATE_HELD;
-  lock->terms = lock->asked;
-  lock->acquired_ns = now;
-  lock->extensions = 0;
-  lock->cut = lock->is_limited = 0;
+  lock->hold.terms = lock->op.asked;
+  lock->hold.acquired_ns = now;
+  lock->hold.extensions = 0;
+  lock->hold.cut = lock->hold.is_limited = 0;
   set_validity(lock, until_ns, REDLOCK_LOSS_NONE, now);
 }
 
@@ -195,5 +197,5 @@ int64_t rlk_hold_end_ns(const redlock_lock *lock, int64_t ttl_ms)
 {
   int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   int64_t acquired_with_ms = ttl_ms > hold_max_ms && ttl_ms <= RLK_INT(&lock->options, TTL_MS) ? ttl_ms : 0;
-  return hold_max_ms < 0 ? RLK_NEVER : lock->acquired_ns + (hold_max_ms + acquired_with_ms) * RLK_NS_PER_MS;
+  return hold_max_ms < 0 ? RLK_NEVER : lock->hold.acquired_ns + (hold_max_ms + acquired_with_ms) * RLK_NS_PER_MS;
 }

@@ -28,88 +28,120 @@ enum rlk_phase {
   RLK_SLEEPING      /* between two attempts */
 };
 
-struct redlock_lock {
-  struct rlk_engine *engine;                   /* its client is counted: valid until the lock is freed */
-  redlock_lock *next, *previous;               /* in engine->locks */
-  redlock_lock *next_flight, *previous_flight; /* in engine->flights while an operation runs */
-  redlock_lock *next_ended, *previous_ended;   /* in engine->ended */
-  int is_ended;
-  uint64_t tag;
-  struct rlk_key *key;
-  int is_reserved; /* its key is one of the library's own: it may be looked at and removed, not taken */
-  struct rlk_numbers options;
-  char *refusal; /* why a call was refused, until the next operation */
-  /* the lease */
-  int state;               /* enum redlock_state */
-  struct rlk_claim *claim; /* the current or last token; NULL before */
-  struct rlk_claim *probe; /* carries the answers of an inspect */
-  struct rlk_timer lease_timer;
+/* The lease: the one that is held, or the last (lease.c). */
+struct rlk_hold {
+  struct rlk_timer timer;
   int64_t valid_until_ns;
   int64_t acquired_ns;
-  int64_t extensions;     /* by the user */
-  struct rlk_terms terms; /* of the lease */
-  int cut;                /* enum redlock_loss: why valid_until_ns is earlier than it was, until an extension */
+  int64_t extensions; /* by the user */
+  struct rlk_terms terms;
+  int64_t fence;          /* its fencing number; 0: it has none */
+  enum redlock_loss loss; /* why it was lost */
+  enum redlock_loss cut;  /* why valid_until_ns is earlier than it was, until an extension */
   int is_limited;         /* no renewal follows: max_hold_ms */
-  int loss;               /* enum redlock_loss: why the last lease was lost */
-  int64_t fence;          /* the fencing number of that or the last lease; 0: it has none */
-  /* renewal */
-  struct rlk_wheel_entry renewal;
-  int64_t renewal_goal_ns; /* valid_until from which the round under way counts as confirmed; 0: none under way */
-  int renewal_last;        /* that round reaches to max_hold_ms: no other follows */
-  int renewed;             /* the keeper looks after it */
+};
+
+/* What the keeper does for it (renewal.c). */
+struct rlk_renewal {
+  struct rlk_wheel_entry entry;
+  int64_t goal_ns; /* valid_until_ns from which the round under way counts as confirmed; 0: none under way */
+  int is_on;       /* the keeper looks after it */
+  int is_last;     /* the round reaches to max_hold_ms: no other follows */
   int at_risk;
-  /* the operation */
-  int kind; /* enum redlock_operation */
+};
+
+/* The operation that runs, or the last (operation.c). */
+struct rlk_operation {
+  enum redlock_operation kind;
   int status;
-  int started;  /* by start: its end is told through engine->ended */
-  int in_call;  /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
-  int settling; /* a thread waits for all answers to the last operation */
-  int was_held;
+  int is_started; /* by redlock_lock_start: its end goes to engine->ended */
+  int in_call;    /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
+  int settling;   /* a thread waits for all answers to the last operation */
+  enum redlock_state state_before;
   enum rlk_phase phase;
-  uint32_t round;
-  int verdict;             /* of the last full round */
-  int64_t deadline_ns;     /* of the whole operation */
-  int64_t outage_until_ns; /* so long it puts up with too few nodes answering */
-  int64_t asked_all_ns;    /* when all nodes were asked last */
-  int64_t written_ns;      /* when the round's requests were written; 0: not yet */
-  int unwritten;           /* in engine->unwritten */
-  redlock_lock *next_unwritten;
-  int64_t attempts, attempts_max;
-  int quarantine_is_told; /* acquire: that it waits for the guard */
-  int64_t wake_ns;        /* SLEEPING: without the hint */
-  int timer_tight;        /* a quorum was asked: the time of the answers runs, from when they are written */
-  int asking_again;       /* extend: the timer is the next try of those that failed */
-  uint64_t counted;       /* release: nodes that counted at the call, as bits */
-  uint64_t unproven;      /* ... that said that the token is gone only after its lease, when it may have expired */
-  int scripts_missing;    /* release: a node had lost its scripts */
-  /* waiting in order */
-  struct rlk_room *room; /* where it stands, or NULL */
-  redlock_lock *next_waiting, *previous_waiting;
-  redlock_lock *next_placed;  /* in its bucket of engine->placed */
-  int64_t began_ns;           /* the acquisition */
-  int64_t arrived_ns;         /* its place in the queue is by this */
-  uint64_t arrival;           /* ... and among those of its client by this number */
-  int64_t alone_ns;           /* when its release was told that nobody waits; 0: it was not */
-  uint64_t place;             /* its number in the queue; 0: none */
-  int place_home;             /* the node of that queue */
-  int64_t rank;               /* of the last answer */
-  int64_t rank_changed_ns;    /* since when it is that */
-  int is_ranked;              /* there was an answer */
-  int is_told;                /* that it is its turn, while an attempt was under way */
-  int64_t step_ns;            /* how long one of those before it took; 0: not known */
-  int64_t free_ns;            /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
-  int in_vain;                /* attempts that failed although it says so */
-  int queue_home;             /* the node that is asked behind its SET whether others wait, RLK_QUEUE_..., or -1 */
-  uint64_t queue_asked;       /* nodes whose answer to that is outstanding, as bits */
-  int64_t queue_until_ns;     /* a lock that is won waits for them no longer than that; 0: it does not wait */
-  int others_wait;            /* the home node said so behind its vote */
-  int home;                   /* node asked first, or -1 */
-  int64_t fence_proposal;     /* of the attempt, to all nodes */
-  struct rlk_terms asked;     /* terms of the operation */
-  struct rlk_number ttl_text; /* the TTL of an acquisition, as it is sent */
+  int64_t deadline_ns;
+  int64_t outage_until_ns; /* deadline for tolerating fewer than Q answers */
+  struct rlk_terms asked;
   struct rlk_timer timer;
-  atomic_int cancelled; /* asked for by redlock_lock_cancel */
+  atomic_int cancelled; /* by redlock_lock_cancel */
   struct rlk_waiter *waiter;
+  struct rlk_claim *probe; /* inspect, remove: carries the answers */
+  int asking_again;        /* extend: the timer is the next try of those that failed */
+  int scripts_missing;     /* release: a node had lost its scripts */
+  uint64_t counted;        /* release: nodes that counted at the call, as bits */
+  uint64_t unproven;       /* ... that said that the token is gone only after its lease, when it may have expired */
+};
+
+/* One request to every node (round.c). */
+struct rlk_round {
+  uint32_t number;
+  int is_tight;         /* a quorum was asked: the time of the answers runs, from when they are written */
+  int64_t asked_all_ns; /* when all nodes were asked last */
+  int64_t written_ns;   /* when the requests were written; 0: not yet */
+  int is_unwritten;     /* in engine->unwritten */
+  redlock_lock *next_unwritten;
+};
+
+/* An acquisition, and its last token (acquire.c). */
+struct rlk_attempt {
+  int64_t began_ns;
+  int64_t arrived_ns; /* its place in the queue is by this */
+  uint64_t arrival;   /* ... and among those of its client by this number */
+  int64_t count, max;
+  int verdict;                /* of the last full round */
+  int home;                   /* node asked first, or -1 */
+  int64_t wake_ns;            /* RLK_SLEEPING: without the hint */
+  int64_t fence_proposal;     /* to all nodes */
+  struct rlk_number ttl_text; /* as it is sent */
+  int quarantine_is_told;
+};
+
+/* Where it stands in the order of those that wait for a resource (queue.c, room.c). */
+struct rlk_wait {
+  struct rlk_room *room;         /* NULL: it does not wait there */
+  redlock_lock *next, *previous; /* in it */
+  redlock_lock *next_placed;     /* in its bucket of engine->placed */
+  uint64_t place;                /* its number in the queue; 0: none */
+  int home;                      /* the node of that queue */
+  int64_t rank;                  /* of the last answer */
+  int64_t rank_changed_ns;
+  int is_ranked;   /* there was an answer */
+  int is_told;     /* that it is its turn, while an attempt was under way */
+  int64_t step_ns; /* how long one of those before it took; 0: not known */
+  int64_t free_ns; /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
+  int in_vain;     /* attempts that failed although it says so */
+};
+
+/* Whether others wait for its resource (queue.c). */
+struct rlk_others {
+  int64_t alone_ns; /* when a release last learned that nobody was waiting; 0: unknown */
+  int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
+  uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
+  int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */
+  int are_waiting;  /* the home node said so behind its vote */
+};
+
+struct redlock_lock {
+  struct rlk_engine *engine;     /* its client is counted: valid until the lock is freed */
+  redlock_lock *next, *previous; /* in engine->locks */
+  struct {
+    redlock_lock *next, *previous;
+  } flight, ended; /* in engine->flights while an operation runs; in engine->ended */
+  int is_ended;
+  int is_reserved; /* its key is one of the library's own: it may be looked at and removed, not taken */
+  uint64_t tag;
+  struct rlk_key *key;
+  struct rlk_numbers options;
+  char *refusal; /* why a call was refused, until the next operation */
+  enum redlock_state state;
+  struct rlk_claim *claim; /* the current or last token; NULL before */
+  struct rlk_hold hold;
+  struct rlk_renewal renewal;
+  struct rlk_operation op;
+  struct rlk_round round;
+  struct rlk_attempt attempt;
+  struct rlk_wait wait;
+  struct rlk_others others;
   struct rlk_holder *holder;            /* who holds it, if that was asked for; else NULL */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
@@ -117,13 +149,13 @@ struct redlock_lock {
 
 static inline int rlk_in_flight(const redlock_lock *lock)
 {
-  return lock->status == REDLOCK_PENDING;
+  return lock->op.status == REDLOCK_PENDING;
 }
 
 /* By an operation, or by a thread that has not taken its result yet. */
 static inline int rlk_in_use(const redlock_lock *lock)
 {
-  return lock->in_call || rlk_in_flight(lock);
+  return lock->op.in_call || rlk_in_flight(lock);
 }
 
 #endif

@@ -7,7 +7,7 @@ void rlk_mark_ended(struct rlk_engine *e, redlock_lock *lock)
 {
   if (!lock->is_ended) {
     lock->is_ended = 1;
-    RLK_LIST_APPEND(e->ended, e->last_ended, lock, _ended);
+    RLK_LIST_APPEND(e->ended, e->last_ended, lock, ended.);
   }
   e->ended_marked = 1;
 }

@@ -14,9 +14,9 @@ static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t 
 {
   int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
   for (redlock_lock *lock = e->locks; lock; lock = lock->next) {
-    int may_join = lock->kind == REDLOCK_ACQUIRE || (lock->kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
+    int may_join = lock->op.kind == REDLOCK_ACQUIRE || (lock->op.kind == REDLOCK_EXTEND && n->state == RLK_NODE_READY);
     if (may_join && lock->state == REDLOCK_STATE_HELD && !rlk_in_flight(lock) && rlk_round_awaits(lock, n->index) &&
-        now - lock->asked_all_ns < connect_ns && rlk_round_guard(lock, n, now) == RLK_ASKED)
+        now - lock->round.asked_all_ns < connect_ns && rlk_round_guard(lock, n, now) == RLK_ASKED)
       rlk_round_ask(lock, n, now);
   }
 }
@@ -26,7 +26,7 @@ static int may_ask_now(const redlock_lock *lock, const struct rlk_node *n)
 {
   if (rlk_round_awaits(lock, n->index))
     return 1;
-  return n->state == RLK_NODE_READY && lock->kind == REDLOCK_ACQUIRE && lock->votes[n->index] == RLK_REFUSED &&
+  return n->state == RLK_NODE_READY && lock->op.kind == REDLOCK_ACQUIRE && lock->votes[n->index] == RLK_REFUSED &&
          !(lock->claim->node[n->index].flags & RLK_MAY_HOLD);
 }
 
@@ -36,10 +36,10 @@ static void ask_those_that_wait(struct rlk_engine *e, struct rlk_node *n, int64_
   int vote;
   ask_after_the_end(e, n, now);
   for (redlock_lock *lock = e->flights; lock; lock = next) {
-    next = lock->next_flight;
-    if (lock->phase != RLK_ASKING_ALL || !may_ask_now(lock, n))
+    next = lock->flight.next;
+    if (lock->op.phase != RLK_ASKING_ALL || !may_ask_now(lock, n))
       continue;
-    if (n->state == RLK_NODE_SETUP && lock->kind != REDLOCK_ACQUIRE)
+    if (n->state == RLK_NODE_SETUP && lock->op.kind != REDLOCK_ACQUIRE)
       continue; /* only a SET may join the set-up */
     vote = rlk_round_guard(lock, n, now);
     if (vote == RLK_WAITING)
@@ -59,13 +59,13 @@ static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t no
   redlock_lock *next;
   for (redlock_lock *lock = e->flights; lock; lock = next) {
     uint8_t *vote = &lock->votes[n->index];
-    next = lock->next_flight;
-    if (lock->kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
+    next = lock->flight.next;
+    if (lock->op.kind == REDLOCK_RELEASE && n->state == RLK_NODE_REFUSED && *vote == RLK_ASKED)
       continue; /* its deletes are answered before it is closed */
-    if (lock->phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
+    if (lock->op.phase == RLK_SLEEPING || (!rlk_round_awaits(lock, n->index) && (*vote != RLK_ASKED || !n->refused)))
       continue;
     *vote = n->refused ? RLK_REFUSED : RLK_DOWN;
-    if (lock->phase == RLK_ASKING_ALL)
+    if (lock->op.phase == RLK_ASKING_ALL)
       rlk_round_time(lock, now);
     rlk_operation_advance(lock, now);
   }
@@ -87,7 +87,7 @@ static void share_sets(const struct rlk_line *l, int64_t now)
     const struct rlk_request *r = rlk_request_at(&l->requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
     if (r->ask->role != RLK_ASK_TAKE || !lock || lock->claim != r->claim || r->claim->given_up ||
-        lock->round != r->round)
+        lock->round.number != r->round)
       continue;
     r->claim->node[other->index].flags |= RLK_SET_LOST;
     if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
@@ -103,7 +103,7 @@ static void take_back_hope(const struct rlk_node *n)
   for (uint32_t i = 0; i < requests->count; i++) {
     const struct rlk_request *r = rlk_request_at(requests, i);
     redlock_lock *lock = r->claim ? r->claim->lock : NULL;
-    if (lock && r->ask->is_vote && lock->round == r->round && rlk_round_awaits(lock, n->index))
+    if (lock && r->ask->is_vote && lock->round.number == r->round && rlk_round_awaits(lock, n->index))
       lock->votes[n->index] = RLK_ASKED;
   }
 }

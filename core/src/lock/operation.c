@@ -19,7 +19,7 @@
 
 int rlk_is_awaited(const redlock_lock *lock)
 {
-  return rlk_in_flight(lock) || (lock->settling && rlk_round_is_open(lock));
+  return rlk_in_flight(lock) || (lock->op.settling && rlk_round_is_open(lock));
 }
 
 /* ---- beginning and ending ---- */
@@ -29,17 +29,17 @@ static void end(redlock_lock *lock, int status)
   struct rlk_engine *e = lock->engine;
   if (status == REDLOCK_PENDING)
     return;
-  if (lock->kind == REDLOCK_ACQUIRE)
+  if (lock->op.kind == REDLOCK_ACQUIRE)
     e->figures.acquisitions[status]++;
-  lock->status = status;
-  lock->phase = RLK_IDLE;
-  rlk_timer_clear(&e->net.timers, &lock->timer);
-  RLK_LIST_REMOVE(e->flights, e->last_flight, lock, _flight);
-  rlk_claim_let_go(e, &lock->probe);
+  lock->op.status = status;
+  lock->op.phase = RLK_IDLE;
+  rlk_timer_clear(&e->net.timers, &lock->op.timer);
+  RLK_LIST_REMOVE(e->flights, e->last_flight, lock, flight.);
+  rlk_claim_let_go(e, &lock->op.probe);
   rlk_queue_leave(lock);
-  if (lock->waiter)
-    rlk_mark_woken(e, lock->waiter);
-  if (lock->started)
+  if (lock->op.waiter)
+    rlk_mark_woken(e, lock->op.waiter);
+  if (lock->op.is_started)
     rlk_mark_ended(e, lock);
 }
 
@@ -47,7 +47,7 @@ static void end(redlock_lock *lock, int status)
 
 static int advance(redlock_lock *lock, int64_t now)
 {
-  switch (lock->kind) {
+  switch (lock->op.kind) {
   case REDLOCK_ACQUIRE: return rlk_acquire_advance(lock, now);
   case REDLOCK_EXTEND:
   case REDLOCK_EXPIRE: return rlk_extend_advance(lock, now);
@@ -59,7 +59,7 @@ static int advance(redlock_lock *lock, int64_t now)
 
 void rlk_operation_advance(redlock_lock *lock, int64_t now)
 {
-  if (rlk_in_flight(lock) && lock->phase != RLK_SLEEPING && lock->phase != RLK_ASKING_QUEUE)
+  if (rlk_in_flight(lock) && lock->op.phase != RLK_SLEEPING && lock->op.phase != RLK_ASKING_QUEUE)
     end(lock, advance(lock, now));
 }
 
@@ -153,8 +153,8 @@ static int check_arguments(redlock_lock *lock, int kind, int64_t arg, struct rlk
 static void default_terms(redlock_lock *lock)
 {
   struct rlk_text nowhere = rlk_text_in(NULL, 0);
-  if (rlk_terms_for(&lock->options, 0, &lock->asked, &nowhere) != REDLOCK_OK)
-    lock->asked = (struct rlk_terms){
+  if (rlk_terms_for(&lock->options, 0, &lock->op.asked, &nowhere) != REDLOCK_OK)
+    lock->op.asked = (struct rlk_terms){
         .ttl_ms = RLK_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS, .patience_max_ns = 50 * MS};
 }
 
@@ -200,19 +200,19 @@ int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
 
 void rlk_operation_cancel(redlock_lock *lock, int64_t now)
 {
-  atomic_store(&lock->cancelled, 0);
+  atomic_store(&lock->op.cancelled, 0);
   if (!rlk_in_flight(lock))
     return;
-  if (lock->kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
+  if (lock->op.kind == REDLOCK_ACQUIRE && lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   end(lock, REDLOCK_CANCELLED);
 }
 
 static int timer(redlock_lock *lock, int64_t now)
 {
-  if (lock->kind == REDLOCK_ACQUIRE)
+  if (lock->op.kind == REDLOCK_ACQUIRE)
     return rlk_acquire_timer(lock, now);
-  if (lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE)
+  if (lock->op.kind == REDLOCK_EXTEND || lock->op.kind == REDLOCK_EXPIRE)
     return rlk_extend_timer(lock, now);
   if (rlk_round_has_time(lock, now))
     return REDLOCK_PENDING;
@@ -233,11 +233,11 @@ void rlk_operation_forked(redlock_lock *lock)
     lock->state = REDLOCK_STATE_FORKED;
   if (rlk_in_flight(lock)) {
     lock->state = REDLOCK_STATE_FORKED;
-    lock->waiter = NULL;
+    lock->op.waiter = NULL;
     end(lock, REDLOCK_FORKED);
   }
-  lock->in_call = 0;
-  lock->valid_until_ns = 0;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  lock->op.in_call = 0;
+  lock->hold.valid_until_ns = 0;
+  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
   rlk_lock_end_renewal(lock);
 }

@@ -40,20 +40,20 @@ static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (verdict != REDLOCK_NO_QUORUM)
-    lock->outage_until_ns = RLK_NEVER;
-  else if (lock->outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
-    lock->outage_until_ns = now + outage_wait_ms * MS;
+    lock->op.outage_until_ns = RLK_NEVER;
+  else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
+    lock->op.outage_until_ns = now + outage_wait_ms * MS;
   if (verdict != REDLOCK_TIMED_OUT)
-    lock->verdict = verdict;
+    lock->attempt.verdict = verdict;
   rlk_round_set_timer(lock, RLK_NEVER);
 }
 
 /* It waits for those before it; only its deadline ends that. */
 static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
 {
-  lock->phase = RLK_SLEEPING;
-  lock->wake_ns = RLK_NEVER;
-  learn(lock, rlk_room_leader(lock)->verdict, now);
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = RLK_NEVER;
+  learn(lock, rlk_room_leader(lock)->attempt.verdict, now);
   return RLK_TURN_WAIT;
 }
 
@@ -64,19 +64,19 @@ static redlock_lock **placed_bucket(struct rlk_engine *e, uint64_t place)
 
 static void leave_place(redlock_lock *lock)
 {
-  redlock_lock **at = placed_bucket(lock->engine, lock->place);
+  redlock_lock **at = placed_bucket(lock->engine, lock->wait.place);
   while (*at && *at != lock)
-    at = &(*at)->next_placed;
+    at = &(*at)->wait.next_placed;
   if (*at)
-    *at = lock->next_placed;
+    *at = lock->wait.next_placed;
 }
 
 static void be_at(redlock_lock *lock, uint64_t place)
 {
   redlock_lock **bucket = placed_bucket(lock->engine, place);
   leave_place(lock);
-  lock->place = place;
-  lock->next_placed = *bucket;
+  lock->wait.place = place;
+  lock->wait.next_placed = *bucket;
   *bucket = lock;
 }
 
@@ -88,33 +88,33 @@ static void take_place(redlock_lock *lock, const struct rlk_node *home)
 /* It began earlier than the one that has stood for the room until now. */
 static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 {
-  uint64_t place = from->place;
+  uint64_t place = from->wait.place;
   leave_place(from);
-  from->place = 0;
+  from->wait.place = 0;
   be_at(lock, place);
-  lock->place_home = from->place_home;
-  lock->rank = from->rank;
-  lock->rank_changed_ns = from->rank_changed_ns;
-  lock->is_ranked = from->is_ranked;
-  lock->step_ns = from->step_ns;
-  lock->free_ns = from->free_ns;
-  lock->in_vain = from->in_vain;
+  lock->wait.home = from->wait.home;
+  lock->wait.rank = from->wait.rank;
+  lock->wait.rank_changed_ns = from->wait.rank_changed_ns;
+  lock->wait.is_ranked = from->wait.is_ranked;
+  lock->wait.step_ns = from->wait.step_ns;
+  lock->wait.free_ns = from->wait.free_ns;
+  lock->wait.in_vain = from->wait.in_vain;
   stand_behind(from, now);
 }
 
 /* Only a hint: a promise that is not kept gives the place back, too. */
 static void give_place_back(redlock_lock *lock)
 {
-  struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
-  if (lock->place && home->state == RLK_NODE_READY)
+  struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
+  if (lock->wait.place && home->state == RLK_NODE_READY)
     rlk_ask_leave(home, lock);
 }
 
 void rlk_queue_tell(const redlock_lock *leader, int64_t now)
 {
-  for (redlock_lock *lock = leader->room ? leader->next_waiting : NULL; lock; lock = lock->next_waiting)
-    if (lock->phase == RLK_SLEEPING && rlk_room_are_alike(lock, leader))
-      learn(lock, leader->verdict, now);
+  for (redlock_lock *lock = leader->wait.room ? leader->wait.next : NULL; lock; lock = lock->wait.next)
+    if (lock->op.phase == RLK_SLEEPING && rlk_room_are_alike(lock, leader))
+      learn(lock, leader->attempt.verdict, now);
 }
 
 void rlk_queue_init(struct rlk_engine *e)
@@ -132,7 +132,7 @@ void rlk_queue_init(struct rlk_engine *e)
 /* Its queue can be used: the node has not refused it, and under its key there is no other kind of value. */
 static int usable(const redlock_lock *lock, int home, int64_t now)
 {
-  const struct rlk_room *room = lock->room || !lock->engine->room_count ? lock->room : rlk_room_of(lock, now);
+  const struct rlk_room *room = lock->wait.room || !lock->engine->room_count ? lock->wait.room : rlk_room_of(lock, now);
   if (home < 0 || now < lock->engine->net.nodes[home].queue_again_ns || (room && now < room->queue_again_ns))
     return -1;
   return home;
@@ -147,7 +147,7 @@ static int home_of(const redlock_lock *lock, int64_t now)
 /* The one before it may be the holder itself, whose place goes with its release. */
 static int is_next(const redlock_lock *lock)
 {
-  return lock->rank <= 1;
+  return lock->wait.rank <= 1;
 }
 
 static int64_t within(int64_t value, int64_t least, int64_t top)
@@ -158,15 +158,15 @@ static int64_t within(int64_t value, int64_t least, int64_t top)
 /* So that those for whom the same moment matters do not come at once. */
 static int64_t spread_ns(const redlock_lock *lock)
 {
-  return is_next(lock) ? 0 : within(lock->rank * SPREAD_NS, 0, SPREAD_MAX_NS);
+  return is_next(lock) ? 0 : within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
 }
 
 /* Where a push tells whose turn it is, asking is only for the case that it does not come. */
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
-  int64_t pause_ns = STEP_NS * (lock->rank + 1);
-  if (lock->rank == 0) /* the holder has no place, and may not tell */
-    return within(now - lock->rank_changed_ns, ASK_MIN_NS, ASK_NS);
+  int64_t pause_ns = STEP_NS * (lock->wait.rank + 1);
+  if (lock->wait.rank == 0) /* the holder has no place, and may not tell */
+    return within(now - lock->wait.rank_changed_ns, ASK_MIN_NS, ASK_NS);
   if (is_next(lock))
     return ASK_NS;
   return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
@@ -178,33 +178,33 @@ static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
   int64_t top_ns = delay_ns < 2 * ASK_NS ? delay_ns : 2 * ASK_NS;
-  int64_t same_ns = within((now - lock->rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
-  int64_t before = lock->rank - 1;
+  int64_t same_ns = within((now - lock->wait.rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
+  int64_t before = lock->wait.rank - 1;
   if (is_next(lock))
     return same_ns;
-  if (lock->step_ns)
-    same_ns = within(lock->step_ns / 3, PAUSE_MIN_NS, top_ns);
+  if (lock->wait.step_ns)
+    same_ns = within(lock->wait.step_ns / 3, PAUSE_MIN_NS, top_ns);
   return within(same_ns * before, PAUSE_MIN_NS, POLL_MAX_NS);
 }
 
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
 {
-  const struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
+  const struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
   return rlk_listener_is_ready(home) ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
 static enum rlk_turn ask(redlock_lock *lock, int full_script, int64_t now)
 {
-  struct rlk_node *home = &lock->engine->net.nodes[lock->place_home];
-  int64_t patience_ns = rlk_node_patience_ns(home, &lock->asked);
+  struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
+  int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
   int64_t most_ns = rlk_listener_is_ready(home) ? STEP_MAX_NS : POLL_MAX_NS;
   struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, most_ns / 1000};
   if (rlk_ask_join(home, lock, full_script, &promise, now) != 0)
     return RLK_TURN_ATTEMPT;
-  if (now - lock->began_ns >= HOLDER_NS)
+  if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
-  lock->phase = RLK_ASKING_QUEUE;
-  lock->timer_tight = 0;
+  lock->op.phase = RLK_ASKING_QUEUE;
+  lock->round.is_tight = 0;
   rlk_round_set_timer(lock, now + (patience_ns > LATE_NS ? patience_ns : LATE_NS));
   return RLK_TURN_WAIT;
 }
@@ -212,7 +212,7 @@ static enum rlk_turn ask(redlock_lock *lock, int full_script, int64_t now)
 static int has_place_at(const redlock_lock *lock, int home)
 {
   int listens = rlk_listener_is_ready(&lock->engine->net.nodes[home]);
-  return lock->place && lock->place_home == home && (lock->place & 1) == (uint64_t)listens;
+  return lock->wait.place && lock->wait.home == home && (lock->wait.place & 1) == (uint64_t)listens;
 }
 
 /* The first of the room asks for its place, or, where there is no queue, for the lock. */
@@ -223,25 +223,25 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
     lock->claim = rlk_claim_new(lock); /* carries the answer; its token is sent to nobody */
   if (home < 0 || !lock->claim)
     return RLK_TURN_ATTEMPT;
-  if (!lock->place || home != lock->place_home) {
-    lock->rank_changed_ns = now;
-    lock->rank = 1;
-    lock->step_ns = lock->is_ranked = lock->in_vain = 0;
-    lock->free_ns = RLK_NEVER;
+  if (!lock->wait.place || home != lock->wait.home) {
+    lock->wait.rank_changed_ns = now;
+    lock->wait.rank = 1;
+    lock->wait.step_ns = lock->wait.is_ranked = lock->wait.in_vain = 0;
+    lock->wait.free_ns = RLK_NEVER;
   }
   if (!has_place_at(lock, home)) {
     give_place_back(lock);
     take_place(lock, &lock->engine->net.nodes[home]);
   }
-  lock->place_home = home;
-  lock->round++;
+  lock->wait.home = home;
+  lock->round.number++;
   return ask(lock, 0, now);
 }
 
 static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
 {
-  lock->phase = RLK_SLEEPING;
-  lock->wake_ns = at_ns;
+  lock->op.phase = RLK_SLEEPING;
+  lock->attempt.wake_ns = at_ns;
   rlk_round_set_timer(lock, at_ns);
   return RLK_TURN_WAIT;
 }
@@ -249,10 +249,10 @@ static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
 /* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
 static void note_busy(redlock_lock *lock, int64_t now)
 {
-  if (lock->verdict == REDLOCK_BUSY && lock->outage_until_ns == RLK_NEVER)
+  if (lock->attempt.verdict == REDLOCK_BUSY && lock->op.outage_until_ns == RLK_NEVER)
     return;
-  lock->outage_until_ns = RLK_NEVER;
-  lock->verdict = REDLOCK_BUSY;
+  lock->op.outage_until_ns = RLK_NEVER;
+  lock->attempt.verdict = REDLOCK_BUSY;
   rlk_queue_tell(lock, now);
 }
 
@@ -260,45 +260,46 @@ static void note_busy(redlock_lock *lock, int64_t now)
  * others have died. It may be held by other nodes than home: then they try more and more rarely. */
 static int64_t turn_ns(const redlock_lock *lock)
 {
-  int64_t turn_ns = lock->rank > 1 ? within(lock->rank * STEP_NS, 0, TURN_MAX_NS) : lock->rank * OVERSLEPT_NS;
-  return (turn_ns + spread_ns(lock)) << (lock->in_vain < IN_VAIN_MAX ? lock->in_vain : IN_VAIN_MAX);
+  int64_t turn_ns =
+      lock->wait.rank > 1 ? within(lock->wait.rank * STEP_NS, 0, TURN_MAX_NS) : lock->wait.rank * OVERSLEPT_NS;
+  return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
 }
 
 static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
 {
-  if (rank == lock->rank)
+  if (rank == lock->wait.rank)
     return;
-  if (rank < lock->rank && lock->is_ranked)
-    lock->step_ns = (now - lock->rank_changed_ns) / (lock->rank - rank);
-  lock->rank_changed_ns = now;
-  lock->rank = rank;
-  lock->is_ranked = 1;
+  if (rank < lock->wait.rank && lock->wait.is_ranked)
+    lock->wait.step_ns = (now - lock->wait.rank_changed_ns) / (lock->wait.rank - rank);
+  lock->wait.rank_changed_ns = now;
+  lock->wait.rank = rank;
+  lock->wait.is_ranked = 1;
 }
 
 /* The key of a holder that has died has ended when it was to end, not when that is noticed. */
 static void note_free(redlock_lock *lock, int64_t now)
 {
-  struct rlk_node_answer *answer = &lock->node_answers[lock->place_home];
-  if (lock->free_ns == RLK_NEVER)
-    lock->free_ns = answer->until_ns && answer->until_ns < now ? answer->until_ns : now;
+  struct rlk_node_answer *answer = &lock->node_answers[lock->wait.home];
+  if (lock->wait.free_ns == RLK_NEVER)
+    lock->wait.free_ns = answer->until_ns && answer->until_ns < now ? answer->until_ns : now;
   answer->until_ns = 0;
-  lock->votes[lock->place_home] = RLK_FREE;
+  lock->votes[lock->wait.home] = RLK_FREE;
 }
 
 static void note_held(redlock_lock *lock, int64_t until_ns)
 {
-  lock->free_ns = RLK_NEVER;
-  lock->in_vain = 0;
-  lock->votes[lock->place_home] = RLK_BUSY;
-  lock->node_answers[lock->place_home].until_ns = until_ns;
+  lock->wait.free_ns = RLK_NEVER;
+  lock->wait.in_vain = 0;
+  lock->votes[lock->wait.home] = RLK_BUSY;
+  lock->node_answers[lock->wait.home].until_ns = until_ns;
 }
 
 /* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
-  if (lock->free_ns != RLK_NEVER)
-    other_ns = lock->free_ns + turn_ns(lock) + OVERSLEPT_NS;
+  if (lock->wait.free_ns != RLK_NEVER)
+    other_ns = lock->wait.free_ns + turn_ns(lock) + OVERSLEPT_NS;
   else if (until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
     other_ns = until_ns + MS + spread_ns(lock);
   return other_ns < at_ns ? other_ns : at_ns;
@@ -306,19 +307,19 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  if (lock->phase != RLK_ASKING_QUEUE)
+  if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
   note_rank(lock, rank, now);
   if (until_ns == 0)
     note_free(lock, now);
   else
     note_held(lock, until_ns);
-  if (lock->free_ns != RLK_NEVER && now - lock->free_ns >= turn_ns(lock))
+  if (lock->wait.free_ns != RLK_NEVER && now - lock->wait.free_ns >= turn_ns(lock))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
   if (is_next(lock) && rlk_round_is_overdue(lock, now))
     return RLK_TURN_ATTEMPT;
-  rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
+  rlk_listener_want(&lock->engine->net.nodes[lock->wait.home], now);
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
@@ -340,41 +341,41 @@ void rlk_queue_denied(struct rlk_node *n, int64_t now)
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->room) {
+  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait.room) {
     rlk_queue_denied(n, now);
   } else {
     tell_refused(n);
-    lock->room->queue_again_ns = now + REFUSED_NS;
+    lock->wait.room->queue_again_ns = now + REFUSED_NS;
   }
-  return lock->phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
+  return lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
 {
-  return lock->phase == RLK_ASKING_QUEUE ? ask(lock, 1, now) : RLK_TURN_NONE;
+  return lock->op.phase == RLK_ASKING_QUEUE ? ask(lock, 1, now) : RLK_TURN_NONE;
 }
 
 /* ---- waiting ---- */
 
 int rlk_queue_is_used(const redlock_lock *lock)
 {
-  return RLK_INT(&lock->options, QUEUE) && lock->attempts_max == INT64_MAX && lock->key->resource_size <= RESOURCE_MAX;
+  return RLK_INT(&lock->options, QUEUE) && lock->attempt.max == INT64_MAX && lock->key->resource_size <= RESOURCE_MAX;
 }
 
 void rlk_queue_forget(redlock_lock *lock)
 {
   give_place_back(lock);
   leave_place(lock);
-  lock->place = 0;
+  lock->wait.place = 0;
 }
 
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
-  lock->place = 0;
-  lock->others_wait = 0;
-  lock->began_ns = lock->arrived_ns = lock->asked_all_ns = now;
-  lock->arrival = ++lock->engine->arrivals;
+  lock->wait.place = 0;
+  lock->others.are_waiting = 0;
+  lock->attempt.began_ns = lock->attempt.arrived_ns = lock->round.asked_all_ns = now;
+  lock->attempt.arrival = ++lock->engine->arrivals;
   if (!lock->engine->room_count || !rlk_queue_is_used(lock) || (room = rlk_room_of(lock, now)) == NULL)
     return RLK_TURN_NONE;
   rlk_round_clear(lock);
@@ -390,24 +391,24 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 
 static void note_vain(redlock_lock *lock, int64_t now)
 {
-  if (lock->free_ns == RLK_NEVER)
+  if (lock->wait.free_ns == RLK_NEVER)
     return;
-  lock->in_vain++;
-  lock->free_ns = now;
+  lock->wait.in_vain++;
+  lock->wait.free_ns = now;
 }
 
 /* Only who was refused because others hold the lock stands in the queue. Whoever fails for another reason may fail
  * again and again: it makes way, tries beside the queue, and joins again at the end. */
 static int is_in_the_way(const redlock_lock *lock)
 {
-  return lock->verdict == REDLOCK_NO_QUORUM && !RLK_MUTANT(BLOCKS_THE_QUEUE);
+  return lock->attempt.verdict == REDLOCK_NO_QUORUM && !RLK_MUTANT(BLOCKS_THE_QUEUE);
 }
 
 static void make_way(redlock_lock *lock, int64_t now)
 {
-  if (lock->place)
+  if (lock->wait.place)
     rlk_queue_forget(lock);
-  lock->arrived_ns = now;
+  lock->attempt.arrived_ns = now;
 }
 
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
@@ -415,22 +416,22 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
   struct rlk_room *room;
   redlock_lock *next;
   int has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
-  if (has_home && !lock->room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
+  if (has_home && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
     rlk_room_enter(room, lock);
-  if (lock->room && has_home && !rlk_room_leads(lock))
+  if (lock->wait.room && has_home && !rlk_room_leads(lock))
     return stand_behind(lock, now);
-  next = lock->room ? rlk_room_alike(lock->next_waiting, lock) : NULL;
-  if (has_home && !lock->place && next && next->place)
+  next = lock->wait.room ? rlk_room_alike(lock->wait.next, lock) : NULL;
+  if (has_home && !lock->wait.place && next && next->wait.place)
     take_over(lock, next, now);
-  else if (lock->place)
+  else if (lock->wait.place)
     note_vain(lock, now);
   if (is_in_the_way(lock))
     make_way(lock, now);
-  if (!has_home || !lock->room || is_in_the_way(lock))
+  if (!has_home || !lock->wait.room || is_in_the_way(lock))
     return RLK_TURN_NONE;
-  if (!lock->place || lock->is_told)
+  if (!lock->wait.place || lock->wait.is_told)
     return ask_for_place(lock, now);
-  rlk_listener_want(&lock->engine->net.nodes[lock->place_home], now);
+  rlk_listener_want(&lock->engine->net.nodes[lock->wait.home], now);
   return sleep_until(lock, now + rlk_backoff_pause_ns(lock));
 }
 
@@ -438,25 +439,25 @@ enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
   if (!rlk_room_leads(lock))
     return stand_behind(lock, now);
-  if (lock->phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
+  if (lock->op.phase == RLK_ASKING_QUEUE || is_in_the_way(lock))
     return RLK_TURN_ATTEMPT; /* the home node is silent, or it waits beside the queue */
   return ask_for_place(lock, now);
 }
 
 void rlk_queue_leave(redlock_lock *lock)
 {
-  struct rlk_room *room = lock->room;
+  struct rlk_room *room = lock->wait.room;
   redlock_lock *heir;
   if (!room)
     return;
   rlk_holder_share(lock, room->first);
-  heir = rlk_room_leads(lock) ? rlk_room_alike(lock->next_waiting, lock) : NULL;
+  heir = rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
   rlk_room_leave(lock);
   leave_place(lock);
-  if (lock->status != REDLOCK_OK)
+  if (lock->op.status != REDLOCK_OK)
     give_place_back(lock);
   if (heir && rlk_in_flight(heir))
-    rlk_timer_set(&lock->engine->net.timers, &heir->timer, 0); /* its turn */
+    rlk_timer_set(&lock->engine->net.timers, &heir->op.timer, 0); /* its turn */
 }
 
 redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, int64_t now)
@@ -471,13 +472,13 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   if (strncmp(text, e->queue_name, name_size) == 0 && text[name_size] == ':')
     place = strtoull(text + name_size + 1, NULL, 10);
   lock = *placed_bucket(e, place);
-  while (lock && lock->place != place)
-    lock = lock->next_placed;
+  while (lock && lock->wait.place != place)
+    lock = lock->wait.next_placed;
   if (lock && rlk_room_is_trying(lock))
-    lock->is_told = 1; /* what it finds may be older */
-  else if (lock && lock->phase == RLK_SLEEPING && is_question)
+    lock->wait.is_told = 1; /* what it finds may be older */
+  else if (lock && lock->op.phase == RLK_SLEEPING && is_question)
     turn = ask_for_place(lock, now);
-  else if (lock && !is_question && (lock->phase == RLK_SLEEPING || lock->phase == RLK_ASKING_QUEUE))
+  else if (lock && !is_question && (lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE))
     turn = RLK_TURN_ATTEMPT;
   else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node, "a wake-up for nobody who waits; others are not told again");
@@ -489,7 +490,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
 /* The cost of the queue is spared who comes again and again where nobody else does. */
 static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
 {
-  return lock->alone_ns && now - lock->alone_ns < for_ns;
+  return lock->others.alone_ns && now - lock->others.alone_ns < for_ns;
 }
 
 /* A node that was never connected may be the one that is home to others. */
@@ -512,12 +513,13 @@ static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 
 int rlk_queue_home(const redlock_lock *lock, int64_t now)
 {
-  return lock->place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1 : home_or_anywhere(lock, now);
+  return lock->wait.place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1
+                                                                                        : home_or_anywhere(lock, now);
 }
 
 int rlk_queue_is_ahead(const redlock_lock *lock)
 {
-  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others_wait && !lock->place && rlk_queue_is_used(lock);
+  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !lock->wait.place && rlk_queue_is_used(lock);
 }
 
 void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
@@ -525,13 +527,13 @@ void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
   int is_brief;
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  is_brief = !lock->place && !lock->engine->room_count && now - lock->began_ns < BRIEF_NS;
+  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
   if (is_brief && is_alone(lock, ALONE_NS, now))
     return;
   if (!is_brief)
-    lock->alone_ns = 0; /* until home answers */
-  lock->claim->hands_over = lock->place ? lock->place_home : home_or_anywhere(lock, now);
-  lock->claim->place = lock->place;
+    lock->others.alone_ns = 0; /* until home answers */
+  lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
+  lock->claim->place = lock->wait.place;
 }
 
 void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
@@ -544,12 +546,12 @@ void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int ot
   else if (e->room_count)
     room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
   if (claim->lock)
-    claim->lock->alone_ns = others_wait ? 0 : now;
+    claim->lock->others.alone_ns = others_wait ? 0 : now;
   if (!room)
     return;
   room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
-  for (first = room->first; first && !first->place;) /* without one it waits beside the queue, or behind others */
-    first = first->next_waiting;
-  if (first && first->phase == RLK_SLEEPING)
-    rlk_timer_set(&e->net.timers, &first->timer, now); /* of this client: it need not be told by the node */
+  for (first = room->first; first && !first->wait.place;) /* without one it waits beside the queue, or behind others */
+    first = first->wait.next;
+  if (first && first->op.phase == RLK_SLEEPING)
+    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: it need not be told by the node */
 }

@@ -13,11 +13,11 @@
 /* Notes which nodes count towards the lease at now. */
 static void note_counted(redlock_lock *lock, int64_t now)
 {
-  lock->counted = lock->unproven = 0;
+  lock->op.counted = lock->op.unproven = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     lock->node_answers[i].counted_until_ns = lock->claim->node[i].counts_until_ns;
     if (lock->claim->node[i].counts_until_ns > now)
-      lock->counted |= UINT64_C(1) << i;
+      lock->op.counted |= UINT64_C(1) << i;
   }
 }
 
@@ -27,15 +27,15 @@ void rlk_release_answered(redlock_lock *lock, int node, int vote, int64_t now)
 {
   int again = lock->claim->node[node].flags & RLK_DELETE_LOST;
   if (vote == RLK_GONE && (again || now >= lock->node_answers[node].counted_until_ns))
-    lock->unproven |= UINT64_C(1) << node;
+    lock->op.unproven |= UINT64_C(1) << node;
 }
 
 static int promise(const redlock_lock *lock)
 {
   uint8_t votes[RLK_NODES_MAX];
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    votes[i] = lock->unproven >> i & 1 ? RLK_LATE : lock->votes[i];
-  return rlk_judge_promise(votes, lock->counted, lock->engine->net.node_count);
+    votes[i] = lock->op.unproven >> i & 1 ? RLK_LATE : lock->votes[i];
+  return rlk_judge_promise(votes, lock->op.counted, lock->engine->net.node_count);
 }
 
 /* The lock was held at the call. The deletes may show that it was not: another holder may have been let in. */
@@ -45,7 +45,7 @@ static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int s
   int verdict = tally->gone > 0 ? promise(lock) : REDLOCK_OK;
   if (verdict == REDLOCK_LOST) {
     for (int i = 0; i < lock->engine->net.node_count; i++)
-      if ((lock->counted >> i & 1) && lock->votes[i] == RLK_GONE)
+      if ((lock->op.counted >> i & 1) && lock->votes[i] == RLK_GONE)
         lock->claim->node[i].cut = REDLOCK_LOSS_GONE;
     rlk_lock_note_loss(lock, REDLOCK_LOSS_GONE);
     return REDLOCK_LOST;
@@ -67,11 +67,11 @@ static int may_be_denied(const redlock_lock *lock)
 int rlk_release_advance(redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  int adopted = lock->was_held == REDLOCK_STATE_ADOPTED;
+  int adopted = lock->op.state_before == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
-  if ((lock->scripts_missing && tally.asked > 0) || may_be_denied(lock))
+  if ((lock->op.scripts_missing && tally.asked > 0) || may_be_denied(lock))
     return REDLOCK_PENDING; /* what the others answer may have to be repaired, too, and later nobody may read it */
-  if (lock->was_held == REDLOCK_STATE_HELD)
+  if (lock->op.state_before == REDLOCK_STATE_HELD)
     return advance_held(lock, &tally, status);
   return status == REDLOCK_PENDING || adopted ? status : REDLOCK_LOST;
 }
@@ -102,21 +102,21 @@ static void note_deletes(redlock_lock *lock, int64_t now)
 
 int rlk_release_begin(redlock_lock *lock, int64_t now)
 {
-  lock->was_held = lock->state;
+  lock->op.state_before = lock->state;
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_lock_count_hold(lock, now);
-  lock->scripts_missing = 0;
+  lock->op.scripts_missing = 0;
   note_counted(lock, now);
   rlk_lock_end_renewal(lock);
-  rlk_timer_clear(&lock->engine->net.timers, &lock->lease_timer);
+  rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
   if (!RLK_MUTANT(RELEASE_HESITATES)) {
     lock->state = REDLOCK_STATE_FREE; /* nobody may believe in the lock once the first delete is out (rule A.4) */
-    lock->valid_until_ns = 0;
+    lock->hold.valid_until_ns = 0;
   }
   rlk_flight_begin(lock, REDLOCK_RELEASE);
   rlk_queue_hand_over(lock, now);
   rlk_round_clear(lock);
-  rlk_claim_give_up(lock->engine, lock->claim, lock->round, now);
+  rlk_claim_give_up(lock->engine, lock->claim, lock->round.number, now);
   note_deletes(lock, now);
   rlk_round_time(lock, now);
   return rlk_release_advance(lock);
@@ -142,8 +142,8 @@ int rlk_remove_advance(redlock_lock *lock)
 /* The claim carries the answers; its token is sent to nobody. */
 static int begin_probe(redlock_lock *lock, int kind, int64_t now)
 {
-  lock->probe = rlk_claim_new(lock);
-  if (!lock->probe)
+  lock->op.probe = rlk_claim_new(lock);
+  if (!lock->op.probe)
     return REDLOCK_NO_MEMORY;
   rlk_flight_begin(lock, kind);
   rlk_round_clear(lock);

@@ -10,29 +10,30 @@
 /* Leases that are due at about the same time are renewed together: one command per node. */
 static int64_t rounded(const redlock_lock *lock, int64_t at)
 {
-  int64_t grain = lock->terms.ttl_ms * MS / 64;
+  int64_t grain = lock->hold.terms.ttl_ms * MS / 64;
   return grain > MS ? at - at % grain : at;
 }
 
 static void schedule(redlock_lock *lock, int64_t at)
 {
   struct rlk_engine *e = lock->engine;
-  rlk_wheel_set(&e->wheel, &lock->renewal, at);
+  rlk_wheel_set(&e->wheel, &lock->renewal.entry, at);
   rlk_mark_renewal(e, at);
 }
 
 /* Half of the TTL after the oldest counted request (rule B.4). */
 static void schedule_next(redlock_lock *lock)
 {
-  schedule(lock, rounded(lock, lock->valid_until_ns - lock->terms.lease_ns + lock->terms.ttl_ms * MS / 2));
+  schedule(lock,
+           rounded(lock, lock->hold.valid_until_ns - lock->hold.terms.lease_ns + lock->hold.terms.ttl_ms * MS / 2));
 }
 
 void rlk_renewal_begin(redlock_lock *lock)
 {
-  if (!RLK_INT(&lock->options, RENEW) || lock->renewed)
+  if (!RLK_INT(&lock->options, RENEW) || lock->renewal.is_on)
     return;
-  lock->renewed = 1;
-  lock->renewal_last = lock->at_risk = 0;
+  lock->renewal.is_on = 1;
+  lock->renewal.is_last = lock->renewal.at_risk = 0;
   lock->engine->renewing++;
   schedule_next(lock);
 }
@@ -40,18 +41,18 @@ void rlk_renewal_begin(redlock_lock *lock)
 static void limit_reached(redlock_lock *lock)
 {
   rlk_lock_tell(lock, RLK_EVENT_LIMIT, "max_hold_ms has been reached: the lease will expire");
-  lock->is_limited = 1;
+  lock->hold.is_limited = 1;
   rlk_lock_end_renewal(lock);
 }
 
 void rlk_renewal_confirmed(redlock_lock *lock)
 {
-  if (!lock->renewed || !lock->renewal_goal_ns || lock->valid_until_ns < lock->renewal_goal_ns)
+  if (!lock->renewal.is_on || !lock->renewal.goal_ns || lock->hold.valid_until_ns < lock->renewal.goal_ns)
     return;
   rlk_lock_end_renewal_round(lock);
-  lock->at_risk = 0;
+  lock->renewal.at_risk = 0;
   lock->engine->renewals++;
-  if (lock->renewal_last)
+  if (lock->renewal.is_last)
     limit_reached(lock);
   else
     schedule_next(lock);
@@ -119,20 +120,20 @@ static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
   int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   int64_t left_ms;
-  *terms = lock->terms;
+  *terms = lock->hold.terms;
   if (hold_max_ms < 0)
     return 1;
-  left_ms = hold_max_ms - (now - lock->acquired_ns) / MS;
+  left_ms = hold_max_ms - (now - lock->hold.acquired_ns) / MS;
   if (left_ms >= terms->ttl_ms)
     return 1;
-  lock->renewal_last = 1;
+  lock->renewal.is_last = 1;
   if (left_ms < RLK_TTL_MS_MIN)
     return 0;
   terms->ttl_ms = left_ms;
   terms->lease_ns = left_ms * MS - rlk_drift_ns(left_ms, RLK_FLOAT(&lock->options, DRIFT_FACTOR));
   if (terms->node_timeout_ns > left_ms * MS / 4)
     terms->node_timeout_ns = left_ms * MS / 4; /* the user chose it for a whole TTL */
-  return now + terms->lease_ns > lock->valid_until_ns;
+  return now + terms->lease_ns > lock->hold.valid_until_ns;
 }
 
 /* Whether the lock takes part in this round; then terms says with what. */
@@ -144,8 +145,8 @@ static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
     limit_reached(lock);
     return 0;
   }
-  if (lock->renewal_goal_ns && !lock->at_risk) {
-    lock->at_risk = 1;
+  if (lock->renewal.goal_ns && !lock->renewal.at_risk) {
+    lock->renewal.at_risk = 1;
     rlk_lock_tell(lock, RLK_EVENT_AT_RISK, "a renewal was not confirmed in time");
     rlk_mark_ended(lock->engine, lock);
   }
@@ -175,9 +176,9 @@ static void renew(redlock_lock *lock, const struct rlk_terms *terms, struct rlk_
     again_ns = terms->node_timeout_ns;
   if (!lock->claim->is_adopted)
     heal(lock, terms, now);
-  if (!lock->renewal_goal_ns)
+  if (!lock->renewal.goal_ns)
     lock->engine->renewals_open++;
-  lock->renewal_goal_ns = now + terms->lease_ns;
+  lock->renewal.goal_ns = now + terms->lease_ns;
   if (batch) {
     lock->claim->in_flight++;
     batch->claim[batch->count++] = lock->claim;
@@ -197,7 +198,7 @@ void rlk_renewals_due(struct rlk_engine *e, int64_t now)
   if (!e->wheel.count)
     return;
   while ((entry = rlk_wheel_pop(&e->wheel, now)) != NULL) {
-    redlock_lock *lock = RLK_OWNER(redlock_lock, renewal, entry);
+    redlock_lock *lock = RLK_OWNER(redlock_lock, renewal.entry, entry);
     struct rlk_terms terms;
     if (!due(lock, &terms, now))
       continue;

@@ -63,24 +63,24 @@ struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_
 void rlk_room_enter(struct rlk_room *room, redlock_lock *lock)
 {
   redlock_lock *before = room->last;
-  while (before && before->arrival > lock->arrival && !rlk_room_is_trying(before))
-    before = before->previous_waiting;
-  lock->room = room;
-  lock->previous_waiting = before;
-  lock->next_waiting = before ? before->next_waiting : room->first;
+  while (before && before->attempt.arrival > lock->attempt.arrival && !rlk_room_is_trying(before))
+    before = before->wait.previous;
+  lock->wait.room = room;
+  lock->wait.previous = before;
+  lock->wait.next = before ? before->wait.next : room->first;
   if (before)
-    before->next_waiting = lock;
+    before->wait.next = lock;
   else
     room->first = lock;
-  if (lock->next_waiting)
-    lock->next_waiting->previous_waiting = lock;
+  if (lock->wait.next)
+    lock->wait.next->wait.previous = lock;
   else
     room->last = lock;
 }
 
 int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other)
 {
-  const struct rlk_terms *a = &one->asked, *b = &other->asked;
+  const struct rlk_terms *a = &one->op.asked, *b = &other->op.asked;
   if (RLK_MUTANT(ALL_ALIKE))
     return 1;
   return a->ttl_ms == b->ttl_ms && a->lease_ns == b->lease_ns && a->node_timeout_ns == b->node_timeout_ns &&
@@ -91,13 +91,13 @@ int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other)
 redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock)
 {
   while (from && !rlk_room_are_alike(from, lock))
-    from = from->next_waiting;
+    from = from->wait.next;
   return from;
 }
 
 redlock_lock *rlk_room_leader(const redlock_lock *lock)
 {
-  return rlk_room_alike(lock->room->first, lock);
+  return rlk_room_alike(lock->wait.room->first, lock);
 }
 
 int rlk_room_leads(const redlock_lock *lock)
@@ -107,9 +107,9 @@ int rlk_room_leads(const redlock_lock *lock)
 
 void rlk_room_leave(redlock_lock *lock)
 {
-  struct rlk_room *room = lock->room;
-  RLK_LIST_REMOVE(room->first, room->last, lock, _waiting);
-  lock->room = NULL;
+  struct rlk_room *room = lock->wait.room;
+  RLK_LIST_REMOVE(room->first, room->last, lock, wait.);
+  lock->wait.room = NULL;
 }
 
 void rlk_rooms_free(struct rlk_engine *e)
@@ -127,7 +127,7 @@ void rlk_rooms_free(struct rlk_engine *e)
 static int length_of(const struct rlk_room *room)
 {
   int length = 0;
-  for (const redlock_lock *lock = room->first; lock; lock = lock->next_waiting)
+  for (const redlock_lock *lock = room->first; lock; lock = lock->wait.next)
     length++;
   return length;
 }
@@ -143,7 +143,7 @@ int rlk_rooms_count(const struct rlk_engine *e, int *longest)
       *longest = length > *longest ? length : *longest;
     }
   }
-  for (const redlock_lock *lock = e->flights; lock; lock = lock->next_flight) /* and those outside of queues */
-    waiting += lock->kind == REDLOCK_ACQUIRE && lock->phase == RLK_SLEEPING && !lock->room;
+  for (const redlock_lock *lock = e->flights; lock; lock = lock->flight.next) /* and those outside of queues */
+    waiting += lock->op.kind == REDLOCK_ACQUIRE && lock->op.phase == RLK_SLEEPING && !lock->wait.room;
   return waiting;
 }

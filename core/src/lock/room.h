@@ -23,7 +23,7 @@ void rlk_room_leave(redlock_lock *lock);
 /* An attempt is under way: whoever makes it stays where it stands. */
 static inline int rlk_room_is_trying(const redlock_lock *lock)
 {
-  return lock->phase == RLK_ASKING_ALL || lock->phase == RLK_ASKING_HOME;
+  return lock->op.phase == RLK_ASKING_ALL || lock->op.phase == RLK_ASKING_HOME;
 }
 /* What one of them learns from the nodes is true of the other. */
 int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other);

@@ -27,13 +27,14 @@ void rlk_round_clear(redlock_lock *lock)
 static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
-  int hint = (lock->attempts > 1 && !lock->place) || lock->attempts_max == 1;
+  int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
-  if ((n->index == lock->queue_home || lock->queue_home == RLK_QUEUE_ANYWHERE) && rlk_ask_is_queued(n, lock, now) == 0)
-    lock->queue_asked |= UINT64_C(1) << n->index; /* only a hint, too */
+  if ((n->index == lock->others.home || lock->others.home == RLK_QUEUE_ANYWHERE) &&
+      rlk_ask_is_queued(n, lock, now) == 0)
+    lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
   if (hint)
-    rlk_ask_hint(n, lock->claim, lock->round, now); /* only a hint: without memory there is none */
+    rlk_ask_hint(n, lock->claim, lock->round.number, now); /* only a hint: without memory there is none */
   return 0;
 }
 
@@ -41,10 +42,10 @@ static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
 void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
   int status = -1;
-  switch (lock->kind) {
+  switch (lock->op.kind) {
   case REDLOCK_ACQUIRE: status = send_set(lock, n, now); break;
   case REDLOCK_EXTEND: status = rlk_ask_extend(n, lock, 0, now); break;
-  case REDLOCK_RELEASE: status = rlk_ask_delete(n, lock->claim, 0, lock->round, now); break;
+  case REDLOCK_RELEASE: status = rlk_ask_delete(n, lock->claim, 0, lock->round.number, now); break;
   case REDLOCK_INSPECT: status = rlk_ask_inspect(n, lock, now); break;
   case REDLOCK_EXPIRE:
     status = rlk_ask_expire(n, lock, now);
@@ -64,7 +65,7 @@ static int takes_a_lease(int kind)
  * before the node is taken for refused. */
 static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (n->marker_read_ns >= lock->asked_all_ns || RLK_MUTANT(RAISE_UNNOTICED))
+  if (n->marker_read_ns >= lock->round.asked_all_ns || RLK_MUTANT(RAISE_UNNOTICED))
     return RLK_REFUSED;
   n->look_again_ns = now;
   rlk_node_mark_dirty(n);
@@ -76,20 +77,20 @@ static int is_allowed_by_few(const redlock_lock *lock)
 {
   const struct rlk_net *net = &lock->engine->net;
   int count = 0;
-  if (lock->kind == REDLOCK_ACQUIRE || !takes_a_lease(lock->kind))
+  if (lock->op.kind == REDLOCK_ACQUIRE || !takes_a_lease(lock->op.kind))
     return 0;
   for (int i = 0; i < net->node_count; i++)
-    count += lock->asked.ttl_ms <= net->nodes[i].ttl_limit_ms;
+    count += lock->op.asked.ttl_ms <= net->nodes[i].ttl_limit_ms;
   return count < lock->engine->quorum;
 }
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (takes_a_lease(lock->kind) && lock->asked.ttl_ms > n->ttl_limit_ms)
+  if (takes_a_lease(lock->op.kind) && lock->op.asked.ttl_ms > n->ttl_limit_ms)
     return refuse_ttl(lock, n, now);
   if (is_allowed_by_few(lock))
     return RLK_REFUSED;
-  if (lock->kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
+  if (lock->op.kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
     return RLK_ASKED;
   if (now >= n->look_again_ns)
     rlk_node_mark_dirty(n); /* its marker is read again */
@@ -99,7 +100,7 @@ int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->asked), now);
+  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->op.asked), now);
   if (vote == RLK_ASKED)
     vote = rlk_round_guard(lock, n, now);
   if (vote == RLK_ASKED)
@@ -111,7 +112,7 @@ void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
 uint8_t rlk_round_raise(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
-  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->asked), now);
+  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->op.asked), now);
   if (vote == RLK_ASKED && rlk_ask_raise(n, lock, now) != 0)
     vote = RLK_DOWN;
   return (uint8_t)vote;
@@ -119,8 +120,8 @@ uint8_t rlk_round_raise(redlock_lock *lock, int node, int64_t now)
 
 void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns)
 {
-  int64_t last_ns = lock->deadline_ns < lock->outage_until_ns ? lock->deadline_ns : lock->outage_until_ns;
-  rlk_timer_set(&lock->engine->net.timers, &lock->timer, at_ns < last_ns ? at_ns : last_ns);
+  int64_t last_ns = lock->op.deadline_ns < lock->op.outage_until_ns ? lock->op.deadline_ns : lock->op.outage_until_ns;
+  rlk_timer_set(&lock->engine->net.timers, &lock->op.timer, at_ns < last_ns ? at_ns : last_ns);
 }
 
 /* ---- the time of a round ---- */
@@ -129,10 +130,10 @@ void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns)
  * others have a few of their round trips (rule A.2). */
 static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tally)
 {
-  int all = lock->phase == RLK_ASKING_ALL && tally->answered < tally->quorum;
-  int64_t longest = all ? lock->asked.node_timeout_ns : 0;
+  int all = lock->op.phase == RLK_ASKING_ALL && tally->answered < tally->quorum;
+  int64_t longest = all ? lock->op.asked.node_timeout_ns : 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    int64_t patience = rlk_node_patience_ns(&lock->engine->net.nodes[i], &lock->asked);
+    int64_t patience = rlk_node_patience_ns(&lock->engine->net.nodes[i], &lock->op.asked);
     if (lock->votes[i] == RLK_ASKED && patience > longest)
       longest = patience;
   }
@@ -143,19 +144,21 @@ static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tal
  * looked at when the time is over. */
 void rlk_round_written(redlock_lock *lock, int64_t now)
 {
-  if (!rlk_in_flight(lock) || !lock->timer_tight || lock->asking_again || lock->phase == RLK_SLEEPING)
+  if (!rlk_in_flight(lock) || !lock->round.is_tight || lock->op.asking_again || lock->op.phase == RLK_SLEEPING)
     return;
-  lock->written_ns = now;
-  if (lock->phase == RLK_ASKING_HOME)
-    rlk_round_set_timer(lock, now + rlk_node_patience_ns(&lock->engine->net.nodes[lock->home], &lock->asked));
+  lock->round.written_ns = now;
+  if (lock->op.phase == RLK_ASKING_HOME)
+    rlk_round_set_timer(lock,
+                        now + rlk_node_patience_ns(&lock->engine->net.nodes[lock->attempt.home], &lock->op.asked));
   else
-    rlk_round_set_timer(lock, now + lock->asked.node_timeout_ns);
+    rlk_round_set_timer(lock, now + lock->op.asked.node_timeout_ns);
 }
 
 int rlk_round_has_time(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  int64_t until_ns = lock->timer_tight && lock->written_ns ? lock->written_ns + patience_ns(lock, &tally) : 0;
+  int64_t until_ns =
+      lock->round.is_tight && lock->round.written_ns ? lock->round.written_ns + patience_ns(lock, &tally) : 0;
   if (now >= until_ns)
     return 0;
   rlk_round_set_timer(lock, until_ns);
@@ -165,18 +168,18 @@ int rlk_round_has_time(redlock_lock *lock, int64_t now)
 static void wait_for_write(redlock_lock *lock)
 {
   struct rlk_engine *e = lock->engine;
-  lock->written_ns = 0;
-  if (lock->unwritten)
+  lock->round.written_ns = 0;
+  if (lock->round.is_unwritten)
     return;
-  lock->unwritten = 1;
-  lock->next_unwritten = e->unwritten;
+  lock->round.is_unwritten = 1;
+  lock->round.next_unwritten = e->unwritten;
   e->unwritten = lock;
 }
 
 /* The time of the answers begins when the client writes, or now if nothing waits to be written. */
 void rlk_round_time_answers(redlock_lock *lock, int64_t now)
 {
-  lock->timer_tight = 1;
+  lock->round.is_tight = 1;
   if (lock->engine->net.dirty_nodes)
     wait_for_write(lock);
   else
@@ -186,7 +189,7 @@ void rlk_round_time_answers(redlock_lock *lock, int64_t now)
 /* What is asked for its own sake is waited for at every node. */
 static int asks_everybody(const redlock_lock *lock)
 {
-  return lock->kind == REDLOCK_INSPECT || lock->kind == REDLOCK_REMOVE;
+  return lock->op.kind == REDLOCK_INSPECT || lock->op.kind == REDLOCK_REMOVE;
 }
 
 /* Connections are waited for as long as they may take; once a quorum could be asked, only answers are. */
@@ -195,25 +198,25 @@ void rlk_round_time(redlock_lock *lock, int64_t now)
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int connecting = tally.waiting + tally.retrying;
   int tight = connecting == 0 || (!asks_everybody(lock) && tally.reached >= tally.quorum);
-  if (tight && !lock->timer_tight)
+  if (tight && !lock->round.is_tight)
     rlk_round_time_answers(lock, now);
-  else if (!lock->timer.place)
+  else if (!lock->op.timer.place)
     rlk_round_set_timer(lock, now + RLK_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS);
 }
 
 /* A majority has answered without a verdict: the others have less time from here on. */
 void rlk_round_hurry(redlock_lock *lock, const struct rlk_tally *tally)
 {
-  if (lock->timer_tight && lock->written_ns && tally->answered == tally->quorum)
-    rlk_round_set_timer(lock, lock->written_ns + patience_ns(lock, tally));
+  if (lock->round.is_tight && lock->round.written_ns && tally->answered == tally->quorum)
+    rlk_round_set_timer(lock, lock->round.written_ns + patience_ns(lock, tally));
 }
 
 void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now)
 {
-  lock->phase = RLK_ASKING_ALL;
-  lock->timer_tight = 0;
-  lock->asked_all_ns = now;
-  rlk_timer_clear(&lock->engine->net.timers, &lock->timer);
+  lock->op.phase = RLK_ASKING_ALL;
+  lock->round.is_tight = 0;
+  lock->round.asked_all_ns = now;
+  rlk_timer_clear(&lock->engine->net.timers, &lock->op.timer);
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (i != but)
       rlk_round_ask_or_note(lock, i, now);
@@ -222,7 +225,7 @@ void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now)
 
 int rlk_round_is_overdue(const redlock_lock *lock, int64_t now)
 {
-  return now - lock->asked_all_ns >= ASK_ALL_EVERY_NS && !RLK_MUTANT(HOME_ONLY);
+  return now - lock->round.asked_all_ns >= ASK_ALL_EVERY_NS && !RLK_MUTANT(HOME_ONLY);
 }
 
 /* Does the round hope for a connection to the node? */
@@ -247,7 +250,7 @@ void rlk_round_close(redlock_lock *lock)
 int rlk_round_hope(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  int64_t until_ns = lock->asked_all_ns + RLK_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS;
+  int64_t until_ns = lock->round.asked_all_ns + RLK_INT(&lock->engine->net.options, CONNECT_TIMEOUT_MS) * MS;
   int is_patient = RLK_INT(&lock->options, NODE_TIMEOUT_MS) == RLK_AUTO;
   int hoped = 0;
   if (tally.answered >= tally.quorum || now >= until_ns)
@@ -262,8 +265,8 @@ int rlk_round_hope(redlock_lock *lock, int64_t now)
   for (int i = 0; i < lock->engine->net.node_count; i++)
     if (lock->votes[i] == RLK_ASKED)
       lock->votes[i] = RLK_LATE;
-  lock->timer_tight = 0;
-  lock->verdict = REDLOCK_NO_QUORUM; /* unless more comes of it */
+  lock->round.is_tight = 0;
+  lock->attempt.verdict = REDLOCK_NO_QUORUM; /* unless more comes of it */
   rlk_round_set_timer(lock, until_ns);
   return 1;
 }

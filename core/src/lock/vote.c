@@ -35,7 +35,7 @@ void rlk_vote_note_error(struct rlk_node *n, const struct rlk_outcome *out)
 /* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
 static void note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
-  if (lock->round != r->round)
+  if (lock->round.number != r->round)
     return;
   lock->votes[node] = (uint8_t)vote;
   rlk_operation_advance(lock, now);
@@ -60,7 +60,7 @@ static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const s
 /* Where the token is put back an extension that did not find it is asked again. */
 static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
 {
-  int extends = lock->kind == REDLOCK_EXTEND || lock->kind == REDLOCK_EXPIRE;
+  int extends = lock->op.kind == REDLOCK_EXTEND || lock->op.kind == REDLOCK_EXPIRE;
   if (!rlk_in_flight(lock) || !extends || lock->votes[node] != RLK_GONE)
     return;
   lock->votes[node] = RLK_DROPPED;
@@ -71,7 +71,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
 {
   struct rlk_claim *claim = r->claim;
   if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
-    if (lock->round == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
+    if (lock->round.number == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
       lock->votes[node] = (uint8_t)vote;
     return;
   }
@@ -81,7 +81,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
   }
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
-    rlk_holder_show(&lock->engine->net.nodes[node], lock->terms.ttl_ms, now);
+    rlk_holder_show(&lock->engine->net.nodes[node], lock->hold.terms.ttl_ms, now);
     if (claim->fence)
       rlk_fence_catch_up(lock, node, now);
     ask_extension_again(lock, node, now);
@@ -119,7 +119,7 @@ static void confirmed(redlock_lock *lock, int node, const struct rlk_request *r,
 redlock_lock *rlk_vote_lock(const struct rlk_request *r)
 {
   redlock_lock *lock = r->claim->lock;
-  return lock && (lock->claim == r->claim || lock->probe == r->claim) ? lock : NULL;
+  return lock && (lock->claim == r->claim || lock->op.probe == r->claim) ? lock : NULL;
 }
 
 static void count_vote(struct rlk_node *n, const struct rlk_request *r, int vote)
@@ -147,7 +147,7 @@ void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, 
   redlock_lock *lock = rlk_vote_lock(r);
   if (!lock)
     return;
-  if (r->round == lock->round)
+  if (r->round == lock->round.number)
     rlk_release_answered(lock, n->index, vote, now);
   note(lock, n->index, r, vote, now);
 }
