@@ -13,6 +13,7 @@ from weakref import ref
 
 from ._core import ffi, lib
 from ._errors import error
+from ._line import WARN_AFTER_MS, warn_of_itself
 from ._queue import Ticket, first, holder, leave
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ running_loop = asyncio._get_running_loop  # None where there is none
 class Binding:
     """What a client has in one event loop."""
 
-    __slots__ = ("loop", "tickets", "_client", "_descriptors", "__weakref__")
+    __slots__ = ("loop", "tickets", "timer", "_client", "_descriptors", "__weakref__")
 
     def __init__(self, client: Client, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.tickets: Dict[Ticket, ref[Lock]] = {}
+        self.timer: Optional[asyncio.TimerHandle] = None
         self._client = ref(client)
         handle = client._opened()
         self._descriptors = lib.redlock_client_fd(handle), lib.redlock_client_event_fd(handle)
@@ -47,6 +49,25 @@ class Binding:
         notice = sys.get_asyncgen_hooks().firstiter
         if notice is not None and not getattr(loop, "_asyncgens_shutdown_called", False):
             notice(self)  # type: ignore[arg-type]
+
+    def watch_waits(self, seen: Optional[Dict[Ticket, int]] = None) -> None:
+        """Once a second, until no task waits: warns those that wait for a lock that they hold themselves, by this Lock
+        or another one of the same resource."""
+        held, waiting = set(), {}
+        times: Dict[Ticket, int] = {}
+        for ticket, reference in list(self.tickets.items()):
+            lock = reference()
+            if lock is None:
+                continue
+            if not hasattr(ticket, "owner"):
+                waiting[ticket] = lock
+                times[ticket] = 1 + (seen or {}).get(ticket, 0)
+            elif lib.redlock_lock_state(lock._handle) == HELD:
+                held.add((ticket.owner, _name(lock)))
+        for ticket, lock in waiting.items():
+            if times[ticket] == 2 and (ticket.task, _name(lock)) in held:
+                warn_of_itself("task", repr(lock._resource))
+        self.timer = self.loop.call_later(WARN_AFTER_MS / 1000, self.watch_waits, times) if waiting else None
 
     async def aclose(self) -> None:
         """The loop is about to end: asyncio.run, for example, calls this when its tasks are done."""
@@ -80,6 +101,11 @@ class Binding:
                 lib.redlock_lock_cancel(lock._handle)
             leave(lock._line, ticket)
         return count
+
+
+def _name(lock: Lock) -> bytes:
+    resource = lock._resource
+    return resource if isinstance(resource, bytes) else resource.encode()
 
 
 def need_loop() -> asyncio.AbstractEventLoop:

@@ -14,8 +14,10 @@ Line = List["Ticket"]
 class Ticket:
     """One call's place in the line of a Lock. Nothing is set at first, since most calls find the line empty."""
 
-    __slots__ = ("owner", "wake", "is_notified", "binding")
+    __slots__ = ("task", "owner", "wake", "is_notified", "binding")
 
+    task: Any
+    """Which task made the call, in asyncio."""
     owner: Any
     """Who holds the lock with it: a thread, a greenlet or a task; LEAVING while it is released."""
     wake: Callable[[], object]

@@ -216,8 +216,11 @@ class Lock(LockBase):
             binding = client._bind()
         line = self._line
         ticket.binding = binding
+        ticket.task = asyncio.current_task()
         binding.tickets[ticket] = ref(self)
         line.append(ticket)
+        if binding.timer is None:
+            binding.timer = binding.loop.call_later(WARN_AFTER_MS / 1000, binding.watch_waits)
         if line[0] is not ticket:
             left_ms = await self._queue(ticket, limit_ms)
             if left_ms is None:
@@ -225,7 +228,7 @@ class Lock(LockBase):
             limit_ms = left_ms
         status = await client._begin(self, binding.loop, ACQUIRE, limit_ms)
         if status == OK:
-            ticket.owner = asyncio.current_task()
+            ticket.owner = ticket.task
             if self._on_lost is not None:
                 self._watch()
         return status
@@ -258,11 +261,7 @@ class Lock(LockBase):
         if limit_ms == 0:
             return None
         begin_ms = now_ms()
-        warn_ms = begin_ms + WARN_AFTER_MS
         while not self._is_first(ticket):
-            if now_ms() >= warn_ms:
-                warn_ms = sys.maxsize
-                self._warn_of_itself()
             left_s = min(LOOK_AGAIN_S, self._until_expiry())
             if limit_ms >= 0:
                 left_s = min(left_s, (begin_ms + limit_ms - now_ms()) / 1000)
