@@ -12,7 +12,7 @@ The asyncio surface is libredlock.aio; throw-away nodes for tests are in libredl
 from typing import Any as _Any
 
 from ._base import Report
-from ._client import Client, Lock
+from ._client import Client
 from ._core import lib as _lib
 from ._errors import (
     Busy,
@@ -37,6 +37,7 @@ from ._errors import (
     Vote,
 )
 from ._native import string as _string
+from ._thread_lock import Lock
 
 __version__ = _string(_lib.redlock_version())
 

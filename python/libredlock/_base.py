@@ -21,6 +21,7 @@ from ._options import (
     unknown,
 )
 from ._process import this_process
+from ._surface import ClientSurface
 from .types import ClientOptions, Resource, Unpack
 
 EVENTS_KEPT = 1000
@@ -56,7 +57,7 @@ _VERDICTS: Dict[int, Literal["held", "free", "split", "unknown"]] = {
 }
 
 
-class ClientBase(OldNames):
+class ClientBase(ClientSurface, OldNames):
     """A set of nodes with the default options of its locks."""
 
     _handle: Any = ffi.NULL

@@ -10,6 +10,7 @@ from ._native import held_by, text, votes
 from ._options import contradiction, seconds_hint, seconds_of, with_our_names
 from ._process import generation, this_process
 from ._queue import Line, Ticket, holder
+from ._surface import LockSurface
 from .types import Resource
 
 HELD = lib.REDLOCK_STATE_HELD
@@ -19,7 +20,7 @@ FREE = lib.REDLOCK_STATE_FREE
 _state = lib.redlock_lock_state
 
 
-class Facts:
+class Facts(LockSurface):
     """The fields of a lock, and what can be read from them."""
 
     __slots__ = (

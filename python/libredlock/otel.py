@@ -19,7 +19,7 @@ from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
-from . import __version__, _client, aio
+from . import __version__, _client, _thread_lock, aio
 from ._core import lib
 from ._errors import Lost, RedlockError, Status
 from ._lock import LockBase
@@ -235,7 +235,7 @@ class Traced(LockBase):
         super()._tell_if_lost()
 
 
-class TracedLock(Traced, _client.Lock):
+class TracedLock(Traced, _thread_lock.Lock):
     """A lock of an instrumented client."""
 
     def __init__(self, tracer: trace.Tracer, shared: Dict[str, str], *arguments: Any) -> None:

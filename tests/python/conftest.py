@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import libredlock
+from libredlock import aio
 from patience import CALM, connected
 
 pytest_plugins = ["libredlock.testing.plugin"]
@@ -56,6 +57,20 @@ def run(request):
             loop.close()
 
     return run
+
+
+@pytest.fixture
+def on_client(nodes, run):
+    """Runs body(client) with a client that is closed at the end."""
+
+    def on_client(body, **options):
+        async def main():
+            async with aio.Client(nodes.urls, **{**CALM, **options}) as client:
+                return await body(client)
+
+        return run(main())
+
+    return on_client
 
 
 class Script:

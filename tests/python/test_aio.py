@@ -16,20 +16,6 @@ from patience import CALM, short
 LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
 
-@pytest.fixture
-def on_client(nodes, run):
-    """Runs body(client) with a client that is closed at the end."""
-
-    def on_client(body, **options):
-        async def main():
-            async with aio.Client(nodes.urls, **{**CALM, **options}) as client:
-                return await body(client)
-
-        return run(main())
-
-    return on_client
-
-
 async def until(condition, within=30.0):
     loop = asyncio.get_running_loop()
     end = loop.time() + within
@@ -279,29 +265,6 @@ def test_a_single_attempt_names_the_holder(on_client, other):
 
     with other.lock("r"):
         on_client(body)
-
-
-@pytest.mark.parametrize("ways", ["one object", "two objects", "two objects, str and bytes"])
-def test_a_task_that_waits_for_its_own_lock_is_warned_once(on_client, caplog, ways):
-    async def body(client):
-        lock = client.lock("r", ttl=4, node_timeout=1)
-        again = lock if ways == "one object" else client.lock("r" if ways == "two objects" else b"r", node_timeout=1)
-        await lock.acquire()
-        assert await again.acquire()  # when the lease has ended
-        await again.release()
-
-    on_client(body)
-    words = f"this task waits for {'r' if 'bytes' not in ways else b'r'!r}, which it holds itself: a Lock is not"
-    assert caplog.text.count(words) == caplog.text.count("not re-entrant") == 1
-
-
-def test_a_task_that_waits_for_another_task_is_not_warned(on_client, caplog):
-    async def body(client):
-        await asyncio.gather(client.lock("r", ttl=4, node_timeout=1).acquire(), client.lock("other").acquire())
-        assert await client.lock("r", node_timeout=1).acquire()  # when the lease of the ended task has ended
-
-    on_client(body)
-    assert "not re-entrant" not in caplog.text
 
 
 def test_with_lock(on_client):

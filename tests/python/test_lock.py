@@ -289,28 +289,3 @@ asyncio.run(main())
 """
     with other.lock("r"):
         assert script(source).end() == (0, "free\n[('RuntimeWarning', '<string>')]\n[]", "")
-
-
-@pytest.mark.parametrize("ways", ["one object", "two objects"])
-def test_who_waits_for_its_own_lock_is_warned_once(script, ways):
-    source = f"""
-import libredlock
-client = libredlock.Client(ttl=4, node_timeout=1, client_name="me")
-lock = client.lock("r")
-lock.acquire()
-again = lock if {ways == "one object"} else client.lock("r")
-print(again.acquire())  # when the lease has ended
-again.release()
-"""
-    status, out, err = script(source).end()
-    assert (status, out) == (0, "True") and err.count("which it holds itself: a Lock is not re-entrant") == 1, err
-
-
-def test_who_waits_for_another_thread_is_not_warned(client, caplog):
-    lock = client.lock("r", ttl=4, node_timeout=1)
-    thread = threading.Thread(target=lock.acquire)
-    thread.start()
-    thread.join()
-    assert lock.acquire()  # when the lease has ended
-    assert "not re-entrant" not in caplog.text
-    lock.release()

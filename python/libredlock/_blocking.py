@@ -1,0 +1,72 @@
+"""Operations that run to their end in the calling thread, and warnings about waits that look like a mistake."""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from ._core import lib
+from ._line import WARN_AFTER_MS, warn_of_itself
+from ._native import held_by
+from ._process import this_process
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+# Python's signal handlers run between two calls of the core, so the main thread never stays in one for longer.
+SLICE_MS = 25
+
+PENDING = lib.REDLOCK_PENDING
+CANCELLED = lib.REDLOCK_CANCELLED
+INVALID = lib.REDLOCK_INVALID
+_run = lib.run_operation
+_wait = lib.redlock_lock_wait
+
+
+def drive(client: Client, handle: Any, operation: int, argument: int) -> int:
+    """Runs an operation to its end; signal handlers run in between if this is the main thread."""
+    status: int = _run(handle, operation, argument, SLICE_MS)
+    return wait(client, handle) if status == PENDING else status
+
+
+def wait(client: Client, handle: Any) -> int:
+    """The end of an operation that is not over at once."""
+    warn_if_a_loop_stops()
+    is_main = get_ident() == this_process.main_thread
+    status, slices = PENDING, 0
+    while status == PENDING:
+        if is_main and client._is_patched():
+            return int(client._greenlets.wait(client, handle))
+        status = _wait(handle, SLICE_MS if is_main else -1)
+        slices += 1
+        if slices == WARN_AFTER_MS // SLICE_MS and status == PENDING:
+            _warn_of_itself(handle)
+    return int(CANCELLED if status == INVALID else status)  # INVALID: the client was closed since it was started
+
+
+def _warn_of_itself(handle: Any) -> None:
+    """The main thread waits for a lock that this process holds, and there is no other thread that may release it."""
+    import threading
+
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    known = None if any(thread.name != "libredlock" for thread in others) else held_by(handle)
+    if known is not None and (known.pid, known.host) == (os.getpid(), os.uname().nodename):
+        warn_of_itself("thread", "a lock")
+
+
+def warn_if_a_loop_stops() -> None:
+    """Once in a process, where a thread that runs an event loop has to wait."""
+    global _has_warned
+    asyncio = sys.modules.get("asyncio")
+    if _has_warned or asyncio is None or asyncio._get_running_loop() is None:
+        return
+    _has_warned = True
+    import warnings
+
+    words = "libredlock.Client blocks the event loop that runs in this thread while it waits; use libredlock.aio.Client"
+    warnings.warn(words, RuntimeWarning, stacklevel=5)
+
+
+_has_warned = False

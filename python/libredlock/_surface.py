@@ -1,0 +1,104 @@
+"""What the methods of locks and clients do, told once for both surfaces: a method without a docstring has that of its
+base class. In asyncio those that wait are awaited."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from .types import Resource, Seconds
+
+
+class LockSurface:
+    """The methods of a lock that may wait, and the one that hands it over."""
+
+    __slots__ = ()
+
+    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> Any:
+        """Takes the lock: True, or False if others hold it at the end of the wait.
+
+        timeout: seconds to wait for other threads or tasks and for the nodes together; -1 means the option `wait`.
+        Raises NoQuorum, RefusedConfig or TimedOut if the nodes gave no verdict, Cancelled if the client was closed.
+        The lock is not renewed, unless the option renew=True says so: see `remaining` and extend().
+        """
+        raise NotImplementedError
+
+    def release(self) -> Any:
+        """Gives the lock up; nodes that do not answer are cleaned up later and are no error.
+
+        Raises NotHeld if it was never taken, Lost if it had expired or a majority of the nodes no longer had it (the
+        deletes are sent all the same), Forked in a child of the process that holds it.
+        """
+        raise NotImplementedError
+
+    def extend(self, ttl: Optional[Seconds] = None) -> Any:
+        """Prolongs the lock to `ttl` seconds from now (None: the option); returns `remaining`. It never shortens a
+        lease.
+
+        Raises Lost if it is gone, for good; NoQuorum if a majority did not confirm (it stays held for `remaining`);
+        Limit if max_extensions or max_hold is used up; NotHeld if it was never taken.
+        """
+        raise NotImplementedError
+
+    def detach(self) -> str:
+        """Hands the lock over: returns its token for Client.adopt() and forgets it. Local, no I/O."""
+        raise NotImplementedError
+
+
+class ClientSurface:
+    """The methods of a client that make locks or ask the nodes."""
+
+    def lock(self, *arguments: Any, **options: Any) -> Any:
+        """A lock on a resource (str as UTF-8, or bytes). Nothing is taken yet; no I/O.
+
+        on_lost: called with the lock at the moment at which the held lock is lost, in a thread of the package, or in
+            asyncio by the event loop.
+        cancel_on_lost: in asyncio only; cancels the body of `async with` at that moment, and the block ends with Lost.
+        """
+        raise NotImplementedError
+
+    def adopt(self, *arguments: Any, **options: Any) -> Any:
+        """Takes over a lock that was detached elsewhere. extend() confirms it, and so does a block; no I/O here.
+
+        That nobody else held it in between is not promised.
+        """
+        raise NotImplementedError
+
+    def with_lock(self, *arguments: Any, **options: Any) -> Any:
+        """Decorates a function, method or generator: it runs while the lock is held and renewed. In asyncio these are
+        async.
+
+        resource: a text with names of the arguments in braces, "report:{user_id}", or a function of the same
+            arguments that returns the resource. Names are checked when the function is decorated; None or '' as a
+            value is a ValueError at the call.
+        on_busy: "raise" raises Busy when others hold the lock at the end of the wait; "skip" does not run the
+            function and returns None; anything else is returned instead. Without wait= the last two do not wait.
+        on_lost, cancel_on_lost: as for lock().
+        A generator holds the lock from its first item to its close. Raises what `with client.lock(...)` raises.
+        """
+        raise NotImplementedError
+
+    def status(self, resource: Resource) -> Any:
+        """Asks every node who holds the resource, without touching it. Raises NoQuorum if too few answer."""
+        raise NotImplementedError
+
+    def check(self) -> Any:
+        """Asks every node, then describes the client as `redlock doctor --json` does.
+
+        "voting" says how many nodes may vote, and each of "nodes" has "votes", "why" not, and an "advice". Waits for up
+        to connect_timeout.
+        """
+        raise NotImplementedError
+
+    def bootstrap(self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False) -> Any:
+        """Says that no lock is live, so that nodes that are new or were restarted vote at once, as `redlock bootstrap`.
+
+        new: for deployment scripts; nodes that were never used, if all answer. yes: also nodes that are quarantined.
+        replace: also where another max_ttl, list of nodes or cluster is registered. dry: only tells what it would do.
+        One dict per node: "node", "did" (nothing, registered, replaced, left_alone, no_answer), "votes", "max_ttl_ms"
+        and "found", in words. Takes at most twice connect_timeout.
+        """
+        raise NotImplementedError
+
+    def close(self) -> Any:
+        """Ends the client: whoever waits gets Cancelled, held locks are released; takes at most exit_drain seconds."""
+        raise NotImplementedError
