@@ -82,13 +82,13 @@ static zend_string *failure(native_lock *lock, int status)
   zend_string *message;
   if (status == REDLOCK_IN_FLIGHT)
     return zend_strpprintf(0,
-                           "%s: another Fiber, coroutine or signal handler is using this Lock object; "
+                           "\"%s\": another Fiber, coroutine or signal handler is using this Lock object; "
                            "each of them needs one of its own, from Client::lock()",
                            ZSTR_VAL(lock->resource));
   message = native_lock_message(lock);
   if (ZSTR_LEN(message))
     return message;
-  return zend_strpprintf(0, "%s: %s", ZSTR_VAL(lock->resource), redlock_status_text(status));
+  return zend_strpprintf(0, "\"%s\": %s", ZSTR_VAL(lock->resource), redlock_status_text(status));
 }
 
 /* Throws what the status stands for, with the message and the votes of the last operation. */

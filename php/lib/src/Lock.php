@@ -339,14 +339,14 @@ final class Lock implements LockInterface
 
     private function drained(mixed $result): LostException
     {
-        $lost = new LostException("$this->resource: its client was drained while the body of run() ran");
+        $lost = new LostException("\"$this->resource\": its client was drained while the body of run() ran");
         [$lost->resource, $lost->result] = [$this->resource, $result];
         return $lost;
     }
 
     private function refuseGenerator(\Generator $result): never
     {
-        $refused = new InvalidOptionException("$this->resource: the body of run() returned a generator, whose code "
+        $refused = new InvalidOptionException("\"$this->resource\": the body of run() returned a generator, whose code "
             . 'would run after the release: run through it inside the body, or take the lock inside the generator');
         $refused->resource = $this->resource;
         $refused->result = $result;

@@ -100,7 +100,7 @@ final class FiberTest extends NodesTestCase
     {
         $lock = $this->fiberClient()->lock('shared object');
         $this->expectException(InFlightException::class);
-        $this->expectExceptionMessage('shared object: another Fiber, coroutine or signal handler is using this Lock');
+        $this->expectExceptionMessage('"shared object": another Fiber, coroutine or signal handler is using this Lock');
         $this->loop->run([static fn () => $lock->acquire(), static fn () => $lock->acquire()]);
     }
 

@@ -94,8 +94,8 @@ final class BlockingDriver extends Driver
     private function warn(Native\Lock $lock, string $words): void
     {
         $this->events?->hasLogger()
-            ? $this->events->warn("redlock: {resource} $words", ['resource' => $lock->resource()])
-            : \error_log('redlock: ' . \addcslashes($lock->resource(), "\0..\37\177..\377") . " $words");
+            ? $this->events->warn('redlock: "{resource}" ' . $words, ['resource' => $lock->resource()])
+            : \error_log('redlock: "' . \addcslashes($lock->resource(), "\0..\37\177..\377") . "\" $words");
     }
 
     private static function isRevoltRunning(): bool

@@ -90,7 +90,8 @@ final class MemoryLock implements LockInterface
             }
         }
         if ($result instanceof \Generator) {
-            throw $this->failure(new InvalidOptionException("$this->resource: the body of run() returned a generator"));
+            throw $this->failure(new InvalidOptionException(
+                "\"$this->resource\": the body of run() returned a generator"));
         }
         return $result;
     }
@@ -146,7 +147,7 @@ final class MemoryLock implements LockInterface
 
     public function message(): string
     {
-        return "$this->resource: $this->message";
+        return "\"$this->resource\": $this->message";
     }
 
     public function detach(): string
@@ -176,7 +177,7 @@ final class MemoryLock implements LockInterface
     {
         if ($this->isHeld()) {
             throw $this->failure(new InvalidOptionException(
-                "$this->resource: this object holds the lock already; release it first"));
+                "\"$this->resource\": this object holds the lock already; release it first"));
         }
         $this->attempts = 1;
         $this->refuseWithoutNodes();
@@ -187,7 +188,7 @@ final class MemoryLock implements LockInterface
             if ($leftMs >= 0 ? $leftMs < $busyMs : $busyMs === \PHP_INT_MAX) {
                 $this->store->pass(\max(0, $leftMs));
                 $this->message = 'busy';
-                throw $this->failure(new BusyException("$this->resource is held by another lock"));
+                throw $this->failure(new BusyException("\"$this->resource\" is held by another lock"));
             }
             $this->store->pass($busyMs);
             $leftMs -= $leftMs < 0 ? 0 : $busyMs;
@@ -209,7 +210,7 @@ final class MemoryLock implements LockInterface
     {
         if (!$this->store->reachable) {
             $this->message = 'unreachable';
-            throw $this->failure(new NoQuorumException("$this->resource: too few nodes answered"));
+            throw $this->failure(new NoQuorumException("\"$this->resource\": too few nodes answered"));
         }
     }
 
@@ -217,11 +218,11 @@ final class MemoryLock implements LockInterface
     {
         $this->look();
         if ($this->state === 'free') {
-            throw $this->failure(new NotHeldException("$call: $this->resource was not taken by this handle"));
+            throw $this->failure(new NotHeldException("$call: \"$this->resource\" was not taken by this handle"));
         }
         if ($this->state === 'lost' || $this->store->tokenOf($this->resource) !== $this->token) {
             $this->state = 'lost';
-            $lost = new LostException("$this->resource: the lock was lost");
+            $lost = new LostException("\"$this->resource\": the lock was lost");
             $lost->reason = $this->store->tokenOf($this->resource) === null ? 'expired' : 'gone';
             throw $this->failure($lost);
         }
