@@ -21,7 +21,7 @@ struct wires {
   struct rlk_node *nodes[RLK_NODES_MAX];
   int count;
   int64_t limit_ms; /* for a connection, and for each reply */
-  char why[RLK_WHY_SIZE];
+  struct rlk_reason why;
 };
 
 struct wire {
@@ -33,7 +33,7 @@ struct wire {
 
 const char *wires_why(const struct wires *wires)
 {
-  return wires->why;
+  return wires->why.words;
 }
 
 int wires_count(const struct wires *wires)
@@ -56,7 +56,7 @@ static char *option_text(const struct session *session, int index)
 static bool read_nodes(struct wires *wires, const char *list)
 {
   static const char spaces[] = " \t\r\n";
-  struct rlk_text why = rlk_text_in(wires->why, sizeof wires->why);
+  struct rlk_text why = rlk_text_in(wires->why.words, sizeof wires->why.words);
   while (*(list += strspn(list, ", \t\r\n")) != '\0' && wires->count < RLK_NODES_MAX) {
     size_t size = strcspn(list, ","), used = size;
     while (used > 0 && strchr(spaces, list[used - 1]) != NULL)
@@ -74,7 +74,7 @@ static bool read_nodes(struct wires *wires, const char *list)
 static bool prepare_tls(struct wires *wires)
 {
   struct rlk_net *net = &wires->net;
-  struct rlk_text why = rlk_text_in(wires->why, sizeof wires->why);
+  struct rlk_text why = rlk_text_in(wires->why.words, sizeof wires->why.words);
   char *verify = option_text(wires->session, RLK_OPT_TLS_VERIFY);
   const struct rlk_tls_settings settings = {.ca_file = RLK_STRING(net, TLS_CA_FILE),
                                             .ca_path = RLK_STRING(net, TLS_CA_PATH),
@@ -100,10 +100,10 @@ struct wires *wires_new(struct session *session)
       wires->net.texts[i] = option_text(session, i);
   int failed = rlk_poller_open(&wires->net.poller);
   if (failed != 0)
-    rlk_error_words(-failed, wires->why);
+    rlk_error_words(-failed, wires->why.words);
   if (failed == 0 && read_nodes(wires, nodes_given(session->args, &where)) && prepare_tls(wires))
     return wires;
-  fail(failed ? EXIT_INTERNAL : EXIT_USAGE, "%s", wires->why);
+  fail(failed ? EXIT_INTERNAL : EXIT_USAGE, "%s", wires->why.words);
   wires_free(wires);
   return NULL;
 }
@@ -128,13 +128,13 @@ void wires_free(struct wires *wires)
 static void say_error(struct wire *wire, int error)
 {
   const struct rlk_link *link = &wire->link;
-  const char *own = link->ops->why != NULL ? link->ops->why(link, error == ETIMEDOUT ? 0 : error) : NULL;
-  struct rlk_text text = rlk_text_in(wire->wires->why, sizeof wire->wires->why);
+  struct rlk_reason *why = &wire->wires->why;
   char words[RLK_WHY_SIZE];
-  if (own == NULL)
-    own = error == ETIMEDOUT ? "no reply in time" : rlk_error_words(error, words);
-  if (wire->wires->session->caught == 0)
-    rlk_text_clean(&text, own);
+  if (wire->wires->session->caught != 0)
+    return;
+  if (link->ops->why != NULL && link->ops->why(link, error == ETIMEDOUT ? 0 : error, why) != RLK_WHY_NONE)
+    return;
+  rlk_because_of(why, RLK_WHY_SYSTEM, error == ETIMEDOUT ? "no reply in time" : rlk_error_words(error, words));
 }
 
 /* False after the time, or a signal. */
@@ -201,7 +201,7 @@ redisReply *wire_reply(struct wire *wire)
     if (!read_some(wire, end_ms))
       return NULL;
   if (reply == NULL)
-    snprintf(wire->wires->why, sizeof wire->wires->why, "it does not speak Redis' protocol");
+    snprintf(wire->wires->why.words, sizeof wire->wires->why.words, "it does not speak Redis' protocol");
   return reply;
 }
 
@@ -244,7 +244,7 @@ static bool connect_by_name(struct wire *wire, const struct rlk_url *url)
   snprintf(port, sizeof port, "%u", (unsigned)url->port);
   int failed = getaddrinfo(url->host, port, &hints, &found);
   if (failed != 0)
-    snprintf(wire->wires->why, sizeof wire->wires->why, "name not resolved: %s", gai_strerror(failed));
+    snprintf(wire->wires->why.words, sizeof wire->wires->why.words, "name not resolved: %s", gai_strerror(failed));
   for (struct addrinfo *at = found; at != NULL && !is_connected && wire->wires->session->caught == 0;
        at = at->ai_next) {
     struct rlk_address address = address_of(at);
@@ -269,7 +269,7 @@ static bool is_accepted(struct wire *wire, int count, const char *const *words)
 {
   redisReply *reply = wire_send(wire, count, words, NULL) ? wire_reply(wire) : NULL;
   bool is_ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
-  struct rlk_text why = rlk_text_in(wire->wires->why, sizeof wire->wires->why);
+  struct rlk_text why = rlk_text_in(wire->wires->why.words, sizeof wire->wires->why.words);
   if (reply != NULL && !is_ok)
     rlk_text_clean(&why, reply->str);
   freeReplyObject(reply);
@@ -281,8 +281,7 @@ static bool log_in(struct wire *wire, const struct rlk_node *node)
   struct rlk_login *login = must(calloc(1, sizeof *login));
   char database[16];
   snprintf(database, sizeof database, "%d", node->url.database);
-  const char *why = rlk_login_read(login, node, wire->wires->why);
-  bool is_in = why == NULL;
+  bool is_in = rlk_login_read(login, node, &wire->wires->why) == RLK_WHY_NONE;
   if (is_in && login->password != NULL && login->user != NULL)
     is_in = is_accepted(wire, 3, (const char *[]){"AUTH", login->user, login->password});
   else if (is_in && login->password != NULL)
@@ -297,7 +296,7 @@ struct wire *wire_open(struct wires *wires, int index)
   struct rlk_node *node = wires->nodes[index];
   const char *name = RLK_STRING(&wires->net, TLS_SERVER_NAME);
   struct wire *wire = must(calloc(1, sizeof *wire));
-  wires->why[0] = '\0';
+  wires->why.words[0] = '\0';
   wire->wires = wires;
   wire->reader = must(redisReaderCreate());
   wire->peer = (struct rlk_tls_peer){.tls = wires->net.tls, .name = *name != '\0' ? name : node->url.host};

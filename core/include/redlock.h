@@ -147,6 +147,14 @@ enum redlock_verdict {
 /* In place of a remaining time: the key has no TTL. */
 enum { REDLOCK_TTL_ENDLESS = -1 };
 
+/* Fields of a reason for redlock_reason_at. */
+enum redlock_reason_field {
+  REDLOCK_REASON_NAME = 0, /* "refused": "reason" of a node in redlock_client_describe, and its anchor in the docs */
+  REDLOCK_REASON_WORDS = 1,
+  REDLOCK_REASON_ADVICE = 2,
+  REDLOCK_REASON_CAUSE = 3
+};
+
 /* Fields of an option for redlock_option_at. */
 enum redlock_option_field {
   REDLOCK_OPTION_NAME = 0,
@@ -217,6 +225,11 @@ REDLOCK_API int redlock_status_is(int status, int trait);
 /* Field `field` (enum redlock_option_field) of option number `index`, starting at 0; NULL past the end. The bindings,
  * the command line and docs/options.md are generated from this table. Never freed. Any thread. */
 REDLOCK_API const char *redlock_option_at(int index, int field);
+
+/* Field `field` (enum redlock_reason_field) of reason number `index`, starting at 0, for which a node does not vote or
+ * a connection ends; NULL past the end. docs/troubleshooting.md is generated from this table. Never freed. Any thread.
+ */
+REDLOCK_API const char *redlock_reason_at(int index, int field);
 
 /* ---- client ------------------------------------------------------------------------------------------------- */
 

@@ -155,7 +155,7 @@ static int end(void **state)
 static void expect(enum rlk_outcome_kind kind)
 {
   if (!rlk_node_next(&node, &outcome, world.now_ns))
-    fail_msg("no outcome; %d was expected (%s)", kind, node.why);
+    fail_msg("no outcome; %d was expected (%s)", kind, node.why.words);
   assert_int_equal(outcome.kind, kind);
 }
 

@@ -99,7 +99,7 @@ static void a_number_above_the_clients_is_judged_anew(void **state)
   have_marker();
   look_and_hear(MARKER("1000", "a1", "40000"));
   assert_int_equal(node.state, RLK_NODE_OFF);
-  assert_string_equal(node.why, "its marker has a larger max_ttl_ms now");
+  assert_string_equal(node.why.words, "its marker has a larger max_ttl_ms now");
   assert_int_equal(node.changed_ns, 0);
 }
 

@@ -56,7 +56,7 @@ static void a_server_that_talks_nonsense_is_dropped(void **state)
   expect_vote(RLK_DROPPED, RLK_FAULT_LOST, 2); /* its OK can not be trusted */
   expect(RLK_OUTCOME_DOWN);
   expect_no_more();
-  assert_string_equal(node.why, "an unexpected reply to SET");
+  assert_string_equal(node.why.words, "an unexpected reply to SET");
 }
 
 static void what_breaks_the_protocol_ends_the_connection_at_once(void **state)
@@ -68,7 +68,7 @@ static void what_breaks_the_protocol_ends_the_connection_at_once(void **state)
     hear(bytes[i]);
     expect_vote(RLK_DROPPED, RLK_FAULT_LOST, 1);
     expect(RLK_OUTCOME_DOWN);
-    assert_string_not_equal(node.why, "");
+    assert_string_not_equal(node.why.words, "");
     end(state);
     begin(state);
   }
@@ -91,7 +91,7 @@ static void a_reply_without_end_ends_the_connection(void **state)
       ;
   }
   assert_int_equal(node.state, RLK_NODE_OFF);
-  assert_string_equal(node.why, "a reply too large");
+  assert_string_equal(node.why.words, "a reply too large");
 }
 
 /* The other nodes, and the threads that wait for the client's mutex, have their turn between two events. */
@@ -331,7 +331,7 @@ static int votes_until_the_connection_ends(void)
     world.is_closed = 1;
     rlk_node_event(&node, node.line->link.generation, RLK_READABLE, world.now_ns);
   }
-  for (const char *s = node.why; *s; s++)
+  for (const char *s = node.why.words; *s; s++)
     assert_true((unsigned char)*s >= 0x20);
   return votes;
 }

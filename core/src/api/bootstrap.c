@@ -89,6 +89,7 @@ static int found(const struct rlk_node *n, int64_t now)
 static void found_words(const struct rlk_node *n, int found, struct rlk_text *out, int64_t now)
 {
   int64_t left_ms = rlk_guard_left_ms(n, now);
+  struct rlk_reason why;
   switch (found) {
   case REDLOCK_FOUND_VOTES: rlk_text_add(out, "votes"); break;
   case REDLOCK_FOUND_NEW: rlk_text_add(out, "is new or has lost its keys"); break;
@@ -108,12 +109,12 @@ static void found_words(const struct rlk_node *n, int found, struct rlk_text *ou
     else
       rlk_text_format(out, "is of cluster %s", n->mark.cluster);
     break;
-  case REDLOCK_FOUND_FOREIGN: rlk_guard_finding_words(n, out); break;
+  case REDLOCK_FOUND_FOREIGN: rlk_text_add(out, rlk_guard_finding(n, &why) ? why.words : ""); break;
   default:
     if (n->state == RLK_NODE_READY && rlk_guard_waits(n, now))
       rlk_guard_words(n, out, now);
     else
-      rlk_text_add(out, n->why[0] ? n->why : "no answer");
+      rlk_text_add(out, n->why.why ? n->why.words : "no answer");
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include "../lock/lease.h"
 #include "../lock/room.h"
-#include "advice.h"
 #include "api.h"
 #include "eligibility.h"
 
@@ -67,19 +66,22 @@ static void more(struct rlk_text *out, const char *name, const char *value)
 }
 
 /* Why it does not vote, or will not grant, and what can be done about it. */
-static void why(struct rlk_node *n, struct rlk_text *out, int64_t now)
+static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  char words[RLK_WHY_SIZE] = "";
-  struct rlk_text text = rlk_text_in(words, sizeof words);
+  struct rlk_reason why = {RLK_WHY_NONE, ""};
+  struct rlk_text text = rlk_text_in(why.words, sizeof why.words);
   int votes = rlk_may_vote(n, now);
-  if (!votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now))
+  if (!votes && n->state == RLK_NODE_READY && rlk_guard_waits(n, now)) {
+    why.why = rlk_guard_why(n, now);
     rlk_guard_words(n, &text, now);
-  else if (!votes)
-    rlk_text_add(&text, n->why);
-  else
-    rlk_refusal_words(n, &text, now);
-  more(out, "why", words);
-  more(out, "advice", rlk_advice(votes, words));
+  } else if (!votes) {
+    why = n->why;
+  } else {
+    rlk_refusal(n, &why, now);
+  }
+  more(out, "why", why.words);
+  more(out, "reason", rlk_why_name(why.why));
+  more(out, "advice", rlk_why_advice(why.why));
 }
 
 /* Against the clock of this machine; null where the guard does not ask for the time. */
@@ -169,7 +171,7 @@ static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)
   string(out, "node", n->url.name);
   more(out, "state", state_name(n));
   rlk_text_format(out, ",\"votes\":%s", rlk_would_grant(n, now) ? "true" : "false");
-  why(n, out, now);
+  reason(n, out, now);
   server(n, out);
   more(out, "guard", guard_state(n, now));
   quarantine(n, out, now);

@@ -15,28 +15,29 @@ static int is_full(const struct rlk_line *l)
 }
 
 /* What INFO says counts unless a SET was answered later. A snapshot that failed need not keep it from writing. */
-void rlk_refusal_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+enum rlk_why rlk_refusal(const struct rlk_node *n, struct rlk_reason *why, int64_t now)
 {
   const struct rlk_line *l = n->line;
   int has_written_since = n->wrote_ns > n->informed_ns;
-  if (is_full(l) && !has_written_since)
-    rlk_text_format(out, "its memory is full (used_memory %lld, maxmemory %lld): it grants no lock until it has room",
-                    (long long)l->used_memory, (long long)l->maxmemory);
-  else if (is_recent(n->refused_set_ns, now))
-    rlk_text_format(out, "it refuses to store a key: %s", n->refused_set_why);
-  else if (strcmp(l->aof_write, "err") == 0 && !has_written_since)
-    rlk_text_add(out, "it cannot write its append-only file (aof_last_write_status err): it grants no lock");
-  else if (strcmp(l->snapshot, "err") == 0 && !is_recent(n->wrote_ns, now))
-    rlk_text_add(out,
-                 "its last snapshot failed (rdb_last_bgsave_status err): with stop-writes-on-bgsave-error it grants "
-                 "no lock");
+  char detail[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(detail, sizeof detail);
+  if (is_full(l) && !has_written_since) {
+    rlk_text_format(&text, "used_memory %lld, maxmemory %lld", (long long)l->used_memory, (long long)l->maxmemory);
+    return rlk_because(why, RLK_WHY_FULL, detail);
+  }
+  if (is_recent(n->refused_set_ns, now)) {
+    rlk_because(why, RLK_WHY_STORES_NO_KEY, n->refused_set_why.words);
+    return why->why = n->refused_set_why.why == RLK_WHY_ERROR ? RLK_WHY_STORES_NO_KEY : n->refused_set_why.why;
+  }
+  if (strcmp(l->aof_write, "err") == 0 && !has_written_since)
+    return rlk_because(why, RLK_WHY_AOF, NULL);
+  if (strcmp(l->snapshot, "err") == 0 && !is_recent(n->wrote_ns, now))
+    return rlk_because(why, RLK_WHY_SNAPSHOT, NULL);
+  return RLK_WHY_NONE;
 }
 
 int rlk_would_grant(const struct rlk_node *n, int64_t now)
 {
-  struct rlk_text why = rlk_text_in(NULL, 0);
-  if (!rlk_may_vote(n, now))
-    return 0;
-  rlk_refusal_words(n, &why, now);
-  return why.length == 0;
+  struct rlk_reason why;
+  return rlk_may_vote(n, now) && !rlk_refusal(n, &why, now);
 }

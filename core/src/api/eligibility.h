@@ -11,7 +11,7 @@ static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
 
 /* It may vote, and nothing is known that would keep it from storing a key. */
 int rlk_would_grant(const struct rlk_node *node, int64_t now_ns);
-/* Why a node that may vote would not grant; nothing if it would. */
-void rlk_refusal_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
+/* Why a node that may vote would not grant; NONE if it would. */
+enum rlk_why rlk_refusal(const struct rlk_node *node, struct rlk_reason *why, int64_t now_ns);
 
 #endif

@@ -10,8 +10,8 @@
 /* What the connection to a node that could not be asked is like. */
 static void down_words(const struct rlk_node *n, struct rlk_text *out)
 {
-  if (n->why[0])
-    rlk_text_add(out, n->why);
+  if (n->why.why)
+    rlk_text_add(out, n->why.words);
   else
     rlk_text_add(out, n->state == RLK_NODE_READY ? "could not be asked" : "connecting");
 }
@@ -19,10 +19,10 @@ static void down_words(const struct rlk_node *n, struct rlk_text *out)
 /* Why its last connection failed, until another one is ready. */
 static void failure_words(const struct rlk_node *n, const char *before, struct rlk_text *out)
 {
-  if (!n->why[0] || n->state == RLK_NODE_READY)
+  if (!n->why.why || n->state == RLK_NODE_READY)
     return;
   rlk_text_add(out, before);
-  rlk_text_add(out, n->why);
+  rlk_text_add(out, n->why.words);
 }
 
 /* By hand: the program's locale may write a comma. */
@@ -51,16 +51,32 @@ static const char *granted_words(int kind)
                                                             : "granted";
 }
 
+static void refused_words(const redlock_lock *lock, int node, struct rlk_text *out)
+{
+  const struct rlk_node *n = &lock->engine->net.nodes[node];
+  const struct rlk_node_answer *answer = &lock->node_answers[node];
+  struct rlk_reason why;
+  if (answer->error && !n->refused)
+    rlk_text_format(out, "error: %s", answer->error);
+  else if (!n->refused && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+    rlk_text_add(out, rlk_guard_limit(n, lock->op.asked.ttl_ms, &why) ? why.words : "");
+  else if (!n->refused && n->state == RLK_NODE_READY)
+    rlk_text_add(out, rlk_why_words(RLK_WHY_ALLOWED_BY_FEW));
+  else
+    down_words(n, out);
+}
+
 static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int64_t now)
 {
   const struct rlk_node *n = &lock->engine->net.nodes[node];
   const struct rlk_node_answer *answer = &lock->node_answers[node];
+  struct rlk_reason why;
   switch (lock->votes[node]) {
   case RLK_NOT_ASKED: rlk_text_add(out, "not asked"); break;
   case RLK_WAITING:
   case RLK_RETRYING:
     if (n->state == RLK_NODE_READY && lock->op.asked.ttl_ms > n->ttl_limit_ms) {
-      rlk_guard_limit_words(n, lock->op.asked.ttl_ms, out);
+      rlk_text_add(out, rlk_guard_limit(n, lock->op.asked.ttl_ms, &why) ? why.words : "");
       break;
     }
     rlk_text_add(out, n->silent_ns ? "silent, reconnecting" : "connecting");
@@ -90,16 +106,7 @@ static void answer_words(redlock_lock *lock, int node, struct rlk_text *out, int
     else
       rlk_text_add(out, "was quarantined; it may have lost keys");
     break;
-  case RLK_REFUSED:
-    if (answer->error && !n->refused)
-      rlk_text_format(out, "error: %s", answer->error);
-    else if (!n->refused && lock->op.asked.ttl_ms > n->ttl_limit_ms)
-      rlk_guard_limit_words(n, lock->op.asked.ttl_ms, out);
-    else if (!n->refused && n->state == RLK_NODE_READY)
-      rlk_text_add(out, "not asked: too few nodes allow as much");
-    else
-      down_words(n, out);
-    break;
+  case RLK_REFUSED: refused_words(lock, node, out); break;
   default: down_words(n, out);
   }
 }

@@ -24,15 +24,14 @@ int64_t rlk_connect_backoff_ns(struct rlk_node *n, int failures)
   return BACKOFF_MIN_NS + (int64_t)(rlk_random(n->net) % (uint64_t)(top - BACKOFF_MIN_NS + 1));
 }
 
-const char *rlk_connect_timed_out(const struct rlk_line *l)
+enum rlk_why rlk_connect_timed_out(const struct rlk_line *l, struct rlk_reason *why)
 {
-  const char *own = l->link.ops->why && l->state == RLK_NODE_CONNECTING ? l->link.ops->why(&l->link, 0) : NULL;
-  if (own)
-    return own;
+  if (l->link.ops->why && l->state == RLK_NODE_CONNECTING && l->link.ops->why(&l->link, 0, why))
+    return why->why;
   switch (l->state) {
-  case RLK_NODE_RESOLVING: return "name not resolved in time";
-  case RLK_NODE_CONNECTING: return "connecting timed out";
-  default: return "no reply to the session set-up in time";
+  case RLK_NODE_RESOLVING: return rlk_because(why, RLK_WHY_NAME, "no answer in time");
+  case RLK_NODE_CONNECTING: return rlk_because(why, RLK_WHY_CONNECT_TIMEOUT, NULL);
+  default: return rlk_because(why, RLK_WHY_SETUP_TIMEOUT, NULL);
   }
 }
 
@@ -46,21 +45,21 @@ static void expect(struct rlk_line *l, int64_t until_ns)
     n->second_ns = until_ns;
 }
 
-static const char *connected(struct rlk_line *l, char *words, int64_t now)
+static enum rlk_why connected(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
-  const char *why;
   rlk_node_be(l, RLK_NODE_SETUP);
-  why = rlk_line_begin(l) != 0 ? "out of memory" : rlk_session_begin(l, words);
-  if (why)
-    return why;
+  if (rlk_line_begin(l) != 0)
+    return rlk_because(why, RLK_WHY_MEMORY, NULL);
+  if (rlk_session_begin(l, why))
+    return why->why;
   if (l != l->node->second && rlk_session_is_joinable(l))
     rlk_node_tell(l->node, RLK_OUTCOME_JOINABLE);
   expect(l, now + rlk_connect_timeout_ns(l->node));
-  return NULL;
+  return RLK_WHY_NONE;
 }
 
-/* Tries the addresses that are left, one after the other; the time is shared among them. */
-static const char *try_addresses(struct rlk_line *l, const char *why, char *words, int64_t now)
+/* Tries the addresses that are left, one after the other; the time is shared among them. why is the reason so far. */
+static enum rlk_why try_addresses(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   while (n->address_next < n->address_count) {
@@ -68,28 +67,31 @@ static const char *try_addresses(struct rlk_line *l, const char *why, char *word
     rlk_node_be(l, RLK_NODE_CONNECTING);
     status = rlk_line_open(l, &n->addresses[n->address_next++]);
     if (status == 0)
-      return connected(l, words, now);
+      return connected(l, why, now);
     if (status == -EINPROGRESS) {
       expect(l, now + rlk_connect_timeout_ns(n) / left);
-      return NULL;
+      return RLK_WHY_NONE;
     }
-    why = rlk_line_words(l, -status, words);
+    rlk_line_reason(l, -status, why);
   }
-  return why;
+  return why->why;
 }
 
-const char *rlk_connect_next_address(struct rlk_line *l, const char *why, char *words, int64_t now)
+enum rlk_why rlk_connect_next_address(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   l->link.ops->close(&l->link);
-  return try_addresses(l, why, words, now);
+  return try_addresses(l, why, now);
 }
 
-const char *rlk_connect_finish(struct rlk_line *l, char *words, int64_t now)
+enum rlk_why rlk_connect_finish(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   int status = l->link.ops->finish(&l->link);
   if (status == 0)
-    return connected(l, words, now);
-  return status == -EINPROGRESS ? NULL : rlk_connect_next_address(l, rlk_line_words(l, -status, words), words, now);
+    return connected(l, why, now);
+  if (status == -EINPROGRESS)
+    return RLK_WHY_NONE;
+  rlk_line_reason(l, -status, why);
+  return rlk_connect_next_address(l, why, now);
 }
 
 /* ---- names ---- */
@@ -101,30 +103,29 @@ struct rlk_line *rlk_connect_resolving(struct rlk_node *n)
   return n->state == RLK_NODE_RESOLVING ? n->line : NULL;
 }
 
-const char *rlk_connect_look_at_name(struct rlk_line *l, char *words, int64_t now)
+enum rlk_why rlk_connect_look_at_name(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
-  struct rlk_text text = rlk_text_in(words, RLK_WHY_SIZE);
-  int count = rlk_resolve_result(n->resolve, n->addresses, &text);
+  int count = rlk_resolve_result(n->resolve, n->addresses, why);
   if (count == -EAGAIN)
-    return NULL;
+    return RLK_WHY_NONE;
   rlk_resolve_drop(n->resolve);
   n->resolve = NULL;
   n->address_count = count > 0 ? count : 0;
-  return try_addresses(l, words, words, now);
+  return try_addresses(l, why, now);
 }
 
 /* One look-up per node at a time: one that took too long is still waited for, since its thread cannot be ended. */
-static const char *look_up(struct rlk_line *l, char *words, int64_t now)
+static enum rlk_why look_up(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   rlk_node_be(l, RLK_NODE_RESOLVING);
   if (!n->resolve)
     n->resolve = rlk_resolve_start(n->url.host, n->url.port, n->net->poller.wake.ringer);
   if (!n->resolve)
-    return "name not resolved: no thread could be started";
+    return rlk_because(why, RLK_WHY_NAME, "no thread could be started");
   expect(l, now + rlk_connect_timeout_ns(n));
-  return rlk_connect_look_at_name(l, words, now);
+  return rlk_connect_look_at_name(l, why, now);
 }
 
 static void unix_address(struct rlk_node *n)
@@ -146,7 +147,7 @@ static void refresh_tls(struct rlk_node *n)
   }
 }
 
-const char *rlk_connect(struct rlk_line *l, char *words, int64_t now)
+enum rlk_why rlk_connect(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   n->connects++;
@@ -156,6 +157,6 @@ const char *rlk_connect(struct rlk_line *l, char *words, int64_t now)
   if (n->url.is_unix)
     unix_address(n);
   else if (!rlk_address_numeric(n->url.host, n->url.port, &n->addresses[0]))
-    return look_up(l, words, now);
-  return try_addresses(l, "no address", words, now);
+    return look_up(l, why, now);
+  return try_addresses(l, why, now);
 }

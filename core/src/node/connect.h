@@ -1,5 +1,5 @@
-/* Getting a connection: addresses, names, and the pauses between tries. What moves one returns NULL, or why it has
- * failed; words has RLK_WHY_SIZE bytes of room for that. */
+/* Getting a connection: addresses, names, and the pauses between tries. What moves one returns NONE, or why it has
+ * failed. */
 #ifndef RLK_CONNECT_H
 #define RLK_CONNECT_H
 
@@ -7,16 +7,16 @@
 
 #define RLK_BACKOFF_MAX_NS (1000 * RLK_NS_PER_MS)
 
-const char *rlk_connect(struct rlk_line *line, char *words, int64_t now_ns);
+enum rlk_why rlk_connect(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 /* An event of a link that is being connected. */
-const char *rlk_connect_finish(struct rlk_line *line, char *words, int64_t now_ns);
+enum rlk_why rlk_connect_finish(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 /* This address did not answer in time: tries those that are left. */
-const char *rlk_connect_next_address(struct rlk_line *line, const char *why, char *words, int64_t now_ns);
+enum rlk_why rlk_connect_next_address(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 /* The line for which a name is looked up, or NULL. */
 struct rlk_line *rlk_connect_resolving(struct rlk_node *node);
-const char *rlk_connect_look_at_name(struct rlk_line *line, char *words, int64_t now_ns);
+enum rlk_why rlk_connect_look_at_name(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 int64_t rlk_connect_timeout_ns(const struct rlk_node *node);
 int64_t rlk_connect_backoff_ns(struct rlk_node *node, int failures);
-const char *rlk_connect_timed_out(const struct rlk_line *line); /* what has taken too long */
+enum rlk_why rlk_connect_timed_out(const struct rlk_line *line, struct rlk_reason *why); /* what has taken too long */
 
 #endif

@@ -1,13 +1,10 @@
 #include "eligible.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
 #include "guard.h"
-
-#define A_REPLICA "a replica; only masters are eligible to vote"
 
 static int is_demoted(const struct rlk_line *l)
 {
@@ -19,11 +16,11 @@ static int is_other_server(const struct rlk_line *l)
   return l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0;
 }
 
-const char *rlk_eligible_change(const struct rlk_line *l)
+enum rlk_why rlk_eligible_change(const struct rlk_line *l)
 {
   if (is_other_server(l))
-    return "another server answers there now";
-  return is_demoted(l) ? A_REPLICA : NULL;
+    return RLK_WHY_OTHER_SERVER;
+  return is_demoted(l) ? RLK_WHY_REPLICA : RLK_WHY_NONE;
 }
 
 int rlk_eligible_note_server(struct rlk_line *l)
@@ -66,35 +63,33 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
   return NULL;
 }
 
-/* Why the node is ineligible to vote, or NULL; size bytes of room are in why. */
-static const char *objection(const struct rlk_line *l, char *why, size_t size)
+/* Why the node is ineligible to vote, or NONE. */
+static enum rlk_why objection(const struct rlk_line *l, struct rlk_reason *why)
 {
   if (!l->run_id[0] || !l->role[0])
-    return "INFO names no run_id or no role";
+    return rlk_because(why, RLK_WHY_NO_IDENTITY, NULL);
   if (strcmp(l->mode, "cluster") == 0)
-    return "a cluster node; nodes must be independent masters";
-  if (l->mode[0] && strcmp(l->mode, "standalone") != 0) {
-    snprintf(why, size, "runs in mode %s; nodes must be independent masters", l->mode);
-    return why;
-  }
+    return rlk_because(why, RLK_WHY_CLUSTER, NULL);
+  if (l->mode[0] && strcmp(l->mode, "standalone") != 0)
+    return rlk_because(why, RLK_WHY_MODE, l->mode);
   if (is_demoted(l))
-    return A_REPLICA;
-  if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0) {
-    snprintf(why, size, "evicts keys (maxmemory-policy %s); set it to noeviction", l->policy);
-    return why;
-  }
-  return NULL;
+    return rlk_because(why, RLK_WHY_REPLICA, NULL);
+  if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0)
+    return rlk_because(why, RLK_WHY_EVICTS, l->policy);
+  return RLK_WHY_NONE;
 }
 
-static const char *second_address(struct rlk_line *l, char *why, size_t size, int64_t now)
+static enum rlk_why second_address(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *other = same_server(l, now);
+  char name[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(name, sizeof name);
   if (!other)
-    return NULL;
+    return RLK_WHY_NONE;
   l->shared = other;
-  snprintf(why, size, "the same server as %s%s", other->url.name,
-           other->state == RLK_NODE_READY ? "" : ", which is not connected but whose leases still count");
-  return why;
+  rlk_text_add(&text, other->url.name);
+  rlk_text_add(&text, other->state == RLK_NODE_READY ? "" : ", which is not connected but whose leases still count");
+  return rlk_because(why, RLK_WHY_SAME_SERVER, name);
 }
 
 static enum rlk_session_verdict fault_verdict(const struct rlk_line *l)
@@ -107,42 +102,25 @@ static enum rlk_session_verdict fault_verdict(const struct rlk_line *l)
   }
 }
 
-enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *l, char *why, int64_t now)
+enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
-  struct rlk_text text = rlk_text_in(why, RLK_WHY_SIZE);
-  const char *objects;
-  char room[RLK_WHY_SIZE];
-  if (l->setup_again) {
-    objects = rlk_session_begin(l, room);
-    rlk_text_add(&text, objects ? objects : "");
-    return objects ? RLK_SESSION_DROP : RLK_SESSION_CONTINUE;
-  }
+  if (l->setup_again)
+    return rlk_session_begin(l, why) ? RLK_SESSION_DROP : RLK_SESSION_CONTINUE;
   if (l->setup_fault != RLK_FAULT_NONE) {
-    rlk_text_add(&text, l->setup_error);
+    *why = l->setup_error;
     return fault_verdict(l);
   }
-  objects = objection(l, room, sizeof room);
-  if (!objects)
-    objects = second_address(l, room, sizeof room, now);
-  if (!objects)
-    return rlk_guard_judge(l, &text, now);
-  rlk_text_add(&text, objects);
-  return RLK_SESSION_REFUSE;
+  if (objection(l, why) || second_address(l, why, now))
+    return RLK_SESSION_REFUSE;
+  return rlk_guard_judge(l, why, now);
 }
 
 enum rlk_session_verdict rlk_eligible_looked(struct rlk_line *l, enum rlk_look look, const struct rlk_reply *reply,
-                                             char *why, int64_t now)
+                                             struct rlk_reason *why, int64_t now)
 {
-  struct rlk_text text = rlk_text_in(why, RLK_WHY_SIZE);
-  char room[RLK_WHY_SIZE];
-  const char *objects;
   if (look == RLK_LOOK_MARKER)
     rlk_guard_looked(l, now);
   else if (reply->type == RLK_REPLY_STRING)
     rlk_session_read_info(l, reply->text.data);
-  objects = look == RLK_LOOK_POLICY ? objection(l, room, sizeof room) : NULL;
-  if (!objects)
-    return RLK_SESSION_CONTINUE;
-  rlk_text_add(&text, objects);
-  return RLK_SESSION_REFUSE;
+  return look == RLK_LOOK_POLICY && objection(l, why) ? RLK_SESSION_REFUSE : RLK_SESSION_CONTINUE;
 }

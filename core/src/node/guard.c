@@ -133,61 +133,60 @@ static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
   return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
 }
 
-void rlk_guard_finding_words(const struct rlk_node *n, struct rlk_text *out)
+enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
 {
   const struct rlk_net *net = n->net;
+  char detail[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(detail, sizeof detail);
   switch (n->finding) {
   case RLK_FOUND_LARGER:
-    rlk_text_add(out, "allows leases of ");
-    rlk_text_duration(out, n->mark.max_ttl_ms);
-    rlk_text_add(out, ", and max_ttl_ms is ");
-    rlk_text_duration(out, RLK_INT(&net->options, MAX_TTL_MS));
-    rlk_text_add(out, " here: give this program the same");
-    break;
+    rlk_text_duration(&text, n->mark.max_ttl_ms);
+    rlk_text_add(&text, ", and max_ttl_ms is ");
+    rlk_text_duration(&text, RLK_INT(&net->options, MAX_TTL_MS));
+    rlk_text_add(&text, " here");
+    return rlk_because(why, RLK_WHY_ALLOWS_MORE, detail);
   case RLK_FOUND_OTHER_NODES:
-    rlk_text_format(out, "its marker is of %d nodes: correct this program's list", n->mark.nodes);
-    break;
-  case RLK_FOUND_OTHER_CLUSTER:
-    rlk_text_format(out, "its marker is of cluster %s: correct this program's list, or its cluster", n->mark.cluster);
-    break;
-  case RLK_FOUND_OLD:
-    rlk_text_add(out, "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace");
-    break;
+    rlk_text_format(&text, "%d", n->mark.nodes);
+    return rlk_because(why, RLK_WHY_OTHER_NODES, detail);
+  case RLK_FOUND_OTHER_CLUSTER: return rlk_because(why, RLK_WHY_OTHER_CLUSTER, n->mark.cluster);
+  case RLK_FOUND_OLD: return rlk_because(why, RLK_WHY_OLD_MARKER, NULL);
   case RLK_FOUND_FOREIGN:
-    rlk_text_format(out, "the key %s%s is not a marker of this library", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
-    break;
-  default: break;
+    rlk_text_format(&text, "%s%s", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
+    return rlk_because(why, RLK_WHY_FOREIGN_MARKER, detail);
+  default: return RLK_WHY_NONE;
   }
 }
 
-void rlk_guard_limit_words(const struct rlk_node *n, int64_t ttl_ms, struct rlk_text *out)
+enum rlk_why rlk_guard_limit(const struct rlk_node *n, int64_t ttl_ms, struct rlk_reason *why)
 {
-  rlk_text_add(out, "allows ");
-  rlk_text_duration(out, n->ttl_limit_ms);
-  rlk_text_format(
-      out, ": redlock bootstrap --replace, when all programs have max_ttl_ms = %lld",
-      (long long)(ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS) ? ttl_ms : RLK_INT(&n->net->options, MAX_TTL_MS)));
+  int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
+  char detail[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(detail, sizeof detail);
+  rlk_text_duration(&text, n->ttl_limit_ms);
+  rlk_text_format(&text, ": redlock bootstrap --replace, when all programs have max_ttl_ms = %lld",
+                  (long long)(ttl_ms > max_ttl_ms ? ttl_ms : max_ttl_ms));
+  return rlk_because(why, RLK_WHY_ALLOWS_LESS, detail);
 }
 
 /* ---- writing ---- */
 
 static enum rlk_session_verdict write_text(struct rlk_line *l, const struct rlk_marker *marker, const char *since,
-                                           struct rlk_text *why)
+                                           struct rlk_reason *why)
 {
   char words[2][RLK_MARKER_SIZE];
   struct rlk_text head = rlk_text_in(words[0], sizeof words[0]), tail = rlk_text_in(words[1], sizeof words[1]);
   rlk_marker_head(marker, &head);
   rlk_marker_tail(marker, &tail);
-  rlk_text_add(why, "out of memory");
+  rlk_because(why, RLK_WHY_MEMORY, NULL);
   return rlk_session_register(l, words[0], since, words[1]) == 0 ? RLK_SESSION_CONTINUE : RLK_SESSION_DROP;
 }
 
-static enum rlk_session_verdict write_new(struct rlk_line *l, struct rlk_text *why)
+static enum rlk_session_verdict write_new(struct rlk_line *l, struct rlk_reason *why)
 {
   struct rlk_marker marker = new_marker(l);
   if (!l->is_registered)
     return write_text(l, &marker, "", why);
-  rlk_text_add(why, "its marker was written by somebody else at the same time");
+  rlk_because(why, RLK_WHY_MARKER_RACE, NULL);
   return RLK_SESSION_DROP;
 }
 
@@ -199,7 +198,7 @@ static int wants_to_write(const struct rlk_line *l)
   return wanted && wanted->marker.nodes && !l->is_registered && strcmp(l->marker, wanted->seen) == 0;
 }
 
-static enum rlk_session_verdict write_wanted(struct rlk_line *l, struct rlk_text *why)
+static enum rlk_session_verdict write_wanted(struct rlk_line *l, struct rlk_reason *why)
 {
   struct rlk_bootstrap_node *wanted = &l->node->net->bootstrap[l->node->index];
   struct rlk_marker marker = new_marker(l);
@@ -229,14 +228,14 @@ static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
   return 0;
 }
 
-static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_text *why, int64_t now)
+static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   n->ttl_limit_ms = n->mark.max_ttl_ms;
   quarantine(n, now);
   if (n->finding == RLK_FOUND_OURS || !has_joined_above(l, n->ttl_limit_ms))
     return RLK_SESSION_READY;
-  rlk_text_add(why, "its marker allows only shorter leases");
+  rlk_because(why, RLK_WHY_SHORTER_LEASES, NULL);
   return RLK_SESSION_DROP;
 }
 
@@ -248,13 +247,13 @@ static void heed_operator(struct rlk_node *n, const char *text)
     n->changed_ns = 0;
 }
 
-enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *why, int64_t now)
+enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   if (!rlk_guard_has_markers(n->net))
     return RLK_SESSION_READY;
   if (!l->time.read_ns) {
-    rlk_text_add(why, "it does not tell the time");
+    rlk_because(why, RLK_WHY_NO_TIME, NULL);
     return RLK_SESSION_DROP;
   }
   if (!n->clock.at_ns)
@@ -275,7 +274,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_text *wh
       return write_new(l, why);
     n->quarantined_until_ns = RLK_NEVER;
     return RLK_SESSION_READY;
-  default: rlk_guard_finding_words(n, why); return RLK_SESSION_REFUSE;
+  default: rlk_guard_finding(n, why); return RLK_SESSION_REFUSE;
   }
 }
 
@@ -330,32 +329,41 @@ const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
   return n->step_ns ? "clock_stepped" : n->changed_ns ? "lost_keys" : "new";
 }
 
+enum rlk_why rlk_guard_why(const struct rlk_node *n, int64_t now)
+{
+  if (!rlk_guard_waits(n, now))
+    return RLK_WHY_NONE;
+  if (rlk_guard_until_ns(n) == RLK_NEVER)
+    return n->net->looks ? RLK_WHY_NOT_REGISTERED : RLK_WHY_MARKER_CHANGED;
+  if (now < n->ahead_until_ns)
+    return RLK_WHY_CLOCK_AHEAD;
+  return n->step_ns ? RLK_WHY_CLOCK_STEPPED : n->mark.since_ms ? RLK_WHY_NEW : RLK_WHY_LOST_KEYS;
+}
+
 static void since_words(const struct rlk_node *n, struct rlk_text *out)
 {
   char date[32] = "";
   time_t since = (time_t)(n->mark.since_ms / 1000);
   struct tm utc;
-  if (n->mark.since_ms && gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-    rlk_text_format(out, ": new, or without its keys, since %s; redlock bootstrap ends it if no lock is live", date);
-  else
-    rlk_text_add(out, ": it may have lost keys");
+  if (gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+    rlk_text_format(out, ", since %s; redlock bootstrap ends it if no lock is live", date);
 }
 
 void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
-  int is_ahead = now < n->ahead_until_ns;
+  static const char head[] = "quarantined";
+  enum rlk_why why = rlk_guard_why(n, now);
   int64_t until_ns = rlk_guard_until_ns(n), tenths = (until_ns - now + 99 * MS) / (100 * MS);
   if (until_ns == RLK_NEVER) {
-    rlk_text_add(out, n->net->looks ? "quarantined: it is new or has lost its keys" : RLK_GUARD_LOSS);
+    rlk_text_add(out, rlk_why_words(why));
     return;
   }
-  rlk_text_format(out, "quarantined for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
-  if (is_ahead)
-    rlk_text_add(out, ": its clock is more than 1 s ahead of the other nodes'");
-  else if (n->step_ns)
-    rlk_text_format(out, ": its clock was stepped forward by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
+  rlk_text_format(out, "%s for another %lld.%lld s%s", head, (long long)(tenths / 10), (long long)(tenths % 10),
+                  rlk_why_words(why) + sizeof head - 1);
+  if (why == RLK_WHY_CLOCK_STEPPED)
+    rlk_text_format(out, " by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
                     (long long)(n->step_ns / (100 * MS) % 10));
-  else
+  else if (why == RLK_WHY_NEW)
     since_words(n, out);
 }
 
@@ -379,19 +387,19 @@ void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_AHEAD);
 }
 
-/* An operator has changed it: NULL, or why the set-up of a new connection has to judge it. The connection stays where
+/* An operator has changed it: NONE, or why the set-up of a new connection has to judge it. The connection stays where
  * it can: a short lease might end before another one is ready. */
-static const char *take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
+static enum rlk_why take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
   if (m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
-    return "its marker has a larger max_ttl_ms now";
+    return RLK_WHY_OTHER_NUMBER;
   if (m->since_ms != n->mark.since_ms)
     n->changed_ns = n->step_ns = 0; /* no lock is live: whatever this process has seen is over */
   n->mark = *m;
   n->ttl_limit_ms = m->max_ttl_ms;
   memcpy(n->marker, text, strlen(text) + 1);
   quarantine(n, now);
-  return NULL;
+  return RLK_WHY_NONE;
 }
 
 /* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. 1 if
@@ -401,7 +409,7 @@ static int note_marker(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   const struct rlk_reply *reply = &l->reply;
   struct rlk_marker m;
-  const char *why = RLK_GUARD_LOSS;
+  enum rlk_why why = RLK_WHY_MARKER_CHANGED;
   int is_text = reply->type == RLK_REPLY_STRING && reply->text.end < sizeof n->marker;
   if (RLK_MUTANT(MARKER_NOT_CHECKED) || (is_text && strcmp(reply->text.data, n->marker) == 0))
     return 1;
@@ -410,7 +418,7 @@ static int note_marker(struct rlk_line *l, int64_t now)
   else
     rlk_guard_note_loss(n);
   if (why)
-    rlk_node_end_line(l, why);
+    rlk_node_end_line(l, why, NULL);
   return !why || RLK_MUTANT(NO_GUARD);
 }
 
@@ -427,7 +435,7 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_re
                                          struct rlk_meaning meaning, int64_t now)
 {
   if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
-    rlk_node_end_line(l, l->reply.text.data);
+    rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
     return (struct rlk_meaning){RLK_DROPPED, RLK_FAULT_NONE};
   }
   if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
@@ -447,7 +455,7 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, int
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
     note_clock(l->node, &sample);
   else if (rlk_fault_forbids(fault))
-    rlk_node_end_line(l, l->reply.text.data);
+    rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
     rlk_guard_tell(l->node, l->read_ns);
 }

@@ -30,8 +30,7 @@ static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
 
 /* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being
  * written; REFUSE or DROP with the reason in why. */
-enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_text *why, int64_t now_ns);
-#define RLK_GUARD_LOSS "its marker has changed: it may have lost keys"
+enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 
 /* This process has seen that the server has lost keys: it does not vote until it has been set up and judged again. */
 void rlk_guard_note_loss(struct rlk_node *node);
@@ -49,15 +48,16 @@ struct rlk_meaning rlk_guard_meaning(struct rlk_line *line, const struct rlk_req
 /* The marker of a node that is quarantined was read again: an operator may have ended that. */
 void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */
-/* How long it will not vote, and why. */
+/* Why it does not vote, and for how long; NONE if it is not quarantined. */
+enum rlk_why rlk_guard_why(const struct rlk_node *node, int64_t now_ns);
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 /* The same in one word, "" if it is not quarantined; and when that ends, RLK_NEVER if that is not known yet. */
 const char *rlk_guard_reason(const struct rlk_node *node, int64_t now_ns);
 int64_t rlk_guard_until_ns(const struct rlk_node *node);
 /* How long a client that has seen nothing of the server does not count it yet, by its marker alone. */
 int64_t rlk_guard_left_ms(const struct rlk_node *node, int64_t now_ns);
-/* What its marker says, where that keeps this client, or a lease of ttl_ms, out. */
-void rlk_guard_finding_words(const struct rlk_node *node, struct rlk_text *out);
-void rlk_guard_limit_words(const struct rlk_node *node, int64_t ttl_ms, struct rlk_text *out);
+/* What its marker says, where that keeps this client, or a lease of ttl_ms, out; NONE if it does not. */
+enum rlk_why rlk_guard_finding(const struct rlk_node *node, struct rlk_reason *why);
+enum rlk_why rlk_guard_limit(const struct rlk_node *node, int64_t ttl_ms, struct rlk_reason *why);
 
 #endif

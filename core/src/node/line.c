@@ -16,29 +16,39 @@ const char *rlk_error_words(int error, char *out)
 }
 
 /* A server that expects TLS closes the connection at the first byte. */
-static const char *hint(const struct rlk_line *l)
+static int may_expect_tls(const struct rlk_line *l)
 {
   const struct rlk_url *url = &l->node->url;
   int is_answered = l->client_id || l->run_id[0];
-  return l->state == RLK_NODE_SETUP && !is_answered && !url->is_tls && !url->is_unix ? "; it may expect TLS (rediss://)"
-                                                                                     : "";
+  return l->state == RLK_NODE_SETUP && !is_answered && !url->is_tls && !url->is_unix;
 }
 
-const char *rlk_line_words(const struct rlk_line *l, int error, char *out)
+static enum rlk_why reason_of(int error)
 {
-  const char *own = l->link.ops->why ? l->link.ops->why(&l->link, error) : NULL;
-  struct rlk_text text = rlk_text_in(out, RLK_WHY_SIZE);
-  char system[RLK_WHY_SIZE];
-  if (own)
-    rlk_text_clean(&text, own);
-  else if (error == RLK_LINE_ENDED)
-    rlk_text_add(&text, "the server closed the connection");
-  else
-    rlk_text_add(&text, rlk_error_words(error, system));
-  if (error == RLK_LINE_ENDED || error == ECONNRESET || error == EPIPE)
-    rlk_text_add(&text, hint(l));
-  rlk_text_mark_cut(&text);
-  return out;
+  switch (error) {
+  case RLK_LINE_ENDED: return RLK_WHY_CLOSED;
+  case ECONNREFUSED: return RLK_WHY_REFUSED;
+  case ENOENT: return RLK_WHY_NO_SOCKET;
+  case ETIMEDOUT: return RLK_WHY_CONNECT_TIMEOUT;
+  case EHOSTUNREACH:
+  case ENETUNREACH: return RLK_WHY_UNREACHABLE;
+  case ECONNRESET:
+  case EPIPE: return RLK_WHY_RESET;
+  default: return RLK_WHY_SYSTEM;
+  }
+}
+
+enum rlk_why rlk_line_reason(const struct rlk_line *l, int error, struct rlk_reason *why)
+{
+  int has_ended = error == RLK_LINE_ENDED || error == ECONNRESET || error == EPIPE;
+  char system[RLK_WHY_SIZE] = "the server closed the connection";
+  if (l->link.ops->why && l->link.ops->why(&l->link, error, why))
+    return why->why;
+  if (error != RLK_LINE_ENDED)
+    rlk_error_words(error, system);
+  if (has_ended && may_expect_tls(l))
+    return rlk_because(why, RLK_WHY_MAY_EXPECT_TLS, system);
+  return rlk_because_of(why, reason_of(error), system);
 }
 
 /* ---- life ---- */
@@ -62,7 +72,7 @@ static void forget_bytes(struct rlk_line *l)
   l->reader = NULL;
   l->reads_left = l->is_fed = l->setup_done = 0;
   l->unfinished = 0;
-  l->end[0] = 0;
+  l->end.why = RLK_WHY_NONE;
   rlk_buffer_free(&l->out);
   l->queued = l->written = 0;
   l->knows_fence = 0;
@@ -108,18 +118,18 @@ void rlk_line_abandon(struct rlk_line *l)
 
 /* ---- writing ---- */
 
-const char *rlk_line_flush(struct rlk_line *l, char *words)
+enum rlk_why rlk_line_flush(struct rlk_line *l, struct rlk_reason *why)
 {
   if (l->link.fd < 0 || l->state == RLK_NODE_CONNECTING)
-    return NULL;
+    return RLK_WHY_NONE;
   while (rlk_buffer_size(&l->out) > 0) {
     ssize_t sent = l->link.ops->write(&l->link, l->out.data + l->out.start, rlk_buffer_size(&l->out));
     if (sent == -EAGAIN) {
       l->link.ops->want_write(&l->link, 1);
-      return NULL;
+      return RLK_WHY_NONE;
     }
     if (sent < 0)
-      return rlk_line_words(l, (int)-sent, words);
+      return rlk_line_reason(l, (int)-sent, why);
     if (l->state == RLK_NODE_SETUP) /* a password may be among it */
       rlk_wipe(l->out.data + l->out.start, (size_t)sent);
     rlk_buffer_consume(&l->out, (size_t)sent);
@@ -127,12 +137,12 @@ const char *rlk_line_flush(struct rlk_line *l, char *words)
   }
   if (l->link.writing)
     l->link.ops->want_write(&l->link, 0);
-  return NULL;
+  return RLK_WHY_NONE;
 }
 
 /* ---- reading ---- */
 
-enum rlk_line_news rlk_line_read(struct rlk_line *l, const char **why, char *words)
+enum rlk_line_news rlk_line_read(struct rlk_line *l, struct rlk_reason *why)
 {
   char bytes[16384];
   ssize_t size = l->link.ops->read(&l->link, bytes, sizeof bytes);
@@ -143,22 +153,22 @@ enum rlk_line_news rlk_line_read(struct rlk_line *l, const char **why, char *wor
     return RLK_LINE_NOTHING;
   l->read_ns = rlk_now(l->node->net); /* after the bytes are here: the clock of what is decided (rule A.1) */
   if (size <= 0) {
-    *why = rlk_line_words(l, size ? (int)-size : RLK_LINE_ENDED, words);
+    rlk_line_reason(l, size ? (int)-size : RLK_LINE_ENDED, why);
     return RLK_LINE_BROKEN;
   }
   l->is_fed = 1;
   l->unfinished += (size_t)size;
   if (redisReaderFeed(l->reader, bytes, (size_t)size) == REDIS_OK)
     return RLK_LINE_BYTES;
-  *why = "out of memory";
+  rlk_because(why, RLK_WHY_MEMORY, NULL);
   return RLK_LINE_BROKEN;
 }
 
-const char *rlk_line_unparsed(struct rlk_line *l)
+enum rlk_why rlk_line_unparsed(struct rlk_line *l, struct rlk_reason *why)
 {
   if (l->reply.fault)
-    return l->reply.fault;
+    return rlk_because_of(why, l->reply.why, l->reply.fault);
   if (l->reader->err)
-    return l->reader->errstr[0] ? l->reader->errstr : "malformed bytes";
-  return l->unfinished > RLK_REPLY_SIZE_MAX ? "a reply too large" : NULL;
+    return rlk_because_of(why, RLK_WHY_MISFIT, l->reader->errstr[0] ? l->reader->errstr : "malformed bytes");
+  return l->unfinished > RLK_REPLY_SIZE_MAX ? rlk_because_of(why, RLK_WHY_MISFIT, "a reply too large") : RLK_WHY_NONE;
 }

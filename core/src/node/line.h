@@ -4,12 +4,11 @@
 #define RLK_LINE_H
 
 #include "../rules/clock.h"
+#include "../rules/reason.h"
 #include "link.h"
 #include "marker.h"
 #include "reply.h"
 #include "request.h"
-
-enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 
 enum rlk_node_state {
   RLK_NODE_OFF, /* backing off; its timer says when it is tried again */
@@ -34,17 +33,17 @@ struct rlk_line {
   /* what is read */
   redisReader *reader;
   struct rlk_reply reply;
-  int reads_left;         /* of this event; 0: nothing to be read */
-  int is_fed;             /* the reader may have a whole reply */
-  size_t unfinished;      /* bytes of the reply that has not come to its end */
-  int64_t read_ns;        /* when the last bytes came */
-  char end[RLK_WHY_SIZE]; /* why it is closed once the replies that have come are taken; "" it is not */
+  int reads_left;        /* of this event; 0: nothing to be read */
+  int is_fed;            /* the reader may have a whole reply */
+  size_t unfinished;     /* bytes of the reply that has not come to its end */
+  int64_t read_ns;       /* when the last bytes came */
+  struct rlk_reason end; /* why it is closed once the replies that have come are taken; NONE: it is not */
   /* the set-up */
   int setup_left;  /* replies still to come */
   int setup_done;  /* the last has come: it is to be judged */
   int setup_again; /* it has to be sent once more, without HELLO */
   int setup_fault; /* what the first error in it means: enum rlk_fault */
-  char setup_error[RLK_WHY_SIZE];
+  struct rlk_reason setup_error;
   char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
   char aof[4];                    /* "1": it has an append-only file; "" unknown */
   char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
@@ -64,12 +63,12 @@ int rlk_line_begin(struct rlk_line *line);    /* to read and write, once it is c
 void rlk_line_close(struct rlk_line *line);   /* what is in flight stays */
 void rlk_line_abandon(struct rlk_line *line); /* in a forked child */
 
-/* Writes what is queued. NULL, or why the connection is of no use any more; words has RLK_WHY_SIZE bytes. */
-const char *rlk_line_flush(struct rlk_line *line, char *words);
+/* Writes what is queued. NONE, or why the connection is of no use any more. */
+enum rlk_why rlk_line_flush(struct rlk_line *line, struct rlk_reason *why);
 
 enum rlk_line_news { RLK_LINE_NOTHING, RLK_LINE_BYTES, RLK_LINE_BROKEN };
-/* Reads once: BYTES, NOTHING, or BROKEN with the reason in *why. */
-enum rlk_line_news rlk_line_read(struct rlk_line *line, const char **why, char *words);
+/* Reads once: BYTES, NOTHING, or BROKEN with the reason why. */
+enum rlk_line_news rlk_line_read(struct rlk_line *line, struct rlk_reason *why);
 
 /* The next whole reply of what was read, in line->reply: 1, or 0. */
 static inline int rlk_line_parse(struct rlk_line *line)
@@ -82,14 +81,14 @@ static inline int rlk_line_parse(struct rlk_line *line)
   return parsed != NULL;
 }
 
-/* Why there was none: NULL if the rest of it has still to come. */
-const char *rlk_line_unparsed(struct rlk_line *line);
+/* Why there was none: NONE if the rest of it has still to come. */
+enum rlk_why rlk_line_unparsed(struct rlk_line *line, struct rlk_reason *why);
 
 /* The system's words for an error, for the middle of a line; out has RLK_WHY_SIZE bytes. */
 const char *rlk_error_words(int error, char *out);
-/* The same of a connection, for which TLS has words of its own; ENDED: the server has closed it. */
+/* The reason of such an error on a connection, for which TLS has reasons of its own; ENDED: the server closed it. */
 enum { RLK_LINE_ENDED = -1 };
-const char *rlk_line_words(const struct rlk_line *line, int error, char *out);
+enum rlk_why rlk_line_reason(const struct rlk_line *line, int error, struct rlk_reason *why);
 
 static inline const struct rlk_request *rlk_line_oldest(const struct rlk_line *line)
 {

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../rules/reason.h"
+
 struct rlk_poller;
 struct rlk_link;
 struct rlk_tls_peer;
@@ -28,8 +30,8 @@ struct rlk_link_ops {
   void (*want_write)(struct rlk_link *link, int on);               /* report when it can be written again */
   void (*close)(struct rlk_link *link);                            /* also after a failed open; then idle again */
   void (*abandon)(struct rlk_link *link);                          /* in a forked child: close only our copy */
-  /* The table's own words for an error, or for what it has waited for (0); NULL: it has none. May be NULL. */
-  const char *(*why)(const struct rlk_link *link, int error);
+  /* The table's own reason for an error, or for what it has waited for (0); NONE: it has none. May be NULL. */
+  enum rlk_why (*why)(const struct rlk_link *link, int error, struct rlk_reason *reason);
   /* What the connection is secured with ("TLSv1.3"); NULL: nothing, or not yet. May be NULL. */
   const char *(*security)(const struct rlk_link *link);
 };

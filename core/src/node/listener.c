@@ -36,8 +36,8 @@ void rlk_listener_failed(struct rlk_node *n, int64_t now)
 static int subscribe(struct rlk_line *l)
 {
   const char *words[] = {"SUBSCRIBE", l->node->net->channel};
-  char why[RLK_WHY_SIZE];
-  return rlk_session_login(l, why) ? -1 : rlk_session_send(l, 2, words);
+  struct rlk_reason why;
+  return rlk_session_login(l, &why) ? -1 : rlk_session_send(l, 2, words);
 }
 
 static void connected(struct rlk_line *l, int64_t now)

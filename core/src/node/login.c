@@ -33,13 +33,14 @@ static ssize_t read_file(const char *path, char *out, size_t size)
   return n < 0 ? n : (ssize_t)got;
 }
 
-static const char *refuse(char *words, const char *option, const char *path, const char *reason)
+static enum rlk_why refuse(struct rlk_reason *why, const char *option, const char *path, const char *reason)
 {
-  struct rlk_text text = rlk_text_in(words, RLK_WHY_SIZE);
+  struct rlk_text text = rlk_text_in(why->words, sizeof why->words);
+  why->why = RLK_WHY_FILE;
   rlk_text_format(&text, "%s: %s: ", option, reason);
   rlk_text_clean(&text, path);
   rlk_text_mark_cut(&text);
-  return words;
+  return why->why;
 }
 
 /* Editors on Windows begin a file with it. */
@@ -53,36 +54,36 @@ static void skip_mark(char *text)
 }
 
 /* The first line. */
-static const char *read_line(const char *option, const char *path, char *out, char *words)
+static enum rlk_why read_line(const char *option, const char *path, char *out, struct rlk_reason *why)
 {
   char system[RLK_WHY_SIZE];
   ssize_t size = read_file(path, out, RLK_SECRET_SIZE);
   size_t length;
   if (size < 0)
-    return refuse(words, option, path, rlk_error_words((int)-size, system));
+    return refuse(why, option, path, rlk_error_words((int)-size, system));
   if (size == RLK_SECRET_SIZE)
-    return refuse(words, option, path, "more than 4095 bytes");
+    return refuse(why, option, path, "more than 4095 bytes");
   out[size] = 0;
   length = strcspn(out, "\r\n");
   if (!out[length] && (ssize_t)length < size)
-    return refuse(words, option, path, "its first line has a NUL byte");
+    return refuse(why, option, path, "its first line has a NUL byte");
   out[length] = 0;
   skip_mark(out);
-  return *out ? NULL : refuse(words, option, path, "it is empty");
+  return *out ? RLK_WHY_NONE : refuse(why, option, path, "it is empty");
 }
 
-const char *rlk_login_read(struct rlk_login *login, const struct rlk_node *n, char *words)
+enum rlk_why rlk_login_read(struct rlk_login *login, const struct rlk_node *n, struct rlk_reason *why)
 {
   const char *user_file = RLK_STRING(n->net, USER_FILE), *password_file = RLK_STRING(n->net, PASSWORD_FILE);
-  const char *why = NULL;
   login->user = n->url.user;
   login->password = n->url.password;
   if (login->password || !*password_file)
-    return NULL;
+    return RLK_WHY_NONE;
   login->password = login->texts[0];
-  why = read_line("password_file", password_file, login->texts[0], words);
-  if (why || !*user_file)
-    return why;
+  if (read_line("password_file", password_file, login->texts[0], why))
+    return why->why;
+  if (!*user_file)
+    return RLK_WHY_NONE;
   login->user = login->texts[1];
-  return read_line("user_file", user_file, login->texts[1], words);
+  return read_line("user_file", user_file, login->texts[1], why);
 }

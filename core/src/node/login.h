@@ -12,8 +12,8 @@ struct rlk_login {
 };
 
 int rlk_login_is_needed(const struct rlk_node *node);
-/* NULL, or why not; words has RLK_WHY_SIZE bytes. Has to be wiped in either case. */
-const char *rlk_login_read(struct rlk_login *login, const struct rlk_node *node, char *words);
+/* NONE, or why not. Has to be wiped in either case. */
+enum rlk_why rlk_login_read(struct rlk_login *login, const struct rlk_node *node, struct rlk_reason *why);
 void rlk_login_wipe(struct rlk_login *login);
 
 #endif

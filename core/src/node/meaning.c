@@ -12,49 +12,64 @@
 static const struct {
   const char *begins;
   enum rlk_fault fault;
+  enum rlk_why why;
 } faults[] = {
-    {"READONLY", RLK_FAULT_ROLE},
-    {"MASTERDOWN", RLK_FAULT_ROLE},
-    {"LOADING", RLK_FAULT_LOADING},
-    {"ERR max number of clients", RLK_FAULT_LOADING},
-    {"DENIED", RLK_FAULT_LOADING},
-    {"OOM", RLK_FAULT_FULL},
-    {"BUSY", RLK_FAULT_PAUSE},
-    {"UNKILLABLE", RLK_FAULT_PAUSE},
-    {"MISCONF", RLK_FAULT_UNWRITABLE},
-    {"NOREPLICAS", RLK_FAULT_UNWRITABLE},
-    {"NOAUTH", RLK_FAULT_CONFIG},
-    {"WRONGPASS", RLK_FAULT_CONFIG},
-    {"MOVED", RLK_FAULT_CONFIG},
-    {"ASK", RLK_FAULT_CONFIG},
-    {"CLUSTERDOWN", RLK_FAULT_CONFIG},
-    {"CROSSSLOT", RLK_FAULT_CONFIG},
-    {"ERR Protocol version", RLK_FAULT_CONFIG},
-    {"ERR AUTH", RLK_FAULT_CONFIG},
-    {"ERR Client sent AUTH", RLK_FAULT_CONFIG},
-    {"ERR invalid password", RLK_FAULT_CONFIG},
-    {"ERR DB index", RLK_FAULT_CONFIG},
-    {"ERR invalid DB index", RLK_FAULT_CONFIG},
-    {"ERR SELECT", RLK_FAULT_CONFIG},
-    {"NOPERM", RLK_FAULT_PERMISSION},
-    {"ERR The user executing the script", RLK_FAULT_PERMISSION},
-    {"ERR ACL failure in script", RLK_FAULT_PERMISSION},
-    {"NOSCRIPT", RLK_FAULT_NO_SCRIPT},
-    {"WRONGTYPE", RLK_FAULT_TYPE},
-    {"ERR unknown command", RLK_FAULT_UNKNOWN},
-    {"ERR Unknown Redis command", RLK_FAULT_UNKNOWN}, /* in a script */
-    {"ERR Unknown command", RLK_FAULT_UNKNOWN},
-    {"NOPROTO", RLK_FAULT_UNKNOWN},
+    {"READONLY", RLK_FAULT_ROLE, RLK_WHY_READONLY},
+    {"MASTERDOWN", RLK_FAULT_ROLE, RLK_WHY_READONLY},
+    {"LOADING", RLK_FAULT_LOADING, RLK_WHY_LOADING},
+    {"ERR max number of clients", RLK_FAULT_LOADING, RLK_WHY_MAX_CLIENTS},
+    {"DENIED", RLK_FAULT_LOADING, RLK_WHY_PROTECTED},
+    {"OOM", RLK_FAULT_FULL, RLK_WHY_OOM},
+    {"BUSY", RLK_FAULT_PAUSE, RLK_WHY_BUSY_SCRIPT},
+    {"UNKILLABLE", RLK_FAULT_PAUSE, RLK_WHY_BUSY_SCRIPT},
+    {"MISCONF", RLK_FAULT_UNWRITABLE, RLK_WHY_MISCONF},
+    {"NOREPLICAS", RLK_FAULT_UNWRITABLE, RLK_WHY_NOREPLICAS},
+    {"NOAUTH", RLK_FAULT_CONFIG, RLK_WHY_NOAUTH},
+    {"WRONGPASS", RLK_FAULT_CONFIG, RLK_WHY_WRONGPASS},
+    {"MOVED", RLK_FAULT_CONFIG, RLK_WHY_IN_CLUSTER},
+    {"ASK", RLK_FAULT_CONFIG, RLK_WHY_IN_CLUSTER},
+    {"CLUSTERDOWN", RLK_FAULT_CONFIG, RLK_WHY_IN_CLUSTER},
+    {"CROSSSLOT", RLK_FAULT_CONFIG, RLK_WHY_IN_CLUSTER},
+    {"ERR Protocol version", RLK_FAULT_CONFIG, RLK_WHY_UNKNOWN_COMMAND},
+    {"ERR AUTH", RLK_FAULT_CONFIG, RLK_WHY_WRONGPASS},
+    {"ERR Client sent AUTH", RLK_FAULT_CONFIG, RLK_WHY_WRONGPASS},
+    {"ERR invalid password", RLK_FAULT_CONFIG, RLK_WHY_WRONGPASS},
+    {"ERR DB index", RLK_FAULT_CONFIG, RLK_WHY_DATABASE},
+    {"ERR invalid DB index", RLK_FAULT_CONFIG, RLK_WHY_DATABASE},
+    {"ERR SELECT", RLK_FAULT_CONFIG, RLK_WHY_DATABASE},
+    {"NOPERM", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
+    {"ERR The user executing the script", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
+    {"ERR ACL failure in script", RLK_FAULT_PERMISSION, RLK_WHY_NOPERM},
+    {"NOSCRIPT", RLK_FAULT_NO_SCRIPT, RLK_WHY_ERROR},
+    {"WRONGTYPE", RLK_FAULT_TYPE, RLK_WHY_WRONGTYPE},
+    {"ERR unknown command", RLK_FAULT_UNKNOWN, RLK_WHY_UNKNOWN_COMMAND},
+    {"ERR Unknown Redis command", RLK_FAULT_UNKNOWN, RLK_WHY_UNKNOWN_COMMAND}, /* in a script */
+    {"ERR Unknown command", RLK_FAULT_UNKNOWN, RLK_WHY_UNKNOWN_COMMAND},
+    {"NOPROTO", RLK_FAULT_UNKNOWN, RLK_WHY_UNKNOWN_COMMAND},
 };
+
+enum { FAULTS = sizeof faults / sizeof faults[0] };
+
+static size_t fault_at(const char *text)
+{
+  for (size_t i = 0; i < FAULTS; i++) {
+    size_t size = strlen(faults[i].begins);
+    if (strncmp(text, faults[i].begins, size) == 0 && strchr(" ,:`'", text[size])) /* matches the end, too */
+      return i;
+  }
+  return FAULTS;
+}
 
 enum rlk_fault rlk_fault_of(const char *text)
 {
-  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-    size_t size = strlen(faults[i].begins);
-    if (strncmp(text, faults[i].begins, size) == 0 && strchr(" ,:`'", text[size])) /* matches the end, too */
-      return faults[i].fault;
-  }
-  return RLK_FAULT_OTHER;
+  size_t at = fault_at(text);
+  return at < FAULTS ? faults[at].fault : RLK_FAULT_OTHER;
+}
+
+enum rlk_why rlk_why_of(const char *text)
+{
+  size_t at = fault_at(text);
+  return at < FAULTS ? faults[at].why : RLK_WHY_ERROR;
 }
 
 /* ---- replies ---- */

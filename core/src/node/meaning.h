@@ -2,6 +2,7 @@
 #ifndef RLK_MEANING_H
 #define RLK_MEANING_H
 
+#include "../rules/reason.h"
 #include "reply.h"
 #include "request.h"
 
@@ -22,6 +23,7 @@ enum rlk_fault {
   RLK_FAULT_LOST     /* there is no reply: the connection broke */
 };
 enum rlk_fault rlk_fault_of(const char *text);
+enum rlk_why rlk_why_of(const char *text); /* the reason, of an error of a server */
 /* The server does not allow that, or does not know it. */
 static inline int rlk_fault_forbids(int fault)
 {

@@ -105,12 +105,6 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 
 /* ---- states ---- */
 
-static void say_why(struct rlk_node *n, const char *why)
-{
-  struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
-  rlk_text_add(&text, why);
-}
-
 /* The last reply to the set-up has come. What it has told is true, also if nothing becomes of the connection. */
 static void note_server(struct rlk_line *l)
 {
@@ -165,12 +159,10 @@ static void free_shared(struct rlk_node *n, int64_t now)
   }
 }
 
-RLK_COLD static void drop(struct rlk_node *n, int again, const char *why, int64_t now)
+RLK_COLD static void drop(struct rlk_node *n, int again, const struct rlk_reason *why, int64_t now)
 {
   int was_ready = n->state == RLK_NODE_READY, was_refused = n->refused, is_open = n->net->state == RLK_NET_OPEN;
-  char reason[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(reason, sizeof reason);
-  rlk_text_add(&text, why);                     /* why may be a text of the connection that is about to go */
+  struct rlk_reason reason = *why;              /* it may be one of the connection that is about to go */
   again = again && n->failures == 0 && is_open; /* a server that closes right away is no reason to spin */
   if (is_refusal_old(n, now)) {
     n->refused = n->failures = 0;
@@ -178,9 +170,9 @@ RLK_COLD static void drop(struct rlk_node *n, int again, const char *why, int64_
   }
   shut_down(n, again);
   if (!n->refused || was_ready)
-    say_why(n, reason);
+    n->why = reason;
   if (is_open && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_DOWN, n->index, reason);
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_DOWN, n->index, reason.words);
   if (is_open)
     rlk_timer_set(&n->net->timers, &n->timer, again ? now : now + rlk_connect_backoff_ns(n, n->failures));
   else
@@ -192,7 +184,14 @@ RLK_COLD static void drop(struct rlk_node *n, int again, const char *why, int64_
     rlk_node_tell(n, RLK_OUTCOME_DOWN);
 }
 
-RLK_COLD static void line_failed(struct rlk_line *l, int again, const char *why, int64_t now)
+RLK_COLD static void drop_because(struct rlk_node *n, enum rlk_why why, int64_t now)
+{
+  struct rlk_reason reason;
+  rlk_because(&reason, why, NULL);
+  drop(n, 0, &reason, now);
+}
+
+RLK_COLD static void line_failed(struct rlk_line *l, int again, const struct rlk_reason *why, int64_t now)
 {
   if (l == rlk_listener_line(l->node)) {
     rlk_listener_failed(l->node, now);
@@ -205,15 +204,15 @@ RLK_COLD static void line_failed(struct rlk_line *l, int again, const char *why,
   }
 }
 
-static void refuse(struct rlk_node *n, const char *why, int64_t now)
+static void refuse(struct rlk_node *n, const struct rlk_reason *why, int64_t now)
 {
-  if (!n->refused || strcmp(n->why, why) != 0)
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why);
+  if (!n->refused || strcmp(n->why.words, why->words) != 0)
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why->words);
   n->refused = 1;
   n->refused_for = n->line->shared;
   n->refused_ns = now;
   rlk_silence_forget(n);
-  say_why(n, why);
+  n->why = *why;
   rlk_node_be(n->line, RLK_NODE_REFUSED);
   rlk_timer_set(&n->net->timers, &n->timer, now + rlk_connect_timeout_ns(n));
   rlk_node_tell(n, RLK_OUTCOME_DOWN);
@@ -227,20 +226,20 @@ static void ready(struct rlk_line *l, int64_t now)
   n->refused = 0;
   n->refused_set_ns = n->wrote_ns = 0;
   n->session_proved = n->has_voted = 1;
-  n->why[0] = 0;
+  rlk_because(&n->why, RLK_WHY_NONE, NULL);
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);
   rlk_timer_clear(&n->net->timers, &n->timer);
   if (rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
     rlk_guard_tell(n, now);
   if (rlk_session_complete(l) != 0) {
-    drop(n, 0, "out of memory", now);
+    drop_because(n, RLK_WHY_MEMORY, now);
     return;
   }
   rlk_node_tell(n, RLK_OUTCOME_READY);
 }
 
-static void object(struct rlk_node *n, const char *why, int64_t now)
+static void object(struct rlk_node *n, const struct rlk_reason *why, int64_t now)
 {
   if (n->line->shared)
     rlk_node_tell(n, RLK_OUTCOME_SHARED);
@@ -251,7 +250,7 @@ static void object(struct rlk_node *n, const char *why, int64_t now)
 static void judge(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
-  char why[RLK_WHY_SIZE];
+  struct rlk_reason why;
   if (l == n->second && !l->setup_again) {
     rlk_silence_replace(l); /* then it is judged: what was in flight on the old one is told before */
     return;
@@ -259,18 +258,18 @@ static void judge(struct rlk_line *l, int64_t now)
   l->setup_done = 0;
   if (!l->setup_again)
     note_server(l);
-  switch (rlk_eligible_judge(l, why, now)) {
+  switch (rlk_eligible_judge(l, &why, now)) {
   case RLK_SESSION_CONTINUE: break;
   case RLK_SESSION_READY:
     rlk_guard_compare_clocks(n, now);
     ready(l, now);
     break;
-  case RLK_SESSION_DROP: line_failed(l, 0, why, now); break;
+  case RLK_SESSION_DROP: line_failed(l, 0, &why, now); break;
   case RLK_SESSION_REJECT:
     n->session_proved = 0;
-    refuse(n, why, now);
+    refuse(n, &why, now);
     break;
-  case RLK_SESSION_REFUSE: object(n, why, now); break;
+  case RLK_SESSION_REFUSE: object(n, &why, now); break;
   }
 }
 
@@ -331,21 +330,22 @@ static int next_news(struct rlk_node *n, struct rlk_outcome *out)
 static void react(struct rlk_node *n, int64_t now)
 {
   enum rlk_fault fault = n->fault;
-  char clean[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(clean, sizeof clean);
+  struct rlk_reason why;
   n->fault = RLK_FAULT_NONE;
   if (fault != RLK_FAULT_MISFIT && n->state == RLK_NODE_REFUSED)
     return; /* the reason is known; its connection is only cleaned up on */
   if (fault == RLK_FAULT_CONFIG && n->state == RLK_NODE_SETUP)
     return; /* it came before a login that is sent again */
   switch (fault) {
-  case RLK_FAULT_MISFIT: drop(n, 0, n->error, now); break;
+  case RLK_FAULT_MISFIT:
+    rlk_because_of(&why, RLK_WHY_MISFIT, n->error);
+    drop(n, 0, &why, now);
+    break;
   case RLK_FAULT_ROLE:
-  case RLK_FAULT_LOADING: rlk_node_end_line(n->line, n->error); break;
+  case RLK_FAULT_LOADING: rlk_node_end_line(n->line, rlk_why_of(n->error), n->error); break;
   case RLK_FAULT_CONFIG:
-    rlk_text_clean(&text, n->error);
-    rlk_text_mark_cut(&text);
-    refuse(n, clean, now);
+    rlk_because_of(&why, rlk_why_of(n->error), n->error);
+    refuse(n, &why, now);
     break;
   case RLK_FAULT_PAUSE: n->busy_until_ns = now + RLK_PAUSE_NS; break;
   default: break;
@@ -357,8 +357,8 @@ static int settle_line(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
   int is_answered = l == n->line && n->state == RLK_NODE_REFUSED && l->requests.count == 0;
-  if (is_answered || (l->end[0] && !l->is_fed)) {
-    line_failed(l, 0, l->end[0] ? l->end : n->why, now);
+  if (is_answered || (l->end.why && !l->is_fed)) {
+    line_failed(l, 0, l->end.why ? &l->end : &n->why, now);
     return 1;
   }
   if (!l->setup_done || (l == n->second && (n->line->is_fed || n->line->reads_left)))
@@ -377,7 +377,7 @@ RLK_COLD static int next_urgent(struct rlk_node *n, struct rlk_outcome *out, int
     if (next_lost(n, out) || next_news(n, out))
       return 1;
   } while (settle_line(n->line, now) || (n->second && settle_line(n->second, now)));
-  is_waiting = n->line->end[0] || n->state == RLK_NODE_REFUSED || n->second;
+  is_waiting = n->line->end.why || n->state == RLK_NODE_REFUSED || n->second;
   n->is_urgent = is_waiting;
   return 0;
 }
@@ -402,13 +402,11 @@ static int refuses_all(enum rlk_fault fault, const char *text)
 
 RLK_COLD static void note_refused_set(struct rlk_node *n, struct rlk_meaning meaning, const char *text, int64_t now)
 {
-  struct rlk_text why = rlk_text_in(n->refused_set_why, sizeof n->refused_set_why);
   if (!refuses_all((enum rlk_fault)meaning.fault, text))
     return;
   n->refused_set_ns = now;
   n->wrote_ns = 0;
-  rlk_text_clean(&why, text);
-  rlk_text_mark_cut(&why);
+  rlk_because_of(&n->refused_set_why, rlk_why_of(text), text);
 }
 
 /* Whether it takes writes is seen from what it says to them. */
@@ -450,9 +448,9 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
 RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 {
   if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
-    rlk_node_end_line(l, l->reply.text.data);
+    rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
   else
-    line_failed(l, 0, "a reply to no request", now);
+    line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
 }
 
 RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
@@ -469,11 +467,11 @@ RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request
 /* To a look at a node that is ready. */
 RLK_COLD static void reply_to_look(struct rlk_line *l, enum rlk_look look, int64_t now)
 {
-  char why[RLK_WHY_SIZE];
-  if (rlk_eligible_looked(l, look, &l->reply, why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
+  struct rlk_reason why;
+  if (rlk_eligible_looked(l, look, &l->reply, &why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
     return;
   note_server(l);
-  object(l->node, why, now);
+  object(l->node, &why, now);
 }
 
 /* A reply that was parsed: 1 with an outcome. */
@@ -502,27 +500,29 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 static void speak_again(struct rlk_node *n)
 {
   struct rlk_line *second = n->second;
-  const char *why = second && is_set_up(second) ? rlk_eligible_change(second) : NULL;
-  if (why)
-    line_failed(n->line, 1, why, n->line->read_ns);
-  else
+  enum rlk_why why = second && is_set_up(second) ? rlk_eligible_change(second) : RLK_WHY_NONE;
+  struct rlk_reason reason;
+  if (!why) {
     rlk_silence_broken(n);
+    return;
+  }
+  rlk_because(&reason, why, NULL);
+  line_failed(n->line, 1, &reason, n->line->read_ns);
 }
 
 static void read_more(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
-  char words[RLK_WHY_SIZE];
-  const char *why;
-  switch (rlk_line_read(l, &why, words)) {
+  struct rlk_reason why;
+  switch (rlk_line_read(l, &why)) {
   case RLK_LINE_BYTES:
     if (n->silent_ns && l == n->line)
       speak_again(n);
     break;
   case RLK_LINE_BROKEN:
     if (rlk_session_error(l)) /* the server may have said it before it closed */
-      why = rlk_session_error(l);
-    line_failed(l, l->state == RLK_NODE_READY, why, l->read_ns);
+      why = *rlk_session_error(l);
+    line_failed(l, l->state == RLK_NODE_READY, &why, l->read_ns);
     break;
   default: break;
   }
@@ -530,9 +530,9 @@ static void read_more(struct rlk_line *l)
 
 RLK_COLD static void no_reply(struct rlk_line *l, int64_t now)
 {
-  const char *why = rlk_line_unparsed(l);
-  if (why)
-    line_failed(l, 0, why, now);
+  struct rlk_reason why;
+  if (rlk_line_unparsed(l, &why))
+    line_failed(l, 0, &why, now);
 }
 
 /* The next reply of what was read: 1 with an outcome. */
@@ -576,10 +576,9 @@ int rlk_node_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 
 static void flush(struct rlk_line *l, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
-  const char *why = rlk_line_flush(l, words);
-  if (why)
-    line_failed(l, l->state == RLK_NODE_READY, why, now);
+  struct rlk_reason why;
+  if (rlk_line_flush(l, &why))
+    line_failed(l, l->state == RLK_NODE_READY, &why, now);
 }
 
 void rlk_node_flush(struct rlk_node *n, int64_t now)
@@ -595,16 +594,16 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
     rlk_silence_flushed(n, now);
 }
 
-/* Getting a connection goes on, or why is the reason that it does not. */
-static void check(struct rlk_line *l, const char *why, int64_t now)
+/* Getting a connection goes on, or has failed. */
+static void check(struct rlk_line *l, enum rlk_why failed, const struct rlk_reason *why, int64_t now)
 {
-  if (why)
+  if (failed)
     line_failed(l, 0, why, now);
 }
 
 void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
+  struct rlk_reason why;
   struct rlk_line *l = n->second && n->second->link.generation == generation ? n->second : n->line;
   if (rlk_listener_line(n)->link.fd >= 0 && rlk_listener_line(n)->link.generation == generation) {
     rlk_listener_event(n, what, now);
@@ -613,7 +612,7 @@ void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t n
   if (l->link.generation != generation || l->link.fd < 0)
     return; /* of an earlier connection */
   if (l->state == RLK_NODE_CONNECTING) {
-    check(l, rlk_connect_finish(l, words, now), now);
+    check(l, rlk_connect_finish(l, &why, now), &why, now);
     return;
   }
   if (what & RLK_WRITABLE)
@@ -626,29 +625,35 @@ void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t n
 
 void rlk_node_connect(struct rlk_node *n, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
-  check(n->line, rlk_connect(n->line, words, now), now);
+  struct rlk_reason why;
+  check(n->line, rlk_connect(n->line, &why, now), &why, now);
 }
 
 void rlk_node_look_at_name(struct rlk_node *n, int64_t now)
 {
   struct rlk_line *l = rlk_connect_resolving(n);
-  char words[RLK_WHY_SIZE];
+  struct rlk_reason why;
   if (n->resolve && l)
-    check(l, rlk_connect_look_at_name(l, words, now), now);
+    check(l, rlk_connect_look_at_name(l, &why, now), &why, now);
 }
 
 void rlk_node_close(struct rlk_node *n, int64_t now)
 {
   rlk_listener_close(n);
   if (n->state != RLK_NODE_OFF)
-    drop(n, 0, "the client is closed", now);
+    drop_because(n, RLK_WHY_LEAVING, now);
+}
+
+static void drop_timed_out(struct rlk_node *n, int64_t now)
+{
+  struct rlk_reason why;
+  rlk_connect_timed_out(n->line, &why);
+  drop(n, 0, &why, now);
 }
 
 void rlk_node_timer(struct rlk_node *n, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
-  const char *why;
+  struct rlk_reason why;
   switch (n->state) {
   case RLK_NODE_OFF:
     if (n->net->state == RLK_NET_OPEN)
@@ -657,18 +662,17 @@ void rlk_node_timer(struct rlk_node *n, int64_t now)
   case RLK_NODE_RESOLVING:
     rlk_node_look_at_name(n, now);
     if (n->state == RLK_NODE_RESOLVING)
-      drop(n, 0, rlk_connect_timed_out(n->line), now);
+      drop_timed_out(n, now);
     break;
   case RLK_NODE_CONNECTING:
-    why = rlk_connect_next_address(n->line, rlk_connect_timed_out(n->line), words, now);
-    check(n->line, why, now);
+    rlk_connect_timed_out(n->line, &why);
+    check(n->line, rlk_connect_next_address(n->line, &why, now), &why, now);
     break;
-  case RLK_NODE_SETUP: drop(n, 0, rlk_connect_timed_out(n->line), now); break;
-  case RLK_NODE_REFUSED: drop(n, 0, n->why, now); break;
+  case RLK_NODE_SETUP: drop_timed_out(n, now); break;
+  case RLK_NODE_REFUSED: drop(n, 0, &n->why, now); break;
   case RLK_NODE_READY:
-    why = rlk_silence_timer(n, now);
-    if (why)
-      drop(n, 1, why, now);
+    if (rlk_silence_timer(n, &why, now))
+      drop(n, 1, &why, now);
     break;
   }
 }

@@ -40,7 +40,7 @@ struct rlk_node {
   int failures;                          /* in a row since it was ready */
   int refused;                           /* the reason is its configuration, or ours */
   struct rlk_node *refused_for;          /* the node under whose address its server votes, or NULL */
-  char why[RLK_WHY_SIZE];                /* why it is not ready; "" at first */
+  struct rlk_reason why;                 /* why it is not ready; NONE at first */
   struct rlk_timer timer;                /* OFF: next try; until READY: time-out; READY: looks for overdue replies */
   struct rlk_line lines[RLK_NODE_LINES]; /* two for requests, and the listener */
   struct rlk_line *line;                 /* the one in use */
@@ -83,7 +83,7 @@ struct rlk_node {
   int64_t informed_ns;                                         /* when INFO last told its state */
   int64_t wrote_ns;                                            /* when it last took a SET; 0: never */
   int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
-  char refused_set_why[RLK_WHY_SIZE];
+  struct rlk_reason refused_set_why;
   /* the restart guard */
   enum rlk_finding finding;     /* what the last set-up found */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */

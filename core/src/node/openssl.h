@@ -98,6 +98,8 @@ struct stack_st_X509;
   X(SSL_ERROR_ZERO_RETURN, 6)                                                                                          \
   X(TLS1_2_VERSION, 0x303)                                                                                             \
   X(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, 4)                                                                           \
+  X(X509_V_ERR_CERT_NOT_YET_VALID, 9)                                                                                  \
+  X(X509_V_ERR_CERT_HAS_EXPIRED, 10)                                                                                   \
   X(X509_V_ERR_HOSTNAME_MISMATCH, 62)                                                                                  \
   X(X509_V_ERR_IP_ADDRESS_MISMATCH, 64)                                                                                \
   X(BIO_TYPE_SOURCE_SINK, 0x400)                                                                                       \

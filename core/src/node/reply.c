@@ -6,9 +6,10 @@
 #define NESTING_MAX 7 /* what the servers say has arrays in arrays in an array at most; the parser's stack may grow */
 
 /* The function that returns this stops the parser. */
-static void *fail(struct rlk_reply *reply, const char *why)
+static void *fail(struct rlk_reply *reply, enum rlk_why why, const char *words)
 {
-  reply->fault = why;
+  reply->why = why;
+  reply->fault = words;
   return NULL;
 }
 
@@ -30,9 +31,9 @@ static void *keep_text(struct rlk_reply *reply, const char *bytes, size_t size)
 {
   reply->text.start = reply->text.end = 0;
   if (size > RLK_REPLY_SIZE_MAX)
-    return fail(reply, "a reply too large");
+    return fail(reply, RLK_WHY_MISFIT, "a reply too large");
   if (rlk_buffer_reserve(&reply->text, size + 1) != 0)
-    return fail(reply, "out of memory");
+    return fail(reply, RLK_WHY_MEMORY, "out of memory");
   rlk_buffer_append(&reply->text, bytes, size);
   reply->text.data[size] = 0;
   return reply;
@@ -112,7 +113,7 @@ static void *array_of(const redisReadTask *task)
   for (const redisReadTask *outer = task->parent; outer; outer = outer->parent)
     depth++;
   if (depth > NESTING_MAX)
-    return fail(reply, "a reply nested too deeply");
+    return fail(reply, RLK_WHY_MISFIT, "a reply nested too deeply");
   if (is_inner(task)) {
     element(reply, task, 0);
     return reply;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../base/buffer.h"
+#include "../rules/reason.h"
 
 enum { RLK_REPLY_SIZE_MAX = 1 << 20, RLK_INTEGERS_MAX = 100 };
 
@@ -41,6 +42,7 @@ struct rlk_reply {
   int named;          /* what the last element was the name of: enum rlk_reply_name */
   int64_t id;         /* of HELLO; 0 or "" if it is not there */
   char role[16], mode[16], version[24], server[16];
+  enum rlk_why why;
   const char *fault; /* why it cannot be taken; NULL: the parser says it */
 };
 

@@ -101,12 +101,12 @@ struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringe
   return NULL;
 }
 
-int rlk_resolve_result(struct rlk_resolve *r, struct rlk_address *addresses, struct rlk_text *why)
+int rlk_resolve_result(struct rlk_resolve *r, struct rlk_address *addresses, struct rlk_reason *why)
 {
   if (!atomic_load(&r->done))
     return -EAGAIN;
   if (r->count == 0) {
-    rlk_text_format(why, "name not resolved: %s", r->error ? gai_strerror(r->error) : "no address");
+    rlk_because(why, RLK_WHY_NAME, r->error ? gai_strerror(r->error) : "no address");
     return -1;
   }
   memcpy(addresses, r->addresses, (size_t)r->count * sizeof *addresses);

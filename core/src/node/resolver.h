@@ -17,7 +17,7 @@ int rlk_address_numeric(const char *host, uint16_t port, struct rlk_address *add
 /* Starts looking host up; the bell is rung, by a duplicate of ringer, when it is done. NULL: no memory or no thread. */
 struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringer);
 /* -EAGAIN while it goes on; the number of addresses (at most RLK_ADDRESSES_MAX); or -1 with the reason in why. */
-int rlk_resolve_result(struct rlk_resolve *resolve, struct rlk_address *addresses, struct rlk_text *why);
+int rlk_resolve_result(struct rlk_resolve *resolve, struct rlk_address *addresses, struct rlk_reason *why);
 /* Lets go of it, done or not; never waits. */
 void rlk_resolve_drop(struct rlk_resolve *resolve);
 /* In a forked child, where the thread does not exist. */

@@ -11,7 +11,6 @@
 /* The commands of the set-up; each reply says which one it answers. */
 enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGISTER };
 
-#define OUT_OF_MEMORY "out of memory"
 #define LOOK_AGAIN_MIN_MS 1000
 #define LOOK_AGAIN_MAX_MS 30000
 
@@ -137,14 +136,14 @@ int rlk_session_register(struct rlk_line *l, const char *head, const char *since
   return send_words(l, REGISTER, 8, words) != 0 ? -1 : send_words(l, TIME, 1, time);
 }
 
-const char *rlk_session_login(struct rlk_line *l, char *words)
+enum rlk_why rlk_session_login(struct rlk_line *l, struct rlk_reason *why)
 {
   struct rlk_login login;
-  const char *why = rlk_login_read(&login, l->node, words);
-  if (!why && (l->node->no_hello ? send_auth(l, &login) : send_hello(l, &login)) != 0)
-    why = OUT_OF_MEMORY;
+  enum rlk_why failed = rlk_login_read(&login, l->node, why);
+  if (!failed && (l->node->no_hello ? send_auth(l, &login) : send_hello(l, &login)) != 0)
+    failed = rlk_because(why, RLK_WHY_MEMORY, NULL);
   rlk_login_wipe(&login);
-  return why;
+  return failed;
 }
 
 int rlk_session_send(struct rlk_line *l, int count, const char *const *words)
@@ -166,9 +165,8 @@ static int send_questions(struct rlk_line *l)
   return send_proof(l);
 }
 
-const char *rlk_session_begin(struct rlk_line *l, char *words)
+enum rlk_why rlk_session_begin(struct rlk_line *l, struct rlk_reason *why)
 {
-  const char *why;
   l->setup_left = 0;
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
@@ -180,8 +178,9 @@ const char *rlk_session_begin(struct rlk_line *l, char *words)
   l->time = (struct rlk_clock_sample){0, 0, 0};
   l->shared = NULL;
   l->node->entry_until_ns = 0;
-  why = rlk_session_login(l, words);
-  return why ? why : send_questions(l) != 0 ? OUT_OF_MEMORY : NULL;
+  if (rlk_session_login(l, why))
+    return why->why;
+  return send_questions(l) != 0 ? rlk_because(why, RLK_WHY_MEMORY, NULL) : RLK_WHY_NONE;
 }
 
 int rlk_session_is_joinable(const struct rlk_line *l)
@@ -236,31 +235,29 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* What the server has to allow, as its ACL names it; 0 where its own words say enough. */
-static int forbidden_words(const struct rlk_line *l, enum step step, const char *error, struct rlk_text *out)
+/* What the server has to allow, as its ACL names it; NULL where its own words say enough. out has RLK_WHY_SIZE bytes.
+ */
+static const char *forbidden(const struct rlk_line *l, enum step step, const char *error, char *out)
 {
   const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
-  int is_key = strstr(error, " key") != NULL;
-  switch (step) {
-  case INFO: rlk_text_add(out, "it forbids INFO: add +info to the ACL of its user"); break;
-  case TIME: rlk_text_add(out, "it forbids TIME: add +time to the ACL of its user"); break;
-  case MARKER:
-  case REGISTER:
-    if (is_key)
-      rlk_text_format(out, "it forbids the key %s%s: add ~%slibredlock:* to the ACL of its user", prefix,
-                      RLK_MARKER_NAME, prefix);
-    else
-      rlk_text_format(out, "it forbids the guard's commands: add +get +set +time +eval to the ACL of its user");
-    break;
-  default: return 0;
-  }
-  return 1;
+  struct rlk_text text = rlk_text_in(out, RLK_WHY_SIZE);
+  if (step == INFO)
+    return "INFO: add +info to the ACL of its user";
+  if (step == TIME)
+    return "TIME: add +time to the ACL of its user";
+  if (step != MARKER && step != REGISTER)
+    return NULL;
+  if (!strstr(error, " key"))
+    return "the guard's commands: add +get +set +time +eval to the ACL of its user";
+  rlk_text_format(&text, "the key %s%s: add ~%slibredlock:* to the ACL of its user", prefix, RLK_MARKER_NAME, prefix);
+  return out;
 }
 
 static void note_fault(struct rlk_line *l, enum step step, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
-  struct rlk_text out;
+  char room[RLK_WHY_SIZE];
+  const char *denied = rlk_fault_forbids(fault) ? forbidden(l, step, text, room) : NULL;
   if (step == NAME || step == ID || l->setup_fault != RLK_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
     return; /* not needed to vote; and only the first error tells the cause */
   if (step == HELLO && fault == RLK_FAULT_UNKNOWN) {
@@ -273,15 +270,15 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   if (step == PROVE || (step == LOAD && rlk_fault_forbids(fault)))
     l->scripts = RLK_NO;
   l->setup_fault = (int)fault;
-  out = rlk_text_in(l->setup_error, sizeof l->setup_error);
-  if (!rlk_fault_forbids(fault) || !forbidden_words(l, step, text, &out))
-    rlk_text_clean(&out, text);
-  rlk_text_mark_cut(&out);
+  if (denied)
+    rlk_because(&l->setup_error, RLK_WHY_FORBIDS, denied);
+  else
+    rlk_because_of(&l->setup_error, rlk_why_of(text), text);
 }
 
-const char *rlk_session_error(const struct rlk_line *l)
+const struct rlk_reason *rlk_session_error(const struct rlk_line *l)
 {
-  return l->state == RLK_NODE_SETUP && l->setup_fault != RLK_FAULT_NONE ? l->setup_error : NULL;
+  return l->state == RLK_NODE_SETUP && l->setup_fault != RLK_FAULT_NONE ? &l->setup_error : NULL;
 }
 
 int rlk_session_complete(struct rlk_line *l)

@@ -14,12 +14,12 @@ enum rlk_session_verdict {
 
 extern const struct rlk_ask rlk_row_setup, rlk_row_look;
 
-/* NULL, or why it cannot begin; words has RLK_WHY_SIZE bytes. */
-const char *rlk_session_begin(struct rlk_line *line, char *words);
+/* NONE, or why it cannot begin. */
+enum rlk_why rlk_session_begin(struct rlk_line *line, struct rlk_reason *why);
 /* The first SET may join the set-up only if nothing in front of it can redirect it. */
 int rlk_session_is_joinable(const struct rlk_line *line);
 /* For another connection than the one that votes. */
-const char *rlk_session_login(struct rlk_line *line, char *words);
+enum rlk_why rlk_session_login(struct rlk_line *line, struct rlk_reason *why);
 int rlk_session_send(struct rlk_line *line, int count, const char *const *words);
 /* Writes the marker of the restart guard, unless it is another one now than line->marker, and asks for the time; since
  * "": the server's time. -1 when memory is out. */
@@ -32,8 +32,8 @@ int64_t rlk_session_pause_ns(const struct rlk_node *node);
 /* Asks it for its role and policy again (rule C.3). */
 void rlk_session_look_again(struct rlk_line *line, int64_t now_ns);
 enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_ROLE, RLK_LOOK_DISK, RLK_LOOK_POLICY };
-/* A connection that ends in the set-up: the server's own words for it, or NULL. */
-const char *rlk_session_error(const struct rlk_line *line);
+/* A connection that ends in the set-up: the server's error, or NULL. */
+const struct rlk_reason *rlk_session_error(const struct rlk_line *line);
 /* What HELLO would have done on a server that turned out not to know it; -1 when memory is out. */
 int rlk_session_complete(struct rlk_line *line);
 

@@ -99,11 +99,12 @@ void rlk_silence_forget(struct rlk_node *n)
   n->second_failures = 0;
 }
 
-void rlk_silence_second_failed(struct rlk_node *n, const char *why, int64_t now)
+void rlk_silence_second_failed(struct rlk_node *n, const struct rlk_reason *why, int64_t now)
 {
-  struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
+  struct rlk_text text = rlk_text_in(n->why.words, sizeof n->why.words);
+  n->why.why = why->why;
   rlk_text_add(&text, "silent, and a new connection fails: ");
-  rlk_text_add(&text, why);
+  rlk_text_add(&text, why->words);
   close_second(n);
   n->second_failures++;
   n->second_ns = now + rlk_connect_backoff_ns(n, n->second_failures);
@@ -113,13 +114,11 @@ void rlk_silence_second_failed(struct rlk_node *n, const char *why, int64_t now)
 
 static void open_second(struct rlk_node *n, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
-  const char *why;
+  struct rlk_reason why;
   n->second = n->line == &n->lines[0] ? &n->lines[1] : &n->lines[0];
   n->second_ns = RLK_NEVER;
-  why = rlk_connect(n->second, words, now);
-  if (why)
-    rlk_silence_second_failed(n, why, now);
+  if (rlk_connect(n->second, &why, now))
+    rlk_silence_second_failed(n, &why, now);
 }
 
 /* The fence: what the old connection still carries is not executed after this. The id is that of the old connection
@@ -155,11 +154,13 @@ void rlk_silence_replace(struct rlk_line *l)
 
 static void fall_silent(struct rlk_node *n, int64_t now)
 {
-  struct rlk_text text = rlk_text_in(n->why, sizeof n->why);
+  char how_long[32];
+  struct rlk_text text = rlk_text_in(how_long, sizeof how_long);
   n->silent_ns = waits_since_ns(n->line);
   n->second_ns = now;
-  rlk_text_format(&text, "no answer for %lld ms", (long long)((now - n->silent_ns) / MS));
-  rlk_event_add(&n->net->events, RLK_EVENT_NODE_SILENT, n->index, n->why);
+  rlk_text_format(&text, "%lld ms", (long long)((now - n->silent_ns) / MS));
+  rlk_because(&n->why, RLK_WHY_SILENT, how_long);
+  rlk_event_add(&n->net->events, RLK_EVENT_NODE_SILENT, n->index, n->why.words);
 }
 
 static void look(struct rlk_node *n, int64_t now)
@@ -173,7 +174,7 @@ static void look(struct rlk_node *n, int64_t now)
 void rlk_silence_broken(struct rlk_node *n)
 {
   rlk_silence_forget(n);
-  n->why[0] = 0;
+  rlk_because(&n->why, RLK_WHY_NONE, NULL);
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, "it answers again");
   rlk_node_tell(n, RLK_OUTCOME_SPOKE);
 }
@@ -186,21 +187,23 @@ int rlk_silence_hope(const struct rlk_node *n, int is_patient)
   return is_patient || o->sent_ns - n->line->read_ns > IDLE_NS;
 }
 
-const char *rlk_silence_timer(struct rlk_node *n, int64_t now)
+enum rlk_why rlk_silence_timer(struct rlk_node *n, struct rlk_reason *why, int64_t now)
 {
   const struct rlk_request *o = rlk_line_oldest(n->line);
   if (o && now - o->sent_ns >= stale_ns(n))
-    return "no answer for too long";
+    return rlk_because(why, RLK_WHY_SILENT, "too long");
   if (n->deletes_retry_ns && n->deletes_retry_ns <= now) {
     n->deletes_retry_ns = 0;
     rlk_node_tell(n, RLK_OUTCOME_PAYABLE);
   }
   if (o && !n->silent_ns && is_open(n) && now >= look_ns(n))
     look(n, now);
-  if (n->silent_ns && n->second && n->second_ns <= now)
-    rlk_silence_second_failed(n, rlk_connect_timed_out(n->second), now);
-  else if (n->silent_ns && !n->second && n->second_ns <= now && is_open(n))
+  if (n->silent_ns && n->second && n->second_ns <= now) {
+    rlk_connect_timed_out(n->second, why);
+    rlk_silence_second_failed(n, why, now);
+  } else if (n->silent_ns && !n->second && n->second_ns <= now && is_open(n)) {
     open_second(n, now);
+  }
   arm(n);
-  return NULL;
+  return RLK_WHY_NONE;
 }

@@ -17,13 +17,13 @@ void rlk_node_tell(struct rlk_node *n, enum rlk_outcome_kind kind)
   rlk_node_hurry(n);
 }
 
-RLK_COLD void rlk_node_end_line(struct rlk_line *l, const char *error)
+RLK_COLD void rlk_node_end_line(struct rlk_line *l, enum rlk_why why, const char *error)
 {
-  struct rlk_text text;
   rlk_node_hurry(l->node);
-  if (l->end[0])
+  if (l->end.why)
     return;
-  text = rlk_text_in(l->end, sizeof l->end);
-  rlk_text_clean(&text, error);
-  rlk_text_mark_cut(&text);
+  if (error)
+    rlk_because_of(&l->end, why, error);
+  else
+    rlk_because(&l->end, why, NULL);
 }

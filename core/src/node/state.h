@@ -7,7 +7,7 @@
 void rlk_node_be(struct rlk_line *line, enum rlk_node_state state); /* the only way to change a state */
 void rlk_node_tell(struct rlk_node *node, enum rlk_outcome_kind kind);
 void rlk_node_hurry(struct rlk_node *node); /* something has to be done or told before more is read */
-/* It is closed once the replies that have come are taken. */
-RLK_COLD void rlk_node_end_line(struct rlk_line *line, const char *error);
+/* It is closed once the replies that have come are taken. error: the server's words, or NULL. */
+RLK_COLD void rlk_node_end_line(struct rlk_line *line, enum rlk_why why, const char *error);
 
 #endif

@@ -31,8 +31,6 @@ enum {
 #define MTIME st_mtim
 #endif
 
-#define ENDED_EARLY "TLS: the server closed the connection in the handshake"
-
 /* By which a change of a file or folder is noticed; all 0: there is none. */
 struct stamp {
   int64_t changed_ns, inode, size;
@@ -61,7 +59,7 @@ struct rlk_tls_stream {
   int is_heard;     /* the server has sent something */
   int awaits_input; /* to write on: the server negotiates again */
   unsigned era;
-  char why[RLK_WHY_SIZE];
+  struct rlk_reason why;
 };
 
 /* What others have left in this thread's queue of errors is none of ours. Emptying it when it is empty costs OpenSSL
@@ -467,26 +465,30 @@ static int send_out(struct rlk_tls_stream *s)
 static void explain(struct rlk_tls_stream *s)
 {
   const struct rlk_openssl *f = s->f;
-  struct rlk_text why = rlk_text_in(s->why, sizeof s->why);
+  char name[65];
+  struct rlk_text text = rlk_text_in(name, sizeof name);
   const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
   long verdict = f->SSL_get_verify_result(s->ssl);
   reason = reason ? reason : "no reason given";
   if (!strstr(reason, "verify"))
     verdict = 0;
+  rlk_text_add(&text, s->link->peer->name);
   if (verdict == RLK_X509_V_ERR_HOSTNAME_MISMATCH || verdict == RLK_X509_V_ERR_IP_ADDRESS_MISMATCH)
-    rlk_text_format(&why, "TLS: the server's certificate is not for %.64s", s->link->peer->name);
+    rlk_because(&s->why, RLK_WHY_TLS_NAME, name);
+  else if (verdict == RLK_X509_V_ERR_CERT_HAS_EXPIRED || verdict == RLK_X509_V_ERR_CERT_NOT_YET_VALID)
+    rlk_because(&s->why, verdict == RLK_X509_V_ERR_CERT_HAS_EXPIRED ? RLK_WHY_TLS_EXPIRED : RLK_WHY_TLS_NOT_YET, NULL);
   else if (verdict)
-    rlk_text_format(&why, "TLS: the server's certificate is refused: %s", f->X509_verify_cert_error_string(verdict));
+    rlk_because(&s->why, RLK_WHY_TLS_UNTRUSTED, f->X509_verify_cert_error_string(verdict));
   else if (s->is_at_end)
-    rlk_text_add(&why, ENDED_EARLY);
+    rlk_because(&s->why, RLK_WHY_TLS_CLOSED, NULL);
   else if (strstr(reason, "certificate required"))
-    rlk_text_add(&why, "TLS: the server wants a certificate: set tls_cert_file and tls_key_file");
+    rlk_because(&s->why, RLK_WHY_TLS_WANTS_CERT, NULL);
   else if (strstr(reason, " alert "))
-    rlk_text_format(&why, "TLS: the server refuses: %s", reason);
+    rlk_because(&s->why, RLK_WHY_TLS_ALERT, reason);
   else if (!s->is_set_up && (strstr(reason, "wrong version number") || strstr(reason, "packet length")))
-    rlk_text_add(&why, "TLS: the server does not speak it there");
+    rlk_because(&s->why, RLK_WHY_NO_TLS, NULL);
   else
-    rlk_text_format(&why, "TLS: %s", reason);
+    rlk_because(&s->why, RLK_WHY_TLS, reason);
 }
 
 /* What a call of OpenSSL that came to nothing means: -EAGAIN, 0 for the end, or why not. */
@@ -499,7 +501,7 @@ static int failed(struct rlk_tls_stream *s, int result)
     return -s->error;
   if (s->is_set_up && (kind == RLK_SSL_ERROR_ZERO_RETURN || kind == RLK_SSL_ERROR_WANT_READ))
     return 0;
-  if (!s->why[0])
+  if (!s->why.why)
     explain(s);
   clear_errors(s->f);
   return -EPROTO;
@@ -646,24 +648,19 @@ static void look_for_alert(struct rlk_tls_stream *s)
   clear_errors(s->f);
 }
 
-static const char *silence(const struct rlk_tls_stream *s)
-{
-  return s->is_heard ? "no answer to the TLS handshake in time"
-                     : "no answer to the TLS handshake in time; it may do without TLS (redis://)";
-}
-
-static const char *tls_why(const struct rlk_link *link, int error)
+static enum rlk_why tls_why(const struct rlk_link *link, int error, struct rlk_reason *why)
 {
   struct rlk_tls_stream *s = link->stream;
-  if (!s || !s->ssl)
-    return NULL;
+  int is_broken = error == ECONNRESET || error == EPIPE;
+  if (!s || !s->ssl || (error == 0 && s->is_set_up))
+    return RLK_WHY_NONE;
   if (error == 0)
-    return s->is_set_up ? NULL : silence(s);
-  if ((error == ECONNRESET || error == EPIPE) && !s->why[0])
+    return rlk_because(why, s->is_heard ? RLK_WHY_TLS_SILENT : RLK_WHY_MAY_BE_PLAIN, NULL);
+  if (is_broken && !s->why.why)
     look_for_alert(s);
-  if ((error == ECONNRESET || error == EPIPE) && !s->why[0] && !s->is_set_up)
-    return ENDED_EARLY;
-  return s->why[0] ? s->why : NULL;
+  if (is_broken && !s->why.why && !s->is_set_up)
+    return rlk_because(why, RLK_WHY_TLS_CLOSED, NULL);
+  return s->why.why ? rlk_because_of(why, s->why.why, s->why.words) : RLK_WHY_NONE;
 }
 
 static const char *tls_security(const struct rlk_link *link)
