@@ -159,9 +159,10 @@ static void server(const struct rlk_node *n, struct rlk_text *out)
 /* Its answers to SET. */
 static void answers(const struct rlk_node *n, struct rlk_text *out)
 {
+  const struct rlk_peer *peer = rlk_peer_of(n);
   rlk_text_format(out, ",\"answers\":{\"granted\":%llu,\"busy\":%llu,\"other\":%llu,\"late\":%llu}",
-                  (unsigned long long)n->votes_granted, (unsigned long long)n->votes_busy,
-                  (unsigned long long)n->votes_other, (unsigned long long)n->votes_late);
+                  (unsigned long long)peer->granted, (unsigned long long)peer->busy, (unsigned long long)peer->other,
+                  (unsigned long long)peer->late);
 }
 
 static void node(struct rlk_node *n, struct rlk_text *out, int64_t now)

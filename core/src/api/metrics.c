@@ -112,10 +112,10 @@ static void node_votes(const struct rlk_engine *e, struct rlk_text *out)
   family(out, "node_votes", "counter", "Answers to SET, by meaning; late: the acquisition had ended.");
   for (int i = 0; i < e->net.node_count; i++) {
     const struct rlk_node *n = &e->net.nodes[i];
-    of_node(out, "votes_total", n, ",vote=\"granted\"", (double)n->votes_granted);
-    of_node(out, "votes_total", n, ",vote=\"busy\"", (double)n->votes_busy);
-    of_node(out, "votes_total", n, ",vote=\"other\"", (double)n->votes_other);
-    of_node(out, "votes_total", n, ",vote=\"late\"", (double)n->votes_late);
+    of_node(out, "votes_total", n, ",vote=\"granted\"", (double)rlk_peer_of(n)->granted);
+    of_node(out, "votes_total", n, ",vote=\"busy\"", (double)rlk_peer_of(n)->busy);
+    of_node(out, "votes_total", n, ",vote=\"other\"", (double)rlk_peer_of(n)->other);
+    of_node(out, "votes_total", n, ",vote=\"late\"", (double)rlk_peer_of(n)->late);
   }
 }
 

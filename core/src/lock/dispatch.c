@@ -212,7 +212,7 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
   if (out->fault == RLK_FAULT_NONE && r->of.hands_over)
-    n->queue_works = 1;
+    rlk_peer_of(n)->queue_works = 1;
   if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
     r->claim->hands_over = -1;
     rlk_queue_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);

@@ -5,7 +5,7 @@
 #include "../../include/redlock.h"
 #include "../base/macros.h"
 #include "../base/wheel.h"
-#include "../node/net.h"
+#include "../node/node.h"
 #include "figures.h"
 
 enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16, RLK_CLIENT_ENTRY_MAX = 256 };
@@ -19,6 +19,15 @@ struct rlk_waiter {
   uint32_t bit; /* its set on the eventcount */
   int waits;    /* it stands in engine->waiters */
   int drives;   /* it has been handed the role of the driver */
+};
+
+/* What the locks of a client have learned of a node. */
+struct rlk_peer {
+  uint64_t granted, busy, other, late; /* answers to SET */
+  int64_t queue_again_ns;              /* waiters do not queue there before: it refuses what that takes */
+  int queue_works;                     /* a lock was handed over there, and that was not denied since */
+  int queue_refused;                   /* the server forbids the queue; that was told */
+  int holder_refused;                  /* the same of who holds a lock */
 };
 
 struct rlk_engine {
@@ -60,11 +69,17 @@ struct rlk_engine {
   /* what is told */
   uint64_t acquired, lost, attempts, renewals;
   struct rlk_figures figures;
+  struct rlk_peer peers[RLK_NODES_MAX];
 };
 
 static inline struct rlk_engine *rlk_engine_of(struct rlk_net *net)
 {
   return RLK_OWNER(struct rlk_engine, net, net);
+}
+
+static inline struct rlk_peer *rlk_peer_of(const struct rlk_node *node)
+{
+  return &rlk_engine_of(node->net)->peers[node->index];
 }
 
 /* The lock's started operation has ended, or it is at risk or lost: redlock_client_next gives its tag. */

@@ -215,9 +215,9 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   struct rlk_text text = rlk_text_in(words, sizeof words);
   if (out->request.ask == &rlk_row_show)
     n->entry_until_ns = RLK_NEVER; /* it is not sent again on this connection */
-  if (n->holder_refused)
+  if (rlk_peer_of(n)->holder_refused)
     return;
-  n->holder_refused = 1;
+  rlk_peer_of(n)->holder_refused = 1;
   rlk_text_add(&text, "who holds a lock is not told there; allow libredlock:c:*: ");
   rlk_text_clean(&text, out->reply->text.data);
   rlk_text_mark_cut(&text);

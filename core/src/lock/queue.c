@@ -133,7 +133,7 @@ void rlk_queue_init(struct rlk_engine *e)
 static int usable(const redlock_lock *lock, int home, int64_t now)
 {
   const struct rlk_room *room = lock->wait.room || !lock->engine->room_count ? lock->wait.room : rlk_room_of(lock, now);
-  if (home < 0 || now < lock->engine->net.nodes[home].queue_again_ns || (room && now < room->queue_again_ns))
+  if (home < 0 || now < lock->engine->peers[home].queue_again_ns || (room && now < room->queue_again_ns))
     return -1;
   return home;
 }
@@ -325,16 +325,16 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
 
 static void tell_refused(struct rlk_node *n)
 {
-  if (!n->queue_refused)
+  if (!rlk_peer_of(n)->queue_refused)
     rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters cannot queue there: they try again at random");
-  n->queue_refused = 1;
+  rlk_peer_of(n)->queue_refused = 1;
 }
 
 void rlk_queue_denied(struct rlk_node *n, int64_t now)
 {
   tell_refused(n);
-  n->queue_works = 0;
-  n->queue_again_ns = now + REFUSED_NS;
+  rlk_peer_of(n)->queue_works = 0;
+  rlk_peer_of(n)->queue_again_ns = now + REFUSED_NS;
 }
 
 /* What forbids the commands concerns all resources; anything else may be what stands under the keys of this one. */

@@ -58,8 +58,7 @@ static int may_be_denied(const redlock_lock *lock)
 {
   int home = lock->claim->hands_over;
   for (int i = 0; i < lock->engine->net.node_count; i++)
-    if ((home == i || home == RLK_QUEUE_ANYWHERE) && lock->votes[i] == RLK_ASKED &&
-        !lock->engine->net.nodes[i].queue_works)
+    if ((home == i || home == RLK_QUEUE_ANYWHERE) && lock->votes[i] == RLK_ASKED && !lock->engine->peers[i].queue_works)
       return 1;
   return 0;
 }

@@ -122,16 +122,17 @@ redlock_lock *rlk_vote_lock(const struct rlk_request *r)
   return lock && (lock->claim == r->claim || lock->op.probe == r->claim) ? lock : NULL;
 }
 
-static void count_vote(struct rlk_node *n, const struct rlk_request *r, int vote)
+static void count_vote(const struct rlk_node *n, const struct rlk_request *r, int vote)
 {
+  struct rlk_peer *peer = rlk_peer_of(n);
   if (r->claim->given_up)
-    n->votes_late++;
+    peer->late++;
   else if (vote == RLK_GRANTED)
-    n->votes_granted++;
+    peer->granted++;
   else if (vote == RLK_BUSY)
-    n->votes_busy++;
+    peer->busy++;
   else
-    n->votes_other++;
+    peer->other++;
 }
 
 void rlk_vote_set(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)

@@ -63,8 +63,8 @@ struct rlk_node {
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
+  int64_t entry_until_ns;   /* until then its session has this client's entry; 0: it may have none */
   int64_t looked_rtt_ns;    /* when it was last asked what it knows of a lock */
-  int64_t entry_until_ns;   /* until then it has this client's entry; 0: it may have none */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
@@ -72,16 +72,11 @@ struct rlk_node {
   int64_t refused_ns;       /* when it was last seen not to be */
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;
-  int listener_failures;  /* in a row */
-  int listener_refused;   /* the server forbids it; that was told */
-  int queue_refused;      /* the same of the queue */
-  int queue_works;        /* a lock was handed over there, and that was not denied since */
-  int holder_refused;     /* and of who holds a lock */
-  int64_t queue_again_ns; /* waiters do not queue there before: it refuses what that takes */
+  int listener_failures; /* in a row */
+  int listener_refused;  /* the server forbids it; that was told */
   uint64_t connects, drops;
-  uint64_t votes_granted, votes_busy, votes_other, votes_late; /* answers to SET */
-  int64_t informed_ns;                                         /* when INFO last told its state */
-  int64_t wrote_ns;                                            /* when it last took a SET; 0: never */
+  int64_t informed_ns;    /* when INFO last told its state */
+  int64_t wrote_ns;       /* when it last took a SET; 0: never */
   int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
   struct rlk_reason refused_set_why;
   /* the restart guard */
