@@ -16,6 +16,8 @@
 
 #define MS RLK_NS_PER_MS
 
+static int advance(redlock_lock *lock, int64_t now);
+
 /* A retry for a busy lock asks the home node first, but not for long: a key that was left behind there would hide a
  * free majority. It does not either after a home node that did not answer, whose silence says nothing of the others. */
 static int may_ask_home(const redlock_lock *lock, int64_t now)
@@ -59,7 +61,7 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   rlk_round_clear(lock);
   lock->others.home = rlk_queue_home(lock, now);
   rlk_round_ask_all(lock, -1, now);
-  return rlk_acquire_advance(lock, now);
+  return advance(lock, now);
 }
 
 static void ask_for_hints(redlock_lock *lock, int64_t now)
@@ -223,7 +225,7 @@ static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t un
     return attempt_failed(lock, now);
   }
   if (RLK_INT(&lock->options, FENCE) && !rlk_fence_settle(lock, tally->granted, until_ns, now))
-    return rlk_acquire_advance(lock, now); /* what could not be asked may decide it */
+    return advance(lock, now); /* what could not be asked may decide it */
   return won(lock, until_ns, now);
 }
 
@@ -246,7 +248,7 @@ static int advance_all(redlock_lock *lock, int64_t now)
   return REDLOCK_PENDING;
 }
 
-int rlk_acquire_advance(redlock_lock *lock, int64_t now)
+static int advance(redlock_lock *lock, int64_t now)
 {
   if (lock->op.phase == RLK_ASKING_HOME) {
     int vote = lock->votes[lock->attempt.home];
@@ -265,15 +267,14 @@ static void give_up_token(redlock_lock *lock, int64_t now)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
 }
 
-int rlk_acquire_begin(redlock_lock *lock, const struct rlk_terms *terms, int64_t wait_ms, int64_t now)
+static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
+  int64_t wait_ms = call->arg == -2 ? RLK_INT(&lock->options, WAIT_MS) : call->arg;
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (lock->state == REDLOCK_STATE_LOST)
     rlk_queue_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
-  lock->op.asked = *terms;
-  if (wait_ms == -2)
-    wait_ms = RLK_INT(&lock->options, WAIT_MS);
-  rlk_flight_begin(lock, REDLOCK_ACQUIRE);
+  lock->op.asked = call->terms;
+  rlk_flight_begin(lock, &rlk_acquire);
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   lock->hold.fence = 0;
@@ -318,7 +319,7 @@ static int go_on_without_home(redlock_lock *lock, int64_t now)
     return REDLOCK_PENDING;
   lock->others.asked = 0;
   lock->others.until_ns = 0;
-  return rlk_acquire_advance(lock, now);
+  return advance(lock, now);
 }
 
 static int round_is_over(redlock_lock *lock, int64_t now)
@@ -327,10 +328,10 @@ static int round_is_over(redlock_lock *lock, int64_t now)
     lock->votes[lock->attempt.home] = RLK_LATE;
   else if (!rlk_round_hope(lock, now))
     rlk_round_close(lock);
-  return rlk_acquire_advance(lock, now);
+  return advance(lock, now);
 }
 
-int rlk_acquire_timer(redlock_lock *lock, int64_t now)
+static int timer(redlock_lock *lock, int64_t now)
 {
   int status = go_on_without_home(lock, now);
   if (status != REDLOCK_PENDING)
@@ -356,7 +357,7 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   lock->hold.fence = 0;
-  rlk_flight_begin(lock, REDLOCK_ACQUIRE);
+  rlk_flight_begin(lock, &rlk_acquire);
   lock->op.is_started = started;
   lock->attempt.count = attempts;
   lock->attempt.max = attempts_max;
@@ -364,3 +365,25 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
   lock->attempt.verdict = REDLOCK_NO_QUORUM;
   return attempt_failed(lock, now);
 }
+
+static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
+  int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
+  if (rlk_ask_set(n, lock, now) != 0)
+    return -1;
+  if ((n->index == lock->others.home || lock->others.home == RLK_QUEUE_ANYWHERE) &&
+      rlk_ask_is_queued(n, lock, now) == 0)
+    lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
+  if (hint)
+    rlk_ask_hint(n, lock->claim, lock->round.number, now); /* only a hint: without memory there is none */
+  return 0;
+}
+
+const struct rlk_verb rlk_acquire = {.kind = REDLOCK_ACQUIRE,
+                                     .name = "acquire",
+                                     .takes_a_lease = 1,
+                                     .begin = begin,
+                                     .ask = ask,
+                                     .advance = advance,
+                                     .timer = timer};

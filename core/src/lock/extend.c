@@ -1,5 +1,6 @@
 /* Extending a lease, or setting what is left of it: until a majority has confirmed, the lease is nearly over or an
  * outage lasts too long. */
+#include "asking.h"
 #include "extend.h"
 #include "flight.h"
 #include "lease.h"
@@ -65,7 +66,7 @@ static void pause(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, now + rlk_backoff_pause_ns(lock));
 }
 
-int rlk_extend_advance(redlock_lock *lock, int64_t now)
+static int advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int status = rlk_judge_extend(&tally);
@@ -82,16 +83,16 @@ int rlk_extend_advance(redlock_lock *lock, int64_t now)
   return REDLOCK_PENDING;
 }
 
-int rlk_extend_timer(redlock_lock *lock, int64_t now)
+static int timer(redlock_lock *lock, int64_t now)
 {
   if (now >= lock->op.deadline_ns)
     rlk_round_close(lock);
   else
     ask_again(lock, now);
-  return rlk_extend_advance(lock, now);
+  return advance(lock, now);
 }
 
-static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
+static int beyond_limits(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   char why[160];
   struct rlk_text text = rlk_text_in(why, sizeof why);
@@ -99,11 +100,12 @@ static int beyond_limits(redlock_lock *lock, int kind, const struct rlk_terms *t
   int64_t hold_max_ms = RLK_INT(&lock->options, MAX_HOLD_MS);
   if (lock->state != REDLOCK_STATE_HELD)
     return 0;
-  if (kind == REDLOCK_EXTEND && extensions_max >= 0 && lock->hold.extensions >= extensions_max)
+  if (call->verb == &rlk_extend && extensions_max >= 0 && lock->hold.extensions >= extensions_max)
     rlk_text_format(&text, "no further extension: max_extensions is %lld", (long long)extensions_max);
-  else if (now + terms->ttl_ms * MS > rlk_hold_end_ns(lock, terms->ttl_ms))
+  else if (now + call->terms.ttl_ms * MS > rlk_hold_end_ns(lock, call->terms.ttl_ms))
     rlk_text_format(&text, "no further extension by ttl_ms %lld: max_hold_ms is %lld, held for %lld ms",
-                    (long long)terms->ttl_ms, (long long)hold_max_ms, (long long)((now - lock->hold.acquired_ns) / MS));
+                    (long long)call->terms.ttl_ms, (long long)hold_max_ms,
+                    (long long)((now - lock->hold.acquired_ns) / MS));
   else
     return 0;
   rlk_lock_refuse(lock, why);
@@ -134,19 +136,34 @@ static void shorten(redlock_lock *lock, int64_t now)
   rlk_lock_recount(lock, now);
 }
 
-int rlk_extend_begin(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t now)
+static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
-  if (beyond_limits(lock, kind, terms, now))
+  if (beyond_limits(lock, call, now))
     return REDLOCK_LIMIT;
-  lock->op.asked = *terms;
+  lock->op.asked = call->terms;
   lock->op.state_before = lock->state;
-  rlk_flight_begin(lock, kind);
-  if (kind == REDLOCK_EXPIRE)
+  rlk_flight_begin(lock, call->verb);
+  if (call->verb == &rlk_expire)
     shorten(lock, now);
   lock->op.deadline_ns = deadline_ns(lock, now);
   lock->attempt.count = 1;
-  lock->op.asking_again = 0;
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
-  return rlk_extend_advance(lock, now);
+  return advance(lock, now);
 }
+
+static int ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  return rlk_ask_extend(n, lock, 0, now);
+}
+
+static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  int status = rlk_ask_expire(n, lock, now);
+  rlk_lock_recount(lock, now); /* a shorter lease counts from now on */
+  return status;
+}
+
+#define EXTENDS .takes_a_lease = 1, .begin = begin, .advance = advance, .timer = timer
+const struct rlk_verb rlk_extend = {.kind = REDLOCK_EXTEND, .name = "extend", .ask = ask_extend, EXTENDS};
+const struct rlk_verb rlk_expire = {.kind = REDLOCK_EXPIRE, .name = "expire", .ask = ask_expire, EXTENDS};

@@ -2,10 +2,11 @@
 #include "flight.h"
 #include "holder.h"
 
-void rlk_flight_begin(redlock_lock *lock, int kind)
+void rlk_flight_begin(redlock_lock *lock, const struct rlk_verb *verb)
 {
   struct rlk_engine *e = lock->engine;
-  lock->op.kind = kind;
+  lock->op.verb = verb;
+  lock->op.kind = verb->kind;
   lock->op.status = REDLOCK_PENDING;
   lock->op.phase = RLK_ASKING_ALL;
   lock->round.number++;

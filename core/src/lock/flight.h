@@ -5,6 +5,6 @@
 #include "lock.h"
 
 /* In the order in which they began: a node that comes up late is asked in that order, too. */
-void rlk_flight_begin(redlock_lock *lock, int kind);
+void rlk_flight_begin(redlock_lock *lock, const struct rlk_verb *verb);
 
 #endif

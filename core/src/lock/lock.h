@@ -50,9 +50,32 @@ struct rlk_renewal {
   int at_risk;
 };
 
+struct rlk_verb;
+struct rlk_node;
+
+/* A call of an operation. */
+struct rlk_call {
+  const struct rlk_verb *verb;
+  int64_t arg;
+  struct rlk_terms terms; /* if it takes a lease */
+};
+
+/* All in which one operation differs from another. begin, advance and timer return REDLOCK_PENDING, or how it ends. */
+struct rlk_verb {
+  enum redlock_operation kind;
+  const char *name;
+  int takes_a_lease;
+  int asks_everybody; /* what is asked for its own sake, whatever state the handle is in: all nodes are waited for */
+  int (*begin)(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns); /* may refuse: then it never flies */
+  int (*ask)(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);         /* of a round: 0, or -1 */
+  int (*advance)(redlock_lock *lock, int64_t now_ns);                            /* there are new answers */
+  int (*timer)(redlock_lock *lock, int64_t now_ns);
+};
+
 /* The operation that runs, or the last (operation.c). */
 struct rlk_operation {
-  enum redlock_operation kind;
+  const struct rlk_verb *verb;
+  enum redlock_operation kind; /* 0: there was none */
   int status;
   int is_started; /* by redlock_lock_start: its end goes to engine->ended */
   int in_call;    /* a thread is inside a blocking call or a wait: the handle is its own until that returns */

@@ -43,24 +43,12 @@ static void end(redlock_lock *lock, int status)
     rlk_mark_ended(e, lock);
 }
 
-/* ---- all of them ---- */
-
-static int advance(redlock_lock *lock, int64_t now)
-{
-  switch (lock->op.kind) {
-  case REDLOCK_ACQUIRE: return rlk_acquire_advance(lock, now);
-  case REDLOCK_EXTEND:
-  case REDLOCK_EXPIRE: return rlk_extend_advance(lock, now);
-  case REDLOCK_RELEASE: return rlk_release_advance(lock);
-  case REDLOCK_REMOVE: return rlk_remove_advance(lock);
-  default: return rlk_inspect_advance(lock);
-  }
-}
+/* ---- moving on ---- */
 
 void rlk_operation_advance(redlock_lock *lock, int64_t now)
 {
   if (rlk_in_flight(lock) && lock->op.phase != RLK_SLEEPING && lock->op.phase != RLK_ASKING_QUEUE)
-    end(lock, advance(lock, now));
+    end(lock, lock->op.verb->advance(lock, now));
 }
 
 void rlk_operation_attempt(redlock_lock *lock, int64_t now)
@@ -79,18 +67,20 @@ void rlk_operation_lapse(redlock_lock *lock, int64_t now)
     rlk_operation_advance(lock, now); /* an extension ends with its lock */
 }
 
-static int is_operation(int kind)
+/* NULL: there is no such operation. */
+static const struct rlk_verb *verb_of(int operation)
 {
-  return kind >= REDLOCK_ACQUIRE && kind <= REDLOCK_REMOVE;
+  static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release,
+                                                 &rlk_inspect, &rlk_expire, &rlk_remove};
+  return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_REMOVE ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
 /* Says why a call was refused that never got as far as the nodes. */
-static void explain(redlock_lock *lock, int kind, int status)
+static void explain(redlock_lock *lock, const struct rlk_verb *verb, int status)
 {
-  static const char *const calls[] = {"", "acquire", "extend", "release", "inspect", "expire", "remove"};
   char why[400];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_format(&text, "%s: ", calls[kind]);
+  rlk_text_format(&text, "%s: ", verb->name);
   rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
   if (status == REDLOCK_LOST)
     rlk_text_add(&text, " is no longer held");
@@ -102,18 +92,18 @@ static void explain(redlock_lock *lock, int kind, int status)
 }
 
 /* The table of state and call at the end of redlock.h. */
-static int refusal(redlock_lock *lock, int kind)
+static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
 {
   int owned = lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED;
   if (lock->state == REDLOCK_STATE_INVALID)
     return REDLOCK_INVALID;
-  if (kind == REDLOCK_INSPECT || kind == REDLOCK_REMOVE)
+  if (verb->asks_everybody)
     return REDLOCK_OK;
   if (lock->is_reserved) {
     rlk_lock_refuse_name(lock);
     return REDLOCK_INVALID;
   }
-  if (kind == REDLOCK_ACQUIRE) {
+  if (verb == &rlk_acquire) {
     if (!owned)
       return REDLOCK_OK;
     rlk_lock_refuse(lock, "acquire: this handle already holds a lock; release or detach it first");
@@ -122,27 +112,24 @@ static int refusal(redlock_lock *lock, int kind)
   if (lock->state == REDLOCK_STATE_FORKED)
     return REDLOCK_FORKED;
   if (lock->state == REDLOCK_STATE_LOST)
-    return kind == REDLOCK_RELEASE ? REDLOCK_OK : REDLOCK_LOST;
+    return verb == &rlk_release ? REDLOCK_OK : REDLOCK_LOST;
   return owned ? REDLOCK_OK : REDLOCK_NOT_HELD;
 }
 
-static int check_arguments(redlock_lock *lock, int kind, int64_t arg, struct rlk_terms *terms)
+static int check_arguments(redlock_lock *lock, struct rlk_call *call)
 {
   char why[256];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  int status = REDLOCK_OK;
-  if (kind == REDLOCK_ACQUIRE && (arg < -2 || arg > RLK_YEAR_MS)) {
-    rlk_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)arg, (long long)RLK_YEAR_MS);
+  int acquires = call->verb == &rlk_acquire, status = REDLOCK_OK;
+  if (acquires && (call->arg < -2 || call->arg > RLK_YEAR_MS)) {
+    rlk_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)call->arg, (long long)RLK_YEAR_MS);
     status = REDLOCK_INVALID;
-  } else if ((kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) && arg < 0) {
-    rlk_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option", (long long)arg,
-                    RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
+  } else if (call->verb->takes_a_lease && !acquires && call->arg < 0) {
+    rlk_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option",
+                    (long long)call->arg, RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
     status = REDLOCK_INVALID;
-  } else if (!is_operation(kind)) {
-    rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", kind);
-    status = REDLOCK_INVALID;
-  } else if (kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE) {
-    status = rlk_terms_for(&lock->options, kind == REDLOCK_ACQUIRE ? 0 : arg, terms, &text);
+  } else if (call->verb->takes_a_lease) {
+    status = rlk_terms_for(&lock->options, acquires ? 0 : call->arg, &call->terms, &text);
   }
   if (status != REDLOCK_OK)
     rlk_lock_refuse(lock, why);
@@ -158,23 +145,26 @@ static void default_terms(redlock_lock *lock)
         .ttl_ms = RLK_TTL_MS_MIN, .node_timeout_ns = 50 * MS, .patience_min_ns = 50 * MS, .patience_max_ns = 50 * MS};
 }
 
-static int begin(redlock_lock *lock, int kind, const struct rlk_terms *terms, int64_t arg, int64_t now)
+/* REDLOCK_OK if the state of the handle and the arguments allow the call. */
+static int check(redlock_lock *lock, int operation, struct rlk_call *call)
 {
-  if (kind == REDLOCK_ACQUIRE)
-    return rlk_acquire_begin(lock, terms, arg, now);
-  if (kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE)
-    return rlk_extend_begin(lock, kind, terms, now);
-  default_terms(lock);
-  switch (kind) {
-  case REDLOCK_RELEASE: return rlk_release_begin(lock, now);
-  case REDLOCK_REMOVE: return rlk_remove_begin(lock, now);
-  default: return rlk_inspect_begin(lock, now);
+  int status;
+  if (!call->verb) {
+    char why[80];
+    struct rlk_text text = rlk_text_in(why, sizeof why);
+    rlk_text_format(&text, "operation is %d; allowed: 1 to 6 (enum redlock_operation)", operation);
+    rlk_lock_refuse(lock, why);
+    return REDLOCK_INVALID;
   }
+  status = refusal(lock, call->verb);
+  if (status != REDLOCK_OK && status != REDLOCK_INVALID)
+    explain(lock, call->verb, status);
+  return status == REDLOCK_OK ? check_arguments(lock, call) : status;
 }
 
-int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
+int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t now)
 {
-  struct rlk_terms terms; /* a refused call must not change those of votes that are still to come */
+  struct rlk_call call = {.verb = verb_of(operation), .arg = arg}; /* refused, it changes nothing of votes to come */
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
@@ -183,15 +173,13 @@ int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now)
     return REDLOCK_INVALID;
   }
   rlk_lock_is_held(lock, now);
-  status = is_operation(kind) ? refusal(lock, kind) : REDLOCK_OK;
-  if (status != REDLOCK_OK && status != REDLOCK_INVALID)
-    explain(lock, kind, status);
-  if (status == REDLOCK_OK)
-    status = check_arguments(lock, kind, arg, &terms);
+  status = check(lock, operation, &call);
   if (status != REDLOCK_OK)
     return status;
   rlk_lock_refuse(lock, NULL);
-  status = begin(lock, kind, &terms, arg, now);
+  if (!call.verb->takes_a_lease)
+    default_terms(lock);
+  status = call.verb->begin(lock, &call, now);
   if (!rlk_in_flight(lock))
     return status; /* it was refused */
   end(lock, status);
@@ -208,22 +196,9 @@ void rlk_operation_cancel(redlock_lock *lock, int64_t now)
   end(lock, REDLOCK_CANCELLED);
 }
 
-static int timer(redlock_lock *lock, int64_t now)
-{
-  if (lock->op.kind == REDLOCK_ACQUIRE)
-    return rlk_acquire_timer(lock, now);
-  if (lock->op.kind == REDLOCK_EXTEND || lock->op.kind == REDLOCK_EXPIRE)
-    return rlk_extend_timer(lock, now);
-  if (rlk_round_has_time(lock, now))
-    return REDLOCK_PENDING;
-  rlk_round_close(lock);
-  rlk_holder_stop_waiting(lock);
-  return advance(lock, now);
-}
-
 void rlk_operation_timer(redlock_lock *lock, int64_t now)
 {
-  end(lock, timer(lock, now));
+  end(lock, lock->op.verb->timer(lock, now));
 }
 
 /* In a child: the parent's lock is not ours. */

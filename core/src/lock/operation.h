@@ -6,7 +6,8 @@
 #include "lock.h"
 
 void rlk_operation_advance(redlock_lock *lock, int64_t now_ns);
-int rlk_operation_begin(redlock_lock *lock, int kind, int64_t arg, int64_t now_ns);
+/* operation: enum redlock_operation, or what a caller took for one */
+int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t now_ns);
 void rlk_operation_cancel(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_timer(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_attempt(redlock_lock *lock, int64_t now_ns); /* acquire: it is its turn */

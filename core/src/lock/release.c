@@ -1,5 +1,6 @@
 /* Releasing, inspecting and removing: one round each. */
 #include "../base/mutant.h"
+#include "asking.h"
 #include "cleanup.h"
 #include "flight.h"
 #include "holder.h"
@@ -63,11 +64,12 @@ static int may_be_denied(const redlock_lock *lock)
   return 0;
 }
 
-int rlk_release_advance(redlock_lock *lock)
+static int advance_release(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int adopted = lock->op.state_before == REDLOCK_STATE_ADOPTED;
   int status = rlk_judge_release(&tally, adopted);
+  (void)now;
   if ((lock->op.scripts_missing && tally.asked > 0) || may_be_denied(lock))
     return REDLOCK_PENDING; /* what the others answer may have to be repaired, too, and later nobody may read it */
   if (lock->op.state_before == REDLOCK_STATE_HELD)
@@ -99,7 +101,7 @@ static void note_deletes(redlock_lock *lock, int64_t now)
   }
 }
 
-int rlk_release_begin(redlock_lock *lock, int64_t now)
+static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   lock->op.state_before = lock->state;
   if (lock->state == REDLOCK_STATE_HELD)
@@ -112,50 +114,66 @@ int rlk_release_begin(redlock_lock *lock, int64_t now)
     lock->state = REDLOCK_STATE_FREE; /* nobody may believe in the lock once the first delete is out (rule A.4) */
     lock->hold.valid_until_ns = 0;
   }
-  rlk_flight_begin(lock, REDLOCK_RELEASE);
+  rlk_flight_begin(lock, call->verb);
   rlk_queue_hand_over(lock, now);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, lock->round.number, now);
   note_deletes(lock, now);
   rlk_round_time(lock, now);
-  return rlk_release_advance(lock);
+  return advance_release(lock, now);
 }
 
-/* ---- inspect ---- */
-
-int rlk_inspect_advance(redlock_lock *lock)
+static int ask_release(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  int status = rlk_judge_inspect(&tally);
-  return rlk_holder_is_awaited(lock) ? REDLOCK_PENDING : status;
+  return rlk_ask_delete(n, lock->claim, 0, lock->round.number, now);
 }
 
-/* ---- remove ---- */
+static int round_timer(redlock_lock *lock, int64_t now)
+{
+  if (rlk_round_has_time(lock, now))
+    return REDLOCK_PENDING;
+  rlk_round_close(lock);
+  rlk_holder_stop_waiting(lock);
+  return lock->op.verb->advance(lock, now);
+}
 
-int rlk_remove_advance(redlock_lock *lock)
+const struct rlk_verb rlk_release = {.kind = REDLOCK_RELEASE,
+                                     .name = "release",
+                                     .begin = begin_release,
+                                     .ask = ask_release,
+                                     .advance = advance_release,
+                                     .timer = round_timer};
+
+/* ---- inspect, remove ---- */
+
+static int advance_inspect(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  (void)now;
+  return rlk_holder_is_awaited(lock) ? REDLOCK_PENDING : rlk_judge_inspect(&tally);
+}
+
+static int advance_remove(redlock_lock *lock, int64_t now)
+{
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  (void)now;
   return rlk_judge_remove(&tally);
 }
 
 /* The claim carries the answers; its token is sent to nobody. */
-static int begin_probe(redlock_lock *lock, int kind, int64_t now)
+static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   lock->op.probe = rlk_claim_new(lock);
   if (!lock->op.probe)
     return REDLOCK_NO_MEMORY;
-  rlk_flight_begin(lock, kind);
+  rlk_flight_begin(lock, call->verb);
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
-  return kind == REDLOCK_REMOVE ? rlk_remove_advance(lock) : rlk_inspect_advance(lock);
+  return call->verb->advance(lock, now);
 }
 
-int rlk_remove_begin(redlock_lock *lock, int64_t now)
-{
-  return begin_probe(lock, REDLOCK_REMOVE, now);
-}
-
-int rlk_inspect_begin(redlock_lock *lock, int64_t now)
-{
-  return begin_probe(lock, REDLOCK_INSPECT, now);
-}
+#define PROBES .asks_everybody = 1, .begin = begin_probe, .timer = round_timer
+const struct rlk_verb rlk_inspect = {
+    .kind = REDLOCK_INSPECT, .name = "inspect", .ask = rlk_ask_inspect, .advance = advance_inspect, PROBES};
+const struct rlk_verb rlk_remove = {
+    .kind = REDLOCK_REMOVE, .name = "remove", .ask = rlk_ask_remove, .advance = advance_remove, PROBES};

@@ -24,41 +24,15 @@ void rlk_round_clear(redlock_lock *lock)
   }
 }
 
-static int send_set(redlock_lock *lock, struct rlk_node *n, int64_t now)
-{
-  /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
-  int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
-  if (rlk_ask_set(n, lock, now) != 0)
-    return -1;
-  if ((n->index == lock->others.home || lock->others.home == RLK_QUEUE_ANYWHERE) &&
-      rlk_ask_is_queued(n, lock, now) == 0)
-    lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
-  if (hint)
-    rlk_ask_hint(n, lock->claim, lock->round.number, now); /* only a hint: without memory there is none */
-  return 0;
-}
-
 /* Queues the round's request to a node that can be asked. */
 void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  int status = -1;
-  switch (lock->op.kind) {
-  case REDLOCK_ACQUIRE: status = send_set(lock, n, now); break;
-  case REDLOCK_EXTEND: status = rlk_ask_extend(n, lock, 0, now); break;
-  case REDLOCK_RELEASE: status = rlk_ask_delete(n, lock->claim, 0, lock->round.number, now); break;
-  case REDLOCK_INSPECT: status = rlk_ask_inspect(n, lock, now); break;
-  case REDLOCK_EXPIRE:
-    status = rlk_ask_expire(n, lock, now);
-    rlk_lock_recount(lock, now); /* a shorter lease counts from now on */
-    break;
-  case REDLOCK_REMOVE: status = rlk_ask_remove(n, lock, now); break;
-  }
-  lock->votes[n->index] = status == 0 ? RLK_ASKED : RLK_DOWN;
+  lock->votes[n->index] = lock->op.verb->ask(n, lock, now) == 0 ? RLK_ASKED : RLK_DOWN;
 }
 
-static int takes_a_lease(int kind)
+static int takes_a_lease(const redlock_lock *lock)
 {
-  return kind == REDLOCK_ACQUIRE || (kind == REDLOCK_EXTEND && !RLK_MUTANT(EXTENDED_ABOVE)) || kind == REDLOCK_EXPIRE;
+  return lock->op.verb->takes_a_lease && !(lock->op.kind == REDLOCK_EXTEND && RLK_MUTANT(EXTENDED_ABOVE));
 }
 
 /* Its marker allowed only shorter leases when it was read. An operator may have raised that since, so it is read again
@@ -77,7 +51,7 @@ static int is_allowed_by_few(const redlock_lock *lock)
 {
   const struct rlk_net *net = &lock->engine->net;
   int count = 0;
-  if (lock->op.kind == REDLOCK_ACQUIRE || !takes_a_lease(lock->op.kind))
+  if (lock->op.kind == REDLOCK_ACQUIRE || !takes_a_lease(lock))
     return 0;
   for (int i = 0; i < net->node_count; i++)
     count += lock->op.asked.ttl_ms <= net->nodes[i].ttl_limit_ms;
@@ -86,7 +60,7 @@ static int is_allowed_by_few(const redlock_lock *lock)
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (takes_a_lease(lock->op.kind) && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+  if (takes_a_lease(lock) && lock->op.asked.ttl_ms > n->ttl_limit_ms)
     return refuse_ttl(lock, n, now);
   if (is_allowed_by_few(lock))
     return RLK_REFUSED;
@@ -186,18 +160,12 @@ void rlk_round_time_answers(redlock_lock *lock, int64_t now)
     rlk_round_written(lock, now);
 }
 
-/* What is asked for its own sake is waited for at every node. */
-static int asks_everybody(const redlock_lock *lock)
-{
-  return lock->op.kind == REDLOCK_INSPECT || lock->op.kind == REDLOCK_REMOVE;
-}
-
 /* Connections are waited for as long as they may take; once a quorum could be asked, only answers are. */
 void rlk_round_time(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
   int connecting = tally.waiting + tally.retrying;
-  int tight = connecting == 0 || (!asks_everybody(lock) && tally.reached >= tally.quorum);
+  int tight = connecting == 0 || (!lock->op.verb->asks_everybody && tally.reached >= tally.quorum);
   if (tight && !lock->round.is_tight)
     rlk_round_time_answers(lock, now);
   else if (!lock->op.timer.place)
