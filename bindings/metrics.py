@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes docs/metrics.md from what a client of the built library reports.
+"""Writes docs/metrics.md from what a client of the built library reports, and from what the command adds.
 
     metrics.py LIBRARY      prints the page
 """
 import ctypes
 import re
 import sys
+from pathlib import Path
+
+COMMAND = Path(__file__).resolve().parents[1] / "core/cli/status.c"
 
 HEAD = """# Metrics
 
@@ -13,6 +16,14 @@ This page is made from the library's own output by `./dev docs`; do not edit it.
 
 `client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for
 the client that is asked. `redlock doctor --metrics` prints those of nodes. [Alerts](alerts.md) says which to watch.
+
+| family | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+COMMAND_HEAD = """
+`redlock status --metrics RESOURCE` prints those of nodes as well, and two families of the resource:
 
 | family | type | labels | meaning |
 |---|---|---|---|
@@ -49,8 +60,16 @@ def rows(text):
         yield f"| `{name}{suffix}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |\n"
 
 
+def command_rows():
+    """The strings of the command's source."""
+    text = re.sub(r'"\s*"', "", COMMAND.read_text()).replace("\\n", "\n").replace('\\"', '"')
+    for name, kind, meaning in re.findall(r'# TYPE (\w+) (\w+)\n# HELP \1 (.*?)"', text):
+        labels = "`resource`, `verdict`" if name.endswith("_verdict") else "`resource`"
+        yield f"| `{name}` | {kind} | {labels} | {meaning} |\n"
+
+
 def page(library):
-    return HEAD + "".join(rows(exposition(library)))
+    return HEAD + "".join(rows(exposition(library))) + COMMAND_HEAD + "".join(command_rows())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import urllib.request
 
 import pytest
 
+from command import BIN, ROOT
 from testing import eventually, free_port
 
 PROMTOOL, NODE_EXPORTER = "promtool", "prometheus-node-exporter"
@@ -28,6 +29,18 @@ def test_only_nodes_and_the_resource(figures):
     assert [name for name in families(figures) if not re.match("redlock_(node|resource)_", name)] == []
     assert [line.split()[-1] for line in figures.splitlines() if line.startswith("redlock_node_votes_now{")] == \
         ["0"] + 4 * ["1"]
+
+
+def test_the_reference_has_every_family(figures):
+    page = (ROOT / "docs/metrics.md").read_text()
+    assert set(families(figures)) <= set(re.findall(r"^\| `(\w+)`", page, re.M))
+
+
+def test_the_reference_has_every_family_of_a_held_resource(redlock, nodes):
+    figures = redlock("run", "held", "--", BIN, "status", "--metrics", "held").stdout
+    page = (ROOT / "docs/metrics.md").read_text()
+    assert "redlock_resource_remaining_seconds" in families(figures)
+    assert set(families(figures)) <= set(re.findall(r"^\| `(\w+)`", page, re.M))
 
 
 def test_every_sample_belongs_to_the_family_above_it(figures):
