@@ -103,6 +103,16 @@ static int refuse_command(const char *name)
   return fail(EXIT_USAGE, "there is no command '%s'; did you mean %s?", name, known);
 }
 
+static int refuse_option(int argc, char **argv)
+{
+  const char *command = "COMMAND";
+  for (int i = argc - 1; i > 1; i--)
+    if (command_named(argv[i]) != NULL)
+      command = argv[i];
+  return fail(EXIT_USAGE, "options follow the command; type: redlock %s %.*s ...", command,
+              (int)strcspn(argv[1], "="), argv[1]);
+}
+
 /* The command line may have been refused before this flag. What follows `--` is not for redlock. */
 static bool wants_json(int argc, char **argv)
 {
@@ -161,6 +171,6 @@ int main(int argc, char **argv)
   const struct command *command = command_named(first);
   if (command != NULL)
     return run_command(command, argc - 2, argv + 2);
-  int code = refuse_command(first);
+  int code = *first == '-' ? refuse_option(argc, argv) : refuse_command(first);
   return wants_json(argc - 1, argv + 1) ? report_refusal(code) : code;
 }
