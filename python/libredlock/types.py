@@ -74,8 +74,8 @@ class LockOptions(TypedDict, total=False):
     """How long to wait for a lock that others hold; 0 makes one attempt, None waits forever. Default: None. Allowed:
     0 s to 31536000 s, or None: without limit."""
     outage_wait: Optional[Seconds]
-    """How long acquiring or extending tolerates too few nodes answering. Default: 5 s. Allowed: 0 s to 31536000 s,
-    or None: without limit."""
+    """How long acquire and extend wait while too few nodes answer. Default: 5 s. Allowed: 0 s to 31536000 s, or
+    None: without limit."""
     retry_count: Optional[int]
     """Attempts after the first, within the wait. Default: None. Allowed: 0 to 1000000000, or None: without limit."""
     retry_delay: Seconds
@@ -84,11 +84,11 @@ class LockOptions(TypedDict, total=False):
     retry_jitter: float
     """How much of each pause is random: 0 none of it, 1 all of it. Default: 1.0. Allowed: 0 to 1."""
     queue: bool
-    """Waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; false:
-    each tries again after a random pause. Default: True. Allowed: True or False."""
+    """Waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; if
+    false, each retries after a random pause. Default: True. Allowed: True or False."""
     fence: bool
-    """Every acquisition of a resource gets a larger number than the one before: for a store that rejects the
-    smaller. Default: False. Allowed: True or False."""
+    """Give every acquisition of a resource a larger number than the one before, for stores that reject smaller ones.
+    Default: False. Allowed: True or False."""
     drift_factor: float
     """Clock drift to allow for, as a fraction of the TTL. Default: 0.01. Allowed: 0 to 0.1."""
     node_timeout: Union[Seconds, Literal["auto"]]
@@ -114,17 +114,18 @@ class ClientOptions(LockOptions, total=False):
     """What Client() takes beside the nodes: the defaults of its locks, and its own."""
 
     max_ttl: Seconds
-    """No lease is longer, and a node that may have lost keys does not vote for as long; all programs of the nodes
-    have the same. May end the list of nodes: ?max_ttl=5m. Default: 30 s. Allowed: 0.02 s to 86400 s."""
+    """No lease is longer, and a node that may have lost keys does not vote for that long; the same in all programs
+    that use the nodes. May end the list of nodes: ?max_ttl=5m. Default: 30 s. Allowed: 0.02 s to 86400 s."""
     wake: Literal["auto", "push", "poll"]
     """How a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it
     can. Default: auto. Allowed: auto, push or poll."""
     guard: Literal["marker", "external", "off"]
-    """Keeps a node that may have lost keys from voting for max_ttl. marker: by a key that it would lose too;
-    external: other means do; off: nothing does. Default: marker. Allowed: marker, external or off."""
+    """How a node that may have lost its keys is kept from voting for max_ttl. marker: by a key that it would lose
+    too; external: by something outside libredlock; off: not at all. Default: marker. Allowed: marker, external or
+    off."""
     cluster: str
-    """Name of this list of nodes: a node on which another one was registered is refused. A new list of the same
-    length gets a new name. Default: -. Allowed: at most 32 bytes, letters, digits, '.', '_' and '-'."""
+    """Name of this list of nodes; a node that was registered under another name is refused. Give a new list of the
+    same length a new name. Default: -. Allowed: at most 32 bytes, letters, digits, '.', '_' and '-'."""
     connect_timeout: Seconds
     """How long connecting to a node may take, including the session set-up. Default: 3 s. Allowed: 0.001 s to 60 s."""
     key_prefix: str
@@ -133,26 +134,26 @@ class ClientOptions(LockOptions, total=False):
     """Name of the connections in CLIENT LIST, and of the holder of a lock. Default: libredlock. Allowed: at most 64
     bytes, printable and without spaces."""
     holder_info: bool
-    """Others can see who holds a lock: the nodes keep client_name, host and pid of this client. Default: True.
-    Allowed: True or False."""
+    """Show others who holds a lock: the nodes keep client_name, host and pid of this client. Default: True. Allowed:
+    True or False."""
     user_file: str
     """A file with the user name for nodes whose URL has no password; read at each connection. Allowed: at most 4096
     bytes."""
     password_file: str
     """A file with the password for nodes whose URL has none; read at each connection. Allowed: at most 4096 bytes."""
     tls_ca_file: str
-    """Certificates of the authorities that rediss:// nodes are trusted by (PEM); neither this nor tls_ca_path: the
+    """Certificates of the authorities that are trusted for rediss:// nodes (PEM); without this and tls_ca_path: the
     system's. Allowed: at most 4096 bytes."""
     tls_ca_path: str
     """A folder of such certificates, named as `openssl rehash` does. Allowed: at most 4096 bytes."""
     tls_cert_file: str
-    """The certificate that is shown to rediss:// nodes, with its chain (PEM). Allowed: at most 4096 bytes."""
+    """The certificate that this client shows to rediss:// nodes, with its chain (PEM). Allowed: at most 4096 bytes."""
     tls_key_file: str
     """The key of tls_cert_file, without a passphrase (PEM). Allowed: at most 4096 bytes."""
     tls_server_name: str
     """The name in the certificates of all rediss:// nodes; empty: the host of each URL. Allowed: at most 255 bytes."""
     tls_verify: bool
-    """rediss:// nodes have to show a certificate that is trusted; off: whoever is between can read and forge all.
+    """Verify the certificates of rediss:// nodes; if false, anyone on the network path can read and forge traffic.
     Default: True. Allowed: True or False."""
     exit_drain: Seconds
     """How long closing the client may take to release held locks. Default: 0.5 s. Allowed: 0 s to 60 s."""

@@ -25,12 +25,12 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above max_ttl_ms", BOTH,                  \
     "how long a lease lasts unless it is extended")                                                                    \
   X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "30000", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                              \
-    "no lease is longer, and a node that may have lost keys does not vote for as long; all programs of the nodes "     \
-    "have the same. May end the list of nodes: ?max_ttl=5m")                                                           \
+    "no lease is longer, and a node that may have lost keys does not vote for that long; the same in all "             \
+    "programs that use the nodes. May end the list of nodes: ?max_ttl=5m")                                             \
   X(WAIT_MS, "wait_ms", INT, "ms", "15000", -1, RLK_YEAR_MS, "", BOTH,                                                 \
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
   X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH,                                    \
-    "how long acquiring or extending tolerates too few nodes answering; -1 without limit")                             \
+    "how long acquire and extend wait while too few nodes answer; -1 without limit")                                   \
   X(RETRY_COUNT, "retry_count", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                            \
     "attempts after the first, within the wait; -1 without limit")                                                     \
   X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, "", BOTH,                                          \
@@ -38,18 +38,19 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(RETRY_JITTER, "retry_jitter", FLOAT, "", "1.0", 0, 1, "", BOTH,                                                    \
     "how much of each pause is random: 0 none of it, 1 all of it")                                                     \
   X(QUEUE, "queue", BOOL, "", "true", 0, 1, "", BOTH,                                                                  \
-    "waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; "         \
-    "false: each tries again after a random pause")                                                                    \
+    "waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; if "      \
+    "false, each retries after a random pause")                                                                        \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
     "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
   X(GUARD, "guard", CHOICE, "", "marker", 0, 2, "marker, external or off", CLIENT,                                     \
-    "keeps a node that may have lost keys from voting for max_ttl_ms. marker: by a key that it would lose too; "       \
-    "external: other means do; off: nothing does")                                                                     \
+    "how a node that may have lost its keys is kept from voting for max_ttl_ms. marker: by a key that it would "       \
+    "lose too; external: by something outside libredlock; off: not at all")                                            \
   X(CLUSTER, "cluster", STRING, "", "-", 1, 32, ", letters, digits, '.', '_' and '-'", CLIENT,                         \
-    "name of this list of nodes: a node on which another one was registered is refused. A new list of the same "       \
-    "length gets a new name")                                                                                          \
+    "name of this list of nodes; a node that was registered under another name is refused. Give a new list of "        \
+    "the same length a new name")                                                                                      \
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
-    "every acquisition of a resource gets a larger number than the one before: for a store that rejects the smaller")  \
+    "give every acquisition of a resource a larger number than the one before, for stores that reject smaller "        \
+    "ones")                                                                                                            \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \
@@ -71,24 +72,25 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(CLIENT_NAME, "client_name", STRING, "", "libredlock", 0, 64, ", printable and without spaces", CLIENT,             \
     "name of the connections in CLIENT LIST, and of the holder of a lock")                                             \
   X(HOLDER_INFO, "holder_info", BOOL, "", "true", 0, 1, "", CLIENT,                                                    \
-    "others can see who holds a lock: the nodes keep client_name, host and pid of this client")                        \
+    "show others who holds a lock: the nodes keep client_name, host and pid of this client")                           \
   X(USER_FILE, "user_file", STRING, "", "", 0, 4096, "", CLIENT,                                                       \
     "a file with the user name for nodes whose URL has no password; read at each connection")                          \
   X(PASSWORD_FILE, "password_file", STRING, "", "", 0, 4096, "", CLIENT,                                               \
     "a file with the password for nodes whose URL has none; read at each connection")                                  \
   X(TLS_CA_FILE, "tls_ca_file", STRING, "", "", 0, 4096, "", CLIENT,                                                   \
-    "certificates of the authorities that rediss:// nodes are trusted by (PEM); neither this nor tls_ca_path: the "    \
-    "system's")                                                                                                        \
+    "certificates of the authorities that are trusted for rediss:// nodes (PEM); without this and tls_ca_path: "       \
+    "the system's")                                                                                                    \
   X(TLS_CA_PATH, "tls_ca_path", STRING, "", "", 0, 4096, "", CLIENT,                                                   \
     "a folder of such certificates, named as `openssl rehash` does")                                                   \
   X(TLS_CERT_FILE, "tls_cert_file", STRING, "", "", 0, 4096, "", CLIENT,                                               \
-    "the certificate that is shown to rediss:// nodes, with its chain (PEM)")                                          \
+    "the certificate that this client shows to rediss:// nodes, with its chain (PEM)")                                 \
   X(TLS_KEY_FILE, "tls_key_file", STRING, "", "", 0, 4096, "", CLIENT,                                                 \
     "the key of tls_cert_file, without a passphrase (PEM)")                                                            \
   X(TLS_SERVER_NAME, "tls_server_name", STRING, "", "", 0, 255, "", CLIENT,                                            \
     "the name in the certificates of all rediss:// nodes; empty: the host of each URL")                                \
   X(TLS_VERIFY, "tls_verify", BOOL, "", "true", 0, 1, "", CLIENT,                                                      \
-    "rediss:// nodes have to show a certificate that is trusted; off: whoever is between can read and forge all")      \
+    "verify the certificates of rediss:// nodes; if false, anyone on the network path can read and forge "             \
+    "traffic")                                                                                                         \
   X(EXIT_DRAIN_MS, "exit_drain_ms", INT, "ms", "500", 0, 60000, "", CLIENT,                                            \
     "how long closing the client may take to release held locks")
 
