@@ -52,6 +52,10 @@ namespace {
     const REDLOCK_VERDICT_HELD = 2;
     const REDLOCK_VERDICT_SPLIT = 3;
     const REDLOCK_TTL_ENDLESS = -1;
+    const REDLOCK_REASON_NAME = 0;
+    const REDLOCK_REASON_WORDS = 1;
+    const REDLOCK_REASON_ADVICE = 2;
+    const REDLOCK_REASON_CAUSE = 3;
     const REDLOCK_OPTION_NAME = 0;
     const REDLOCK_OPTION_TYPE = 1;
     const REDLOCK_OPTION_UNIT = 2;
