@@ -104,6 +104,32 @@ static void a_token_that_nobody_has_is_forgotten_after_its_time(void **state)
   leave(&party);
 }
 
+/* The server has lost its scripts, so nothing was executed. */
+static void a_delete_that_met_no_script_is_asked_again_with_its_text(void **state)
+{
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_requests *requests = &node->line->requests;
+  struct rlk_claim *claim = rlk_claim_new(party.lock);
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_ANSWER, .vote = RLK_ERROR, .fault = RLK_FAULT_NO_SCRIPT};
+  (void)state;
+  assert_non_null(claim);
+  rlk_claim_may_be_at(claim, 0, 1000);
+  node->line->scripts_known = ~UINT32_C(0);
+  assert_int_equal(rlk_ask_delete(node, claim, 0, 0), 0);
+  rlk_requests_take(requests, &outcome.request);
+  rlk_buffer_consume(&node->line->out, rlk_buffer_size(&node->line->out));
+  rlk_dispatch(&party.client->engine, node, &outcome);
+  assert_int_equal(requests->count, 1);
+  assert_ptr_equal(rlk_request_at(requests, 0)->ask, &rlk_row_delete);
+  assert_memory_equal(node->line->out.data + node->line->out.start, "*5\r\n$4\r\nEVAL\r\n", 14);
+  assert_int_equal(claim->in_flight, 1);
+  requests->count = 0;
+  claim->in_flight = 0;
+  rlk_claim_let_go(&party.client->engine, &claim);
+  leave(&party);
+}
+
 /* As many as may be in flight; those for a node that does not answer are sent when it does. */
 static void a_delete_waits_where_too_much_is_unanswered(void **state)
 {
@@ -115,7 +141,7 @@ static void a_delete_waits_where_too_much_is_unanswered(void **state)
   assert_non_null(claim);
   assert_int_equal(rlk_requests_reserve(requests, RLK_REQUESTS_MAX), 0);
   requests->count = RLK_REQUESTS_MAX;
-  assert_int_equal(rlk_ask_delete(node, claim, 0, 0, 0), -1);
+  assert_int_equal(rlk_ask_delete(node, claim, 0, 0), -1);
   assert_int_equal(requests->count, RLK_REQUESTS_MAX);
   assert_int_equal(claim->in_flight, 0);
   requests->count = 0;
@@ -155,11 +181,11 @@ static void what_is_confirmed_has_its_number(void **state)
   party.lock->claim = rlk_claim_new(party.lock);
   assert_non_null(party.lock->claim);
   rlk_command_number(&party.lock->attempt.ttl_text, 1000);
-  assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
+  assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   assert_int_equal(redlock_lock_set(party.lock, "fence", "true"), REDLOCK_OK);
   party.lock->attempt.fence_proposal = 1;
-  assert_int_equal(rlk_ask_confirm(node, party.lock, 0, 0), 0);
+  assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   leave(&party);
 }
@@ -315,6 +341,7 @@ int main(void)
       cmocka_unit_test(copies_of_a_process_have_tokens_of_their_own),
       cmocka_unit_test(copies_part_for_good),
       cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
+      cmocka_unit_test(a_delete_that_met_no_script_is_asked_again_with_its_text),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
       cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
       cmocka_unit_test(what_is_confirmed_has_its_number),

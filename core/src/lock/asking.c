@@ -55,15 +55,12 @@ static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_clai
                             .resource_size = key->resource_size};
 }
 
-/* With the full script at first on a connection: so it is known there. */
 static int append_fence(struct rlk_node *n, const struct rlk_claim *claim, const struct rlk_number *ttl,
                         int64_t proposal)
 {
   struct rlk_fence fence = fence_of(n, claim);
-  if (rlk_command_fence(&n->line->out, !n->line->knows_fence, &fence, ttl, proposal, claim->fence != 0) != 0)
-    return -1;
-  n->line->knows_fence = 1;
-  return 0;
+  int is_full = rlk_line_needs_text(n->line, RLK_SCRIPT_FENCE);
+  return rlk_command_fence(&n->line->out, is_full, &fence, ttl, proposal, claim->fence != 0);
 }
 
 /* proposal 0: without a fencing number */
@@ -159,15 +156,15 @@ static const char *place_name(const struct rlk_engine *e, uint64_t place, char *
   return out;
 }
 
-int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int full_script, const struct rlk_promise *promise,
-                 int64_t now)
+int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promise *promise, int64_t now)
 {
   struct rlk_line *l = n->line;
   const struct rlk_queue_keys *keys = queue_of(n->net, lock->key);
   size_t before = rlk_buffer_size(&l->out);
   char place[48];
   if (!keys || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      rlk_command_join(&l->out, full_script, keys, place_name(lock->engine, lock->wait.place, place, sizeof place),
+      rlk_command_join(&l->out, rlk_line_needs_text(l, RLK_SCRIPT_JOIN), keys,
+                       place_name(lock->engine, lock->wait.place, place, sizeof place),
                        RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000, promise) != 0)
     return -1;
   add(l, before,
@@ -200,35 +197,39 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
   return 0;
 }
 
-static int hand_over(struct rlk_node *n, struct rlk_claim *claim, int full_script)
+/* Who leaves sends the script itself: a NOSCRIPT could not be repaired any more (rule A.5). */
+static int is_full(struct rlk_node *n, enum rlk_script script)
+{
+  return rlk_line_needs_text(n->line, script) || n->net->state != RLK_NET_OPEN;
+}
+
+static int hand_over(struct rlk_node *n, struct rlk_claim *claim)
 {
   const struct rlk_queue_keys *keys = queue_of(n->net, claim->key);
   char place[48];
   if (!keys)
     return -1;
-  return rlk_command_hand_over(&n->line->out, full_script, keys, rlk_claim_token(claim), claim->token_size,
-                               place_name(rlk_engine_of(n->net), claim->place, place, sizeof place));
+  return rlk_command_hand_over(&n->line->out, is_full(n, RLK_SCRIPT_HAND_OVER), keys, rlk_claim_token(claim),
+                               claim->token_size, place_name(rlk_engine_of(n->net), claim->place, place, sizeof place));
 }
 
 /* ---- the end of a claim ---- */
 
-/* Who leaves sends the script itself: a NOSCRIPT could not be repaired any more (rule A.5). */
-static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int hands_over, int full_script)
+static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int hands_over)
 {
-  full_script |= n->net->state != RLK_NET_OPEN;
   if (hands_over)
-    return hand_over(n, claim, full_script);
-  return rlk_command_release(&n->line->out, full_script, claim->key->bulk, claim->key->bulk_size,
+    return hand_over(n, claim);
+  return rlk_command_release(&n->line->out, is_full(n, RLK_SCRIPT_RELEASE), claim->key->bulk, claim->key->bulk_size,
                              rlk_claim_token(claim), claim->token_size);
 }
 
-int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now)
+int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
   struct rlk_line *l = n->line;
   size_t before = rlk_buffer_size(&l->out);
   int hands_over = claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE;
   if (l->requests.count >= RLK_REQUESTS_MAX || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      append_delete(n, claim, hands_over, full_script) != 0)
+      append_delete(n, claim, hands_over) != 0)
     return -1;
   add(l, before,
       (struct rlk_request){
@@ -248,14 +249,15 @@ static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_ask
                               .ttl_ms = lock->op.asked.ttl_ms};
 }
 
-static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int full_script, int64_t now)
+static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int64_t now)
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
   struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
   if (rlk_requests_reserve(&l->requests, 3) != 0 ||
-      rlk_command_extend_begin(&l->out, full_script, 1, claim->key->bulk_size + claim->token_size) != 0)
+      rlk_command_extend_begin(&l->out, rlk_line_needs_text(l, RLK_SCRIPT_EXTEND), 1,
+                               claim->key->bulk_size + claim->token_size) != 0)
     return -1;
   rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
   rlk_command_extend_ttl(&l->out, lock->op.asked.ttl_ms);
@@ -271,17 +273,17 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
   return 0;
 }
 
-int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int full_script, int64_t now)
+int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  return ask_extend(n, lock, &rlk_row_extend, full_script, now);
+  return ask_extend(n, lock, &rlk_row_extend, now);
 }
 
 /* A vote without a fencing number must not count: the node may store the largest (rule D.1). */
-int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int full_script, int64_t now)
+int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   if (RLK_INT(&lock->options, FENCE))
     return rlk_ask_set(n, lock, now);
-  return ask_extend(n, lock, &rlk_row_confirm, full_script, now);
+  return ask_extend(n, lock, &rlk_row_confirm, now);
 }
 
 int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
@@ -309,14 +311,14 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
   return 0;
 }
 
-int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int full_script, int64_t now)
+int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
 {
   struct rlk_line *l = n->line;
   size_t before = rlk_buffer_size(&l->out), size = 0;
   for (int i = 0; i < batch->count; i++)
     size += batch->claim[i]->key->bulk_size + batch->claim[i]->token_size;
   if (rlk_requests_reserve(&l->requests, 2) != 0 ||
-      rlk_command_extend_begin(&l->out, full_script, batch->count, size) != 0)
+      rlk_command_extend_begin(&l->out, rlk_line_needs_text(l, RLK_SCRIPT_EXTEND), batch->count, size) != 0)
     return -1;
   for (int i = 0; i < batch->count; i++)
     rlk_command_extend_key(&l->out, batch->claim[i]->key->bulk, batch->claim[i]->key->bulk_size);

@@ -17,7 +17,7 @@ int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_ter
 /* Raises the fencing number there to the claim's. */
 int rlk_ask_raise(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
-int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, int full_script, uint32_t round, int64_t now_ns);
+int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 /* An adopted token that the node does not count yet: nobody knows whether the node was eligible to vote when it was set
  * there, so its marker is asked for as behind a SET (rule C.3.1). */
 static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const struct rlk_node *node)
@@ -25,18 +25,17 @@ static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const str
   return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node);
 }
 
-int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int full_script, int64_t now_ns);
+int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The same for a SET of the lock's attempt that met a key which may be its own. */
-int rlk_ask_confirm(struct rlk_node *node, redlock_lock *lock, int full_script, int64_t now_ns);
+int rlk_ask_confirm(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* Sets what is left of the lease to lock->asked. From here on the node counts no longer than that, for the request may
  * be executed at any time; as long as its answer is not read, nothing that is confirmed counts for longer. */
 int rlk_ask_expire(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
-int rlk_ask_renewal(struct rlk_node *node, struct rlk_batch *batch, int full_script, int64_t now_ns);
+int rlk_ask_renewal(struct rlk_node *node, struct rlk_batch *batch, int64_t now_ns);
 int rlk_ask_inspect(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_remove(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* What is asked of the queue on the home node. */
-int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, int full_script, const struct rlk_promise *promise,
-                 int64_t now_ns);
+int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, const struct rlk_promise *promise, int64_t now_ns);
 int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_leave(struct rlk_node *node, redlock_lock *lock);
 /* Takes back the SET of a finished attempt if not one byte of it was written (rule A.3.2). */

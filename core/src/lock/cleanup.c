@@ -50,7 +50,7 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     int wanted = (flags & RLK_MAY_HOLD) || claim->hands_over == i || (strict && (flags & RLK_ANSWERED_BUSY));
     claim->node[i].counts_until_ns = 0;
     if (wanted && !(flags & RLK_DELETE_IN_FLIGHT) && can_delete_now(n, flags) &&
-        rlk_ask_delete(n, claim, 0, round, now) != 0)
+        rlk_ask_delete(n, claim, round, now) != 0)
       rlk_node_retry_deletes(n, FULL_PAUSE_NS, now);
   }
   rlk_claim_note_debt(e, claim);
@@ -65,7 +65,7 @@ static int pay(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
   redlock_lock *lock = claim->lock;
   int is_released = n->state == RLK_NODE_READY && lock && lock->claim == claim && lock->op.kind == REDLOCK_RELEASE &&
                     lock->op.status == REDLOCK_PENDING;
-  if (rlk_ask_delete(n, claim, 0, is_released ? lock->round.number : 0, now) != 0)
+  if (rlk_ask_delete(n, claim, is_released ? lock->round.number : 0, now) != 0)
     return -1;
   if (is_released && rlk_round_awaits(lock, n->index))
     lock->votes[n->index] = RLK_ASKED;

@@ -36,7 +36,7 @@ static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_
   if (!may_be_its_own(&r->claim->node[n->index], r) || n->state != RLK_NODE_READY)
     return 0;
   return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round &&
-         rlk_ask_confirm(n, lock, 0, now) == 0;
+         rlk_ask_confirm(n, lock, now) == 0;
 }
 
 /* A vote that joined the set-up, of a server that is not known yet: it is asked again when it is. */
@@ -71,7 +71,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
     at->flags |= RLK_SET_LOST; /* asked again when the other one is gone, it meets its own key */
   }
   if (r->claim->given_up && (at->flags & RLK_MAY_HOLD) && !(at->flags & RLK_DELETE_IN_FLIGHT))
-    rlk_ask_delete(n, r->claim, 0, 0, now);
+    rlk_ask_delete(n, r->claim, 0, now);
 }
 
 static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
@@ -103,15 +103,11 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_set(n, &out->request, out->vote, out->now_ns);
 }
 
-/* NOSCRIPT: the same with the full script. */
-static int fence_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+/* The lock whose operation waits for the answer still, or NULL. */
+static redlock_lock *still_wants(const struct rlk_request *r)
 {
-  redlock_lock *lock = rlk_vote_lock(r);
-  n->line->knows_fence = 0;
-  if (!lock || r->claim->given_up || lock->round.number != r->round || !rlk_in_flight(lock) ||
-      n->state != RLK_NODE_READY)
-    return -1;
-  return rlk_ask_set(n, lock, now);
+  redlock_lock *lock = r->claim->lock;
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
 }
 
 static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -125,12 +121,15 @@ static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
     not_granted(n, &out->request, out->now_ns);
 }
 
+static int fenced_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = still_wants(r);
+  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
+}
+
 static void fenced_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_claim_node *at = &out->request.claim->node[n->index];
-  at->flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NO_SCRIPT && fence_again(n, &out->request, out->now_ns) == 0)
-    return;
   if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED)
     at->fence = out->reply->integers[0] == 1 ? out->reply->integers[1] : -out->reply->integers[1];
   set_arrived(n, out);
@@ -182,13 +181,12 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 /* ---- deletes ---- */
 
-/* NOSCRIPT: the same with the full script. */
 static int delete_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
   if (lock && lock->round.number == r->round)
     lock->op.scripts_missing = 1;
-  return rlk_ask_delete(n, r->claim, 1, r->round, now);
+  return rlk_ask_delete(n, r->claim, r->round, now);
 }
 
 /* The ACL denies the keys of the queue, so the server has not even looked at the lock's own key. */
@@ -198,7 +196,7 @@ static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_
     return -1;
   rlk_queue_denied(n, now);
   r->claim->hands_over = -1;
-  return rlk_ask_delete(n, r->claim, 0, r->round, now);
+  return rlk_ask_delete(n, r->claim, r->round, now);
 }
 
 static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node *n, const struct rlk_reply *reply)
@@ -221,8 +219,6 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
-  else if (out->fault == RLK_FAULT_NO_SCRIPT && delete_again(n, r, out->now_ns) == 0)
-    return;
   else if (out->fault == RLK_FAULT_PERMISSION && release_alone(n, r, out->now_ns) == 0)
     return;
   rlk_vote_note_error(n, out);
@@ -235,41 +231,41 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 /* ---- extensions ---- */
 
-/* NOSCRIPT: the same with the full script, if anybody still wants to know. */
-static redlock_lock *still_wants(const struct rlk_request *r)
+static int confirm_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = r->claim->lock;
-  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
+  redlock_lock *lock = still_wants(r);
+  return lock ? rlk_ask_confirm(n, lock, now) : -1;
 }
 
 static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  redlock_lock *lock = still_wants(&out->request);
-  if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_ask_confirm(n, lock, 1, out->now_ns) == 0)
-    return;
   rlk_vote_note_error(n, out);
   rlk_vote_confirm(n, &out->request, out->vote, out->now_ns);
 }
 
+static int extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = still_wants(r);
+  return lock && rlk_in_flight(lock) ? rlk_ask_extend(n, lock, now) : -1;
+}
+
 static void extend_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  redlock_lock *lock = still_wants(&out->request);
-  if (out->fault == RLK_FAULT_NO_SCRIPT && lock && rlk_in_flight(lock) && rlk_ask_extend(n, lock, 1, out->now_ns) == 0)
-    return;
   rlk_vote_note_error(n, out);
   rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
 }
 
-/* NOSCRIPT: the same with the full script, for the locks that are still held: others were released, handed over or
- * lost meanwhile. */
-static void renew_again(struct rlk_engine *e, struct rlk_node *n, struct rlk_batch *batch, int64_t now)
+/* For the locks that are still held: others were released, handed over or lost meanwhile. */
+static int renew_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  struct rlk_batch *again = rlk_batch_again(e, batch, now);
-  if (!again)
-    return;
-  if (again->count > 0)
-    rlk_ask_renewal(n, again, 1, now); /* without memory the node misses this round */
-  rlk_batch_drop(e, again);
+  struct rlk_engine *e = rlk_engine_of(n->net);
+  struct rlk_batch *again = rlk_batch_again(e, r->of.batch, now);
+  if (again && again->count > 0)
+    rlk_ask_renewal(n, again, now); /* without memory the node misses this round */
+  if (again)
+    rlk_batch_drop(e, again);
+  rlk_batch_drop(e, r->of.batch);
+  return 0;
 }
 
 static void renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
@@ -277,8 +273,6 @@ static void renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_batch *batch = out->request.of.batch;
   struct rlk_request r = out->request;
-  if (out->fault == RLK_FAULT_NO_SCRIPT)
-    renew_again(e, n, batch, out->now_ns);
   for (int i = 0; out->fault == RLK_FAULT_NONE && i < batch->count; i++) {
     r.claim = batch->claim[i];
     rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
@@ -351,6 +345,15 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_operation_advance(lock, out->now_ns);
 }
 
+static int join_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  (void)n;
+  if (lock && lock->round.number == r->round && rlk_in_flight(lock) && rlk_queue_missing(lock, now) == RLK_TURN_ATTEMPT)
+    rlk_operation_attempt(lock, now);
+  return 0;
+}
+
 static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = rlk_vote_lock(&out->request);
@@ -363,8 +366,6 @@ static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
   if (out->fault == RLK_FAULT_NONE)
     turn = rlk_queue_placed(lock, out->reply->integers[0], rlk_pttl_end_ns(out->reply->integers[1], out->now_ns),
                             out->now_ns);
-  else if (out->fault == RLK_FAULT_NO_SCRIPT)
-    turn = rlk_queue_missing(lock, out->now_ns);
   else
     turn = rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
   if (turn == RLK_TURN_ATTEMPT)
@@ -398,27 +399,29 @@ static void holder_arrived(struct rlk_node *n, struct rlk_outcome *out)
 const struct rlk_ask
   rlk_row_set = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .ok = RLK_GRANTED, .nil = RLK_BUSY, .wrong_type = RLK_BUSY,
                  .arrived = set_arrived},
-  rlk_row_fenced = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .read = fenced_vote, .wrong_type = RLK_BUSY,
-                    .arrived = fenced_arrived},
+  rlk_row_fenced = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .wrong_type = RLK_BUSY, .read = fenced_vote,
+                    .again = fenced_again, .arrived = fenced_arrived},
   rlk_row_clock = {"TIME", .role = RLK_ASK_CLOCK, .read = time_fits}, /* the node has read it */
   rlk_row_marker = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived},
   rlk_row_raise = {"the script of the fence", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
                    .arrived = rlk_vote_raised},
   rlk_row_delete = {"the release script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
-                    .arrived = delete_arrived},
+                    .again = delete_again, .arrived = delete_arrived},
   rlk_row_confirm = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_BUSY,
-                     .arrived = confirm_arrived},
+                     .again = confirm_again, .arrived = confirm_arrived},
   rlk_row_extend = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_GONE,
-                    .arrived = extend_arrived},
+                    .again = extend_again, .arrived = extend_arrived},
   rlk_row_expire = {"the expire script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
                     .arrived = rlk_vote_expired},
-  rlk_row_renew = {"the extend script", .is_vote = 1, .read = batch_fits, .arrived = renew_arrived},
+  rlk_row_renew = {"the extend script", .is_vote = 1, .read = batch_fits,
+                   .again = renew_again, .arrived = renew_arrived},
   rlk_row_value = {"GETRANGE", .is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived},
   rlk_row_ttl = {"PTTL", .is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived},
   rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
   rlk_row_remove = {"DEL", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE, .arrived = rlk_vote_removed},
   rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
-  rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits, .arrived = join_arrived},
+  rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
+                  .again = join_again, .arrived = join_arrived},
   rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_entry = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_show = {"SET", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived};
@@ -426,8 +429,23 @@ const struct rlk_ask
 
 /* ---- all of them ---- */
 
+/* NOSCRIPT: the server has lost its scripts, and has executed nothing. The same once more, with the text. */
+static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  const struct rlk_ask *ask = out->request.ask;
+  uint32_t known = n->line->scripts_known;
+  int status;
+  if (out->fault != RLK_FAULT_NO_SCRIPT || !ask->again)
+    return 0;
+  n->line->scripts_known = 0;
+  status = ask->again(n, &out->request, out->now_ns);
+  n->line->scripts_known |= status != 0 && ask == &rlk_row_fenced ? known & ~(UINT32_C(1) << RLK_SCRIPT_FENCE) : known;
+  return status == 0;
+}
+
 void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)
 {
+  const struct rlk_ask *ask = out->request.ask;
   struct rlk_claim *claim = out->request.claim;
   if (out->kind == RLK_OUTCOME_WOKEN) {
     woken_outcome(e, n, out);
@@ -437,8 +455,8 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
     rlk_news(e, n, out);
     return;
   }
-  if (out->request.ask->arrived)
-    out->request.ask->arrived(n, out);
+  if (!is_asked_again(n, out) && ask->arrived)
+    ask->arrived(n, out);
   if (!claim)
     return;
   claim->in_flight--;

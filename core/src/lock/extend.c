@@ -154,7 +154,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 
 static int ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  return rlk_ask_extend(n, lock, 0, now);
+  return rlk_ask_extend(n, lock, now);
 }
 
 static int ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)

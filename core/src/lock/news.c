@@ -91,7 +91,7 @@ static void share_sets(const struct rlk_line *l, int64_t now)
       continue;
     r->claim->node[other->index].flags |= RLK_SET_LOST;
     if (lock->votes[other->index] == RLK_BUSY && other->state == RLK_NODE_READY &&
-        rlk_ask_confirm(other, lock, 0, now) == 0)
+        rlk_ask_confirm(other, lock, now) == 0)
       lock->votes[other->index] = RLK_ASKED;
   }
 }

@@ -193,13 +193,13 @@ static int64_t pause_ns(const redlock_lock *lock, int64_t now)
   return rlk_listener_is_ready(home) ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
-static enum rlk_turn ask(redlock_lock *lock, int full_script, int64_t now)
+static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
   int64_t most_ns = rlk_listener_is_ready(home) ? STEP_MAX_NS : POLL_MAX_NS;
   struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, most_ns / 1000};
-  if (rlk_ask_join(home, lock, full_script, &promise, now) != 0)
+  if (rlk_ask_join(home, lock, &promise, now) != 0)
     return RLK_TURN_ATTEMPT;
   if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
@@ -235,7 +235,7 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
   }
   lock->wait.home = home;
   lock->round.number++;
-  return ask(lock, 0, now);
+  return ask(lock, now);
 }
 
 static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
@@ -352,7 +352,7 @@ enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fau
 
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now)
 {
-  return lock->op.phase == RLK_ASKING_QUEUE ? ask(lock, 1, now) : RLK_TURN_NONE;
+  return lock->op.phase == RLK_ASKING_QUEUE ? ask(lock, now) : RLK_TURN_NONE;
 }
 
 /* ---- waiting ---- */

@@ -125,7 +125,7 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
 
 static int ask_release(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  return rlk_ask_delete(n, lock->claim, 0, lock->round.number, now);
+  return rlk_ask_delete(n, lock->claim, lock->round.number, now);
 }
 
 static int round_timer(redlock_lock *lock, int64_t now)

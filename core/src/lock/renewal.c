@@ -110,7 +110,7 @@ static void send_batch(struct rlk_engine *e, struct rlk_batch *batch, int64_t no
     struct rlk_node *n = &e->net.nodes[i];
     if (batch->terms.ttl_ms <= n->ttl_limit_ms &&
         rlk_node_can_ask(n, rlk_node_patience_ns(n, &batch->terms), now) == RLK_ASKED)
-      rlk_ask_renewal(n, batch, 0, now); /* without memory the node misses this round */
+      rlk_ask_renewal(n, batch, now); /* without memory the node misses this round */
   }
   rlk_batch_drop(e, batch);
 }

@@ -34,6 +34,9 @@ struct rlk_ask {
   uint8_t wrong_type;         /* what a key of another type means; 0: an error like others */
   /* Where the form is not enough: as those above; NULL: it is. */
   uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);
+  /* After NOSCRIPT: asks once more; 0, or -1: nobody wants to know any more, or memory is out. NULL: it has no script.
+   */
+  int (*again)(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
   /* Called by the step with the answer, or with RLK_FAULT_LOST; NULL: it does not matter. */
   void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
 };

@@ -75,7 +75,7 @@ static void forget_bytes(struct rlk_line *l)
   l->end.why = RLK_WHY_NONE;
   rlk_buffer_free(&l->out);
   l->queued = l->written = 0;
-  l->knows_fence = 0;
+  l->scripts_known = 0;
 }
 
 void rlk_line_free(struct rlk_line *l)

@@ -90,6 +90,7 @@ static int send_info(struct rlk_line *l, const char *section)
 static int send_load(struct rlk_line *l, enum rlk_script script)
 {
   const char *words[] = {"SCRIPT", "LOAD", rlk_script_text(script)};
+  l->scripts_known |= UINT32_C(1) << script;
   return send_words(l, LOAD, 3, words);
 }
 
