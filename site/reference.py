@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bindings"))
+sys.path.insert(0, str(ROOT / "docs/tools"))
 
 import manuals  # noqa: E402
 

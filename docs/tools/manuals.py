@@ -11,7 +11,7 @@ from pathlib import Path
 
 from options import read_options
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "core/include/redlock.h").read_text()
 VERSION = re.search(r'REDLOCK_VERSION "(.+?)"', HEADER)[1]
 

@@ -12,10 +12,13 @@ import sys
 import textwrap
 from pathlib import Path
 
-import cdef
 import options
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bindings"))
+
+import cdef  # noqa: E402
+
 TYPES = {"int": "?int", "float": "?float", "bool": "?bool", "string": "?string"}
 STUB = ROOT / "php/lib/stubs/redlock.stub.php"
 CONSTANTS = re.compile(r"(?<=/\* constants: made by \./dev docs \*/\n)(?:.*\n)*?(?= */\* end of constants \*/)")

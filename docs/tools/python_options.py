@@ -12,7 +12,7 @@ from pathlib import Path
 
 import options
 
-TYPES = Path(__file__).resolve().parent.parent / "python/libredlock/types.py"
+TYPES = Path(__file__).resolve().parents[2] / "python/libredlock/types.py"
 SEEN = re.compile(r"^    (\w+): (.*)\n(?:    \"\"\"(?:.|\n)*?\"\"\"\n)?", re.M)
 CLASS = re.compile(r"^class (LockOptions|ClientOptions)\(.*\n    \"\"\".*\"\"\"\n\n", re.M)
 

@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 @pytest.mark.parametrize("name", ["options", "metrics"])
 def test_pages_from_the_library_are_current(name):
     made = subprocess.run(
-        [sys.executable, ROOT / f"bindings/{name}.py", BUILD / "libredlock.so"],
+        [sys.executable, ROOT / f"docs/tools/{name}.py", BUILD / "libredlock.so"],
         check=True,
         capture_output=True,
         text=True,
@@ -31,7 +31,7 @@ def test_pages_from_the_library_are_current(name):
 @pytest.fixture(scope="module")
 def manuals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("man")
-    subprocess.run([sys.executable, ROOT / "bindings/manuals.py", BUILD / "libredlock.so", folder], check=True)
+    subprocess.run([sys.executable, ROOT / "docs/tools/manuals.py", BUILD / "libredlock.so", folder], check=True)
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.[1-9]")}
 
 
@@ -91,11 +91,11 @@ def test_manual_page_of_the_command_has_the_usual_sections():
 
 
 def test_options_in_php_signatures_are_current():
-    subprocess.run([sys.executable, ROOT / "bindings/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
+    subprocess.run([sys.executable, ROOT / "docs/tools/php_options.py", "--check", BUILD / "libredlock.so"], check=True)
 
 
 def test_the_options_in_python_s_types_are_current():
-    script = ROOT / "bindings/python_options.py"
+    script = ROOT / "docs/tools/python_options.py"
     subprocess.run([sys.executable, script, "--check", BUILD / "libredlock.so"], check=True)
 
 
