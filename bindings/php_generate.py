@@ -1,9 +1,9 @@
 """Writes the C of the PHP extension: runs SWIG on redlock.i and finishes what SWIG leaves open.
 
 SWIG calls every argument $arg1, knows no PHP namespaces and registers helper classes in the global one. So this puts
-the names of redlock.i into the argument descriptions, the classes into Redlock\\Native, the version of redlock.h into
-the module entry, and drops the helpers and what SWIG puts into the global namespace. What it expects to find and does
-not is an error, so that a SWIG that writes something else is noticed here.
+the names of redlock.i into the argument descriptions and the classes into Redlock\\Native, and drops the helpers and
+what SWIG puts into the global namespace; what a macro can change is changed in redlock.i. What it expects to find and
+does not is an error, so that a SWIG that writes something else is noticed here.
 
     python3 bindings/php_generate.py                   php/redlock_wrap.c, for phpize in php/
     python3 bindings/php_generate.py --tree DIR        a source tree in DIR that builds without SWIG and repository
@@ -114,7 +114,6 @@ def finish(code: str, names: dict[str, list[str]]) -> str:
         entry = rf'(INIT_CLASS_ENTRY\(internal_ce, "){symbol}"'
         code = substitute(entry, rf'\g<1>{re.escape(full)}"', code, f"class {symbol}")
         code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", rf"\g<1>{re.escape(full)},", code)
-    code = code.replace("MAY_BE_MIXED", "MAY_BE_ANY")  # SWIG makes the macro's name of the type's
     code = drop(r"^ PHP_ME\(\w+,__(?:set|get|isset),[^\n]*\n", code, "magic methods")
     code = drop(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", code, "magic methods")
     code = drop(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,[^\n]*\n", code, "constants")
@@ -123,16 +122,9 @@ def finish(code: str, names: dict[str, list[str]]) -> str:
     code = drop(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", code, "module class")
     code = drop(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", code, "module class")
     pointers = "pointer classes"
-    types = "table of types that SWIG extensions share by a constant in the global namespace"
-    code = substitute(r"^(#define SWIG_GetModule\(clientdata\)).*$", r"\1 NULL", code, types, re.M)
-    code = substitute(r"^(#define SWIG_SetModule\(.*?\)) .*$", r"\1 ((void)(clientdata))", code, types, re.M)
-    code = drop(r"^static const char const_name\[\] = [^\n]*\n", code, types)
-    code = drop(r"^static (?:swig_module_info \*|void )SWIG_Php_[GS]etModule\(.*?^\}\n", code, types)
     code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\[^\n]*\n(?:[^\n]*SWIG_Php_ce__[^\n]*\n)+", code, pointers)
-    code = drop(r"^(?:/\* class entry for pointer [^\n]*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", code,
+    return drop(r"^(?:/\* class entry for pointer [^\n]*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", code,
                 pointers)
-    code = substitute(r"\bNO_VERSION_YET\b,", "REDLOCK_VERSION,", code, "version")
-    return substitute(r"\n{3,}", "\n\n", code, "blank lines")
 
 
 def write_tree(tree: Path, code: str) -> None:

@@ -1,5 +1,5 @@
-/* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names, the
- * namespace and the version into what it wrote. The enums come from redlock.h. A method that only passes a value on has
+/* The PHP extension, for SWIG >= 4.1. bindings/php_generate.py runs SWIG on this file and puts argument names and
+ * the namespace into what it wrote. The enums come from redlock.h. A method that only passes a value on has
  * its body here; one without a body calls native_client_NAME or native_lock_NAME of php/redlock_native_*.c.
  *
  * Arguments go through zend_parse_arg_*: SWIG's stock typemaps convert copies (the string of a Stringable is freed
@@ -9,6 +9,15 @@
 
 %header %{
 #include "redlock_internal.h"
+/* SWIG makes the macro's name of the type's. */
+#define MAY_BE_MIXED MAY_BE_ANY
+#undef NO_VERSION_YET
+#define NO_VERSION_YET REDLOCK_VERSION
+/* The table of types that SWIG's extensions share by a constant in the global namespace: this one keeps to itself. */
+#undef SWIG_GetModule
+#undef SWIG_SetModule
+#define SWIG_GetModule(clientdata) NULL
+#define SWIG_SetModule(clientdata, pointer) ((void)(clientdata))
 #define ARGUMENT_NUMBER(z) ((uint32_t)(&(z) - args) + 1)
 #define ARGUMENT(z) ZEND_CALL_ARG(execute_data, ARGUMENT_NUMBER(z))
 #define REFUSE_ARGUMENT(z, expected) \
