@@ -60,6 +60,7 @@ static const char *shows(int mutant)
   case RLK_MUTANT_BLOCKS_THE_QUEUE:
   case RLK_MUTANT_ALL_ALIKE:
   case RLK_MUTANT_END_IGNORED:
+  case RLK_MUTANT_WAITS_FOR_THE_DEAD:
     return "missed:";
   case RLK_MUTANT_QUEUE_JUMPER:
   case RLK_MUTANT_PLACE_FORGOTTEN:

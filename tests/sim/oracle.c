@@ -277,6 +277,8 @@ static int64_t free_since(const struct world *world, int resource)
   for (int i = 0; i < world->node_count; i++) {
     const struct key *key = &world->nodes[i].keys[resource];
     int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RLK_NEVER;
+    if (i == world->twin) /* no address leads there */
+      moment = RLK_NEVER;
     int at = i;
     for (; at > 0 && since[at - 1] > moment; at--)
       since[at] = since[at - 1];
@@ -294,6 +296,18 @@ static int has_lapsed(const struct world *world, int resource)
       return 1;
   }
   return 0;
+}
+
+/* The end of the last key that nobody has deleted, in the future if it is still there; 0: all were. */
+static int64_t last_end(const struct world *world, int resource)
+{
+  int64_t last = 0;
+  for (int i = 0; i < world->node_count; i++) {
+    const struct key *key = &world->nodes[i].keys[resource];
+    if (key->live || key->freed_at == key->expires_at)
+      last = later(last, key->expires_at);
+  }
+  return last;
 }
 
 /* A key that is there for longer than the majority has been free: of a lock that was handed over and that nobody has
@@ -329,17 +343,25 @@ static int64_t refused_before(const struct slot *slot)
   return count * 4 * world->faults.delay_max;
 }
 
+/* Within what time of `since` the lock is granted to somebody. */
+static int64_t wait_most(const struct slot *slot, int64_t since)
+{
+  const struct world *world = slot->process->world;
+  int is_lapsed = has_lapsed(world, slot->resource);
+  if (!world->orderly || world->faults.leftover)
+    return 1500 * MS;
+  if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
+    return 60 * MS + refused_before(slot); /* it is told */
+  /* where many have died, those behind them leave a free lock to them */
+  return is_lapsed && later(since, last_end(world, slot->resource)) <= world->now - 500 * MS ? 500 * MS : 1300 * MS;
+}
+
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t since = later(free_since(world, slot->resource), slot->started_at);
-  int is_told = world->orderly && world->faultless && !has_lapsed(world, slot->resource);
-  /* where many have died, those behind them leave a free lock to them for up to 1.3 s */
-  int64_t soon = (world->orderly && !world->faults.leftover ? 1300 : 1500) * MS;
-  if (is_told && !has_leftover(world, slot->resource, since))
-    soon = 60 * MS + refused_before(slot);
+  int64_t since = later(free_since(world, slot->resource), slot->started_at), soon = wait_most(slot, since);
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;

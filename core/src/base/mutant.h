@@ -27,6 +27,7 @@
   X(BLOCKS_THE_QUEUE, "blocks-the-queue", "a waiter that cannot win keeps its place in the queue")                     \
   X(ALL_ALIKE, "all-alike", "a waiter believes what one on other terms was told")                                      \
   X(END_IGNORED, "end-ignored", "a waiter does not ask when the key ends that it has seen")                            \
+  X(WAITS_FOR_THE_DEAD, "waits-for-the-dead", "a waiter leaves a free lock to each of those before it for 1 s")        \
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \

@@ -17,9 +17,9 @@
 #define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them, */
 #define STEP_MAX_NS (4000 * MS) /* at least as often as this, */
 #define POLL_MAX_NS (1000 * MS) /* or this where no push tells */
-#define TURN_MAX_NS (1000 * MS) /* however many are before it, a free lock is not left to them for longer */
+#define TURN_MAX_NS (300 * MS)  /* however many are before it, a free lock is not left to them for longer */
 #define SPREAD_NS (10 * MS)     /* between waiters for whom the same moment matters */
-#define SPREAD_MAX_NS (300 * MS)
+#define SPREAD_MAX_NS (100 * MS)
 #define RESOURCE_MAX 65536       /* whoever waits for a longer one does so without the queue */
 #define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
 #define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
@@ -260,8 +260,9 @@ static void note_busy(redlock_lock *lock, int64_t now)
  * others have died. It may be held by other nodes than home: then they try more and more rarely. */
 static int64_t turn_ns(const redlock_lock *lock)
 {
+  int64_t most_ns = RLK_MUTANT(WAITS_FOR_THE_DEAD) ? INT64_MAX : TURN_MAX_NS;
   int64_t turn_ns =
-      lock->wait.rank > 1 ? within(lock->wait.rank * STEP_NS, 0, TURN_MAX_NS) : lock->wait.rank * OVERSLEPT_NS;
+      lock->wait.rank > 1 ? within(lock->wait.rank * STEP_NS, 0, most_ns) : lock->wait.rank * OVERSLEPT_NS;
   return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
 }
 
