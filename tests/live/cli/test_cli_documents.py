@@ -1,0 +1,110 @@
+"""What the documents tell people to type beside the quick starts (tests/packages), in the built tree."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from command import BIN, CLIENT, ROOT
+
+sys.path.insert(0, str(ROOT / "tests/packages"))
+
+from pages import blocks, section, typed  # noqa: E402
+
+QUESTION = r"%s is quarantined for another \d+ s.*: is no lock live\? \[y/N\] ?"
+
+
+@pytest.fixture
+def three(nodes, redlock):
+    """The nodes of the pages, bootstrapped, and the command with them."""
+    chosen = nodes[:3]
+    nodes.bootstrap(nodes=chosen)
+    redlock.env["REDLOCK_NODES"] = ",".join(node.url for node in chosen)
+    return chosen
+
+
+@pytest.fixture
+def type_in(redlock, tmp_path):
+    """type_in(script): as a person types it into bash, in a terminal; questions are answered with yes."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/redlock").symlink_to(BIN)
+
+    def run(script, **environment):
+        (tmp_path / "typed").write_text(script)
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        done = subprocess.run(["script", "-qec", "bash -e typed", "/dev/null"], cwd=tmp_path, input=b"y\n",
+                              env={**redlock.env, "PATH": path, "NO_COLOR": "1", **environment},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        said = done.stdout.decode().replace("\r\n", "\n")
+        assert done.returncode == 0, said
+        return said
+
+    return run
+
+
+def with_ports(text, nodes):
+    """redis-cli -h ADDRESS has the port of the node that stands for the address."""
+    return re.sub(r"-h 10\.0\.0\.(\d)", lambda found: f"-p {nodes[int(found.group(1)) - 1].port}", text)
+
+
+def test_two_minutes_of_readme(type_in, nodes, redlock):
+    (block,) = [block.text for block in blocks(section("README.md", "Try it in two minutes"))]
+    lines = [line[2:] for line in block.splitlines() if line.startswith("$ redlock ")]
+    begin, second, status = lines
+    said = type_in(f"{begin}\nuntil redlock status -q demo >/dev/null; [ $? = 75 ]; do :; done\n"
+                   f"{second} || echo status $?\n{status} | tail -n 1\nkill %1\nwait || true\n")
+    assert re.search(rf"^redlock: held by {CLIENT}: 0 of 5 nodes granted demo, 3 needed: .*\nstatus 75\n"
+                     rf"held: by {CLIENT}, [0-9a-f]{{8}} on [345] of 5 nodes, \d+(\.\d)? s left\n", said, re.M), said
+    assert re.search(r"^redlock: held by libredlock \(pid \d+ on [\w-]+\) for \d", block, re.M)
+
+
+def test_bootstrap_of_guard_md(type_in, three, nodes):
+    for node in three:
+        node.flush()
+    question, *_ = typed("docs/guard.md", "`redlock bootstrap`").splitlines()
+    assert re.fullmatch(QUESTION % r"10\.0\.0\.1", question)
+    said = type_in("redlock run -n registers -- true || true\n" + typed("docs/guard.md", "The restart guard"))
+    assert re.search(QUESTION % re.escape(three[0].name), said), said
+    assert said.count("registered; it votes") == 3
+
+
+@pytest.mark.parametrize("page, heading, language", [
+    ("docs/guard.md", "The number", "sh"),
+    ("docs/nodes.md", "`max_ttl_ms`: the longest lease, and the length of a quarantine", "text")])
+def test_a_list_that_ends_in_max_ttl(type_in, three, nodes, page, heading, language):
+    (line,) = typed(page, heading, language).split()
+    *_, number = line.partition("?")
+    nodes.bootstrap(nodes=three, max_ttl={"max_ttl=5m": 300, "max_ttl=10m": 600}[number])
+    said = type_in("export %s?%s\nredlock run --ttl 4m long -- redlock doctor\n" % (
+        "REDLOCK_NODES=" + ",".join(node.url for node in three), number))
+    assert said.endswith("all 3 nodes may vote\n"), said
+
+
+def test_numbers_of_fencing_md(type_in, three):
+    up, *_ = typed("docs/fencing.md", "A number that the store should not have seen").splitlines()
+    text = section("docs/fencing.md", "A number that the store should not have seen")
+    get, delete = re.findall(r"`(redis-cli -h [^`]* (?:GET|DEL) [^`]*)`", text)
+    every = "".join(with_ports(up.replace("10.0.0.1", f"10.0.0.{i}"), three) + "\n" for i in (1, 2, 3))
+    said = type_in(f"{every}redlock run --fence account:42 -- sh -c 'echo drawn $REDLOCK_FENCE'\n"
+                   f"{with_ports(get, three)}\n{with_ports(delete, three)}\n")
+    assert re.search(r"^drawn 1799999999000001$", said, re.M), said
+    assert said.endswith('"1799999999000001"\n(integer) 1\n'), said
+
+
+def test_tls_of_tls_md(type_in, make_cluster, authority, tmp_path):
+    tls = authority.issue()
+    cluster = make_cluster(3, tls=tls)
+    command, _ = typed("docs/tls.md", "TLS").split("\n\n", 1)
+    command = re.sub(r"rediss://r(\d)\.example:6379", lambda found: cluster.urls[int(found.group(1)) - 1], command)
+    (tmp_path / "report").write_text("#!/bin/sh\necho reported under $REDLOCK_RESOURCE\n")
+    (tmp_path / "report").chmod(0o755)
+    said = type_in(command.replace("/etc/ssl/redis-ca.pem", tls.ca_file), REDLOCK_NODES="")
+    assert said.endswith("reported under report\n")
+
+
+def test_the_timer_of_alerts_md(type_in, three, tmp_path):
+    line = typed("docs/alerts.md", "Where the metrics come from", "text")
+    type_in(line.replace("/var/lib/node_exporter", str(tmp_path)))
+    assert "\nredlock_node_votes_now{" in (tmp_path / "redlock.prom").read_text()
+    assert not (tmp_path / "redlock.prom.new").exists()
