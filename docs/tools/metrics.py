@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-COMMAND = Path(__file__).resolve().parents[1] / "core/cli/status.c"
+COMMAND = Path(__file__).resolve().parents[2] / "core/cli/status.c"
 
 HEAD = """# Metrics
 
