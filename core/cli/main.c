@@ -109,8 +109,8 @@ static int refuse_option(int argc, char **argv)
   for (int i = argc - 1; i > 1; i--)
     if (command_named(argv[i]) != NULL)
       command = argv[i];
-  return fail(EXIT_USAGE, "options follow the command; type: redlock %s %.*s ...", command,
-              (int)strcspn(argv[1], "="), argv[1]);
+  return fail(EXIT_USAGE, "options follow the command; type: redlock %s %.*s ...", command, (int)strcspn(argv[1], "="),
+              argv[1]);
 }
 
 /* The command line may have been refused before this flag. What follows `--` is not for redlock. */
