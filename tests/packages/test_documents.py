@@ -21,7 +21,7 @@ NOT_RUN = {  # what cannot be run here, and the words with which the page says s
     ("docs/deploy.md", "Kubernetes"): "The tests have no cluster",
 }
 SHOWN = {  # no commands, or run elsewhere
-    ("docs/fencing.md", "Fencing"): "Python and SQL of docs/examples/fenced_store.py, tests/python/test_fenced_store.py",
+    ("docs/fencing.md", "Fencing"): "Python and SQL: docs/examples/fenced_store.py, tests/python/test_fenced_store.py",
     ("docs/fencing.md", "The store"): "the same",
     ("docs/php.md", "Nodes"): "test_bootstrap of the command, BootstrapTest.php",
 }
