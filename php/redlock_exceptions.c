@@ -2,6 +2,7 @@
 #include "redlock_internal.h"
 
 #include "ext/spl/spl_exceptions.h"
+#include "ext/standard/php_string.h"
 #include "zend_exceptions.h"
 #include "zend_interfaces.h"
 
@@ -98,8 +99,11 @@ static zend_class_entry *register_class(const char *name, zend_class_entry *pare
 static void register_invalid_option(void)
 {
   zend_class_entry *ce = register_class(NAMESPACE "InvalidOptionException", zend_ce_value_error, accessors);
+  zval initial;
   zend_class_implements(ce, 1, throwable_ce);
   declare_facts(ce, REDLOCK_INVALID);
+  ZVAL_EMPTY_ARRAY(&initial);
+  declare(ce, "parts", &initial, MAY_BE_ARRAY);
   status_ces[REDLOCK_INVALID] = ce;
 }
 
@@ -159,10 +163,18 @@ void redlock_php_throw(int status, zend_string *message, zend_string *resource, 
 {
   zend_class_entry *ce = status >= 0 && status < STATUS_COUNT_MAX ? status_ces[status] : NULL;
   zend_object *thrown;
+  zval parts, plain;
   if (!ce)
     ce = base_ce;
-  thrown = zend_throw_exception(ce, ZSTR_VAL(message), status);
+  array_init(&parts);
+  php_explode(ZSTR_CHAR(PART), message, &parts, ZEND_LONG_MAX);
+  php_implode(ZSTR_EMPTY_ALLOC(), Z_ARRVAL(parts), &plain);
+  thrown = zend_throw_exception(ce, Z_STRVAL(plain), status);
   zend_update_property_long(ce, thrown, ZEND_STRL("status"), status);
+  if (ce == status_ces[REDLOCK_INVALID])
+    zend_update_property(ce, thrown, ZEND_STRL("parts"), &parts);
+  zval_ptr_dtor(&parts);
+  zval_ptr_dtor(&plain);
   if (resource)
     zend_update_property_str(ce, thrown, ZEND_STRL("resource"), resource);
   if (votes) {

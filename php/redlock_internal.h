@@ -55,6 +55,9 @@ ZEND_EXTERN_MODULE_GLOBALS(redlock)
       efree(buf);                                                                                                      \
   } while (0)
 
+/* Stands between the parts of a message: redlock_lock_message_parts. */
+#define PART 0x1f
+
 /* redlock_options.c: values of PHP as the core wants them; false and NULL come with an exception thrown */
 bool redlock_php_is_of_client(const char *name); /* else it is a default of locks, or there is no such option */
 bool redlock_php_check_options(HashTable *options);
@@ -65,7 +68,7 @@ zend_string *redlock_php_option_text(zend_string *name, zval *value);
 zend_string *redlock_php_option_or_error(zend_string *text, const char *name); /* NULL: there is no such option */
 
 /* redlock_native_client.c, redlock_native_answers.c */
-zend_string *redlock_php_client_message(redlock_client *handle);
+zend_string *redlock_php_client_message(redlock_client *handle); /* in parts, as the functions that throw take it */
 zend_string *redlock_php_lock_message(redlock_lock *handle);
 
 /* redlock_clients.c: the table of the clients */
@@ -88,7 +91,7 @@ zend_string *redlock_php_ini_nodes(void);
 void redlock_php_give_result(HashTable *result); /* to the exception that was thrown; consumed */
 void redlock_php_give_reason(int loss);          /* to the LostException that was thrown: enum redlock_loss */
 
-/* These consume the message. */
+/* These consume the message, which may have parts. */
 void redlock_php_throw_status(int status, zend_string *message);
 void redlock_php_throw_text(int status, const char *text);
 

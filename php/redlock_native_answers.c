@@ -4,7 +4,7 @@
 zend_string *redlock_php_lock_message(redlock_lock *handle)
 {
   zend_string *text;
-  READ_TEXT(text, redlock_lock_message(handle, buf, size));
+  READ_TEXT(text, redlock_lock_message_parts(handle, buf, size));
   return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
@@ -72,7 +72,9 @@ static HashTable *votes_of(native_lock *lock)
 
 zend_string *native_lock_message(native_lock *lock)
 {
-  return redlock_php_lock_message(lock->handle);
+  zend_string *text;
+  READ_TEXT(text, redlock_lock_message(lock->handle, buf, size));
+  return text ? text : ZSTR_EMPTY_ALLOC();
 }
 
 /* Why an operation was refused or failed. A refusal because of another operation is not in the library's message: that
@@ -85,7 +87,7 @@ static zend_string *failure(native_lock *lock, int status)
                            "\"%s\": another Fiber, coroutine or signal handler is using this Lock object; "
                            "each of them needs one of its own, from Client::lock()",
                            ZSTR_VAL(lock->resource));
-  message = native_lock_message(lock);
+  message = redlock_php_lock_message(lock->handle);
   if (ZSTR_LEN(message))
     return message;
   return zend_strpprintf(0, "\"%s\": %s", ZSTR_VAL(lock->resource), redlock_status_text(status));

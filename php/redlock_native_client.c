@@ -6,7 +6,7 @@
 zend_string *redlock_php_client_message(redlock_client *handle)
 {
   zend_string *text;
-  READ_TEXT(text, redlock_client_message(handle, buf, size));
+  READ_TEXT(text, redlock_client_message_parts(handle, buf, size));
   return text ? text : ZSTR_EMPTY_ALLOC();
 }
 

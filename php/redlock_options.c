@@ -55,7 +55,8 @@ zend_string *redlock_php_option_text(zend_string *name, zval *value)
     return ZSTR_EMPTY_ALLOC(); /* an unknown name: the core refuses it with the nearest known one */
   zend_string *text = zval_get_string(value);
   if (strlen(ZSTR_VAL(text)) != ZSTR_LEN(text)) {
-    redlock_php_throw_status(REDLOCK_INVALID, zend_strpprintf(0, "%s must not contain any null bytes", ZSTR_VAL(name)));
+    redlock_php_throw_status(REDLOCK_INVALID,
+                             zend_strpprintf(0, "%c%s%c must not contain any null bytes", PART, ZSTR_VAL(name), PART));
     zend_string_release(text);
     return NULL;
   }

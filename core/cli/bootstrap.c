@@ -167,9 +167,9 @@ static bool is_told(int status)
 
 static int refuse(redlock_client *client, const struct args *args, int status)
 {
-  char *message = client_message(client);
   if (status == REDLOCK_INVALID)
-    return refuse_options(args, message);
+    return refuse_options(args, client_message_parts(client));
+  char *message = client_message(client);
   int code = fail(exit_code_of(args, status), "%s", *message ? message : redlock_status_text(status));
   free(message);
   return code;

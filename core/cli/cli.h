@@ -163,11 +163,13 @@ void settings_free(struct settings *settings);
 /* The list of nodes and where it was set; NULL or "" if it was not. */
 const char *nodes_given(const struct args *args, const char **where);
 int options_set(redlock_client *client, const struct args *args); /* 0, or the exit code of a refusal, printed */
-int refuse_options(const struct args *args, char *message);       /* that contradict each other; frees the message */
+int refuse_options(const struct args *args, char *parts);         /* that contradict each other; frees the parts */
 
 /* words.c: a refusal of the library with the options as the user writes them; `about` is the option that was refused,
  * or NULL. Free it. */
-char *in_users_words(const struct args *args, const char *about, const char *message);
+#define PART "\x1f" /* redlock_lock_message_parts */
+#define NAMED(option) PART option PART
+char *in_users_words(const struct args *args, const char *about, const char *parts);
 
 /* config.c: reads the file with nodes and defaults, and the environment, as args_parse */
 int config_read(struct args *args);
@@ -190,9 +192,11 @@ int fail_of_system(const char *words);    /* EXIT_INTERNAL */
 int fail_errno(const char *what);         /* EXIT_INTERNAL */
 const char *failure_words(int exit_code); /* the last that fail() said with this code; NULL if there is none */
 char *client_message(redlock_client *client);
+char *client_message_parts(redlock_client *client);
 char *client_description(redlock_client *client);
 int print_metrics(redlock_client *client); /* of its nodes: 0, or the exit code after the error was printed */
 char *lock_message(redlock_lock *lock);
+char *lock_message_parts(redlock_lock *lock);
 char *lock_token(redlock_lock *lock);
 char *lock_holder(redlock_lock *lock);
 char *lock_held_by(redlock_lock *lock);

@@ -4,13 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The detail becomes what in_users_words reads. */
+static void take_parts(json_t *event)
+{
+  json_t *parts = json_object_get(event, "parts"), *part;
+  char *joined = format("%s", "");
+  size_t i;
+  json_array_foreach(parts, i, part) {
+    char *longer = format("%s%s%s", joined, i > 0 ? PART : "", json_string_value(part));
+    free(joined);
+    joined = longer;
+  }
+  if (parts != NULL)
+    json_object_set_new(event, "detail", must(json_string(joined)));
+  free(joined);
+}
+
 json_t *next_event(redlock_client *client)
 {
   char line[2048];
   int64_t length = redlock_client_event(client, line, sizeof line);
   if (length <= 0 || length >= (int64_t)sizeof line)
     return NULL;
-  return json_loadb(line, (size_t)length, 0, NULL);
+  json_t *event = json_loadb(line, (size_t)length, 0, NULL);
+  take_parts(event);
+  return event;
 }
 
 static void say_warning(const struct args *args, const json_t *event)

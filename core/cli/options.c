@@ -98,16 +98,12 @@ static int set_nodes(redlock_client *client, const struct args *args)
 }
 
 /* The place says option and value already. */
-static int refuse_setting(redlock_client *client, const struct args *args, const struct setting *setting)
+static int refuse_setting(const struct args *args, const struct setting *setting)
 {
-  char *message = client_message(client);
-  char *said = format("%s is \"%s\"; ", setting->option, setting->value);
-  bool is_said = strncmp(message, said, strlen(said)) == 0;
-  char *words = in_users_words(args, setting->option, is_said ? message + strlen(said) : message);
-  int code = fail(EXIT_USAGE, "%s: %s", setting->where, words);
-  free(words);
-  free(said);
-  free(message);
+  int index = option_named(setting->option, strlen(setting->option));
+  char *allowed = in_users_words(args, setting->option, redlock_option_at(index, REDLOCK_OPTION_RANGE_PARTS));
+  int code = fail(EXIT_USAGE, "%s: allowed: %s", setting->where, allowed);
+  free(allowed);
   return code;
 }
 
@@ -119,7 +115,7 @@ static int set_all(redlock_client *client, const struct args *args, const struct
     if (is_set_elsewhere || !option_is_for(args->command, setting->option))
       continue;
     if (redlock_client_set(client, setting->option, setting->value) != REDLOCK_OK)
-      return refuse_setting(client, args, setting);
+      return refuse_setting(args, setting);
   }
   return 0;
 }
@@ -138,11 +134,11 @@ int options_set(redlock_client *client, const struct args *args)
   return refused;
 }
 
-int refuse_options(const struct args *args, char *message)
+int refuse_options(const struct args *args, char *parts)
 {
-  char *words = in_users_words(args, NULL, message);
+  char *words = in_users_words(args, NULL, parts);
   int code = fail(EXIT_USAGE, "%s", words);
   free(words);
-  free(message);
+  free(parts);
   return code;
 }

@@ -78,12 +78,12 @@ void set_bytes(json_t *report, const char *key, const char *bytes, size_t size)
 
 char *outcome(const struct session *session, int status)
 {
-  char *message = lock_message(session->lock), *words;
+  char *parts = lock_message_parts(session->lock);
+  char *message = in_users_words(session->args, NULL, parts), *words;
   struct rlimit files = {.rlim_cur = 0};
   getrlimit(RLIMIT_NOFILE, &files);
-  if (status == REDLOCK_INVALID)
-    words = in_users_words(session->args, NULL, message);
-  else if (status == REDLOCK_INTERNAL) /* mostly descriptors */
+  free(parts);
+  if (status == REDLOCK_INTERNAL) /* mostly descriptors */
     words = format("%s (ulimit -n is %ju)", message, (uintmax_t)files.rlim_cur);
   else
     words = format("%s", *message ? message : redlock_status_text(status));

@@ -280,12 +280,14 @@ static int check_keep(const struct session *session)
   if (keep_ms > DAY_MS)
     message = format("--keep %s: allowed: up to 24h", keep);
   else if (keep_ms > max_ttl_ms)
-    message =
-        format("--keep %s is above max_ttl_ms, %" PRId64 ": keep it for less, or give all programs of these nodes "
-               "max_ttl_ms = %" PRId64 " (a node that loses its keys is out for as long)",
-               keep, max_ttl_ms, keep_ms);
+    message = format(
+        "--keep %s is above " NAMED("max_ttl_ms") ", " PART "%" PRId64 PART ": keep it for less, or give all "
+                                                  "programs of these nodes " NAMED(
+                                                      "max_ttl_ms") " = " PART "%" PRId64 PART
+                                                                    " (a node that loses its keys is out for as long)",
+        keep, max_ttl_ms, keep_ms);
   else if (max_hold_ms >= 0 && keep_ms > max_hold_ms)
-    message = format("--keep %s: allowed: up to max_hold_ms (%s)", keep, limit);
+    message = format("--keep %s: allowed: up to " NAMED("max_hold_ms") " (%s)", keep, limit);
   free(keep);
   free(limit);
   return message == NULL ? 0 : refuse_options(session->args, message);

@@ -73,9 +73,9 @@ static int open_client(struct session *session)
     say_warnings(session);
     return open_descriptor(session);
   }
-  char *message = client_message(session->client);
   if (status == REDLOCK_INVALID)
-    return refuse_options(session->args, message);
+    return refuse_options(session->args, client_message_parts(session->client));
+  char *message = client_message(session->client);
   int code = fail(exit_code_of(session->args, status), "%s", message);
   free(message);
   return code;
@@ -87,7 +87,7 @@ static int open_lock(struct session *session)
   session->lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
   if (redlock_lock_state(session->lock) != REDLOCK_STATE_INVALID)
     return 0;
-  return refuse_options(session->args, lock_message(session->lock));
+  return refuse_options(session->args, lock_message_parts(session->lock));
 }
 
 int session_open(struct session *session, const struct args *args)

@@ -93,6 +93,15 @@ char *client_message(redlock_client *client)
   return text;
 }
 
+char *client_message_parts(redlock_client *client)
+{
+  int64_t length = redlock_client_message_parts(client, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_client_message_parts(client, text, (size_t)length + 1);
+  return text;
+}
+
 char *client_description(redlock_client *client)
 {
   size_t size = (size_t)redlock_client_describe(client, NULL, 0) + 256; /* its numbers may grow meanwhile */
@@ -140,6 +149,15 @@ char *lock_message(redlock_lock *lock)
   char *text = room_for(length);
   if (length > 0)
     redlock_lock_message(lock, text, (size_t)length + 1);
+  return text;
+}
+
+char *lock_message_parts(redlock_lock *lock)
+{
+  int64_t length = redlock_lock_message_parts(lock, NULL, 0);
+  char *text = room_for(length);
+  if (length > 0)
+    redlock_lock_message_parts(lock, text, (size_t)length + 1);
   return text;
 }
 

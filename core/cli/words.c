@@ -1,7 +1,6 @@
 /* words.c - the library names its options as its table does; people write them as flags, with durations. */
 #include "cli.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,63 +31,38 @@ static bool is_duration(const struct args *args, int index)
   return index >= 0 && option_is(index, REDLOCK_OPTION_UNIT, "ms") && by_its_name(args, index) == NULL;
 }
 
-static bool has_unit_behind(const char *text)
+static void put_number(FILE *out, const char *number, bool as_duration)
 {
-  static const char *const units[] = {" ms", " s", " min", " h"};
-  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-    size_t length = strlen(units[i]);
-    if (strncmp(text, units[i], length) == 0 && !isalpha((unsigned char)text[length]))
-      return true;
+  if (!as_duration || strcmp(number, "-1") == 0) {
+    fputs(as_duration ? "forever, or 0" : number, out);
+    return;
   }
-  return false;
-}
-
-/* Prints the number at the start of the text with its unit; returns its length. */
-static size_t put_number(FILE *out, const char *text, size_t length, bool as_duration)
-{
-  static const char no_limit[] = "-1 to ";
-  bool has_unit = text[length] == '.' || isalpha((unsigned char)text[length]) || has_unit_behind(text + length);
-  if (!as_duration || has_unit) {
-    fwrite(text, 1, length, out);
-    return length;
-  }
-  if (strncmp(text, no_limit, strlen(no_limit)) == 0) {
-    fputs("forever, or 0 to ", out);
-    return strlen(no_limit);
-  }
-  char *duration = duration_text(strtoll(text, NULL, 10));
+  char *duration = duration_text(strtoll(number, NULL, 10));
   fputs(duration, out);
   free(duration);
-  return length;
 }
 
-/* Names with an underscore are options; "nodes" may be just a word. */
-static int option_at(const char *text, size_t length)
-{
-  return memchr(text, '_', length) != NULL ? option_named(text, length) : -1;
-}
-
-char *in_users_words(const struct args *args, const char *about, const char *message)
+/* Every second part is the name of an option, or a number of milliseconds of the option before. */
+char *in_users_words(const struct args *args, const char *about, const char *parts)
 {
   char *words = NULL;
   size_t size;
   FILE *out = must(open_memstream(&words, &size));
   bool as_duration = about != NULL && is_duration(args, option_named(about, strlen(about)));
-  for (const char *text = message; *text != '\0';) {
-    size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
-    size_t digits = strspn(text + (*text == '-'), "0123456789");
-    int option = option_at(text, word);
+  bool is_spelled = false;
+  for (const char *end; *parts != '\0'; parts = end + (*end != '\0'), is_spelled = !is_spelled) {
+    end = parts + strcspn(parts, PART);
+    char *part = format("%.*s", (int)(end - parts), parts);
+    int option = is_spelled ? option_named(part, strlen(part)) : -1;
     if (option >= 0) {
       put_option(out, args, option);
       as_duration = is_duration(args, option);
-      text += word;
-    } else if (digits > 0) {
-      text += put_number(out, text, digits + (*text == '-'), as_duration);
+    } else if (is_spelled && part[strspn(part, "-0123456789")] == '\0') {
+      put_number(out, part, as_duration);
     } else {
-      word += word == 0;
-      fwrite(text, 1, word, out);
-      text += word;
+      fputs(part, out);
     }
+    free(part);
   }
   if (fclose(out) != 0)
     must(NULL);

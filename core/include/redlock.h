@@ -161,9 +161,10 @@ enum redlock_option_field {
   REDLOCK_OPTION_TYPE = 1, /* "int", "float", "bool", "string" or "nodes" */
   REDLOCK_OPTION_UNIT = 2, /* "ms" or "" */
   REDLOCK_OPTION_DEFAULT = 3,
-  REDLOCK_OPTION_RANGE = 4, /* in words, as error messages print it */
-  REDLOCK_OPTION_SCOPE = 5, /* "client", or "both" if it can also be set for a lock */
-  REDLOCK_OPTION_HELP = 6   /* one line */
+  REDLOCK_OPTION_RANGE = 4,      /* in words, as error messages print it */
+  REDLOCK_OPTION_SCOPE = 5,      /* "client", or "both" if it can also be set for a lock */
+  REDLOCK_OPTION_HELP = 6,       /* one line */
+  REDLOCK_OPTION_RANGE_PARTS = 7 /* the range as parts, see redlock_lock_message_parts */
 };
 
 /* Fields of a node's answer for redlock_lock_answer. */
@@ -309,6 +310,9 @@ REDLOCK_API int64_t redlock_client_metrics(redlock_client *client, char *buf, si
 
 /* Why the last redlock_client_set, _open or _bootstrap failed; "" if it succeeded. Not thread-safe, like those. */
 REDLOCK_API int64_t redlock_client_message(redlock_client *client, char *buf, size_t size);
+
+/* The same as parts, see redlock_lock_message_parts. */
+REDLOCK_API int64_t redlock_client_message_parts(redlock_client *client, char *buf, size_t size);
 
 /* Ends the wait of new nodes, or changes the number in the markers of the restart guard (docs/guard.md); mode is one of
  * enum redlock_bootstrap. Connects to all nodes and waits until each has answered or failed, at most twice
@@ -503,6 +507,10 @@ REDLOCK_API int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t s
  * Resources are escaped and cut at 64 bytes. For an invalid option it names the option, the value and what is
  * allowed. */
 REDLOCK_API int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size);
+
+/* The same as parts, for a language that spells options and durations in its own way: the byte 0x1F separates them, and
+ * every second one is the name of an option ("max_ttl_ms") or a number of milliseconds; joined they are the message. */
+REDLOCK_API int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, size_t size);
 
 /* Which call is allowed in which state, blocking or started. expire is as extend, remove as inspect.
  *

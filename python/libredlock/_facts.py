@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional
 from ._core import lib
 from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, Vote, error
 from ._native import held_by, text, votes
-from ._options import contradiction, seconds_hint, seconds_of, with_our_names
+from ._options import contradiction, seconds_hint, seconds_of, spelled
 from ._process import generation, this_process
 from ._queue import Line, Ticket, holder
 from ._surface import LockSurface
@@ -161,7 +161,7 @@ class Facts(LockSurface):
                 message = f"the client was closed while {self._resource!r} was waited for"
         if status == lib.REDLOCK_LOST:
             return self._lost()
-        words = message or with_our_names(text(lib.redlock_lock_message, self._handle))
+        words = message or spelled(text(lib.redlock_lock_message_parts, self._handle))
         failure = error(status, words, self._resource, self.votes)
         if isinstance(failure, Busy):
             failure.held_by = held_by(self._handle)
@@ -179,7 +179,7 @@ class Facts(LockSurface):
         return InvalidOption(self._why_invalid(), resource=self._resource)
 
     def _why_invalid(self) -> str:
-        return contradiction(text(lib.redlock_lock_message, self._handle))
+        return contradiction(text(lib.redlock_lock_message_parts, self._handle))
 
     def _max_ttl_s(self) -> float:
         return seconds_of(text(lib.redlock_lock_get, self._handle, b"max_ttl_ms"))

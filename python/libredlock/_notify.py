@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from weakref import ref
 
 from ._core import lib
-from ._options import with_our_names
+from ._options import spelled
 from ._process import this_process
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def log(line: str) -> None:
             logging.INFO if event["event"] == "node_up" else logging.WARNING,
             "%s: %s",
             f"{event['event']} {about}" if about else event["event"],
-            with_our_names(event.get("detail") or str(event.get("count"))),
+            spelled(event.get("parts") or [event.get("detail") or str(event.get("count"))]),
             extra={f"redlock_{field}": value for field, value in event.items()},
         )
     except Exception:  # of a filter or a handler of the program

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from datetime import timedelta
 from threading import TIMEOUT_MAX
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._core import ffi, lib
 from ._errors import InvalidOption, RedlockError, error
@@ -29,13 +28,13 @@ class Option(NamedTuple):
     is_ms: bool
     range: str
     of_locks: bool
+    range_parts: str
 
     @property
     def allowed(self) -> str:
-        words = in_seconds(self.range) if self.is_ms else self.range
         if not self.may_be_endless:
-            return words
-        return words.replace("-1 to", "0 to" if self.is_ms else "-1 to") + ", None: without limit"
+            return spelled(self.range_parts)
+        return spelled(self.range_parts.replace(f"{_PART}-1{_PART}", "0")) + ", None: without limit"
 
     @property
     def may_be_endless(self) -> bool:
@@ -49,9 +48,9 @@ class Option(NamedTuple):
 def _table() -> Iterable[Option]:
     index = 0
     while lib.redlock_option_at(index, lib.REDLOCK_OPTION_NAME) != ffi.NULL:
-        name, kind, unit, allowed, scope = (string(lib.redlock_option_at(index, field)) for field in _FIELDS)
+        name, kind, unit, allowed, scope, parts = (string(lib.redlock_option_at(index, field)) for field in _FIELDS)
         keyword = name[: -len("_ms")] if unit == "ms" else name
-        yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both")
+        yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both", parts)
         index += 1
 
 
@@ -61,9 +60,11 @@ _FIELDS = (
     lib.REDLOCK_OPTION_UNIT,
     lib.REDLOCK_OPTION_RANGE,
     lib.REDLOCK_OPTION_SCOPE,
+    lib.REDLOCK_OPTION_RANGE_PARTS,
 )
 
 OPTIONS: Dict[str, Option] = {option.keyword: option for option in _table()}
+_KEYWORDS = {option.name: option.keyword for option in OPTIONS.values()}
 LOCK_KEYWORDS = frozenset(keyword for keyword, option in OPTIONS.items() if option.of_locks)
 CLIENT_KEYWORDS = frozenset(OPTIONS) - {"nodes"}
 TTL = OPTIONS["ttl"]
@@ -73,15 +74,18 @@ def refused(keyword: str, value: object, why: str, resource: Optional[Resource] 
     return InvalidOption(f"{keyword}={value!r}: {why}", resource=resource)
 
 
-def with_our_names(words: str) -> str:
-    """The core's words with the names that options have here."""
-    return re.sub(r"\b([a-z]\w*)_ms\b", r"\1", words)
+_PART = "\x1f"  # redlock_lock_message_parts
 
 
-def in_seconds(words: str) -> str:
-    """The core's words about options in milliseconds, with our names and in seconds."""
-    bare = r"(?<![\w.-])\d+(?![\w.])(?! s\b)"
-    return re.sub(bare, lambda number: f"{int(number.group()) / 1000:.12g} s", with_our_names(words))
+def spelled(parts: Union[str, Sequence[str]]) -> str:
+    """The core's words, given in parts, with options named as here and durations in seconds."""
+    words = list(parts.split(_PART) if isinstance(parts, str) else parts)
+    words[1::2] = [_spelled(part) for part in words[1::2]]
+    return "".join(words)
+
+
+def _spelled(part: str) -> str:
+    return f"{int(part) / 1000:.12g} s" if part.isdigit() else _KEYWORDS.get(part, part)
 
 
 def seconds_of(ms: str) -> float:
@@ -96,13 +100,10 @@ def seconds_hint(ttl: Any, max_ttl_s: float) -> str:
     return ""
 
 
-def contradiction(words: str) -> str:
+def contradiction(parts: str) -> str:
     """Why options that are each allowed do not go together, with the way out where it is another option."""
-    if "_ms" not in words:
-        return words
-    said = in_seconds(words)
-    way_out = "; Client(max_ttl=...) may raise that limit" if "max_ttl" in said else ""
-    return f"{said}{way_out}"
+    way_out = "; Client(max_ttl=...) may raise that limit" if "max_ttl_ms" in parts.split(_PART)[1::2] else ""
+    return f"{spelled(parts)}{way_out}"
 
 
 _USE_TTL = "use ttl=, how long the lease lives without an extension"
@@ -301,5 +302,5 @@ def set_lock(handle: Any, resource: Resource, keyword: str, value: Any) -> None:
 
 def raise_for_client(client: Any, status: int, ttl: Any = None) -> None:
     hint = seconds_hint(ttl, seconds_of(text(lib.redlock_client_get, client, b"max_ttl_ms")))
-    failure: RedlockError = error(status, contradiction(text(lib.redlock_client_message, client)) + hint)
+    failure: RedlockError = error(status, contradiction(text(lib.redlock_client_message_parts, client)) + hint)
     raise failure

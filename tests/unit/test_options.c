@@ -18,7 +18,7 @@ static char why[512];
 
 static int parse(struct rlk_numbers *n, const char *name, const char *value)
 {
-  struct rlk_text text = rlk_text_in(why, sizeof why);
+  struct rlk_text text = {why, sizeof why, .is_plain = 1};
   return rlk_option_parse(n, rlk_option_find(name, 0), value, &text);
 }
 
@@ -63,7 +63,7 @@ static void what_is_no_number_is_refused(void **state)
 
 static int terms(struct rlk_numbers *n, int64_t ttl_ms, struct rlk_terms *t)
 {
-  struct rlk_text text = rlk_text_in(why, sizeof why);
+  struct rlk_text text = {why, sizeof why, .is_plain = 1};
   return rlk_terms_for(n, ttl_ms, t, &text);
 }
 
@@ -115,7 +115,7 @@ void __wrap_free(void *object)
 
 static int url(const char *text, struct rlk_url *u)
 {
-  struct rlk_text reason = rlk_text_in(why, sizeof why);
+  struct rlk_text reason = {why, sizeof why, .is_plain = 1};
   return rlk_url_parse(u, text, strlen(text), &reason);
 }
 

@@ -322,7 +322,7 @@ static void extensions_are_counted(void **state)
   call(REDLOCK_EXTEND, 0);
   answer_all(&rlk_row_extend);
   assert_int_equal(rlk_operation_begin(lock, REDLOCK_EXTEND, 0, now_ns), REDLOCK_LIMIT);
-  assert_string_equal(lock->refusal, "no further extension: max_extensions is 1");
+  assert_string_equal(lock->refusal, "no further extension: " RLK_NAMED("max_extensions") " is 1");
 }
 
 static void an_extension_forgets_earlier_errors(void **state)
@@ -585,7 +585,7 @@ static void every_loss_is_described(void **state)
   (void)state;
   hold();
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    struct rlk_text text = rlk_text_in(said, sizeof said);
+    struct rlk_text text = {said, sizeof said, .is_plain = 1};
     lock->hold.loss = (int)i;
     lock->claim->node[0].cut = lock->claim->node[2].cut = (uint8_t)i;
     lock->claim->node[1].cut = (uint8_t)(i + 1);

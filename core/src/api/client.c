@@ -54,7 +54,7 @@ int rlk_client_check(const redlock_client *c, struct rlk_text *why)
     return REDLOCK_INVALID;
   }
   if (RLK_STRING(&c->engine.net, USER_FILE)[0] && !RLK_STRING(&c->engine.net, PASSWORD_FILE)[0]) {
-    rlk_text_add(why, "user_file is set without password_file");
+    rlk_text_add(why, RLK_NAMED("user_file") " is set without " RLK_NAMED("password_file"));
     return REDLOCK_INVALID;
   }
   for (int i = 0; i < 2; i++)
@@ -112,8 +112,8 @@ static void warn_of_readers(redlock_client *c, int option)
   struct stat about;
   if (!*path || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || !(about.st_mode & S_IROTH))
     return;
-  rlk_text_format(&text, "%s is readable by others (mode %04o): ", redlock_option_at(option, REDLOCK_OPTION_NAME),
-                  (unsigned)about.st_mode & 07777);
+  rlk_text_format(&text, RLK_NAMED("%s") " is readable by others (mode %04o): ",
+                  redlock_option_at(option, REDLOCK_OPTION_NAME), (unsigned)about.st_mode & 07777);
   rlk_text_clean(&text, path);
   rlk_text_mark_cut(&text);
   rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1, words);
@@ -127,8 +127,9 @@ static void warn(redlock_client *c)
     rlk_event_add(&net->events, RLK_EVENT_WARNING, -1,
                   "an even number of nodes tolerates no more failures than one node fewer");
   if (net->tls && !RLK_INT(&net->options, TLS_VERIFY))
-    rlk_event_add(&net->events, RLK_EVENT_WARNING, -1,
-                  "tls_verify is off: any certificate is accepted, so others may read and forge what is sent");
+    rlk_event_add(
+        &net->events, RLK_EVENT_WARNING, -1,
+        RLK_NAMED("tls_verify") " is off: any certificate is accepted, so others may read and forge what is sent");
   rlk_client_warn_of_old_values(c);
   warn_of_readers(c, RLK_OPT_PASSWORD_FILE);
   warn_of_readers(c, RLK_OPT_USER_FILE);

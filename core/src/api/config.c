@@ -34,7 +34,8 @@ int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
   int64_t by_nodes = c->max_ttl_ms[RLK_BY_NODES], by_option = c->max_ttl_ms[RLK_BY_OPTION];
   if (!by_nodes || !by_option || by_nodes == by_option)
     return REDLOCK_OK;
-  rlk_text_format(why, "max_ttl_ms is %lld, and the list of nodes ends in max_ttl=%lldms: give it once",
+  rlk_text_format(why,
+                  RLK_NAMED("max_ttl_ms") " is " RLK_MS ", and the list of nodes ends in max_ttl=%lldms: give it once",
                   (long long)by_option, (long long)by_nodes);
   return REDLOCK_INVALID;
 }
@@ -99,21 +100,13 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
   return status;
 }
 
-static int refuse(struct rlk_text *why, const char *name, const char *value, int option)
-{
-  rlk_text_format(why, "%s is \"", name);
-  rlk_text_escaped(why, value, strlen(value));
-  rlk_text_format(why, "\"; allowed: %s", redlock_option_at(option, REDLOCK_OPTION_RANGE));
-  return REDLOCK_INVALID;
-}
-
 /* Values that 0.1 took, and what they are now. */
 static const struct {
   int option;
   const char *old, *now, *warning;
 } old_values[] = {
     {RLK_OPT_MAX_TTL_MS, "auto", "30000",
-     "max_ttl_ms = auto is 30000 now, and will be refused: set a number, or nothing"},
+     RLK_NAMED("max_ttl_ms") " = auto is 30000 now, and will be refused: set a number, or nothing"},
     {RLK_OPT_GUARD, "uptime", "marker", "guard = uptime is marker now, and will be refused: set marker, or nothing"},
 };
 enum { OLD_VALUES = sizeof old_values / sizeof old_values[0] };
@@ -160,7 +153,7 @@ void rlk_client_read_environment(redlock_client *c)
     struct rlk_text nowhere = rlk_text_in(NULL, 0);
     struct rlk_text why = rlk_text_in(c->wrong_environment[i], sizeof c->wrong_environment[i]);
     if (value && *value && set_number(c, variables[i].option, value, RLK_BY_DEFAULT, &nowhere) != REDLOCK_OK)
-      refuse(&why, variables[i].name, value, variables[i].option);
+      rlk_option_refuse(variables[i].option, variables[i].name, value, &why);
   }
 }
 
@@ -180,7 +173,7 @@ static int set_text(redlock_client *c, int option, const char *name, const char 
     ok = ok && (unsigned char)value[i] > 0x20 && (unsigned char)value[i] < 0x7f;
   ok = ok && (option != RLK_OPT_CLUSTER || rlk_cluster_is_valid(value));
   if (!ok)
-    return refuse(why, name, value, option);
+    return rlk_option_refuse(option, name, value, why);
   copy = strdup(value);
   if (!copy)
     return REDLOCK_NO_MEMORY;
@@ -251,7 +244,7 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
   if (!name || !value)
     rlk_text_add(&why, "name and value must not be NULL");
   else if (c->engine.net.state != RLK_NET_NEW)
-    rlk_text_format(&why, "%.64s: options of a client are set before it is opened", name);
+    rlk_text_format(&why, RLK_NAMED("%.64s") ": options of a client are set before it is opened", name);
   else if (option < 0)
     rlk_option_unknown(name, 0, &why);
   else
@@ -286,12 +279,23 @@ int64_t redlock_client_get(redlock_client *c, const char *name, char *buf, size_
   return rlk_leave_text(c, &out);
 }
 
-int64_t redlock_client_message(redlock_client *c, char *buf, size_t size)
+static int64_t read_message(redlock_client *c, char *buf, size_t size, int is_plain)
 {
   struct rlk_text out = rlk_text_in(buf, size);
+  out.is_plain = is_plain;
   if (rlk_enter(c))
     rlk_text_add(&out, c->message);
   return rlk_leave_text(c, &out);
+}
+
+int64_t redlock_client_message(redlock_client *c, char *buf, size_t size)
+{
+  return read_message(c, buf, size, 1);
+}
+
+int64_t redlock_client_message_parts(redlock_client *c, char *buf, size_t size)
+{
+  return read_message(c, buf, size, 0);
 }
 
 int redlock_client_node_count(redlock_client *c)

@@ -16,6 +16,27 @@ static const char *const names[] = {
     [RLK_EVENT_WARNING] = "warning",
 };
 
+/* The detail, and its parts where it names an option, as redlock_lock_message_parts has them. */
+static void details(const char *detail, struct rlk_text *out)
+{
+  char plain[sizeof(((struct rlk_event *)0)->detail)];
+  struct rlk_text text = rlk_text_in(plain, sizeof plain);
+  text.is_plain = 1;
+  rlk_text_add(&text, detail);
+  rlk_text_add(out, ",\"detail\":");
+  rlk_text_json(out, plain, strlen(plain), SIZE_MAX);
+  if (!strchr(detail, RLK_PART[0]))
+    return;
+  rlk_text_add(out, ",\"parts\":[");
+  for (size_t size; size = strcspn(detail, RLK_PART), 1; detail += size + 1) {
+    rlk_text_json(out, detail, size, SIZE_MAX);
+    if (!detail[size])
+      break;
+    rlk_text_add(out, ",");
+  }
+  rlk_text_add(out, "]");
+}
+
 static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text *out)
 {
   rlk_text_format(out, "{\"event\":\"%s\",\"at_ms\":%lld", names[e->kind], (long long)e->at_ms);
@@ -30,8 +51,7 @@ static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text
   }
   if (e->reason)
     rlk_text_format(out, ",\"reason\":\"%s\"", rlk_loss_name(e->reason));
-  rlk_text_add(out, ",\"detail\":");
-  rlk_text_json(out, e->detail, strlen(e->detail), SIZE_MAX);
+  details(e->detail, out);
   rlk_text_add(out, "}");
 }
 

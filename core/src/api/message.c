@@ -241,11 +241,22 @@ static void message(redlock_lock *lock, struct rlk_text *out)
   }
 }
 
-int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size)
+static int64_t read_message(redlock_lock *lock, char *buf, size_t size, int is_plain)
 {
   struct rlk_text out = rlk_text_in(buf, size);
   redlock_client *c = rlk_enter_lock(lock);
+  out.is_plain = is_plain;
   if (c)
     message(lock, &out);
   return rlk_leave_text(c, &out);
+}
+
+int64_t redlock_lock_message(redlock_lock *lock, char *buf, size_t size)
+{
+  return read_message(lock, buf, size, 1);
+}
+
+int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, size_t size)
+{
+  return read_message(lock, buf, size, 0);
 }

@@ -72,10 +72,10 @@ struct rlk_text rlk_text_in(char *buf, size_t size)
 {
   if (buf && size)
     buf[0] = 0;
-  return (struct rlk_text){buf, buf ? size : 0, 0};
+  return (struct rlk_text){buf, buf ? size : 0, 0, 0};
 }
 
-void rlk_text_bytes(struct rlk_text *t, const char *bytes, size_t size)
+static void put(struct rlk_text *t, const char *bytes, size_t size)
 {
   if (t->length + 1 < t->size) {
     size_t room = t->size - t->length - 1;
@@ -84,6 +84,17 @@ void rlk_text_bytes(struct rlk_text *t, const char *bytes, size_t size)
     t->buf[t->length + n] = 0;
   }
   t->length += size;
+}
+
+void rlk_text_bytes(struct rlk_text *t, const char *bytes, size_t size)
+{
+  const char *mark;
+  while (t->is_plain && size && (mark = memchr(bytes, RLK_PART[0], size))) {
+    put(t, bytes, (size_t)(mark - bytes));
+    size -= (size_t)(mark + 1 - bytes);
+    bytes = mark + 1;
+  }
+  put(t, bytes, size);
 }
 
 void rlk_text_add(struct rlk_text *t, const char *text)

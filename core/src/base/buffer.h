@@ -71,7 +71,14 @@ struct rlk_text {
   char *buf;
   size_t size;
   size_t length;
+  int is_plain; /* RLK_PART is left out */
 };
+
+/* Stands on both sides of an option's name, and of a number of milliseconds, since every language spells them in its
+ * own way. What a user has written has none: it is escaped. */
+#define RLK_PART "\x1f"
+#define RLK_NAMED(option) RLK_PART option RLK_PART
+#define RLK_MS RLK_PART "%lld" RLK_PART
 
 struct rlk_text rlk_text_in(char *buf, size_t size);
 void rlk_text_add(struct rlk_text *t, const char *text);

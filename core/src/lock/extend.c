@@ -92,6 +92,10 @@ static int timer(redlock_lock *lock, int64_t now)
   return advance(lock, now);
 }
 
+#define TTL RLK_NAMED("ttl_ms")
+#define EXTENSIONS RLK_NAMED("max_extensions")
+#define HOLD RLK_NAMED("max_hold_ms")
+
 static int beyond_limits(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   char why[160];
@@ -101,9 +105,9 @@ static int beyond_limits(redlock_lock *lock, const struct rlk_call *call, int64_
   if (lock->state != REDLOCK_STATE_HELD)
     return 0;
   if (call->verb == &rlk_extend && extensions_max >= 0 && lock->hold.extensions >= extensions_max)
-    rlk_text_format(&text, "no further extension: max_extensions is %lld", (long long)extensions_max);
+    rlk_text_format(&text, "no further extension: " EXTENSIONS " is %lld", (long long)extensions_max);
   else if (now + call->terms.ttl_ms * MS > rlk_hold_end_ns(lock, call->terms.ttl_ms))
-    rlk_text_format(&text, "no further extension by ttl_ms %lld: max_hold_ms is %lld, held for %lld ms",
+    rlk_text_format(&text, "no further extension by " TTL " " RLK_MS ": " HOLD " is " RLK_MS ", held for %lld ms",
                     (long long)call->terms.ttl_ms, (long long)hold_max_ms,
                     (long long)((now - lock->hold.acquired_ns) / MS));
   else

@@ -24,7 +24,7 @@ void rlk_loss_words(const redlock_lock *lock, struct rlk_text *out)
       [REDLOCK_LOSS_GONE] = "the token was gone on",
       [REDLOCK_LOSS_RESTARTED] = "restarted since the lock was acquired:",
       [REDLOCK_LOSS_REFUSED] = "ineligible to vote now:",
-      [REDLOCK_LOSS_LIMIT] = "the lease expired: max_hold_ms allowed no further renewal",
+      [REDLOCK_LOSS_LIMIT] = "the lease expired: " RLK_NAMED("max_hold_ms") " allowed no further renewal",
       [REDLOCK_LOSS_CLOCK] = "the clock was stepped forward on",
   };
   int count = 0, nodes = lock->engine->net.node_count;

@@ -122,11 +122,14 @@ static int check_arguments(redlock_lock *lock, struct rlk_call *call)
   struct rlk_text text = rlk_text_in(why, sizeof why);
   int acquires = call->verb == &rlk_acquire, status = REDLOCK_OK;
   if (acquires && (call->arg < -2 || call->arg > RLK_YEAR_MS)) {
-    rlk_text_format(&text, "wait_ms is %lld; allowed: -2 to %lld", (long long)call->arg, (long long)RLK_YEAR_MS);
+    rlk_text_format(&text, RLK_NAMED("wait_ms") " is " RLK_MS "; allowed: -2 to " RLK_MS, (long long)call->arg,
+                    (long long)RLK_YEAR_MS);
     status = REDLOCK_INVALID;
   } else if (call->verb->takes_a_lease && !acquires && call->arg < 0) {
-    rlk_text_format(&text, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld), or 0 for the option",
-                    (long long)call->arg, RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
+    rlk_text_format(&text,
+                    RLK_NAMED("ttl_ms") " is " RLK_MS "; allowed: " RLK_MS
+                                        " to " RLK_NAMED("max_ttl_ms") " (" RLK_MS "), or 0 for the option",
+                    (long long)call->arg, (long long)RLK_TTL_MS_MIN, (long long)RLK_INT(&lock->options, MAX_TTL_MS));
     status = REDLOCK_INVALID;
   } else if (call->verb->takes_a_lease) {
     status = rlk_terms_for(&lock->options, acquires ? 0 : call->arg, &call->terms, &text);

@@ -40,7 +40,7 @@ void rlk_renewal_begin(redlock_lock *lock)
 
 static void limit_reached(redlock_lock *lock)
 {
-  rlk_lock_tell(lock, RLK_EVENT_LIMIT, "max_hold_ms has been reached: the lease will expire");
+  rlk_lock_tell(lock, RLK_EVENT_LIMIT, RLK_NAMED("max_hold_ms") " has been reached: the lease will expire");
   lock->hold.is_limited = 1;
   rlk_lock_end_renewal(lock);
 }

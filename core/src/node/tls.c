@@ -153,7 +153,7 @@ static int is_set(const char *text)
 
 static int refuse(struct rlk_text *why, const char *option, const char *path, const char *reason)
 {
-  rlk_text_format(why, "%s is \"", option);
+  rlk_text_format(why, RLK_NAMED("%s") " is \"", option);
   rlk_text_clean(why, path);
   rlk_text_format(why, "\": %s", reason);
   return REDLOCK_INVALID;
@@ -254,7 +254,7 @@ static int show(struct rlk_tls *t, struct rlk_text *why)
   if (!is_set(s->cert_file) && !is_set(s->key_file))
     return REDLOCK_OK;
   if (!is_set(s->cert_file) || !is_set(s->key_file)) {
-    rlk_text_add(why, "tls_cert_file and tls_key_file are set together or not at all");
+    rlk_text_add(why, RLK_NAMED("tls_cert_file") " and " RLK_NAMED("tls_key_file") " are set together or not at all");
     return REDLOCK_INVALID;
   }
   status = check_file("tls_cert_file", s->cert_file, why);

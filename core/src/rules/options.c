@@ -11,21 +11,31 @@
 
 #define STALL_MS 1000 /* a stall of all nodes that an attempt outlasts */
 
-enum type { INT, AUTO_INT, FLOAT, BOOL, CHOICE, STRING, NODES };
+enum type { INT, AUTO_INT, COUNT, FLOAT, BOOL, CHOICE, STRING, NODES };
 enum scope { CLIENT, BOTH };
 
 /* The range of an option in words, from its numbers. */
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-#define RANGE_INT(min, max, also) TEXT(min) " to " TEXT(max) also
+#define RANGE_INT(min, max, also) RLK_PARTED(TEXT(min)) " to " RLK_PARTED(TEXT(max)) also
 #define RANGE_AUTO_INT(min, max, also) "auto, or " RANGE_INT(min, max, also)
-#define RANGE_FLOAT(min, max, also) RANGE_INT(min, max, also)
+#define RANGE_COUNT(min, max, also) TEXT(min) " to " TEXT(max) also
+#define RANGE_FLOAT(min, max, also) RANGE_COUNT(min, max, also)
 #define RANGE_BOOL(min, max, also) "true or false" also
 #define RANGE_CHOICE(min, max, also) also
 #define RANGE_STRING(min, max, also) "at most " TEXT(max) " bytes" also
 #define RANGE_NODES(min, max, also)                                                                                    \
   "1 to " TEXT(RLK_NODES_MAX) " URLs: redis://[user:password@]host[:port][/database], rediss:// for TLS, or "          \
                               "unix://[user:password@]/path[?db=n]" also
+
+#define RLK_PARTED(word) word
+static const char *const plain_ranges[] = {
+#define RANGE(symbol, name, type, unit, initial, min, max, also, ...) [RLK_OPT_##symbol] = RANGE_##type(min, max, also),
+    RLK_OPTIONS(RANGE)
+#undef RANGE
+};
+#undef RLK_PARTED
+#define RLK_PARTED(word) RLK_NAMED(word)
 
 static const struct row {
   const char *name;
@@ -44,7 +54,7 @@ static const struct row {
 #undef ROW
 };
 
-static const char *const type_names[] = {"int", "int", "float", "bool", "string", "string", "nodes"};
+static const char *const type_names[] = {"int", "int", "int", "float", "bool", "string", "string", "nodes"};
 
 const char *redlock_option_at(int index, int field)
 {
@@ -55,7 +65,8 @@ const char *redlock_option_at(int index, int field)
   case REDLOCK_OPTION_TYPE: return type_names[rows[index].type];
   case REDLOCK_OPTION_UNIT: return rows[index].unit;
   case REDLOCK_OPTION_DEFAULT: return rows[index].initial;
-  case REDLOCK_OPTION_RANGE: return rows[index].range;
+  case REDLOCK_OPTION_RANGE: return plain_ranges[index];
+  case REDLOCK_OPTION_RANGE_PARTS: return rows[index].range;
   case REDLOCK_OPTION_SCOPE: return rows[index].scope == BOTH ? "both" : "client";
   case REDLOCK_OPTION_HELP: return rows[index].help;
   default: return NULL;
@@ -153,6 +164,14 @@ static int parse_float(const char *value, const struct row *row, double *out)
   return 1;
 }
 
+int rlk_option_refuse(int option, const char *name, const char *value, struct rlk_text *why)
+{
+  rlk_text_format(why, RLK_NAMED("%s") " is \"", name);
+  rlk_text_escaped(why, value, strlen(value));
+  rlk_text_format(why, "\"; allowed: %s", rows[option].range);
+  return REDLOCK_INVALID;
+}
+
 int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why)
 {
   const struct row *row = &rows[option];
@@ -168,15 +187,13 @@ int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value,
       numbers->v[option].i = RLK_AUTO;
       return REDLOCK_OK;
     } /* fall through */
+  case COUNT:
   case INT: ok = starts && parse_int(value, row, &numbers->v[option].i); break;
   default: break;
   }
   if (ok)
     return REDLOCK_OK;
-  rlk_text_format(why, "%s is \"", row->name);
-  rlk_text_escaped(why, value, strlen(value));
-  rlk_text_format(why, "\"; allowed: %s", row->range);
-  return REDLOCK_INVALID;
+  return rlk_option_refuse(option, row->name, value, why);
 }
 
 /* Up to 9 decimals, without zeros at the end. */
@@ -235,7 +252,7 @@ void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
 {
   int best = -1, best_distance = 5;
   if (scope_lock && rlk_option_find(name, 0) >= 0) {
-    rlk_text_format(why, "%s is an option of the client, not of a lock", name);
+    rlk_text_format(why, RLK_NAMED("%s") " is an option of the client, not of a lock", name);
     return;
   }
   for (int i = 0; i < RLK_OPTION_COUNT; i++) {
@@ -249,7 +266,7 @@ void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
   rlk_text_escaped(why, name, strlen(name));
   rlk_text_add(why, "\"");
   if (best >= 0)
-    rlk_text_format(why, "; did you mean %s?", rows[best].name);
+    rlk_text_format(why, "; did you mean " RLK_NAMED("%s") "?", rows[best].name);
 }
 
 /* auto: a majority may take as long as a stall of all nodes lasts; who is late beyond a majority has a few round trips
@@ -263,6 +280,10 @@ static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
   terms->node_timeout_ns = (most_ms < STALL_MS ? most_ms : STALL_MS) * 1000000;
 }
 
+#define TTL RLK_NAMED("ttl_ms")
+#define MAX_TTL RLK_NAMED("max_ttl_ms")
+#define NODE_TIMEOUT RLK_NAMED("node_timeout_ms")
+
 int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_terms *terms, struct rlk_text *why)
 {
   int64_t max_ttl_ms = RLK_INT(numbers, MAX_TTL_MS);
@@ -271,18 +292,19 @@ int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_
   int64_t min_validity_ms = RLK_INT(numbers, MIN_VALIDITY_MS);
   if (ttl > max_ttl_ms && ttl <= RLK_DAY_MS) {
     rlk_text_format(why,
-                    "ttl_ms %lld is above max_ttl_ms, %lld: renew a shorter lock, or give all programs of these nodes "
-                    "max_ttl_ms = %lld (a node that loses its keys is out for as long)",
+                    TTL " " RLK_MS " is above " MAX_TTL ", " RLK_MS ": renew a shorter lock, or give all programs of "
+                        "these nodes " MAX_TTL " = " RLK_MS " (a node that loses its keys is out for as long)",
                     (long long)ttl, (long long)max_ttl_ms, (long long)ttl);
     return REDLOCK_INVALID;
   }
   if (ttl < RLK_TTL_MS_MIN || ttl > max_ttl_ms) {
-    rlk_text_format(why, "ttl_ms is %lld; allowed: %d to max_ttl_ms (%lld)", (long long)ttl, RLK_TTL_MS_MIN,
-                    (long long)max_ttl_ms);
+    rlk_text_format(why, TTL " is " RLK_MS "; allowed: " RLK_MS " to " MAX_TTL " (" RLK_MS ")", (long long)ttl,
+                    (long long)RLK_TTL_MS_MIN, (long long)max_ttl_ms);
     return REDLOCK_INVALID;
   }
   if (node_timeout_ms != RLK_AUTO && node_timeout_ms > ttl / 4) {
-    rlk_text_format(why, "node_timeout_ms is %lld; allowed for ttl_ms %lld: at most a quarter of it (%lld)",
+    rlk_text_format(why,
+                    NODE_TIMEOUT " is " RLK_MS "; allowed for " TTL " " RLK_MS ": at most a quarter of it (" RLK_MS ")",
                     (long long)node_timeout_ms, (long long)ttl, (long long)(ttl / 4));
     return REDLOCK_INVALID;
   }
@@ -298,8 +320,8 @@ int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_
   if (terms->lease_ns - terms->min_validity_ns - terms->node_timeout_ns > 0)
     return REDLOCK_OK;
   rlk_text_format(why,
-                  "ttl_ms %lld is too short: less drift, min_validity_ms (%lld) must leave more than "
-                  "node_timeout_ms (%lld)",
+                  TTL " " RLK_MS " is too short: less drift, " RLK_NAMED(
+                      "min_validity_ms") " (" RLK_MS ") must leave more than " NODE_TIMEOUT " (" RLK_MS ")",
                   (long long)ttl, (long long)min_validity_ms, (long long)(terms->node_timeout_ns / 1000000));
   return REDLOCK_INVALID;
 }

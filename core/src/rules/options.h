@@ -18,11 +18,11 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
 #define RLK_COUNT_MAX 1000000000
 
 /* X(symbol, name, type, unit, default, min, max, also, scope, help). The range in words is made from type, min, max and
- * also, what the numbers alone do not say; for texts min and max are of their length. Types: INT, AUTO_INT (an int or
- * "auto"), FLOAT, BOOL, STRING, NODES. */
+ * also, what the numbers alone do not say; for texts min and max are of their length. Types: INT (milliseconds),
+ * AUTO_INT (the same or "auto"), COUNT, FLOAT, BOOL, STRING, NODES. */
 #define RLK_OPTIONS(X)                                                                                                 \
   X(NODES, "nodes", NODES, "", "", 0, 65536, "", CLIENT, "URLs of the nodes, separated by commas")                     \
-  X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above max_ttl_ms", BOTH,                  \
+  X(TTL_MS, "ttl_ms", INT, "ms", "10000", RLK_TTL_MS_MIN, RLK_DAY_MS, ", not above " RLK_PARTED("max_ttl_ms"), BOTH,   \
     "how long a lease lasts unless it is extended")                                                                    \
   X(MAX_TTL_MS, "max_ttl_ms", INT, "ms", "30000", RLK_TTL_MS_MIN, RLK_DAY_MS, "", CLIENT,                              \
     "no lease is longer, and a node that may have lost keys does not vote for that long; the same in all "             \
@@ -31,7 +31,7 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "how long to wait for a lock that others hold; 0 makes one attempt, -1 waits forever")                             \
   X(OUTAGE_WAIT_MS, "outage_wait_ms", INT, "ms", "5000", -1, RLK_YEAR_MS, "", BOTH,                                    \
     "how long acquire and extend wait while too few nodes answer; -1 without limit")                                   \
-  X(RETRY_COUNT, "retry_count", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                            \
+  X(RETRY_COUNT, "retry_count", COUNT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                          \
     "attempts after the first, within the wait; -1 without limit")                                                     \
   X(RETRY_DELAY_MS, "retry_delay_ms", INT, "ms", "200", 1, 3600000, "", BOTH,                                          \
     "the longest pause between attempts; pauses start at three round trips and double")                                \
@@ -61,7 +61,7 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(MIN_VALIDITY_MS, "min_validity_ms", AUTO_INT, "ms", "auto", 1, RLK_DAY_MS, "", BOTH,                               \
     "an attempt that would leave less validity than this fails; auto is the larger of 5 ms and a tenth of the TTL")    \
   X(RENEW, "renew", BOOL, "", "false", 0, 1, "", BOTH, "extend the lock in the background while it is held")           \
-  X(MAX_EXTENSIONS, "max_extensions", INT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                      \
+  X(MAX_EXTENSIONS, "max_extensions", COUNT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                    \
     "calls of extend allowed during one hold; renewals do not count; -1 without limit")                                \
   X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RLK_YEAR_MS, "", BOTH,                                       \
     "no extension reaches beyond this time after the lock was acquired; if the lock's own ttl_ms is longer, none "     \
@@ -121,6 +121,8 @@ size_t rlk_option_size_max(int option); /* of a text, in bytes */
 
 /* Reads value into numbers: REDLOCK_OK, or REDLOCK_INVALID with the reason in why. Not for texts. */
 int rlk_option_parse(struct rlk_numbers *numbers, int option, const char *value, struct rlk_text *why);
+/* Says in why that name, of an option or of its environment variable, has a value that is not allowed: INVALID. */
+int rlk_option_refuse(int option, const char *name, const char *value, struct rlk_text *why);
 void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk_text *out);
 
 /* "no option x; did you mean y?" */

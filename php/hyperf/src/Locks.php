@@ -139,7 +139,7 @@ final class Locks
     {
         try {
             $lock = $client->lockFromArray($resource, $options);
-        } catch (InvalidOptionException | \TypeError $refused) {
+        } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
         $this->locks[$lock] = true;

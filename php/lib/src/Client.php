@@ -69,7 +69,7 @@ final class Client implements ClientInterface
         $options = Options::given(\get_defined_vars(), $unknown);
         try {
             return self::open($nodes, $options, $logger, $loop, $dispatcher);
-        } catch (InvalidOptionException | \TypeError $refused) {
+        } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
     }
@@ -270,7 +270,7 @@ final class Client implements ClientInterface
     {
         try {
             return $this->lockFromArray($resource, $options);
-        } catch (InvalidOptionException | \TypeError $refused) {
+        } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
     }

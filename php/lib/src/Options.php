@@ -93,17 +93,16 @@ final class Options
         };
     }
 
-    /** The refusal of a call that was made with named arguments: it speaks of them, except in quoted values. */
-    public static function inNames(InvalidOptionException|\TypeError $refused): InvalidOptionException|\TypeError
+    /** The refusal of a call that was made with named arguments: it speaks of them. */
+    public static function inNames(InvalidOptionException $refused): InvalidOptionException
     {
-        $message = \preg_replace_callback('/"[^"]*"(*SKIP)(*FAIL)|\b[a-z]+(?:_[a-z]+)+\b/',
-            static fn (array $word): string => \array_search($word[0], self::names(), true) ?: $word[0],
-            $refused->getMessage()) ?? $refused->getMessage();
-        if ($refused instanceof \TypeError) {
-            return new \TypeError($message);
+        $words = $refused->parts;
+        for ($i = 1; $i < \count($words); $i += 2) {
+            $words[$i] = \array_search($words[$i], self::names(), true) ?: $words[$i];
         }
-        $named = new InvalidOptionException($message, $refused->getCode());
-        [$named->resource, $named->votes] = [$refused->resource, $refused->votes];
+        $named = new InvalidOptionException($words === [] ? $refused->getMessage() : \implode('', $words),
+            $refused->getCode());
+        [$named->resource, $named->votes, $named->parts] = [$refused->resource, $refused->votes, $refused->parts];
         return $named;
     }
 

@@ -63,6 +63,7 @@ namespace {
     const REDLOCK_OPTION_RANGE = 4;
     const REDLOCK_OPTION_SCOPE = 5;
     const REDLOCK_OPTION_HELP = 6;
+    const REDLOCK_OPTION_RANGE_PARTS = 7;
     const REDLOCK_ANSWER_WORDS = 0;
     const REDLOCK_ANSWER_TTL_MS = 1;
     const REDLOCK_ANSWER_TOKEN = 2;
@@ -106,6 +107,9 @@ namespace {
 
     /** Field REDLOCK_OPTION_... of option number $index; null past the end. */
     function redlock_option_at(int $index, int $field): ?string {}
+
+    /** Field REDLOCK_REASON_... of reason number $index; null past the end. */
+    function redlock_reason_at(int $index, int $field): ?string {}
 }
 
 namespace Redlock\Native {
@@ -362,6 +366,13 @@ namespace Redlock\Exception {
         public array $votes = [];
         /** What the body of run() returned, if it had ended. */
         public mixed $result = null;
+
+        /**
+         * The message in parts: every second one is the name of an option or a number of milliseconds.
+         *
+         * @var list<string>
+         */
+        public array $parts = [];
 
         public function status(): int {}
 

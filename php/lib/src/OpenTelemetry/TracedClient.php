@@ -47,7 +47,7 @@ final class TracedClient implements ClientInterface
         $options = Options::given(\get_defined_vars(), $unknown);
         try {
             return $this->lockFromArray($resource, $options);
-        } catch (InvalidOptionException | \TypeError $refused) {
+        } catch (InvalidOptionException $refused) {
             throw Options::inNames($refused);
         }
     }
