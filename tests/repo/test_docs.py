@@ -226,7 +226,7 @@ def test_the_architecture_names_the_files_that_there_are():
     files = {str(path.relative_to(ROOT / "core/src"))[:-2] for path in (ROOT / "core/src").rglob("*.[ch]")}
     sources = {name for name in files if (ROOT / f"core/src/{name}.c").exists()}
     assert listed <= files and sources <= listed, (sorted(listed - files), sorted(sources - listed))
-    cited = set(re.findall(r"`((?:base|rules|node|lock|client|api)/\w+)\.[ch]`", page))
+    cited = set(re.findall(r"`((?:base|rules|node|lock|kinds|client|api)/\w+)\.[ch]`", page))
     assert cited <= files, sorted(cited - files)
     assert all((ROOT / path).exists() for path in re.findall(r"`((?:core|tests|python|php|docs)/[\w/.]+\.\w+)`", page))
 

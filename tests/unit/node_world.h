@@ -18,6 +18,7 @@
 #include "node/guard.h"
 #include "node/node.h"
 #include "node/session.h"
+#include "kinds/kinds.h"
 #include "lock/asking.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/platform.h"
+#include "kinds/kinds.h"
 #include "lock/asking.h"
 #include "lock/holder.h"
 #include "node/meaning.h"

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "kinds/kinds.h"
 #include "lock/asking.h"
 #include "lock/dispatch.h"
 #include "lock/holder.h"

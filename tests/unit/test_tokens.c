@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "kinds/kinds.h"
 #include "lock/asking.h"
 #include "lock/cleanup.h"
 #include "lock/dispatch.h"
@@ -184,7 +185,7 @@ static void what_is_confirmed_has_its_number(void **state)
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   assert_int_equal(redlock_lock_set(party.lock, "fence", "true"), REDLOCK_OK);
-  party.lock->attempt.fence_proposal = 1;
+  party.lock->attempt.proposal = 1;
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
   leave(&party);
@@ -254,7 +255,8 @@ static int64_t counts_after_it_was_put_back(int64_t fence, int64_t before_ms)
   engine->net.nodes[0].state = RLK_NODE_READY;
   party.lock->state = REDLOCK_STATE_HELD;
   party.lock->hold.valid_until_ns = claim->node[0].counts_until_ns = before_ms * RLK_NS_PER_MS;
-  claim->fence = fence;
+  claim->number = fence;
+  claim->kind = fence ? &rlk_fenced : &rlk_mutex;
   outcome.request = (struct rlk_request){
       .ask = fence ? &rlk_row_fenced : &rlk_row_set, .claim = claim, .lease_ns = 100 * RLK_NS_PER_MS};
   claim->in_flight++;

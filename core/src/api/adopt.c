@@ -36,7 +36,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   claim->holders = c->engine.net.node_count;
   claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
-  lock->hold.fence = 0;
+  lock->hold.number = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
   return REDLOCK_OK;

@@ -28,7 +28,7 @@ GETTER(int, redlock_lock_state, REDLOCK_STATE_INVALID, now(lock)->state)
 GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
 GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
 GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
-GETTER(int64_t, redlock_lock_fence, 0, lock->hold.fence)
+GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {

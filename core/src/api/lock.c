@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/list.h"
+#include "../kinds/kinds.h"
 #include "../lock/cleanup.h"
 #include "../lock/holder.h"
 #include "../lock/lease.h"
@@ -71,6 +72,7 @@ static redlock_lock *add_lock(redlock_client *client, const void *resource, size
   redlock_lock *lock = allocate(client, resource, size);
   if (lock) {
     lock->options = client->engine.net.options;
+    lock->kind = rlk_kind_of(&lock->options);
     client->users++;
     lock->next = client->engine.locks;
     if (client->engine.locks)
@@ -175,6 +177,7 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
     rlk_option_unknown(name, 1, &text);
   else
     status = rlk_option_parse(&lock->options, option, value, &text);
+  lock->kind = rlk_kind_of(&lock->options);
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
   return rlk_leave(c, status);

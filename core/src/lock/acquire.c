@@ -4,9 +4,9 @@
 #include "acquire.h"
 #include "asking.h"
 #include "cleanup.h"
-#include "fence.h"
 #include "flight.h"
 #include "holder.h"
+#include "kind.h"
 #include "lease.h"
 #include "queue.h"
 #include "release.h"
@@ -50,8 +50,8 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->others.asked = 0;
   lock->others.until_ns = 0;
   lock->wait.is_told = 0;
-  if (RLK_INT(&lock->options, FENCE))
-    rlk_fence_propose(lock);
+  if (lock->kind->propose)
+    lock->attempt.proposal = lock->kind->propose(lock);
   e->attempts++;
   lock->attempt.home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
   if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].ttl_limit_ms) {
@@ -182,7 +182,7 @@ static void count_won(redlock_lock *lock, int64_t now)
 
 static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
 {
-  lock->hold.fence = lock->claim->fence;
+  lock->hold.number = lock->claim->number;
   count_won(lock, now);
   rlk_lock_hold(lock, until_ns, now);
   for (int i = 0; i < lock->engine->net.node_count; i++)
@@ -213,7 +213,7 @@ static int waits_to_know(redlock_lock *lock, int64_t now)
   return now < lock->others.until_ns;
 }
 
-/* A majority has granted in time: it is won, unless others are before it or its fencing number has to be raised. */
+/* A majority has granted in time: it is won, unless others are before it or its kind asks nodes for more. */
 static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
 {
   if (waits_to_know(lock, now)) {
@@ -224,7 +224,7 @@ static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t un
     lock->attempt.verdict = REDLOCK_BUSY;
     return attempt_failed(lock, now);
   }
-  if (RLK_INT(&lock->options, FENCE) && !rlk_fence_settle(lock, tally->granted, until_ns, now))
+  if (lock->kind->settle && !lock->kind->settle(lock, tally->granted, until_ns, now))
     return advance(lock, now); /* what could not be asked may decide it */
   return won(lock, until_ns, now);
 }
@@ -232,11 +232,11 @@ static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t un
 /* The round on all nodes. */
 static int advance_all(redlock_lock *lock, int64_t now)
 {
-  struct rlk_tally tally = RLK_INT(&lock->options, FENCE) ? rlk_fence_count(lock, now)
-                                                          : rlk_count(lock->votes, lock->engine->net.node_count);
+  struct rlk_tally tally =
+      lock->kind->count ? lock->kind->count(lock, now) : rlk_count(lock->votes, lock->engine->net.node_count);
   int64_t until_ns = tally.granted >= tally.quorum ? rlk_lock_counts_until(lock) : 0;
   int status = rlk_judge_acquire(&tally, until_ns - now >= lock->op.asked.min_validity_ns);
-  if (rlk_fence_is_too_late(lock, now))
+  if (now >= lock->claim->settle_by_ns)
     status = REDLOCK_NO_QUORUM;
   if (status == REDLOCK_OK)
     return granted(lock, &tally, until_ns, now);
@@ -277,7 +277,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   rlk_flight_begin(lock, &rlk_acquire);
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
-  lock->hold.fence = 0;
+  lock->hold.number = 0;
   lock->attempt.count = 0;
   lock->attempt.quarantine_is_told = 0;
   lock->attempt.home = -1;
@@ -356,7 +356,7 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
   rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
-  lock->hold.fence = 0;
+  lock->hold.number = 0;
   rlk_flight_begin(lock, &rlk_acquire);
   lock->op.is_started = started;
   lock->attempt.count = attempts;

@@ -3,6 +3,7 @@
 #include "../base/mutant.h"
 #include "claim.h"
 #include "holder.h"
+#include "kind.h"
 
 #define MS RLK_NS_PER_MS
 
@@ -44,41 +45,16 @@ static void ask_marker(struct rlk_node *n, struct rlk_request vote)
   add(l, before, vote);
 }
 
-static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_claim *claim)
-{
-  const struct rlk_key *key = claim->key;
-  return (struct rlk_fence){.key = key->bulk,
-                            .prefix = RLK_STRING(n->net, KEY_PREFIX),
-                            .resource = rlk_key_resource(key),
-                            .token = claim->token,
-                            .key_size = key->bulk_size,
-                            .resource_size = key->resource_size};
-}
-
-static int append_fence(struct rlk_node *n, const struct rlk_claim *claim, const struct rlk_number *ttl,
-                        int64_t proposal)
-{
-  struct rlk_fence fence = fence_of(n, claim);
-  int is_full = rlk_line_needs_text(n->line, RLK_SCRIPT_FENCE);
-  return rlk_command_fence(&n->line->out, is_full, &fence, ttl, proposal, claim->fence != 0);
-}
-
-/* proposal 0: without a fencing number */
-static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk_terms *terms,
-                   const struct rlk_number *ttl, int64_t proposal)
+static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk_kind *kind,
+                   const struct rlk_terms *terms, const struct rlk_number *ttl, int64_t proposal)
 {
   struct rlk_line *l = n->line;
   struct rlk_claim *claim = vote.claim;
   size_t before = rlk_buffer_size(&l->out);
   uint64_t position = l->queued;
-  int status;
-  if (rlk_requests_reserve(&l->requests, 3) != 0)
+  if (rlk_requests_reserve(&l->requests, 3) != 0 || kind->put_take(n, claim, ttl, proposal) != 0)
     return -1;
-  status = proposal ? append_fence(n, claim, ttl, proposal)
-                    : rlk_command_set(&l->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
-  if (status != 0)
-    return -1;
-  vote.ask = proposal ? &rlk_row_fenced : &rlk_row_set;
+  vote.ask = kind->take;
   vote.lease_ns = terms->lease_ns;
   vote.ttl_ms = terms->ttl_ms;
   add(l, before, vote);
@@ -96,8 +72,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_request vote = {.claim = lock->claim, .round = lock->round.number, .sent_ns = now};
-  return ask_set(n, vote, &lock->op.asked, &lock->attempt.ttl_text,
-                 RLK_INT(&lock->options, FENCE) ? lock->attempt.fence_proposal : 0);
+  return ask_set(n, vote, lock->kind, &lock->op.asked, &lock->attempt.ttl_text, lock->attempt.proposal);
 }
 
 int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
@@ -105,24 +80,7 @@ int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms 
   struct rlk_request vote = {.claim = lock->claim, .sent_ns = now}; /* of no round */
   struct rlk_number ttl = {.size = 0};
   rlk_command_number(&ttl, terms->ttl_ms);
-  return ask_set(n, vote, terms, &ttl, lock->hold.fence);
-}
-
-int rlk_ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
-{
-  struct rlk_line *l = n->line;
-  struct rlk_claim *claim = lock->claim;
-  struct rlk_fence fence = fence_of(n, claim);
-  size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->fence) != 0)
-    return -1;
-  add(l, before,
-      (struct rlk_request){.ask = &rlk_row_raise,
-                           .claim = claim,
-                           .round = lock->round.number,
-                           .sent_ns = now,
-                           .of.fence = claim->fence});
-  return 0;
+  return ask_set(n, vote, lock->claim->kind, terms, &ttl, lock->hold.number);
 }
 
 int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
@@ -278,10 +236,10 @@ int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
   return ask_extend(n, lock, &rlk_row_extend, now);
 }
 
-/* A vote without a fencing number must not count: the node may store the largest (rule D.1). */
+/* A take that finds its own says more than that the token is there. */
 int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  if (RLK_INT(&lock->options, FENCE))
+  if (lock->kind->finds_own)
     return rlk_ask_set(n, lock, now);
   return ask_extend(n, lock, &rlk_row_confirm, now);
 }

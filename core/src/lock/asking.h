@@ -7,15 +7,13 @@
 #include "renewal.h"
 
 /* The rows are in dispatch.c, with what becomes of the answers. */
-extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_clock, rlk_row_marker, rlk_row_raise, rlk_row_hint,
-    rlk_row_delete, rlk_row_confirm, rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl,
-    rlk_row_remove, rlk_row_queued, rlk_row_join;
+extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row_delete, rlk_row_confirm,
+    rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl, rlk_row_remove, rlk_row_queued,
+    rlk_row_join;
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
-/* Raises the fencing number there to the claim's. */
-int rlk_ask_raise(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 /* An adopted token that the node does not count yet: nobody knows whether the node was eligible to vote when it was set

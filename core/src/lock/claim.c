@@ -101,6 +101,8 @@ struct rlk_claim *rlk_claim_new(redlock_lock *lock)
   claim->lock = lock;
   claim->key = lock->key;
   claim->key->users++;
+  claim->kind = lock->kind;
+  claim->settle_by_ns = RLK_NEVER;
   claim->hands_over = -1;
   make_token(e, claim->token);
   claim->token_size = RLK_TOKEN_SIZE;

@@ -16,6 +16,7 @@ enum {
 };
 
 struct rlk_engine;
+struct rlk_kind;
 struct rlk_node;
 
 /* A resource as a key, shared by its lock and the claims on it. */
@@ -47,29 +48,30 @@ struct rlk_claim_node {
   uint16_t shortenings;  /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
   int64_t cap_ns;        /* then it counts no longer than this, whatever is confirmed */
   uint64_t set_position; /* of the last SET in the stream of the connection */
-  int64_t fence;         /* the number of the resource there; below 0: it has none yet, less its clock */
+  int64_t number;        /* what the take has told there, if the kind of lock asks for a number */
 };
 
 /* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no
  * node can hold the token and no reply names it. */
 struct rlk_claim {
   redlock_lock *lock; /* NULL when the handle has let go */
+  const struct rlk_kind *kind;
   struct rlk_key *key;
   struct rlk_claim *next, *previous; /* in engine->claims */
   struct {
     struct rlk_claim *next, *previous;
   } owed;
-  int is_owed;            /* it is in engine->owed */
-  int in_flight;          /* requests that name it */
-  int holders;            /* nodes with RLK_MAY_HOLD */
-  int given_up;           /* given up: to be deleted wherever it may be */
-  int is_detached;        /* handed over: nothing is ever sent for it */
-  int is_adopted;         /* others may have set it where it was not counted */
-  int hands_over;         /* the node whose delete tells who is first in the queue; -1: none */
-  uint64_t place;         /* ... and takes this place out of it */
-  int64_t fence;          /* its fencing number, once a majority has granted; 0: none */
-  int64_t fence_until_ns; /* the lock is won by then, or with another number (rule D.2) */
-  int64_t until_ns;       /* no node holds it after that, if none executes a SET much later than it was sent */
+  int is_owed;          /* it is in engine->owed */
+  int in_flight;        /* requests that name it */
+  int holders;          /* nodes with RLK_MAY_HOLD */
+  int given_up;         /* given up: to be deleted wherever it may be */
+  int is_detached;      /* handed over: nothing is ever sent for it */
+  int is_adopted;       /* others may have set it where it was not counted */
+  int hands_over;       /* the node whose delete tells who is first in the queue; -1: none */
+  uint64_t place;       /* ... and takes this place out of it */
+  int64_t number;       /* the number of the lock, once a majority has granted; 0: none */
+  int64_t settle_by_ns; /* what its kind asks for beside a majority is there by then, or the attempt has failed */
+  int64_t until_ns;     /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */
   char token[RLK_TOKEN_SIZE];

@@ -7,8 +7,8 @@
 #include "acquire.h"
 #include "asking.h"
 #include "cleanup.h"
-#include "fence.h"
 #include "holder.h"
+#include "kind.h"
 #include "lease.h"
 #include "news.h"
 #include "operation.h"
@@ -23,11 +23,10 @@
 
 /* ---- what is known of the token ---- */
 
-/* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. The script of a
- * fencing number has looked, and to confirm the token would bring no number. */
+/* A nil to a second SET of the token, after a first one whose answer was lost: the key may be its own. */
 static int may_be_its_own(const struct rlk_claim_node *at, const struct rlk_request *r)
 {
-  return (at->flags & RLK_SET_LOST) && r->ask != &rlk_row_fenced;
+  return (at->flags & RLK_SET_LOST) && !r->claim->kind->finds_own;
 }
 
 static int ask_whose_key(struct rlk_node *n, const struct rlk_request *r, int64_t now)
@@ -103,14 +102,7 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_set(n, &out->request, out->vote, out->now_ns);
 }
 
-/* The lock whose operation waits for the answer still, or NULL. */
-static redlock_lock *still_wants(const struct rlk_request *r)
-{
-  redlock_lock *lock = r->claim->lock;
-  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
-}
-
-static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
+void rlk_take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   out->request.claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
   if (out->fault != RLK_FAULT_NONE)
@@ -119,36 +111,6 @@ static void set_arrived(struct rlk_node *n, struct rlk_outcome *out)
     granted(n, &out->request, out->now_ns);
   else
     not_granted(n, &out->request, out->now_ns);
-}
-
-static int fenced_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
-{
-  redlock_lock *lock = still_wants(r);
-  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
-}
-
-static void fenced_arrived(struct rlk_node *n, struct rlk_outcome *out)
-{
-  struct rlk_claim_node *at = &out->request.claim->node[n->index];
-  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_GRANTED)
-    at->fence = out->reply->integers[0] == 1 ? out->reply->integers[1] : -out->reply->integers[1];
-  set_arrived(n, out);
-}
-
-static int is_pair(const struct rlk_reply *reply)
-{
-  return reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2;
-}
-
-/* 1 and the number, 2 and the clock of a server that has no number yet, or 0 and 0. */
-static uint8_t fenced_vote(const struct rlk_request *r, const struct rlk_reply *reply)
-{
-  (void)r;
-  if (!is_pair(reply))
-    return RLK_MISFIT;
-  if (reply->integers[0] == 0 && reply->integers[1] == 0)
-    return RLK_BUSY;
-  return (reply->integers[0] == 1 || reply->integers[0] == 2) && reply->integers[1] > 0 ? RLK_GRANTED : RLK_MISFIT;
 }
 
 /* ---- the guard's proofs behind a vote ---- */
@@ -233,7 +195,7 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 static int confirm_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = still_wants(r);
+  redlock_lock *lock = rlk_vote_wanted(r);
   return lock ? rlk_ask_confirm(n, lock, now) : -1;
 }
 
@@ -245,7 +207,7 @@ static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 static int extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
-  redlock_lock *lock = still_wants(r);
+  redlock_lock *lock = rlk_vote_wanted(r);
   return lock && rlk_in_flight(lock) ? rlk_ask_extend(n, lock, now) : -1;
 }
 
@@ -376,7 +338,8 @@ static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
 static uint8_t place_fits(const struct rlk_request *r, const struct rlk_reply *reply)
 {
   (void)r;
-  return is_pair(reply) && reply->integers[0] >= 0 && reply->integers[0] <= RANK_MAX && reply->integers[1] >= -2
+  return rlk_reply_is_pair(reply) && reply->integers[0] >= 0 && reply->integers[0] <= RANK_MAX &&
+                 reply->integers[1] >= -2
              ? RLK_FITS
              : RLK_MISFIT;
 }
@@ -397,14 +360,8 @@ static void holder_arrived(struct rlk_node *n, struct rlk_outcome *out)
 
 /* clang-format off */
 const struct rlk_ask
-  rlk_row_set = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .ok = RLK_GRANTED, .nil = RLK_BUSY, .wrong_type = RLK_BUSY,
-                 .arrived = set_arrived},
-  rlk_row_fenced = {"SET", .role = RLK_ASK_TAKE, .is_vote = 1, .wrong_type = RLK_BUSY, .read = fenced_vote,
-                    .again = fenced_again, .arrived = fenced_arrived},
   rlk_row_clock = {"TIME", .role = RLK_ASK_CLOCK, .read = time_fits}, /* the node has read it */
   rlk_row_marker = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = marker_arrived},
-  rlk_row_raise = {"the script of the fence", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
-                   .arrived = rlk_vote_raised},
   rlk_row_delete = {"the release script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
                     .again = delete_again, .arrived = delete_arrived},
   rlk_row_confirm = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_BUSY,
@@ -439,7 +396,7 @@ static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
     return 0;
   n->line->scripts_known = 0;
   status = ask->again(n, &out->request, out->now_ns);
-  n->line->scripts_known |= status != 0 && ask == &rlk_row_fenced ? known & ~(UINT32_C(1) << RLK_SCRIPT_FENCE) : known;
+  n->line->scripts_known |= status == 0 ? known : known & ~ask->script;
   return status == 0;
 }
 

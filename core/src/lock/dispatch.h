@@ -7,6 +7,8 @@
 #include "engine.h"
 
 void rlk_dispatch(struct rlk_engine *engine, struct rlk_node *node, struct rlk_outcome *outcome);
+/* The answer to a take, of any kind of lock. */
+void rlk_take_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
 /* In a forked child: what was in flight on connections of the parent is nobody's. */
 void rlk_dispatch_abandoned(struct rlk_engine *engine, struct rlk_node *node);
 

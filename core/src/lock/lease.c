@@ -148,8 +148,8 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
 {
   lock->claim->node[node].counts_until_ns = until_ns > now ? until_ns : 0;
   lock->claim->node[node].cut = (uint8_t)reason;
-  if (lock->state != REDLOCK_STATE_HELD)
-    lock->claim->fence_until_ns = 0;
+  if (lock->state != REDLOCK_STATE_HELD && lock->claim->settle_by_ns != RLK_NEVER)
+    lock->claim->settle_by_ns = 0; /* a later vote must not fill in for it (rule D.2) */
   recount(lock, reason, now);
 }
 

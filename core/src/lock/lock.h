@@ -35,7 +35,7 @@ struct rlk_hold {
   int64_t acquired_ns;
   int64_t extensions; /* by the user */
   struct rlk_terms terms;
-  int64_t fence;          /* its fencing number; 0: it has none */
+  int64_t number;         /* that of a fenced lock; 0: it has none */
   enum redlock_loss loss; /* why it was lost */
   enum redlock_loss cut;  /* why valid_until_ns is earlier than it was, until an extension */
   int is_limited;         /* no renewal follows: max_hold_ms */
@@ -114,7 +114,7 @@ struct rlk_attempt {
   int verdict;                /* of the last full round */
   int home;                   /* node asked first, or -1 */
   int64_t wake_ns;            /* RLK_SLEEPING: without the hint */
-  int64_t fence_proposal;     /* to all nodes */
+  int64_t proposal;           /* to all nodes, of a kind that asks for a number */
   struct rlk_number ttl_text; /* as it is sent */
   int quarantine_is_told;
 };
@@ -155,7 +155,8 @@ struct redlock_lock {
   uint64_t tag;
   struct rlk_key *key;
   struct rlk_numbers options;
-  char *refusal; /* why a call was refused, until the next operation */
+  const struct rlk_kind *kind; /* by its options */
+  char *refusal;               /* why a call was refused, until the next operation */
   enum redlock_state state;
   struct rlk_claim *claim; /* the current or last token; NULL before */
   struct rlk_hold hold;

@@ -83,15 +83,6 @@ void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now)
     lock->votes[node] = (uint8_t)vote;
 }
 
-uint8_t rlk_round_raise(redlock_lock *lock, int node, int64_t now)
-{
-  struct rlk_node *n = &lock->engine->net.nodes[node];
-  int vote = rlk_node_can_ask(n, rlk_node_patience_ns(n, &lock->op.asked), now);
-  if (vote == RLK_ASKED && rlk_ask_raise(n, lock, now) != 0)
-    vote = RLK_DOWN;
-  return (uint8_t)vote;
-}
-
 void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns)
 {
   int64_t last_ns = lock->op.deadline_ns < lock->op.outage_until_ns ? lock->op.deadline_ns : lock->op.outage_until_ns;

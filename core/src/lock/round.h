@@ -10,8 +10,6 @@ void rlk_round_ask(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* RLK_ASKED, or why a node that could be asked is not, because of the restart guard. */
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now_ns);
-/* The node that has granted is to raise its fencing number: what that makes of its vote. */
-uint8_t rlk_round_raise(redlock_lock *lock, int node, int64_t now_ns);
 void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now_ns);
 /* All nodes have not been asked for so long that a leftover on one of them might hide a free majority. */
 int rlk_round_is_overdue(const redlock_lock *lock, int64_t now_ns);

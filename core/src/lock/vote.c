@@ -5,8 +5,8 @@
 
 #include "../base/mutant.h"
 #include "asking.h"
-#include "fence.h"
 #include "holder.h"
+#include "kind.h"
 #include "lease.h"
 #include "operation.h"
 #include "release.h"
@@ -32,8 +32,7 @@ void rlk_vote_note_error(struct rlk_node *n, const struct rlk_outcome *out)
     write_error(out->request.claim->lock, n->index, out->error);
 }
 
-/* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
-static void note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
+void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   if (lock->round.number != r->round)
     return;
@@ -48,13 +47,12 @@ static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
                                                                                               : counts_until_ns;
 }
 
-/* With a fencing number a grant may mean that the token is there already: then it keeps the longer life that was
- * confirmed. */
+/* Where a grant may mean that the token is there already it keeps the longer life that was confirmed. */
 static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const struct rlk_request *r)
 {
   const struct rlk_claim_node *at = &claim->node[node];
   int64_t counts_until_ns = capped(at, r->sent_ns + r->lease_ns);
-  return claim->fence && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
+  return claim->kind->finds_own && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
 }
 
 /* Where the token is put back an extension that did not find it is asked again. */
@@ -82,11 +80,11 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
   if (vote == RLK_GRANTED && rlk_lock_is_held(lock, now)) {
     rlk_lock_recount(lock, now); /* a vote after the win makes the lock outlive more failures */
     rlk_holder_show(&lock->engine->net.nodes[node], lock->hold.terms.ttl_ms, now);
-    if (claim->fence)
-      rlk_fence_catch_up(lock, node, now);
+    if (claim->kind->joined)
+      claim->kind->joined(lock, node, now);
     ask_extension_again(lock, node, now);
   }
-  note(lock, node, r, vote, now);
+  rlk_vote_note(lock, node, r, vote, now);
 }
 
 /* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
@@ -122,6 +120,12 @@ redlock_lock *rlk_vote_lock(const struct rlk_request *r)
   return lock && (lock->claim == r->claim || lock->op.probe == r->claim) ? lock : NULL;
 }
 
+redlock_lock *rlk_vote_wanted(const struct rlk_request *r)
+{
+  redlock_lock *lock = r->claim->lock;
+  return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
+}
+
 static void count_vote(const struct rlk_node *n, const struct rlk_request *r, int vote)
 {
   struct rlk_peer *peer = rlk_peer_of(n);
@@ -150,11 +154,10 @@ void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, 
     return;
   if (r->round == lock->round.number)
     rlk_release_answered(lock, n->index, vote, now);
-  note(lock, n->index, r, vote, now);
+  rlk_vote_note(lock, n->index, r, vote, now);
 }
 
-/* A node that did not count for the lock begins to only when it may vote (rule C.3.1). */
-static int checked(const struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+int rlk_vote_checked(const struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   int is_counted = r->claim->node[n->index].counts_until_ns != 0;
   int is_early = rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
@@ -165,23 +168,7 @@ void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote,
 {
   redlock_lock *lock = rlk_vote_lock(r);
   if (lock)
-    set_vote(lock, n->index, r, checked(n, r, vote, now), now);
-}
-
-/* The lock is won when a majority stores its fencing number. */
-void rlk_vote_raised(struct rlk_node *n, struct rlk_outcome *out)
-{
-  struct rlk_request *r = &out->request;
-  redlock_lock *lock = rlk_vote_lock(r);
-  int vote = checked(n, r, out->vote, out->now_ns);
-  rlk_vote_note_error(n, out);
-  if (!lock || r->claim->given_up)
-    return;
-  if (vote == RLK_GRANTED)
-    r->claim->node[n->index].fence = r->of.fence;
-  else if (vote == RLK_GONE)
-    rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, out->now_ns);
-  note(lock, n->index, r, vote, out->now_ns);
+    set_vote(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
 }
 
 void rlk_vote_extend(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -191,7 +178,7 @@ void rlk_vote_extend(struct rlk_node *n, const struct rlk_request *r, int vote, 
   if (vote == RLK_GRANTED && rlk_claim_is_unproved(r->claim, n))
     r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
   else
-    rlk_vote_proved(n, r, checked(n, r, vote, now), now);
+    rlk_vote_proved(n, r, rlk_vote_checked(n, r, vote, now), now);
 }
 
 void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -200,7 +187,7 @@ void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, 
   if (!lock)
     return;
   confirmed(lock, n->index, r, vote, now);
-  note(lock, n->index, r, vote, now);
+  rlk_vote_note(lock, n->index, r, vote, now);
 }
 
 void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
@@ -219,7 +206,7 @@ void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, i
   redlock_lock *lock = rlk_vote_lock(r);
   if (!lock)
     return;
-  confirmed(lock, n->index, r, checked(n, r, vote, now), now);
+  confirmed(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
   rlk_renewal_confirmed(lock);
 }
 
@@ -228,7 +215,7 @@ void rlk_vote_removed(struct rlk_node *n, struct rlk_outcome *out)
   redlock_lock *lock = rlk_vote_lock(&out->request);
   rlk_vote_note_error(n, out);
   if (lock)
-    note(lock, n->index, &out->request, out->vote, out->now_ns);
+    rlk_vote_note(lock, n->index, &out->request, out->vote, out->now_ns);
 }
 
 void rlk_vote_seen(struct rlk_node *n, struct rlk_outcome *out)

@@ -7,6 +7,8 @@
 
 /* The lock that a request was for, as long as neither it nor its claim has gone on without the other; else NULL. */
 redlock_lock *rlk_vote_lock(const struct rlk_request *request);
+/* The lock whose operation waits for the answer still, or NULL. */
+redlock_lock *rlk_vote_wanted(const struct rlk_request *request);
 void rlk_vote_set(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* Of a SET that may have met its own token. */
 void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
@@ -15,11 +17,14 @@ void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, i
 void rlk_vote_extend(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_proved(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_renew(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* Whole answers: the number was raised; the lease was shortened; the key was removed; what an inspect has seen. */
-void rlk_vote_raised(struct rlk_node *node, struct rlk_outcome *outcome);
+/* Whole answers: the lease was shortened; the key was removed; what an inspect has seen. */
 void rlk_vote_expired(struct rlk_node *node, struct rlk_outcome *outcome);
 void rlk_vote_removed(struct rlk_node *node, struct rlk_outcome *outcome);
 void rlk_vote_seen(struct rlk_node *node, struct rlk_outcome *outcome);
+/* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
+void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* A node that did not count for the lock begins to only when it may vote (rule C.3.1): what its vote is worth. */
+int rlk_vote_checked(const struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* An error is shown in the node's answer. */
 void rlk_vote_note_error(struct rlk_node *node, const struct rlk_outcome *outcome);
 

@@ -37,6 +37,7 @@ struct rlk_ask {
   /* After NOSCRIPT: asks once more; 0, or -1: nobody wants to know any more, or memory is out. NULL: it has no script.
    */
   int (*again)(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
+  uint32_t script; /* bits: if nobody wants to know any more, the next request brings their text */
   /* Called by the step with the answer, or with RLK_FAULT_LOST; NULL: it does not matter. */
   void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
 };

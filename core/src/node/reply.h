@@ -50,6 +50,12 @@ struct rlk_reply {
 redisReader *rlk_reply_reader(struct rlk_reply *reply);
 /* An array of so many 0s and 1s, and nothing else. */
 int rlk_reply_is_answers(const struct rlk_reply *reply, int count);
+/* An array of two integers. */
+static inline int rlk_reply_is_pair(const struct rlk_reply *reply)
+{
+  return reply->type == RLK_REPLY_ARRAY && reply->elements == 2 && reply->count == 2;
+}
+
 /* The reply to TIME, in us: 1, or 0 if it is none. */
 int rlk_reply_is_time(const struct rlk_reply *reply, int64_t *us);
 

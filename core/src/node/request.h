@@ -28,7 +28,7 @@ struct rlk_request {
   union {
     int step;                   /* of the set-up, or of a look at a node that is ready */
     const struct rlk_ask *vote; /* marker: what it stands behind */
-    int64_t fence;              /* the number that it is raised to */
+    int64_t number;             /* what it is raised to */
     int64_t client;             /* the number of the client whose entry is asked for */
     int hands_over;             /* delete: it is the script of the queue */
     struct rlk_batch *batch;    /* renewal: only carried here */

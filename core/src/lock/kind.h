@@ -1,0 +1,24 @@
+/* All in which one kind of lock differs from another. Rounds, leases, renewal, loss, cleaning up and waiting do not. */
+#ifndef RLK_KIND_H
+#define RLK_KIND_H
+
+#include "../node/node.h"
+#include "lock.h"
+
+/* NULL: nothing of its own. */
+struct rlk_kind {
+  const char *name;
+  const struct rlk_ask *take; /* the row of the request that takes the lock on a node */
+  /* Appends that request: 0, or -1 when memory is out. proposal: of the attempt, or the number of the lock. */
+  int (*put_take)(struct rlk_node *node, const struct rlk_claim *claim, const struct rlk_number *ttl_ms,
+                  int64_t proposal);
+  int finds_own; /* a take that meets its own token is granted: nobody has to ask whose key that is */
+  /* A new attempt: what it proposes to all nodes. */
+  int64_t (*propose)(const redlock_lock *lock);
+  struct rlk_tally (*count)(redlock_lock *lock, int64_t now_ns); /* the votes of an attempt */
+  /* A majority has granted, until then: 1 if the lock is won with that, 0 if nodes were asked for more. */
+  int (*settle)(redlock_lock *lock, int granted, int64_t until_ns, int64_t now_ns);
+  void (*joined)(redlock_lock *lock, int node, int64_t now_ns); /* a node has granted after the lock was won */
+};
+
+#endif
