@@ -4,7 +4,7 @@
 #include "../lock/cleanup.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
-#include "../lock/queue.h"
+#include "../lock/others.h"
 #include "drain.h"
 #include "driver.h"
 #include "life.h"
@@ -24,7 +24,7 @@ static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_
   if (lock->state != REDLOCK_STATE_HELD && lock->state != REDLOCK_STATE_LOST)
     return;
   if (gives_up) {
-    rlk_queue_hand_over(lock, now);
+    rlk_others_hand_over(lock, now);
     rlk_claim_give_up(&c->engine, lock->claim, 0, now);
   }
   lock->state = REDLOCK_STATE_FREE;

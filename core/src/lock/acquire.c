@@ -8,6 +8,7 @@
 #include "holder.h"
 #include "kind.h"
 #include "lease.h"
+#include "others.h"
 #include "queue.h"
 #include "release.h"
 #include "renewal.h"
@@ -59,7 +60,7 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
     return REDLOCK_PENDING;
   }
   rlk_round_clear(lock);
-  lock->others.home = rlk_queue_home(lock, now);
+  lock->others.home = rlk_others_home(lock, now);
   rlk_round_ask_all(lock, -1, now);
   return advance(lock, now);
 }
@@ -192,35 +193,14 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
   return REDLOCK_OK;
 }
 
-/* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
- * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
- * slowly is not made shorter by that. */
-static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
-{
-  int64_t by_ns = lock->round.asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
-  int64_t longest_ns = lock->op.asked.lease_ns / 20 < 20 * MS ? lock->op.asked.lease_ns / 20 : 20 * MS;
-  if (by_ns < now + MS)
-    by_ns = now + MS;
-  return by_ns < now + longest_ns ? by_ns : now + longest_ns;
-}
-
-static int waits_to_know(redlock_lock *lock, int64_t now)
-{
-  if (!lock->others.asked || lock->others.are_waiting)
-    return 0;
-  if (!lock->others.until_ns)
-    lock->others.until_ns = knows_by_ns(lock, now);
-  return now < lock->others.until_ns;
-}
-
 /* A majority has granted in time: it is won, unless others are before it or its kind asks nodes for more. */
 static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
 {
-  if (waits_to_know(lock, now)) {
+  if (rlk_others_are_awaited(lock, now)) {
     rlk_round_set_timer(lock, lock->others.until_ns);
     return REDLOCK_PENDING;
   }
-  if (rlk_queue_is_ahead(lock)) {
+  if (rlk_others_are_ahead(lock)) {
     lock->attempt.verdict = REDLOCK_BUSY;
     return attempt_failed(lock, now);
   }
@@ -272,7 +252,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   int64_t wait_ms = call->arg == -2 ? RLK_INT(&lock->options, WAIT_MS) : call->arg;
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
   if (lock->state == REDLOCK_STATE_LOST)
-    rlk_queue_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
+    rlk_others_hand_over(lock, now); /* its keys may outlast it, and others wait for them */
   lock->op.asked = call->terms;
   rlk_flight_begin(lock, &rlk_acquire);
   lock->state = REDLOCK_STATE_FREE;

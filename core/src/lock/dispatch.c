@@ -12,6 +12,7 @@
 #include "lease.h"
 #include "news.h"
 #include "operation.h"
+#include "others.h"
 #include "queue.h"
 #include "release.h"
 #include "round.h"
@@ -175,7 +176,7 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_peer_of(n)->queue_works = 1;
   if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
     r->claim->hands_over = -1;
-    rlk_queue_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
+    rlk_others_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
   }
   if (out->fault == RLK_FAULT_LOST)
     *flags |= RLK_DELETE_LOST;

@@ -12,7 +12,6 @@
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
-#define CONTENDED_NS (2000 * MS)
 #define REFUSED_NS (10000 * MS) /* so long a node whose queue cannot be used is not asked for it */
 #define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them, */
 #define STEP_MAX_NS (4000 * MS) /* at least as often as this, */
@@ -20,10 +19,7 @@
 #define TURN_MAX_NS (300 * MS)  /* however many are before it, a free lock is not left to them for longer */
 #define SPREAD_NS (10 * MS)     /* between waiters for whom the same moment matters */
 #define SPREAD_MAX_NS (100 * MS)
-#define RESOURCE_MAX 65536       /* whoever waits for a longer one does so without the queue */
-#define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
-#define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
-#define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
+#define RESOURCE_MAX 65536 /* whoever waits for a longer one does so without the queue */
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
 #define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
@@ -129,9 +125,9 @@ void rlk_queue_init(struct rlk_engine *e)
 
 /* ---- the place on the home node ---- */
 
-/* Its queue can be used: the node has not refused it, and under its key there is no other kind of value. */
-static int usable(const redlock_lock *lock, int home, int64_t now)
+int rlk_queue_home(const redlock_lock *lock, int64_t now)
 {
+  int home = rlk_backoff_node(lock, LATE_NS, now);
   const struct rlk_room *room = lock->wait.room || !lock->engine->room_count ? lock->wait.room : rlk_room_of(lock, now);
   if (home < 0 || now < lock->engine->peers[home].queue_again_ns || (room && now < room->queue_again_ns))
     return -1;
@@ -141,7 +137,7 @@ static int usable(const redlock_lock *lock, int home, int64_t now)
 /* The home node, if its queue can be used and a majority can be asked; else -1. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_backoff_has_majority(lock, LATE_NS, now) ? usable(lock, rlk_backoff_node(lock, LATE_NS, now), now) : -1;
+  return rlk_backoff_has_majority(lock, LATE_NS, now) ? rlk_queue_home(lock, now) : -1;
 }
 
 /* The one before it may be the holder itself, whose place goes with its release. */
@@ -484,75 +480,4 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
     rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node, "a wake-up for nobody who waits; others are not told again");
   return turn == RLK_TURN_ATTEMPT ? lock : NULL;
-}
-
-/* ---- those who do not wait ---- */
-
-/* The cost of the queue is spared who comes again and again where nobody else does. */
-static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
-{
-  return lock->others.alone_ns && now - lock->others.alone_ns < for_ns;
-}
-
-/* A node that was never connected may be the one that is home to others. */
-static int is_connecting(const struct rlk_engine *e)
-{
-  for (int i = 0; i < e->net.node_count; i++) {
-    const struct rlk_node *n = &e->net.nodes[i];
-    if (!n->run_id[0] && n->failures == 0 && n->state != RLK_NODE_REFUSED)
-      return 1;
-  }
-  return 0;
-}
-
-static int home_or_anywhere(const redlock_lock *lock, int64_t now)
-{
-  if (is_connecting(lock->engine))
-    return RLK_QUEUE_ANYWHERE;
-  return usable(lock, rlk_backoff_node(lock, LATE_NS, now), now);
-}
-
-int rlk_queue_home(const redlock_lock *lock, int64_t now)
-{
-  return lock->wait.place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1
-                                                                                        : home_or_anywhere(lock, now);
-}
-
-int rlk_queue_is_ahead(const redlock_lock *lock)
-{
-  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !lock->wait.place && rlk_queue_is_used(lock);
-}
-
-void rlk_queue_hand_over(redlock_lock *lock, int64_t now)
-{
-  int is_brief;
-  if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
-    return;
-  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
-  if (is_brief && is_alone(lock, ALONE_NS, now))
-    return;
-  if (!is_brief)
-    lock->others.alone_ns = 0; /* until home answers */
-  lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
-  lock->claim->place = lock->wait.place;
-}
-
-void rlk_queue_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
-{
-  const struct rlk_key *key = claim->key;
-  struct rlk_room *room = NULL;
-  redlock_lock *first;
-  if (others_wait)
-    room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
-  else if (e->room_count)
-    room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
-  if (claim->lock)
-    claim->lock->others.alone_ns = others_wait ? 0 : now;
-  if (!room)
-    return;
-  room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
-  for (first = room->first; first && !first->wait.place;) /* without one it waits beside the queue, or behind others */
-    first = first->wait.next;
-  if (first && first->op.phase == RLK_SLEEPING)
-    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: it need not be told by the node */
 }

@@ -12,6 +12,8 @@ enum rlk_turn {
   RLK_TURN_ATTEMPT /* it is to make an attempt now */
 };
 
+/* The home node; -1 if its queue cannot be used: the node has refused it, or its key has another kind of value. */
+int rlk_queue_home(const redlock_lock *lock, int64_t now_ns);
 /* Whether this acquisition waits in order. */
 int rlk_queue_is_used(const redlock_lock *lock);
 /* Begins an acquisition, which may have to wait behind others. */
@@ -24,16 +26,8 @@ void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
 void rlk_queue_leave(redlock_lock *lock);
-/* The node that is asked, behind its SET, whether others wait; -1: none is. */
-int rlk_queue_home(const redlock_lock *lock, int64_t now_ns);
-/* A lock that was won although others wait for it, by one who does not: it goes behind them. */
-int rlk_queue_is_ahead(const redlock_lock *lock);
 /* It is handed to somebody else, who does not know its place. */
 void rlk_queue_forget(redlock_lock *lock);
-/* The lock is about to be released: the home node is to tell who is first. */
-void rlk_queue_hand_over(redlock_lock *lock, int64_t now_ns);
-/* It was released: whether others wait is known. */
-void rlk_queue_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
 /* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);
 enum rlk_turn rlk_queue_missing(redlock_lock *lock, int64_t now_ns); /* ... or the script was not there */

@@ -5,7 +5,7 @@
 #include "flight.h"
 #include "holder.h"
 #include "lease.h"
-#include "queue.h"
+#include "others.h"
 #include "release.h"
 #include "round.h"
 
@@ -81,7 +81,7 @@ static int advance_release(redlock_lock *lock, int64_t now)
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
   if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
-    rlk_queue_hand_over(lock, now);
+    rlk_others_hand_over(lock, now);
   if (lock->claim && !lock->claim->given_up)
     rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_claim_let_go(lock->engine, &lock->claim);
@@ -115,7 +115,7 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
     lock->hold.valid_until_ns = 0;
   }
   rlk_flight_begin(lock, call->verb);
-  rlk_queue_hand_over(lock, now);
+  rlk_others_hand_over(lock, now);
   rlk_round_clear(lock);
   rlk_claim_give_up(lock->engine, lock->claim, lock->round.number, now);
   note_deletes(lock, now);

@@ -1,0 +1,102 @@
+#include "others.h"
+
+#include "../base/mutant.h"
+#include "backoff.h"
+#include "queue.h"
+#include "room.h"
+
+#define MS RLK_NS_PER_MS
+#define CONTENDED_NS (2000 * MS)
+#define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
+#define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
+#define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
+
+/* The cost of the queue is spared who comes again and again where nobody else does. */
+static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
+{
+  return lock->others.alone_ns && now - lock->others.alone_ns < for_ns;
+}
+
+/* A node that was never connected may be the one that is home to others. */
+static int is_connecting(const struct rlk_engine *e)
+{
+  for (int i = 0; i < e->net.node_count; i++) {
+    const struct rlk_node *n = &e->net.nodes[i];
+    if (!n->run_id[0] && n->failures == 0 && n->state != RLK_NODE_REFUSED)
+      return 1;
+  }
+  return 0;
+}
+
+static int home_or_anywhere(const redlock_lock *lock, int64_t now)
+{
+  if (is_connecting(lock->engine))
+    return RLK_QUEUE_ANYWHERE;
+  return rlk_queue_home(lock, now);
+}
+
+int rlk_others_home(const redlock_lock *lock, int64_t now)
+{
+  return lock->wait.place || is_alone(lock, BELIEF_NS, now) || !rlk_queue_is_used(lock) ? -1
+                                                                                        : home_or_anywhere(lock, now);
+}
+
+int rlk_others_are_ahead(const redlock_lock *lock)
+{
+  return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !lock->wait.place && rlk_queue_is_used(lock);
+}
+
+/* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
+ * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
+ * slowly is not made shorter by that. */
+static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)
+{
+  int64_t by_ns = lock->round.asked_all_ns + 3 * rlk_backoff_round_trip_ns(lock->engine) + MS;
+  int64_t longest_ns = lock->op.asked.lease_ns / 20 < 20 * MS ? lock->op.asked.lease_ns / 20 : 20 * MS;
+  if (by_ns < now + MS)
+    by_ns = now + MS;
+  return by_ns < now + longest_ns ? by_ns : now + longest_ns;
+}
+
+int rlk_others_are_awaited(redlock_lock *lock, int64_t now)
+{
+  if (!lock->others.asked || lock->others.are_waiting)
+    return 0;
+  if (!lock->others.until_ns)
+    lock->others.until_ns = knows_by_ns(lock, now);
+  return now < lock->others.until_ns;
+}
+
+void rlk_others_hand_over(redlock_lock *lock, int64_t now)
+{
+  int is_brief;
+  if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
+    return;
+  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
+  if (is_brief && is_alone(lock, ALONE_NS, now))
+    return;
+  if (!is_brief)
+    lock->others.alone_ns = 0; /* until home answers */
+  lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
+  lock->claim->place = lock->wait.place;
+}
+
+void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)
+{
+  const struct rlk_key *key = claim->key;
+  struct rlk_room *room = NULL;
+  redlock_lock *first;
+  if (others_wait)
+    room = rlk_room_make(e, claim->key, now); /* without memory it comes back too early once */
+  else if (e->room_count)
+    room = rlk_room_find(e, rlk_key_resource(key), key->resource_size, now);
+  if (claim->lock)
+    claim->lock->others.alone_ns = others_wait ? 0 : now;
+  if (!room)
+    return;
+  room->contended_until_ns = others_wait ? now + CONTENDED_NS : 0;
+  for (first = room->first; first && !first->wait.place;) /* without one it waits beside the queue, or behind others */
+    first = first->wait.next;
+  if (first && first->op.phase == RLK_SLEEPING)
+    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: it need not be told by the node */
+}

@@ -1,0 +1,19 @@
+/* Whether others wait for the resource of a lock that does not wait itself: a node is asked behind its SET, and tells
+ * at its release. */
+#ifndef RLK_OTHERS_H
+#define RLK_OTHERS_H
+
+#include "lock.h"
+
+/* The node that is asked, behind its SET, whether others wait; RLK_QUEUE_ANYWHERE; -1: none is. */
+int rlk_others_home(const redlock_lock *lock, int64_t now_ns);
+/* A majority has granted, and that answer is still waited for. */
+int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
+/* A lock that was won although others wait for it, by one who does not: it goes behind them. */
+int rlk_others_are_ahead(const redlock_lock *lock);
+/* The lock is about to be released: the home node is to tell who is first. */
+void rlk_others_hand_over(redlock_lock *lock, int64_t now_ns);
+/* It was released: whether others wait is known. */
+void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
+
+#endif
