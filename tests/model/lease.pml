@@ -12,44 +12,8 @@
  * Broken rules: QUORUM=n CLOCK_AT_REPLY NO_DRIFT COUNT_ANY_ANSWER LOSS_NOT_FINAL GUARD=n (shorter than the TTL)
  * NO_LATE_SET  no SET is executed after the win
  * OVERLAP_ONLY a holder may have been overtaken in between, as long as never two hold at one instant */
-#ifndef TTL
-#define TTL 3
-#endif
-#ifndef DRIFT
-#define DRIFT 1
-#endif
-#ifndef GUARD
-#define GUARD TTL
-#endif
-#ifndef RESTARTS
-#define RESTARTS 0
-#endif
-#ifndef CLIENTS
-#define CLIENTS 2
-#endif
+#include "links.pml"
 
-#ifdef NO_DRIFT
-#define LEASE TTL
-#else
-#define LEASE (TTL - DRIFT)
-#endif
-
-/* Link.request */
-#define NONE 0
-#define SET 1    /* under way */
-#define EXTEND 2 /* under way */
-#define OK 3     /* executed; the answer is under way */
-
-/* phase */
-#define IDLE 0
-#define TRYING 1
-#define HELD 2
-
-typedef Link {
-  byte request;
-  byte worth;  /* how long an OK to this request would count if it arrived now */
-  byte counts; /* e_n: how long the client still counts this node */
-};
 typedef Node {
   byte owner;      /* whose token is under the key: client + 1, or 0 */
   byte left;       /* of its TTL */
@@ -63,19 +27,12 @@ bit overtaken[CLIENTS]; /* another client has won since it did */
 byte restarts;
 byte i, j, votes, holders; /* scratch: 0 between steps */
 
-inline count(c) {
-  votes = 0;
-  for (EACH_NODE(j)) { votes = votes + (node[j].to[c].counts > 0) }
-}
-
 inline forget(c) {
   phase[c] = IDLE;
   overtaken[c] = 0;
   for (EACH_NODE(j)) {
     if :: node[j].owner == c + 1 -> node[j].owner = 0; node[j].left = 0 :: else fi;
-    node[j].to[c].request = NONE;
-    node[j].to[c].worth = 0;
-    node[j].to[c].counts = 0
+    give_up(c, j)
   }
 }
 
@@ -108,14 +65,9 @@ inline win(c) {
   for (EACH_CLIENT(j)) { if :: j != c && phase[j] == HELD -> overtaken[j] = 1 :: else fi }
 #ifdef NO_LATE_SET
   for (EACH_NODE(j)) {
-    if :: node[j].to[c].request == SET -> node[j].to[c].request = NONE; node[j].to[c].worth = 0 :: else fi
+    if :: node[j].to[c].request == SET -> lose_message(c, j) :: else fi
   }
 #endif
-}
-
-inline answer(c, n, yes) {
-  if :: (yes) && node[n].quarantine == 0 -> node[n].to[c].request = OK
-     :: else -> node[n].to[c].request = NONE; node[n].to[c].worth = 0 fi
 }
 
 inline take(c, n) { node[n].owner = c + 1; node[n].left = TTL }
@@ -127,13 +79,11 @@ proctype client(byte c) {
   od
 }
 
-#define L node[n].to[c]
-
 /* Between client c and node n. */
 proctype link(byte c, n) {
   do
-  :: d_step { phase[c] == TRYING && L.request == NONE && L.counts == 0 -> L.request = SET; L.worth = LEASE; check() }
-  :: d_step { phase[c] == HELD && L.request == NONE -> L.request = EXTEND; L.worth = LEASE; check() }
+  :: d_step { phase[c] == TRYING && L.request == NONE && L.counts == 0 -> send(c, n, SET, TTL); check() }
+  :: d_step { phase[c] == HELD && L.request == NONE -> send(c, n, EXTEND, TTL); check() }
   :: d_step { L.request == SET ->
        if :: node[n].owner == 0 -> take(c, n); answer(c, n, true) :: else -> answer(c, n, false) fi; check() }
   :: d_step { L.request == EXTEND ->
@@ -149,11 +99,10 @@ proctype link(byte c, n) {
 #endif
        fi; check() }
   :: d_step { L.request == OK ->
-       if :: L.worth > L.counts -> L.counts = L.worth :: else fi;
-       L.request = NONE; L.worth = 0;
+       hear(c, n);
        count(c);
        if :: phase[c] == TRYING && votes >= QUORUM -> win(c) :: else fi; check() }
-  :: d_step { L.request != NONE -> L.request = NONE; L.worth = 0; check() } /* lost */
+  :: d_step { L.request != NONE -> lose_message(c, n); check() }
   /* What was asked before and is no longer waited for is executed: a SET, or an extension of any age. */
   :: d_step { phase[c] != IDLE && node[n].owner == c + 1 && node[n].left < TTL -> take(c, n); check() }
 #ifdef NO_LATE_SET
@@ -175,13 +124,6 @@ proctype server(byte n) {
   od
 }
 
-inline age(l) {
-#ifndef CLOCK_AT_REPLY
-  if :: l.worth > 0 -> l.worth--; if :: l.worth == 0 -> l.request = NONE :: else fi :: else fi;
-#endif
-  if :: l.counts > 0 -> l.counts-- :: else fi
-}
-
 proctype clock() {
   do
   :: d_step { true ->
@@ -194,14 +136,4 @@ proctype clock() {
   od
 }
 
-init {
-  byte c, n;
-  atomic {
-    for (EACH_CLIENT(c)) {
-      run client(c);
-      for (EACH_NODE(n)) { run link(c, n) }
-    }
-    for (EACH_NODE(n)) { run server(n) }
-    run clock()
-  }
-}
+init { start() }

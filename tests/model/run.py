@@ -32,8 +32,14 @@ class Run:
     shows: str
 
 
+def text_of(file):
+    """The text of a model and of what it includes."""
+    text = (HERE / file).read_text()
+    return text + "".join(text_of(included) for included in re.findall(r'^#include "(.*)"', text, re.M))
+
+
 def switches_of(model):
-    text = (HERE / f"{model}.pml").read_text() + (HERE / "nodes.pml").read_text()
+    text = text_of(f"{model}.pml")
     return set(re.findall(r"(?:^#ifn?def |defined\()(\w+)", text, re.M))
 
 
