@@ -107,7 +107,7 @@ static int prepare(redlock_client *c, struct rlk_text *why)
 static void warn_of_readers(redlock_client *c, int option)
 {
   const char *path = c->engine.net.texts[option];
-  char words[RLK_WHY_SIZE];
+  char words[RLK_EVENT_DETAIL_SIZE];
   struct rlk_text text = rlk_text_in(words, sizeof words);
   struct stat about;
   if (!*path || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || !(about.st_mode & S_IROTH))

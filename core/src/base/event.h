@@ -22,6 +22,9 @@ enum rlk_event_kind {
   RLK_EVENT_WARNING
 };
 
+/* A reason (RLK_WHY_SIZE), and the RLK_PARTs around two names. */
+enum { RLK_EVENT_DETAIL_SIZE = 140 };
+
 struct rlk_event {
   enum rlk_event_kind kind;
   int node; /* -1: about a resource */
@@ -29,7 +32,7 @@ struct rlk_event {
   int64_t at_ms; /* wall clock, for people */
   uint16_t resource_size;
   char resource[65];
-  char detail[132];
+  char detail[RLK_EVENT_DETAIL_SIZE];
 };
 
 struct rlk_events {
