@@ -147,7 +147,7 @@ def first_process(process, log):
 
     def running():
         assert process.poll() is None, log.read_text()
-        with suppress(FileNotFoundError):  # a process that has ended meanwhile
+        with suppress(FileNotFoundError, ProcessLookupError):  # a process that has ended meanwhile
             for pid in below(process.pid):
                 if Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
                     ask = ["nsenter", f"--target={pid}", "--all", "systemctl", "is-system-running", "--wait"]
