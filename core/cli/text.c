@@ -84,22 +84,23 @@ static char *room_for(int64_t length)
   return must(calloc(1, (size_t)(length < 0 ? 0 : length) + 1));
 }
 
-char *client_message(redlock_client *client)
+static char *read_client(redlock_client *client, int64_t (*read)(redlock_client *, char *, size_t))
 {
-  int64_t length = redlock_client_message(client, NULL, 0);
+  int64_t length = read(client, NULL, 0);
   char *text = room_for(length);
   if (length > 0)
-    redlock_client_message(client, text, (size_t)length + 1);
+    read(client, text, (size_t)length + 1);
   return text;
+}
+
+char *client_message(redlock_client *client)
+{
+  return read_client(client, redlock_client_message);
 }
 
 char *client_message_parts(redlock_client *client)
 {
-  int64_t length = redlock_client_message_parts(client, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_client_message_parts(client, text, (size_t)length + 1);
-  return text;
+  return read_client(client, redlock_client_message_parts);
 }
 
 char *client_description(redlock_client *client)
@@ -143,40 +144,33 @@ int print_metrics(redlock_client *client)
   return flush_answer(ferror(stdout) != 0);
 }
 
-char *lock_message(redlock_lock *lock)
+static char *read_lock(redlock_lock *lock, int64_t (*read)(redlock_lock *, char *, size_t))
 {
-  int64_t length = redlock_lock_message(lock, NULL, 0);
+  int64_t length = read(lock, NULL, 0);
   char *text = room_for(length);
   if (length > 0)
-    redlock_lock_message(lock, text, (size_t)length + 1);
+    read(lock, text, (size_t)length + 1);
   return text;
+}
+
+char *lock_message(redlock_lock *lock)
+{
+  return read_lock(lock, redlock_lock_message);
 }
 
 char *lock_message_parts(redlock_lock *lock)
 {
-  int64_t length = redlock_lock_message_parts(lock, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_lock_message_parts(lock, text, (size_t)length + 1);
-  return text;
+  return read_lock(lock, redlock_lock_message_parts);
 }
 
 char *lock_token(redlock_lock *lock)
 {
-  int64_t length = redlock_lock_token(lock, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_lock_token(lock, text, (size_t)length + 1);
-  return text;
+  return read_lock(lock, redlock_lock_token);
 }
 
 char *lock_holder(redlock_lock *lock)
 {
-  int64_t length = redlock_lock_holder(lock, NULL, 0);
-  char *text = room_for(length);
-  if (length > 0)
-    redlock_lock_holder(lock, text, (size_t)length + 1);
-  return text;
+  return read_lock(lock, redlock_lock_holder);
 }
 
 char *lock_held_by(redlock_lock *lock)
