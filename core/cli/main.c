@@ -18,7 +18,7 @@ static const char *const without_for_acquire[] = {"renew", "max_extensions", "ma
 static const char *const without_for_extend[] = {
     "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
     "retry_jitter", "queue", "wake", "fence", NULL};
-/* Who grants nothing needs no guard: it writes no marker, and serves nodes of any max_ttl_ms. */
+/* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. */
 static const struct option_default defaults_of_release[] = {{"guard", "off"}, {.option = NULL}};
 /* It waits for every node, so one that hangs costs no more than this. */
 static const struct option_default defaults_of_status[] = {

@@ -280,7 +280,7 @@ static int await_and_say(struct session *session, int status, int64_t limit_ms, 
   return status;
 }
 
-/* A quarantine lasts: that is told at once, and not when it may have been a slow answer. */
+/* A quarantine lasts, so it is reported at once and not after the delay that excuses a slow answer. */
 static bool say_quarantine(struct session *session)
 {
   char *words = quarantine_words(session);

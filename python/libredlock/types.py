@@ -117,7 +117,7 @@ class ClientOptions(LockOptions, total=False):
     """No lease is longer, and a node that may have lost keys does not vote for that long; the same in all programs
     that use the nodes. May end the list of nodes: ?max_ttl=5m. Default: 30 s. Allowed: 0.02 s to 86400 s."""
     wake: Literal["auto", "push", "poll"]
-    """How a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it
+    """How a queued waiter is notified that its turn has come: push by PUBLISH, poll by asking, auto by push if it
     can. Default: auto. Allowed: auto, push or poll."""
     guard: Literal["marker", "external", "off"]
     """How a node that may have lost its keys is kept from voting for max_ttl. marker: by a key that it would lose

@@ -260,7 +260,8 @@ def assert_told_once(nodes, client):
     spin(client, lambda: told.extend(warnings(client)) or len(told) >= len(nodes), 20)
     assert sorted(event["node"] for event in told) == sorted(node.name for node in nodes)
     for event in told:
-        assert event["detail"].startswith("who holds a lock is not told there; allow libredlock:c:*: NOPERM"), event
+        words = "cannot tell who holds a lock on this node; allow libredlock:c:*: NOPERM"
+        assert event["detail"].startswith(words), event
 
 
 def test_who_tries_in_vain_leaves_no_entry(nodes, make_client):

@@ -142,7 +142,7 @@ static void look(struct bootstrap *b, redlock_client *c)
 
 /* ---- what is to be written ---- */
 
-/* The marker of a server is written anew, or keeps who it is and when that was written. */
+/* Rewrites a server's marker, or keeps its identity and the time of that. */
 static void want(struct bootstrap *b, int node, const struct rlk_node *n, int did, int64_t now)
 {
   struct rlk_marker *marker = &b->wanted[node].marker;

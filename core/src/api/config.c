@@ -145,7 +145,7 @@ static const struct {
 } variables[] = {{"REDLOCK_GUARD", RLK_OPT_GUARD}, {"REDLOCK_MAX_TTL_MS", RLK_OPT_MAX_TTL_MS}};
 enum { VARIABLES = sizeof variables / sizeof variables[0] };
 
-/* A client cannot be refused before it is there: what is wrong is told when it is opened. */
+/* redlock_client_new cannot report errors; redlock_client_open does. */
 void rlk_client_read_environment(redlock_client *c)
 {
   for (int i = 0; i < VARIABLES; i++) {

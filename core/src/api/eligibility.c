@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define KNOWN_NS (60000 * RLK_NS_PER_MS) /* so long a node's answer to a SET says what it does with the next */
+#define KNOWN_NS (60000 * RLK_NS_PER_MS) /* how long a node's answer to a SET predicts the next one */
 
 static int is_recent(int64_t moment_ns, int64_t now)
 {

@@ -76,7 +76,7 @@ int64_t redlock_client_event(redlock_client *c, char *buf, size_t size)
   struct rlk_text out = rlk_text_in(buf, size);
   if (!rlk_enter(c))
     return -REDLOCK_INVALID;
-  for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) /* a lapse is told without anybody driving */
+  for (redlock_lock *lock = c->engine.locks; lock; lock = lock->next) /* a lapse is reported even if no thread drives */
     rlk_lock_is_held(lock, rlk_client_now(c));
   next_event(c, &out);
   return rlk_leave_text(c, &out);

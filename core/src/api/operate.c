@@ -37,7 +37,7 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
     return NULL;
   c = rlk_enter_lock(lock);
   now = rlk_client_now(c);
-  /* input that waits from before: replies, and connections that the server closed while nobody looked (rule A.3.0) */
+  /* input from before: replies, and connections that the server closed meanwhile (rule A.3.0) */
   if (!c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
     rlk_client_poll(c);
     now = rlk_client_now(c);
@@ -47,7 +47,7 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
   return c;
 }
 
-/* The client leaves: it has released the lock, or is about to; of an acquisition nobody hears OK then. */
+/* The client leaves: it has released the lock, or is about to; an acquisition does not return OK then. */
 static int is_given_back(const redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_FREE)
@@ -55,7 +55,7 @@ static int is_given_back(const redlock_lock *lock)
   return lock->op.kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
 }
 
-/* The last look before a caller believes in its lock: nobody is told OK of a lock that is not held (rule A.1). */
+/* The last look before the caller relies on its lock: OK is never returned for a lock that is not held (rule A.1). */
 static int last_look(redlock_lock *lock, int64_t now)
 {
   if (RLK_MUTANT(NO_LAST_LOOK))
@@ -175,7 +175,7 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
     status = REDLOCK_IN_FLIGHT;
   else if (rlk_in_flight(lock))
     status = result(c, lock, until_ns, 1);
-  else /* it had ended before: nobody waits for another try */
+  else /* it had ended before: no other try is waited for */
     status = last_look(lock, rlk_client_now(c));
   return rlk_leave(c, status);
 }

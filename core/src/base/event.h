@@ -39,7 +39,7 @@ struct rlk_events {
   struct rlk_event *ring; /* NULL: nothing is noted */
   int first, count;
   uint64_t dropped;
-  struct rlk_bell bell; /* not open: nobody asked for it */
+  struct rlk_bell bell; /* not open: never asked for */
 };
 
 int rlk_events_init(struct rlk_events *events); /* 0, or -1 when memory is out; a second time: nothing happens */

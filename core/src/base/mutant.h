@@ -22,7 +22,7 @@
   X(SLEEPS_FOR_HINT, "sleeps-for-hint", "a waiter sleeps until the keys would end, however early they are deleted")    \
   X(HOME_ONLY, "home-only", "a waiter asks its home node alone")                                                       \
   X(QUEUE_JUMPER, "queue-jumper", "who comes again at once goes ahead of those who wait")                              \
-  X(NOBODY_IS_WOKEN, "nobody-is-woken", "who is first in the queue finds out by asking alone")                         \
+  X(NOBODY_IS_WOKEN, "nobody-is-woken", "the first in the queue finds out by asking alone")                            \
   X(PLACE_FORGOTTEN, "place-forgotten", "every question takes a new place, at the end")                                \
   X(BLOCKS_THE_QUEUE, "blocks-the-queue", "a waiter that cannot win keeps its place in the queue")                     \
   X(ALL_ALIKE, "all-alike", "a waiter believes what one on other terms was told")                                      \

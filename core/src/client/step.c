@@ -155,8 +155,7 @@ void rlk_client_enter(redlock_client *c)
   rlk_client_look_for_cancels(c);
 }
 
-/* Acts on what was marked and gives the mutex back. Who is woken before that would run into the mutex and sleep
- * again. */
+/* Acts on what was marked and gives the mutex back. A waiter woken earlier would only block on the mutex. */
 void rlk_client_unlock(redlock_client *c)
 {
   uint32_t woken = c->engine.woken;
@@ -177,7 +176,7 @@ void rlk_client_unlock(redlock_client *c)
 void rlk_client_leave(redlock_client *c)
 {
   if (c->engine.net.poller.outer >= 0) {
-    int64_t next = next_timer(c); /* what is queued is told by notify */
+    int64_t next = next_timer(c); /* notify reports what is queued */
     if (next < rlk_poller_armed_ns(&c->engine.net.poller))
       rlk_poller_arm(&c->engine.net.poller, next, rlk_client_now(c));
   }

@@ -10,7 +10,7 @@ void rlk_client_pull(redlock_client *client, struct rlk_node *node, int64_t now_
 void rlk_client_flush(redlock_client *client);
 /* Looks for input without waiting. */
 void rlk_client_poll(redlock_client *client);
-/* Does all that is due, beside whoever drives. */
+/* Does all that is due; another thread may drive meanwhile. */
 void rlk_client_service(redlock_client *client);
 void rlk_client_handle(redlock_client *client, const struct rlk_poll_event *events, int count);
 void rlk_client_look_for_cancels(redlock_client *client);

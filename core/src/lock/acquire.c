@@ -82,7 +82,7 @@ void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, early ? hint : lock->attempt.wake_ns);
 }
 
-/* Nodes that may vote again in a while are no outage: the wait for a busy lock is theirs, too. */
+/* Quarantine is not an outage: wait_ms applies, not outage_wait_ms. */
 static int waits_for_the_guard(const redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
@@ -119,7 +119,7 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 
-/* Too few nodes answered: the time for which the wait puts up with that begins, or goes on. */
+/* Starts the outage_wait_ms clock if fewer than a majority answered. */
 static void note_outage(redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
@@ -348,7 +348,7 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
 
 static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  /* the hint is asked for behind the SET where nobody will ask later, and on retries (rule F) */
+  /* the hint is asked for behind the SET if no later request will, and on retries (rule F) */
   int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;

@@ -155,7 +155,7 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
   return 0;
 }
 
-/* Who leaves sends the script itself: a NOSCRIPT could not be repaired any more (rule A.5). */
+/* A client that leaves sends the script itself: it could not repair a NOSCRIPT (rule A.5). */
 static int is_full(struct rlk_node *n, enum rlk_script script)
 {
   return rlk_line_needs_text(n->line, script) || n->net->state != RLK_NET_OPEN;

@@ -86,7 +86,7 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
     rlk_vote_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
 }
 
-/* An error says that nothing was executed; of one that is not the server's own, as a proxy has them, nobody knows. */
+/* A server's error means that the SET did not run. An unknown error may come from a proxy and proves nothing. */
 RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_claim *claim = out->request.claim;

@@ -1,5 +1,5 @@
-/* What becomes of the outcomes that nodes yield: the only caller of the operations for them. It appends requests, and
- * never closes a connection. */
+/* Routes the outcomes of nodes to the locks; only this file calls operations for them. It appends requests, and never
+ * closes a connection. */
 #ifndef RLK_DISPATCH_H
 #define RLK_DISPATCH_H
 
@@ -9,7 +9,7 @@
 void rlk_dispatch(struct rlk_engine *engine, struct rlk_node *node, struct rlk_outcome *outcome);
 /* The answer to a take, of any kind of lock. */
 void rlk_take_arrived(struct rlk_node *node, struct rlk_outcome *outcome);
-/* In a forked child: what was in flight on connections of the parent is nobody's. */
+/* In a forked child: drops what was in flight on the parent's connections. */
 void rlk_dispatch_abandoned(struct rlk_engine *engine, struct rlk_node *node);
 
 #endif

@@ -26,7 +26,7 @@ struct rlk_peer {
   uint64_t granted, busy, other, late; /* answers to SET */
   int64_t queue_again_ns;              /* waiters do not queue there before: it refuses what that takes */
   int queue_works;                     /* a lock was handed over there, and that was not denied since */
-  int queue_refused;                   /* the server forbids the queue; that was told */
+  int queue_refused;                   /* the server forbids the queue (already reported) */
   int holder_refused;                  /* the same of who holds a lock */
 };
 
@@ -44,13 +44,13 @@ struct rlk_engine {
   int spare_count, pending_deletes;
   int64_t expired_ns; /* when expired claims were last looked for */
   uint64_t token_client, token_seed, token_count;
-  char client_entry[RLK_CLIENT_ENTRY_MAX]; /* what others are told of this client */
+  char client_entry[RLK_CLIENT_ENTRY_MAX]; /* how this client describes itself to others */
   /* renewal */
   struct rlk_wheel wheel;
   int renewing;             /* locks that the keeper looks after */
   int renewals_open;        /* those with a round under way */
   int batches;              /* with answers to come */
-  int64_t batch_answers_ns; /* so long the keeper waits for those that no majority needs: for a NOSCRIPT */
+  int64_t batch_answers_ns; /* until then the keeper reads late renewal replies: one may be NOSCRIPT */
   struct rlk_batch *spare_batch;
   /* waiting in order */
   struct rlk_room *rooms[RLK_ROOM_BUCKETS];
@@ -59,7 +59,7 @@ struct rlk_engine {
   int room_count;
   uint64_t arrivals; /* acquisitions that were begun */
   uint64_t places;   /* taken so far */
-  uint64_t strays;   /* wake-ups that named nobody */
+  uint64_t strays;   /* wake-ups for unknown waiters */
   /* marks */
   redlock_lock *ended, *last_ended;
   int ended_marked;     /* the list of the ended has grown: the descriptor has to tell */

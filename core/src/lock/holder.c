@@ -9,7 +9,7 @@
 #define CLIENT_PREFIX "libredlock:c:"
 #define VERSION "v1 "
 
-/* ---- what others are told ---- */
+/* ---- the entry of this client ---- */
 
 static void add_clean(struct rlk_text *out, const char *word)
 {
@@ -80,7 +80,7 @@ void rlk_holder_share(redlock_lock *lock, const redlock_lock *first)
   lock->holder->users++;
 }
 
-/* NULL when memory is out: then nobody is told. */
+/* NULL when memory is out: then the holder stays unknown. */
 static struct rlk_holder *holder_of(redlock_lock *lock)
 {
   if (!lock->holder && (lock->holder = calloc(1, sizeof *lock->holder)) != NULL)
@@ -208,7 +208,7 @@ static void told(redlock_lock *lock, const struct rlk_node *n, const struct rlk_
   holder->awaited = 0;
 }
 
-/* It is told once, and does not matter to any lock. */
+/* Reported once; it does not matter to any lock. */
 static void refused(struct rlk_node *n, const struct rlk_outcome *out)
 {
   char words[RLK_WHY_SIZE];
@@ -218,7 +218,7 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   if (rlk_peer_of(n)->holder_refused)
     return;
   rlk_peer_of(n)->holder_refused = 1;
-  rlk_text_add(&text, "who holds a lock is not told there; allow libredlock:c:*: ");
+  rlk_text_add(&text, "cannot tell who holds a lock on this node; allow libredlock:c:*: ");
   rlk_text_clean(&text, out->reply->text.data);
   rlk_text_mark_cut(&text);
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);

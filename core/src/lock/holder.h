@@ -6,7 +6,7 @@
 #include "../node/node.h"
 #include "lock.h"
 
-/* Who holds a resource, as a node told; shared by the waiters of a client. */
+/* The holder of a resource, as a node reported it; shared by the waiters of a client. */
 struct rlk_holder {
   int users;
   int nodes;                        /* inspect: so many have told this token */
@@ -19,7 +19,7 @@ struct rlk_holder {
 /* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
 /* Writes it, behind what is asked there, so that it outlives a lease that begins now. Only for a lock that is held: who
- * tries in vain leaves nothing. */
+ * fails to get the lock leaves nothing. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 
 static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns)
@@ -33,9 +33,9 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* The token of whoever holds the lock, the entry of that client, SET of the entry of this one. */
+/* The holder's token, the entry of the holder's client, SET of this client's entry. */
 extern const struct rlk_ask rlk_row_holder, rlk_row_entry, rlk_row_show;
-/* What they were answered; lock may be NULL: nobody wants to know any more. 1: an inspect waits for it. */
+/* Their replies; lock may be NULL: the answer is no longer wanted. 1: an inspect waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */
 int rlk_holder_is_awaited(const redlock_lock *lock);

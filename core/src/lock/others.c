@@ -7,11 +7,11 @@
 
 #define MS RLK_NS_PER_MS
 #define CONTENDED_NS (2000 * MS)
-#define ALONE_NS (20 * MS)       /* so long a handle does not ask again whether somebody waits ... */
-#define BELIEF_NS (2 * ALONE_NS) /* ... and so long it believes that nobody does, while it asks ... */
+#define ALONE_NS (20 * MS)       /* skip asking for waiters after the last "nobody waits" ... */
+#define BELIEF_NS (2 * ALONE_NS) /* ... and trust that answer while asking ... */
 #define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
 
-/* The cost of the queue is spared who comes again and again where nobody else does. */
+/* A handle that re-acquires without contention skips the queue. */
 static int is_alone(const redlock_lock *lock, int64_t for_ns, int64_t now)
 {
   return lock->others.alone_ns && now - lock->others.alone_ns < for_ns;
@@ -46,7 +46,7 @@ int rlk_others_are_ahead(const redlock_lock *lock)
   return !RLK_MUTANT(QUEUE_JUMPER) && lock->others.are_waiting && !lock->wait.place && rlk_queue_is_used(lock);
 }
 
-/* Whether others wait is told by one node, which need not be among the fastest: it has a few round trips from when it
+/* One node says whether others wait; it need not be among the fastest: it has a few round trips from when it
  * was asked, and a moment from now on, since its answer may stand right behind its vote. A lease that was granted
  * slowly is not made shorter by that. */
 static int64_t knows_by_ns(const redlock_lock *lock, int64_t now)

@@ -12,26 +12,26 @@
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
-#define REFUSED_NS (10000 * MS) /* so long a node whose queue cannot be used is not asked for it */
-#define STEP_NS (250 * MS)      /* those behind ask again the less often the more there are before them, */
-#define STEP_MAX_NS (4000 * MS) /* at least as often as this, */
-#define POLL_MAX_NS (1000 * MS) /* or this where no push tells */
-#define TURN_MAX_NS (300 * MS)  /* however many are before it, a free lock is not left to them for longer */
+#define REFUSED_NS (10000 * MS) /* how long an unusable queue is left alone */
+#define STEP_NS (250 * MS)      /* waiters ask again less often the more waiters stand before them, */
+#define STEP_MAX_NS (4000 * MS) /* but at least this often, */
+#define POLL_MAX_NS (1000 * MS) /* or this often without push */
+#define TURN_MAX_NS (300 * MS)  /* how long a free lock is left to the waiters before, however many */
 #define SPREAD_NS (10 * MS)     /* between waiters for whom the same moment matters */
 #define SPREAD_MAX_NS (100 * MS)
-#define RESOURCE_MAX 65536 /* whoever waits for a longer one does so without the queue */
+#define RESOURCE_MAX 65536 /* longer ones are waited for without the queue */
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
-#define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs everybody his place */
-#define ASK_NS (100 * MS)      /* the next in turn, though it is told */
+#define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs all waiters their places */
+#define ASK_NS (100 * MS)      /* the next in turn asks this often, beside the push */
 #define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
 #define IN_VAIN_MAX 8
-#define HOLDER_NS (1000 * MS) /* whoever waits longer asks who holds the lock */
+#define HOLDER_NS (1000 * MS) /* a longer wait asks who holds the lock */
 #define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* ---- those behind a leader ---- */
 
-/* What the leader knows concerns those behind it: an outage begins for them, too, or is over. */
+/* What the leader learns holds for the waiters behind it: an outage begins for them, too, or is over. */
 static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
@@ -44,7 +44,7 @@ static void learn(redlock_lock *lock, int verdict, int64_t now)
   rlk_round_set_timer(lock, RLK_NEVER);
 }
 
-/* It waits for those before it; only its deadline ends that. */
+/* Waits for the locks before it; only its deadline ends that. */
 static enum rlk_turn stand_behind(redlock_lock *lock, int64_t now)
 {
   lock->op.phase = RLK_SLEEPING;
@@ -151,13 +151,13 @@ static int64_t within(int64_t value, int64_t least, int64_t top)
   return value < least ? least : value > top ? top : value;
 }
 
-/* So that those for whom the same moment matters do not come at once. */
+/* Keeps waiters that aim at the same moment apart. */
 static int64_t spread_ns(const redlock_lock *lock)
 {
   return is_next(lock) ? 0 : within(lock->wait.rank * SPREAD_NS, 0, SPREAD_MAX_NS);
 }
 
-/* Where a push tells whose turn it is, asking is only for the case that it does not come. */
+/* With push, asking only covers a push that is lost. */
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t pause_ns = STEP_NS * (lock->wait.rank + 1);
@@ -216,7 +216,7 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
 {
   int home = home_of(lock, now);
   if (home >= 0 && !lock->claim)
-    lock->claim = rlk_claim_new(lock); /* carries the answer; its token is sent to nobody */
+    lock->claim = rlk_claim_new(lock); /* carries the answer; its token is never sent */
   if (home < 0 || !lock->claim)
     return RLK_TURN_ATTEMPT;
   if (!lock->wait.place || home != lock->wait.home) {
@@ -242,7 +242,7 @@ static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
   return RLK_TURN_WAIT;
 }
 
-/* A home node that answers is no outage; whether there is one otherwise the last attempt has told. */
+/* A home node that answers is no outage; otherwise the last attempt decides. */
 static void note_busy(redlock_lock *lock, int64_t now)
 {
   if (lock->attempt.verdict == REDLOCK_BUSY && lock->op.outage_until_ns == RLK_NEVER)
@@ -323,7 +323,8 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
 static void tell_refused(struct rlk_node *n)
 {
   if (!rlk_peer_of(n)->queue_refused)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters cannot queue there: they try again at random");
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
+                  "the wait queue cannot be used on this node; waiters retry at random");
   rlk_peer_of(n)->queue_refused = 1;
 }
 
@@ -394,8 +395,8 @@ static void note_vain(redlock_lock *lock, int64_t now)
   lock->wait.free_ns = now;
 }
 
-/* Only who was refused because others hold the lock stands in the queue. Whoever fails for another reason may fail
- * again and again: it makes way, tries beside the queue, and joins again at the end. */
+/* Only attempts that failed because others hold the lock stand in the queue. One that fails for another reason may
+ * fail again and again: it makes way, tries beside the queue, and joins again at the end. */
 static int is_in_the_way(const redlock_lock *lock)
 {
   return lock->attempt.verdict == REDLOCK_NO_QUORUM && !RLK_MUTANT(BLOCKS_THE_QUEUE);
@@ -478,6 +479,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   else if (lock && !is_question && (lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE))
     turn = RLK_TURN_ATTEMPT;
   else if (!lock && (place == 0 || place >> 1 > e->places) && e->strays++ == 0)
-    rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node, "a wake-up for nobody who waits; others are not told again");
+    rlk_event_add(&e->net.events, RLK_EVENT_WARNING, node,
+                  "wake-up for an unknown waiter; further ones are not reported");
   return turn == RLK_TURN_ATTEMPT ? lock : NULL;
 }

@@ -22,7 +22,7 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
 /* Its attempt has failed: those behind it that are like it learn why. */
 void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
-/* Its timer: what the one who waits does next. */
+/* The waiter's timer. */
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
 void rlk_queue_leave(redlock_lock *lock);

@@ -54,7 +54,7 @@ static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int s
   return status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open) ? REDLOCK_OK : REDLOCK_PENDING;
 }
 
-/* A first hand-over may be denied by the ACL, which nobody may read later. */
+/* A first hand-over may be denied by the ACL, and later nobody may be there to read that. */
 static int may_be_denied(const redlock_lock *lock)
 {
   int home = lock->claim->hands_over;
@@ -160,7 +160,7 @@ static int advance_remove(redlock_lock *lock, int64_t now)
   return rlk_judge_remove(&tally);
 }
 
-/* The claim carries the answers; its token is sent to nobody. */
+/* The claim carries the answers; its token is never sent. */
 static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
   lock->op.probe = rlk_claim_new(lock);

@@ -10,17 +10,17 @@ struct rlk_room {
   struct rlk_room *next; /* in its bucket of engine->rooms */
   struct rlk_key *key;
   redlock_lock *first, *last;
-  int64_t contended_until_ns; /* so long nobody asks for the lock before the queue */
+  int64_t contended_until_ns; /* until then every lock asks the queue before the nodes */
   int64_t queue_again_ns;     /* the queue of this resource is not used before: it was refused */
 };
 
-/* Both free, on the way, rooms that nobody needs any more. */
+/* Both also free rooms that are no longer needed. */
 struct rlk_room *rlk_room_find(struct rlk_engine *engine, const char *resource, size_t size, int64_t now_ns);
 struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now_ns);
 struct rlk_room *rlk_room_make(struct rlk_engine *engine, struct rlk_key *key, int64_t now_ns); /* NULL: no memory */
 void rlk_room_enter(struct rlk_room *room, redlock_lock *lock); /* in the order in which they began */
 void rlk_room_leave(redlock_lock *lock);
-/* An attempt is under way: whoever makes it stays where it stands. */
+/* An attempt is under way: its lock keeps its place. */
 static inline int rlk_room_is_trying(const redlock_lock *lock)
 {
   return lock->op.phase == RLK_ASKING_ALL || lock->op.phase == RLK_ASKING_HOME;

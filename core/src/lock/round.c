@@ -105,8 +105,7 @@ static int64_t patience_ns(const redlock_lock *lock, const struct rlk_tally *tal
   return longest;
 }
 
-/* Answers are waited for from when their requests were written; until then no time runs. What slow nodes need more is
- * looked at when the time is over. */
+/* The answer time-out starts when the requests are written. Extra time for slow nodes is decided when it fires. */
 void rlk_round_written(redlock_lock *lock, int64_t now)
 {
   if (!rlk_in_flight(lock) || !lock->round.is_tight || lock->op.asking_again || lock->op.phase == RLK_SLEEPING)

@@ -55,7 +55,7 @@ static int64_t granted_until_ns(const struct rlk_claim *claim, int node, const s
   return claim->kind->finds_own && at->counts_until_ns > counts_until_ns ? at->counts_until_ns : counts_until_ns;
 }
 
-/* Where the token is put back an extension that did not find it is asked again. */
+/* If healing restores the token, the extension that missed it is retried. */
 static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
 {
   int extends = lock->op.kind == REDLOCK_EXTEND || lock->op.kind == REDLOCK_EXPIRE;

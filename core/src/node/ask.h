@@ -1,4 +1,4 @@
-/* One row per question: what the replies to it mean, and who is told. The row lives with whoever asks. */
+/* One row per question: what its replies mean, and which function gets them. The room that asks has the row. */
 #ifndef RLK_ASK_H
 #define RLK_ASK_H
 
@@ -34,10 +34,10 @@ struct rlk_ask {
   uint8_t wrong_type;         /* what a key of another type means; 0: an error like others */
   /* Where the form is not enough: as those above; NULL: it is. */
   uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);
-  /* After NOSCRIPT: asks once more; 0, or -1: nobody wants to know any more, or memory is out. NULL: it has no script.
+  /* After NOSCRIPT: asks once more; 0, or -1: the answer is no longer wanted, or memory is out. NULL: it has no script.
    */
   int (*again)(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
-  uint32_t script; /* bits: if nobody wants to know any more, the next request brings their text */
+  uint32_t script; /* bits: if the answer is no longer wanted, the next request brings their text */
   /* Called by the step with the answer, or with RLK_FAULT_LOST; NULL: it does not matter. */
   void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
 };

@@ -66,12 +66,12 @@ struct rlk_queue_keys {
 };
 int rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
 
-/* By when one who waits will ask again: the later the more stand before him. */
+/* When a waiter will ask again: later the more waiters stand before it. */
 struct rlk_promise {
   int64_t first_us, step_us, steps_max_us;
 };
 
-/* Stands in the queue at place, as one who has waited for so long, or says that it still does. */
+/* Joins the queue at place with the time waited so far, or says that it still waits. */
 int rlk_command_join(struct rlk_buffer *out, int full_script, const struct rlk_queue_keys *keys, const char *place,
                      int64_t waited_us, const struct rlk_promise *promise);
 /* A release that leaves the queue (place "": it did not stand there) and tells who is first. */

@@ -35,7 +35,7 @@ enum rlk_why rlk_connect_timed_out(const struct rlk_line *l, struct rlk_reason *
   }
 }
 
-/* What the connection waits for has to come by then. */
+/* Sets the deadline of the current connection step. */
 static void expect(struct rlk_line *l, int64_t until_ns)
 {
   struct rlk_node *n = l->node;

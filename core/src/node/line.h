@@ -30,7 +30,7 @@ struct rlk_line {
   uint64_t queued, written;     /* positions in the stream */
   uint32_t scripts_known;       /* bits: those whose text was sent on it */
   struct rlk_requests requests; /* in flight; when the line is OFF: lost, and not told yet */
-  int lost_again;               /* ... the node can be asked anew at once */
+  int lost_again;               /* ... the node can be asked again at once */
   /* what is read */
   redisReader *reader;
   struct rlk_reply reply;

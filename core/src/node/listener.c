@@ -90,7 +90,7 @@ void rlk_listener_event(struct rlk_node *n, int what, int64_t now)
   }
 }
 
-/* The set-up has taken too long, or nobody has waited for a while. */
+/* The set-up took too long, or no lock has waited for a while. */
 void rlk_listener_timer(struct rlk_node *n, int64_t now)
 {
   struct rlk_line *l = rlk_listener_line(n);
@@ -114,7 +114,8 @@ static void ready(struct rlk_line *l, int64_t now)
 static void refused(struct rlk_node *n, int64_t now)
 {
   if (!n->listener_refused)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, "waiters are not told their turn there: they ask");
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
+                  "no wake-ups from this node (pub/sub is denied); waiters poll instead");
   n->listener_refused = 1;
   rlk_listener_failed(n, now);
 }

@@ -9,8 +9,8 @@
 enum rlk_fault {
   RLK_FAULT_NONE,
   RLK_FAULT_OTHER,      /* no vote */
-  RLK_FAULT_ROLE,       /* not a master any more: set up anew, back off */
-  RLK_FAULT_LOADING,    /* set up anew, back off */
+  RLK_FAULT_ROLE,       /* not a master any more: set up again, back off */
+  RLK_FAULT_LOADING,    /* set up again, back off */
   RLK_FAULT_FULL,       /* no room for a key: no vote, but scripts still work */
   RLK_FAULT_PAUSE,      /* no votes for a moment; nothing was executed */
   RLK_FAULT_UNWRITABLE, /* writes and deletes are refused: deletes are tried again later */

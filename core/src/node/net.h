@@ -33,7 +33,7 @@ struct rlk_net {
   struct rlk_tls *tls;           /* NULL: no node has TLS */
   char marker_key[320];          /* of the restart guard, as a bulk string */
   size_t marker_key_size;
-  char channel[320]; /* on which it is told whose turn it is in a queue */
+  char channel[320]; /* announces whose turn it is in a queue */
   struct rlk_node *nodes;
   int node_count;
   struct rlk_poller poller;

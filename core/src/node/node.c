@@ -105,7 +105,7 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 
 /* ---- states ---- */
 
-/* The last reply to the set-up has come. What it has told is true, also if nothing becomes of the connection. */
+/* The last reply to the set-up has come. Its facts count even if the connection is then discarded. */
 static void note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
@@ -114,7 +114,7 @@ static void note_server(struct rlk_line *l)
     rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
-/* Whether a set-up is over; what was read of it counts, also if nobody has looked at it yet. */
+/* Whether a set-up is over; what was read of it counts even before it is judged. */
 static int is_set_up(struct rlk_line *l)
 {
   struct rlk_request request;
@@ -140,7 +140,7 @@ static void shut_down(struct rlk_node *n, int again)
   rlk_node_hurry(n);
 }
 
-/* A node that was refused long ago, in a client that nobody has looked after since: the reason may have passed. */
+/* A node that was refused long ago, in a client that has not run since: the reason may have passed. */
 static int is_refusal_old(const struct rlk_node *n, int64_t now)
 {
   return n->state == RLK_NODE_REFUSED && now - n->refused_ns > rlk_connect_timeout_ns(n) + RLK_BACKOFF_MAX_NS;
@@ -252,7 +252,7 @@ static void judge(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   struct rlk_reason why;
   if (l == n->second && !l->setup_again) {
-    rlk_silence_replace(l); /* then it is judged: what was in flight on the old one is told before */
+    rlk_silence_replace(l); /* then it is judged; what was in flight on the old one ends first */
     return;
   }
   l->setup_done = 0;

@@ -46,7 +46,7 @@ struct rlk_node {
   struct rlk_line *line;                 /* the one in use */
   struct rlk_line *second;               /* the other one, while it is set up beside a silent one */
   int64_t silent_ns;                     /* since when requests are in flight and nothing comes; 0: it is not silent */
-  int64_t looked_ns;                     /* when nothing had come for so long that it may be */
+  int64_t looked_ns;                     /* when silence had lasted so long that it may be */
   int64_t second_ns;                     /* the time-out of the second; without one: when the next is tried */
   int second_failures;                   /* in a row */
   uint32_t generations;                  /* of links that were opened */
@@ -73,7 +73,7 @@ struct rlk_node {
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;
   int listener_failures; /* in a row */
-  int listener_refused;  /* the server forbids it; that was told */
+  int listener_refused;  /* the server forbids it (already reported) */
   uint64_t connects, drops;
   int64_t informed_ns;    /* when INFO last told its state */
   int64_t wrote_ns;       /* when it last took a SET; 0: never */
@@ -106,7 +106,7 @@ struct rlk_node {
 
 /* What a node has to tell. */
 enum rlk_outcome_kind {
-  RLK_OUTCOME_ANSWER,    /* a request was answered, or never will be: its row says who is told */
+  RLK_OUTCOME_ANSWER,    /* a request was answered, or never will be: its row gets the outcome */
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
   RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: what was granted there ends so much earlier */

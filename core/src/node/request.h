@@ -18,7 +18,7 @@ enum {
 
 struct rlk_request {
   const struct rlk_ask *ask;
-  struct rlk_claim *claim; /* whose request it is: only carried here; NULL: nobody's, or a batch's */
+  struct rlk_claim *claim; /* whose request it is: only carried here; NULL: of no claim, or of a batch */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
   int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */

@@ -34,7 +34,7 @@
   "if " IS_ERROR " then return v end\n" \
   "return 0"
 
-/* Whether a script may do what those above do, tried on a key that nobody has. */
+/* Tries on an unused key whether a script may do what those above do. */
 #define PROOF_TEXT \
   "for _,c in ipairs({'GET','PTTL','PEXPIRE','DEL'}) do\n" \
   "  local v=redis.pcall(c,KEYS[1],unpack(c=='PEXPIRE' and {'1'} or {}))\n" \

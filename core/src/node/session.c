@@ -94,7 +94,7 @@ static int send_load(struct rlk_line *l, enum rlk_script script)
   return send_words(l, LOAD, 3, words);
 }
 
-/* The scripts are tried, since a server may forbid what they do; on a key that nobody has. */
+/* The scripts are tried on an unused key, since a server may forbid what they do. */
 static int send_proof(struct rlk_line *l)
 {
   char key[384];
@@ -267,7 +267,7 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
     return;
   }
   if (l->setup_again)
-    return; /* nobody is logged in yet */
+    return; /* not logged in yet */
   if (step == PROVE || (step == LOAD && rlk_fault_forbids(fault)))
     l->scripts = RLK_NO;
   l->setup_fault = (int)fault;

@@ -41,7 +41,7 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "waiters queue on one node and are served in order, so a wait that is shorter than the queue never wins; if "      \
     "false, each retries after a random pause")                                                                        \
   X(WAKE, "wake", CHOICE, "", "auto", 0, 2, "auto, push or poll", CLIENT,                                              \
-    "how a waiter in the queue hears that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
+    "how a queued waiter is notified that its turn has come: push by PUBLISH, poll by asking, auto by push if it can") \
   X(GUARD, "guard", CHOICE, "", "marker", 0, 2, "marker, external or off", CLIENT,                                     \
     "how a node that may have lost its keys is kept from voting for max_ttl_ms. marker: by a key that it would "       \
     "lose too; external: by something outside libredlock; off: not at all")                                            \

@@ -55,7 +55,7 @@ struct rlk_tally rlk_count(const uint8_t *votes, int nodes)
   return t;
 }
 
-/* Nodes that may still answer. Once a quorum could be asked nobody waits for a node that has failed before (rule
+/* Nodes that may still answer. Once a quorum could be asked, a node that failed before is not waited for (rule
  * A.3.0); one that is being connected for the first time may decide what the others left open. */
 static int open_nodes(const struct rlk_tally *t)
 {

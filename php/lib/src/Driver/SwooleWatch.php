@@ -65,7 +65,7 @@ final class SwooleWatch
         $this->leaveLater();
     }
 
-    /** Once nothing was begun for a while: a descriptor in it keeps the loop going. Timer::clearAll() ends no sleep. */
+    /** Removes the descriptor when idle, since it would keep the loop alive. Timer::clearAll() ends no sleep. */
     private function leaveLater(): void
     {
         Coroutine::create(function (): void {
