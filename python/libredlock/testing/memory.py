@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import socket
 import threading
-from collections import defaultdict
 from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, TypeVar
 from weakref import WeakSet
 
@@ -29,76 +27,13 @@ from .._deprecated import OldNames
 from .._errors import Busy, Cancelled, Closed, Holder, Lost, NoQuorum, NotHeld, RedlockError, Status, Vote
 from .._lock import note_loss
 from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
+from .store import Hold, Store
 
 AnyLock = TypeVar("AnyLock", bound="_Lock")
 
 _DEFAULTS: Dict[str, Any] = {"ttl": 10, "wait": None, "renew": None, "fence": False, "max_hold": 3600, "max_ttl": 30,
                              "client_name": "libredlock"}
 _CANCEL_MESSAGE = "libredlock: the lock was lost"
-
-
-class _Hold:
-    """One lock that is held, or was."""
-
-    def __init__(self, lock: _Lock, now: float, ttl: float, renews: bool, max_hold: Optional[float]) -> None:
-        self.lock, self.since, self.renews = lock, now, renews
-        self.token = secrets.token_hex(20)
-        self.ends = now + ttl
-        self.limit = float("inf") if max_hold is None else now + max_hold
-        self.reason = ""  # of its loss
-
-    def ends_at(self) -> float:
-        return self.limit if self.renews else min(self.ends, self.limit)
-
-
-class Store:
-    """What the nodes would keep. Time is that of the machine, and what was let pass."""
-
-    def __init__(self) -> None:
-        self.mutex = threading.RLock()
-        self.reachable = True
-        self._passed = 0.0
-        self._holds: Dict[bytes, _Hold] = {}
-        self._fences: Dict[bytes, int] = defaultdict(int)
-        self.waiters: Dict[bytes, List[Callable[[], object]]] = defaultdict(list)
-
-    def now(self) -> float:
-        return float(lib.now_ms() / 1000 + self._passed)
-
-    def pass_time(self, length: float) -> None:
-        with self.mutex:
-            self._passed += length
-            for name in list(self._holds):
-                self.hold_of(name)
-
-    def lose(self, name: bytes, reason: str = "gone") -> None:
-        with self.mutex:
-            hold = self._holds.pop(name, None)
-            if hold is not None:
-                hold.reason = reason
-                self.wake(name)
-        if hold is not None:
-            hold.lock._notify(hold)
-
-    def hold_of(self, name: bytes) -> Optional[_Hold]:
-        hold = self._holds.get(name)
-        if hold is not None and hold.ends_at() <= self.now():
-            self.lose(name, "limit" if hold.renews else "expired")
-            return None
-        return hold
-
-    def grant(self, name: bytes, hold: _Hold) -> int:
-        self._holds[name] = hold
-        self._fences[name] += 1
-        return self._fences[name]
-
-    def free(self, name: bytes) -> None:
-        self._holds.pop(name, None)
-        self.wake(name)
-
-    def wake(self, name: bytes) -> None:
-        for wake in self.waiters[name][:1]:
-            wake()
 
 
 class _Lock:
@@ -120,8 +55,8 @@ class _Lock:
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
         self._options = {**client._options, **options}
         self._on_lost = on_lost
-        self._hold: Optional[_Hold] = None
-        self._last: Optional[_Hold] = None
+        self._hold: Optional[Hold] = None
+        self._last: Optional[Hold] = None
         self.fence: Optional[int] = None
         self.attempts = 0
 
@@ -213,7 +148,7 @@ class _Lock:
         renew = self._options["renew"]
         max_hold = self._options["max_hold"]
         limit = None if max_hold is None else seconds("max_hold", max_hold, "")
-        hold = _Hold(self, self._store.now(), self._ttl_s(), is_scoped if renew is None else renew, limit)
+        hold = Hold(self, self._store.now(), self._ttl_s(), is_scoped if renew is None else renew, limit)
         number = self._store.grant(self._name, hold)
         self.fence = number if self._options["fence"] else None
         self._hold = self._last = hold
@@ -222,7 +157,7 @@ class _Lock:
         with self._store.mutex:
             hold = self._store.hold_of(self._name)
             if hold is None or hold.token != token:
-                hold = _Hold(self, self._store.now(), 0, False, None)
+                hold = Hold(self, self._store.now(), 0, False, None)
                 hold.token, hold.reason = token, "gone"
             hold.lock = self
             self._hold = self._last = hold
@@ -265,7 +200,7 @@ class _Lock:
         failure.held_by = report.held_by
         return failure
 
-    def _notify(self, hold: _Hold) -> None:
+    def _notify(self, hold: Hold) -> None:
         if hold is self._hold and self._on_lost is not None:
             self._on_lost(self)
 
@@ -357,7 +292,7 @@ class AsyncMemoryLock(_Lock):
                 raise loss from None
             note_loss(failure, loss)
 
-    def _notify(self, hold: _Hold) -> None:
+    def _notify(self, hold: Hold) -> None:
         super()._notify(hold)
         if hold is self._hold and self._cancel_on_lost and self._body is not None:
             self._has_cancelled = True
