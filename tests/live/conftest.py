@@ -1,7 +1,6 @@
 """Fixtures of the live tests: real nodes, and clients that are freed whatever happens."""
 import contextlib
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -20,49 +19,31 @@ from servers import Servers  # noqa: E402
 from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
 from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401
 
-DAY_S = 86400
-
-
-@pytest.fixture(autouse=True)
-def guard_off(request, monkeypatch):
-    """Cases whose subject is the guard or what only happens without it."""
-    if request.node.get_closest_marker("guard_off"):
-        monkeypatch.setenv("REDLOCK_GUARD", "off")
-
-
-@pytest.fixture(autouse=True)
-def longest_s(request, monkeypatch):
-    """max_ttl of the nodes and clients that name none; leases longer than the default end in no test."""
-    if not request.node.get_closest_marker("long_leases"):
-        return None
-    monkeypatch.setenv("REDLOCK_MAX_TTL_MS", str(DAY_S * 1000))
-    return DAY_S
+@pytest.fixture
+def are_new(request):
+    """Whether the servers of the test were never used: nothing is bootstrapped for its clients."""
+    return request.node.get_closest_marker("new_nodes") is not None
 
 
 @pytest.fixture
-def servers(guard_off, longest_s):
+def servers():
     """All servers of the test."""
     return Servers()
 
 
 @pytest.fixture
-def nodes(redlock_cluster, servers, longest_s):  # noqa: F811
+def nodes(redlock_cluster, servers):  # noqa: F811
     """The session's five nodes, alive, without keys and as configured at the start."""
-    is_other = redlock_cluster.max_ttl != longest_s
-    redlock_cluster.max_ttl = longest_s
     redlock_cluster.reset()
-    if is_other:
-        redlock_cluster.bootstrap()
-        for node in redlock_cluster:
-            node.command("CONFIG", "RESETSTAT")
     return servers.add_cluster(redlock_cluster)
 
 
 @pytest.fixture
-def make_cluster(servers):
+def make_cluster(servers, are_new):
     """Cluster(...) that is closed at the end of the test."""
+    default = {"bootstrapped": False} if are_new else {}
     with contextlib.ExitStack() as made:
-        yield lambda *args, **how: servers.add_cluster(made.enter_context(Cluster(*args, **how)))
+        yield lambda *args, **how: servers.add_cluster(made.enter_context(Cluster(*args, **{**default, **how})))
 
 
 @pytest.fixture
@@ -80,14 +61,14 @@ def fake_server(servers):
 
 
 @pytest.fixture
-def make_client(servers):
+def make_client(servers, are_new):
     """rl.Client with calm time-outs, and without holder_info, since many tests count what is sent; options override
     that. Its nodes are bootstrapped for it unless it names a guard, and it is connected to all that can be unless
     settle=False."""
     made = []
 
     def make(nodes=None, settle=True, **options):
-        if nodes is not None and "guard" not in options and os.environ.get("REDLOCK_GUARD") != "off":
+        if nodes is not None and not are_new and "guard" not in options:
             servers.bootstrap_for(nodes.split(",") if isinstance(nodes, str) else nodes, options)
         client = rl.Client(nodes, **{**rl.CALM, "holder_info": "false", **options})
         made.append(client)

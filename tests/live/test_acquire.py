@@ -42,9 +42,8 @@ def test_resource_in_a_message_is_escaped_and_cut(nodes, client):
     assert "x" * 65 not in lock.message and "a\\x00b" in lock.message
 
 
-@pytest.mark.long_leases
 def test_the_longest_and_an_automatic_time_out(nodes, make_client):
-    assert make_client(nodes.urls).lock("longest", ttl_ms=86400000).acquire(5000) == OK
+    assert make_client(nodes.urls, max_ttl_ms=86400000).lock("longest", ttl_ms=86400000).acquire(5000) == OK
     automatic = make_client(nodes.urls, node_timeout_ms="auto", min_validity_ms="auto")
     assert automatic.lock().acquire(5000) == OK
 

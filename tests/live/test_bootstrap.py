@@ -10,7 +10,7 @@ from helpers import Call, lock_once
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
-pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+pytestmark = pytest.mark.new_nodes
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from guarding import GUARDED, MAX_TTL_MS, granted_to_another
 from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, Loss
 
-pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+pytestmark = pytest.mark.new_nodes
 
 
 

@@ -62,10 +62,9 @@ def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
     assert make_client(urls, key_prefix="app:").lock("q").acquire() == OK
 
 
-@pytest.mark.long_leases
 def test_an_error_in_a_script_is_an_error(nodes, allow, make_client):
     """Not 'nothing to delete' and 'the token is gone'; and the deletes are sent again once they are allowed."""
-    lock = make_client(allow(), ttl_ms=60000).lock()
+    lock = make_client(allow(), ttl_ms=30000).lock()
     assert lock.acquire() == OK
     held_everywhere(lock)
     allow("-get")
@@ -140,7 +139,6 @@ def test_a_fault_that_may_pass_does_not_end_a_wait(make_client, fake_server):
     assert lock.acquire(20000) == OK, lock.message
 
 
-@pytest.mark.long_leases
 def test_a_key_that_outlives_every_clock(nodes, client):
     occupy(nodes, ttl_ms=9000000000000000)
     lock = client.lock()
@@ -148,9 +146,8 @@ def test_a_key_that_outlives_every_clock(nodes, client):
     assert lock.message.count("busy (without a TTL)") >= 3
 
 
-@pytest.mark.long_leases
 def test_a_node_that_does_not_answer_is_not_asked_without_end(nodes, make_client):
-    client = make_client(nodes.urls[:3], node_timeout_ms=20, ttl_ms=60000)
+    client = make_client(nodes.urls[:3], node_timeout_ms=20, ttl_ms=30000)
     nodes[0].stop()
     lock = client.lock()
 
@@ -216,10 +213,9 @@ def test_a_policy_or_role_that_changes_is_noticed(nodes, make_client, change, wo
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.long_leases
 def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
     """Each deletes its keys everywhere although its client is not run again: waiting is all that the queue is for."""
-    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
+    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=30000)
     lock = client.lock("job:a")
     for _ in range(3):
         assert lock.acquire(5000) == OK, lock.message
@@ -230,11 +226,10 @@ def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_cl
 
 
 @pytest.mark.parametrize("slow", range(3))
-@pytest.mark.long_leases
 def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow, make_client, slow):
     """Whichever node has it: one that denies its keys deletes by another request, which nobody may send later."""
     allow("resetkeys", "~job:*", "~libredlock:m")
-    client = make_client([p.url.replace("//", "//few:p@") for p in proxies[:3]], ttl_ms=60000, node_timeout_ms=10000)
+    client = make_client([p.url.replace("//", "//few:p@") for p in proxies[:3]], ttl_ms=30000, node_timeout_ms=7500)
     lock = client.lock("job:a")
     assert lock.acquire(5000) == OK, lock.message
     held_everywhere(lock)
@@ -248,9 +243,8 @@ def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.long_leases
 def test_a_client_that_leaves_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
-    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=60000)
+    client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=30000)
     locks = [client.lock("job:%d" % i) for i in range(3)]
     for lock in locks:
         assert lock.acquire(5000) == OK, lock.message

@@ -25,7 +25,7 @@ from helpers import finish, spin
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
 
-pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+pytestmark = pytest.mark.new_nodes
 
 
 

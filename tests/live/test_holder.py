@@ -13,10 +13,9 @@ from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
 
-pytestmark = pytest.mark.long_leases
 
 HOST = socket.gethostname()
-LONG = {"ttl_ms": 60000}
+LONG = {"ttl_ms": 30000}
 
 
 def inspected(client, resource="r"):
@@ -68,7 +67,7 @@ def test_an_inspect_waits_for_the_answer(make_cluster, make_client):
 
 
 def test_an_inspect_waits_no_longer_than_for_that(nodes, held, make_client):
-    client = make_client(nodes.urls, node_timeout_ms=15000, **LONG)
+    client = make_client(nodes.urls, node_timeout_ms=7500, **LONG)
     for node in nodes:
         node.command("DEL", *entries(node))
     begun_s = time.monotonic()
@@ -111,7 +110,7 @@ def test_a_key_of_others_takes_its_place(nodes, held, client, token):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: of(lock) == ME)
-    occupy(nodes, ttl_ms=60000, token=token)
+    occupy(nodes, ttl_ms=30000, token=token)
     spin(client, lambda: lock.held_by is None, 30)
     assert lock.status == PENDING
 
@@ -202,7 +201,7 @@ def test_an_entry_of_another_type_is_no_error(nodes, held, client):
         node.command("DEL", key)
         node.command("HSET", key, "a", "b")
     assert inspected(client).held_by is None
-    assert held.extend(60000) == OK
+    assert held.extend(30000) == OK
 
 
 def test_a_client_writes_its_entry_once(nodes, client):
@@ -222,7 +221,7 @@ def test_an_entry_outlives_the_lease(nodes, hold):
 
 
 def test_a_longer_lease_renews_the_entry(nodes, make_client):
-    lock = make_client(nodes.urls, max_hold_ms=-1).lock()
+    lock = make_client(nodes.urls, max_hold_ms=-1, max_ttl_ms=3600000).lock()
     assert lock.acquire(5000) == OK
     held_everywhere(lock)
     assert lock.extend(3600000) == OK
@@ -272,9 +271,9 @@ def test_who_tries_in_vain_leaves_no_entry(nodes, make_client):
 
 
 def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
-    lock = hold(ttl_ms=60000, holder_info="true")
+    lock = hold(ttl_ms=30000, holder_info="true")
     spin(lock.client, lambda: all(entries(node) for node in nodes), what="each node that granted knows who holds it")
-    assert all(110000 < node.pttl(entries(node)[0]) <= 120000 for node in nodes)
+    assert all(80000 < node.pttl(entries(node)[0]) <= 90000 for node in nodes)
 
 
 def test_where_it_is_forbidden_locks_work(nodes, make_client):
@@ -289,7 +288,7 @@ def test_where_it_is_forbidden_locks_work(nodes, make_client):
 
 @pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
 def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nodes, make_client, rules):
-    client = make_client(few(nodes, *rules), max_hold_ms=-1)
+    client = make_client(few(nodes, *rules), max_hold_ms=-1, max_ttl_ms=3600000)
     lock = client.lock()
     before = refusals(nodes)
 
@@ -312,7 +311,7 @@ def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nod
 
 def test_who_may_not_read_the_entries_is_told_that_once(nodes, held, make_client):
     """And does not wait for them."""
-    client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=15000, **LONG)
+    client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=7500, **LONG)
     begun_s = time.monotonic()
     lock = inspected(client)
     assert lock.held_by is None and lock.verdict == rl.Verdict.HELD

@@ -142,14 +142,13 @@ def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, hold):
     eventually(lambda: not nodes.keys(), 30, "the deletes that were on their way")
 
 
-@pytest.mark.guard_off  # programs with different lists, which the marker would tell apart
 def test_what_was_lost_is_deleted_before_the_handle_waits_in_the_queue(nodes, held, hold):
     """Another handle of the client waits already, so this one stands behind it without an attempt of its own."""
     client = held.client
     for node in nodes.nodes[:3]:
         node.delete_keys()
     assert held.extend() == LOST
-    holder = hold(nodes.nodes[:3], ttl_ms=30000)
+    holder = hold(nodes.nodes[:3], guard="off", ttl_ms=30000)  # its list is another one
     first = client.lock(ttl_ms=30000)
     assert first.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: places(nodes), what="the first waits")

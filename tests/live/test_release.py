@@ -10,7 +10,7 @@ from testing import eventually
 @pytest.fixture
 def behind(proxies, hold):
     """A lock held on five nodes, each behind a proxy."""
-    lock = hold(proxies, ttl_ms=30000)
+    lock = hold(proxies, ttl_ms=30000, max_ttl_ms=600000)
     lock.proxies = proxies
     return lock
 
@@ -30,10 +30,9 @@ def test_deletes_that_come_after_the_lease_contradict_nothing(nodes, hold):
     assert finish(lock) == OK, lock.message
 
 
-@pytest.mark.long_leases
 def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, proxies, hold):
     """They are sent again on new connections and find nothing, for the first ones were executed."""
-    lock = hold(proxies, ttl_ms=60000, node_timeout_ms=10000)
+    lock = hold(proxies, ttl_ms=30000, node_timeout_ms=7500)
     for p in proxies:
         p.hold("down")
     assert lock.start(rl.RELEASE) == OK
@@ -134,10 +133,9 @@ def test_free_releases(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
-@pytest.mark.long_leases
 def test_a_release_on_its_way_meets_no_script_when_its_client_leaves(nodes, hold):
     """Nobody reads that then and sends it again."""
-    lock = hold(ttl_ms=60000)
+    lock = hold(ttl_ms=30000)
     for node in nodes:
         node.command("SCRIPT", "FLUSH")
     assert lock.start(rl.RELEASE) == OK
@@ -160,10 +158,9 @@ def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
     nodes.no_keys()
 
 
-@pytest.mark.long_leases
 def test_nothing_is_owed_after_a_release(nodes, make_client):
     """Not even until the TTL is over."""
-    client = make_client(nodes.urls, ttl_ms=3600000)
+    client = make_client(nodes.urls, ttl_ms=3600000, max_ttl_ms=3600000)
     for number in range(20):
         lock = client.lock("r%d" % number)
         assert lock.acquire(5000) == OK
@@ -198,9 +195,8 @@ def many_keys(nodes):
 MANY = 40000  # more than may be in flight at a node
 
 
-@pytest.mark.long_leases
 def test_many_releases_at_once_leave_no_key(nodes, make_client):
-    client = make_client(nodes.urls[:3])
+    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
     locks = take_many(client, nodes.nodes[:3], MANY)
     for lock in locks:
         assert lock.start(rl.RELEASE) == OK
@@ -210,17 +206,15 @@ def test_many_releases_at_once_leave_no_key(nodes, make_client):
     assert many_keys(nodes) == 0
 
 
-@pytest.mark.long_leases
 def test_a_drain_of_many_locks_leaves_no_key(nodes, make_client):
-    client = make_client(nodes.urls[:3])
+    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
     take_many(client, nodes.nodes[:3], MANY)
     assert client.drain(60000) == OK
     assert many_keys(nodes) == 0
 
 
-@pytest.mark.long_leases
 def test_a_drain_that_has_no_time_says_so(nodes, make_client):
-    client = make_client(nodes.urls[:3])
+    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
     locks = take_many(client, nodes.nodes[:3], 2000)
     assert client.drain(0) == TIMED_OUT
     assert {lock.state for lock in locks} == {rl.FREE}
@@ -235,7 +229,6 @@ def test_a_drain_says_that_a_node_which_is_down_may_keep_keys(nodes, behind):
     assert nodes.keys() == {b"r": [0]}
 
 
-@pytest.mark.long_leases
 def test_debts_of_very_many_locks(nodes, behind):
     """All are remembered, and paid when the node is back."""
     client = behind.client

@@ -50,7 +50,7 @@ def test_writable_replica_does_not_vote(nodes, make_client, make_cluster):
     lock = make_client(nodes.urls).lock()
     assert lock.acquire(5000) == REFUSED_CONFIG
     assert lock.message.count("replica") == 3
-    nodes.no_keys()
+    nodes.no_keys(within_s=40)  # a SET that was written with a set-up may have been executed: it ends with its TTL
 
 
 @pytest.mark.parametrize("option, value", [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")])
@@ -111,12 +111,11 @@ def test_one_server_listed_three_times_is_no_majority(nodes, make_client, proxy)
     nodes.no_keys()
 
 
-@pytest.mark.long_leases
 def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, proxy):
     """An extension reaches one server alone; then the address of another node leads to that same server, which confirms
     the token again. The first address is not connected at that time, but its lease counts."""
     first, moved, third = proxies = [proxy(node) for node in nodes.nodes[:3]]
-    client = make_client([p.url for p in proxies], ttl_ms=20000, outage_wait_ms=100)
+    client = make_client([p.url for p in proxies], ttl_ms=20000, max_ttl_ms=60000, outage_wait_ms=100)
     lock = client.lock()
     assert lock.acquire() == OK
     spin(client, lambda: all(node.get("r") for node in nodes.nodes[:3]))
@@ -176,11 +175,10 @@ def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhi
     assert finish(lock) == OK, lock.message
 
 
-@pytest.mark.long_leases
 def test_key_that_was_set_under_the_other_name_counts_as_its_own(nodes, proxy, make_client):
     """The SET rode with the set-up that showed the second name of a server; then the one that votes is gone."""
     voter, other, third = proxy(nodes[0]), proxy(nodes[0], accepting=False), proxy(nodes[1])
-    client = make_client([voter.url, other.url, third.url], settle=False, node_timeout_ms=15000, ttl_ms=60000)
+    client = make_client([voter.url, other.url, third.url], settle=False, node_timeout_ms=7500, ttl_ms=30000)
     spin(client, lambda: [node["state"] for node in client.describe()["nodes"]] == ["ready", "connecting", "ready"])
     voter.black_hole()
     third.hold()

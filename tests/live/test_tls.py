@@ -26,11 +26,10 @@ def node(make_cluster, certificate):
     return make_cluster(1, tls=certificate).nodes[0]
 
 
-@pytest.mark.long_leases
 def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
     cluster = make_cluster(3, tls=certificate)
     assert all(url.startswith("rediss://") for url in cluster.urls)
-    client = open_tls(*cluster.urls, renew="true")
+    client = open_tls(*cluster.urls, renew="true", max_ttl_ms=60000)
     lock = client.lock()
     assert lock.acquire(20000) == OK, lock.message
     eventually(lambda: [node.get("r") for node in cluster.nodes] == 3 * [lock.token.encode()])
@@ -40,11 +39,10 @@ def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
     eventually(lambda: not cluster.keys())
 
 
-@pytest.mark.long_leases
 def test_a_release_by_another_client_wakes_who_waits(make_cluster, certificate, open_tls):
     """The listener's connection has TLS, too."""
     cluster = make_cluster(3, tls=certificate)
-    held, waiter = open_tls(*cluster.urls, ttl_ms=60000).lock(), open_tls(*cluster.urls)
+    held, waiter = open_tls(*cluster.urls, ttl_ms=30000).lock(), open_tls(*cluster.urls)
     assert held.acquire(20000) == OK
     waiting = waiter.lock()
     assert waiting.start(rl.ACQUIRE, 60000) == OK
@@ -169,13 +167,12 @@ def test_a_reconnection_resumes_the_session(authority, open_tls):
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-@pytest.mark.long_leases
 def test_a_reconnection_takes_one_round_trip_of_tls(make_cluster, certificate, open_tls, proxy, version):
     """And one for the set-up; that of TCP ends at the proxy. Without the session 1.2 would take two."""
     node = make_cluster(1, tls=certificate, config={"tls-protocols": version}).nodes[0]
     relay = proxy(node)
     client = open_tls(relay.url.replace("redis://", "rediss://"), connect_timeout_ms=60000, node_timeout_ms=20000,
-                         ttl_ms=80000)
+                         ttl_ms=80000, max_ttl_ms=80000)
     lock_once(client)
     relay.delay(up_ms=500, down_ms=500)
     client.events()

@@ -29,6 +29,18 @@ def node(make_cluster, certificate):
 
 
 @pytest.fixture
+def open_patient(open_tls):
+    """open_patient(node, url, **options): a client at this URL of the node that outlasts what a sanitizer slows down;
+    the node allows leases of that length."""
+    def make(node, url, **options):
+        longest = {"max_ttl_ms": 80000}
+        open_tls(node.url, **longest)
+        return open_tls(url, node_timeout_ms=20000, ttl_ms=80000, **longest, **options)
+
+    return make
+
+
+@pytest.fixture
 def serve():
     """Things with a close() that are closed at the end."""
     made = []
@@ -112,11 +124,10 @@ def unread(one):
 
 
 @pytest.mark.parametrize("count, size", [(1, 15000), (1, 30000), (1, 45000), (1, 60000), (1000, 15000)])
-@pytest.mark.long_leases
-def test_more_bytes_than_the_socket_takes(node, open_tls, serve, count, size):
+def test_more_bytes_than_the_socket_takes(node, open_patient, serve, count, size):
     """A part may be encrypted and not sent, also the last of a request that nothing follows."""
     gate = serve(Gate(node))
-    client = open_tls(gate.url, queue="false", node_timeout_ms=20000, ttl_ms=80000)
+    client = open_patient(node, gate.url, queue="false")
     lock_once(client)
     sockets = with_small_buffers(gate.url)
     locks = [client.lock("%04d%s" % (number, "r" * size)) for number in range(count)]
@@ -130,10 +141,9 @@ def test_more_bytes_than_the_socket_takes(node, open_tls, serve, count, size):
     assert len(node.keys()) == count
 
 
-@pytest.mark.long_leases
-def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_tls, serve):
+def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_patient, serve):
     gate = serve(Gate(node))
-    client = open_tls(gate.url, node_timeout_ms=20000, ttl_ms=80000)
+    client = open_patient(node, gate.url)
     lock = client.lock("r" * 15000)
     assert lock.acquire(20000) == OK, lock.message
     sockets = with_small_buffers(gate.url)
@@ -172,12 +182,11 @@ def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, c
 
 
 @pytest.mark.parametrize("size", [1, 7])
-@pytest.mark.long_leases
-def test_replies_in_pieces(node, open_tls, serve, size):
+def test_replies_in_pieces(node, open_patient, serve, size):
     """What others leave in the thread's queue of errors, of which OpenSSL has one, is no verdict on a piece."""
     crypto = ctypes.CDLL("libcrypto.so.3")
     gate = serve(Gate(node, size=size))
-    client = open_tls(gate.url, connect_timeout_ms=20000, node_timeout_ms=20000, ttl_ms=80000)
+    client = open_patient(node, gate.url, connect_timeout_ms=20000)
     lock = client.lock("r" * 1000)
     for operation, wait_ms in ((rl.ACQUIRE, 20000), (rl.RELEASE, 0)) * 3:
         assert lock.start(operation, wait_ms) == OK
@@ -239,11 +248,10 @@ def test_what_is_left_of_a_record_after_the_reads_of_an_event(open_tls, authorit
 
 
 @pytest.mark.parametrize("ask, version", [(update_keys, 0), (renegotiate, TLS_1_2)])
-@pytest.mark.long_leases
-def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, version):
+def test_new_keys_under_load(make_cluster, open_patient, certificate, serve, ask, version):
     node = make_cluster(1).nodes[0]
     relay = serve(Rekeyer(certificate, node.address, ask, every=3, version=version))
-    client = open_tls(relay.url, node_timeout_ms=20000, ttl_ms=80000, queue="false")
+    client = open_patient(node, relay.url, queue="false")
     for _ in range(3):
         locks = [client.lock("%d" % number) for number in range(100)]
         for lock in locks:
@@ -256,8 +264,7 @@ def test_new_keys_under_load(make_cluster, open_tls, certificate, serve, ask, ve
     assert relay.asked > 20 and only_node(client)["drops"] == 0
 
 
-@pytest.mark.long_leases
-def test_a_server_that_stops_negotiating(make_cluster, open_tls, certificate, serve):
+def test_a_server_that_stops_negotiating(make_cluster, open_patient, certificate, serve):
     """What is to be written waits for it, and the client sleeps."""
     node = make_cluster(1).nodes[0]
     stopped = threading.Event()
@@ -268,7 +275,7 @@ def test_a_server_that_stops_negotiating(make_cluster, open_tls, certificate, se
         stopped.set()
 
     relay = serve(Rekeyer(certificate, node.address, lambda stream: None, version=TLS_1_2))
-    client = open_tls(relay.url, node_timeout_ms=20000, ttl_ms=80000)
+    client = open_patient(node, relay.url)
     lock_once(client)
     relay.ask = ask
     lock = client.lock("first")

@@ -12,7 +12,7 @@ from testing import eventually
 DECLINED = 1
 GUARDED = ["--guard", "marker", "--max-ttl", "1m"]
 
-pytestmark = pytest.mark.guard_off  # they say themselves which guard there is
+pytestmark = pytest.mark.new_nodes
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +44,7 @@ def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
 
 def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
     """No node has said that it does not vote."""
+    assert redlock("bootstrap", "--new", "--max-ttl", "90s").returncode == 0
     proxies = [proxy(node) for node in nodes]
     for p in proxies:
         p.at("SET", "orders:42", lambda p=p: p.hold("down"))
@@ -221,7 +222,6 @@ def test_what_it_does_not_take(redlock):
 
 def test_who_grants_nothing_needs_no_guard(redlock, nodes):
     """Whatever the guard and the longest TTL of those who lock."""
-    del redlock.env["REDLOCK_GUARD"]
     assert redlock("status", "orders:42").returncode == 0
     assert redlock("release", "orders:42", "t" * 40).returncode == 0
     assert markers(nodes) == [None] * 5
