@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
+enum { LONG_ADVICE = 90, WATCH_MS = 1000, PROBE_EVERY_MS = 10000, PROBE_TTL_MS = 1000 };
 
 static void set_number(redlock_lock *lock, const char *option, int64_t value)
 {
@@ -284,6 +284,8 @@ static void print_node(const struct table *table, const json_t *node)
     fprintf(out, "    %s\n", text_of(node, "why"));
   if (has(node, "advice"))
     fprintf(out, "    advice: %s\n", text_of(node, "advice"));
+  if (strlen(text_of(node, "advice")) > LONG_ADVICE)
+    fprintf(out, "    see docs/troubleshooting.md#%s\n", text_of(node, "reason"));
   print_other_number(table, node);
 }
 

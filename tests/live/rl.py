@@ -247,6 +247,10 @@ class Lock:
     def votes(self):
         return [self.vote(node) for node in range(self.client.node_count)]
 
+    def said(self, words):
+        """By how many nodes."""
+        return sum(words in self.answer(node) for node in range(len(self.votes)))
+
     def answer(self, node, field=WORDS):
         return text(lib.redlock_lock_answer, self.handle, node, field)
 

@@ -129,6 +129,7 @@ def test_a_clock_that_was_ahead_at_boot_and_is_set_right_costs_one_quarantine(ma
     for server in servers:
         server.step(-7200)
     late = make_client(urls, **GUARDED).lock()
-    assert late.acquire(0) == NO_QUORUM and re.search(r"quarantined for another [34]\.\d s", late.message), late.message
+    assert late.acquire(0) == NO_QUORUM
+    assert re.search(r"quarantined.*for another [34]\.\d s", late.message), late.message
     assert late.acquire(30000) == OK and late.release() == OK, late.message
     assert first.acquire(30000) == OK, first.message

@@ -158,8 +158,8 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
     client = make_client(make_cluster(3).urls, **GUARDED)
     lock = client.lock()
     lock.start(rl.ACQUIRE, 15000)
-    eventually(lambda: "quarantined for another" in lock.message, 10, "it says why it waits")
-    assert "new, or without its keys, since 2" in lock.message
+    eventually(lambda: "quarantined" in lock.message, 10, "it says why it waits")
+    assert re.search("new, or without its keys .* since 2", lock.message)
     assert not any(node["votes"] for node in client.describe()["nodes"])
     assert lock.wait(20000) == OK, lock.message
     warnings = [event for event in client.events() if event["event"] == "warning"]
@@ -216,7 +216,7 @@ def test_a_smaller_number_lets_shorter_leases_through(make_cluster, make_client)
     longer = client.lock("s", ttl_ms=8000)
     assert longer.acquire(10000) == rl.REFUSED_CONFIG
     words = "allows 4 s: redlock bootstrap --replace, when all programs have max_ttl_ms = 8000"
-    assert longer.message.count(words) == 3
+    assert longer.said(words) == 3
     assert [server.get("s") for server in servers] == 3 * [None]
     assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG and lock.state == HELD
 
@@ -347,7 +347,7 @@ def test_a_marker_from_the_future_is_written_anew(server, make_client):
     now_ms = clock_ms(server)
     server.set(MARKER, marker_of(server, since=now_ms + 7200000))
     lock = make_client([server.url], **GUARDED).lock()
-    assert lock.acquire(0) == NO_QUORUM and "quarantined for another" in lock.message
+    assert lock.acquire(0) == NO_QUORUM and "quarantined" in lock.message
     since = int(server.get(MARKER).split()[2])
     assert now_ms <= since <= clock_ms(server)
     assert lock.acquire(30000) == OK, lock.message
@@ -359,7 +359,7 @@ def test_the_operator_ends_the_wait_of_a_program_that_runs(make_cluster, make_cl
     client = make_client(urls, **dict(GUARDED, max_ttl_ms=3600000))
     lock = client.lock()
     lock.start(rl.ACQUIRE, 3000000)
-    eventually(lambda: "quarantined for another 3" in lock.message, 10, "it says why it waits")
+    eventually(lambda: " for another 3" in lock.message, 10, "it says why it waits")
     bootstrapped(urls, max_ttl_ms=3600000)
     assert lock.wait(20000) == OK, lock.message
     assert all(node["connects"] == 1 for node in client.describe()["nodes"])
@@ -545,7 +545,7 @@ def test_what_a_server_forbids_is_named_with_the_rule_to_add(make_cluster, make_
     urls = few(servers, *rules)
     lock = make_client(urls, **GUARDED).lock()
     assert lock.acquire(10000) == rl.REFUSED_CONFIG
-    assert lock.message.count(words) == 3 and "quarantine" not in lock.message
+    assert lock.said(words) == 3 and "quarantine" not in lock.message
     assert bootstrap(urls)[0] == rl.REFUSED_CONFIG
     urls = few(servers)
     bootstrapped(urls)

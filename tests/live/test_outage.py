@@ -114,7 +114,7 @@ def test_a_wait_puts_up_with_an_outage_for_a_time_only(nodes, make_client, wait_
     begun = now_ms()
     assert Call(lock.acquire, wait_ms).join() == NO_QUORUM
     assert now_ms() - begun >= 400
-    assert lock.message.count("connection refused") == 3
+    assert lock.said("connection refused") == 3
 
 
 def test_nodes_that_are_never_reached():

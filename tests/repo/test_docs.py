@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("name", ["options", "metrics"])
+@pytest.mark.parametrize("name", ["options", "metrics", "troubleshooting"])
 def test_pages_from_the_library_are_current(name):
     made = subprocess.run(
         [sys.executable, ROOT / f"docs/tools/{name}.py", BUILD / "libredlock.so"],

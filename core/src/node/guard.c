@@ -340,31 +340,49 @@ enum rlk_why rlk_guard_why(const struct rlk_node *n, int64_t now)
   return n->step_ns ? RLK_WHY_CLOCK_STEPPED : n->mark.since_ms ? RLK_WHY_NEW : RLK_WHY_LOST_KEYS;
 }
 
-static void since_words(const struct rlk_node *n, struct rlk_text *out)
+static void left_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  int64_t tenths = (rlk_guard_until_ns(n) - now + 99 * MS) / (100 * MS);
+  rlk_text_format(out, "for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
+}
+
+static void detail_words(const struct rlk_node *n, enum rlk_why why, struct rlk_text *out)
 {
   char date[32] = "";
   time_t since = (time_t)(n->mark.since_ms / 1000);
   struct tm utc;
-  if (gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-    rlk_text_format(out, ", since %s; redlock bootstrap ends it if no lock is live", date);
+  if (why == RLK_WHY_CLOCK_STEPPED)
+    rlk_text_format(out, " by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
+                    (long long)(n->step_ns / (100 * MS) % 10));
+  else if (why == RLK_WHY_NEW && gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
+    rlk_text_format(out, ", since %s", date);
+}
+
+void rlk_guard_left_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
+{
+  enum rlk_why why = rlk_guard_why(n, now);
+  if (rlk_guard_until_ns(n) == RLK_NEVER)
+    return;
+  left_words(n, out, now);
+  if (why == RLK_WHY_CLOCK_STEPPED)
+    rlk_text_add(out, ",");
+  detail_words(n, why, out);
 }
 
 void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   static const char head[] = "quarantined";
   enum rlk_why why = rlk_guard_why(n, now);
-  int64_t until_ns = rlk_guard_until_ns(n), tenths = (until_ns - now + 99 * MS) / (100 * MS);
-  if (until_ns == RLK_NEVER) {
+  if (rlk_guard_until_ns(n) == RLK_NEVER) {
     rlk_text_add(out, rlk_why_words(why));
     return;
   }
-  rlk_text_format(out, "%s for another %lld.%lld s%s", head, (long long)(tenths / 10), (long long)(tenths % 10),
-                  rlk_why_words(why) + sizeof head - 1);
-  if (why == RLK_WHY_CLOCK_STEPPED)
-    rlk_text_format(out, " by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
-                    (long long)(n->step_ns / (100 * MS) % 10));
-  else if (why == RLK_WHY_NEW)
-    since_words(n, out);
+  rlk_text_format(out, "%s ", head);
+  left_words(n, out, now);
+  rlk_text_add(out, rlk_why_words(why) + sizeof head - 1);
+  detail_words(n, why, out);
+  if (why == RLK_WHY_NEW)
+    rlk_text_add(out, "; redlock bootstrap ends it if no lock is live");
 }
 
 void rlk_guard_tell(struct rlk_node *n, int64_t now)

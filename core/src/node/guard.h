@@ -51,6 +51,9 @@ void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quaran
 /* Why it does not vote, and for how long; NONE if it is not quarantined. */
 enum rlk_why rlk_guard_why(const struct rlk_node *node, int64_t now_ns);
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
+/* "for another 12.3 s, since 2023-11-14T22:13:20Z": what a reason of the guard is in detail; nothing if it has no end.
+ */
+void rlk_guard_left_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 /* The same in one word, "" if it is not quarantined; and when that ends, RLK_NEVER if that is not known yet. */
 const char *rlk_guard_reason(const struct rlk_node *node, int64_t now_ns);
 int64_t rlk_guard_until_ns(const struct rlk_node *node);

@@ -461,34 +461,40 @@ static int send_out(struct rlk_tls_stream *s)
   return 0;
 }
 
-/* The reason in words: of the certificate, of the server's alert, or of OpenSSL. */
+enum rlk_why rlk_tls_because(struct rlk_reason *why, const struct rlk_tls_failure *failed)
+{
+  switch (failed->verdict) {
+  case 0: break;
+  case RLK_X509_V_ERR_HOSTNAME_MISMATCH:
+  case RLK_X509_V_ERR_IP_ADDRESS_MISMATCH: return rlk_because(why, RLK_WHY_TLS_NAME, failed->name);
+  case RLK_X509_V_ERR_CERT_HAS_EXPIRED: return rlk_because(why, RLK_WHY_TLS_EXPIRED, NULL);
+  case RLK_X509_V_ERR_CERT_NOT_YET_VALID: return rlk_because(why, RLK_WHY_TLS_NOT_YET, NULL);
+  default: return rlk_because(why, RLK_WHY_TLS_UNTRUSTED, failed->verdict_words);
+  }
+  if (failed->is_at_end)
+    return rlk_because(why, RLK_WHY_TLS_CLOSED, NULL);
+  if (strstr(failed->words, "certificate required"))
+    return rlk_because(why, RLK_WHY_TLS_WANTS_CERT, NULL);
+  if (strstr(failed->words, " alert "))
+    return rlk_because(why, RLK_WHY_TLS_ALERT, failed->words);
+  if (!failed->is_set_up && (strstr(failed->words, "wrong version number") || strstr(failed->words, "packet length")))
+    return rlk_because(why, RLK_WHY_NO_TLS, NULL);
+  return rlk_because(why, RLK_WHY_TLS, failed->words);
+}
+
 static void explain(struct rlk_tls_stream *s)
 {
   const struct rlk_openssl *f = s->f;
+  const char *words = f->ERR_reason_error_string(f->ERR_peek_last_error());
   char name[65];
   struct rlk_text text = rlk_text_in(name, sizeof name);
-  const char *reason = f->ERR_reason_error_string(f->ERR_peek_last_error());
-  long verdict = f->SSL_get_verify_result(s->ssl);
-  reason = reason ? reason : "no reason given";
-  if (!strstr(reason, "verify"))
-    verdict = 0;
+  struct rlk_tls_failure failed = {
+      .words = words ? words : "no reason given", .name = name, .is_at_end = s->is_at_end, .is_set_up = s->is_set_up};
+  if (strstr(failed.words, "verify"))
+    failed.verdict = f->SSL_get_verify_result(s->ssl);
+  failed.verdict_words = failed.verdict ? f->X509_verify_cert_error_string(failed.verdict) : NULL;
   rlk_text_add(&text, s->link->peer->name);
-  if (verdict == RLK_X509_V_ERR_HOSTNAME_MISMATCH || verdict == RLK_X509_V_ERR_IP_ADDRESS_MISMATCH)
-    rlk_because(&s->why, RLK_WHY_TLS_NAME, name);
-  else if (verdict == RLK_X509_V_ERR_CERT_HAS_EXPIRED || verdict == RLK_X509_V_ERR_CERT_NOT_YET_VALID)
-    rlk_because(&s->why, verdict == RLK_X509_V_ERR_CERT_HAS_EXPIRED ? RLK_WHY_TLS_EXPIRED : RLK_WHY_TLS_NOT_YET, NULL);
-  else if (verdict)
-    rlk_because(&s->why, RLK_WHY_TLS_UNTRUSTED, f->X509_verify_cert_error_string(verdict));
-  else if (s->is_at_end)
-    rlk_because(&s->why, RLK_WHY_TLS_CLOSED, NULL);
-  else if (strstr(reason, "certificate required"))
-    rlk_because(&s->why, RLK_WHY_TLS_WANTS_CERT, NULL);
-  else if (strstr(reason, " alert "))
-    rlk_because(&s->why, RLK_WHY_TLS_ALERT, reason);
-  else if (!s->is_set_up && (strstr(reason, "wrong version number") || strstr(reason, "packet length")))
-    rlk_because(&s->why, RLK_WHY_NO_TLS, NULL);
-  else
-    rlk_because(&s->why, RLK_WHY_TLS, reason);
+  rlk_tls_because(&s->why, &failed);
 }
 
 /* What a call of OpenSSL that came to nothing means: -EAGAIN, 0 for the end, or why not. */
@@ -648,6 +654,11 @@ static void look_for_alert(struct rlk_tls_stream *s)
   clear_errors(s->f);
 }
 
+enum rlk_why rlk_tls_silence(struct rlk_reason *why, int is_heard)
+{
+  return rlk_because(why, is_heard ? RLK_WHY_TLS_SILENT : RLK_WHY_MAY_BE_PLAIN, NULL);
+}
+
 static enum rlk_why tls_why(const struct rlk_link *link, int error, struct rlk_reason *why)
 {
   struct rlk_tls_stream *s = link->stream;
@@ -655,7 +666,7 @@ static enum rlk_why tls_why(const struct rlk_link *link, int error, struct rlk_r
   if (!s || !s->ssl || (error == 0 && s->is_set_up))
     return RLK_WHY_NONE;
   if (error == 0)
-    return rlk_because(why, s->is_heard ? RLK_WHY_TLS_SILENT : RLK_WHY_MAY_BE_PLAIN, NULL);
+    return rlk_tls_silence(why, s->is_heard);
   if (is_broken && !s->why.why)
     look_for_alert(s);
   if (is_broken && !s->why.why && !s->is_set_up)

@@ -34,6 +34,16 @@ int64_t rlk_tls_expires_s(const struct rlk_tls *tls);
 void rlk_tls_free(struct rlk_tls *tls);
 void rlk_tls_forget(struct rlk_tls_peer *peer);
 
+/* What OpenSSL says of a connection that failed. */
+struct rlk_tls_failure {
+  const char *words, *name; /* of its last error; of the server, as its certificate should have it */
+  long verdict;             /* on the certificate; 0: that is not the reason */
+  const char *verdict_words;
+  int is_at_end, is_set_up; /* the server has closed; the handshake is over */
+};
+enum rlk_why rlk_tls_because(struct rlk_reason *why, const struct rlk_tls_failure *failed);
+enum rlk_why rlk_tls_silence(struct rlk_reason *why, int is_heard); /* no answer to the handshake, or a part of one */
+
 extern const struct rlk_link_ops rlk_link_tls;
 
 #endif

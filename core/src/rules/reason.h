@@ -127,7 +127,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(WRONGPASS, "wrongpass", "WRONGPASS", "correct the user and the password",                                          \
     "The server knows no such user, or another password.")                                                             \
   X(NOPERM, "noperm", "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")                        \
-  X(FORBIDS, "forbids", "it forbids %s", "docs/redlock.md lists all that the user needs",                              \
+  X(FORBIDS, "forbids", "it forbids %s", "see docs/redlock.md for all that the user needs",                            \
     "The ACL of the user denies, or the server does not know, a command that the set-up needs.")                       \
   X(DATABASE, "database", "DB index is out of range", "use a database that it has: the number at the end of the URL",  \
     "The URL names a database that the server does not have.")                                                         \

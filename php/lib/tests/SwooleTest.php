@@ -147,7 +147,7 @@ final class SwooleTest extends NodesTestCase
         $throw ? $this->assertInstanceOf(Coroutine\CanceledException::class,
             $seen) : $this->assertInstanceOf(CancelledException::class, $seen);
         $throw || $this->assertMatchesRegularExpression(
-            '/^cancelled on request: \d of 5 nodes granted cancelled, 3 needed: /', $seen->getMessage());
+            '/^cancelled on request: \d of 5 nodes granted "cancelled", 3 needed: /', $seen->getMessage());
         $holder->release();
         $this->assertNothingIsLeft();
     }

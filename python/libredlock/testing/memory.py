@@ -184,7 +184,7 @@ class _Lock:
     def _need_nodes(self) -> None:
         if not self._store.reachable:
             vote = Vote(Status.UNREACHABLE, "unreachable", None, "")
-            words = f"0 of 1 nodes granted {self.resource!r}, 1 needed: memory unreachable"
+            words = f'no quorum: 0 of 1 nodes granted "{self.resource}", 1 needed: memory unreachable'
             raise NoQuorum(words, resource=self.resource, votes={"memory": vote})
 
     def _gone(self) -> RedlockError:

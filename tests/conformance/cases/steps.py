@@ -77,5 +77,5 @@ def assert_others_suffice(results):
     and a command that has just started does not wait for nodes that it is still connecting to.)"""
     assert results["acquire"] == "OK", results
     for what in ("extend", "release"):
-        few = results["others"] < 3 or "connecting" in results[what].votes
+        few = results["others"] < 3 or "connect" in results[what].votes
         assert results[what] == "OK" or few and results[what] == "NO_QUORUM", results

@@ -99,7 +99,7 @@ def test_a_strict_release_goes_to_every_node(make, nodes):
     def is_refused_by_the_first():
         reply = lock.acquire(wait_ms=5000)
         assert reply == "OK"
-        if "connecting" not in reply.votes[0]:
+        if "connect" not in reply.votes[0]:
             return True
         assert lock.release() == "OK"
         return False

@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import termios
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from common import occupy
 from testing import ReplyError, eventually
 
 MARKER = "libredlock:m"
+PAGE = Path(__file__).parents[3] / "docs/troubleshooting.md"
 
 
 def rows(text):
@@ -263,7 +265,7 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
         nodes[1].command("CONFIG", "SET", "requirepass", "")
         nodes[1].password = None
     assert done.returncode == REFUSED_CONFIG, done.stdout
-    line, why, advised = rows(done.stdout)[nodes[1].name]
+    line, why, advised, *_ = rows(done.stdout)[nodes[1].name]
     assert re.search(r" no +refused ", line) and words in why and advised.startswith("advice: ") and advice in advised
     assert done.stdout.splitlines()[-1] == "4 of 5 nodes may vote and 3 are needed: 1 more may fail"
     shown = {replica: "slave  no aof  noeviction   yes", evicting: "master  no aof  allkeys-lru  yes",
@@ -301,8 +303,10 @@ def test_a_node_that_hangs(redlock, nodes):
     done = redlock("doctor", "--connect-timeout", "300ms")
     nodes[0].cont()
     assert done.returncode == UNAVAILABLE
-    why, advised = rows(done.stdout)[nodes[0].name][1:]
+    why, advised, page = rows(done.stdout)[nodes[0].name][1:]
     assert "in time" in why and "see whether the server hangs" in advised
+    anchor = re.fullmatch(r"see docs/troubleshooting\.md#([a-z-]+)", page)
+    assert anchor and f'<a id="{anchor[1]}">' in PAGE.read_text(), page
 
 
 def test_one_server_under_two_addresses(redlock, nodes, proxy):

@@ -54,7 +54,7 @@ def test_two_minutes_of_readme(type_in, nodes, redlock):
     begin, second, status = lines
     said = type_in(f"{begin}\nuntil redlock status -q demo >/dev/null; [ $? = 75 ]; do :; done\n"
                    f"{second} || echo status $?\n{status} | tail -n 1\nkill %1\nwait || true\n")
-    assert re.search(rf"^redlock: held by {CLIENT}: 0 of 5 nodes granted demo, 3 needed: .*\nstatus 75\n"
+    assert re.search(rf"^redlock: held by {CLIENT}: 0 of 5 nodes granted \"demo\", 3 needed: .*\nstatus 75\n"
                      rf"held: by {CLIENT}, [0-9a-f]{{8}} on [345] of 5 nodes, \d+(\.\d)? s left\n", said, re.M), said
     assert re.search(r"^redlock: held by libredlock \(pid \d+ on [\w-]+\) for \d", block, re.M)
 

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Writes docs/troubleshooting.md from the table of reasons of the built library.
+
+    troubleshooting.py LIBRARY      prints the page
+"""
+import ctypes
+import itertools
+import sys
+
+HEAD = """# Troubleshooting
+
+This page is made from the table of reasons of the library by `./dev docs`; do not edit it.
+
+A node that does not vote, and a connection that ended, has one of these reasons. `redlock doctor` shows it for every
+node with the advice, and the field `reason` of `redlock doctor --json` has its name here. In messages `...` stands for
+what differs from node to node; a server's own errors are shown in its words.
+"""
+
+GROUPS = (  # the name of the first reason of each
+    ("refused", "Connections"), ("tls-silent", "TLS"), ("file", "Servers"), ("noauth", "Errors of servers"),
+    ("no-time", "The restart guard"))  # fmt: skip
+
+
+def read_reasons(library):
+    reason_at = ctypes.CDLL(library).redlock_reason_at
+    reason_at.restype = ctypes.c_char_p
+    reason_at.argtypes = ctypes.c_int, ctypes.c_int
+    for index in itertools.count():
+        if reason_at(index, 0) is None:
+            return
+        yield tuple(reason_at(index, field).decode() for field in range(4))  # enum redlock_reason_field
+
+
+def page(library):
+    titles, text = dict(GROUPS), HEAD
+    for name, words, advice, cause in read_reasons(library):
+        if name in titles:
+            text += f"\n## {titles[name]}\n\n| message | cause | what to do |\n|---|---|---|\n"
+        text += f'| <a id="{name}"></a>`{words.replace("%s", "...")}` | {cause} | {advice[0].upper()}{advice[1:]}. |\n'
+    return text
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(sys.argv[1]))
