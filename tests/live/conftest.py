@@ -19,6 +19,7 @@ from servers import Servers  # noqa: E402
 from testing import Cluster, FakeServer, Proxy, eventually  # noqa: E402
 from testing.plugin import redlock_cluster, redlock_variant  # noqa: E402, F401
 
+
 @pytest.fixture
 def are_new(request):
     """Whether the servers of the test were never used: nothing is bootstrapped for its clients."""

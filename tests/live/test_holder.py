@@ -13,7 +13,6 @@ from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
 
-
 HOST = socket.gethostname()
 LONG = {"ttl_ms": 30000}
 
