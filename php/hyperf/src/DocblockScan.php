@@ -167,8 +167,8 @@ final class DocblockScan
         if (\preg_match('/^[\s*]*\(((?:"(?:[^"]|"")*"|[^")])*)\)/', $behind, $match) !== 1) {
             return '';
         }
-        $arguments = \preg_replace('/\s*\n\s*\*?\s*/', ' ', \trim($match[1]));
-        $arguments = \preg_replace('/"[^"]*"(*SKIP)(*FAIL)|(\w+)\s*=\s*/', '$1: ', (string) $arguments);
+        $arguments = \trim((string) \preg_replace('/\s*\n\s*\*?\s*/', ' ', $match[1]));
+        $arguments = \preg_replace('/"[^"]*"(*SKIP)(*FAIL)|(\w+)\s*=\s*/', '$1: ', $arguments);
         return \strtr((string) $arguments, ['{' => '[', '}' => ']', '"' => "'"]);
     }
 

@@ -19,7 +19,10 @@ final class DocblockScanTest extends TestCase
             const NAME = self::class;
             /**
              * Pays.
-             * @RedLockAnnotation(resource="orders", poolName={"default", "b"})
+             * @RedLockAnnotation(
+             *     resource="orders",
+             *     poolName={"default", "b"}
+             * )
              */
             public function pay(int $id) { return new class { public function other() {} }; }
 
