@@ -276,6 +276,7 @@ static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now
 const struct rlk_kind rlk_fenced = {.name = "fenced",
                                     .take = &rlk_row_fenced,
                                     .put_take = put_take,
+                                    RLK_PLAIN_KEY,
                                     .finds_own = 1,
                                     .propose = propose,
                                     .count = count,

@@ -7,6 +7,14 @@
 extern const struct rlk_kind rlk_mutex, rlk_fenced;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise;
 
+/* What becomes of a key that holds the token as a string. */
+int rlk_put_extend(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
+int rlk_put_expire(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
+int rlk_put_release(struct rlk_node *node, struct rlk_claim *claim, int hands_over);
+#define RLK_PLAIN_KEY                                                                                                  \
+  .keep = &rlk_row_extend, .cut = &rlk_row_expire, .put_keep = rlk_put_extend, .put_cut = rlk_put_expire,              \
+  .put_give = rlk_put_release
+
 const struct rlk_kind *rlk_kind_of(const struct rlk_numbers *options);
 
 #endif

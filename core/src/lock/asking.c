@@ -72,7 +72,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
 int rlk_ask_set(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_request vote = {.claim = lock->claim, .round = lock->round.number, .sent_ns = now};
-  return ask_set(n, vote, lock->kind, &lock->op.asked, &lock->attempt.ttl_text, lock->attempt.proposal);
+  return ask_set(n, vote, lock->claim->kind, &lock->op.asked, &lock->attempt.ttl_text, lock->attempt.proposal);
 }
 
 int rlk_ask_heal(struct rlk_node *n, redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
@@ -155,31 +155,17 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
   return 0;
 }
 
-/* A client that leaves sends the script itself: it could not repair a NOSCRIPT (rule A.5). */
-static int is_full(struct rlk_node *n, enum rlk_script script)
-{
-  return rlk_line_needs_text(n->line, script) || n->net->state != RLK_NET_OPEN;
-}
-
-static int hand_over(struct rlk_node *n, struct rlk_claim *claim)
+int rlk_put_hand_over(struct rlk_node *n, struct rlk_claim *claim)
 {
   const struct rlk_queue_keys *keys = queue_of(n->net, claim->key);
   char place[48];
   if (!keys)
     return -1;
-  return rlk_command_hand_over(&n->line->out, is_full(n, RLK_SCRIPT_HAND_OVER), keys, rlk_claim_token(claim),
+  return rlk_command_hand_over(&n->line->out, rlk_sends_text(n, RLK_SCRIPT_HAND_OVER), keys, rlk_claim_token(claim),
                                claim->token_size, place_name(rlk_engine_of(n->net), claim->place, place, sizeof place));
 }
 
 /* ---- the end of a claim ---- */
-
-static int append_delete(struct rlk_node *n, struct rlk_claim *claim, int hands_over)
-{
-  if (hands_over)
-    return hand_over(n, claim);
-  return rlk_command_release(&n->line->out, is_full(n, RLK_SCRIPT_RELEASE), claim->key->bulk, claim->key->bulk_size,
-                             rlk_claim_token(claim), claim->token_size);
-}
 
 int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
@@ -187,7 +173,7 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, 
   size_t before = rlk_buffer_size(&l->out);
   int hands_over = claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE;
   if (l->requests.count >= RLK_REQUESTS_MAX || rlk_requests_reserve(&l->requests, 1) != 0 ||
-      append_delete(n, claim, hands_over) != 0)
+      claim->kind->put_give(n, claim, hands_over) != 0)
     return -1;
   add(l, before,
       (struct rlk_request){
@@ -213,13 +199,8 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
   struct rlk_claim *claim = lock->claim;
   struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 3) != 0 ||
-      rlk_command_extend_begin(&l->out, rlk_line_needs_text(l, RLK_SCRIPT_EXTEND), 1,
-                               claim->key->bulk_size + claim->token_size) != 0)
+  if (rlk_requests_reserve(&l->requests, 3) != 0 || claim->kind->put_keep(n, claim, lock->op.asked.ttl_ms) != 0)
     return -1;
-  rlk_command_extend_key(&l->out, claim->key->bulk, claim->key->bulk_size);
-  rlk_command_extend_ttl(&l->out, lock->op.asked.ttl_ms);
-  rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
   vote = vote_of(lock, ask, now);
   add(l, before, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
@@ -233,13 +214,13 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
 
 int rlk_ask_extend(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  return ask_extend(n, lock, &rlk_row_extend, now);
+  return ask_extend(n, lock, lock->claim->kind->keep, now);
 }
 
 /* A take that finds its own says more than that the token is there. */
 int rlk_ask_confirm(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  if (lock->kind->finds_own)
+  if (lock->claim->kind->finds_own)
     return rlk_ask_set(n, lock, now);
   return ask_extend(n, lock, &rlk_row_confirm, now);
 }
@@ -252,11 +233,9 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
   struct rlk_request vote;
   size_t before = rlk_buffer_size(&l->out);
   int64_t end_ns = now + lock->op.asked.lease_ns;
-  if (rlk_requests_reserve(&l->requests, 2) != 0 ||
-      rlk_command_expire(&l->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim), claim->token_size,
-                         lock->op.asked.ttl_ms) != 0)
+  if (rlk_requests_reserve(&l->requests, 2) != 0 || claim->kind->put_cut(n, claim, lock->op.asked.ttl_ms) != 0)
     return -1;
-  vote = vote_of(lock, &rlk_row_expire, now);
+  vote = vote_of(lock, claim->kind->cut, now);
   add(l, before, vote);
   if (rlk_claim_is_unproved(claim, n))
     ask_marker(n, vote);

@@ -11,6 +11,14 @@ extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row
     rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl, rlk_row_remove, rlk_row_queued,
     rlk_row_join;
 
+/* Has the text of a script to be sent? A client that leaves could not repair a NOSCRIPT (rule A.5). */
+static inline int rlk_sends_text(struct rlk_node *node, enum rlk_script script)
+{
+  return rlk_line_needs_text(node->line, script) || node->net->state != RLK_NET_OPEN;
+}
+
+/* The release on the home node, which also tells who is first in the queue. */
+int rlk_put_hand_over(struct rlk_node *node, struct rlk_claim *claim);
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
