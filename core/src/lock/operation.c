@@ -122,8 +122,8 @@ static int check_arguments(redlock_lock *lock, struct rlk_call *call)
   struct rlk_text text = rlk_text_in(why, sizeof why);
   int acquires = call->verb == &rlk_acquire, status = REDLOCK_OK;
   if (acquires && (call->arg < -2 || call->arg > RLK_YEAR_MS)) {
-    rlk_text_format(&text, RLK_NAMED("wait_ms") " is " RLK_MS "; allowed: -2 to " RLK_MS, (long long)call->arg,
-                    (long long)RLK_YEAR_MS);
+    rlk_text_format(&text, RLK_NAMED("wait_ms") " is " RLK_MS "; allowed: 0 to " RLK_MS ", or -1 for no limit",
+                    (long long)call->arg, (long long)RLK_YEAR_MS);
     status = REDLOCK_INVALID;
   } else if (call->verb->takes_a_lease && !acquires && call->arg < 0) {
     rlk_text_format(&text,
