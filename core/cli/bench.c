@@ -116,12 +116,19 @@ static void show_progress(const struct bench *bench)
   fflush(stderr);
 }
 
+/* Until progress is shown again, or the end if that is sooner. */
+static int tick_ms(const struct bench *bench)
+{
+  int64_t left_ms = (bench->end_ns - now_ns()) / 1000000 + 1;
+  return left_ms < 1 ? 1 : left_ms < TICK_MS ? (int)left_ms : TICK_MS;
+}
+
 static void wait_for_the_end(struct bench *bench)
 {
   struct session *session = bench->session;
   struct pollfd wanted = {.fd = session->signal_fd, .events = POLLIN};
   while (is_on(bench) && session->caught == 0) {
-    poll(&wanted, 1, TICK_MS);
+    poll(&wanted, 1, tick_ms(bench));
     session->caught = session_signal(session);
     show_progress(bench);
   }

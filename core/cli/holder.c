@@ -102,9 +102,9 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   char *token = lock_holder(lock);
   char *left = left_words(redlock_lock_holder_ttl_ms(lock));
   int count = count_of(client, lock, token), nodes = redlock_client_node_count(client);
-  static const char no_string[] = "a key that is not a string";
-  const char *shown = *token != '\0' ? token : no_string;
-  int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_string;
+  static const char no_token[] = "a key without a token";
+  const char *shown = *token != '\0' ? token : no_token;
+  int shown_size = *token != '\0' ? TOKEN_SHOWN : (int)sizeof no_token;
   json_t *holder = holder_client(lock);
   char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");
   char *words = format("by %s%s%.*s on %d of %d nodes, %s", name, *name != '\0' ? ", " : "", shown_size, shown, count,

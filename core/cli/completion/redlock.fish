@@ -16,7 +16,8 @@ function __redlock_flags
 end
 
 function __redlock_is_first
-    test (count (commandline -opc)) -eq 1
+    set -l words (commandline -opc)
+    test (count $words) -eq 1; or test "$words[2..]" = help
 end
 
 function __redlock_is_after_dashes

@@ -32,6 +32,7 @@ def run(*command):
 @pytest.mark.parametrize("complete", [bash, fish])
 def test_commands_and_flags(complete):
     assert sorted(complete("redlock", "r")) == ["release", "run"]
+    assert sorted(complete("redlock", "help", "r")) == ["release", "run"]
     assert complete("redlock", "run", "--kee") == ["--keep"]
     assert complete("redlock", "doctor", "--wat") == ["--watch"]
     assert sorted(complete("redlock", "acquire", "--ttl")) == ["--ttl"]
@@ -75,6 +76,7 @@ def zsh(tmp_path):
 
 @pytest.mark.parametrize("typed, completed", [
     ("redlock rel\t", "redlock release "),
+    ("redlock help rel\t", "redlock help release "),
     ("redlock run --kee\t", "redlock run --keep "),
     ("redlock run --wake pus\t", "redlock run --wake push "),
     ("redlock run r -- printen\t", "redlock run r -- printenv "),

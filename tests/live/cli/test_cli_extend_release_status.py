@@ -256,8 +256,10 @@ def test_status_of_keys_that_no_majority_has(redlock, nodes):
 def test_status_of_keys_that_are_no_lock(redlock, nodes):
     for node in nodes:
         node.command("RPUSH", "orders:42", "list")
-    _, verdict = table(redlock.once("status", "orders:42"))
-    assert verdict == "held: by a key that is not a string on 5 of 5 nodes, no TTL"
+        node.set("orders:43", "")
+    for resource in "orders:42", "orders:43":
+        _, verdict = table(redlock.once("status", resource))
+        assert verdict == "held: by a key without a token on 5 of 5 nodes, no TTL"
 
 
 def test_status_tells_when_a_majority_lets_go(redlock, nodes):
