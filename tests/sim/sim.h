@@ -229,6 +229,7 @@ struct node {
   int64_t clock_offset;
   int64_t clock_ppm;
   int is_behind;           /* its clock was set back */
+  int64_t stepped_at;      /* when its clock was last stepped forward; 0: never */
   int asleep, down;
   int old;                 /* knows no HELLO */
   int kills_nobody;        /* CLIENT KILL is not allowed */
