@@ -113,18 +113,11 @@ def finish(code: str, names: dict[str, list[str]]) -> str:
     for symbol, full in CLASSES.items():
         entry = rf'(INIT_CLASS_ENTRY\(internal_ce, "){symbol}"'
         code = substitute(entry, rf'\g<1>{re.escape(full)}"', code, f"class {symbol}")
-        code = re.sub(rf"(ZEND_ARG_OBJ_TYPE_MASK\(0,\w+,){symbol},", rf"\g<1>{re.escape(full)},", code)
-    code = drop(r"^ PHP_ME\(\w+,__(?:set|get|isset),[^\n]*\n", code, "magic methods")
-    code = drop(r"^(?:static )?PHP_METHOD\(\w+,__(?:set|get|isset)\) \{.*?^\}\n", code, "magic methods")
-    code = drop(r"^ *zend_declare_class_constant_long\(SWIG_Php_ce_redlock,[^\n]*\n", code, "constants")
-    code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"redlock\"[^\n]*\n[^\n]*\n", code, "module class")
-    code = drop(r"^static const zend_function_entry class_redlock_functions.*?^\};\n", code, "module class")
-    code = drop(r"^static PHP_METHOD\(redlock,\w+\) \{.*?^\}\n", code, "module class")
-    code = drop(r"^static zend_class_entry \*SWIG_Php_ce_redlock;\n", code, "module class")
-    pointers = "pointer classes"
-    code = drop(r"^ *INIT_CLASS_ENTRY\(internal_ce, \"SWIG\\\\[^\n]*\n(?:[^\n]*SWIG_Php_ce__[^\n]*\n)+", code, pointers)
-    return drop(r"^(?:/\* class entry for pointer [^\n]*\n)?static zend_class_entry \*SWIG_Php_ce__\w+;\n", code,
-                pointers)
+    methods = r"PHP_METHOD\((?:redlock,\w+|\w+,__(?:set|get|isset))\)|const zend_function_entry class_redlock_functions"
+    code = drop(rf"^(?:static )?(?:{methods})[^\n]*\{{.*?^\}};?\n", code, "magic methods or module class")
+    classes = r'SWIG_Php_ce_(?:redlock|_\w+)\b|INIT_CLASS_ENTRY\(internal_ce, "(?:redlock"|SWIG\\\\)'
+    entries = rf"{classes}|class entry for pointer|PHP_ME\(\w+,__(?:set|get|isset),"
+    return drop(rf"^[^\n]*(?:{entries})[^\n]*\n", code, "entries of module class or pointer classes")
 
 
 def write_tree(tree: Path, code: str) -> None:

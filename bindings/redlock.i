@@ -71,7 +71,7 @@
   if (!zend_parse_arg_array_ht(ARGUMENT($input), &$1, 0, 0, 0))
     REFUSE_ARGUMENT($input, Z_EXPECTED_ARRAY);
 %}
-%typemap(in, phptype="RedlockNativeClient") native_client * %{
+%typemap(in, phptype="Redlock\\Native\\Client") native_client * %{
   if (SWIG_ConvertPtr(&$input, (void **)&$1, $descriptor, 0) < 0 || !$1) {
     zend_argument_type_error(ARGUMENT_NUMBER($input), "must be of type Redlock\\Native\\Client, %s given",
                              zend_zval_type_name(ARGUMENT($input)));
