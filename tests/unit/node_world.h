@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "../../core/include/redlock.h"
-#include "node/command.h"
+#include "node/out.h"
 #include "node/guard.h"
 #include "node/node.h"
 #include "node/session.h"
@@ -211,13 +211,10 @@ static void hear_setup(const char *run_id, const char *role)
 static void ask(const struct rlk_ask *row, uint32_t round)
 {
   static char owner[64]; /* a node does not look into claims */
-  size_t before = rlk_buffer_size(&node.line->out);
   const char *words[] = {"SOMETHING"};
   struct rlk_request request = {.ask = row, .round = round, .of.step = (int)round, .sent_ns = world.now_ns};
   request.claim = (struct rlk_claim *)owner;
-  assert_int_equal(rlk_requests_reserve(&node.line->requests, 1), 0);
-  assert_int_equal(rlk_command_argv(&node.line->out, 1, words), 0);
-  rlk_request_add(node.line, before, request);
+  assert_int_equal(rlk_out_words(node.line, 1, words, request), 0);
 }
 
 static void connect(void)

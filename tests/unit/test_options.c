@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "../../core/include/redlock.h"
-#include "node/command.h"
+#include "node/out.h"
 #include "rules/options.h"
 #include "rules/url.h"
 
@@ -216,25 +216,31 @@ static void texts_are_escaped_and_cut(void **state)
   assert_int_equal(t.length, 3);
 }
 
-static void commands_are_well_formed(void **state)
+static void bulk_strings_are_well_formed(void **state)
 {
-  static const char token[] = "0123456789012345678901234567890123456789";
-  struct rlk_buffer out = {0};
   struct rlk_number ttl = {0};
   size_t size;
-  char *key = rlk_command_bulk("p:", "a\0b", 3, &size);
+  char *key = rlk_bulk_new("p:", "a\0b", 3, &size);
   (void)state;
   assert_int_equal(size, 11);
   assert_memory_equal(key, "$5\r\np:a\0b\r\n", 11);
-  rlk_command_number(&ttl, 9999);
-  rlk_command_number(&ttl, 10000);
-  assert_int_equal(rlk_command_set(&out, key, size, token, &ttl), 0);
-  assert_memory_equal(out.data, "*6\r\n$3\r\nSET\r\n$5\r\np:a\0b\r\n$40\r\n0123", 33);
-  assert_memory_equal(out.data + out.end - 11, "$5\r\n10000\r\n", 11);
-  rlk_buffer_cut(&out, 4, 9);
-  assert_memory_equal(out.data, "*6\r\n$5\r\n", 8);
-  rlk_buffer_free(&out);
+  rlk_number_set(&ttl, 9999);
+  rlk_number_set(&ttl, 10000);
+  assert_int_equal(ttl.size, 11);
+  assert_memory_equal(ttl.bulk, "$5\r\n10000\r\n", 11);
   free(key);
+}
+
+static void bytes_are_cut_out_of_buffers(void **state)
+{
+  struct rlk_buffer out = {0};
+  (void)state;
+  assert_int_equal(rlk_buffer_reserve(&out, 16), 0);
+  rlk_buffer_append(&out, "012345678", 9);
+  rlk_buffer_cut(&out, 2, 3);
+  assert_int_equal(rlk_buffer_size(&out), 6);
+  assert_memory_equal(out.data, "015678", 6);
+  rlk_buffer_free(&out);
 }
 
 int main(void)
@@ -247,7 +253,8 @@ int main(void)
       cmocka_unit_test(passwords_are_wiped),
       cmocka_unit_test(buffers_are_wiped),
       cmocka_unit_test(texts_are_escaped_and_cut),
-      cmocka_unit_test(commands_are_well_formed),
+      cmocka_unit_test(bulk_strings_are_well_formed),
+      cmocka_unit_test(bytes_are_cut_out_of_buffers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,14 +25,14 @@ enum { NODES = 3 };
 static redlock_client *client;
 static redlock_lock *lock;
 static int64_t now_ns;
-static int no_memory; /* for the names of a queue's keys */
+static int no_memory;
 
-int __real_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
-int __wrap_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size);
+int __real_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size);
+int __wrap_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size);
 
-int __wrap_rlk_command_queue_keys(struct rlk_queue_keys *keys, const char *prefix, const char *resource, size_t size)
+int __wrap_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size)
 {
-  return no_memory ? -1 : __real_rlk_command_queue_keys(keys, prefix, resource, size);
+  return no_memory ? -1 : __real_rlk_buffer_grow(buffer, size);
 }
 
 static int begin(void **state)

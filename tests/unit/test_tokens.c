@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,10 +182,13 @@ static void what_is_confirmed_has_its_number(void **state)
   (void)state;
   party.lock->claim = rlk_claim_new(party.lock);
   assert_non_null(party.lock->claim);
-  rlk_command_number(&party.lock->attempt.ttl_text, 1000);
+  rlk_number_set(&party.lock->attempt.ttl_text, 1000);
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
+  rlk_claim_let_go(&party.client->engine, &party.lock->claim);
   assert_int_equal(redlock_lock_set(party.lock, "fence", "true"), REDLOCK_OK);
+  party.lock->claim = rlk_claim_new(party.lock);
+  assert_non_null(party.lock->claim);
   party.lock->attempt.proposal = 1;
   assert_int_equal(rlk_ask_confirm(node, party.lock, 0), 0);
   assert_non_null(memmem(out->data + out->start, rlk_buffer_size(out), number, sizeof number - 1));
@@ -220,6 +224,25 @@ static void answer_set(struct party *party, int vote)
   rlk_dispatch(engine, &engine->net.nodes[0], &outcome);
 }
 
+/* SET key token NX PX ttl, and nothing else. */
+static void a_set_is_written_whole(void **state)
+{
+  struct party party = join();
+  struct rlk_node *node = &party.client->engine.net.nodes[0];
+  struct rlk_buffer *out = &node->line->out;
+  struct rlk_claim *claim = party.lock->claim = rlk_claim_new(party.lock);
+  char expected[160];
+  (void)state;
+  assert_non_null(claim);
+  rlk_number_set(&party.lock->attempt.ttl_text, 1000);
+  assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
+  snprintf(expected, sizeof expected,
+           "*6\r\n$3\r\nSET\r\n$1\r\nr\r\n$40\r\n%.40s\r\n$2\r\nNX\r\n$2\r\nPX\r\n$4\r\n1000\r\n", claim->token);
+  assert_int_equal(rlk_buffer_size(out), strlen(expected));
+  assert_memory_equal(out->data + out->start, expected, strlen(expected));
+  leave(&party);
+}
+
 /* As on the second connection of a node that has gone silent and speaks again. */
 static void what_a_second_set_meets_may_be_its_own(void **state)
 {
@@ -229,7 +252,7 @@ static void what_a_second_set_meets_may_be_its_own(void **state)
   (void)state;
   assert_non_null(claim);
   party.lock->op.asked = (struct rlk_terms){.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
-  rlk_command_number(&party.lock->attempt.ttl_text, 1000);
+  rlk_number_set(&party.lock->attempt.ttl_text, 1000);
   node->state = RLK_NODE_READY;
   assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
   assert_int_equal(rlk_ask_set(node, party.lock, 0), 0);
@@ -348,6 +371,7 @@ int main(void)
       cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
       cmocka_unit_test(what_is_confirmed_has_its_number),
       cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
+      cmocka_unit_test(a_set_is_written_whole),
       cmocka_unit_test(what_a_second_set_meets_may_be_its_own),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
       cmocka_unit_test(more_debts_than_are_remembered),

@@ -16,6 +16,60 @@
 #define LARGEST INT64_C(9007199254740990)
 #define NEAR 1000 /* attempts that failed draw numbers, too: those of two nodes differ by some */
 
+/* ---- what the servers run ---- */
+
+/* clang-format off */
+
+/* The key of a number outlives it: else a smaller one could follow. */
+#define FENCE_LIFE(number) "string.format('%.0f',86400000+math.max(0,math.floor((" number "-now)/1000)))"
+
+/* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
+ * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
+ * server without a number whose clock is far ahead of the proposal draws none, but says what its clock is, unless the
+ * proposal is a number already. A token that is there already has its number. */
+#define FENCE_TEXT \
+  "local f=redis.pcall('GET',KEYS[2])\n" \
+  "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n" \
+  "local n=tonumber(f or '0')\n" \
+  "if not n or n<0 or n%1~=0 or n>9007199254740990 then\n" \
+  "  return redis.error_reply('ERR the key '..KEYS[2]..' is not a fencing number')\n" \
+  "end\n" \
+  "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then\n" \
+  "  if redis.pcall('GET',KEYS[1])~=ARGV[1] then return {0,0} end\n" \
+  "  if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n" \
+  "  if n>0 then return {1,n} end\n" \
+  "end\n" \
+  "local t=redis.call('TIME')\n" \
+  "local now=t[1]*1000000+t[2]\n" \
+  "local p=tonumber(ARGV[3])\n" \
+  "if n==0 and ARGV[4]=='' then\n" \
+  "  if now>p+1000000 then return {2,now} end\n" \
+  "  n=now-1\n" \
+  "end\n" \
+  "local v=math.max(n+1,math.min(p,now+1000000))\n" \
+  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX'," FENCE_LIFE("v") ")\n" \
+  "return {1,v}"
+
+/* Raises the number, while the token is there. */
+#define RAISE_TEXT \
+  "if redis.pcall('GET',KEYS[1])~=ARGV[1] then return 0 end\n" \
+  "local n=tonumber(redis.call('GET',KEYS[2]) or '0')\n" \
+  "if n<tonumber(ARGV[2]) then\n" \
+  "  local t=redis.call('TIME')\n" \
+  "  local now=t[1]*1000000+t[2]\n" \
+  "  redis.call('SET',KEYS[2],ARGV[2],'PX'," FENCE_LIFE("ARGV[2]") ")\n" \
+  "end\n" \
+  "return 1"
+
+static const struct rlk_script
+  script_take = {.text = FENCE_TEXT, RLK_SCRIPT_CALL("1b716bd48d4d399cfdf03881d62b07a352048271", 9, 2),
+                 .bit = RLK_SCRIPT_FENCE},
+  script_raise = {.text = RAISE_TEXT};
+
+/* clang-format on */
+
+/* ---- the requests ---- */
+
 static int64_t wall_us(const redlock_lock *lock)
 {
   const struct rlk_env *env = &lock->engine->net.env;
@@ -29,24 +83,29 @@ static int64_t propose(const redlock_lock *lock)
   return wall_us(lock) + AHEAD_US;
 }
 
-/* ---- the requests ---- */
-
-static struct rlk_fence fence_of(const struct rlk_node *n, const struct rlk_claim *claim)
+/* The scripts call the key of the lock and that of its number. */
+static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
+                 const struct rlk_claim *claim)
 {
   const struct rlk_key *key = claim->key;
-  return (struct rlk_fence){.key = key->bulk,
-                            .prefix = RLK_STRING(n->net, KEY_PREFIX),
-                            .resource = rlk_key_resource(key),
-                            .token = claim->token,
-                            .key_size = key->bulk_size,
-                            .resource_size = key->resource_size};
+  const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
+  if (rlk_out_script(out, l, script, 2, arguments, key->bulk_size + strlen(prefix) + key->resource_size + 256) != 0)
+    return -1;
+  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_bulk_name(&l->out, prefix, "libredlock:f:", rlk_key_resource(key), key->resource_size);
+  rlk_out_bulk(out, claim->token, RLK_TOKEN_SIZE);
+  return 0;
 }
 
-static int put_take(struct rlk_node *n, const struct rlk_claim *claim, const struct rlk_number *ttl, int64_t proposal)
+static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
+                    const struct rlk_number *ttl, int64_t proposal)
 {
-  struct rlk_fence fence = fence_of(n, claim);
-  int is_full = rlk_line_needs_text(n->line, RLK_SCRIPT_FENCE);
-  return rlk_command_fence(&n->line->out, is_full, &fence, ttl, proposal, claim->number != 0);
+  if (begin(out, l, &script_take, 4, claim) != 0)
+    return -1;
+  rlk_out_bytes(out, ttl->bulk, ttl->size);
+  rlk_out_number(out, proposal);
+  rlk_out_bulk(out, "1", claim->number ? 1 : 0); /* the proposal is the number of a lock */
+  return 0;
 }
 
 /* 1 and the number, 2 and the clock of a server that has no number yet, or 0 and 0. */
@@ -81,25 +140,22 @@ const struct rlk_ask rlk_row_fenced = {"SET",
                                        .read = read_take,
                                        .wrong_type = RLK_BUSY,
                                        .again = take_again,
-                                       .script = UINT32_C(1) << RLK_SCRIPT_FENCE,
+                                       .script = RLK_SCRIPT_FENCE,
                                        .arrived = take_arrived};
 
 /* Raises the number there to the claim's. */
 static int ask_raise(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  struct rlk_line *l = n->line;
   struct rlk_claim *claim = lock->claim;
-  struct rlk_fence fence = fence_of(n, claim);
-  size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_raise(&l->out, &fence, claim->number) != 0)
+  struct rlk_out out;
+  if (begin(&out, n->line, &script_raise, 2, claim) != 0)
     return -1;
-  rlk_request_add(l, before,
-                  (struct rlk_request){.ask = &rlk_row_raise,
-                                       .claim = claim,
-                                       .round = lock->round.number,
-                                       .sent_ns = now,
-                                       .of.number = claim->number});
-  claim->in_flight++;
+  rlk_out_number(&out, claim->number);
+  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_raise,
+                                         .claim = claim,
+                                         .round = lock->round.number,
+                                         .sent_ns = now,
+                                         .of.number = claim->number});
   return 0;
 }
 

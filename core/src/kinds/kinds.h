@@ -4,13 +4,16 @@
 
 #include "../lock/kind.h"
 
+/* Bits of the scripts of which a line notes that the server has them. */
+enum { RLK_SCRIPT_FENCE = RLK_SCRIPT_OF_KIND };
+
 extern const struct rlk_kind rlk_mutex, rlk_fenced;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise;
 
 /* What becomes of a key that holds the token as a string. */
-int rlk_put_extend(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
-int rlk_put_expire(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
-int rlk_put_release(struct rlk_node *node, struct rlk_claim *claim, int hands_over);
+int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
+int rlk_put_expire(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
+int rlk_put_release(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
 #define RLK_PLAIN_KEY                                                                                                  \
   .keep = &rlk_row_extend, .cut = &rlk_row_expire, .put_keep = rlk_put_extend, .put_cut = rlk_put_expire,              \
   .put_give = rlk_put_release

@@ -1,6 +1,10 @@
 /* The plain lock: SET key token NX PX ttl. */
+#include <string.h>
+
+#include "../base/mutant.h"
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
+#include "../lock/place.h"
 #include "kinds.h"
 
 const struct rlk_ask rlk_row_set = {"SET",
@@ -11,37 +15,62 @@ const struct rlk_ask rlk_row_set = {"SET",
                                     .wrong_type = RLK_BUSY,
                                     .arrived = rlk_take_arrived};
 
-static int put_take(struct rlk_node *n, const struct rlk_claim *claim, const struct rlk_number *ttl, int64_t proposal)
+static char *put(char *at, const char *bytes, size_t size)
 {
-  (void)proposal;
-  return rlk_command_set(&n->line->out, claim->key->bulk, claim->key->bulk_size, claim->token, ttl);
+  memcpy(at, bytes, size);
+  return at + size;
 }
 
-int rlk_put_extend(struct rlk_node *n, const struct rlk_claim *claim, int64_t ttl_ms)
+#define PUT(at, text) put(at, text, sizeof(text) - 1)
+
+/* On the hot path: in as few pieces as there are. */
+static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
+                    const struct rlk_number *ttl, int64_t proposal)
 {
-  struct rlk_line *l = n->line;
-  const struct rlk_key *key = claim->key;
-  if (rlk_command_extend_begin(&l->out, rlk_line_needs_text(l, RLK_SCRIPT_EXTEND), 1,
-                               key->bulk_size + claim->token_size) != 0)
+  struct rlk_buffer *buffer = &l->out;
+  char *at;
+  (void)proposal;
+  if (rlk_out_begin(out, l, claim->key->bulk_size + 160) != 0)
     return -1;
-  rlk_command_extend_key(&l->out, key->bulk, key->bulk_size);
-  rlk_command_extend_ttl(&l->out, ttl_ms);
-  rlk_command_extend_token(&l->out, rlk_claim_token(claim), claim->token_size);
+  at = buffer->data + buffer->end;
+  at = PUT(at, "*6\r\n$3\r\nSET\r\n");
+  at = put(at, claim->key->bulk, claim->key->bulk_size);
+  at = PUT(at, "$40\r\n");
+  at = put(at, claim->token, RLK_TOKEN_SIZE);
+  at = PUT(at, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n");
+  at = put(at, ttl->bulk, ttl->size);
+  buffer->end = (size_t)(at - buffer->data);
   return 0;
 }
 
-int rlk_put_expire(struct rlk_node *n, const struct rlk_claim *claim, int64_t ttl_ms)
+int rlk_put_extend(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
 {
-  return rlk_command_expire(&n->line->out, claim->key->bulk, claim->key->bulk_size, rlk_claim_token(claim),
-                            claim->token_size, ttl_ms);
+  return rlk_put_extensions(out, l, &claim, 1, ttl_ms);
 }
 
-int rlk_put_release(struct rlk_node *n, struct rlk_claim *claim, int hands_over)
+int rlk_put_expire(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
 {
+  const struct rlk_key *key = claim->key;
+  if (rlk_out_script(out, l, &rlk_script_expire, 1, 2, key->bulk_size + claim->token_size + 64) != 0)
+    return -1;
+  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  rlk_out_number(out, ttl_ms);
+  return 0;
+}
+
+int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+{
+  const struct rlk_key *key = claim->key;
   if (hands_over)
-    return rlk_put_hand_over(n, claim);
-  return rlk_command_release(&n->line->out, rlk_sends_text(n, RLK_SCRIPT_RELEASE), claim->key->bulk,
-                             claim->key->bulk_size, rlk_claim_token(claim), claim->token_size);
+    return rlk_put_hand_over(out, l, claim);
+  if (RLK_MUTANT(BLIND_DELETE))
+    return rlk_put_del(out, l, key);
+  if (rlk_out_script(out, l, &rlk_script_release, 1, 1, key->bulk_size + claim->token_size + 64) != 0)
+    return -1;
+  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  return 0;
 }
 
 const struct rlk_kind rlk_mutex = {.name = "mutex", .take = &rlk_row_set, .put_take = put_take, RLK_PLAIN_KEY};

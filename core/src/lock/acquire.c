@@ -9,6 +9,7 @@
 #include "kind.h"
 #include "lease.h"
 #include "others.h"
+#include "place.h"
 #include "queue.h"
 #include "release.h"
 #include "renewal.h"
@@ -271,7 +272,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   if (lock->attempt.max > 1 && outage_wait_ms >= 0)
     lock->op.outage_until_ns = now + outage_wait_ms * MS; /* until a majority has answered */
   lock->attempt.verdict = REDLOCK_TIMED_OUT;
-  rlk_command_number(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
+  rlk_number_set(&lock->attempt.ttl_text, lock->op.asked.ttl_ms);
   give_up_token(lock, now); /* of a lock that was lost: an attempt may be far off */
   return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : rlk_acquire_attempt(lock, now);
 }

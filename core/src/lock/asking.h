@@ -3,6 +3,7 @@
 #define RLK_ASKING_H
 
 #include "../node/guard.h"
+#include "../node/out.h"
 #include "lock.h"
 #include "renewal.h"
 
@@ -11,14 +12,18 @@ extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row
     rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl, rlk_row_remove, rlk_row_queued,
     rlk_row_join;
 
-/* Has the text of a script to be sent? A client that leaves could not repair a NOSCRIPT (rule A.5). */
-static inline int rlk_sends_text(struct rlk_node *node, enum rlk_script script)
+/* A command is complete that was asked for a claim. */
+static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)
 {
-  return rlk_line_needs_text(node->line, script) || node->net->state != RLK_NET_OPEN;
+  rlk_out_end(out, request);
+  request.claim->in_flight++;
 }
 
-/* The release on the home node, which also tells who is first in the queue. */
-int rlk_put_hand_over(struct rlk_node *node, struct rlk_claim *claim);
+/* One script for several locks. */
+int rlk_put_extensions(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *const *claims, int count,
+                       int64_t ttl_ms);
+int rlk_put_del(struct rlk_out *out, struct rlk_line *line, const struct rlk_key *key);
+
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
@@ -40,10 +45,6 @@ int rlk_ask_expire(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_renewal(struct rlk_node *node, struct rlk_batch *batch, int64_t now_ns);
 int rlk_ask_inspect(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_remove(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
-/* What is asked of the queue on the home node. */
-int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, const struct rlk_promise *promise, int64_t now_ns);
-int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
-int rlk_ask_leave(struct rlk_node *node, redlock_lock *lock);
 /* Takes back the SET of a finished attempt if not one byte of it was written (rule A.3.2). */
 void rlk_ask_not(struct rlk_node *node, struct rlk_claim *claim);
 

@@ -20,7 +20,7 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
     return NULL;
   *key = (struct rlk_key){.users = 1, .home = -1};
   key->resource_size = size;
-  key->bulk = rlk_command_bulk(prefix, resource, size, &key->bulk_size);
+  key->bulk = rlk_bulk_new(prefix, resource, size, &key->bulk_size);
   if (key->bulk)
     return key;
   free(key);

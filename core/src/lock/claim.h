@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #include "../../include/redlock.h"
-#include "../node/command.h"
 
 enum {
+  RLK_TOKEN_SIZE = 40,          /* of the library's own tokens */
+  RLK_TOKEN_SIZE_MAX = 128,     /* of one that was adopted */
   RLK_OWED_MAX = 131072,        /* given-up tokens that are remembered for nodes that could not be told */
   RLK_TOKEN_CLIENT_DIGITS = 12, /* a token begins with the number of the client that made it, ... */
   RLK_TOKEN_TIME_DIGITS = 10,   /* ... and when, in units of 2^24 ns */
@@ -18,6 +19,13 @@ enum {
 struct rlk_engine;
 struct rlk_kind;
 struct rlk_node;
+
+/* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
+ * queue, from promises on the promises, from channels on what the names of clients are put behind. */
+struct rlk_queue_keys {
+  char *text; /* NULL: not made yet */
+  size_t queue, promises, channels, size;
+};
 
 /* A resource as a key, shared by its lock and the claims on it. */
 struct rlk_key {

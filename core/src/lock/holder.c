@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asking.h"
+
 #define MS RLK_NS_PER_MS
 #define ASK_EVERY_NS (1000 * MS)
 #define FRESH_MS 30000 /* an entry is written again when less than a TTL and this is left of it */
@@ -46,8 +48,6 @@ static void entry_key(const struct rlk_net *net, const char *client, char *out, 
 void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
-  struct rlk_line *l = n->line;
-  size_t before = rlk_buffer_size(&l->out);
   char key[320], client[RLK_TOKEN_CLIENT_DIGITS + 1], rest_ms[24];
   const char *words[] = {"SET", key, e->client_entry, "PX", rest_ms};
   struct rlk_text text = rlk_text_in(rest_ms, sizeof rest_ms);
@@ -58,8 +58,7 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
   rlk_text_format(&text, "%lld", (long long)(ttl_ms + 2 * FRESH_MS));
   rlk_claims_client(e, client);
   entry_key(n->net, client, key, sizeof key);
-  if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 5, words) == 0)
-    rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_show, .sent_ns = now});
+  rlk_out_words(n->line, 5, words, (struct rlk_request){.ask = &rlk_row_show, .sent_ns = now});
 }
 
 /* ---- what others tell ---- */
@@ -101,28 +100,34 @@ static int64_t client_of(const char *token)
   return strtoll(digits, NULL, 16);
 }
 
-static void ask(redlock_lock *lock, struct rlk_node *n, const struct rlk_ask *row, size_t before, int64_t now)
+static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_ask *row, int64_t now)
 {
-  rlk_request_add(n->line, before,
-                  (struct rlk_request){.ask = row,
-                                       .claim = claim_of(lock),
-                                       .round = lock->round.number,
-                                       .sent_ns = now,
-                                       .of.client = client_of(lock->holder->token)});
-  claim_of(lock)->in_flight++;
+  return (struct rlk_request){.ask = row,
+                              .claim = claim_of(lock),
+                              .round = lock->round.number,
+                              .sent_ns = now,
+                              .of.client = client_of(lock->holder->token)};
+}
+
+int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rlk_request request)
+{
+  struct rlk_out out;
+  if (rlk_out_begin(&out, n->line, lock->key->bulk_size + 64) != 0)
+    return -1;
+  RLK_OUT_TEXT(&out, "*4\r\n$8\r\nGETRANGE\r\n");
+  rlk_out_bytes(&out, lock->key->bulk, lock->key->bulk_size);
+  RLK_OUT_TEXT(&out, "$1\r\n0\r\n$2\r\n63\r\n");
+  rlk_ask_end(&out, request);
+  return 0;
 }
 
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  struct rlk_line *l = n->line;
-  size_t before = rlk_buffer_size(&l->out);
   int is_known = lock->holder && now - lock->holder->asked_ns < ASK_EVERY_NS;
   if (is_known || !holder_of(lock))
     return;
   lock->holder->asked_ns = now;
-  if (rlk_requests_reserve(&l->requests, 1) == 0 &&
-      rlk_command_peek(&l->out, lock->key->bulk, lock->key->bulk_size) == 0)
-    ask(lock, n, &rlk_row_holder, before, now);
+  rlk_holder_ask_value(n, lock, request_of(lock, &rlk_row_holder, now));
 }
 
 void rlk_holder_ask(redlock_lock *lock, int64_t now)
@@ -138,16 +143,12 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now)
 
 static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  struct rlk_line *l = n->line;
-  size_t before = rlk_buffer_size(&l->out);
   char key[320];
   const char *words[] = {"GETRANGE", key, "0", "255"};
   entry_key(n->net, lock->holder->token, key, sizeof key);
-  if (n->state == RLK_NODE_READY && rlk_requests_reserve(&l->requests, 1) == 0 &&
-      rlk_command_argv(&l->out, 4, words) == 0)
-    ask(lock, n, &rlk_row_entry, before, now);
-  else
+  if (n->state != RLK_NODE_READY || rlk_out_words(n->line, 4, words, request_of(lock, &rlk_row_entry, now)) != 0)
     return;
+  claim_of(lock)->in_flight++;
   lock->holder->awaited |= UINT64_C(1) << n->index;
 }
 

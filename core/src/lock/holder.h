@@ -28,6 +28,8 @@ static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_
     rlk_holder_publish(node, ttl_ms, now_ns);
 }
 
+/* Asks for what is under the lock's key: 0, or -1 when memory is out. */
+int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct rlk_request request);
 /* Asks a node that says busy who holds the lock, unless that was asked a moment ago. */
 void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);

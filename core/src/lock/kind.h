@@ -2,21 +2,22 @@
 #ifndef RLK_KIND_H
 #define RLK_KIND_H
 
-#include "../node/node.h"
+#include "../node/out.h"
 #include "lock.h"
 
 /* NULL: nothing of its own. */
 struct rlk_kind {
   const char *name;
-  /* The rows of the requests that take the lock on a node, keep it there for longer, and set what is left of it; the
-   * functions append them: 0, or -1 when memory is out. proposal: of the attempt, or the number of the lock. */
+  /* The rows of the requests that take the lock on a node, keep it there for longer, and set what is left of it. The
+   * functions write them, for the caller to end: 0, or -1 when memory is out. proposal: of the attempt, or the number
+   * of the lock. */
   const struct rlk_ask *take, *keep, *cut;
-  int (*put_take)(struct rlk_node *node, const struct rlk_claim *claim, const struct rlk_number *ttl_ms,
-                  int64_t proposal);
-  int (*put_keep)(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
-  int (*put_cut)(struct rlk_node *node, const struct rlk_claim *claim, int64_t ttl_ms);
+  int (*put_take)(struct rlk_out *out, struct rlk_line *line, const struct rlk_claim *claim,
+                  const struct rlk_number *ttl_ms, int64_t proposal);
+  int (*put_keep)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
+  int (*put_cut)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
   /* Gives it back there. hands_over: the node may have the queue of the resource. */
-  int (*put_give)(struct rlk_node *node, struct rlk_claim *claim, int hands_over);
+  int (*put_give)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
   int finds_own; /* a take that meets its own token is granted: nobody has to ask whose key that is */
   /* A new attempt: what it proposes to all nodes. */
   int64_t (*propose)(const redlock_lock *lock);

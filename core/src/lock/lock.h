@@ -6,6 +6,7 @@
 
 #include "../base/timer.h"
 #include "../base/wheel.h"
+#include "../node/out.h"
 #include "../rules/quorum.h"
 #include "claim.h"
 #include "engine.h"

@@ -6,6 +6,7 @@
 #include "../base/mutant.h"
 #include "../node/listener.h"
 #include "asking.h"
+#include "place.h"
 #include "backoff.h"
 #include "holder.h"
 #include "room.h"

@@ -5,7 +5,6 @@
 #define RLK_GUARD_H
 
 #include "../base/mutant.h"
-#include "command.h"
 #include "session.h"
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */

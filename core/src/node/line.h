@@ -9,7 +9,6 @@
 #include "marker.h"
 #include "reply.h"
 #include "request.h"
-#include "scripts.h"
 
 enum rlk_node_state {
   RLK_NODE_OFF, /* backing off; its timer says when it is tried again */
@@ -90,15 +89,6 @@ const char *rlk_error_words(int error, char *out);
 /* The reason of such an error on a connection, for which TLS has reasons of its own; ENDED: the server closed it. */
 enum { RLK_LINE_ENDED = -1 };
 enum rlk_why rlk_line_reason(const struct rlk_line *line, int error, struct rlk_reason *why);
-
-/* Has the script's text to be sent? Then the server knows it from then on. */
-static inline int rlk_line_needs_text(struct rlk_line *line, enum rlk_script script)
-{
-  uint32_t bit = UINT32_C(1) << script;
-  int is_unknown = !(line->scripts_known & bit);
-  line->scripts_known |= bit;
-  return is_unknown;
-}
 
 static inline const struct rlk_request *rlk_line_oldest(const struct rlk_line *line)
 {

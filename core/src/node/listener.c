@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "command.h"
+#include "out.h"
 #include "session.h"
 #include "state.h"
 

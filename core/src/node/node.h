@@ -169,17 +169,4 @@ static inline void rlk_node_mark_dirty(struct rlk_node *node)
   node->net->dirty_nodes = node;
 }
 
-/* Notes what the command that was just appended to line->out, all bytes since its size was `before`, asks. Room was
- * reserved. */
-static inline void rlk_request_add(struct rlk_line *line, size_t before, struct rlk_request request)
-{
-  rlk_buffer_close(&line->out);
-  request.size = (uint32_t)(rlk_buffer_size(&line->out) - before);
-  request.position = line->queued;
-  line->queued += request.size;
-  *rlk_request_at(&line->requests, line->requests.count++) = request;
-  line->node->net->commands++;
-  rlk_node_mark_dirty(line->node);
-}
-
 #endif

@@ -106,47 +106,6 @@
   "end\n" \
   "return 0"
 
-/* The key of a number outlives it: else a smaller one could follow. */
-#define FENCE_LIFE(number) "string.format('%.0f',86400000+math.max(0,math.floor((" number "-now)/1000)))"
-
-/* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
- * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
- * server without a number whose clock is far ahead of the proposal draws none, but says what its clock is, unless the
- * proposal is a number already. A token that is there already has its number. */
-#define FENCE_TEXT \
-  "local f=redis.pcall('GET',KEYS[2])\n" \
-  "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n" \
-  "local n=tonumber(f or '0')\n" \
-  "if not n or n<0 or n%1~=0 or n>9007199254740990 then\n" \
-  "  return redis.error_reply('ERR the key '..KEYS[2]..' is not a fencing number')\n" \
-  "end\n" \
-  "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then\n" \
-  "  if redis.pcall('GET',KEYS[1])~=ARGV[1] then return {0,0} end\n" \
-  "  if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n" \
-  "  if n>0 then return {1,n} end\n" \
-  "end\n" \
-  "local t=redis.call('TIME')\n" \
-  "local now=t[1]*1000000+t[2]\n" \
-  "local p=tonumber(ARGV[3])\n" \
-  "if n==0 and ARGV[4]=='' then\n" \
-  "  if now>p+1000000 then return {2,now} end\n" \
-  "  n=now-1\n" \
-  "end\n" \
-  "local v=math.max(n+1,math.min(p,now+1000000))\n" \
-  "redis.call('SET',KEYS[2],string.format('%.0f',v),'PX'," FENCE_LIFE("v") ")\n" \
-  "return {1,v}"
-
-/* Raises the number, while the token is there. */
-#define RAISE_TEXT \
-  "if redis.pcall('GET',KEYS[1])~=ARGV[1] then return 0 end\n" \
-  "local n=tonumber(redis.call('GET',KEYS[2]) or '0')\n" \
-  "if n<tonumber(ARGV[2]) then\n" \
-  "  local t=redis.call('TIME')\n" \
-  "  local now=t[1]*1000000+t[2]\n" \
-  "  redis.call('SET',KEYS[2],ARGV[2],'PX'," FENCE_LIFE("ARGV[2]") ")\n" \
-  "end\n" \
-  "return 1"
-
 /* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
  * somebody else has written since. */
 #define REGISTER_TEXT \
@@ -164,35 +123,27 @@
   "redis.call('PEXPIRE',KEYS[i],ARGV[1]) r[i]=1 else r[i]=0 end end return r"
 #endif
 
+const struct rlk_script
+  rlk_script_release = {.text = RELEASE_TEXT, RLK_SCRIPT_CALL("e949c6e37d7c2a84cc4c242883e566afe7adc5eb", 5, 1),
+                        .bit = RLK_SCRIPT_RELEASE},
+  rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
+                       .bit = RLK_SCRIPT_EXTEND},
+  rlk_script_join = {.text = JOIN_TEXT, RLK_SCRIPT_CALL("bd45f9324e811027571917f2632b8d36391bc94c", 12, 3),
+                     .bit = RLK_SCRIPT_JOIN},
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, RLK_SCRIPT_CALL("9ea4742bc93a16874a475cecb8ce7cdfc7c63252", 9, 3),
+                          .bit = RLK_SCRIPT_HAND_OVER},
+  rlk_script_leave = {.text = LEAVE_TEXT},
+  rlk_script_proof = {.text = PROOF_TEXT},
+  rlk_script_register = {.text = REGISTER_TEXT},
+  rlk_script_expire = {.text = EXPIRE_TEXT};
+
 /* clang-format on */
 
-const char *rlk_script_text(enum rlk_script script)
+const char *rlk_script_text(const struct rlk_script *script)
 {
 #ifdef RLK_TEST_BUILD
-  if (script == RLK_SCRIPT_EXTEND && RLK_MUTANT(EXTEND_SHORTENS))
+  if (script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS))
     return EXTEND_SHORTENING_TEXT;
 #endif
-  switch (script) {
-  case RLK_SCRIPT_RELEASE: return RELEASE_TEXT;
-  case RLK_SCRIPT_EXTEND: return EXTEND_TEXT;
-  case RLK_SCRIPT_JOIN: return JOIN_TEXT;
-  case RLK_SCRIPT_HAND_OVER: return HAND_OVER_TEXT;
-  case RLK_SCRIPT_LEAVE: return LEAVE_TEXT;
-  case RLK_SCRIPT_REGISTER: return REGISTER_TEXT;
-  case RLK_SCRIPT_FENCE: return FENCE_TEXT;
-  case RLK_SCRIPT_RAISE: return RAISE_TEXT;
-  case RLK_SCRIPT_EXPIRE: return EXPIRE_TEXT;
-  default: return PROOF_TEXT;
-  }
-}
-
-const char *rlk_script_hash(enum rlk_script script)
-{
-  switch (script) {
-  case RLK_SCRIPT_RELEASE: return RLK_RELEASE_HASH;
-  case RLK_SCRIPT_JOIN: return RLK_JOIN_HASH;
-  case RLK_SCRIPT_HAND_OVER: return RLK_HAND_OVER_HASH;
-  case RLK_SCRIPT_FENCE: return RLK_FENCE_HASH;
-  default: return RLK_EXTEND_HASH;
-  }
+  return script->text;
 }

@@ -1,28 +1,35 @@
-/* The scripts that servers run. */
+/* The scripts that servers run. Those of one kind of lock are in its file. */
 #ifndef RLK_SCRIPTS_H
 #define RLK_SCRIPTS_H
 
-enum rlk_script {
-  RLK_SCRIPT_RELEASE,
-  RLK_SCRIPT_EXTEND,
-  RLK_SCRIPT_JOIN,
-  RLK_SCRIPT_HAND_OVER,
-  RLK_SCRIPT_LEAVE,
-  RLK_SCRIPT_PROOF,
-  RLK_SCRIPT_REGISTER,
-  RLK_SCRIPT_FENCE,
-  RLK_SCRIPT_RAISE,
-  RLK_SCRIPT_EXPIRE
+#include <stddef.h>
+#include <stdint.h>
+
+/* Those whose text a line has sent, as bits; the kinds of lock number theirs in kinds.h. */
+enum {
+  RLK_SCRIPT_RELEASE = 1,
+  RLK_SCRIPT_EXTEND = 2,
+  RLK_SCRIPT_JOIN = 4,
+  RLK_SCRIPT_HAND_OVER = 8,
+  RLK_SCRIPT_OF_KIND = 16 /* the first of those of the kinds */
 };
 
-/* SHA-1 of those that are called by it. */
-#define RLK_RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
-#define RLK_EXTEND_HASH "ca415a373b3ba5c110a30e62c094e553b1d61b1b"
-#define RLK_JOIN_HASH "bd45f9324e811027571917f2632b8d36391bc94c"
-#define RLK_HAND_OVER_HASH "9ea4742bc93a16874a475cecb8ce7cdfc7c63252"
-#define RLK_FENCE_HASH "1b716bd48d4d399cfdf03881d62b07a352048271"
+struct rlk_script {
+  const char *text;
+  const char *hash; /* SHA-1; NULL: it is rare, so always sent in full */
+  const char *head; /* the call by hash, up to its keys; NULL: their number varies */
+  size_t head_size;
+  uint32_t bit;
+};
 
-const char *rlk_script_text(enum rlk_script script);
-const char *rlk_script_hash(enum rlk_script script);
+/* Of the call by hash with so many words in all. */
+#define RLK_SCRIPT_CALL(sha1, words, keys)                                                                             \
+  .hash = (sha1), .head = "*" #words "\r\n$7\r\nEVALSHA\r\n$40\r\n" sha1 "\r\n$1\r\n" #keys "\r\n",                    \
+  .head_size = sizeof("*" #words "\r\n$7\r\nEVALSHA\r\n$40\r\n" sha1 "\r\n$1\r\n" #keys "\r\n") - 1
+
+extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_join, rlk_script_hand_over,
+    rlk_script_leave, rlk_script_proof, rlk_script_register, rlk_script_expire;
+
+const char *rlk_script_text(const struct rlk_script *script);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
+#include "out.h"
 #include "guard.h"
 #include "login.h"
 
@@ -21,12 +21,10 @@ const struct rlk_ask rlk_row_setup = {.rest = RLK_FITS}, rlk_row_look = {.rest =
 
 static int send_words(struct rlk_line *l, enum step step, int count, const char *const *words)
 {
-  size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, count, words) != 0)
+  struct rlk_request setup = {.ask = &rlk_row_setup, .of.step = (int)step, .sent_ns = rlk_now(l->node->net)};
+  if (rlk_out_words(l, count, words, setup) != 0)
     return -1;
   l->setup_left++;
-  rlk_request_add(l, before,
-                  (struct rlk_request){.ask = &rlk_row_setup, .of.step = (int)step, .sent_ns = rlk_now(l->node->net)});
   return 0;
 }
 
@@ -87,10 +85,10 @@ static int send_info(struct rlk_line *l, const char *section)
   return send_words(l, INFO, 2, words);
 }
 
-static int send_load(struct rlk_line *l, enum rlk_script script)
+static int send_load(struct rlk_line *l, const struct rlk_script *script)
 {
   const char *words[] = {"SCRIPT", "LOAD", rlk_script_text(script)};
-  l->scripts_known |= UINT32_C(1) << script;
+  l->scripts_known |= script->bit;
   return send_words(l, LOAD, 3, words);
 }
 
@@ -98,8 +96,8 @@ static int send_load(struct rlk_line *l, enum rlk_script script)
 static int send_proof(struct rlk_line *l)
 {
   char key[384];
-  const char *whole[] = {"EVAL", rlk_script_text(RLK_SCRIPT_PROOF), "1", key};
-  const char *by_hash[] = {"EVALSHA", rlk_script_hash(RLK_SCRIPT_EXTEND), "1", key, "1", "proof"};
+  const char *whole[] = {"EVAL", rlk_script_proof.text, "1", key};
+  const char *by_hash[] = {"EVALSHA", rlk_script_extend.hash, "1", key, "1", "proof"};
   struct rlk_text text = rlk_text_in(key, sizeof key);
   rlk_text_add(&text, RLK_STRING(l->node->net, KEY_PREFIX));
   rlk_text_format(&text, "libredlock:proof:%016llx", (unsigned long long)rlk_random(l->node->net));
@@ -129,7 +127,7 @@ static int send_guard(struct rlk_line *l)
 int rlk_session_register(struct rlk_line *l, const char *head, const char *since, const char *tail)
 {
   char key[320];
-  const char *words[] = {"EVAL", rlk_script_text(RLK_SCRIPT_REGISTER), "1", key, l->marker, head, since, tail};
+  const char *words[] = {"EVAL", rlk_script_register.text, "1", key, l->marker, head, since, tail};
   const char *time[] = {"TIME"};
   marker_key(l, key, sizeof key);
   l->is_registered = 1;
@@ -160,9 +158,9 @@ static int send_questions(struct rlk_line *l)
   if (send_info(l, "server") != 0 || send_info(l, "replication") != 0 || send_info(l, "memory") != 0 ||
       send_info(l, "persistence") != 0 || send_guard(l) != 0)
     return -1;
-  for (int script = RLK_SCRIPT_RELEASE; script <= RLK_SCRIPT_HAND_OVER; script++)
-    if (send_load(l, (enum rlk_script)script) != 0)
-      return -1;
+  if (send_load(l, &rlk_script_release) != 0 || send_load(l, &rlk_script_extend) != 0 ||
+      send_load(l, &rlk_script_join) != 0 || send_load(l, &rlk_script_hand_over) != 0)
+    return -1;
   return send_proof(l);
 }
 
@@ -354,11 +352,7 @@ int64_t rlk_session_pause_ns(const struct rlk_node *n)
 static int send_look(struct rlk_line *l, enum rlk_look look, const char *command, const char *argument, int64_t now)
 {
   const char *words[] = {command, argument};
-  size_t before = rlk_buffer_size(&l->out);
-  if (rlk_requests_reserve(&l->requests, 1) != 0 || rlk_command_argv(&l->out, 2, words) != 0)
-    return -1;
-  rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
-  return 0;
+  return rlk_out_words(l, 2, words, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
 }
 
 void rlk_session_look_again(struct rlk_line *l, int64_t now)

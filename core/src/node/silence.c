@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "command.h"
 #include "connect.h"
+#include "out.h"
 #include "state.h"
 
 #define MS RLK_NS_PER_MS
@@ -128,10 +128,8 @@ static void kill_old(struct rlk_line *l, int64_t client_id)
   char number[24];
   const char *words[] = {"CLIENT", "KILL", "ID", number};
   struct rlk_text text = rlk_text_in(number, sizeof number);
-  size_t before = rlk_buffer_size(&l->out);
   rlk_text_format(&text, "%lld", (long long)client_id);
-  if (rlk_requests_reserve(&l->requests, 1) == 0 && rlk_command_argv(&l->out, 4, words) == 0)
-    rlk_request_add(l, before, (struct rlk_request){.ask = &rlk_row_nothing});
+  rlk_out_words(l, 4, words, (struct rlk_request){.ask = &rlk_row_nothing});
 }
 
 void rlk_silence_replace(struct rlk_line *l)

@@ -1,0 +1,111 @@
+#include "place.h"
+
+#include <string.h>
+
+#include "../base/mutant.h"
+#include "asking.h"
+
+#define QUEUE_PREFIX "libredlock:q:"
+#define PROMISES_PREFIX "libredlock:p:"
+#define CHANNEL_PREFIX "libredlock:w:"
+
+/* NULL when memory is out. */
+static const struct rlk_queue_keys *keys_of(const struct rlk_net *net, struct rlk_key *key)
+{
+  const char *prefix = RLK_STRING(net, KEY_PREFIX), *resource = rlk_key_resource(key);
+  struct rlk_queue_keys *keys = &key->queue;
+  struct rlk_buffer out = {0};
+  if (keys->text)
+    return keys;
+  if (rlk_buffer_reserve(&out, 4 * strlen(prefix) + 3 * key->resource_size + 256) != 0)
+    return NULL;
+  rlk_bulk_name(&out, prefix, "", resource, key->resource_size);
+  keys->queue = out.end;
+  rlk_bulk_name(&out, prefix, QUEUE_PREFIX, resource, key->resource_size);
+  keys->promises = out.end;
+  rlk_bulk_name(&out, prefix, PROMISES_PREFIX, resource, key->resource_size);
+  keys->channels = out.end;
+  rlk_bulk_name(&out, prefix, CHANNEL_PREFIX, "", 0);
+  keys->size = out.end;
+  keys->text = out.data;
+  return keys;
+}
+
+/* The client's name and a number of its own; empty for none. */
+static void put_place(struct rlk_out *out, uint64_t place)
+{
+  char name[48];
+  struct rlk_text text = rlk_text_in(name, sizeof name);
+  if (place)
+    rlk_text_format(&text, "%s:%llu", rlk_engine_of(out->line->node->net)->queue_name, (unsigned long long)place);
+  rlk_out_bulk(out, name, text.length);
+}
+
+static void put_channels(struct rlk_out *out, const struct rlk_queue_keys *keys)
+{
+  rlk_out_bytes(out, keys->text + keys->channels, keys->size - keys->channels);
+}
+
+/* A script on the key of the lock and the two of its queue. */
+static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
+                 const struct rlk_queue_keys *keys)
+{
+  if (!keys || rlk_out_script(out, l, script, 3, arguments, keys->size + RLK_TOKEN_SIZE_MAX + 256) != 0)
+    return -1;
+  rlk_out_bytes(out, keys->text, keys->channels);
+  return 0;
+}
+
+int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promise *promise, int64_t now)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
+  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
+  struct rlk_out out;
+  if (begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
+    return -1;
+  put_place(&out, lock->wait.place);
+  rlk_out_number(&out, waited_us);
+  rlk_out_number(&out, promise->first_us);
+  rlk_out_number(&out, promise->step_us);
+  rlk_out_number(&out, promise->steps_max_us);
+  put_channels(&out, keys);
+  rlk_ask_end(&out, (struct rlk_request){
+                        .ask = &rlk_row_join, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
+  return 0;
+}
+
+int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
+  struct rlk_out out;
+  if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
+    return -1;
+  RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
+  rlk_out_bytes(&out, keys->text + keys->queue, keys->promises - keys->queue);
+  rlk_ask_end(&out, (struct rlk_request){
+                        .ask = &rlk_row_queued, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
+  return 0;
+}
+
+int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
+  struct rlk_out out;
+  if (begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
+    return -1;
+  put_place(&out, lock->wait.place);
+  put_channels(&out, keys);
+  rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
+  return 0;
+}
+
+int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim)
+{
+  const struct rlk_queue_keys *keys = keys_of(l->node->net, claim->key);
+  if (begin(out, l, &rlk_script_hand_over, 3, keys) != 0)
+    return -1;
+  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  put_place(out, claim->place);
+  put_channels(out, keys);
+  return 0;
+}

@@ -1,0 +1,22 @@
+/* The commands of the queue, which the home node has: a waiter's place in it (rule F). Each function queues one: 0, or
+ * -1 when memory is out. */
+#ifndef RLK_PLACE_H
+#define RLK_PLACE_H
+
+#include "../node/out.h"
+#include "lock.h"
+
+/* When a waiter will ask again: later the more waiters stand before it. */
+struct rlk_promise {
+  int64_t first_us, step_us, steps_max_us;
+};
+
+/* Takes the place, or keeps it. */
+int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, const struct rlk_promise *promise, int64_t now_ns);
+/* Whether anybody has one. */
+int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
+int rlk_ask_leave(struct rlk_node *node, redlock_lock *lock);
+/* A release that leaves the place of the claim, if it has one, and wakes the first. */
+int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);
+
+#endif
