@@ -281,9 +281,9 @@ static int check_keep(const struct session *session)
     message = format("--keep %s: allowed: up to 24h", keep);
   else if (keep_ms > max_ttl_ms)
     message = format(
-        "--keep %s is above " NAMED("max_ttl_ms") ", " PART "%" PRId64 PART ": keep it for less, or give all "
-                                                  "programs of these nodes " NAMED(
-                                                      "max_ttl_ms") " = " PART "%" PRId64 PART
+        "--keep %s is above " NAMED("max_ttl_ms") ", " PART "%" PRId64 PART ": keep it for less, or give "
+                                                  "all programs of these nodes a " NAMED(
+                                                      "max_ttl_ms") " of " PART "%" PRId64 PART
                                                                     " (a node that loses its keys is out for as long)",
         keep, max_ttl_ms, keep_ms);
   else if (max_hold_ms >= 0 && keep_ms > max_hold_ms)

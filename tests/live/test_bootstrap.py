@@ -58,8 +58,8 @@ def test_a_quarantined_node_is_registered(server, make_client):
 @pytest.mark.parametrize("marker, words", [
     (dict(max_ttl_ms=1000), "allows 1 s"),
     (dict(max_ttl_ms=3600000), "allows 1 h"),
-    (dict(nodes=5), "is of 5 nodes"),
-    (dict(cluster="b"), "is of cluster b"),
+    (dict(nodes=5), "is registered for 5 nodes"),
+    (dict(cluster="b"), "is registered for cluster b"),
 ])
 def test_replace(server, make_client, marker, words):
     server.set(MARKER, marker_of(server, **marker))

@@ -181,8 +181,8 @@ def test_bootstrapped_servers_vote_at_once(make_cluster, guarded):
     ("something else", "libredlock:m is not a marker of this library"),
     ("v1 {run_id} 0 1 00 4000 4000 4000 4000",
      "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace"),
-    ("v2 {run_id} 0 5 0 00 4000 -", "its marker is of 5 nodes: correct this program's list"),
-    ("v2 {run_id} 0 1 0 00 4000 b", "its marker is of cluster b: correct this program's list, or its cluster"),
+    ("v2 {run_id} 0 5 0 00 4000 -", "its marker names 5 nodes: correct this program's list"),
+    ("v2 {run_id} 0 1 0 00 4000 b", "its marker names cluster b: correct this program's list, or its cluster"),
     ("v2 {run_id} 0 1 0 00 31536000000 -",
      "allows leases of 8760 h, and max_ttl_ms is 4 s here: give this program the same"),
     ("v2 {run_id} 0 1 0 00 0 -", "is not a marker"),
@@ -250,7 +250,7 @@ def test_a_longer_ttl_is_refused_before_anything_is_sent(server, guarded):
     assert lock.set("ttl_ms", "3600000") == OK
     assert lock.acquire(0) == rl.INVALID
     assert lock.message == ("ttl_ms 3600000 is above max_ttl_ms, 4000: renew a shorter lock, or give all programs of "
-                            "these nodes max_ttl_ms = 3600000 (a node that loses its keys is out for as long)")
+                            "these nodes a max_ttl_ms of 3600000 (a node that loses its keys is out for as long)")
     assert server.calls("set") == before
 
 

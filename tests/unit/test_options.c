@@ -84,7 +84,7 @@ static void options_are_checked_against_each_other(void **state)
   assert_int_equal(t.min_validity_ns, 5 * 1000000);
   assert_int_equal(terms(&n, 3600000, &t), REDLOCK_INVALID);
   assert_string_equal(why, "ttl_ms 3600000 is above max_ttl_ms, 30000: renew a shorter lock, or give all programs of "
-                           "these nodes max_ttl_ms = 3600000 (a node that loses its keys is out for as long)");
+                           "these nodes a max_ttl_ms of 3600000 (a node that loses its keys is out for as long)");
   assert_int_equal(parse(&n, "max_ttl_ms", "86400000"), REDLOCK_OK);
   assert_int_equal(terms(&n, 3600000, &t), REDLOCK_OK);
   assert_int_equal(t.node_timeout_ns, 1000 * 1000000); /* a long TTL is no reason to wait long for a hung node */

@@ -105,9 +105,9 @@ static void found_words(const struct rlk_node *n, int found, struct rlk_text *ou
     if (n->finding == RLK_FOUND_OLD)
       rlk_text_add(out, "has a marker of version 0.1");
     else if (n->finding == RLK_FOUND_OTHER_NODES)
-      rlk_text_format(out, "is of %d nodes", n->mark.nodes);
+      rlk_text_format(out, "is registered for %d nodes", n->mark.nodes);
     else
-      rlk_text_format(out, "is of cluster %s", n->mark.cluster);
+      rlk_text_format(out, "is registered for cluster %s", n->mark.cluster);
     break;
   case REDLOCK_FOUND_FOREIGN: rlk_text_add(out, rlk_guard_finding(n, &why) ? why.words : ""); break;
   default:

@@ -293,7 +293,7 @@ int rlk_terms_for(const struct rlk_numbers *numbers, int64_t ttl_ms, struct rlk_
   if (ttl > max_ttl_ms && ttl <= RLK_DAY_MS) {
     rlk_text_format(why,
                     TTL " " RLK_MS " is above " MAX_TTL ", " RLK_MS ": renew a shorter lock, or give all programs of "
-                        "these nodes " MAX_TTL " = " RLK_MS " (a node that loses its keys is out for as long)",
+                        "these nodes a " MAX_TTL " of " RLK_MS " (a node that loses its keys is out for as long)",
                     (long long)ttl, (long long)max_ttl_ms, (long long)ttl);
     return REDLOCK_INVALID;
   }

@@ -168,9 +168,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "would wait after a restart.")                                                                                     \
   X(OTHER_NUMBER, "other-number", "its marker has a larger max_ttl_ms now", RLK_ONE_NUMBER,                            \
     "An operator or another program has registered the node anew.")                                                    \
-  X(OTHER_NODES, "other-nodes", "its marker is of %s nodes: correct this program's list", RLK_CORRECT_LIST,            \
+  X(OTHER_NODES, "other-nodes", "its marker names %s nodes: correct this program's list", RLK_CORRECT_LIST,            \
     "The node was registered as one of another number of nodes.")                                                      \
-  X(OTHER_CLUSTER, "other-cluster", "its marker is of cluster %s: correct this program's list, or its cluster",        \
+  X(OTHER_CLUSTER, "other-cluster", "its marker names cluster %s: correct this program's list, or its cluster",        \
     RLK_CORRECT_LIST, "The node was registered with another value of the option cluster.")                             \
   X(OLD_MARKER, "old-marker", "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace",     \
     "stop all programs, install this version everywhere, and run `redlock bootstrap --replace`",                       \

@@ -113,7 +113,8 @@ def test_the_question_before_the_number_is_raised(redlock, terminal, nodes):
     nodes[1].set("libredlock:m", b" ".join(changed).decode())
     program = terminal("bootstrap", "--replace", "--max-ttl", "1h")
     program.expect(r"%s is new or has lost its keys: is no lock live\? %s allows 30 s, %s allows 30 s, %s allows 30 s: "
-                   r"have all programs had max_ttl_ms = 1h for 1h\? %s is of 3 nodes: are all its programs stopped\? "
+                   r"have all programs had max_ttl_ms = 1h for 1h\? %s is registered for 3 nodes: "
+                   r"are all its programs stopped\? "
                    r"\[y/N\] " % tuple(re.escape(nodes[i].name) for i in (0, 2, 3, 4, 1)))
     program.type("y\n")
     assert program.wait() == 0
@@ -202,7 +203,7 @@ def test_a_ttl_above_the_number(redlock, nodes):
     done = redlock("acquire", "--ttl", "1h", "orders:42")
     assert done.returncode == USAGE
     assert done.stderr == ("redlock: --ttl 1h is above --max-ttl, 30s: renew a shorter lock, or give all programs of "
-                           "these nodes --max-ttl = 1h (a node that loses its keys is out for as long)\n")
+                           "these nodes a --max-ttl of 1h (a node that loses its keys is out for as long)\n")
 
 
 def test_the_number_of_the_environment(redlock, nodes):

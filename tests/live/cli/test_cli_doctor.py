@@ -252,7 +252,7 @@ def test_what_it_stores(redlock, nodes, option, sets):
     (no_login, "NOAUTH", "put a user and a password in the URL"),
     (few_rights, "evalsha", "docs/redlock.md"),
     (no_loading, "script", "docs/redlock.md"),
-    (marker_of_others, "its marker is of 3 nodes", "correct this program's list of nodes"),
+    (marker_of_others, "its marker names 3 nodes", "correct this program's list of nodes"),
     (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
 ])
 def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advice):
