@@ -240,6 +240,7 @@ final class SymfonyStoreTest extends NodesTestCase
             } catch (LockExpiredException) {
             }
             $this->assertFalse($store->exists($key));
+            $this->assertTrue($key->isExpired());
             $this->assertNothingIsLeft();
         }
     }

@@ -151,12 +151,13 @@ final class RedlockStore implements BlockingStoreInterface
         } catch (LostException | NotHeldException $lost) {
             throw $lost;
         } catch (InvalidOptionException $refused) {
-            $isTooShort = $hold->isTooShort($ttl);
-            $isTooShort && $this->discard($key);
-            throw $isTooShort
-                ? new LockExpiredException("Failed to put off the expiration of the \"$key\" lock within $ttl s.", 0,
-                    $refused)
-                : new InvalidTtlException($refused->getMessage(), 0, $refused);
+            if (!$hold->isTooShort($ttl)) {
+                throw new InvalidTtlException($refused->getMessage(), 0, $refused);
+            }
+            $this->discard($key);
+            $key->reduceLifetime(0);
+            throw new LockExpiredException("Failed to put off the expiration of the \"$key\" lock within $ttl s.", 0,
+                $refused);
         } catch (RedlockThrowable $failure) {
             throw new LockAcquiringException($failure->getMessage(), 0, $failure);
         }
