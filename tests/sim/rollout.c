@@ -1,4 +1,4 @@
-/* The operator changes max_ttl_ms while programs run, as docs/guard.md says: a program that gets another number is
+/* The operator changes max_ttl_ms while programs run, as docs/day-two.md says: a program that gets another number is
  * started anew, and bootstrap --replace rewrites the markers, node by node, in no order and not all at once. */
 #include "sim.h"
 
