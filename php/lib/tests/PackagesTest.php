@@ -45,6 +45,36 @@ final class PackagesTest extends TestCase
         $this->assertFileExists(self::PHP . '/lib/stubs/redlock.stub.php');
     }
 
+    /** As Packagist wants them. */
+    public function testComposerFindsNothingWrongWithThem(): void
+    {
+        $composer = \trim((string) \shell_exec('command -v composer'));
+        if ($composer === '') {
+            $this->markTestSkipped('composer is not installed');
+        }
+        foreach (['lib', 'hyperf'] as $package) {
+            $file = \escapeshellarg(self::PHP . "/$package/composer.json");
+            \exec("COMPOSER_ALLOW_SUPERUSER=1 composer validate --strict --no-interaction $file 2>&1", $words, $status);
+            $this->assertSame(0, $status, \implode("\n", $words));
+        }
+    }
+
+    public function testNoClassIsLeftOver(): void
+    {
+        $files = [];
+        foreach (['lib/src', 'hyperf/src', 'hyperf/compat', 'lib/stubs', 'lib/tests', 'hyperf/tests'] as $folder) {
+            $tree = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::PHP . "/$folder"));
+            foreach (new \RegexIterator($tree, '/\.php$/') as $file) {
+                $files[$file->getPathname()] = \file_get_contents($file->getPathname());
+            }
+        }
+        foreach (\preg_grep('#/(src|compat)/#', \array_keys($files)) as $path) {
+            $name = \basename($path, '.php');
+            $users = \preg_grep("/\\b$name\\b/", \array_diff_key($files, [$path => true]));
+            $this->assertTrue($users !== [] || $name === 'extension', "nothing names the class of $path");
+        }
+    }
+
     /** One require and nothing else, as in a script that does not use Composer. */
     public function testTheLibraryLoadsWithoutComposer(): void
     {
