@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,6 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from libredlock.testing import eventually
 from patience import CALM
 
 GUARDED = {**CALM, "guard": "marker"}
@@ -102,12 +102,34 @@ def test_from_the_shell(new):
     assert shell("bootstrap")[0] == 64 and shell("bootstrap", "--new", "--yes", nodes=new)[0] == 64
 
 
-def test_a_wait_that_meets_a_quarantine_says_so_at_once(new, caplog):
-    with libredlock.Client(new.urls, max_ttl=10, **GUARDED) as client:
-        with pytest.raises(libredlock.NoQuorum, match="quarantined"):
-            client.lock("orders:42").acquire(timeout=0.5)
-        eventually(lambda: "orders:42: 3 of 3 nodes are quarantined" in caplog.text or "a majority" in caplog.text, 30)
-    assert "redlock bootstrap ends it if no lock is live" in caplog.text
+BLOCKING = """
+import libredlock
+with libredlock.Client() as client, client.lock("orders:42", ttl=10):
+    print("held")
+"""
+
+ASYNCIO = """
+import asyncio
+from libredlock import aio
+async def main():
+    async with aio.Client() as client, client.lock("orders:42", ttl=10):
+        print("held")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("source", [BLOCKING, ASYNCIO])
+def test_a_wait_for_new_nodes_says_why_at_once_in_one_line(new, source):
+    environment = {**os.environ, "REDLOCK_NODES": new.nodes_env, "REDLOCK_GUARD": ""}
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", source]
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as program:
+        said = program.stderr.readline()
+        assert re.fullmatch(
+            r"warning orders:42: waits: \d of 3 nodes are new or may have lost keys, and do not vote for \d\d\.\d s; "
+            r"redlock bootstrap ends that if no lock is live\n", said)
+        assert shell("bootstrap", "--yes", nodes=new)[0] == 0
+        assert program.communicate(timeout=60) == ("held\n", "")
 
 
 def test_max_ttl_and_cluster_are_options(new):

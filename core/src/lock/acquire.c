@@ -106,7 +106,7 @@ static int64_t may_vote_ns(const redlock_lock *lock, int64_t now)
 /* A wait that meets a quarantine says so at once, and when that ends. */
 static void tell_quarantine(redlock_lock *lock, int64_t now)
 {
-  char words[RLK_WHY_SIZE];
+  char words[RLK_EVENT_DETAIL_SIZE];
   struct rlk_text text = rlk_text_in(words, sizeof words);
   int64_t until_ns = may_vote_ns(lock, now), tenths = (until_ns - now + 99 * MS) / (100 * MS);
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
@@ -114,8 +114,8 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
     return;
   lock->attempt.quarantine_is_told = 1;
   rlk_text_format(&text,
-                  "%d of %d nodes are quarantined, a majority for another %lld.%lld s; redlock bootstrap ends it "
-                  "if no lock is live",
+                  "waits: %d of %d nodes are new or may have lost keys, and do not vote for %lld.%lld s; redlock "
+                  "bootstrap ends that if no lock is live",
                   tally.quarantined, tally.nodes, (long long)(tenths / 10), (long long)(tenths % 10));
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }

@@ -393,6 +393,21 @@ void rlk_guard_tell(struct rlk_node *n, int64_t now)
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
 }
 
+void rlk_guard_tell_ready(struct rlk_node *ready, int64_t now)
+{
+  struct rlk_net *net = ready->net;
+  int votes = 0;
+  ready->quarantine_untold = rlk_guard_waits(ready, now) && ready->quarantined_until_ns != RLK_NEVER;
+  for (int i = 0; i < net->node_count; i++)
+    votes += net->nodes[i].state == RLK_NODE_READY && !rlk_guard_waits(&net->nodes[i], now);
+  for (int i = 0; i < net->node_count && votes >= rlk_quorum(net->node_count); i++) {
+    struct rlk_node *n = &net->nodes[i];
+    if (n->quarantine_untold && rlk_guard_waits(n, now))
+      rlk_guard_tell(n, now);
+    n->quarantine_untold = 0;
+  }
+}
+
 /* ---- replies ---- */
 
 void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)

@@ -47,6 +47,8 @@ struct rlk_meaning rlk_guard_meaning(struct rlk_line *line, const struct rlk_req
 /* The marker of a node that is quarantined was read again: an operator may have ended that. */
 void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */
+/* The same for a node that was set up, once a majority votes; where none does, a lock that waits tells it of all. */
+void rlk_guard_tell_ready(struct rlk_node *node, int64_t now_ns);
 /* Why it does not vote, and for how long; NONE if it is not quarantined. */
 enum rlk_why rlk_guard_why(const struct rlk_node *node, int64_t now_ns);
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);

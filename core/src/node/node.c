@@ -230,8 +230,7 @@ static void ready(struct rlk_line *l, int64_t now)
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);
   rlk_timer_clear(&n->net->timers, &n->timer);
-  if (rlk_guard_waits(n, now) && n->quarantined_until_ns != RLK_NEVER)
-    rlk_guard_tell(n, now);
+  rlk_guard_tell_ready(n, now);
   if (rlk_session_complete(l) != 0) {
     drop_because(n, RLK_WHY_MEMORY, now);
     return;

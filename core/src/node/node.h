@@ -89,6 +89,7 @@ struct rlk_node {
   char former_run_id[41];       /* of the server before, whose leases still count until then */
   int64_t former_until_ns;
   int64_t quarantined_until_ns; /* no votes are counted before */
+  int quarantine_untold;        /* since too few other nodes vote */
   struct rlk_clock clock;
   int64_t clock_since_ns; /* when it was first read */
   int64_t ahead_until_ns; /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
