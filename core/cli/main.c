@@ -13,10 +13,11 @@
 static const struct option_default defaults_of_run[] = {
     {"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_MS}, {.option = NULL}};
 static const struct option_default defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}};
-static const char *const without_for_run[] = {"renew", "max_extensions", NULL};
-static const char *const without_for_acquire[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
+static const char *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL};
+static const char *const without_for_acquire[] = {
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const char *const without_for_extend[] = {
-    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
     "retry_jitter", "queue", "wake", "fence", NULL};
 /* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. */
 static const struct option_default defaults_of_release[] = {{"guard", "off"}, {.option = NULL}};
@@ -24,17 +25,18 @@ static const struct option_default defaults_of_release[] = {{"guard", "off"}, {.
 static const struct option_default defaults_of_status[] = {
     {"connect_timeout_ms", "1000"}, {"guard", "off"}, {.option = NULL}};
 static const char *const without_for_release[] = {
-    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "ttl_ms", "max_ttl_ms", "drift_factor",
     "min_validity_ms", NULL};
 static const char *const without_for_bootstrap[] = {
-    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", "fence",
     NULL};
 static const char *const without_for_doctor[] = {
-    "renew", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", "holder_info", NULL};
-static const char *const without_for_bench[] = {"renew", "max_extensions", "max_hold_ms", "strict_release", NULL};
+static const char *const without_for_bench[] = {
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const struct option_default defaults_of_doctor[] = {
     {"connect_timeout_ms", "1000"}, {"holder_info", "false"}, {.option = NULL}};
 /* clang-format on */

@@ -378,7 +378,12 @@ REDLOCK_API void redlock_lock_free(redlock_lock *lock);
  * states FREE, LOST and FORKED. Returns REDLOCK_OK: held for at least min_validity_ms (lease rule). REDLOCK_BUSY:
  * others held it to the end of the wait. REDLOCK_NO_QUORUM, REDLOCK_REFUSED_CONFIG: too few nodes answered, or are
  * eligible to vote. REDLOCK_TIMED_OUT: no attempt had a result in time. REDLOCK_CANCELLED. Each attempt uses a fresh
- * token; keys that a failed attempt left behind are deleted. */
+ * token; keys that a failed attempt left behind are deleted.
+ *
+ * With the option reentrant a HELD lock may be acquired again by its handle: REDLOCK_OK at once, without a message to
+ * any node, whatever wait_ms and min_validity_ms are. It is then released as often as it was acquired, and only the
+ * outermost release gives it up. If it is lost in between, an acquire returns REDLOCK_LOST and takes nothing until the
+ * outermost release. Who may acquire it again is up to the program: a handle belongs to one thread at a time. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms);
 
 /* Extends a held or adopted lock to ttl_ms from now (0: the option ttl_ms). Never shortens a lease. Returns
@@ -394,7 +399,10 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_extend(redlock_lock *lock, int64_t tt
  * have had the token, so another client may have acquired it (redlock_lock_loss tells these apart; the deletes are
  * sent anyway). REDLOCK_NOT_HELD: it was never acquired. For an adopted token: REDLOCK_OK if a key was deleted,
  * REDLOCK_LOST if a majority no longer had it, REDLOCK_NO_QUORUM if too few nodes answered. Only keys with this
- * lock's token are deleted. */
+ * lock's token are deleted.
+ *
+ * A lock that was acquired again (option reentrant) stays held until its outermost release. The releases before that
+ * send nothing and return REDLOCK_OK, or REDLOCK_LOST if it was lost. */
 REDLOCK_API int redlock_lock_release(redlock_lock *lock);
 
 /* Sets the remaining lease of a held or adopted lock to ttl_ms from now (0: the option ttl_ms), whether that is longer
@@ -474,7 +482,7 @@ REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt_bytes(redlock_lock *lock, const
  * that token. The token may be read before or after. Requests to a minority of the nodes may still be in flight;
  * redlock_lock_settle waits for them. Call it after redlock_lock_expire: a node that applies a shorter lease late
  * silently cuts the lease of whoever has adopted the token. Returns REDLOCK_OK, or the same as redlock_lock_extend if
- * no lock is held. */
+ * no lock is held; REDLOCK_INVALID if it was acquired again (option reentrant) and not released as often. */
 REDLOCK_API int redlock_lock_detach(redlock_lock *lock);
 
 /* The vote of node `node` on the last operation: OK granted or confirmed, BUSY held by others, LOST the token is gone
@@ -521,6 +529,13 @@ REDLOCK_API int64_t redlock_lock_message_parts(redlock_lock *lock, char *buf, si
  *  ADOPTED   INVALID   ok         ok         INVALID   ok        ok
  *  FORKED    ok        FORKED     FORKED     ok        FORKED    ok
  *  INVALID   INVALID in every column. While an operation is in flight: IN_FLIGHT in every column.
+ *
+ * With the option reentrant, where a lock that was acquired d times has the depth d:
+ *
+ *  HELD      ok, d + 1 ok         d - 1, and as above at 0     INVALID   INVALID if d > 1    ok
+ *  LOST      LOST      LOST       LOST, d - 1                  INVALID   LOST                ok
+ *
+ * A child of a fork, a drained client and redlock_lock_free drop the depth.
  */
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ TABLE = """
 
 GROUPS = {  # an option that is in none of them belongs to the last
     "Nodes": "nodes key_prefix connect_timeout_ms node_timeout_ms user_file password_file",
-    "The lease": "ttl_ms max_ttl_ms drift_factor min_validity_ms renew max_extensions max_hold_ms fence",
+    "The lease": "ttl_ms max_ttl_ms drift_factor min_validity_ms renew reentrant max_extensions max_hold_ms fence",
     "Waiting": "wait_ms outage_wait_ms queue wake retry_count retry_delay_ms retry_jitter",
     "The restart guard": "guard cluster",
     "TLS": "tls_ca_file tls_ca_path tls_cert_file tls_key_file tls_server_name tls_verify",

@@ -50,8 +50,12 @@ def _table() -> Iterable[Option]:
     while lib.redlock_option_at(index, lib.REDLOCK_OPTION_NAME) != ffi.NULL:
         name, kind, unit, allowed, scope, parts = (string(lib.redlock_option_at(index, field)) for field in _FIELDS)
         keyword = name[: -len("_ms")] if unit == "ms" else name
-        yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both", parts)
+        if keyword not in _OF_NO_LOCK:
+            yield Option(keyword, name, kind, unit == "ms", allowed, scope == "both", parts)
         index += 1
+
+
+_OF_NO_LOCK = ("reentrant",)  # a Lock may be shared, so it cannot tell who acquires it again
 
 
 _FIELDS = (

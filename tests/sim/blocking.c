@@ -181,6 +181,7 @@ static void acquire(struct slot *slot)
 
 static void release(struct slot *slot)
 {
+  depth_unwind(slot);
   oracle_give_up(slot);
   begin_call(slot, "release", rounds_ms(slot));
   end_call(slot, redlock_lock_release(slot->lock), ALLOW(OK) | ALLOW(LOST) | ALLOW(CANCELLED), 0);
@@ -235,9 +236,11 @@ static void act(struct slot *slot)
   int64_t dice = random_in(&world->random, 0, 99);
   if (state != REDLOCK_STATE_HELD && state != REDLOCK_STATE_LOST)
     acquire(slot);
+  else if (depth_act(slot))
+    return;
   else if (dice < 30 && state == REDLOCK_STATE_HELD)
     extend(slot);
-  else if (dice < 50 && state == REDLOCK_STATE_LOST)
+  else if (dice < 50 && state == REDLOCK_STATE_LOST && !slot->is_reentrant)
     acquire(slot);
   else if (dice < 55)
     replace_lock(slot);
@@ -268,6 +271,7 @@ static void take_and_hold(struct process *process, int number)
   }
   if (process->leaving)
     return;
+  depth_end(slot);
   state = redlock_lock_state(slot->lock);
   if (random_in(&process->world->random, 0, 1))
     replace_lock(slot);

@@ -30,6 +30,7 @@ static void disown(struct slot *slot, const struct slot *parents)
   slot->operation = 0;
   slot->released[0] = 0;
   slot->holding = -1;
+  slot->depth = 0;
   slot->action_serial = parents->action_serial;
   if (owned && state != REDLOCK_STATE_FORKED)
     world_violation(world, "lock %d has state %d in the child of a fork", slot->index, state);

@@ -54,6 +54,8 @@ static const char *shows(int mutant)
     return "unbacked:";
   case RLK_MUTANT_RELEASE_HESITATES:
     return "came back";
+  case RLK_MUTANT_LOST_IS_REENTERED:
+    return "depth:";
   case RLK_MUTANT_SLEEPS_FOR_HINT:
   case RLK_MUTANT_HOME_ONLY:
   case RLK_MUTANT_NOBODY_IS_WOKEN:

@@ -505,6 +505,8 @@ static void stop_work(struct process *process)
       slot_cancel(slot);
     step(process);
     int state = redlock_lock_state(slot->lock);
+    if (!slot->operation)
+      depth_end(slot);
     if (slot->operation || state == REDLOCK_STATE_ADOPTED || random_in(&world->random, 0, 1))
       slot_replace_lock(slot);
     else if (state == REDLOCK_STATE_HELD || state == REDLOCK_STATE_LOST)

@@ -101,6 +101,7 @@ void slot_make_lock(struct slot *slot)
   slot_set_number(slot, "max_hold_ms", slot->max_hold_ms);
   slot->outage_wait_ms = random_in(&world->random, 0, 3) ? random_in(&world->random, 1, 10 * slot->ttl_ms) : -1;
   slot_set_number(slot, "outage_wait_ms", slot->outage_wait_ms);
+  depth_begin(slot);
 }
 
 static void expect(struct slot *slot, const char *what, int status, uint32_t allowed)
@@ -160,6 +161,7 @@ static void acquire(struct slot *slot)
 
 void slot_release(struct slot *slot)
 {
+  depth_unwind(slot);
   if (slot->holding >= 0 && redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD)
     redlock_lock_token(slot->lock, slot->released, sizeof slot->released);
   struct holding *given_up = oracle_give_up(slot);
@@ -228,6 +230,7 @@ static void detach(struct slot *slot)
   char token[TOKEN_SIZE + 1] = "";
   int status;
   redlock_lock_token(slot->lock, token, sizeof token);
+  depth_unwind(slot);
   oracle_detach(slot);
   status = redlock_lock_detach(slot->lock);
   TRACE(slot->process->world, "process %d lock %d: detach: %s", slot->process->index, slot->index,
@@ -256,7 +259,8 @@ static void adopt(struct slot *slot)
 
 static void act_while_pending(struct slot *slot)
 {
-  switch (random_in(&slot->process->world->random, 0, 9)) {
+  int64_t dice = random_in(&slot->process->world->random, 0, 9);
+  switch (dice == 2 && slot->is_reentrant ? 3 : dice) { /* it may be held by now */
   case 0:
     slot_cancel(slot);
     break;
@@ -299,6 +303,12 @@ static void remove_by_force(struct slot *slot)
   slot_start(slot, REDLOCK_REMOVE, 0, 0, ALLOW(OK));
 }
 
+static void release_lost(struct slot *slot)
+{
+  depth_unwind(slot);
+  slot_start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
+}
+
 static void act_without(struct slot *slot, int state)
 {
   const struct world *world = slot->process->world;
@@ -311,8 +321,8 @@ static void act_without(struct slot *slot, int state)
     slot_start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));
   else if (dice == 5)
     remove_by_force(slot);
-  else if (dice < 50 && state == REDLOCK_STATE_LOST)
-    slot_start(slot, REDLOCK_RELEASE, 0, 0, ALLOW(OK) | ALLOW(LOST));
+  else if ((dice < 50 || slot->is_reentrant) && state == REDLOCK_STATE_LOST)
+    release_lost(slot);
   else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0])
     adopt(slot);
   else if (dice < 64 && state == REDLOCK_STATE_FORKED)
@@ -330,6 +340,8 @@ void slot_act(struct slot *slot)
     act_while_pending(slot);
   else if (slot->operation)
     slot_plan(slot, 0);
+  else if (depth_act(slot))
+    slot_plan(slot, slot_pause(slot));
   else if (state == REDLOCK_STATE_HELD)
     act_while_held(slot);
   else

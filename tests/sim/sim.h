@@ -296,6 +296,10 @@ struct slot {
   int64_t stolen_before;   /* if no more was stolen from the process than this */
   int holding;             /* index in the resource's ring, -1 if none */
   int step;                /* of a history whose orders are enumerated */
+  int is_reentrant;        /* its program acquires again what it holds; */
+  int depth;               /* how often, 0 if it has not yet; */
+  char outer[TOKEN_SIZE + 1]; /* with the token of its outermost acquire; */
+  uint64_t depth_random;   /* when: a stream of its own */
 };
 
 struct informed {          /* what the last set-up on an address has told */
@@ -342,6 +346,13 @@ struct process {
   int slot_count;
   struct slot slots[SLOTS_MAX];
 };
+
+/* ---- depth.c: locks that are acquired again ---- */
+
+void depth_begin(struct slot *slot);   /* a new handle */
+int depth_act(struct slot *slot);      /* 1: it was acquired or released once more */
+void depth_unwind(struct slot *slot);  /* all but the outermost release */
+void depth_end(struct slot *slot);     /* ... and it is acquired again no more */
 
 void process_start(struct world *world, int index);
 void process_end(struct process *process);

@@ -27,6 +27,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "refused-votes": 3000,
     "release-hesitates": 100,
     "delete-of-held": 200,
+    "inner-release-deletes": 200,
+    "lost-is-reentered": 200,
     "sleeps-for-hint": 15000,
     "home-only": 8000,
     "queue-jumper": 5000,

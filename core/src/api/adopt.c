@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../lock/asking.h"
+#include "../lock/depth.h"
 #include "../lock/lease.h"
 #include "../lock/queue.h"
 #include "../lock/release.h"
@@ -37,6 +38,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
   lock->hold.number = 0;
+  lock->hold.depth = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);
   return REDLOCK_OK;
@@ -54,6 +56,8 @@ int redlock_lock_adopt_bytes(redlock_lock *lock, const void *token, size_t size)
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
     rlk_lock_refuse(lock, "adopt: this handle already holds a lock; release or detach it first");
+  else if (rlk_depth_is_owed(lock))
+    rlk_lock_refuse(lock, "adopt: this handle has lost its lock; release it as often as it was acquired first");
   else if (lock->is_reserved)
     rlk_lock_refuse_name(lock);
   else if (lock->state != REDLOCK_STATE_INVALID && is_token(lock, token, size))
@@ -76,7 +80,21 @@ static void detach(redlock_client *c, redlock_lock *lock)
   rlk_queue_forget(lock);
   lock->claim->is_detached = 1;
   lock->hold.valid_until_ns = 0;
+  lock->hold.depth = 0;
   lock->state = REDLOCK_STATE_FREE;
+}
+
+/* Sections that are not over rely on it. */
+static int is_entered_again(redlock_lock *lock)
+{
+  char why[120];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  if (lock->state != REDLOCK_STATE_HELD || lock->hold.depth < 2)
+    return 0;
+  rlk_text_format(&text, "detach: the lock was acquired %lld times; release it until one is left",
+                  (long long)lock->hold.depth);
+  rlk_lock_refuse(lock, why);
+  return 1;
 }
 
 int redlock_lock_detach(redlock_lock *lock)
@@ -92,6 +110,8 @@ int redlock_lock_detach(redlock_lock *lock)
     return REDLOCK_INVALID;
   rlk_lock_is_held(lock, rlk_client_now(c));
   status = rlk_in_use(lock) ? REDLOCK_IN_FLIGHT : status_of[lock->state];
+  if (status == REDLOCK_OK && is_entered_again(lock))
+    status = REDLOCK_INVALID;
   if (status == REDLOCK_OK)
     detach(c, lock);
   return rlk_leave(c, status);

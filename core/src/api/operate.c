@@ -3,6 +3,7 @@
 #include "../base/mutant.h"
 #include "../client/driver.h"
 #include "../client/keeper.h"
+#include "../lock/depth.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "api.h"
@@ -38,7 +39,7 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
   c = rlk_enter_lock(lock);
   now = rlk_client_now(c);
   /* input from before: replies, and connections that the server closed meanwhile (rule A.3.0) */
-  if (!c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
+  if (!rlk_depth_verb(lock, kind) && !c->driven && now - c->polled_ns > RLK_NS_PER_MS) {
     rlk_client_poll(c);
     now = rlk_client_now(c);
     rlk_client_step(c, now);
@@ -47,12 +48,18 @@ static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *sta
   return c;
 }
 
+/* The last call, also one that only counted. */
+static int last_kind(const redlock_lock *lock)
+{
+  return lock->op.inner ? lock->op.inner : lock->op.kind;
+}
+
 /* The client leaves: it has released the lock, or is about to; an acquisition does not return OK then. */
 static int is_given_back(const redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_FREE)
     return !lock->claim || !lock->claim->is_detached;
-  return lock->op.kind == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
+  return last_kind(lock) == REDLOCK_ACQUIRE && lock->engine->net.state != RLK_NET_OPEN;
 }
 
 /* The last look before the caller relies on its lock: OK is never returned for a lock that is not held (rule A.1). */
@@ -63,7 +70,7 @@ static int last_look(redlock_lock *lock, int64_t now)
   rlk_lock_is_held(lock, now);
   if (lock->state == REDLOCK_STATE_INVALID)
     return REDLOCK_INVALID;
-  if (lock->op.status != REDLOCK_OK || !confers_a_lease(lock->op.kind))
+  if (lock->op.status != REDLOCK_OK || !confers_a_lease(last_kind(lock)))
     return lock->op.status;
   if (lock->state == REDLOCK_STATE_FORKED)
     lock->op.status = REDLOCK_FORKED;
@@ -106,6 +113,8 @@ static int blocking(redlock_lock *lock, int kind, int64_t arg)
   redlock_client *c = begin(lock, kind, arg, &status);
   if (!c)
     return status;
+  if (status == REDLOCK_OK && lock->op.inner)
+    return rlk_leave(c, lock->op.status);
   if (status == REDLOCK_OK)
     status = result(c, lock, RLK_NEVER, 0);
   if (status == REDLOCK_PENDING) { /* nothing to wait on could be made */

@@ -29,6 +29,7 @@ static void end_lock(redlock_client *c, redlock_lock *lock, int gives_up, int64_
   }
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.valid_until_ns = 0;
+  lock->hold.depth = 0;
 }
 
 /* All that is pending ends, and all that is held is released; 0 if there was no time to release all of it. */

@@ -259,6 +259,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   lock->hold.number = 0;
+  lock->hold.depth = 0;
   lock->attempt.count = 0;
   lock->attempt.quarantine_is_told = 0;
   lock->attempt.home = -1;
@@ -338,6 +339,7 @@ int rlk_acquire_retry(redlock_lock *lock, int64_t now)
   lock->state = REDLOCK_STATE_FREE;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   lock->hold.number = 0;
+  lock->hold.depth = 0;
   rlk_flight_begin(lock, &rlk_acquire);
   lock->op.is_started = started;
   lock->attempt.count = attempts;

@@ -8,6 +8,7 @@ void rlk_flight_begin(redlock_lock *lock, const struct rlk_verb *verb)
   lock->op.verb = verb;
   lock->op.kind = verb->kind;
   lock->op.status = REDLOCK_PENDING;
+  lock->op.inner = 0;
   lock->op.phase = RLK_ASKING_ALL;
   lock->round.number++;
   lock->op.is_started = 0;

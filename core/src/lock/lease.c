@@ -135,6 +135,7 @@ void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now)
   lock->hold.terms = lock->op.asked;
   lock->hold.acquired_ns = now;
   lock->hold.extensions = 0;
+  lock->hold.depth = 1;
   lock->hold.cut = lock->hold.is_limited = 0;
   set_validity(lock, until_ns, REDLOCK_LOSS_NONE, now);
 }

@@ -35,6 +35,7 @@ struct rlk_hold {
   int64_t valid_until_ns;
   int64_t acquired_ns;
   int64_t extensions; /* by the user */
+  int64_t depth;      /* how often it was acquired and not released yet (depth.c) */
   struct rlk_terms terms;
   int64_t number;         /* that of a fenced lock; 0: it has none */
   enum redlock_loss loss; /* why it was lost */
@@ -78,9 +79,10 @@ struct rlk_operation {
   const struct rlk_verb *verb;
   enum redlock_operation kind; /* 0: there was none */
   int status;
-  int is_started; /* by redlock_lock_start: its end goes to engine->ended */
-  int in_call;    /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
-  int settling;   /* a thread waits for all answers to the last operation */
+  enum redlock_operation inner; /* the last call only counted: an acquire or a release; 0: it was `kind` */
+  int is_started;               /* by redlock_lock_start: its end goes to engine->ended */
+  int in_call;  /* a thread is inside a blocking call or a wait: the handle is its own until that returns */
+  int settling; /* a thread waits for all answers to the last operation */
   enum redlock_state state_before;
   enum rlk_phase phase;
   int64_t deadline_ns;

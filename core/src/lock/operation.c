@@ -7,6 +7,7 @@
 #include "../base/mutant.h"
 #include "acquire.h"
 #include "cleanup.h"
+#include "depth.h"
 #include "extend.h"
 #include "holder.h"
 #include "lease.h"
@@ -68,10 +69,13 @@ void rlk_operation_lapse(redlock_lock *lock, int64_t now)
 }
 
 /* NULL: there is no such operation. */
-static const struct rlk_verb *verb_of(int operation)
+static const struct rlk_verb *verb_of(const redlock_lock *lock, int operation)
 {
   static const struct rlk_verb *const verbs[] = {&rlk_acquire, &rlk_extend, &rlk_release,
                                                  &rlk_inspect, &rlk_expire, &rlk_remove};
+  const struct rlk_verb *inner = rlk_depth_verb(lock, operation);
+  if (inner)
+    return inner;
   return operation >= REDLOCK_ACQUIRE && operation <= REDLOCK_REMOVE ? verbs[operation - REDLOCK_ACQUIRE] : NULL;
 }
 
@@ -82,7 +86,9 @@ static void explain(redlock_lock *lock, const struct rlk_verb *verb, int status)
   struct rlk_text text = rlk_text_in(why, sizeof why);
   rlk_text_format(&text, "%s: ", verb->name);
   rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
-  if (status == REDLOCK_LOST)
+  if (status == REDLOCK_LOST && verb->kind == REDLOCK_ACQUIRE)
+    rlk_text_add(&text, " was lost; release it as often as it was acquired first");
+  else if (status == REDLOCK_LOST)
     rlk_text_add(&text, " is no longer held");
   else if (status == REDLOCK_FORKED)
     rlk_text_add(&text, " is held by the parent process");
@@ -112,7 +118,7 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
   if (lock->state == REDLOCK_STATE_FORKED)
     return REDLOCK_FORKED;
   if (lock->state == REDLOCK_STATE_LOST)
-    return verb == &rlk_release ? REDLOCK_OK : REDLOCK_LOST;
+    return verb->kind == REDLOCK_RELEASE ? REDLOCK_OK : REDLOCK_LOST;
   return owned ? REDLOCK_OK : REDLOCK_NOT_HELD;
 }
 
@@ -120,7 +126,7 @@ static int check_arguments(redlock_lock *lock, struct rlk_call *call)
 {
   char why[256];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  int acquires = call->verb == &rlk_acquire, status = REDLOCK_OK;
+  int acquires = call->verb->kind == REDLOCK_ACQUIRE, status = REDLOCK_OK;
   if (acquires && (call->arg < -2 || call->arg > RLK_YEAR_MS)) {
     rlk_text_format(&text, RLK_NAMED("wait_ms") " is " RLK_MS "; allowed: 0 to " RLK_MS ", or -1 for no limit",
                     (long long)call->arg, (long long)RLK_YEAR_MS);
@@ -167,7 +173,7 @@ static int check(redlock_lock *lock, int operation, struct rlk_call *call)
 
 int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t now)
 {
-  struct rlk_call call = {.verb = verb_of(operation), .arg = arg}; /* refused, it changes nothing of votes to come */
+  struct rlk_call call = {.verb = verb_of(lock, operation), .arg = arg}; /* refused, it changes no votes to come */
   int status;
   if (rlk_in_use(lock))
     return REDLOCK_IN_FLIGHT;
@@ -180,7 +186,7 @@ int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t 
   if (status != REDLOCK_OK)
     return status;
   rlk_lock_refuse(lock, NULL);
-  if (!call.verb->takes_a_lease)
+  if (!call.verb->takes_a_lease && !rlk_depth_is_inner(call.verb))
     default_terms(lock);
   status = call.verb->begin(lock, &call, now);
   if (!rlk_in_flight(lock))
@@ -209,6 +215,7 @@ void rlk_operation_forked(redlock_lock *lock)
 {
   if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED)
     lock->state = REDLOCK_STATE_FORKED;
+  lock->hold.depth = 0;
   if (rlk_in_flight(lock)) {
     lock->state = REDLOCK_STATE_FORKED;
     lock->op.waiter = NULL;

@@ -107,6 +107,7 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
   if (lock->state == REDLOCK_STATE_HELD)
     rlk_lock_count_hold(lock, now);
   lock->op.scripts_missing = 0;
+  lock->hold.depth = 0;
   note_counted(lock, now);
   rlk_lock_end_renewal(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);

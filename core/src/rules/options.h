@@ -61,6 +61,8 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(MIN_VALIDITY_MS, "min_validity_ms", AUTO_INT, "ms", "auto", 1, RLK_DAY_MS, "", BOTH,                               \
     "an attempt that would leave less validity than this fails; auto is the larger of 5 ms and a tenth of the TTL")    \
   X(RENEW, "renew", BOOL, "", "false", 0, 1, "", BOTH, "extend the lock in the background while it is held")           \
+  X(REENTRANT, "reentrant", BOOL, "", "false", 0, 1, "", BOTH,                                                         \
+    "a held lock may be acquired again by its handle, and is released as often")                                       \
   X(MAX_EXTENSIONS, "max_extensions", COUNT, "", "-1", -1, RLK_COUNT_MAX, "", BOTH,                                    \
     "calls of extend allowed during one hold; renewals do not count; -1 without limit")                                \
   X(MAX_HOLD_MS, "max_hold_ms", INT, "ms", "3600000", -1, RLK_YEAR_MS, "", BOTH,                                       \

@@ -58,11 +58,11 @@ final class Client implements ClientInterface
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
         ?string $wake = null, ?string $guard = null, ?string $cluster = null, ?bool $fence = null,
         ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null,
-        int|string|null $minValidityMs = null, ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?string $keyPrefix = null, ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null,
-        ?string $userFile = null, ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null,
-        ?string $tlsCertFile = null, ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null,
-        ?int $exitDrainMs = null,
+        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
+        ?int $maxHoldMs = null, ?string $keyPrefix = null, ?bool $strictRelease = null, ?string $clientName = null,
+        ?bool $holderInfo = null, ?string $userFile = null, ?string $passwordFile = null, ?string $tlsCaFile = null,
+        ?string $tlsCaPath = null, ?string $tlsCertFile = null, ?string $tlsKeyFile = null,
+        ?string $tlsServerName = null, ?bool $tlsVerify = null, ?int $exitDrainMs = null,
         /* end of options */
         mixed ...$unknown,
     ): self {
@@ -113,7 +113,8 @@ final class Client implements ClientInterface
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
         ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
@@ -138,7 +139,8 @@ final class Client implements ClientInterface
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
         ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
