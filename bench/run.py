@@ -179,8 +179,8 @@ def certificate() -> Iterator[Tls]:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "ends", "contention",
-            "waiting", "order"]
+    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "ends", "reentrance",
+            "contention", "waiting", "order"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -356,6 +356,12 @@ class Bench:
             rows.append(Row("%d locks %s at once" % (many, how), "us each", median(runs[many], "us_each"), ratio=ratio,
                             ratio_to="%d locks" % few).judged(ratio, "<=", 1.5))
         return rows
+
+    def reentrance(self) -> List[Row]:
+        """Of a pair of inner calls, which send nothing, half."""
+        runs = [output_of(self.programs.library("reenter")) for _ in range(self.few_rounds)]
+        best_us = min(run["us_each"] for run in runs)
+        return [Row("a held lock acquired or released again", "us", best_us).judged(best_us, "<=", 0.1)]
 
     @contextmanager
     def _long_leases(self) -> Iterator[List[str]]:
