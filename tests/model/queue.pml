@@ -1,7 +1,7 @@
 /* The waiting queue on the home node: it may be wrong in any way, and costs time only.
  *
  * The lock itself is one word here, as seen by the majority: the other models are about that. What the home node's
- * scripts do is as in core/src/node/command.c: joining removes those at the head who have not kept their promise to ask
+ * scripts do is as in core/src/node/scripts.c: joining removes those at the head who have not kept their promise to ask
  * again, and tells the first if the lock is free; a release deletes the lock if it has the holder's token, removes the
  * holder's place and tells the first. A waiter that is told tries to take the lock. One that asks, and finds it free,
  * does so when it has found it free as often as there are others before it.

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../core/src/node/marker.h"
+#include "../../core/src/rules/marker.h"
 
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size)
 {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "core/src"
-FLOORS = ("base", "rules", "node", "lock", "kinds", "client", "api")
+FLOORS = ("base", "rules", "node", "vote", "lock", "kinds", "client", "api")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 NODE = re.compile(r'^node: \{ title: "([^"]+)" label: "[^"]*"(.*)\}', re.MULTILINE)
 CALL = re.compile(r'^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', re.MULTILINE)

@@ -15,9 +15,10 @@
 
 #include "../../core/include/redlock.h"
 #include "node/out.h"
-#include "node/guard.h"
+#include "vote/guard.h"
 #include "node/node.h"
 #include "node/session.h"
+#include "vote/voter.h"
 #include "kinds/kinds.h"
 #include "lock/asking.h"
 
@@ -155,14 +156,14 @@ static int end(void **state)
 
 static void expect(enum rlk_outcome_kind kind)
 {
-  if (!rlk_node_next(&node, &outcome, world.now_ns))
+  if (!rlk_voter_next(&node, &outcome, world.now_ns))
     fail_msg("no outcome; %d was expected (%s)", kind, node.why.words);
   assert_int_equal(outcome.kind, kind);
 }
 
 static void expect_no_more(void)
 {
-  if (rlk_node_next(&node, &outcome, world.now_ns))
+  if (rlk_voter_next(&node, &outcome, world.now_ns))
     fail_msg("outcome %d", outcome.kind);
 }
 
@@ -230,7 +231,7 @@ static void get_ready(void)
   hear_setup(RUN_ID, "master");
   expect(RLK_OUTCOME_READY);
   expect_no_more();
-  rlk_node_flush(&node, world.now_ns);
+  rlk_voter_flush(&node, world.now_ns);
 }
 
 #endif

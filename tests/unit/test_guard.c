@@ -40,7 +40,7 @@ static void look_and_hear(const char *marker)
   snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
   ask(&rlk_row_look, RLK_LOOK_MARKER);
   hear(reply);
-  while (rlk_node_next(&node, &outcome, world.now_ns))
+  while (rlk_voter_next(&node, &outcome, world.now_ns))
     ;
 }
 
@@ -140,7 +140,7 @@ static void an_error_in_place_of_the_marker_is_no_loss(void **state)
   get_ready();
   ask(&rlk_row_look, RLK_LOOK_MARKER);
   hear("-NOPERM this user has no permissions to run the 'get' command\r\n");
-  while (rlk_node_next(&node, &outcome, world.now_ns))
+  while (rlk_voter_next(&node, &outcome, world.now_ns))
     ;
   assert_int_equal(node.quarantined_until_ns, 0);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/marker.h"
+#include "rules/marker.h"
 
 #define RUN_ID "0123456789abcdef0123456789abcdef01234567"
 #define LONGEST_CLUSTER "abcdefghijklmnopqrstuvwxyzABCDEF"

@@ -87,7 +87,7 @@ static void a_reply_without_end_ends_the_connection(void **state)
   expect_no_more();
   for (int i = 0; i < 200 && node.state == RLK_NODE_READY; i++) { /* 3.2 MB */
     hear_bytes(elements, sizeof elements);
-    while (rlk_node_next(&node, &outcome, world.now_ns))
+    while (rlk_voter_next(&node, &outcome, world.now_ns))
       ;
   }
   assert_int_equal(node.state, RLK_NODE_OFF);
@@ -226,7 +226,7 @@ static void a_process_that_stood_still_makes_no_server_silent(void **state)
   (void)state;
   get_ready();
   ask(&rlk_row_set, 1);
-  rlk_node_flush(&node, world.now_ns);
+  rlk_voter_flush(&node, world.now_ns);
   world.now_ns += 2000 * MS;
   rlk_node_timer(&node, world.now_ns);
   hear("+OK\r\n");
@@ -242,7 +242,7 @@ static void a_silent_connection_gets_a_second_one_beside_it(void **state)
   for (int times = 0; times < 2; times++) {
     node.rtt_ns = 0;
     ask(&rlk_row_set, 1);
-    rlk_node_flush(&node, world.now_ns);
+    rlk_voter_flush(&node, world.now_ns);
     fall_silent(); /* the second is opened */
     expect_no_more();
     assert_non_null(node.second);
@@ -265,7 +265,7 @@ static void answers_of_a_silent_connection_do_not_count_after_a_change(void **st
     assert_int_equal(begin(state), 0);
     get_ready();
     ask(&rlk_row_set, 1);
-    rlk_node_flush(&node, world.now_ns);
+    rlk_voter_flush(&node, world.now_ns);
     fall_silent();
     world.on_old = "+OK\r\n"; /* was on its way for long */
     hear_setup_on(node.second, cases[i].run_id, cases[i].role);
@@ -324,7 +324,7 @@ static int votes_until_the_connection_ends(void)
 {
   int votes = 0, pulls = 0;
   for (int i = 0; i < 2; i++) {
-    for (; rlk_node_next(&node, &outcome, world.now_ns); pulls++) {
+    for (; rlk_voter_next(&node, &outcome, world.now_ns); pulls++) {
       votes += outcome.kind == RLK_OUTCOME_ANSWER;
       assert_true(pulls < 100);
     }

@@ -5,7 +5,7 @@
 #include "api/eligibility.h"
 #include "client/client.h"
 #include "node/connect.h"
-#include "node/eligible.h"
+#include "vote/eligible.h"
 #include "node/openssl.h"
 #include "node/tls.h"
 
@@ -20,7 +20,7 @@ static void note(enum rlk_why why, enum rlk_why expected)
 
 static void run_out(void)
 {
-  while (rlk_node_next(&node, &outcome, world.now_ns))
+  while (rlk_voter_next(&node, &outcome, world.now_ns))
     ;
 }
 
@@ -101,7 +101,7 @@ static void a_connection_takes_too_long(void **state)
   node.line->state = RLK_NODE_OFF;
   get_ready();
   ask(&rlk_row_set, 1);
-  rlk_node_flush(&node, world.now_ns);
+  rlk_voter_flush(&node, world.now_ns);
   world.now_ns += 60000 * MS;
   rlk_node_timer(&node, world.now_ns);
   expect_why(RLK_WHY_SILENT);
@@ -178,7 +178,7 @@ static void a_server_is_ineligible(void **state)
   begin_again(state);
   get_ready();
   memcpy(node.line->run_id, OTHER_ID, sizeof OTHER_ID);
-  note(rlk_eligible_change(node.line), RLK_WHY_OTHER_SERVER);
+  note(rlk_session_change(node.line), RLK_WHY_OTHER_SERVER);
 }
 
 static void a_server_answers_with_an_error(void **state)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../lock/operation.h"
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "api.h"
 
 static void say(struct rlk_said *said, enum rlk_why why, const char *words)

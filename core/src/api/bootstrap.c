@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../client/stepped.h"
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "api.h"
 #include "config.h"
 #include "eligibility.h"

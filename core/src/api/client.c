@@ -10,7 +10,7 @@
 #include "../client/stepped.h"
 #include "../lock/holder.h"
 #include "../lock/queue.h"
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "api.h"
 #include "config.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../node/marker.h"
+#include "../rules/marker.h"
 #include "../client/life.h"
 #include "api.h"
 #include "config.h"

@@ -2,7 +2,7 @@
 #ifndef RLK_ELIGIBILITY_H
 #define RLK_ELIGIBILITY_H
 
-#include "../node/guard.h"
+#include "../vote/guard.h"
 
 static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
 {

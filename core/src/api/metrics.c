@@ -136,7 +136,7 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
 /* The number in each marker, and who is quarantined, why, and for how much longer. */
 static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
 {
-  if (!rlk_guard_has_markers(&e->net))
+  if (!rlk_net_has_markers(&e->net))
     return;
   family(out, "node_max_ttl_seconds", "gauge", "The longest lease that the node's marker allows.");
   for (int i = 0; i < e->net.node_count; i++)

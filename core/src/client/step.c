@@ -9,6 +9,7 @@
 #include "../lock/renewal.h"
 #include "../lock/round.h"
 #include "../node/listener.h"
+#include "../vote/voter.h"
 #include "alarm.h"
 #include "forking.h"
 #include "step.h"
@@ -22,7 +23,7 @@ void rlk_client_pull(redlock_client *c, struct rlk_node *n, int64_t now)
   struct rlk_outcome outcome;
   if (n->is_awake && rlk_node_is_being_set_up(n))
     rlk_claims_note_leases(&c->engine);
-  while (n->is_awake && rlk_node_next(n, &outcome, now))
+  while (n->is_awake && rlk_voter_next(n, &outcome, now))
     rlk_dispatch(&c->engine, n, &outcome);
 }
 
@@ -83,7 +84,7 @@ void rlk_client_flush(redlock_client *c)
     struct rlk_node *n = c->engine.net.dirty_nodes;
     c->engine.net.dirty_nodes = n->next_dirty;
     n->dirty = 0;
-    rlk_node_flush(n, now);
+    rlk_voter_flush(n, now);
     rlk_client_pull(c, n, now);
   }
   if (c->engine.unwritten)

@@ -2,7 +2,7 @@
 #ifndef RLK_ASKING_H
 #define RLK_ASKING_H
 
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "../node/out.h"
 #include "lock.h"
 #include "renewal.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../base/mutant.h"
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "backoff.h"
 
 #define PAUSE_MIN_NS 100000

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "../base/mutant.h"
-#include "../node/guard.h"
+#include "../vote/guard.h"
 #include "../node/silence.h"
 #include "asking.h"
 #include "lease.h"

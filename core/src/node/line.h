@@ -6,7 +6,7 @@
 #include "../rules/clock.h"
 #include "../rules/reason.h"
 #include "link.h"
-#include "marker.h"
+#include "../rules/marker.h"
 #include "reply.h"
 #include "request.h"
 

@@ -8,7 +8,7 @@
 #include "../base/timer.h"
 #include "../rules/options.h"
 #include "env.h"
-#include "marker.h"
+#include "../rules/marker.h"
 #include "poller.h"
 
 enum rlk_net_state {
@@ -49,6 +49,12 @@ struct rlk_net {
 
 /* The value of an option that is a text. */
 #define RLK_STRING(net, symbol) ((net)->texts[RLK_OPT_##symbol])
+
+/* Does every server keep a marker of the restart guard? */
+static inline int rlk_net_has_markers(const struct rlk_net *net)
+{
+  return RLK_INT(&net->options, GUARD) == RLK_GUARD_MARKER;
+}
 
 int64_t rlk_now(const struct rlk_net *net);
 uint64_t rlk_random(struct rlk_net *net);

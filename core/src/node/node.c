@@ -3,17 +3,13 @@
 
 #include <string.h>
 
-#include "../base/macros.h"
+#include "admit.h"
 #include "connect.h"
-#include "eligible.h"
-#include "guard.h"
 #include "listener.h"
 #include "silence.h"
 #include "state.h"
 
 #define MS RLK_NS_PER_MS
-#define LEASE_NEWS                                                                                                     \
-  (UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED | UINT32_C(1) << RLK_OUTCOME_AHEAD)
 #define READS_MAX 16 /* of an event; the poller tells again if there is more */
 
 /* ---- life ---- */
@@ -103,175 +99,6 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
   rlk_timer_set(&n->net->timers, &n->timer, n->deletes_retry_ns);
 }
 
-/* ---- states ---- */
-
-/* The last reply to the set-up has come. Its facts count even if the connection is then discarded. */
-static void note_server(struct rlk_line *l)
-{
-  struct rlk_node *n = l->node;
-  n->forgotten = rlk_eligible_note_server(l);
-  if (n->forgotten)
-    rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
-}
-
-/* Whether a set-up is over; what was read of it counts even before it is judged. */
-static int is_set_up(struct rlk_line *l)
-{
-  struct rlk_request request;
-  while (l->is_fed && l->requests.count > 0 && rlk_line_oldest(l)->ask == &rlk_row_setup && rlk_line_parse(l)) {
-    rlk_requests_take(&l->requests, &request);
-    rlk_session_reply(l, &request, &l->reply);
-  }
-  return l->setup_done;
-}
-
-static void shut_down(struct rlk_node *n, int again)
-{
-  if (n->second && is_set_up(n->second))
-    note_server(n->second);
-  rlk_silence_forget(n);
-  rlk_listener_close(n);
-  rlk_line_close(n->line);
-  rlk_node_be(n->line, RLK_NODE_OFF);
-  n->line->lost_again = again;
-  n->fault = RLK_FAULT_NONE;
-  n->news &= LEASE_NEWS;
-  n->drops++;
-  rlk_node_hurry(n);
-}
-
-/* A node that was refused long ago, in a client that has not run since: the reason may have passed. */
-static int is_refusal_old(const struct rlk_node *n, int64_t now)
-{
-  return n->state == RLK_NODE_REFUSED && now - n->refused_ns > rlk_connect_timeout_ns(n) + RLK_BACKOFF_MAX_NS;
-}
-
-/* Nodes that were refused because their server voted as this node: it may vote as theirs now. */
-static void free_shared(struct rlk_node *n, int64_t now)
-{
-  for (int i = 0; i < n->net->node_count; i++) {
-    struct rlk_node *other = &n->net->nodes[i];
-    if (!other->refused || other->refused_for != n)
-      continue;
-    other->refused = 0;
-    if (other->state == RLK_NODE_OFF && n->net->state == RLK_NET_OPEN)
-      rlk_timer_set(&n->net->timers, &other->timer, now);
-  }
-}
-
-RLK_COLD static void drop(struct rlk_node *n, int again, const struct rlk_reason *why, int64_t now)
-{
-  int was_ready = n->state == RLK_NODE_READY, was_refused = n->refused, is_open = n->net->state == RLK_NET_OPEN;
-  struct rlk_reason reason = *why;              /* it may be one of the connection that is about to go */
-  again = again && n->failures == 0 && is_open; /* a server that closes right away is no reason to spin */
-  if (is_refusal_old(n, now)) {
-    n->refused = n->failures = 0;
-    again = is_open;
-  }
-  shut_down(n, again);
-  if (!n->refused || was_ready)
-    n->why = reason;
-  if (is_open && (was_ready || (!was_refused && n->failures == 0))) /* leaving: no alarm */
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_DOWN, n->index, reason.words);
-  if (is_open)
-    rlk_timer_set(&n->net->timers, &n->timer, again ? now : now + rlk_connect_backoff_ns(n, n->failures));
-  else
-    rlk_timer_clear(&n->net->timers, &n->timer);
-  n->failures++;
-  if (was_ready)
-    free_shared(n, now);
-  if (!again)
-    rlk_node_tell(n, RLK_OUTCOME_DOWN);
-}
-
-RLK_COLD static void drop_because(struct rlk_node *n, enum rlk_why why, int64_t now)
-{
-  struct rlk_reason reason;
-  rlk_because(&reason, why, NULL);
-  drop(n, 0, &reason, now);
-}
-
-RLK_COLD static void line_failed(struct rlk_line *l, int again, const struct rlk_reason *why, int64_t now)
-{
-  if (l == rlk_listener_line(l->node)) {
-    rlk_listener_failed(l->node, now);
-  } else if (l == l->node->second) {
-    if (is_set_up(l))
-      note_server(l);
-    rlk_silence_second_failed(l->node, why, now);
-  } else {
-    drop(l->node, again, why, now);
-  }
-}
-
-static void refuse(struct rlk_node *n, const struct rlk_reason *why, int64_t now)
-{
-  if (!n->refused || strcmp(n->why.words, why->words) != 0)
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why->words);
-  n->refused = 1;
-  n->refused_for = n->line->shared;
-  n->refused_ns = now;
-  rlk_silence_forget(n);
-  n->why = *why;
-  rlk_node_be(n->line, RLK_NODE_REFUSED);
-  rlk_timer_set(&n->net->timers, &n->timer, now + rlk_connect_timeout_ns(n));
-  rlk_node_tell(n, RLK_OUTCOME_DOWN);
-}
-
-static void ready(struct rlk_line *l, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
-  rlk_node_be(l, RLK_NODE_READY);
-  n->refused = 0;
-  n->refused_set_ns = n->wrote_ns = 0;
-  n->session_proved = n->has_voted = 1;
-  rlk_because(&n->why, RLK_WHY_NONE, NULL);
-  n->busy_until_ns = n->deletes_retry_ns = 0;
-  n->look_again_ns = now + rlk_session_pause_ns(n);
-  rlk_timer_clear(&n->net->timers, &n->timer);
-  rlk_guard_tell_ready(n, now);
-  if (rlk_session_complete(l) != 0) {
-    drop_because(n, RLK_WHY_MEMORY, now);
-    return;
-  }
-  rlk_node_tell(n, RLK_OUTCOME_READY);
-}
-
-static void object(struct rlk_node *n, const struct rlk_reason *why, int64_t now)
-{
-  if (n->line->shared)
-    rlk_node_tell(n, RLK_OUTCOME_SHARED);
-  rlk_node_tell(n, RLK_OUTCOME_PAYABLE); /* it is ineligible to vote, but deletes */
-  refuse(n, why, now);
-}
-
-static void judge(struct rlk_line *l, int64_t now)
-{
-  struct rlk_node *n = l->node;
-  struct rlk_reason why;
-  if (l == n->second && !l->setup_again) {
-    rlk_silence_replace(l); /* then it is judged; what was in flight on the old one ends first */
-    return;
-  }
-  l->setup_done = 0;
-  if (!l->setup_again)
-    note_server(l);
-  switch (rlk_eligible_judge(l, &why, now)) {
-  case RLK_SESSION_CONTINUE: break;
-  case RLK_SESSION_READY:
-    rlk_guard_compare_clocks(n, now);
-    ready(l, now);
-    break;
-  case RLK_SESSION_DROP: line_failed(l, 0, &why, now); break;
-  case RLK_SESSION_REJECT:
-    n->session_proved = 0;
-    refuse(n, &why, now);
-    break;
-  case RLK_SESSION_REFUSE: object(n, &why, now); break;
-  }
-}
-
 /* ---- outcomes ---- */
 
 /* A single quick answer tells that the node is quick, a slow one hardly anything. */
@@ -311,7 +138,7 @@ static int next_lost(struct rlk_node *n, struct rlk_outcome *out)
 
 static int next_news(struct rlk_node *n, struct rlk_outcome *out)
 {
-  int kind = RLK_OUTCOME_FORGOTTEN;
+  int kind = RLK_OUTCOME_SET_UP;
   if (!n->news)
     return 0;
   while (!(n->news >> kind & 1))
@@ -338,17 +165,32 @@ static void react(struct rlk_node *n, int64_t now)
   switch (fault) {
   case RLK_FAULT_MISFIT:
     rlk_because_of(&why, RLK_WHY_MISFIT, n->error);
-    drop(n, 0, &why, now);
+    rlk_node_drop(n, 0, &why, now);
     break;
   case RLK_FAULT_ROLE:
   case RLK_FAULT_LOADING: rlk_node_end_line(n->line, rlk_why_of(n->error), n->error); break;
   case RLK_FAULT_CONFIG:
     rlk_because_of(&why, rlk_why_of(n->error), n->error);
-    refuse(n, &why, now);
+    rlk_node_refuse(n, &why, now);
     break;
   case RLK_FAULT_PAUSE: n->busy_until_ns = now + RLK_PAUSE_NS; break;
   default: break;
   }
+}
+
+/* Its last reply has come. */
+static void end_setup(struct rlk_line *l, int64_t now)
+{
+  struct rlk_reason why;
+  if (l == l->node->second && !l->setup_again) {
+    rlk_silence_replace(l); /* then it is told; what was in flight on the old one ends first */
+    return;
+  }
+  l->setup_done = 0;
+  if (!l->setup_again)
+    rlk_node_tell(l->node, RLK_OUTCOME_SET_UP);
+  else if (rlk_session_begin(l, &why))
+    rlk_node_line_failed(l, 0, &why, now);
 }
 
 /* What the line has to do beside reading: 1 if there was something. */
@@ -357,12 +199,12 @@ static int settle_line(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   int is_answered = l == n->line && n->state == RLK_NODE_REFUSED && l->requests.count == 0;
   if (is_answered || (l->end.why && !l->is_fed)) {
-    line_failed(l, 0, l->end.why ? &l->end : &n->why, now);
+    rlk_node_line_failed(l, 0, l->end.why ? &l->end : &n->why, now);
     return 1;
   }
   if (!l->setup_done || (l == n->second && (n->line->is_fed || n->line->reads_left)))
     return 0; /* the old connection is read first: it may have spoken meanwhile */
-  judge(l, now);
+  end_setup(l, now);
   return 1;
 }
 
@@ -419,13 +261,25 @@ static void note_set(struct rlk_line *l, struct rlk_meaning meaning)
   l->node->refused_set_ns = 0;
 }
 
+static struct rlk_meaning proof(const struct rlk_line *l, uint8_t role, struct rlk_meaning meaning,
+                                struct rlk_outcome *out)
+{
+  if (l->state == RLK_NODE_SETUP) /* it had joined the set-up */
+    return (struct rlk_meaning){RLK_NOT_ASKED, RLK_FAULT_NONE};
+  if (l->state == RLK_NODE_REFUSED && role == RLK_ASK_MARKER) /* it has no vote, but its deletes count */
+    return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
+  out->kind = RLK_OUTCOME_PROOF;
+  return meaning;
+}
+
 static void answer(struct rlk_line *l, struct rlk_outcome *out)
 {
   struct rlk_node *n = l->node;
   struct rlk_meaning meaning = rlk_meaning_of(&out->request, &l->reply);
   uint8_t role = out->request.ask->role;
+  out->kind = RLK_OUTCOME_ANSWER;
   if (role == RLK_ASK_MARKER || role == RLK_ASK_CLOCK)
-    meaning = rlk_guard_meaning(l, &out->request, meaning, out->now_ns);
+    meaning = proof(l, role, meaning, out);
   if (l->reply.type != RLK_REPLY_ERROR)
     n->failures = 0;
   if (role == RLK_ASK_TAKE || role == RLK_ASK_QUICK)
@@ -435,7 +289,6 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
     n->rtt_ns += n->rtt_ns ? (sample_ns - n->rtt_ns) / 8 : sample_ns;
     note_set(l, meaning);
   }
-  out->kind = RLK_OUTCOME_ANSWER;
   out->vote = meaning.vote;
   out->fault = (enum rlk_fault)meaning.fault;
   out->error = NULL;
@@ -449,7 +302,7 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
   if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
     rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
   else
-    line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
+    rlk_node_line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
 }
 
 RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
@@ -461,16 +314,6 @@ RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request
   rlk_node_hurry(l->node);
   if (l == l->node->second)
     l->node->line->reads_left = READS_MAX;
-}
-
-/* To a look at a node that is ready. */
-RLK_COLD static void reply_to_look(struct rlk_line *l, enum rlk_look look, int64_t now)
-{
-  struct rlk_reason why;
-  if (rlk_eligible_looked(l, look, &l->reply, &why, now) == RLK_SESSION_CONTINUE || l->state != RLK_NODE_READY)
-    return;
-  note_server(l);
-  object(l->node, &why, now);
 }
 
 /* A reply that was parsed: 1 with an outcome. */
@@ -488,8 +331,10 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
     return 0;
   }
   if (out->request.ask == &rlk_row_look) {
-    reply_to_look(l, (enum rlk_look)out->request.of.step, now);
-    return 0;
+    if (out->request.of.step != RLK_LOOK_MARKER && l->reply.type == RLK_REPLY_STRING)
+      rlk_session_read_info(l, l->reply.text.data);
+    out->kind = RLK_OUTCOME_LOOKED;
+    return 1;
   }
   answer(l, out);
   return 1;
@@ -499,14 +344,14 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 static void speak_again(struct rlk_node *n)
 {
   struct rlk_line *second = n->second;
-  enum rlk_why why = second && is_set_up(second) ? rlk_eligible_change(second) : RLK_WHY_NONE;
+  enum rlk_why why = second && rlk_node_is_set_up(second) ? rlk_session_change(second) : RLK_WHY_NONE;
   struct rlk_reason reason;
   if (!why) {
     rlk_silence_broken(n);
     return;
   }
   rlk_because(&reason, why, NULL);
-  line_failed(n->line, 1, &reason, n->line->read_ns);
+  rlk_node_line_failed(n->line, 1, &reason, n->line->read_ns);
 }
 
 static void read_more(struct rlk_line *l)
@@ -521,7 +366,7 @@ static void read_more(struct rlk_line *l)
   case RLK_LINE_BROKEN:
     if (rlk_session_error(l)) /* the server may have said it before it closed */
       why = *rlk_session_error(l);
-    line_failed(l, l->state == RLK_NODE_READY, &why, l->read_ns);
+    rlk_node_line_failed(l, l->state == RLK_NODE_READY, &why, l->read_ns);
     break;
   default: break;
   }
@@ -531,7 +376,7 @@ RLK_COLD static void no_reply(struct rlk_line *l, int64_t now)
 {
   struct rlk_reason why;
   if (rlk_line_unparsed(l, &why))
-    line_failed(l, 0, &why, now);
+    rlk_node_line_failed(l, 0, &why, now);
 }
 
 /* The next reply of what was read: 1 with an outcome. */
@@ -577,7 +422,7 @@ static void flush(struct rlk_line *l, int64_t now)
 {
   struct rlk_reason why;
   if (rlk_line_flush(l, &why))
-    line_failed(l, l->state == RLK_NODE_READY, &why, now);
+    rlk_node_line_failed(l, l->state == RLK_NODE_READY, &why, now);
 }
 
 void rlk_node_flush(struct rlk_node *n, int64_t now)
@@ -586,8 +431,6 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
     flush(n->second, now);
   if (rlk_listener_line(n)->state == RLK_NODE_SETUP)
     flush(rlk_listener_line(n), now);
-  if (now >= n->look_again_ns && n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
-    rlk_session_look_again(n->line, now);
   flush(n->line, now);
   if (n->state == RLK_NODE_READY)
     rlk_silence_flushed(n, now);
@@ -597,7 +440,7 @@ void rlk_node_flush(struct rlk_node *n, int64_t now)
 static void check(struct rlk_line *l, enum rlk_why failed, const struct rlk_reason *why, int64_t now)
 {
   if (failed)
-    line_failed(l, 0, why, now);
+    rlk_node_line_failed(l, 0, why, now);
 }
 
 void rlk_node_event(struct rlk_node *n, uint32_t generation, int what, int64_t now)
@@ -640,14 +483,14 @@ void rlk_node_close(struct rlk_node *n, int64_t now)
 {
   rlk_listener_close(n);
   if (n->state != RLK_NODE_OFF)
-    drop_because(n, RLK_WHY_LEAVING, now);
+    rlk_node_drop_because(n, RLK_WHY_LEAVING, now);
 }
 
 static void drop_timed_out(struct rlk_node *n, int64_t now)
 {
   struct rlk_reason why;
   rlk_connect_timed_out(n->line, &why);
-  drop(n, 0, &why, now);
+  rlk_node_drop(n, 0, &why, now);
 }
 
 void rlk_node_timer(struct rlk_node *n, int64_t now)
@@ -668,10 +511,10 @@ void rlk_node_timer(struct rlk_node *n, int64_t now)
     check(n->line, rlk_connect_next_address(n->line, &why, now), &why, now);
     break;
   case RLK_NODE_SETUP: drop_timed_out(n, now); break;
-  case RLK_NODE_REFUSED: drop(n, 0, &n->why, now); break;
+  case RLK_NODE_REFUSED: rlk_node_drop(n, 0, &n->why, now); break;
   case RLK_NODE_READY:
     if (rlk_silence_timer(n, &why, now))
-      drop(n, 1, &why, now);
+      rlk_node_drop(n, 1, &why, now);
     break;
   }
 }

@@ -53,7 +53,8 @@ struct rlk_node {
   struct rlk_resolve *resolve;
   struct rlk_address addresses[RLK_ADDRESSES_MAX];
   int address_count, address_next;
-  int dirty; /* in net->dirty_nodes */
+  struct rlk_line *heard; /* SERVER: whose facts count though it is gone */
+  int dirty;              /* in net->dirty_nodes */
   struct rlk_node *next_dirty;
   int no_hello;                 /* the server does not know HELLO */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
@@ -108,6 +109,10 @@ struct rlk_node {
 /* What a node has to tell. */
 enum rlk_outcome_kind {
   RLK_OUTCOME_ANSWER,    /* a request was answered, or never will be: its row gets the outcome */
+  RLK_OUTCOME_PROOF,     /* the same of one behind a vote: for the guard first */
+  RLK_OUTCOME_LOOKED,    /* a node that is ready was asked again what it is */
+  RLK_OUTCOME_SET_UP,    /* the set-up of its connection is over: rlk_node_admit says what becomes of it */
+  RLK_OUTCOME_SERVER,    /* that of node->heard is, too, but the connection has failed since */
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
   RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
   RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: what was granted there ends so much earlier */
@@ -157,7 +162,7 @@ void rlk_node_retry_deletes(struct rlk_node *node, int64_t pause_ns, int64_t now
 
 static inline int rlk_node_is_being_set_up(const struct rlk_node *node)
 {
-  return node->second || node->state == RLK_NODE_SETUP;
+  return node->second || node->state == RLK_NODE_SETUP || node->news >> RLK_OUTCOME_SERVER & 1;
 }
 
 /* Something waits to be written. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "out.h"
-#include "guard.h"
 #include "login.h"
 
 /* The commands of the set-up; each reply says which one it answers. */
@@ -118,7 +117,7 @@ static int send_guard(struct rlk_line *l)
   char key[320];
   const char *get[] = {"GET", key};
   const char *time[] = {"TIME"};
-  if (!rlk_guard_has_markers(l->node->net))
+  if (!rlk_net_has_markers(l->node->net))
     return 0;
   marker_key(l, key, sizeof key);
   return send_words(l, TIME, 1, time) != 0 ? -1 : send_words(l, MARKER, 2, get);
@@ -339,6 +338,23 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
   l->setup_done = l->setup_left == 0 && l->state == RLK_NODE_SETUP;
 }
 
+int rlk_session_is_demoted(const struct rlk_line *l)
+{
+  return l->role[0] && strcmp(l->role, "master") != 0;
+}
+
+int rlk_session_is_other(const struct rlk_line *l)
+{
+  return l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0;
+}
+
+enum rlk_why rlk_session_change(const struct rlk_line *l)
+{
+  if (rlk_session_is_other(l))
+    return RLK_WHY_OTHER_SERVER;
+  return rlk_session_is_demoted(l) ? RLK_WHY_REPLICA : RLK_WHY_NONE;
+}
+
 /* ---- looking again ---- */
 
 int64_t rlk_session_pause_ns(const struct rlk_node *n)
@@ -355,14 +371,12 @@ static int send_look(struct rlk_line *l, enum rlk_look look, const char *command
   return rlk_out_words(l, 2, words, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
 }
 
-void rlk_session_look_again(struct rlk_line *l, int64_t now)
+void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
 {
   struct rlk_node *n = l->node;
-  int waits =
-      rlk_guard_checks_votes(n) && (rlk_guard_waits(n, now) || n->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
   char key[320];
-  n->look_again_ns = now + (waits ? LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS : rlk_session_pause_ns(n));
-  if (waits) {
+  n->look_again_ns = now + (with_marker ? LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS : rlk_session_pause_ns(n));
+  if (with_marker) {
     marker_key(l, key, sizeof key);
     send_look(l, RLK_LOOK_MARKER, "GET", key, now);
   }

@@ -5,20 +5,14 @@
 #define RLK_GUARD_H
 
 #include "../base/mutant.h"
-#include "session.h"
+#include "../node/session.h"
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
-
-/* Does the guard go by markers? */
-static inline int rlk_guard_has_markers(const struct rlk_net *net)
-{
-  return RLK_INT(&net->options, GUARD) == RLK_GUARD_MARKER;
-}
 
 /* Is the marker asked for behind every SET, and the time behind every SET and extension? */
 static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 {
-  return rlk_guard_has_markers(node->net);
+  return rlk_net_has_markers(node->net);
 }
 
 /* May the server have lost keys whose leases still count? Then it does not vote. */
@@ -42,8 +36,7 @@ int rlk_guard_note_restart(struct rlk_node *node);
 void rlk_guard_compare_clocks(struct rlk_node *node, int64_t now_ns);
 /* What the replies to CLOCK and MARKER mean: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? A
  * clock that was stepped forward ends leases there earlier (STEPPED). */
-struct rlk_meaning rlk_guard_meaning(struct rlk_line *line, const struct rlk_request *request,
-                                     struct rlk_meaning meaning, int64_t now_ns);
+void rlk_guard_proof(struct rlk_node *node, struct rlk_outcome *outcome);
 /* The marker of a node that is quarantined was read again: an operator may have ended that. */
 void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */

@@ -5,7 +5,7 @@
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
-#include "state.h"
+#include "../node/state.h"
 
 #define MS RLK_NS_PER_MS
 #define STEP_MIN_NS (50 * MS)
@@ -250,7 +250,7 @@ static void heed_operator(struct rlk_node *n, const char *text)
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
-  if (!rlk_guard_has_markers(n->net))
+  if (!rlk_net_has_markers(n->net))
     return RLK_SESSION_READY;
   if (!l->time.read_ns) {
     rlk_because(why, RLK_WHY_NO_TIME, NULL);
@@ -464,18 +464,18 @@ void rlk_guard_looked(struct rlk_line *l, int64_t now)
   rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
 
-static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_request *request,
-                                         struct rlk_meaning meaning, int64_t now)
+static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_outcome *out)
 {
+  struct rlk_meaning meaning = {(uint8_t)out->vote, (uint8_t)out->fault};
   if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
     rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
     return (struct rlk_meaning){RLK_DROPPED, RLK_FAULT_NONE};
   }
   if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
     return meaning;
-  if (!note_marker(l, now) || rlk_guard_waits(l->node, now))
+  if (!note_marker(l, out->now_ns) || rlk_guard_waits(l->node, out->now_ns))
     return (struct rlk_meaning){RLK_QUARANTINED, RLK_FAULT_NONE};
-  if (request->ttl_ms > l->node->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
+  if (out->request.ttl_ms > l->node->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
     return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
   return (struct rlk_meaning){RLK_GRANTED, RLK_FAULT_NONE};
 }
@@ -493,15 +493,16 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, int
     rlk_guard_tell(l->node, l->read_ns);
 }
 
-struct rlk_meaning rlk_guard_meaning(struct rlk_line *l, const struct rlk_request *request, struct rlk_meaning meaning,
-                                     int64_t now)
+void rlk_guard_proof(struct rlk_node *n, struct rlk_outcome *out)
 {
-  if (l->state == RLK_NODE_SETUP) /* it had joined the set-up */
-    return (struct rlk_meaning){RLK_NOT_ASKED, RLK_FAULT_NONE};
-  if (l->state == RLK_NODE_REFUSED && request->ask->role == RLK_ASK_MARKER) /* it has no vote, but its deletes count */
-    return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
-  if (request->ask->role == RLK_ASK_MARKER)
-    return marker_meaning(l, request, meaning, now);
-  note_time(l, request, meaning.fault);
-  return meaning;
+  struct rlk_meaning meaning;
+  if (out->request.ask->role == RLK_ASK_CLOCK) {
+    note_time(n->line, &out->request, out->fault);
+    return;
+  }
+  meaning = marker_meaning(n->line, out);
+  out->vote = meaning.vote;
+  out->fault = (enum rlk_fault)meaning.fault;
+  if (!meaning.fault)
+    out->error = NULL;
 }

@@ -4,29 +4,19 @@
 
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
+#include "../node/state.h"
 #include "guard.h"
 
-static int is_demoted(const struct rlk_line *l)
+static void forget(struct rlk_node *n, enum redlock_loss why)
 {
-  return l->role[0] && strcmp(l->role, "master") != 0;
+  n->forgotten = why;
+  rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
-static int is_other_server(const struct rlk_line *l)
-{
-  return l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0;
-}
-
-enum rlk_why rlk_eligible_change(const struct rlk_line *l)
-{
-  if (is_other_server(l))
-    return RLK_WHY_OTHER_SERVER;
-  return is_demoted(l) ? RLK_WHY_REPLICA : RLK_WHY_NONE;
-}
-
-int rlk_eligible_note_server(struct rlk_line *l)
+void rlk_eligible_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
-  int is_other = is_other_server(l), restarted = is_other && n->run_id[0];
+  int is_other = rlk_session_is_other(l), restarted = is_other && n->run_id[0];
   int keeps_leases = restarted && rlk_guard_note_restart(n);
   n->net->servers += is_other;
   if (is_other)
@@ -37,11 +27,13 @@ int rlk_eligible_note_server(struct rlk_line *l)
     memcpy(n->version, l->version, sizeof n->version);
   if (restarted && !keeps_leases && !RLK_MUTANT(RESTART_IGNORED)) {
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id: leases there no longer count");
-    return REDLOCK_LOSS_RESTARTED;
+    forget(n, REDLOCK_LOSS_RESTARTED);
+    return;
   }
   if (restarted && keeps_leases)
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id");
-  return is_demoted(l) && !RLK_MUTANT(DEMOTION_IGNORED) ? REDLOCK_LOSS_REFUSED : REDLOCK_LOSS_NONE;
+  if (rlk_session_is_demoted(l) && !RLK_MUTANT(DEMOTION_IGNORED))
+    forget(n, REDLOCK_LOSS_REFUSED);
 }
 
 /* Another node that leads to the same server and votes, or did so for a lease that still counts: no server counts
@@ -63,8 +55,7 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
   return NULL;
 }
 
-/* Why the node is ineligible to vote, or NONE. */
-static enum rlk_why objection(const struct rlk_line *l, struct rlk_reason *why)
+enum rlk_why rlk_eligible_objection(const struct rlk_line *l, struct rlk_reason *why)
 {
   if (!l->run_id[0] || !l->role[0])
     return rlk_because(why, RLK_WHY_NO_IDENTITY, NULL);
@@ -72,7 +63,7 @@ static enum rlk_why objection(const struct rlk_line *l, struct rlk_reason *why)
     return rlk_because(why, RLK_WHY_CLUSTER, NULL);
   if (l->mode[0] && strcmp(l->mode, "standalone") != 0)
     return rlk_because(why, RLK_WHY_MODE, l->mode);
-  if (is_demoted(l))
+  if (rlk_session_is_demoted(l))
     return rlk_because(why, RLK_WHY_REPLICA, NULL);
   if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0)
     return rlk_because(why, RLK_WHY_EVICTS, l->policy);
@@ -104,23 +95,11 @@ static enum rlk_session_verdict fault_verdict(const struct rlk_line *l)
 
 enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
-  if (l->setup_again)
-    return rlk_session_begin(l, why) ? RLK_SESSION_DROP : RLK_SESSION_CONTINUE;
   if (l->setup_fault != RLK_FAULT_NONE) {
     *why = l->setup_error;
     return fault_verdict(l);
   }
-  if (objection(l, why) || second_address(l, why, now))
+  if (rlk_eligible_objection(l, why) || second_address(l, why, now))
     return RLK_SESSION_REFUSE;
   return rlk_guard_judge(l, why, now);
-}
-
-enum rlk_session_verdict rlk_eligible_looked(struct rlk_line *l, enum rlk_look look, const struct rlk_reply *reply,
-                                             struct rlk_reason *why, int64_t now)
-{
-  if (look == RLK_LOOK_MARKER)
-    rlk_guard_looked(l, now);
-  else if (reply->type == RLK_REPLY_STRING)
-    rlk_session_read_info(l, reply->text.data);
-  return look == RLK_LOOK_POLICY && objection(l, why) ? RLK_SESSION_REFUSE : RLK_SESSION_CONTINUE;
 }

@@ -1,0 +1,60 @@
+#include "voter.h"
+
+#include "../node/admit.h"
+#include "eligible.h"
+#include "guard.h"
+
+static void judge(struct rlk_line *l, int64_t now)
+{
+  struct rlk_node *n = l->node;
+  struct rlk_reason why;
+  enum rlk_session_verdict verdict;
+  rlk_eligible_note_server(l);
+  verdict = rlk_eligible_judge(l, &why, now);
+  if (verdict == RLK_SESSION_READY)
+    rlk_guard_compare_clocks(n, now);
+  rlk_node_admit(l, verdict, &why, now);
+  if (verdict == RLK_SESSION_READY)
+    rlk_guard_tell_ready(n, now);
+}
+
+static void looked(struct rlk_line *l, enum rlk_look look, int64_t now)
+{
+  struct rlk_reason why;
+  if (look == RLK_LOOK_MARKER)
+    rlk_guard_looked(l, now);
+  if (look != RLK_LOOK_POLICY || !rlk_eligible_objection(l, &why) || l->state != RLK_NODE_READY)
+    return;
+  rlk_eligible_note_server(l);
+  rlk_node_admit(l, RLK_SESSION_REFUSE, &why, now);
+}
+
+int rlk_voter_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
+{
+  for (; rlk_node_next(n, out, now); now = out->now_ns)
+    switch (out->kind) {
+    case RLK_OUTCOME_SET_UP: judge(n->line, out->now_ns); break;
+    case RLK_OUTCOME_SERVER: rlk_eligible_note_server(n->heard); break;
+    case RLK_OUTCOME_LOOKED: looked(n->line, (enum rlk_look)out->request.of.step, out->now_ns); break;
+    case RLK_OUTCOME_PROOF:
+      rlk_guard_proof(n, out);
+      out->kind = RLK_OUTCOME_ANSWER;
+      return 1;
+    default: return 1;
+    }
+  return 0;
+}
+
+/* An operator may change the marker of a node that waits, or that allows shorter leases than this client. */
+static int may_change(const struct rlk_node *n, int64_t now)
+{
+  return rlk_guard_checks_votes(n) &&
+         (rlk_guard_waits(n, now) || n->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
+}
+
+void rlk_voter_flush(struct rlk_node *n, int64_t now)
+{
+  if (now >= n->look_again_ns && n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
+    rlk_session_look_again(n->line, may_change(n, now), now);
+  rlk_node_flush(n, now);
+}
