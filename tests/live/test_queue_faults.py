@@ -92,6 +92,23 @@ def test_the_holder_dies(nodes, hold, queued):
     assert turns.end() == [0, 1, 2]
 
 
+def test_the_first_is_served_first_where_the_keys_of_the_dead_end_at_different_times(nodes, home_of_r, held, proxies,
+                                                                                   make_client):
+    """A node that executed the last extension late keeps its key for longer than home. The first tries in vain when the
+    key of home ends, and its pause after that would be longer than the time for which the second leaves it the lock."""
+    for proxy in proxies:
+        proxy.delay(down_ms=14)
+    held.detach()
+    turns = Turns()
+    turns.wait("first", make_client([proxy.url for proxy in proxies], retry_jitter=0, **LONG).lock())
+    places_be(nodes, 1)
+    turns.wait("second", make_client(nodes.urls, **LONG).lock())
+    places_be(nodes, 2)
+    for node in nodes:
+        node.command("PEXPIRE", "r", 300 if node is home_of_r else 332)
+    assert turns.end() == ["first", "second"]
+
+
 # ---- what may happen to the queue
 
 

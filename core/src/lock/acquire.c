@@ -162,7 +162,7 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   if (!again)
     return lock->attempt.verdict;
   tell_quarantine(lock, now);
-  if (lock->attempt.count == 1)
+  if (lock->attempt.count == 1 || lock->wait.place)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
   turn = rlk_queue_wait(lock, now);

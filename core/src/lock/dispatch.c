@@ -275,7 +275,11 @@ static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)
     return;
   end_ns = rlk_pttl_end_ns(out->reply->integer, out->now_ns);
   lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
-  if (rlk_in_flight(lock) && lock->op.phase == RLK_SLEEPING && !lock->wait.room)
+  if (!rlk_in_flight(lock) || lock->op.phase != RLK_SLEEPING)
+    return;
+  if (lock->wait.room)
+    rlk_queue_hinted(lock, out->now_ns);
+  else
     rlk_acquire_sleep(lock, out->now_ns);
 }
 

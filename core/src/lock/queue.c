@@ -434,6 +434,15 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
   return sleep_until(lock, now + rlk_backoff_pause_ns(lock));
 }
 
+void rlk_queue_hinted(redlock_lock *lock, int64_t now)
+{
+  int64_t free_ns = rlk_backoff_hint_ns(lock, now);
+  if (!lock->wait.place || !rlk_room_leads(lock) || free_ns == RLK_NEVER || RLK_MUTANT(END_IGNORED))
+    return;
+  if (free_ns + turn_ns(lock) < lock->attempt.wake_ns)
+    sleep_until(lock, free_ns + turn_ns(lock));
+}
+
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now)
 {
   if (!rlk_room_leads(lock))

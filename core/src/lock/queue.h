@@ -22,6 +22,8 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
 /* Its attempt has failed: those behind it that are like it learn why. */
 void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
+/* A node has said when its key ends that made an attempt fail. */
+void rlk_queue_hinted(redlock_lock *lock, int64_t now_ns);
 /* The waiter's timer. */
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
