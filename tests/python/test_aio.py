@@ -567,6 +567,28 @@ def test_closing_the_client_cancels_whoever_waits(nodes, run, other):
     nodes.no_keys()
 
 
+def test_closing_the_client_ends_a_block_without_an_error(nodes, run):
+    """Its release is in flight: the deletes are sent, and the nodes that hang answer nothing."""
+
+    async def main():
+        client = aio.Client(nodes.urls, **CALM)
+        leaving = asyncio.Event()
+
+        async def work():
+            async with client.lock("r", ttl=30):
+                for node in nodes:
+                    node.stop()
+                leaving.set()
+
+        task = asyncio.ensure_future(work())
+        await leaving.wait()
+        await asyncio.sleep(0)
+        await client.close()
+        await task
+
+    run(main())
+
+
 def open_things(nodes):
     """Descriptors of this process, and connections to each node: a server may notice the end of one late."""
     return [len(os.listdir("/proc/self/fd")), *(len(node.clients()) for node in nodes)]

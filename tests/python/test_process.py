@@ -341,6 +341,18 @@ def test_a_pre_fork_server(script, nodes):
     nodes.no_keys()
 
 
+def test_opening_a_client_starts_no_thread(script, nodes):
+    """CPython 3.12 warns if a process with several threads forks."""
+    source = program(
+        """
+        import os
+        client = libredlock.Client(**CALM)
+        print(os.listdir("/proc/self/task") == [str(os.getpid())])
+        """
+    )
+    assert script(source).end() == (0, "True", "")
+
+
 def test_fork_while_threads_wait(script, nodes):
     source = program(
         """
