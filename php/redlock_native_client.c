@@ -1,8 +1,6 @@
 /* The class Redlock\Native\Client over the C library. */
 #include "redlock_internal.h"
 
-#include <poll.h>
-
 zend_string *redlock_php_client_message(redlock_client *handle)
 {
   zend_string *text;
@@ -85,17 +83,6 @@ static bool is_limit(int64_t limit_ms)
     return true;
   zend_argument_value_error(1, "must be greater than or equal to -1");
   return false;
-}
-
-/* A signal ends the wait too, so that PHP can run its handler. */
-waiter native_client_await(native_client *client, int64_t limit_ms)
-{
-  waiter nothing;
-  struct pollfd polled = {.fd = redlock_client_fd(client->handle), .events = POLLIN};
-  if (is_limit(limit_ms) && poll(&polled, 1, (int)MIN(limit_ms, INT_MAX)) != 0)
-    return native_client_advance(client);
-  ZVAL_FALSE(&nothing);
-  return nothing;
 }
 
 bool native_client_drain(native_client *client, int64_t limit_ms)

@@ -23,19 +23,19 @@ $client->process();
 while ($client->next() !== null);
 echo redlock_status_name($other->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, 0, 7)), ' ', redlock_status_name($other->status()), "\n";
 $stream = fopen('php://fd/' . $client->fd(), 'r');
-do {
-    $read = [$stream];
-    $none = null;
-    stream_select($read, $none, $none, 5);
-} while (($tag = $client->advance()) !== 7);
-echo $tag, ' ', redlock_status_name($other->status()), "\n";
+$ended = function () use ($client, $stream): ?int {
+    do {
+        $read = [$stream];
+        $none = null;
+        stream_select($read, $none, $none, 5);
+    } while (($tag = $client->advance()) === null);
+    return $tag;
+};
+echo $ended(), ' ', redlock_status_name($other->status()), "\n";
 $other->abandon();
 echo $other->state(), "\n";
 echo redlock_status_name($other->start(REDLOCK_ACQUIRE | REDLOCK_AT_ONCE, 60000, 8)), "\n";
-do {
-    $tag = $client->await(5000);
-} while ($tag === null);
-echo $tag, ' ', redlock_status_name($other->status()), "\n";
+echo $ended(), ' ', redlock_status_name($other->status()), "\n";
 $other->run(REDLOCK_RELEASE, 0, 60000);
 
 $cycles = getenv('USE_ZEND_ALLOC') === '0' ? 200 : 20000;

@@ -141,9 +141,6 @@ namespace Redlock\Native {
         /** process() and the first next() in one call; after a waiter, call next() until there is none. */
         public function advance(): mixed {}
 
-        /** Waits until fd() is readable, then as advance(); false if it was not within $limitMs (-1: no limit). */
-        public function await(int $limitMs): mixed {}
-
         /** Leaves cleanly within $limitMs (-1: exit_drain_ms), releasing all. False if a node did not answer. */
         public function drain(int $limitMs): bool {}
 
