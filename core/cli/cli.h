@@ -247,6 +247,7 @@ json_t *holder_client(redlock_lock *lock);                      /* as redlock_lo
 json_t *holder_found(struct session *session);                  /* the same; asks the nodes if it is not known */
 char *holder_client_words(const json_t *client);                /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
 char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
+bool has_holder(int verdict);                                   /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 

@@ -95,8 +95,36 @@ char *holder_named(const json_t *client, const char *message)
   return words;
 }
 
+/* "by 3 readers, ... longest, on 5 of 5 nodes, 9 s left" */
+static char *reader_words(redlock_client *client, redlock_lock *lock)
+{
+  int count = 0, nodes = redlock_client_node_count(client);
+  char *left = left_words(redlock_lock_holder_ttl_ms(lock));
+  json_t *holder = holder_client(lock);
+  long long readers = json_integer_value(json_object_get(holder, "readers"));
+  char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");
+  for (int i = 0; i < nodes; i++)
+    count += node_has_key(lock, i);
+  char *who = readers == 1  ? format("1 reader, %s,", name)
+              : readers > 1 ? format("%lld readers, with the longest lease %s,", readers, name)
+                            : format("readers");
+  char *words = format("by %s on %d of %d nodes, %s", who, count, nodes, left);
+  json_decref(holder);
+  free(name);
+  free(who);
+  free(left);
+  return words;
+}
+
+bool has_holder(int verdict)
+{
+  return verdict == REDLOCK_VERDICT_HELD || verdict == REDLOCK_VERDICT_SHARED;
+}
+
 char *holder_words(redlock_client *client, redlock_lock *lock)
 {
+  if (redlock_lock_verdict(lock) == REDLOCK_VERDICT_SHARED)
+    return reader_words(client, lock);
   if (redlock_lock_verdict(lock) != REDLOCK_VERDICT_HELD)
     return no_holder_words(client, lock);
   char *token = lock_holder(lock);

@@ -30,10 +30,10 @@ struct list {
 static void note(struct list *list, redlock_lock *lock, const struct scan_name *name)
 {
   struct found found = {.name = name, .verdict = redlock_lock_verdict(lock), .token = lock_holder(lock)};
-  bool is_held = found.verdict == REDLOCK_VERDICT_HELD;
+  bool is_held = has_holder(found.verdict);
   for (int i = 0; i < redlock_client_node_count(list->session->client); i++) {
     char *token = node_answer(lock, i, REDLOCK_ANSWER_TOKEN);
-    found.nodes += node_has_key(lock, i) && (!is_held || strcmp(token, found.token) == 0);
+    found.nodes += node_has_key(lock, i) && (found.verdict != REDLOCK_VERDICT_HELD || strcmp(token, found.token) == 0);
     free(token);
   }
   found.ttl_ms = is_held ? redlock_lock_holder_ttl_ms(lock) : 0;
@@ -97,14 +97,14 @@ static char *shown_name(const struct scan_name *name)
 
 static char *ttl_words(const struct found *found)
 {
-  if (found->verdict != REDLOCK_VERDICT_HELD)
+  if (!has_holder(found->verdict))
     return format("-");
   return found->ttl_ms == REDLOCK_TTL_ENDLESS ? format("no TTL") : duration_words(found->ttl_ms);
 }
 
 static char *holder_of(const struct found *found)
 {
-  if (found->verdict != REDLOCK_VERDICT_HELD)
+  if (!has_holder(found->verdict))
     return format("held by no majority");
   return found->client != NULL ? holder_client_words(found->client) : format("not known");
 }
@@ -142,7 +142,7 @@ static json_t *found_json(const struct found *found)
 {
   json_t *object = must(json_object());
   set_bytes(object, "resource", found->name->bytes, found->name->size);
-  bool is_held = found->verdict == REDLOCK_VERDICT_HELD;
+  bool is_held = has_holder(found->verdict);
   json_object_set_new(object, "verdict", json_string(verdict_name(found->verdict)));
   json_object_set_new(object, "nodes", json_integer(found->nodes));
   if (is_held) {

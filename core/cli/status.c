@@ -74,7 +74,8 @@ const char *verdict_name(int verdict)
   static const char *const names[] = {[REDLOCK_VERDICT_UNKNOWN] = "unknown",
                                       [REDLOCK_VERDICT_FREE] = "free",
                                       [REDLOCK_VERDICT_HELD] = "held",
-                                      [REDLOCK_VERDICT_SPLIT] = "split"};
+                                      [REDLOCK_VERDICT_SPLIT] = "split",
+                                      [REDLOCK_VERDICT_SHARED] = "shared"};
   return verdict >= 0 && verdict < (int)(sizeof names / sizeof *names) ? names[verdict] : "unknown";
 }
 
@@ -85,7 +86,7 @@ static char *verdict_words(const struct session *session, int verdict)
     told += node_told(session->lock, i);
     keys += node_has_key(session->lock, i);
   }
-  if (verdict == REDLOCK_VERDICT_HELD)
+  if (has_holder(verdict))
     return holder_words(session->client, session->lock);
   if (told == 0)
     return format(nodes == 1 ? "the node did not answer" : "none of the %d nodes answered", nodes);
@@ -100,7 +101,7 @@ static int print_json_status(const struct session *session, int status, int verd
 {
   json_t *report = report_json(session, status);
   json_object_set_new(report, "verdict", json_string(verdict_name(verdict)));
-  if (verdict == REDLOCK_VERDICT_HELD) {
+  if (has_holder(verdict)) {
     char *holder = lock_holder(session->lock);
     json_object_set_new(report, "holder", json_string(holder));
     json_object_set_new(report, "holder_ttl_ms", json_integer(redlock_lock_holder_ttl_ms(session->lock)));
@@ -135,11 +136,11 @@ static int print_status_metrics(const struct session *session, int verdict)
 {
   puts("# TYPE redlock_resource_verdict gauge\n"
        "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.");
-  for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SPLIT; i++) {
+  for (int i = REDLOCK_VERDICT_UNKNOWN; i <= REDLOCK_VERDICT_SHARED; i++) {
     put_resource(session, "verdict");
     printf(",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
   }
-  if (verdict == REDLOCK_VERDICT_HELD) {
+  if (has_holder(verdict)) {
     int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
     puts("# TYPE redlock_resource_remaining_seconds gauge\n"
          "# HELP redlock_resource_remaining_seconds How much longer a majority keeps the holder's key unless it is "
@@ -169,7 +170,7 @@ static int print_status(const struct session *session, int status)
 
 static int quiet_code(int verdict)
 {
-  return verdict == REDLOCK_VERDICT_FREE ? 0 : verdict == REDLOCK_VERDICT_HELD ? EXIT_BUSY : EXIT_UNAVAILABLE;
+  return verdict == REDLOCK_VERDICT_FREE ? 0 : has_holder(verdict) ? EXIT_BUSY : EXIT_UNAVAILABLE;
 }
 
 /* Held or free, the question has been answered: both exit with 0. */

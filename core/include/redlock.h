@@ -141,7 +141,8 @@ enum redlock_verdict {
   REDLOCK_VERDICT_UNKNOWN = 0, /* too few nodes answered */
   REDLOCK_VERDICT_FREE = 1,    /* a majority has no key */
   REDLOCK_VERDICT_HELD = 2,    /* one token is on a majority */
-  REDLOCK_VERDICT_SPLIT = 3    /* neither: attempts in progress, or keys left behind on some nodes */
+  REDLOCK_VERDICT_SPLIT = 3,   /* none of these: attempts in progress, or keys left behind on some nodes */
+  REDLOCK_VERDICT_SHARED = 4   /* a majority is held by readers: locks with the option shared */
 };
 
 /* In place of a remaining time: the key has no TTL. */
@@ -349,6 +350,14 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
  * return REDLOCK_INVALID. The caller owns the handle and frees it with redlock_lock_free. */
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
+/* Adds a resource (1 byte to 512 MB, any bytes; copied): the lock is acquired on all of its resources or on none, so
+ * nobody holds some of them while it waits for others. 1 to 100 resources, each once; the order does not matter. Such a
+ * lock has no fencing number, and cannot be inspected as a whole. Allowed in the states FREE, LOST and FORKED, for the
+ * acquires that follow. Returns REDLOCK_INVALID for any other state, for NULL, a resource of another size, one that the
+ * lock has already, one that is reserved (redlock_lock_new) and the 101st; the message says which, and the lock stays
+ * as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
+REDLOCK_API int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
+
 /* A lock with which the nodes are tried: as redlock_lock_new, on a resource that nobody else uses, `libredlock:probe:`
  * and a number. Acquire it with a short ttl_ms and without a wait; redlock_client_describe then tells which nodes would
  * grant a lock. A key that is left expires. */
@@ -498,14 +507,16 @@ REDLOCK_API int64_t redlock_lock_answer(redlock_lock *lock, int node, int field,
  * and for NULL. */
 REDLOCK_API int redlock_lock_verdict(redlock_lock *lock);
 
-/* The token of that holder, escaped, at most 64 bytes; "" if there is no holder or its key is not a string. */
+/* The token of that holder, escaped, at most 64 bytes; of readers, the one whose lease is longest. "" if there is no
+ * holder, or its key is neither a string nor a set of readers. */
 REDLOCK_API int64_t redlock_lock_holder(redlock_lock *lock, char *buf, size_t size);
 
 /* How much longer a majority of the nodes keeps that holder's keys unless they are extended, in ms from now;
  * REDLOCK_TTL_ENDLESS if they have no TTL; 0 if there is no holder, or if they have expired meanwhile. */
 REDLOCK_API int64_t redlock_lock_holder_ttl_ms(redlock_lock *lock);
 
-/* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Known
+/* Who holds the resource, as JSON: {"client_name": "worker-7", "host": "web-3", "pid": 812, "held_ms": 4200}. Of
+ * readers it is the one whose lease is longest, and "readers" says how many there are. Known
  * after an inspect that found a holder, and during and after an acquire that waits for a busy lock. Name, host and pid
  * are what that client has written to the nodes (option holder_info), for people to read; held_ms compares the clocks
  * of two machines. "" if it is not known: another library, holder_info off, a single attempt (wait_ms 0). No I/O. */

@@ -31,11 +31,12 @@ class Report(NamedTuple):
     """Who holds a resource, as the nodes said it at one moment."""
 
     resource: Resource
-    verdict: Literal["held", "free", "split", "unknown"]
-    """"held": one token is on a majority of the nodes; "free": a majority has no key; "split": neither, attempts are
-    in progress or left keys behind; "unknown": too few nodes answered."""
+    verdict: Literal["held", "free", "split", "unknown", "shared"]
+    """"held": one token is on a majority of the nodes; "shared": a majority is held by readers (option shared); "free":
+    a majority has no key; "split": none of these, attempts are in progress or left keys behind; "unknown": too few
+    nodes answered."""
     token: Optional[str]
-    """The holder's token, or None."""
+    """The holder's token, or None; of readers, that of the longest lease."""
     remaining: Optional[float]
     """Seconds until the holder's majority ends, if nobody extends it; None if nobody holds it."""
     votes: Mapping[str, Vote]
@@ -45,15 +46,16 @@ class Report(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds it."""
-        return self.verdict == "held"
+        """Whether somebody holds it, alone or shared."""
+        return self.verdict in ("held", "shared")
 
 
-_VERDICTS: Dict[int, Literal["held", "free", "split", "unknown"]] = {
+_VERDICTS: Dict[int, Literal["held", "free", "split", "unknown", "shared"]] = {
     lib.REDLOCK_VERDICT_UNKNOWN: "unknown",
     lib.REDLOCK_VERDICT_FREE: "free",
     lib.REDLOCK_VERDICT_HELD: "held",
     lib.REDLOCK_VERDICT_SPLIT: "split",
+    lib.REDLOCK_VERDICT_SHARED: "shared",
 }
 
 
@@ -156,12 +158,12 @@ class ClientBase(ClientSurface, OldNames):
         verdict = lib.redlock_lock_verdict(handle)
         if verdict == lib.REDLOCK_VERDICT_UNKNOWN:
             raise error(status, text(lib.redlock_lock_message, handle), resource, answers)
-        if verdict != lib.REDLOCK_VERDICT_HELD:
+        if verdict not in (lib.REDLOCK_VERDICT_HELD, lib.REDLOCK_VERDICT_SHARED):
             return Report(resource, _VERDICTS[verdict], None, None, answers)
         ttl_ms = lib.redlock_lock_holder_ttl_ms(handle)
         remaining = float("inf") if ttl_ms == lib.REDLOCK_TTL_ENDLESS else ttl_ms / 1000
         token = text(lib.redlock_lock_holder, handle)
-        return Report(resource, "held", token, remaining, answers, held_by(handle))
+        return Report(resource, _VERDICTS[verdict], token, remaining, answers, held_by(handle))
 
     def _process(self) -> None:
         with self._mutex:

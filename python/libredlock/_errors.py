@@ -70,6 +70,8 @@ class Holder(NamedTuple):
     pid: int
     held: float
     """Seconds since it acquired the lock, by the clocks of two machines."""
+    readers: Optional[int] = None
+    """How many hold it together; then this is the one whose lease is longest. None: it holds the lock alone."""
 
 
 class Busy(RedlockError):

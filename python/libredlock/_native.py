@@ -34,7 +34,7 @@ def held_by(lock: Any) -> Optional[Holder]:
     import json  # rarely needed, and slow to import
 
     told = json.loads(found)
-    return Holder(told["client_name"], told["host"], told["pid"], told["held_ms"] / 1000)
+    return Holder(told["client_name"], told["host"], told["pid"], told["held_ms"] / 1000, told.get("readers"))
 
 
 def node_names(client: Any) -> Sequence[str]:

@@ -89,6 +89,9 @@ class LockOptions(TypedDict, total=False):
     fence: bool
     """Give every acquisition of a resource a larger number than the one before, for stores that reject smaller ones.
     Default: False. Allowed: True or False."""
+    shared: bool
+    """Hold the lock together with others that share it, while nobody holds it exclusively; with queue = false those
+    who share it may keep out one who wants it alone for ever. Default: False. Allowed: True or False."""
     drift_factor: float
     """Clock drift to allow for, as a fraction of the TTL. Default: 0.01. Allowed: 0 to 0.1."""
     node_timeout: Union[Seconds, Literal["auto"]]

@@ -139,8 +139,10 @@ class Client:
     def node_name(self, node):
         return text(lib.redlock_client_node_name, self.handle, node)
 
-    def lock(self, resource="r", **options):
+    def lock(self, resource="r", *more, **options):
         lock = Lock(self, resource)
+        for another in more:
+            assert lock.add(another) == OK, lock.message
         for name, value in options.items():
             status = lock.set(name, value)
             assert status == OK, (status, lock.message)
@@ -169,6 +171,13 @@ class Lock:
 
     def set(self, name, value):
         return Status(lib.redlock_lock_set(self.handle, _bytes(name), _bytes(value)))
+
+    def add(self, resource):
+        data = _bytes(resource)
+        return Status(lib.redlock_lock_add(self.handle, data, len(data)))
+
+    def check(self):
+        return Status(lib.redlock_lock_check(self.handle))
 
     def get(self, name):
         return text(lib.redlock_lock_get, self.handle, _bytes(name))

@@ -3,6 +3,7 @@
 
 #include "../lock/asking.h"
 #include "../lock/depth.h"
+#include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "../lock/queue.h"
 #include "../lock/release.h"
@@ -29,6 +30,11 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   if (rlk_claim_take_token(claim, token, size) != 0) {
     rlk_claim_let_go(&c->engine, &claim);
     return REDLOCK_NO_MEMORY;
+  }
+  if (lock->kind->shares && !rlk_claim_can_share(claim)) {
+    rlk_claim_let_go(&c->engine, &claim);
+    rlk_lock_refuse_token(lock);
+    return REDLOCK_INVALID;
   }
   rlk_lock_drop_claim(lock, now);
   lock->claim = claim;

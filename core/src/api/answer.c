@@ -31,11 +31,26 @@ static void say_failure(struct rlk_said *said, const struct rlk_node *n, const c
   snprintf(said->words, sizeof said->words, "%s%s%s", words, has_failed ? gap : "", has_failed ? n->why.words : "");
 }
 
-/* By hand: the program's locale may write a comma. */
-static void say_left(struct rlk_said *said, const struct rlk_node_answer *answer, int64_t now)
+/* Of several resources, the one that is not free there. */
+static void say_which(struct rlk_said *said, struct rlk_part part)
 {
+  struct rlk_text out = rlk_text_in(said->words, sizeof said->words);
+  rlk_text_add(&out, "\"");
+  rlk_text_escaped(&out, part.resource, part.resource_size < 64 ? part.resource_size : 64);
+  rlk_text_add(&out, "\" is busy");
+}
+
+/* By hand: the program's locale may write a comma. */
+static void say_left(struct rlk_said *said, const redlock_lock *lock, int node, int64_t now)
+{
+  const struct rlk_node_answer *answer = &lock->node_answers[node];
   long long tenths = (answer->until_ns - now + 50 * RLK_NS_PER_MS) / (100 * RLK_NS_PER_MS);
   say(said, RLK_WHY_NONE, "busy");
+  if (answer->readers)
+    snprintf(said->words, sizeof said->words, "%lld reader%s", (long long)answer->readers,
+             answer->readers > 1 ? "s" : "");
+  else if (lock->key->count > 1 && lock->op.kind == REDLOCK_ACQUIRE)
+    say_which(said, rlk_key_part(lock->key, answer->part));
   if (answer->until_ns == RLK_NEVER)
     snprintf(said->detail, sizeof said->detail, "without a TTL");
   else if (answer->until_ns > now)
@@ -127,7 +142,7 @@ void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, 
     say_failure(said, n, in_flight ? "no answer yet" : "no answer before the result", "; last failure: ");
     break;
   case RLK_GRANTED: say(said, RLK_WHY_NONE, granted_words(lock->op.kind)); break;
-  case RLK_BUSY: say_left(said, answer, now); break;
+  case RLK_BUSY: say_left(said, lock, node, now); break;
   case RLK_GONE: say(said, RLK_WHY_NONE, gone_words(lock, n)); break;
   case RLK_FREE: say(said, RLK_WHY_NONE, "free"); break;
   case RLK_ERROR: say_error(said, n, answer->error ? answer->error : "BUSY, not asked for a moment"); break;

@@ -34,8 +34,19 @@ static int is_told(const redlock_lock *lock)
   if (lock->op.kind == REDLOCK_ACQUIRE)
     return lock->op.status == REDLOCK_BUSY || lock->op.status == REDLOCK_PENDING;
   node = rlk_verdict_node(lock);
+  if (node >= 0 && lock->node_answers[node].readers)
+    return 1; /* one of them */
   return node >= 0 && lock->node_answers[node].value &&
          strcmp(lock->node_answers[node].value, lock->holder->token) == 0;
+}
+
+/* How many hold it together, as far as that is known; 0: it is not shared. */
+static int64_t readers_of(const redlock_lock *lock)
+{
+  int is_waiting = lock->op.status == REDLOCK_BUSY || lock->op.status == REDLOCK_PENDING;
+  if (lock->op.kind == REDLOCK_ACQUIRE)
+    return lock->holder && is_waiting ? lock->holder->readers : 0;
+  return rlk_verdict_node(lock) >= 0 ? rlk_verdict_readers(lock) : 0;
 }
 
 static int read_entry(const redlock_lock *lock, struct entry *entry)
@@ -65,6 +76,11 @@ static void seconds(struct rlk_text *out, int64_t ms)
 int rlk_held_by_words(const redlock_lock *lock, struct rlk_text *out)
 {
   struct entry entry;
+  int64_t readers = readers_of(lock);
+  if (readers) {
+    rlk_text_format(out, "%lld reader%s", (long long)readers, readers > 1 ? "s" : "");
+    return 1;
+  }
   if (!read_entry(lock, &entry))
     return 0;
   rlk_text_escaped(out, entry.name_size ? entry.name : "a client", entry.name_size ? entry.name_size : 8);
@@ -81,7 +97,7 @@ static void json(const struct entry *entry, struct rlk_text *out)
   rlk_text_json(out, entry->name, entry->name_size, 64);
   rlk_text_add(out, ",\"host\":");
   rlk_text_json(out, entry->host, entry->host_size, 64);
-  rlk_text_format(out, ",\"pid\":%lld,\"held_ms\":%lld}", entry->pid, (long long)entry->held_ms);
+  rlk_text_format(out, ",\"pid\":%lld,\"held_ms\":%lld", entry->pid, (long long)entry->held_ms);
 }
 
 int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
@@ -89,7 +105,12 @@ int64_t redlock_lock_held_by(redlock_lock *lock, char *buf, size_t size)
   struct rlk_text out = rlk_text_in(buf, size);
   redlock_client *c = rlk_enter_lock(lock);
   struct entry entry;
-  if (c && read_entry(lock, &entry))
+  int64_t readers = c ? readers_of(lock) : 0;
+  if (c && read_entry(lock, &entry)) {
     json(&entry, &out);
+    if (readers)
+      rlk_text_format(&out, ",\"readers\":%lld", (long long)readers);
+    rlk_text_add(&out, "}");
+  }
   return rlk_leave_text(c, &out);
 }

@@ -6,6 +6,7 @@
 #include "../kinds/kinds.h"
 #include "../lock/cleanup.h"
 #include "../lock/holder.h"
+#include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "../lock/release.h"
@@ -72,7 +73,7 @@ static redlock_lock *add_lock(redlock_client *client, const void *resource, size
   redlock_lock *lock = allocate(client, resource, size);
   if (lock) {
     lock->options = client->engine.net.options;
-    lock->kind = rlk_kind_of(&lock->options);
+    lock->kind = rlk_kind_of(lock);
     client->users++;
     lock->next = client->engine.locks;
     if (client->engine.locks)
@@ -103,6 +104,70 @@ redlock_lock *redlock_lock_new_probe(redlock_client *client)
   rlk_leave(client, REDLOCK_OK);
   return lock;
 }
+
+/* ---- several resources ---- */
+
+static int may_add(redlock_lock *lock, const void *resource, size_t size, struct rlk_text *why)
+{
+  if (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_ADOPTED) {
+    rlk_text_add(why, "add: this handle holds a lock; release or detach it first");
+  } else if (!resource || size == 0 || size > RESOURCE_SIZE_MAX) {
+    rlk_text_format(why, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
+  } else if (lock->key->count == RLK_RESOURCES_MAX) {
+    rlk_text_format(why, "a lock has %d resources; allowed: 1 to %d", RLK_RESOURCES_MAX + 1, RLK_RESOURCES_MAX);
+  } else if (rlk_key_has(lock->key, resource, size)) {
+    rlk_text_add(why, "resource is ");
+    rlk_text_escaped(why, resource, size);
+    rlk_text_add(why, "; allowed: each once");
+  } else {
+    return 1;
+  }
+  return 0;
+}
+
+static int add_resource(redlock_lock *lock, const void *resource, size_t size, struct rlk_text *why)
+{
+  const char *prefix = RLK_STRING(&lock->engine->net, KEY_PREFIX);
+  struct rlk_key *with, *one;
+  int is_own;
+  if (!may_add(lock, resource, size, why))
+    return REDLOCK_INVALID;
+  one = rlk_key_new(prefix, resource, size);
+  with = one ? rlk_key_with(lock->key, prefix, resource, size) : NULL;
+  is_own = one && is_reserved(one, prefix);
+  rlk_key_drop(one);
+  if (!with)
+    return REDLOCK_NO_MEMORY;
+  if (is_own) {
+    rlk_key_drop(with);
+    rlk_lock_name_is_reserved(resource, size, why);
+    return REDLOCK_INVALID;
+  }
+  rlk_key_drop(lock->key);
+  lock->key = with;
+  lock->kind = rlk_kind_of(lock);
+  return REDLOCK_OK;
+}
+
+int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size)
+{
+  char why[400];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  redlock_client *c = rlk_enter_lock(lock);
+  int status = REDLOCK_INVALID;
+  if (!c)
+    return REDLOCK_INVALID;
+  rlk_lock_is_held(lock, rlk_client_now(c));
+  if (rlk_in_use(lock))
+    status = REDLOCK_IN_FLIGHT;
+  else if (lock->state != REDLOCK_STATE_INVALID) {
+    status = add_resource(lock, resource, size, &text);
+    rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+  }
+  return rlk_leave(c, status);
+}
+
+/* ---- the end of a handle ---- */
 
 static void leave_ended(redlock_client *c, redlock_lock *lock)
 {
@@ -177,7 +242,8 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
     rlk_option_unknown(name, 1, &text);
   else
     status = rlk_option_parse(&lock->options, option, value, &text);
-  lock->kind = rlk_kind_of(&lock->options);
+  lock->kind = rlk_kind_of(lock);
+  lock->is_fenced |= status == REDLOCK_OK && option == RLK_OPT_FENCE;
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
   return rlk_leave(c, status);
@@ -196,6 +262,8 @@ int redlock_lock_check(redlock_lock *lock)
     status = REDLOCK_IN_FLIGHT;
   else if (lock->state != REDLOCK_STATE_INVALID) {
     status = rlk_terms_for(&lock->options, 0, &terms, &text);
+    if (status == REDLOCK_OK && lock->kind->check)
+      status = lock->kind->check(lock, &text);
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
   }
   return rlk_leave(c, status);

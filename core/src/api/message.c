@@ -26,6 +26,8 @@ static void headline(redlock_lock *lock, struct rlk_text *out)
   rlk_text_add(out, "\"");
   rlk_text_escaped(out, rlk_key_resource(lock->key), lock->key->resource_size);
   rlk_text_add(out, "\"");
+  if (lock->key->count > 1)
+    rlk_text_format(out, " and %d more", lock->key->count - 1);
   if (lock->op.kind == REDLOCK_INSPECT)
     rlk_text_format(out, " is held on %d and free on %d of %d nodes", tally.busy, tally.free, c->engine.net.node_count);
   else

@@ -5,9 +5,12 @@
 #include "api.h"
 #include "held_by.h"
 
-static int same_value(const char *a, const char *b)
+/* A key of another type has no value to tell it by; of a set of readers nodes may know some more than others. */
+static int is_same(const struct rlk_node_answer *a, const struct rlk_node_answer *b)
 {
-  return a && b ? strcmp(a, b) == 0 : a == b; /* a key of another type has no value to tell it by */
+  if (a->readers || b->readers)
+    return a->readers && b->readers;
+  return a->value && b->value ? strcmp(a->value, b->value) == 0 : a->value == b->value;
 }
 
 /* The number of nodes whose key is the one on `node`; their ends descending in ends_ns, which may be NULL. */
@@ -16,7 +19,7 @@ static int count_like(const redlock_lock *lock, int node, int64_t *ends_ns)
   int count = 0;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     int at = count;
-    if (lock->votes[i] != RLK_BUSY || !same_value(lock->node_answers[i].value, lock->node_answers[node].value))
+    if (lock->votes[i] != RLK_BUSY || !is_same(&lock->node_answers[i], &lock->node_answers[node]))
       continue;
     for (; ends_ns && at > 0 && ends_ns[at - 1] < lock->node_answers[i].until_ns; at--)
       ends_ns[at] = ends_ns[at - 1];
@@ -39,13 +42,23 @@ int rlk_verdict_node(const redlock_lock *lock)
 static int verdict(const redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  int node = rlk_verdict_node(lock);
   if (lock->op.kind != REDLOCK_INSPECT || rlk_in_flight(lock))
     return REDLOCK_VERDICT_UNKNOWN;
-  if (rlk_verdict_node(lock) >= 0)
-    return REDLOCK_VERDICT_HELD;
+  if (node >= 0)
+    return lock->node_answers[node].readers ? REDLOCK_VERDICT_SHARED : REDLOCK_VERDICT_HELD;
   if (tally.free >= tally.quorum)
     return REDLOCK_VERDICT_FREE;
   return tally.free + tally.busy >= tally.quorum ? REDLOCK_VERDICT_SPLIT : REDLOCK_VERDICT_UNKNOWN;
+}
+
+/* As many as a majority knows of at least. */
+int64_t rlk_verdict_readers(const redlock_lock *lock)
+{
+  int64_t readers[RLK_NODES_MAX];
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    readers[i] = lock->votes[i] == RLK_BUSY ? lock->node_answers[i].readers : 0;
+  return rlk_valid_until(readers, lock->engine->net.node_count, lock->engine->quorum);
 }
 
 int redlock_lock_verdict(redlock_lock *lock)

@@ -1,6 +1,10 @@
 #include "kinds.h"
 
-const struct rlk_kind *rlk_kind_of(const struct rlk_numbers *options)
+const struct rlk_kind *rlk_kind_of(const redlock_lock *lock)
 {
-  return RLK_INT(options, FENCE) ? &rlk_fenced : &rlk_mutex;
+  if (RLK_INT(&lock->options, SHARED))
+    return &rlk_shared;
+  if (lock->key->count > 1)
+    return &rlk_several;
+  return RLK_INT(&lock->options, FENCE) ? &rlk_fenced : &rlk_mutex;
 }

@@ -5,10 +5,15 @@
 #include "../lock/kind.h"
 
 /* Bits of the scripts of which a line notes that the server has them. */
-enum { RLK_SCRIPT_FENCE = RLK_SCRIPT_OF_KIND };
+enum {
+  RLK_SCRIPT_FENCE = RLK_SCRIPT_OF_KIND,
+  RLK_SCRIPT_CLAIM = 2 * RLK_SCRIPT_OF_KIND,
+  RLK_SCRIPT_DROP = 4 * RLK_SCRIPT_OF_KIND
+};
 
-extern const struct rlk_kind rlk_mutex, rlk_fenced;
-extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise;
+extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_shared;
+extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_claim, rlk_row_claim_on,
+    rlk_row_claim_cut, rlk_row_claim_renew;
 
 /* What becomes of a key that holds the token as a string. */
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
@@ -18,6 +23,7 @@ int rlk_put_release(struct rlk_out *out, struct rlk_line *line, struct rlk_claim
   .keep = &rlk_row_extend, .cut = &rlk_row_expire, .put_keep = rlk_put_extend, .put_cut = rlk_put_expire,              \
   .put_give = rlk_put_release
 
-const struct rlk_kind *rlk_kind_of(const struct rlk_numbers *options);
+/* By its options and the number of its resources. */
+const struct rlk_kind *rlk_kind_of(const redlock_lock *lock);
 
 #endif

@@ -191,6 +191,8 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
     if (lock->votes[i] == RLK_GRANTED)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
   rlk_renewal_begin(lock);
+  if (lock->kind->shares)
+    rlk_queue_forget(lock); /* those behind it that share come in, too */
   return REDLOCK_OK;
 }
 

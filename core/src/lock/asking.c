@@ -4,6 +4,7 @@
 #include "claim.h"
 #include "holder.h"
 #include "kind.h"
+#include "place.h"
 
 #define MS RLK_NS_PER_MS
 
@@ -91,6 +92,8 @@ static int ask_ttl(struct rlk_node *n, const struct rlk_key *key, struct rlk_req
 
 int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
+  if (claim->kind->tells_end)
+    return 0;
   return ask_ttl(n, claim->key,
                  (struct rlk_request){.ask = &rlk_row_hint, .claim = claim, .round = round, .sent_ns = now});
 }
@@ -107,6 +110,8 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, 
               (struct rlk_request){
                   .ask = &rlk_row_delete, .claim = claim, .round = round, .sent_ns = now, .of.hands_over = hands_over});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
+  if (hands_over && claim->kind->apart)
+    rlk_ask_part(n, claim, now); /* without memory those who wait find out by asking */
   return 0;
 }
 
@@ -171,7 +176,7 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_claim *claim = lock->claim;
   struct rlk_claim_node *at = &claim->node[n->index];
-  struct rlk_request vote = vote_of(lock, &rlk_row_expire, now);
+  struct rlk_request vote = vote_of(lock, claim->kind->cut, now);
   int64_t end_ns = now + lock->op.asked.lease_ns;
   struct rlk_out out;
   if (claim->kind->put_cut(&out, n->line, claim, lock->op.asked.ttl_ms) != 0)
@@ -190,13 +195,20 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 
 int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
 {
+  struct rlk_claim *first = batch->claim[0];
+  const struct rlk_ask *alone = first->kind->renew;
+  struct rlk_request request = {
+      .ask = alone ? alone : &rlk_row_renew, .sent_ns = now, .lease_ns = batch->terms.lease_ns, .of.batch = batch};
   struct rlk_out out;
-  if (rlk_put_extensions(&out, n->line, batch->claim, batch->count, batch->terms.ttl_ms) != 0)
+  int status = alone ? first->kind->put_keep(&out, n->line, first, batch->terms.ttl_ms)
+                     : rlk_put_extensions(&out, n->line, batch->claim, batch->count, batch->terms.ttl_ms);
+  if (status != 0)
     return -1;
+  if (alone && first->lock)
+    request.round = first->lock->round.number;
   for (int i = 0; i < batch->count; i++)
     rlk_claim_may_be_at(batch->claim[i], n->index, gone_by_ns(&batch->terms, now));
-  rlk_out_end(&out, (struct rlk_request){
-                        .ask = &rlk_row_renew, .sent_ns = now, .lease_ns = batch->terms.lease_ns, .of.batch = batch});
+  rlk_out_end(&out, request);
   batch->users++;
   if (rlk_guard_checks_votes(n))
     ask_time(n, NULL, now);
@@ -211,10 +223,11 @@ static struct rlk_request probe_of(const redlock_lock *lock, const struct rlk_as
 
 int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key)
 {
-  if (rlk_out_begin(out, l, key->bulk_size + 32) != 0)
+  if (rlk_out_begin(out, l, key->all_size + 64) != 0)
     return -1;
-  RLK_OUT_TEXT(out, "*2\r\n$3\r\nDEL\r\n");
-  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_out_array(out, 1 + key->count);
+  RLK_OUT_TEXT(out, "$3\r\nDEL\r\n");
+  rlk_out_bytes(out, key->all, key->all_size);
   return 0;
 }
 

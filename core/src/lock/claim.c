@@ -1,4 +1,5 @@
 /* Keys, and claims on them: one token on N nodes, until no node can hold it any more. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +21,72 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
     return NULL;
   *key = (struct rlk_key){.users = 1, .home = -1};
   key->resource_size = size;
-  key->bulk = rlk_bulk_new(prefix, resource, size, &key->bulk_size);
+  key->bulk = key->all = rlk_bulk_new(prefix, resource, size, &key->bulk_size);
+  key->all_size = key->bulk_size;
+  key->count = 1;
   if (key->bulk)
     return key;
   free(key);
   return NULL;
 }
 
+struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size)
+{
+  struct rlk_key *with = rlk_key_new(prefix, rlk_key_resource(key), key->resource_size);
+  size_t more_size;
+  char *more = rlk_bulk_new(prefix, resource, size, &more_size);
+  char *all = more ? malloc(key->all_size + more_size) : NULL;
+  if (with && all) {
+    memcpy(all, key->all, key->all_size);
+    memcpy(all + key->all_size, more, more_size);
+    with->all = all;
+    with->all_size = key->all_size + more_size;
+    with->count = key->count + 1;
+    free(more);
+    return with;
+  }
+  rlk_key_drop(with);
+  free(more);
+  free(all);
+  return NULL;
+}
+
+/* Behind "$n" and CRLF stand the prefix, which all have in common, and the resource. */
+struct rlk_part rlk_key_part(const struct rlk_key *key, int index)
+{
+  size_t prefix_size = (size_t)strtoull(key->bulk + 1, NULL, 10) - key->resource_size;
+  const char *at = key->all;
+  for (;; index--) {
+    char *end;
+    size_t size = (size_t)strtoull(at + 1, &end, 10);
+    const char *text = end + 2, *next = text + size + 2;
+    if (index == 0)
+      return (struct rlk_part){at, text + prefix_size, (size_t)(next - at), size - prefix_size};
+    at = next;
+  }
+}
+
+int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size)
+{
+  for (int i = 0; i < key->count; i++) {
+    struct rlk_part part = rlk_key_part(key, i);
+    if (part.resource_size == size && memcmp(part.resource, resource, size) == 0)
+      return 1;
+  }
+  return 0;
+}
+
+int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other)
+{
+  return one == other || (one->all_size == other->all_size && memcmp(one->all, other->all, one->all_size) == 0);
+}
+
 void rlk_key_drop(struct rlk_key *key)
 {
   if (!key || --key->users > 0)
     return;
+  if (key->all != key->bulk)
+    free(key->all);
   free(key->bulk);
   free(key->queue.text);
   free(key);
@@ -128,6 +184,15 @@ int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size
 const char *rlk_claim_token(const struct rlk_claim *claim)
 {
   return claim->foreign ? claim->foreign : claim->token;
+}
+
+int rlk_claim_can_share(const struct rlk_claim *claim)
+{
+  const char *token = rlk_claim_token(claim);
+  for (size_t i = 0; i < claim->token_size; i++)
+    if (!isxdigit((unsigned char)token[i]))
+      return 0;
+  return 1;
 }
 
 static void list(struct rlk_engine *e, struct rlk_claim *claim)

@@ -27,7 +27,9 @@ struct rlk_queue_keys {
   size_t queue, promises, channels, size;
 };
 
-/* A resource as a key, shared by its lock and the claims on it. */
+enum { RLK_RESOURCES_MAX = 100 };
+
+/* The resources of a lock as keys, shared by it and the claims on them. The first one names it, and has its queue. */
 struct rlk_key {
   int users;
   int home;              /* the node that all contenders have in common, once it is known; -1 */
@@ -36,6 +38,9 @@ struct rlk_key {
   size_t bulk_size;     /* of the RESP bulk string in bulk */
   size_t resource_size; /* the resource stands at its end, before CRLF */
   char *bulk;
+  int count; /* of resources */
+  size_t all_size;
+  char *all; /* the bulk strings of all, one behind the other; of one resource: bulk */
 };
 
 enum {
@@ -75,8 +80,10 @@ struct rlk_claim {
   int given_up;         /* given up: to be deleted wherever it may be */
   int is_detached;      /* handed over: nothing is ever sent for it */
   int is_adopted;       /* others may have set it where it was not counted */
+  uint32_t shares_from; /* the round from which it is shared, if it was exclusive before; else 0 */
   int hands_over;       /* the node whose delete tells who is first in the queue; -1: none */
-  uint64_t place;       /* ... and takes this place out of it */
+  uint64_t place;       /* ... and takes this place out of it, */
+  int place_shares;     /* which has the form of one that shares */
   int64_t number;       /* the number of the lock, once a majority has granted; 0: none */
   int64_t settle_by_ns; /* what its kind asks for beside a majority is there by then, or the attempt has failed */
   int64_t until_ns;     /* no node holds it after that, if none executes a SET much later than it was sent */
@@ -115,10 +122,22 @@ static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim 
 }
 
 struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);
+/* The same with another resource behind them; NULL when memory is out. */
+struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size);
+int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size);
+int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other);
+/* One of its resources, in place: its bulk string, and what is locked. */
+struct rlk_part {
+  const char *bulk, *resource;
+  size_t bulk_size, resource_size;
+};
+struct rlk_part rlk_key_part(const struct rlk_key *key, int index);
 void rlk_key_drop(struct rlk_key *key);
 const char *rlk_key_resource(const struct rlk_key *key);
 struct rlk_claim *rlk_claim_new(redlock_lock *lock);
 int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size); /* 0, or -1 when memory is out */
+/* Its token can be told from what others put into a set: it is of hexadecimal digits. */
+int rlk_claim_can_share(const struct rlk_claim *claim);
 const char *rlk_claim_token(const struct rlk_claim *claim);
 /* The token is known not to be on the node. */
 void rlk_claim_cleared(struct rlk_engine *engine, struct rlk_claim *claim, int node);

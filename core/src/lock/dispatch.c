@@ -167,6 +167,21 @@ static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node 
   return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
 }
 
+static void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
+{
+  struct rlk_claim *claim = out->request.claim;
+  if (!knows_the_queue(claim, n, out->reply))
+    return;
+  claim->hands_over = -1;
+  rlk_others_handed_over(rlk_engine_of(n->net), claim, out->reply->integer & 2, out->now_ns);
+}
+
+static void part_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  if (out->fault == RLK_FAULT_NONE && out->reply->type == RLK_REPLY_INTEGER)
+    hear_of_the_queue(n, out);
+}
+
 static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
@@ -174,10 +189,8 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
   if (out->fault == RLK_FAULT_NONE && r->of.hands_over)
     rlk_peer_of(n)->queue_works = 1;
-  if (out->fault == RLK_FAULT_NONE && knows_the_queue(r->claim, n, out->reply)) {
-    r->claim->hands_over = -1;
-    rlk_others_handed_over(rlk_engine_of(n->net), r->claim, out->reply->integer & 2, out->now_ns);
-  }
+  if (out->fault == RLK_FAULT_NONE && !r->claim->kind->apart)
+    hear_of_the_queue(n, out);
   if (out->fault == RLK_FAULT_LOST)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
@@ -206,20 +219,20 @@ static void confirm_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_confirm(n, &out->request, out->vote, out->now_ns);
 }
 
-static int extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+int rlk_extend_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_wanted(r);
   return lock && rlk_in_flight(lock) ? rlk_ask_extend(n, lock, now) : -1;
 }
 
-static void extend_arrived(struct rlk_node *n, struct rlk_outcome *out)
+void rlk_extend_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   rlk_vote_note_error(n, out);
   rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
 }
 
 /* For the locks that are still held: others were released, handed over or lost meanwhile. */
-static int renew_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+int rlk_renew_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_batch *again = rlk_batch_again(e, r->of.batch, now);
@@ -231,7 +244,7 @@ static int renew_again(struct rlk_node *n, const struct rlk_request *r, int64_t 
   return 0;
 }
 
-static void renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
+void rlk_renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_engine *e = rlk_engine_of(n->net);
   struct rlk_batch *batch = out->request.of.batch;
@@ -258,8 +271,13 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
   char value[300];
   if (out->vote)
     rlk_vote_seen(n, out);
-  if (out->fault || !lock || lock->op.probe != out->request.claim || out->reply->type != RLK_REPLY_STRING)
+  if (out->fault || !lock || lock->op.probe != out->request.claim)
     return;
+  if (out->reply->type != RLK_REPLY_STRING) {
+    if (out->reply->type == RLK_REPLY_ERROR)
+      rlk_holder_look(lock, n, out->now_ns);
+    return;
+  }
   text = rlk_text_in(value, sizeof value);
   rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
   free(lock->node_answers[n->index].value);
@@ -296,6 +314,13 @@ static uint8_t ttl_vote(const struct rlk_request *r, const struct rlk_reply *rep
 {
   (void)r;
   return reply->type != RLK_REPLY_INTEGER ? RLK_FITS : reply->integer == -2 ? RLK_FREE : RLK_BUSY;
+}
+
+/* How many keys were there. */
+static uint8_t removal_vote(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  (void)r;
+  return reply->type != RLK_REPLY_INTEGER ? RLK_MISFIT : reply->integer > 0 ? RLK_GRANTED : RLK_GONE;
 }
 
 /* ---- the queue ---- */
@@ -372,19 +397,22 @@ const struct rlk_ask
   rlk_row_confirm = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_BUSY,
                      .again = confirm_again, .arrived = confirm_arrived},
   rlk_row_extend = {"the extend script", .is_vote = 1, .one = RLK_GRANTED, .zero = RLK_GONE,
-                    .again = extend_again, .arrived = extend_arrived},
+                    .again = rlk_extend_again, .arrived = rlk_extend_arrived},
   rlk_row_expire = {"the expire script", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE,
                     .arrived = rlk_vote_expired},
   rlk_row_renew = {"the extend script", .is_vote = 1, .read = batch_fits,
-                   .again = renew_again, .arrived = renew_arrived},
+                   .again = rlk_renew_again, .arrived = rlk_renew_arrived},
   rlk_row_value = {"GETRANGE", .is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived},
   rlk_row_ttl = {"PTTL", .is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived},
   rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
-  rlk_row_remove = {"DEL", .is_vote = 1, .odd = RLK_GRANTED, .even = RLK_GONE, .arrived = rlk_vote_removed},
+  rlk_row_remove = {"DEL", .is_vote = 1, .read = removal_vote, .arrived = rlk_vote_removed},
   rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
   rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
                   .again = join_again, .arrived = join_arrived},
+  rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
+                  .arrived = part_arrived},
   rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
+  rlk_row_type = {"the look script", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_entry = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},
   rlk_row_show = {"SET", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived};
 /* clang-format on */
@@ -433,7 +461,7 @@ void rlk_dispatch_abandoned(struct rlk_engine *e, struct rlk_node *n)
   while (rlk_node_take_lost(n, &r, &again)) {
     if (r.claim)
       r.claim->in_flight--;
-    if (r.ask == &rlk_row_renew)
+    if (r.ask->arrived == rlk_renew_arrived)
       rlk_batch_drop(e, r.of.batch);
   }
 }

@@ -3,7 +3,9 @@
 #include "asking.h"
 #include "extend.h"
 #include "flight.h"
+#include "kind.h"
 #include "lease.h"
+#include "others.h"
 #include "renewal.h"
 #include "round.h"
 #include "backoff.h"
@@ -92,6 +94,30 @@ static int timer(redlock_lock *lock, int64_t now)
   return advance(lock, now);
 }
 
+/* An exclusive holder that goes on as one that shares does so from the call on, whatever the nodes confirm (rule G.2).
+ * There is no way back: a late request of a reader would turn the string into a set again. */
+static int may_change(redlock_lock *lock)
+{
+  if (lock->kind->shares && !lock->claim->kind->shares && !rlk_claim_can_share(lock->claim))
+    rlk_lock_refuse_token(lock);
+  else if (!lock->kind->shares && lock->claim->kind->shares)
+    rlk_lock_refuse(lock, RLK_NAMED("shared") " is false; allowed for a lock that is held shared: true, since it does "
+                                              "not become exclusive; release it, and acquire it anew");
+  else
+    return 1;
+  return 0;
+}
+
+static int begins_to_share(redlock_lock *lock)
+{
+  struct rlk_claim *claim = lock->claim;
+  if (!lock->kind->shares || claim->kind->shares)
+    return 0;
+  claim->kind = lock->kind;
+  claim->shares_from = lock->round.number;
+  return 1;
+}
+
 #define TTL RLK_NAMED("ttl_ms")
 #define EXTENSIONS RLK_NAMED("max_extensions")
 #define HOLD RLK_NAMED("max_hold_ms")
@@ -142,17 +168,23 @@ static void shorten(redlock_lock *lock, int64_t now)
 
 static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
+  int is_shared_now;
+  if (!may_change(lock))
+    return REDLOCK_INVALID;
   if (beyond_limits(lock, call, now))
     return REDLOCK_LIMIT;
   lock->op.asked = call->terms;
   lock->op.state_before = lock->state;
   rlk_flight_begin(lock, call->verb);
+  is_shared_now = begins_to_share(lock);
   if (call->verb == &rlk_expire)
     shorten(lock, now);
   lock->op.deadline_ns = deadline_ns(lock, now);
   lock->attempt.count = 1;
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
+  if (is_shared_now)
+    rlk_others_let_in(lock, now);
   return advance(lock, now);
 }
 

@@ -63,6 +63,15 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
 
 /* ---- what others tell ---- */
 
+/* What a key is that is no string: of readers also how many, and the token of the longest lease. */
+static const struct rlk_script script_look = {
+    .text = "local y=redis.call('TYPE',KEYS[1]).ok\n"
+            "local top=y=='zset' and redis.call('ZRANGE',KEYS[1],-1,-1)[1] or ''\n"
+            "if not top:find('^rl:%x+$') then return y end\n"
+            "local t=redis.call('TIME')\n"
+            "local now=t[1]*1000+math.floor(t[2]/1000)\n"
+            "return 'shared '..redis.call('ZCOUNT',KEYS[1],now,'+inf')..' '..top:sub(4)"};
+
 void rlk_holder_drop(redlock_lock *lock)
 {
   if (lock->holder && --lock->holder->users == 0)
@@ -109,13 +118,20 @@ static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_
                               .of.client = client_of(lock->holder->token)};
 }
 
+/* Of several resources the one that is held there. */
+static struct rlk_part part_of(const redlock_lock *lock, const struct rlk_node *n)
+{
+  return rlk_key_part(lock->key, lock->node_answers[n->index].part);
+}
+
 int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rlk_request request)
 {
+  struct rlk_part part = part_of(lock, n);
   struct rlk_out out;
-  if (rlk_out_begin(&out, n->line, lock->key->bulk_size + 64) != 0)
+  if (rlk_out_begin(&out, n->line, part.bulk_size + 64) != 0)
     return -1;
   RLK_OUT_TEXT(&out, "*4\r\n$8\r\nGETRANGE\r\n");
-  rlk_out_bytes(&out, lock->key->bulk, lock->key->bulk_size);
+  rlk_out_bytes(&out, part.bulk, part.bulk_size);
   RLK_OUT_TEXT(&out, "$1\r\n0\r\n$2\r\n63\r\n");
   rlk_ask_end(&out, request);
   return 0;
@@ -128,6 +144,19 @@ void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *n, int64_t now)
     return;
   lock->holder->asked_ns = now;
   rlk_holder_ask_value(n, lock, request_of(lock, &rlk_row_holder, now));
+}
+
+void rlk_holder_look(redlock_lock *lock, struct rlk_node *n, int64_t now)
+{
+  struct rlk_part part = part_of(lock, n);
+  struct rlk_out out;
+  if (!holder_of(lock) || n->state != RLK_NODE_READY ||
+      rlk_out_script(&out, n->line, &script_look, 1, 0, part.bulk_size + 64) != 0)
+    return;
+  rlk_out_bytes(&out, part.bulk, part.bulk_size);
+  rlk_ask_end(&out, request_of(lock, &rlk_row_type, now));
+  if (lock->op.probe)
+    lock->op.looking |= UINT64_C(1) << n->index;
 }
 
 void rlk_holder_ask(redlock_lock *lock, int64_t now)
@@ -176,6 +205,8 @@ void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, 
   int is_same_client;
   if (!holder_of(lock))
     return;
+  if (!lock->op.probe)
+    lock->holder->readers = 0;
   if (!is_ours(value, size)) {
     if (!lock->op.probe)
       lock->holder->token[0] = lock->holder->entry[0] = 0;
@@ -225,18 +256,64 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
 }
 
+/* "shared", how many, and the token of the longest lease; or another type. */
+static void looked(redlock_lock *lock, struct rlk_node *n, const struct rlk_reply *reply, int64_t now)
+{
+  static const char shared[] = "shared ";
+  struct rlk_node_answer *answer = &lock->node_answers[n->index];
+  const char *text = reply->text.data;
+  char *token;
+  int64_t readers;
+  if (strncmp(text, shared, sizeof shared - 1) != 0 || !holder_of(lock))
+    return;
+  readers = strtoll(text + sizeof shared - 1, &token, 10);
+  if (readers < 0 || *token++ != ' ')
+    return;
+  if (lock->op.probe) {
+    answer->readers = readers;
+    free(answer->value);
+    answer->value = strdup(token); /* without memory it is not shown */
+  }
+  rlk_holder_seen(lock, n, token, strlen(token), now);
+  lock->holder->readers = readers;
+}
+
+/* The key of the holder is no string. */
+static int is_of_another_type(const struct rlk_outcome *out)
+{
+  return out->request.ask == &rlk_row_holder && out->reply->type == RLK_REPLY_ERROR &&
+         rlk_fault_of(out->reply->text.data) == RLK_FAULT_TYPE;
+}
+
+/* What its type is, or that this cannot be told: 1 if an inspect waits for it. */
+static int type_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
+{
+  if (!lock)
+    return 0;
+  lock->op.looking &= ~(UINT64_C(1) << n->index);
+  if (!rlk_in_flight(lock))
+    return 0;
+  if (!out->fault && out->reply->type == RLK_REPLY_STRING)
+    looked(lock, n, out->reply, out->now_ns);
+  return lock->op.kind == REDLOCK_INSPECT;
+}
+
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_reply *reply = out->reply;
+  if (out->request.ask == &rlk_row_type)
+    return type_outcome(lock, n, out);
   if (out->fault)
     return 0;
   if (reply->type == RLK_REPLY_ERROR && rlk_fault_of(reply->text.data) == RLK_FAULT_PERMISSION)
     refused(n, out);
-  else if (reply->type != RLK_REPLY_STRING)
+  else if (reply->type != RLK_REPLY_STRING && !is_of_another_type(out))
     return 0;
   if (!lock || !rlk_in_flight(lock))
     return 0;
-  if (reply->type == RLK_REPLY_STRING && out->request.ask == &rlk_row_holder)
+  if (is_of_another_type(out))
+    rlk_holder_look(lock, n, out->now_ns);
+  else if (reply->type == RLK_REPLY_STRING && out->request.ask == &rlk_row_holder)
     rlk_holder_seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
   else
     told(lock, n, out);
@@ -245,11 +322,12 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
 
 int rlk_holder_is_awaited(const redlock_lock *lock)
 {
-  return lock->holder && lock->holder->awaited;
+  return lock->op.looking || (lock->holder && lock->holder->awaited);
 }
 
 void rlk_holder_stop_waiting(redlock_lock *lock)
 {
+  lock->op.looking = 0;
   if (lock->holder)
     lock->holder->awaited = 0;
 }

@@ -12,6 +12,7 @@ struct rlk_holder {
   int nodes;                        /* inspect: so many have told this token */
   int64_t asked_ns;                 /* when it was last asked for */
   uint64_t awaited;                 /* nodes whose answer is outstanding, as bits */
+  int64_t readers;                  /* so many hold it together: the one with the longest lease is told; 0: one */
   char token[RLK_TOKEN_SIZE + 1];   /* "" if it is none of ours */
   char entry[RLK_CLIENT_ENTRY_MAX]; /* of the client that made it; "" unknown */
 };
@@ -35,8 +36,11 @@ void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* The holder's token, the entry of the holder's client, SET of this client's entry. */
-extern const struct rlk_ask rlk_row_holder, rlk_row_entry, rlk_row_show;
+/* The key there is no string: what it is is asked for. */
+void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
+/* The holder's token, what its key is if that is no string, the entry of the holder's client, SET of this client's
+ * entry. */
+extern const struct rlk_ask rlk_row_holder, rlk_row_type, rlk_row_entry, rlk_row_show;
 /* Their replies; lock may be NULL: the answer is no longer wanted. 1: an inspect waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);
 /* An inspect waits for that, until the time of its round is over. */

@@ -184,13 +184,23 @@ void rlk_lock_refuse(redlock_lock *lock, const char *text)
   lock->refusal = text ? strdup(text) : NULL; /* without memory the status alone tells it */
 }
 
+void rlk_lock_refuse_token(redlock_lock *lock)
+{
+  rlk_lock_refuse(lock, RLK_NAMED("shared") " is true; allowed for a token that is not all hexadecimal digits: false");
+}
+
+void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_text *why)
+{
+  rlk_text_add(why, "resource is ");
+  rlk_text_escaped(why, resource, size);
+  rlk_text_add(why, "; names and keys that begin with libredlock: are reserved for the library's own keys");
+}
+
 void rlk_lock_refuse_name(redlock_lock *lock)
 {
   char why[400];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  rlk_text_add(&text, "resource is ");
-  rlk_text_escaped(&text, rlk_key_resource(lock->key), lock->key->resource_size);
-  rlk_text_add(&text, "; names and keys that begin with libredlock: are reserved for the library's own keys");
+  rlk_lock_name_is_reserved(rlk_key_resource(lock->key), lock->key->resource_size, &text);
   rlk_lock_refuse(lock, why);
 }
 

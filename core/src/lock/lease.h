@@ -25,6 +25,9 @@ void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, i
 /* Keys end by the server's clock, which has been stepped forward. */
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);
 void rlk_lock_refuse(redlock_lock *lock, const char *text);
+/* An adopted token that cannot be shared. */
+void rlk_lock_refuse_token(redlock_lock *lock);
+void rlk_lock_name_is_reserved(const char *resource, size_t size, struct rlk_text *why);
 void rlk_lock_refuse_name(redlock_lock *lock); /* it is reserved */
 
 void rlk_lock_count_hold(redlock_lock *lock, int64_t now_ns); /* it ends */

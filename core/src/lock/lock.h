@@ -15,6 +15,8 @@
 struct rlk_node_answer {
   int64_t counted_until_ns; /* release: the lease there, if it counted at the call */
   int64_t until_ns;         /* BUSY, inspect: when its key ends; 0 unknown, RLK_NEVER it does not */
+  int part;                 /* BUSY: which of several resources that is */
+  int64_t readers;          /* inspect: its key is a set of so many */
   char *value;              /* inspect: escaped, or NULL */
   char *error;              /* ERROR: the server's text, or NULL */
 };
@@ -92,6 +94,7 @@ struct rlk_operation {
   atomic_int cancelled; /* by redlock_lock_cancel */
   struct rlk_waiter *waiter;
   struct rlk_claim *probe; /* inspect, remove: carries the answers */
+  uint64_t looking;        /* inspect: nodes whose key is no string are asked what it is, as bits */
   int asking_again;        /* extend: the timer is the next try of those that failed */
   int scripts_missing;     /* release: a node had lost its scripts */
   uint64_t counted;        /* release: nodes that counted at the call, as bits */
@@ -128,6 +131,7 @@ struct rlk_wait {
   redlock_lock *next, *previous; /* in it */
   redlock_lock *next_placed;     /* in its bucket of engine->placed */
   uint64_t place;                /* its number in the queue; 0: none */
+  int shares;                    /* it is the place of one that shares */
   int home;                      /* the node of that queue */
   int64_t rank;                  /* of the last answer */
   int64_t rank_changed_ns;
@@ -158,7 +162,8 @@ struct redlock_lock {
   uint64_t tag;
   struct rlk_key *key;
   struct rlk_numbers options;
-  const struct rlk_kind *kind; /* by its options */
+  const struct rlk_kind *kind; /* by its options and resources */
+  int is_fenced;               /* fence was set for this lock, not for all of the client's */
   char *refusal;               /* why a call was refused, until the next operation */
   enum redlock_state state;
   struct rlk_claim *claim; /* the current or last token; NULL before */

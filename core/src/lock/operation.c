@@ -10,6 +10,7 @@
 #include "depth.h"
 #include "extend.h"
 #include "holder.h"
+#include "kind.h"
 #include "lease.h"
 #include "operation.h"
 #include "queue.h"
@@ -124,7 +125,7 @@ static int refusal(redlock_lock *lock, const struct rlk_verb *verb)
 
 static int check_arguments(redlock_lock *lock, struct rlk_call *call)
 {
-  char why[256];
+  char why[300];
   struct rlk_text text = rlk_text_in(why, sizeof why);
   int acquires = call->verb->kind == REDLOCK_ACQUIRE, status = REDLOCK_OK;
   if (acquires && (call->arg < -2 || call->arg > RLK_YEAR_MS)) {
@@ -140,6 +141,8 @@ static int check_arguments(redlock_lock *lock, struct rlk_call *call)
   } else if (call->verb->takes_a_lease) {
     status = rlk_terms_for(&lock->options, acquires ? 0 : call->arg, &call->terms, &text);
   }
+  if (status == REDLOCK_OK && acquires && lock->kind->check)
+    status = lock->kind->check(lock, &text);
   if (status != REDLOCK_OK)
     rlk_lock_refuse(lock, why);
   return status;

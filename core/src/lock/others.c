@@ -2,6 +2,7 @@
 
 #include "../base/mutant.h"
 #include "backoff.h"
+#include "place.h"
 #include "queue.h"
 #include "room.h"
 
@@ -79,6 +80,21 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
     lock->others.alone_ns = 0; /* until home answers */
   lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
   lock->claim->place = lock->wait.place;
+  lock->claim->place_shares = lock->wait.shares;
+}
+
+void rlk_others_let_in(redlock_lock *lock, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  int home = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
+  if (!RLK_INT(&lock->options, QUEUE))
+    return;
+  lock->claim->place = lock->wait.place;
+  lock->claim->place_shares = lock->wait.shares;
+  for (int i = 0; i < e->net.node_count; i++)
+    if ((home == i || home == RLK_QUEUE_ANYWHERE) && e->net.nodes[i].state == RLK_NODE_READY)
+      rlk_ask_part(&e->net.nodes[i], lock->claim, now); /* without memory they find out by asking */
+  lock->wait.place = 0;
 }
 
 void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int others_wait, int64_t now)

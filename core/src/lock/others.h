@@ -13,6 +13,8 @@ int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
 int rlk_others_are_ahead(const redlock_lock *lock);
 /* The lock is about to be released: the home node is to tell who is first. */
 void rlk_others_hand_over(redlock_lock *lock, int64_t now_ns);
+/* A holder begins to share: it leaves the queue, and home tells who is first if that one shares. */
+void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */
 void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);
 

@@ -4,6 +4,7 @@
 
 #include "../base/mutant.h"
 #include "asking.h"
+#include "kind.h"
 
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
@@ -31,13 +32,14 @@ static const struct rlk_queue_keys *keys_of(const struct rlk_net *net, struct rl
   return keys;
 }
 
-/* The client's name and a number of its own; empty for none. */
-static void put_place(struct rlk_out *out, uint64_t place)
+/* The client's name and a number of its own, with a slash between them for one that shares; empty for none. */
+static void put_place(struct rlk_out *out, uint64_t place, int shares)
 {
   char name[48];
   struct rlk_text text = rlk_text_in(name, sizeof name);
   if (place)
-    rlk_text_format(&text, "%s:%llu", rlk_engine_of(out->line->node->net)->queue_name, (unsigned long long)place);
+    rlk_text_format(&text, "%s%c%llu", rlk_engine_of(out->line->node->net)->queue_name, shares ? '/' : ':',
+                    (unsigned long long)place);
   rlk_out_bulk(out, name, text.length);
 }
 
@@ -61,9 +63,9 @@ int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promis
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
   struct rlk_out out;
-  if (begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
+  if (begin(&out, n->line, lock->wait.shares ? &rlk_script_stand : &rlk_script_join, 6, keys) != 0)
     return -1;
-  put_place(&out, lock->wait.place);
+  put_place(&out, lock->wait.place, lock->wait.shares);
   rlk_out_number(&out, waited_us);
   rlk_out_number(&out, promise->first_us);
   rlk_out_number(&out, promise->step_us);
@@ -91,11 +93,23 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   struct rlk_out out;
-  if (begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
+  if (begin(&out, n->line, lock->kind->form ? &rlk_script_part : &rlk_script_leave, 2, keys) != 0)
     return -1;
-  put_place(&out, lock->wait.place);
+  put_place(&out, lock->wait.place, lock->wait.shares);
   put_channels(&out, keys);
   rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
+  return 0;
+}
+
+int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, claim->key);
+  struct rlk_out out;
+  if (begin(&out, n->line, &rlk_script_part, 2, keys) != 0)
+    return -1;
+  put_place(&out, claim->place, claim->place_shares);
+  put_channels(&out, keys);
+  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now});
   return 0;
 }
 
@@ -105,7 +119,7 @@ int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim 
   if (begin(out, l, &rlk_script_hand_over, 3, keys) != 0)
     return -1;
   rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
-  put_place(out, claim->place);
+  put_place(out, claim->place, 0);
   put_channels(out, keys);
   return 0;
 }

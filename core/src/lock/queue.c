@@ -9,6 +9,7 @@
 #include "place.h"
 #include "backoff.h"
 #include "holder.h"
+#include "kind.h"
 #include "room.h"
 #include "round.h"
 
@@ -73,6 +74,7 @@ static void be_at(redlock_lock *lock, uint64_t place)
   redlock_lock **bucket = placed_bucket(lock->engine, place);
   leave_place(lock);
   lock->wait.place = place;
+  lock->wait.shares = lock->kind->shares;
   lock->wait.next_placed = *bucket;
   *bucket = lock;
 }
@@ -477,7 +479,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   enum rlk_turn turn = RLK_TURN_NONE;
   if (RLK_MUTANT(NOBODY_IS_WOKEN))
     return NULL;
-  if (strncmp(text, e->queue_name, name_size) == 0 && text[name_size] == ':')
+  if (strncmp(text, e->queue_name, name_size) == 0 && (text[name_size] == ':' || text[name_size] == '/'))
     place = strtoull(text + name_size + 1, NULL, 10);
   lock = *placed_bucket(e, place);
   while (lock && lock->wait.place != place)

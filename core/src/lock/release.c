@@ -4,6 +4,7 @@
 #include "cleanup.h"
 #include "flight.h"
 #include "holder.h"
+#include "kind.h"
 #include "lease.h"
 #include "others.h"
 #include "release.h"
@@ -164,6 +165,10 @@ static int advance_remove(redlock_lock *lock, int64_t now)
 /* The claim carries the answers; its token is never sent. */
 static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
 {
+  if (call->verb == &rlk_inspect && lock->key->count > 1) {
+    rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
+    return REDLOCK_INVALID;
+  }
   lock->op.probe = rlk_claim_new(lock);
   if (!lock->op.probe)
     return REDLOCK_NO_MEMORY;

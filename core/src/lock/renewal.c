@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "asking.h"
+#include "kind.h"
 #include "lease.h"
 #include "renewal.h"
 
@@ -202,7 +203,8 @@ void rlk_renewals_due(struct rlk_engine *e, int64_t now)
     struct rlk_terms terms;
     if (!due(lock, &terms, now))
       continue;
-    if (batch && (batch->count == RLK_BATCH_MAX || !same_terms(&batch->terms, &terms))) {
+    if (batch && (batch->count == RLK_BATCH_MAX || !same_terms(&batch->terms, &terms) || lock->claim->kind->renew ||
+                  (batch->count && batch->claim[0]->kind->renew))) {
       send_batch(e, batch, now);
       batch = NULL;
     }

@@ -18,7 +18,8 @@ void rlk_round_clear(redlock_lock *lock)
     lock->votes[i] = RLK_NOT_ASKED;
     free(answer->value);
     answer->value = NULL;
-    answer->until_ns = 0;
+    answer->until_ns = answer->readers = 0;
+    answer->part = 0;
     free(answer->error);
     answer->error = NULL;
   }

@@ -75,6 +75,11 @@ void rlk_number_set(struct rlk_number *number, int64_t value)
   number->size = number_in(number->bulk, (uint64_t)value);
 }
 
+void rlk_out_array(struct rlk_out *out, int count)
+{
+  head(&out->line->out, '*', (uint64_t)count);
+}
+
 void rlk_out_number(struct rlk_out *out, int64_t number)
 {
   char bulk[32];

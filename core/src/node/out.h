@@ -53,6 +53,7 @@ static inline void rlk_out_bulk(struct rlk_out *out, const char *bytes, size_t s
   rlk_bulk_add(&out->line->out, bytes, size);
 }
 
+void rlk_out_array(struct rlk_out *out, int count); /* the head of a command of so many words */
 void rlk_out_number(struct rlk_out *out, int64_t number);
 
 /* The command is complete: it is noted as that request. */

@@ -59,7 +59,8 @@
 /* What waiters queue with, on the home node (rule F): a set of their places by arrival, and one of the times by which
  * each has promised to ask again. Whoever asks removes those at the head who have not. A request that was slow makes
  * its sender seem to have come later: the earliest counts. */
-#define JOIN_TEXT \
+#define JOIN(first, look, wakes, or_else) \
+  first \
   "local t=redis.call('TIME')\n" \
   "local now=t[1]*1000000+t[2]\n" \
   "for i=1,100 do\n" \
@@ -71,15 +72,25 @@
   "end\n" \
   "local since=redis.call('ZSCORE',KEYS[2],ARGV[1])\n" \
   "if not since or now-ARGV[2]<tonumber(since) then redis.call('ZADD',KEYS[2],now-ARGV[2],ARGV[1]) end\n" \
-  "local ttl=redis.call('PTTL',KEYS[1])\n" \
-  "if ttl==-2 then\n" \
-  WAKE_THE_FIRST("ARGV[6]", " or h==ARGV[1]") \
+  "local ttl=" look "\n" \
+  wakes \
+  WAKE_THE_FIRST("ARGV[6]", " or h==ARGV[1]" or_else) \
   "end\n" \
   "local rank=redis.call('ZRANK',KEYS[2],ARGV[1])\n" \
   "redis.call('ZADD',KEYS[3],now+ARGV[3]+math.min(rank*ARGV[4],ARGV[5]),ARGV[1])\n" \
   "redis.call('PEXPIRE',KEYS[2],60000)\n" \
   "redis.call('PEXPIRE',KEYS[3],60000)\n" \
   "return {rank,ttl}"
+
+#define JOIN_TEXT JOIN("", "redis.call('PTTL',KEYS[1])", "if ttl==-2 then\n", "")
+
+/* For one that shares: to those who share, a set of readers is open. The 17th byte of their places is a slash. */
+#define OPEN \
+  "local function open(h)\n" \
+  "  return redis.pcall('EXISTS',KEYS[1])==0 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
+  "end\n"
+#define STAND_TEXT \
+  JOIN(OPEN, "open(ARGV[1]) and -2 or redis.call('PTTL',KEYS[1])", "do\n", " or not open(h)")
 
 /* The release on the home node: the holder's place goes, and who is first is told. What the queue
  * answers is no matter of the release. */
@@ -105,6 +116,17 @@
   WAKE_THE_FIRST("ARGV[2]", "") \
   "end\n" \
   "return 0"
+
+/* The same where readers may hold the key; 2 if others wait. */
+#define PART_TEXT \
+  OPEN \
+  "if redis.pcall('EXISTS',KEYS[2])~=1 then return 0 end\n" \
+  "if ARGV[1]~='' then\n" \
+  "  redis.pcall('ZREM',KEYS[2],ARGV[1])\n" \
+  "  redis.pcall('ZREM',KEYS[3],ARGV[1])\n" \
+  "end\n" \
+  WAKE_THE_FIRST("ARGV[2]", " or not open(h)") \
+  "return redis.pcall('EXISTS',KEYS[2])==1 and 2 or 0"
 
 /* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
  * somebody else has written since. */
@@ -132,6 +154,9 @@ const struct rlk_script
                      .bit = RLK_SCRIPT_JOIN},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, RLK_SCRIPT_CALL("9ea4742bc93a16874a475cecb8ce7cdfc7c63252", 9, 3),
                           .bit = RLK_SCRIPT_HAND_OVER},
+  rlk_script_stand = {.text = STAND_TEXT, RLK_SCRIPT_CALL("15d8da81cb35ff139b9f3da6b36dfe963215ea91", 12, 3),
+                      .bit = RLK_SCRIPT_STAND},
+  rlk_script_part = {.text = PART_TEXT},
   rlk_script_leave = {.text = LEAVE_TEXT},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},

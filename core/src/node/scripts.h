@@ -11,7 +11,8 @@ enum {
   RLK_SCRIPT_EXTEND = 2,
   RLK_SCRIPT_JOIN = 4,
   RLK_SCRIPT_HAND_OVER = 8,
-  RLK_SCRIPT_OF_KIND = 16 /* the first of those of the kinds */
+  RLK_SCRIPT_STAND = 16,
+  RLK_SCRIPT_OF_KIND = 32 /* the first of those of the kinds */
 };
 
 struct rlk_script {
@@ -28,7 +29,7 @@ struct rlk_script {
   .head_size = sizeof("*" #words "\r\n$7\r\nEVALSHA\r\n$40\r\n" sha1 "\r\n$1\r\n" #keys "\r\n") - 1
 
 extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_join, rlk_script_hand_over,
-    rlk_script_leave, rlk_script_proof, rlk_script_register, rlk_script_expire;
+    rlk_script_leave, rlk_script_stand, rlk_script_part, rlk_script_proof, rlk_script_register, rlk_script_expire;
 
 const char *rlk_script_text(const struct rlk_script *script);
 

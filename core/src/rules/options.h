@@ -51,6 +51,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(FENCE, "fence", BOOL, "", "false", 0, 1, "", BOTH,                                                                 \
     "give every acquisition of a resource a larger number than the one before, for stores that reject smaller "        \
     "ones")                                                                                                            \
+  X(SHARED, "shared", BOOL, "", "false", 0, 1, "", BOTH,                                                               \
+    "hold the lock together with others that share it, while nobody holds it exclusively; with queue = false those "   \
+    "who share it may keep out one who wants it alone for ever")                                                       \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

@@ -56,7 +56,7 @@ final class Client implements ClientInterface
         /* options: made by ./dev docs */
         ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
-        ?string $wake = null, ?string $guard = null, ?string $cluster = null, ?bool $fence = null,
+        ?string $wake = null, ?string $guard = null, ?string $cluster = null, ?bool $fence = null, ?bool $shared = null,
         ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null,
         int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
         ?int $maxHoldMs = null, ?string $keyPrefix = null, ?bool $strictRelease = null, ?string $clientName = null,
@@ -112,9 +112,9 @@ final class Client implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
+        ?bool $shared = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
+        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
+        ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
@@ -138,9 +138,9 @@ final class Client implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
+        ?bool $shared = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
+        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
+        ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
@@ -157,7 +157,7 @@ final class Client implements ClientInterface
             $native->fail($status);
         }
         $verdict = Verdict::fromNative($native->verdict());
-        $isHeld = $verdict === Verdict::Held;
+        $isHeld = $verdict === Verdict::Held || $verdict === Verdict::Shared;
         return new ResourceStatus($resource, $verdict, $native->message(), ($isHeld ? $native->holder() : '') ?: null,
             $isHeld ? $native->holderTtlMs() : null, $native->answers(),
             $isHeld ? \json_decode($native->heldBy(), true) : null);

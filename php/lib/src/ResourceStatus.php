@@ -12,8 +12,8 @@ final class ResourceStatus
      * @param ?int $remainingMs until the holder's majority ends if nobody extends it; null: there is no holder;
      *     REDLOCK_TTL_ENDLESS: its keys have no TTL
      * @param array<string, array{status: int, words: string, ttl_ms: string, token: string}> $nodes by name
-     * @param ?array{client_name: string, host: string, pid: int, held_ms: int} $heldBy the client that holds it, as it
-     *     has told the nodes (option holder_info): for people to read; null: that is not known
+     * @param ?array{client_name: string, host: string, pid: int, held_ms: int, readers?: int} $heldBy the client that
+     *     holds it, as it has told the nodes (option holder_info): for people to read; null: that is not known
      */
     public function __construct(
         public readonly string $resource,
@@ -32,8 +32,9 @@ final class ResourceStatus
         return $this->verdict === Verdict::Free;
     }
 
+    /** By one holder, or by several that share it. */
     public function isHeld(): bool
     {
-        return $this->verdict === Verdict::Held;
+        return $this->verdict === Verdict::Held || $this->verdict === Verdict::Shared;
     }
 }

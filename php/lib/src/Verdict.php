@@ -16,7 +16,10 @@ enum Verdict: string
     /** One token is on a majority. */
     case Held = 'held';
 
-    /** Neither: attempts in progress, or keys left behind on some nodes. */
+    /** A majority is held by readers: locks with the option shared. */
+    case Shared = 'shared';
+
+    /** None of these: attempts in progress, or keys left behind on some nodes. */
     case Split = 'split';
 
     /** @internal the REDLOCK_VERDICT_... of the extension */
@@ -25,6 +28,7 @@ enum Verdict: string
         return match ($verdict) {
             \REDLOCK_VERDICT_FREE => self::Free,
             \REDLOCK_VERDICT_HELD => self::Held,
+            \REDLOCK_VERDICT_SHARED => self::Shared,
             \REDLOCK_VERDICT_SPLIT => self::Split,
             default => self::Unknown,
         };

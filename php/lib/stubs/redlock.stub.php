@@ -51,6 +51,7 @@ namespace {
     const REDLOCK_VERDICT_FREE = 1;
     const REDLOCK_VERDICT_HELD = 2;
     const REDLOCK_VERDICT_SPLIT = 3;
+    const REDLOCK_VERDICT_SHARED = 4;
     const REDLOCK_TTL_ENDLESS = -1;
     const REDLOCK_REASON_NAME = 0;
     const REDLOCK_REASON_WORDS = 1;

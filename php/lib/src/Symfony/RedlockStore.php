@@ -108,7 +108,7 @@ final class RedlockStore implements BlockingStoreInterface
         return match ($status->verdict) {
             Verdict::Held => $status->token === $hold->token(),
             Verdict::Free => false,
-            Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
+            Verdict::Shared, Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
         };
     }
 

@@ -1,0 +1,208 @@
+/* Locks that are taken by a script: of several resources, all or none of them on a node; and shared ones, whose keys
+ * are sets of readers (rules G.1 to G.3). What they hold exclusively is under each key what a plain lock puts there. */
+#include "../lock/asking.h"
+#include "../lock/dispatch.h"
+#include "../lock/vote.h"
+#include "kinds.h"
+
+/* ---- what the servers run ---- */
+
+/* clang-format off */
+
+/* Takes all keys or none (ARGV[4] is 1), extends them (0) or sets what is left of them (2). x: each holds the token as
+ * a plain lock does. s: each is a sorted set of readers by the end of their leases, and lives as long as the longest.
+ * A set that is not made of our members is somebody else's. A string of the token's own becomes a set that ends no
+ * earlier than the string would have; APPEND finds out whether the server is full before it is deleted. */
+#define CLAIM_TEXT \
+  "local begins,exact,shared=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s'\n" \
+  "if begins and not shared then\n" \
+  "  local all={}\n" \
+  "  for i,k in ipairs(KEYS) do all[2*i-1]=k all[2*i]=ARGV[1] end\n" \
+  "  if redis.call('MSETNX',unpack(all))==1 then\n" \
+  "    for _,k in ipairs(KEYS) do redis.call('PEXPIRE',k,ARGV[2]) end\n" \
+  "    return {1}\n" \
+  "  end\n" \
+  "end\n" \
+  "local t=redis.call('TIME')\n" \
+  "local now=t[1]*1000+math.floor(t[2]/1000)\n" \
+  "local till=now+ARGV[2]\n" \
+  "local me='rl:'..ARGV[1]\n" \
+  "local was,top={},{}\n" \
+  "for i,k in ipairs(KEYS) do\n" \
+  "  local y,mine=redis.call('TYPE',k).ok,false\n" \
+  "  if y=='none' then mine=begins\n" \
+  "  elseif y=='string' then mine=redis.call('GET',k)==ARGV[1]\n" \
+  "  elseif y=='zset' and shared then\n" \
+  "    top[i]=redis.call('ZRANGE',k,-1,-1,'WITHSCORES')\n" \
+  "    mine=redis.call('ZSCORE',k,me) or (begins and top[i][1]:find('^rl:%x+$'))\n" \
+  "  end\n" \
+  "  if not mine then return {begins and 0 or -1,i,redis.call('PTTL',k)} end\n" \
+  "  was[i]=y\n" \
+  "end\n" \
+  "for i,k in ipairs(KEYS) do\n" \
+  "  local y,at=was[i],till\n" \
+  "  if shared then\n" \
+  "    if y=='string' then\n" \
+  "      if not exact then at=math.max(till,now+redis.call('PTTL',k)) end\n" \
+  "      redis.call('APPEND',k,'')\n" \
+  "      redis.call('DEL',k)\n" \
+  "    elseif y=='zset' and begins then redis.call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
+  "    local s=y=='zset' and redis.call('ZSCORE',k,me)\n" \
+  "    if not s or exact or tonumber(s)<at then redis.call('ZADD',k,at,me) end\n" \
+  "    if exact then redis.call('PEXPIREAT',k,redis.call('ZRANGE',k,-1,-1,'WITHSCORES')[2])\n" \
+  "    elseif y~='zset' or tonumber(top[i][2])<at then redis.call('PEXPIREAT',k,at) end\n" \
+  "  elseif y=='none' then redis.call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
+  "  elseif exact or redis.call('PTTL',k)<tonumber(ARGV[2]) then redis.call('PEXPIRE',k,ARGV[2]) end\n" \
+  "end\n" \
+  "return {1}"
+
+/* Deletes what the token holds of the keys: 1 if that was all of them. A set of readers then ends with the longest
+ * lease that is left in it. */
+#define DROP_TEXT \
+  "local mine,r={},1\n" \
+  "for i,v in ipairs(redis.call('MGET',unpack(KEYS))) do\n" \
+  "  local k,d=KEYS[i],0\n" \
+  "  if v==ARGV[1] then mine[#mine+1]=k d=1\n" \
+  "  elseif ARGV[2]=='s' and not v and redis.call('TYPE',k).ok=='zset' then\n" \
+  "    d=redis.call('ZREM',k,'rl:'..ARGV[1])\n" \
+  "    local top=d==1 and redis.call('ZRANGE',k,-1,-1,'WITHSCORES') or {}\n" \
+  "    if top[2] then redis.call('PEXPIREAT',k,top[2]) end\n" \
+  "  end\n" \
+  "  if d==0 then r=0 end\n" \
+  "end\n" \
+  "if mine[1] then redis.call('DEL',unpack(mine)) end\n" \
+  "return r"
+
+static const struct rlk_script
+  script_claim = {.text = CLAIM_TEXT, .hash = "287afd706df378732a5511c8818fd377723f6543", .bit = RLK_SCRIPT_CLAIM},
+  script_cut = {.text = CLAIM_TEXT}, /* rare, so always sent in full */
+  script_drop = {.text = DROP_TEXT, .hash = "dcff54b185d202757c8d22eb4a7aea3e3d1195ba", .bit = RLK_SCRIPT_DROP};
+
+/* clang-format on */
+
+/* ---- the requests ---- */
+
+static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
+                 const struct rlk_claim *claim)
+{
+  const struct rlk_key *key = claim->key;
+  if (rlk_out_script(out, l, script, key->count, arguments, key->all_size + claim->token_size + 128) != 0)
+    return -1;
+  rlk_out_bytes(out, key->all, key->all_size);
+  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  return 0;
+}
+
+/* how: "1" begins, "0" goes on, "2" sets the end. */
+static int claim_keys(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script,
+                      const struct rlk_claim *claim, int64_t ttl_ms, const char *how)
+{
+  if (begin(out, l, script, 4, claim) != 0)
+    return -1;
+  rlk_out_number(out, ttl_ms);
+  rlk_out_bulk(out, &claim->kind->form, 1);
+  rlk_out_bulk(out, how, 1);
+  return 0;
+}
+
+static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
+                    const struct rlk_number *ttl, int64_t proposal)
+{
+  (void)proposal;
+  return claim_keys(out, l, &script_claim, claim, ttl->value, "1");
+}
+
+static int put_keep(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
+{
+  return claim_keys(out, l, &script_claim, claim, ttl_ms, "0");
+}
+
+static int put_cut(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
+{
+  return claim_keys(out, l, &script_cut, claim, ttl_ms, "2");
+}
+
+static int put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+{
+  (void)hands_over;
+  if (begin(out, l, &script_drop, 2, claim) != 0)
+    return -1;
+  rlk_out_bulk(out, &claim->kind->form, 1);
+  return 0;
+}
+
+/* ---- the answers ---- */
+
+/* Which of the keys is not its own, and how long that one lasts. */
+static int names_another(const struct rlk_request *r, const struct rlk_reply *reply, int begins)
+{
+  return reply->type == RLK_REPLY_ARRAY && reply->elements == 3 && reply->count == 3 &&
+         reply->integers[0] == (begins ? 0 : -1) && reply->integers[1] >= 1 &&
+         reply->integers[1] <= (r->claim ? r->claim->key->count : RLK_RESOURCES_MAX) && reply->integers[2] >= -2;
+}
+
+static uint8_t read_take(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  return names_another(r, reply, 1) ? RLK_BUSY : RLK_MISFIT;
+}
+
+static uint8_t read_keep(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  return names_another(r, reply, 0) ? RLK_GONE : RLK_MISFIT;
+}
+
+static uint8_t read_renewal(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  return rlk_reply_is_answers(reply, 1) || names_another(r, reply, 0) ? RLK_FITS : RLK_MISFIT;
+}
+
+static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_wanted(r);
+  return lock && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
+}
+
+static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_BUSY && lock && lock->round.number == out->request.round) {
+    int64_t end_ns = rlk_pttl_end_ns(out->reply->integers[2], out->now_ns);
+    lock->node_answers[n->index].part = (int)out->reply->integers[1] - 1;
+    lock->node_answers[n->index].until_ns = end_ns ? end_ns : out->now_ns;
+  }
+  rlk_take_arrived(n, out);
+}
+
+#define SCRIPT .script = RLK_SCRIPT_CLAIM
+/* clang-format off */
+const struct rlk_ask
+  rlk_row_claim = {"the claim script", .role = RLK_ASK_TAKE, .is_vote = 1, .one = RLK_GRANTED, .read = read_take,
+                   .again = take_again, .arrived = take_arrived, SCRIPT},
+  rlk_row_claim_on = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
+                      .again = rlk_extend_again, .arrived = rlk_extend_arrived, SCRIPT},
+  rlk_row_claim_cut = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
+                       .arrived = rlk_vote_expired},
+  rlk_row_claim_renew = {"the claim script", .is_vote = 1, .read = read_renewal,
+                         .again = rlk_renew_again, .arrived = rlk_renew_arrived, SCRIPT};
+/* clang-format on */
+
+/* ---- the kinds ---- */
+
+/* A client that gives all of its locks fencing numbers gives these none: 0 is what a store refuses. */
+static int check(const redlock_lock *lock, struct rlk_text *why)
+{
+  if (!lock->is_fenced || !RLK_INT(&lock->options, FENCE))
+    return REDLOCK_OK;
+  rlk_text_add(why, RLK_NAMED("fence") " is true; allowed for a lock that is ");
+  rlk_text_add(why, lock->kind->shares ? RLK_NAMED("shared") : "on several resources");
+  rlk_text_add(why, ": false, since it has no fencing number");
+  return REDLOCK_INVALID;
+}
+
+#define CLAIMED                                                                                                        \
+  .take = &rlk_row_claim, .keep = &rlk_row_claim_on, .cut = &rlk_row_claim_cut, .renew = &rlk_row_claim_renew,         \
+  .put_take = put_take, .put_keep = put_keep, .put_cut = put_cut, .put_give = put_give, .check = check,                \
+  .tells_end = 1, .apart = 1, .finds_own = 1
+
+const struct rlk_kind rlk_several = {.name = "several", .form = 'x', CLAIMED};
+const struct rlk_kind rlk_shared = {.name = "shared", .form = 's', .shares = 1, CLAIMED};
