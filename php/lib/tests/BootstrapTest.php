@@ -103,7 +103,8 @@ final class BootstrapTest extends NodesTestCase
             'say --new' => ['--new', '--yes', 'redis://127.0.0.1:1'],
             'there is no flag --force' => ['--force'],
             '--max-ttl-ms is "x"; allowed: 20 to ' => ['--yes', '--max-ttl-ms=x', 'redis://127.0.0.1:1'],
-            'there is no option "max_ttl"; did you mean --max-ttl-ms?' => ['--yes', '--max-ttl=5', 'redis://127.0.0.1:1'],
+            'there is no option "max_ttl"; did you mean --max-ttl-ms?' =>
+                ['--yes', '--max-ttl=5', 'redis://127.0.0.1:1'],
             'no nodes were given' => ['--yes'],
         ];
         foreach ($refused as $words => $arguments) {
