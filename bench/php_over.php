@@ -139,7 +139,7 @@ function measure(int $milliseconds, Closure $mine, Closure $bare, Closure $betwe
 {
     $begun = hrtime(true);
     $costs = $mines = $bares = $cpu = [];
-    for ($number = 0; ($passed = hrtime(true) - $begun) < $milliseconds * 1e6; $number++) {
+    for ($number = 0; ($passed = hrtime(true) - $begun) < $milliseconds * 1e6 || $costs === []; $number++) {
         $times = [];
         foreach ($number % 2 ? ['mine', 'bare'] : ['bare', 'mine'] as $which) {
             $times[$which] = us($which === 'mine' ? $mine : $bare);
