@@ -23,14 +23,21 @@ void backing_lose(struct world *world, struct node *node, int index, int by_hand
   server_expire(world, node, index);
   if (!key->live)
     return;
-  struct loss *loss = &resource->losses[resource->loss_count++ % LOSSES_MAX];
-  *loss = (struct loss){.node = node->index, .by_hand = by_hand, .epoch = node->epoch++, .expires_at = key->expires_at};
-  memcpy(loss->token, key->token, TOKEN_SIZE);
-  memcpy(loss->links, key->links, sizeof loss->links);
+  uint32_t epoch = node->epoch++;
+  struct reader string = {.expires_at = key->expires_at};
+  memcpy(string.token, key->token, TOKEN_SIZE);
+  memcpy(string.links, key->links, sizeof string.links);
   node->restarted_at = world->now;
+  for (int i = 0; i == 0 || i < key->reader_count; i++) {
+    const struct reader *holder = key->reader_count ? &key->readers[i] : &string;
+    struct loss *loss = &resource->losses[resource->loss_count++ % LOSSES_MAX];
+    *loss = (struct loss){.node = node->index, .by_hand = by_hand, .epoch = epoch, .expires_at = holder->expires_at};
+    memcpy(loss->token, holder->token, TOKEN_SIZE);
+    memcpy(loss->links, holder->links, sizeof loss->links);
+    if (by_hand || !world->guarded)
+      oracle_rob(world, index, loss->token);
+  }
   server_free(world, key);
-  if (by_hand || !world->guarded)
-    oracle_rob(world, index, loss->token);
   TRACE(world, "node %d    loses the key of %s", node->index, resource->name);
 }
 
@@ -227,10 +234,13 @@ static void add_server(struct backings *backings, const struct process *process,
 {
   const struct resource *resource = &process->world->resources[index];
   const struct key *key = &process->world->nodes[node].keys[index];
+  const struct reader *reader = claimed_reader((struct key *)key, token);
   int first = backings->count;
   uint32_t told = 0;
   if (key->live && !memcmp(key->token, token, TOKEN_SIZE))
     add(backings, key->links[process->index], key->expires_at);
+  if (reader)
+    add(backings, reader->links[process->index], reader->expires_at);
   for (uint32_t i = resource->loss_count; i > 0 && resource->loss_count - i < LOSSES_MAX; i--) {
     const struct loss *loss = &resource->losses[(i - 1) % LOSSES_MAX];
     uint32_t untold = is_loss_of(loss, token, node) ? untold_links(process, loss) : 0;

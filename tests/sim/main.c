@@ -19,7 +19,7 @@ static char output[1 << 16];
 struct request {
   long long seeds, first, seed;
   double seconds;
-  int trace, shrink;
+  int trace, shrink, mixed;
   const char *only; /* worlds of this kind */
   int exhaustive;
   char *mutant, *without, *strikes, *order;
@@ -51,6 +51,7 @@ static const char *shows(int mutant)
   case RLK_MUTANT_DEMOTION_IGNORED:
   case RLK_MUTANT_COUNTED_TWICE:
   case RLK_MUTANT_SHORTENING_FORGOTTEN:
+  case RLK_MUTANT_EXTENDED_BY_ANY_KEY:
     return "unbacked:";
   case RLK_MUTANT_RELEASE_HESITATES:
     return "came back";
@@ -94,6 +95,12 @@ static const char *shows(int mutant)
   default:
     return "is held by lock";
   }
+}
+
+/* It breaks a rule of locks that are shared or of several resources. */
+static int is_of_kinds(int mutant)
+{
+  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_TAKES_WHAT_IS_FREE;
 }
 
 static double seconds(clockid_t clock)
@@ -174,8 +181,8 @@ static int hunt_or_run(const struct request *request)
   }
   if (!world.violation[0])
     return 0;
-  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 " --trace\n", world.seed, world.violation,
-         world.seed);
+  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 "%s --trace\n", world.seed, world.violation,
+         world.seed, world_mixes ? " --mixed" : "");
   return 1;
 }
 
@@ -191,6 +198,7 @@ static int choose_mutant(const char *name)
   int mutant = rlk_test_mutant_of(name);
   if (mutant >= 0) {
     rlk_test_mutant = mutant;
+    world_mixes |= is_of_kinds(mutant);
     world.hunted = shows(mutant);
     return 0;
   }
@@ -248,6 +256,7 @@ static int parse(int argc, const char **argv, struct request *request)
      "found is success", "NAME"},
     {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that are guarded, or may be raising\n"
      "or lowering max_ttl_ms, too", "KIND"},
+    {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared and of several resources", NULL},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
     {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
      "messages in which at most N are delayed", "N"},
@@ -273,6 +282,7 @@ int main(int argc, const char **argv)
   int status = parse(argc, argv, &request);
   if (status || (status = check(&request)))
     return status;
+  world_mixes |= request.mixed;
   setvbuf(stdout, output, _IOFBF, sizeof output); /* not from the memory of a process that forks */
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);

@@ -45,23 +45,42 @@ static struct holding *begin_holding(struct slot *slot, const char *token)
   holding->open = 1;
   holding->since = world->now;
   memcpy(holding->token, token, TOKEN_SIZE);
-  holding->robbed = backing_was_robbed(world, resource, token);
+  holding->is_shared = slot->is_shared;
+  holding->spans = slot->spans;
+  for (int i = 0; i < world->resource_count; i++)
+    if (slot->spans || i == slot->resource)
+      holding->robbed |= backing_was_robbed(world, &world->resources[i], token);
   world->wins++;
   return holding;
 }
 
-static void check_alone(struct world *world, const struct resource *resource, const struct holding *mine)
+/* An exclusive hold beside anything, or what it claims as unbroken, on one resource. */
+static int exclude(const struct holding *mine, const struct holding *other)
+{
+  return !(mine->is_shared && other->is_shared);
+}
+
+static void check_alone_on(struct world *world, const struct resource *resource, const struct holding *mine, int spans)
 {
   uint32_t count = resource->holdings < HOLDINGS_MAX ? resource->holdings : HOLDINGS_MAX;
   for (uint32_t i = 0; i < count; i++) {
     const struct holding *other = &resource->ring[i];
-    if (other == mine || other->until <= mine->since || other->since >= mine->until || other->robbed || mine->robbed)
+    if (other == mine || (spans && !mine->spans && !other->spans) || !exclude(mine, other) || other->until <= mine->since || other->since >= mine->until || other->robbed || mine->robbed)
       continue;
     world_violation(world, "%s: %s is held by lock %d from %.3f to %.3f ms and by lock %d from %.3f to %.3f ms",
                     other->until > world->now ? "overlap" : "interleaving", resource->name, mine->slot,
                     (double)mine->since / MS, (double)mine->until / MS, other->slot, (double)other->since / MS,
                     (double)other->until / MS);
   }
+}
+
+static void check_alone(struct world *world, const struct resource *resource, const struct holding *mine)
+{
+  for (int i = 0; i < world->resource_count; i++)
+    if (&world->resources[i] == resource)
+      check_alone_on(world, resource, mine, 0);
+    else if (world->mixed)
+      check_alone_on(world, &world->resources[i], mine, 1);
 }
 
 /* Where keys were lost two may hold (README); then this says whether the holder believes more than it may. */
@@ -73,7 +92,11 @@ static void check_backed(const struct slot *slot, struct holding *holding, int64
     return;
   holding->backed_until = until;
   holding->backed_changes = world->changes;
-  backed_until = backing_until(slot->process, slot->resource, holding->token);
+  backed_until = RLK_NEVER;
+  for (int i = 0; i < world->resource_count; i++) {
+    int64_t here = slot->spans || i == slot->resource ? backing_until(slot->process, i, holding->token) : RLK_NEVER;
+    backed_until = here < backed_until ? here : backed_until;
+  }
   if (backed_until < until)
     world_violation(world, "unbacked: lock %d is held until %.3f ms, a majority of the keys of %s until %.3f ms",
                     slot->index, (double)until / MS, world->resources[slot->resource].name,
@@ -82,9 +105,12 @@ static void check_backed(const struct slot *slot, struct holding *holding, int64
 
 void oracle_rob(struct world *world, int resource, const char *token)
 {
-  struct holding *ring = world->resources[resource].ring;
-  for (int i = 0; i < HOLDINGS_MAX; i++) /* a token that was handed over has several */
-    ring[i].robbed |= !memcmp(ring[i].token, token, TOKEN_SIZE);
+  /* a token that was handed over has several */
+  for (int r = 0; r < world->resource_count; r++)
+    for (int i = 0; i < HOLDINGS_MAX && (r == resource || world->mixed); i++) {
+      struct holding *holding = &world->resources[r].ring[i];
+      holding->robbed |= !memcmp(holding->token, token, TOKEN_SIZE);
+    }
 }
 
 /* A lease may be cut short only where a node was restarted after it had granted a vote, which may have been before the
@@ -214,7 +240,7 @@ void oracle_observe(struct slot *slot)
       world_violation(world, "lock %d came back after it had ended", slot->index);
     int is_adopted = holding != NULL;
     holding = begin_holding(slot, token);
-    if (world->fenced && !is_adopted)
+    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans)
       check_fence(slot, holding);
     slot->shortens = 0;
     holding->until = holding->since;
@@ -253,9 +279,20 @@ void oracle_released(struct slot *slot, int status)
   struct world *world = slot->process->world;
   const struct resource *resource = &world->resources[slot->resource];
   int astray = world->faults.astray || world->twin >= 0; /* a delete may go to another server, or to one twice */
-  if (status == REDLOCK_LOST && slot->released[0] && !astray && !backing_was_lost(resource, slot->released))
+  int was_lost = backing_was_lost(resource, slot->released);
+  for (int i = 0; slot->spans && i < world->resource_count; i++)
+    was_lost |= backing_was_lost(&world->resources[i], slot->released);
+  if (status == REDLOCK_LOST && slot->released[0] && !astray && !was_lost)
     world_violation(world, "lock %d was held when its release began, which says that it was lost", slot->index);
   slot->released[0] = 0;
+}
+
+/* Others may share it from now on. */
+void oracle_share_hold(struct slot *slot)
+{
+  struct holding *holding = holding_of(slot);
+  if (holding)
+    holding->is_shared = 1;
 }
 
 void oracle_detach(struct slot *slot)
@@ -348,7 +385,7 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
 {
   const struct world *world = slot->process->world;
   int is_lapsed = has_lapsed(world, slot->resource);
-  if (!world->orderly || world->faults.leftover)
+  if (!world->orderly || world->faults.leftover || world->mixed)
     return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
     return 60 * MS + refused_before(slot); /* it is told */
@@ -362,6 +399,8 @@ void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since = later(free_since(world, slot->resource), slot->started_at), soon = wait_most(slot, since);
+  if (slot->spans)
+    return; /* it is not told of the other resource */
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;
@@ -396,7 +435,7 @@ void oracle_order(struct slot *winner)
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
   int agree = !world->faults.process_end; /* one that has just begun distrusts a clock that is ahead, and so home */
-  for (int i = 0; world->orderly && agree && i < world->process_count * SLOTS_MAX; i++) {
+  for (int i = 0; world->orderly && !world->mixed && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||
         may_be_refused(slot) || waits_at_two_homes(slot) ||
@@ -418,12 +457,21 @@ static int flows_freely(const struct world *world, const struct connection *conn
          !world->nodes[connection->node].asleep;
 }
 
+/* One of several resources is noted with one of them. */
+static const struct holding *holding_of_token(struct world *world, int resource, const char *token)
+{
+  const struct holding *holding = holding_with(&world->resources[resource], token);
+  for (int i = 0; !holding && world->mixed && i < world->resource_count; i++)
+    holding = holding_with(&world->resources[i], token);
+  return holding;
+}
+
 /* The moment from which nothing excuses that the key is still there, RLK_NEVER while something does. */
 static int64_t due_at(struct world *world, const struct node *node, int resource)
 {
   const struct key *key = &node->keys[resource];
   const struct connection *connection = connection_of(world, key->connection, key->serial);
-  const struct holding *holding = holding_with(&world->resources[resource], key->token);
+  const struct holding *holding = holding_of_token(world, resource, key->token);
   int64_t due = later(key->read_at, node->trouble_at);
   int64_t grace = (world->node_timeout_ms + world->connect_timeout_ms + 20) * MS;
   if (!flows_freely(world, connection) || !key->read_at || node->restarted_at >= key->set_at)
@@ -451,7 +499,7 @@ void oracle_expired(struct world *world, struct node *node, int resource)
 
 static int is_held(struct world *world, int resource, const char *token)
 {
-  const struct holding *holding = holding_with(&world->resources[resource], token);
+  const struct holding *holding = holding_of_token(world, resource, token);
   return holding && !holding->given_up_at;
 }
 
@@ -464,7 +512,7 @@ void oracle_quiet(struct world *world)
       server_expire(world, node, r);
       const struct key *key = &node->keys[r];
       const struct connection *connection = connection_of(world, key->connection, key->serial);
-      if (key->live && !is_held(world, r, key->token) && flows_freely(world, connection) &&
+      if (key->live && !key->reader_count && !is_held(world, r, key->token) && flows_freely(world, connection) &&
           node->trouble_at < key->set_at && node->restarted_at < key->set_at)
         world_violation(world, "residue: token %s of %s remains on node %d when all is quiet", key->token,
                         world->resources[r].name, i);

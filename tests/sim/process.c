@@ -97,6 +97,8 @@ static void operation_ended(struct slot *slot, int status)
         redlock_status_name(status));
   if (!slot->told)
     world_violation(slot->process->world, "operation %d on lock %d ended and nobody was told", operation, slot->index);
+  if (operation == REDLOCK_EXTEND && status == REDLOCK_OK && slot->is_shared)
+    oracle_share_hold(slot);
   if (operation == REDLOCK_ACQUIRE && status == REDLOCK_OK)
     check_grant(slot);
   if (operation == REDLOCK_ACQUIRE && status == REDLOCK_OK)

@@ -1,6 +1,7 @@
 /* The program around a lock of a simulated process, in the started shape: it takes the lock, holds it for a while,
  * extends it, gives it up or forgets about it. */
 #include "sim.h"
+#include "../../core/src/base/mutant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,6 +75,33 @@ int64_t slot_ttl(const struct slot *slot, int64_t ttl_ms)
   return ttl_ms < slot->process->ttl_most_ms ? ttl_ms : slot->process->ttl_most_ms;
 }
 
+/* What its lock is: in a world of plain locks nothing is drawn. */
+static void choose_kind(struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  int64_t dice = world->mixed ? random_in(&world->kinds, 0, 9) : 0;
+  slot->is_shared = dice >= 4 && dice != 8;
+  slot->spans = dice >= 8;
+}
+
+static int is_plain(const struct slot *slot)
+{
+  return !slot->is_shared && !slot->spans;
+}
+
+static void set_kind(struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  for (int i = 0; slot->spans && i < world->resource_count; i++) {
+    const char *name = world->resources[i].name;
+    if (i != slot->resource && redlock_lock_add(slot->lock, name, strlen(name)) != REDLOCK_OK &&
+        !slot->process->leaving)
+      world_violation(world, "a resource is refused");
+  }
+  if (slot->is_shared)
+    slot_set_number(slot, "shared", 1);
+}
+
 void slot_make_lock(struct slot *slot)
 {
   struct world *world = slot->process->world;
@@ -89,6 +117,8 @@ void slot_make_lock(struct slot *slot)
   slot->last_status = REDLOCK_NOT_HELD;
   slot->lock = redlock_lock_new(slot->process->client, name, strlen(name));
   redlock_lock_set_tag(slot->lock, (uint64_t)slot->index + 1);
+  choose_kind(slot);
+  set_kind(slot);
   slot_set_number(slot, "ttl_ms", slot->ttl_ms);
   slot_set_number(slot, "wait_ms", 3 * slot->ttl_ms);
   slot_set_number(slot, "retry_delay_ms", random_in(&world->random, 5, 100));
@@ -276,8 +306,24 @@ static void act_while_pending(struct slot *slot)
   }
 }
 
+/* It goes on as a reader, from the call on. */
+static int downgrade(struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  if (!world->mixed || slot->is_shared || random_in(&world->kinds, 0, 9) > 0)
+    return 0;
+  slot_set_number(slot, "shared", 1);
+  slot->is_shared = 1;
+  if (!RLK_MUTANT(DOWNGRADE_BELIEVED))
+    oracle_share_hold(slot);
+  extend(slot);
+  return 1;
+}
+
 static void act_while_held(struct slot *slot)
 {
+  if (downgrade(slot))
+    return;
   int64_t dice = random_in(&slot->process->world->random, 0, 99);
   int extends = slot->temper == TEMPER_EXTEND ? 75 : slot->temper == TEMPER_CHURN ? 5 : 25;
   if (dice < extends)
@@ -287,10 +333,10 @@ static void act_while_held(struct slot *slot)
   else if (dice < extends + 12)
     slot_plan(slot, hold_time(slot));
   else if (dice < extends + 13) /* a shorter lease that is on its way would end the lease of whoever adopts it */
-    slot->shortens ? slot_release(slot) : detach(slot);
+    slot->shortens || !is_plain(slot) ? slot_release(slot) : detach(slot);
   else if (dice < extends + 16)
     expire(slot);
-  else if (dice < extends + 17)
+  else if (dice < extends + 17 && !slot->spans)
     slot_start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));
   else
     slot_release(slot);
@@ -317,13 +363,16 @@ static void act_without(struct slot *slot, int state)
     dice < 50 ? extend(slot) : slot_release(slot);
   else if (dice < 4)
     slot_replace_lock(slot), slot_plan(slot, slot_think_time(slot));
+  else if (dice < 6 && slot->spans) /* nobody looks at all of them at once */
+    state == REDLOCK_STATE_LOST ? release_lost(slot) : acquire(slot);
   else if (dice < 5 || (dice == 5 && !world->faults.loss))
     slot_start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));
   else if (dice == 5)
     remove_by_force(slot);
   else if ((dice < 50 || slot->is_reentrant) && state == REDLOCK_STATE_LOST)
     release_lost(slot);
-  else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0])
+  else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0] &&
+           is_plain(slot))
     adopt(slot);
   else if (dice < 64 && state == REDLOCK_STATE_FORKED)
     slot_start(slot, dice % 2 ? REDLOCK_RELEASE : REDLOCK_EXTEND, 0, 0, ALLOW(FORKED));

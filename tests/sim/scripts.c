@@ -16,6 +16,7 @@ struct script {
   int is_proof;                           /* it does all of this, on a key that nobody has */
   int joins, hands_over, leaves;          /* of those who wait */
   int registers, fences, raises;          /* of the restart guard; of fencing numbers */
+  int claims, drops, looks, shares;       /* of sets and readers; a queue in which those who share stand, too */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -38,6 +39,12 @@ static int script_by_text(struct request *request, const struct argument *text)
   }
   memcpy(script->text, text->bytes, script->size = text->size);
   rlk_sha1_hex(text->bytes, text->size, script->sha);
+  script->claims = find_text(text->bytes, text->size, "'MSETNX'");
+  script->drops = find_text(text->bytes, text->size, "'MGET'");
+  script->looks = find_text(text->bytes, text->size, "'ZCOUNT'");
+  script->shares = find_text(text->bytes, text->size, "open(h)");
+  if (script->claims || script->drops || script->looks)
+    return script_count++;
   script->deletes = find_text(text->bytes, text->size, "'DEL'");
   script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
   script->compares = find_text(text->bytes, text->size, "'GET'");
@@ -180,6 +187,12 @@ void script_eval(struct request *request)
     server_reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
   else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
     server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  else if (scripts[index].claims)
+    claimed_claim(request);
+  else if (scripts[index].drops)
+    claimed_drop(request);
+  else if (scripts[index].looks)
+    claimed_look(request);
   else if (scripts[index].fences)
     fence_set(request);
   else if (scripts[index].raises)
@@ -187,9 +200,9 @@ void script_eval(struct request *request)
   else if (scripts[index].registers)
     marker_register(request);
   else if (scripts[index].joins)
-    waitqueue_join(request);
+    waitqueue_join(request, scripts[index].shares);
   else if (scripts[index].leaves)
-    waitqueue_leave(request);
+    waitqueue_leave(request, scripts[index].shares);
   else if (scripts[index].deletes)
     run_release(request, &scripts[index]);
   else if (scripts[index].is_exact)

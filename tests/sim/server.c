@@ -250,7 +250,9 @@ static void command_pttl(struct request *request)
 static void command_get(struct request *request, const char *missing)
 {
   struct key *key = server_key(request, 1);
-  if (key && key->live)
+  if (key && key->live && key->reader_count)
+    server_reply(request, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+  else if (key && key->live)
     server_reply_bulk(request, key->token, strlen(key->token));
   else
     server_reply(request, missing);

@@ -51,6 +51,12 @@ void script_eval(struct request *request);
 void script_command(struct request *request);
 int script_is_proof(const struct request *request);
 
+/* ---- claimed.c: keys that are taken by a script ---- */
+
+void claimed_claim(struct request *request);
+void claimed_drop(struct request *request);
+void claimed_look(struct request *request);
+
 /* ---- fence.c ---- */
 
 void fence_set(struct request *request);
@@ -73,9 +79,9 @@ void holder_reply(struct request *request);
 
 /* ---- waitqueue.c ---- */
 
-void waitqueue_join(struct request *request);
+void waitqueue_join(struct request *request, int shares);
 int waitqueue_hand_over(struct request *request);
-void waitqueue_leave(struct request *request);
+void waitqueue_leave(struct request *request, int parts);
 void waitqueue_exists(struct request *request);
 void waitqueue_subscribe(struct request *request);
 

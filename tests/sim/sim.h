@@ -19,6 +19,7 @@ enum {
   PROCESSES_MAX = 5,
   SLOTS_MAX = 3,
   RESOURCES_MAX = 2,
+  READERS_MAX = 64,
   CONNECTIONS_MAX = 512,
   OPEN_MAX = 6 * NODES_MAX,
   HOLDINGS_MAX = 64,
@@ -189,8 +190,16 @@ extern const struct rlk_link_ops sim_link_ops;
 
 /* ---- server.c: a model of one Redis server ---- */
 
+struct reader {            /* of a key that is shared */
+  char token[TOKEN_SIZE + 1];
+  int64_t expire_ms, expires_at;
+  uint8_t links[PROCESSES_MAX];
+};
+
 struct key {
   int live;
+  int reader_count;        /* it is a set of these, and has no token; 0: a string */
+  struct reader readers[READERS_MAX];
   char token[TOKEN_SIZE + 1];
   int64_t expire_ms;       /* on the node's clock */
   int64_t expires_at;      /* the same in true time */
@@ -252,6 +261,7 @@ struct node {
   struct stream reply;
 };
 
+struct reader *claimed_reader(struct key *key, const char *token);
 void waitqueue_meddle(struct world *world, struct node *node, int resource);
 void script_flush(struct node *node);
 void server_start(struct world *world, int node);
@@ -275,6 +285,8 @@ struct slot {
   redlock_lock *lock;
   int index;               /* in the world, for tags and events */
   int resource;
+  int is_shared;           /* its lock is, or will be with the next acquisition, */
+  int spans;               /* and it is one of all resources; else of its own alone */
   enum temper temper;
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
   int64_t renewed_ms;      /* what a renewal asks for */
@@ -436,6 +448,8 @@ struct holding {
   int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
+  int is_shared;           /* others may share it */
+  int spans;               /* it is one of all resources: each has it in its ring */
   int robbed;              /* its key was lost where no guard sees it: others may be let in (README) */
   int64_t backed_until;    /* what was checked last, */
   uint64_t backed_changes; /* and when */
@@ -484,6 +498,7 @@ void oracle_quiet(struct world *world);
 void oracle_token(struct world *world, const char *token, uint32_t life);
 void oracle_speaks(struct world *world, const char *token, uint32_t life);
 void oracle_share(struct world *world, const char *token);
+void oracle_share_hold(struct slot *slot);
 
 /* ---- backing.c ---- */
 
@@ -568,6 +583,8 @@ struct world {
   int64_t max_ttl_ms;      /* the number that they have at first */
   struct rollout rollout;
   int fenced;              /* ... and fencing numbers */
+  int mixed;               /* locks are plain, shared and of several resources */
+  uint64_t kinds;          /* from which that is drawn: all else is as in a world of plain locks */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
   int64_t contest_at;      /* when everybody has begun to wait for one lock */
@@ -599,6 +616,7 @@ struct world {
 struct slot *world_slot(struct world *world, uint32_t index);
 /* By how much the clocks of a guarded world differ at most. */
 int64_t clocks_apart_ms(const struct world *world);
+extern int world_mixes;     /* those that follow are mixed */
 void world_run(struct world *world, uint64_t seed);
 void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial);
 void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b);

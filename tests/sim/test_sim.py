@@ -59,6 +59,13 @@ SEEDS_PER_MUTANT = {  # several times what it takes
     "counted-twice": 200,
     "child-keeps-locks": 200,
     "child-keeps-claims": 200,
+    "reader-deletes": 200,
+    "ends-with-the-first": 200,
+    "ends-with-the-last": 200,
+    "downgrade-believed": 500,
+    "downgrade-shortens": 500,
+    "extended-by-any-key": 200,
+    "takes-what-is-free": 200,
     "child-keeps-seed": 200,
 }
 KINDS = {  # few other worlds can show it
@@ -87,6 +94,12 @@ def test_intact_core_keeps_every_rule():
     assert run.returncode == 0, run.stdout + run.stderr
     seeds, attempts, wins = map(int, re.match(r"(\d+) seeds, (\d+) attempts, (\d+) wins", run.stdout).groups())
     assert seeds > 0 and attempts > wins > 0
+
+
+def test_locks_of_several_kinds_keep_every_rule():
+    run = sim("--mixed", "--seeds", 500)
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("mutant, seeds", SEEDS_PER_MUTANT.items())

@@ -73,15 +73,23 @@ static int stand_in(struct request *request, struct waitqueue *queue, const stru
   return at;
 }
 
+/* The key is free, or its readers let one in that shares, whose name has a slash. */
+static int is_open(const struct key *key, const char *name)
+{
+  return !key->live || (key->reader_count && name[16] == '/');
+}
+
 /* Tells the first, and takes those out that have a listener which does not hear; of others the next is told to ask. */
 static void wake_the_first(struct request *request, struct waitqueue *queue, const struct argument *channels,
-                           const struct argument *but)
+                           const struct argument *but, const struct key *if_open)
 {
   for (int i = 0, at = 0; i < 100 && at < queue->count && at <= 2; i++) {
     const char *name = queue->places[at].name;
     size_t size = strlen(name);
     char channel[128], message[64];
     if (but && but->size == size && !memcmp(but->bytes, name, size))
+      return;
+    if (if_open && !is_open(if_open, name))
       return;
     snprintf(channel, sizeof channel, "%.*s%.16s", (int)channels->size, channels->bytes, name);
     snprintf(message, sizeof message, "%s%s", name, at ? "?" : "");
@@ -94,7 +102,7 @@ static void wake_the_first(struct request *request, struct waitqueue *queue, con
   }
 }
 
-void waitqueue_join(struct request *request)
+void waitqueue_join(struct request *request, int shares)
 {
   struct key *key = server_key(request, 3);
   struct waitqueue *queue = queue_of(request, 4, "q");
@@ -109,8 +117,10 @@ void waitqueue_join(struct request *request)
     take_out(queue, 0);
   stand_in(request, queue, name, now_us - server_number(request, 7));
   pttl_ms = key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2;
-  if (!key->live)
-    wake_the_first(request, queue, channels, name);
+  if (shares && key->live && key->reader_count)
+    pttl_ms = -2;
+  if (!key->live || shares)
+    wake_the_first(request, queue, channels, name, shares ? key : NULL);
   for (rank = 0; rank < queue->count && &queue->places[rank] != place_of(queue, name);)
     rank++;
   queue->places[rank].promised_us = now_us + server_number(request, 8);
@@ -131,20 +141,21 @@ int waitqueue_hand_over(struct request *request)
     return 0;
   if (request->arguments[7].size > 0)
     leave(queue, &request->arguments[7]);
-  wake_the_first(request, queue, &request->arguments[8], NULL);
+  wake_the_first(request, queue, &request->arguments[8], NULL, NULL);
   return queue->count;
 }
 
-void waitqueue_leave(struct request *request)
+void waitqueue_leave(struct request *request, int parts)
 {
   const struct key *key = server_key(request, 3);
   struct waitqueue *queue = queue_of(request, 4, "q");
   if (!key || !queue || !queue_of(request, 5, "p"))
     return;
-  leave(queue, &request->arguments[6]);
-  if (!key->live)
-    wake_the_first(request, queue, &request->arguments[7], NULL);
-  server_reply_number(request, ':', 0);
+  if (request->arguments[6].size > 0)
+    leave(queue, &request->arguments[6]);
+  if (!key->live || parts)
+    wake_the_first(request, queue, &request->arguments[7], NULL, parts ? key : NULL);
+  server_reply_number(request, ':', parts && queue->count > 0 ? 2 : 0);
 }
 
 void waitqueue_exists(struct request *request)

@@ -454,9 +454,13 @@ static void start_node(struct world *world, int index)
     server_bootstrap(world, node);
 }
 
+int world_mixes;
+
 void world_run(struct world *world, uint64_t seed)
 {
   reset(world, seed);
+  world->mixed = world_mixes && !world->orders.history;
+  world->kinds = seed * UINT64_C(0x9E3779B97F4A7C15) + 7;
   if (world->orders.history) {
     orders_choose(world);
   } else {
@@ -464,6 +468,8 @@ void world_run(struct world *world, uint64_t seed)
     choose_faults(world);
     leave_out(world);
   }
+  if (world->mixed)
+    world->resource_count = RESOURCES_MAX;
   lay_out(world);
   choose_guard(world, seed);
   rollout_choose(world);

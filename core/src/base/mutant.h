@@ -51,6 +51,13 @@
   X(COUNTED_TWICE, "counted-twice", "a server counts under every address that leads to it")                            \
   X(CHILD_KEEPS_LOCKS, "child-keeps-locks", "the child of a fork holds its parent's locks")                            \
   X(CHILD_KEEPS_CLAIMS, "child-keeps-claims", "the child of a fork deletes what its parent has given up")              \
+  X(READER_DELETES, "reader-deletes", "a reader that leaves deletes the key")                                          \
+  X(ENDS_WITH_THE_FIRST, "ends-with-the-first", "a shared key ends with the lease of the first reader")                \
+  X(ENDS_WITH_THE_LAST, "ends-with-the-last", "a shared key ends with the lease of the last reader")                   \
+  X(DOWNGRADE_BELIEVED, "downgrade-believed", "a holder is exclusive until its downgrade is confirmed")                \
+  X(DOWNGRADE_SHORTENS, "downgrade-shortens", "a downgrade forgets what was left of the lease")                        \
+  X(EXTENDED_BY_ANY_KEY, "extended-by-any-key", "of several resources one is enough for an extension")                 \
+  X(TAKES_WHAT_IS_FREE, "takes-what-is-free", "of several resources those are taken that are free")                    \
   X(CHILD_KEEPS_SEED, "child-keeps-seed", "the child of a fork makes the same tokens as its parent")
 
 enum {
