@@ -392,7 +392,8 @@ REDLOCK_API void redlock_lock_free(redlock_lock *lock);
  * With the option reentrant a HELD lock may be acquired again by its handle: REDLOCK_OK at once, without a message to
  * any node, whatever wait_ms and min_validity_ms are. It is then released as often as it was acquired, and only the
  * outermost release gives it up. If it is lost in between, an acquire returns REDLOCK_LOST and takes nothing until the
- * outermost release. Who may acquire it again is up to the program: a handle belongs to one thread at a time. */
+ * outermost release. Who may acquire it again is up to the program: a handle belongs to one thread at a time. If the
+ * option is switched off meanwhile, the next release is the outermost one. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_acquire(redlock_lock *lock, int64_t wait_ms);
 
 /* Extends a held or adopted lock to ttl_ms from now (0: the option ttl_ms). Never shortens a lease. Returns

@@ -38,6 +38,7 @@ from ._errors import (
 )
 from ._native import string as _string
 from ._thread_lock import Lock
+from ._thread_rlock import RLock
 
 __version__ = _string(_lib.redlock_version())
 
@@ -58,6 +59,7 @@ __all__ = [
     "NoQuorum",
     "NotHeld",
     "Quarantined",
+    "RLock",
     "RedlockError",
     "RefusedConfig",
     "Report",

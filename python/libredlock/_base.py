@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import RLock, allocate_lock
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Union
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 from ._core import ffi, lib
 from ._deprecated import OldNames
@@ -74,6 +74,7 @@ class ClientBase(ClientSurface, OldNames):
         self._registered = -1  # the generation of processes in which it was used
         self._settings: Dict[Any, bytes] = {}  # names and values for the core, by the options that they were made of
         self._watched: Dict[int, ref[LockBase]] = {}
+        self._rlocks: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
         for keyword in options:
             if keyword not in CLIENT_KEYWORDS:
                 raise unknown("Client", keyword, CLIENT_KEYWORDS)

@@ -12,7 +12,9 @@ from ._blocking import drive
 from ._core import lib
 from ._notify import notifier
 from ._queue import Ticket
+from ._reentrant import shared
 from ._thread_lock import Lock
+from ._thread_rlock import RLock
 from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Unpack
 
 T = TypeVar("T")
@@ -65,6 +67,19 @@ class Client(ClientBase):
         **options: Unpack[LockOptions],
     ) -> Lock:
         lock: Lock = self._lock_type(self, resource, options, "lock", on_lost)
+        return lock
+
+    def rlock(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> RLock:
+        def make() -> RLock:
+            return RLock(self, resource, options, "rlock", on_lost)
+
+        lock: RLock = shared(self, make, resource, (options, on_lost))
         return lock
 
     def adopt(

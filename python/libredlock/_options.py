@@ -143,6 +143,7 @@ FOREIGN = {
     "thread_local": "a Lock may be shared by threads: they queue, and any of them may release it",
     "id": _USE_ADOPT,
     "token": _USE_ADOPT,
+    "reentrant": "use client.rlock(), whose owner is a thread or a task",
     "name": "the resource is the first argument of lock()",
     "key": "the resource is the first argument of lock()",
     "lock_name": "the resource is the first argument of lock()",

@@ -56,6 +56,15 @@ class ClientSurface:
         """
         raise NotImplementedError
 
+    def rlock(self, *arguments: Any, **options: Any) -> Any:
+        """The re-entrant lock of this client on a resource: the thread, or in asyncio the task, that holds it may take
+        it again, and releases it as often. Each call for a resource returns the same object, as long as it is in use;
+        other options than those it was made with are an InvalidOption. No I/O.
+
+        on_lost, cancel_on_lost: as for lock().
+        """
+        raise NotImplementedError
+
     def adopt(self, *arguments: Any, **options: Any) -> Any:
         """Takes over a lock that was detached elsewhere. extend() confirms it, and so does a block; no I/O here.
 

@@ -20,19 +20,21 @@ from ._binding import Binding, in_thread, need_loop, running_loop, settle, start
 from ._core import lib
 from ._line import AT_ONCE
 from ._queue import Ticket
+from ._reentrant import shared
 from ._task_lock import Lock
+from ._task_rlock import RLock
 from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Unpack
 
 T = TypeVar("T")
 AnyClient = TypeVar("AnyClient", bound="Client")
 
-__all__ = ["Client", "Lock"]
+__all__ = ["Client", "Lock", "RLock"]
 
 OK = lib.REDLOCK_OK
 _start = lib.redlock_lock_start
 _cancel = lib.redlock_lock_cancel
 
-Lock.__module__ = __name__  # as users import it
+Lock.__module__ = RLock.__module__ = __name__  # as users import them
 
 
 class Client(ClientBase):
@@ -67,6 +69,20 @@ class Client(ClientBase):
         **options: Unpack[LockOptions],
     ) -> Lock:
         lock: Lock = self._lock_type(self, resource, options, "lock", on_lost, cancel_on_lost)
+        return lock
+
+    def rlock(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        cancel_on_lost: bool = False,
+        **options: Unpack[LockOptions],
+    ) -> RLock:
+        def make() -> RLock:
+            return RLock(self, resource, options, "rlock", on_lost, cancel_on_lost)
+
+        lock: RLock = shared(self, make, resource, (options, on_lost, cancel_on_lost))
         return lock
 
     def adopt(

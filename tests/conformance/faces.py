@@ -35,6 +35,7 @@ CAPABILITIES = {
     "renew": "renews a lock acquired without a scope",
     "body": "holds a lock around a body of code, renewed",
     "nul": "accepts resources with NUL bytes",
+    "reentrant": "acquires again what it holds",
 }
 
 
@@ -81,6 +82,7 @@ LACKS = {
         "describe": "the command has no such subcommand",
         "renew": "only `redlock run` renews: see body",
         "nul": "an argument of a command cannot hold a NUL byte",
+        "reentrant": _PROCESS,
     },
     "python": {},
     "aio": {},

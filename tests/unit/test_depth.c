@@ -98,6 +98,16 @@ static void without_the_option_it_is_refused(void **state)
   assert_int_equal(redlock_lock_state(world.lock), REDLOCK_STATE_FREE);
 }
 
+static void without_it_any_more_the_next_release_is_the_outermost(void **state)
+{
+  (void)state;
+  hold();
+  assert_int_equal(redlock_lock_acquire(world.lock, 0), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(world.lock, "reentrant", "false"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_release(world.lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_state(world.lock), REDLOCK_STATE_FREE);
+}
+
 static void a_wait_that_is_not_allowed_is_refused(void **state)
 {
   (void)state;
@@ -208,6 +218,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       CASE(only_the_outermost_release_gives_it_up),
       CASE(without_the_option_it_is_refused),
+      CASE(without_it_any_more_the_next_release_is_the_outermost),
       CASE(a_wait_that_is_not_allowed_is_refused),
       CASE(no_validity_is_promised),
       CASE(a_lost_lock_takes_nothing_until_its_outermost_release),

@@ -95,7 +95,7 @@ static int is_entered_again(redlock_lock *lock)
 {
   char why[120];
   struct rlk_text text = rlk_text_in(why, sizeof why);
-  if (lock->state != REDLOCK_STATE_HELD || lock->hold.depth < 2)
+  if (lock->state != REDLOCK_STATE_HELD || lock->hold.depth < 2 || !RLK_INT(&lock->options, REENTRANT))
     return 0;
   rlk_text_format(&text, "detach: the lock was acquired %lld times; release it until one is left",
                   (long long)lock->hold.depth);

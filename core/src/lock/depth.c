@@ -38,8 +38,9 @@ int rlk_depth_is_owed(const redlock_lock *lock)
 
 const struct rlk_verb *rlk_depth_verb(const redlock_lock *lock, int operation)
 {
-  int is_held = lock->state == REDLOCK_STATE_HELD;
-  if (operation == REDLOCK_ACQUIRE && RLK_INT(&lock->options, REENTRANT) && (is_held || rlk_depth_is_owed(lock)))
+  if (!RLK_INT(&lock->options, REENTRANT))
+    return NULL;
+  if (operation == REDLOCK_ACQUIRE && (lock->state == REDLOCK_STATE_HELD || rlk_depth_is_owed(lock)))
     return &acquire_inner;
   if (operation == REDLOCK_RELEASE && lock->hold.depth > 1)
     return &release_inner;

@@ -43,9 +43,8 @@ final class LockedCall
         $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
         $held = HeldHere::find($spec->place(), $resource);
         if ($held !== null) {
-            $held->refuseLoss();
-            return HeldHere::within($spec->place(), $resource,
-                fn (): mixed => $this->run($specs, self::with($fences, $spec, $held)));
+            return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resource,
+                fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
         }
         return $this->under($spec, $resource, $specs, $fences);
     }

@@ -93,7 +93,7 @@ final class Locks
     public function lockFor(LockSpec $spec, string $resource): Lock
     {
         $client = $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
-        return $this->lockOf($client, $resource, $spec->options);
+        return $this->lockOf($client, $resource, ['reentrant' => true] + $spec->options);
     }
 
     /**

@@ -111,6 +111,33 @@ final class LockedCallTest extends NodesTestCase
         $this->assertSame(['order:7', 'gone'], [$refused?->resource, $refused?->reason]);
     }
 
+    public function testABodyThatRanAgainUnderALockLearnsThatItWasLost(): void
+    {
+        $spec = [new LockSpec('order:#{id}')];
+        $told = null;
+        try {
+            $this->call($spec, function () use ($spec, &$told): void {
+                try {
+                    $this->call($spec, static function (): string {
+                        foreach (self::cluster()->nodes as $node) {
+                            $node->command('DEL', 'order:7');
+                        }
+                        try {
+                            Locks::current()->extend();
+                        } catch (LostException) {
+                        }
+                        return 'done';
+                    });
+                } catch (LostException $told) {
+                }
+            });
+            $this->fail('the loss is not told further out');
+        } catch (LostException $outer) {
+            $this->assertSame('gone', $outer->reason);
+        }
+        $this->assertSame(['order:7', 'done'], [$told?->resource, $told?->result]);
+    }
+
     public function testALockThatTheBodyHasReleasedIsTakenAgain(): void
     {
         $spec = [new LockSpec('order:#{id}')];

@@ -85,7 +85,7 @@ final class Lock implements LockInterface
         if ($waitMs !== null && $waitMs < -1) {
             throw self::wrongWait(__METHOD__, 2, $waitMs);
         }
-        if (!$this->renewIsChosen && !$this->renewsForRun) {
+        if (!$this->renewIsChosen && !$this->renewsForRun && !$this->isHeld()) { /* else it is re-entered as it is */
             $this->native->set('renew', 'true');
             $this->renewsForRun = true;
         }
@@ -133,12 +133,6 @@ final class Lock implements LockInterface
     public function isLost(): bool
     {
         return $this->native->state() === \REDLOCK_STATE_LOST;
-    }
-
-    /** @internal Throws LostException if the lock was lost; no I/O. */
-    public function refuseLoss(): void
-    {
-        $this->isLost() && $this->fail(\REDLOCK_LOST);
     }
 
     public function isRenewed(): bool
@@ -198,8 +192,20 @@ final class Lock implements LockInterface
         }
         [$began, $state] = [\hrtime(true), $this->native->state()];
         $status = $this->driver->run($this->native, $operation, $arg);
-        $events->tell($this->told($operation, $status, $began, $state));
+        if (!$this->isInner($operation, $status, $state)) {
+            $events->tell($this->told($operation, $status, $began, $state));
+        }
         return $status;
+    }
+
+    /** With the option reentrant: neither the first acquisition nor the last release. */
+    private function isInner(int $operation, int $status, int $stateBefore): bool
+    {
+        return match ($operation) {
+            \REDLOCK_ACQUIRE => $status === \REDLOCK_OK && $stateBefore === \REDLOCK_STATE_HELD,
+            \REDLOCK_RELEASE => \in_array($this->native->state(), [\REDLOCK_STATE_HELD, \REDLOCK_STATE_LOST], true),
+            default => false,
+        };
     }
 
     private function told(int $operation, int $status, int $began, int $state): ?Event\LockEvent
@@ -266,7 +272,7 @@ final class Lock implements LockInterface
         if ($waitMs !== null && $waitMs < -1) {
             throw self::wrongWait($method, 1, $waitMs);
         }
-        if ($this->renewsForRun) {
+        if ($this->renewsForRun && !$this->isHeld()) {
             $this->renewAsUsual();
         }
         return $this->perform(\REDLOCK_ACQUIRE, $waitMs ?? -2);

@@ -13,9 +13,11 @@ interface LockInterface
     public function resource(): string;
 
     /**
-     * Takes the lock, waiting up to $waitMs: 0 one attempt, -1 without limit, null the option waitMs.
+     * Takes the lock, waiting up to $waitMs: 0 one attempt, -1 without limit, null the option waitMs. With the option
+     * reentrant it may be held already: it is then released as often as it was taken.
      *
      * @throws Exception\BusyException others held it to the end
+     * @throws Exception\LostException reentrant: it was lost, and has to be released as often as it was taken first
      * @throws Exception\NoQuorumException too few nodes answered
      */
     public function acquire(?int $waitMs = null): void;
@@ -43,7 +45,7 @@ interface LockInterface
     public function expire(?int $ttlMs = null): void;
 
     /**
-     * Gives the lock up: it is not held from the first moment of the call.
+     * Gives the lock up: it is not held from the first moment of the call, unless it was taken more often (reentrant).
      *
      * @throws Exception\LostException it had lapsed before
      * @throws Exception\NotHeldException it was never taken

@@ -42,6 +42,17 @@ final class EventsTest extends NodesTestCase
         $this->assertLessThan(30000, $released->heldMs);
     }
 
+    public function testALockThatIsTakenAgainIsAcquiredAndReleasedOnce(): void
+    {
+        $client = $this->client(dispatcher: $heard = new Dispatcher());
+        $lock = $client->lock('tree', reentrant: true);
+        $lock->run(static fn (Lock $again): mixed => $again->run(static fn (): bool => $again->tryAcquire()));
+        $this->assertSame(['Acquired'], $heard->names(), 'one section has not ended');
+        $lock->release();
+        $this->assertSame(['Acquired', 'Released'], $heard->names());
+        $this->assertIsInt($heard->of(Released::class)[0]->heldMs);
+    }
+
     public function testABodyAndOneThatFails(): void
     {
         $client = $this->client(dispatcher: $heard = new Dispatcher());

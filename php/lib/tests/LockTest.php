@@ -40,6 +40,56 @@ final class LockTest extends NodesTestCase
         $this->assertTrue($second->tryAcquire());
     }
 
+    public function testAReentrantLockIsReleasedAsOftenAsItWasTaken(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('tree', reentrant: true);
+        $lock->acquire();
+        $this->assertTrue($lock->tryAcquire());
+        $seen = $lock->run(static fn (Lock $again): array => [$again === $lock, $again->run(static fn (): int => 7)]);
+        $this->assertSame([true, 7], $seen);
+        try {
+            $lock->run(static fn () => throw new \DomainException('mine'));
+            $this->fail('the error is gone');
+        } catch (\DomainException) {
+        }
+        try {
+            $lock->detach();
+            $this->fail('a section that is not over has lost its lock');
+        } catch (InvalidOptionException $refused) {
+            $this->assertStringContainsString('acquired 2 times', $refused->getMessage());
+        }
+        $lock->release();
+        $this->assertTrue($lock->isHeld());
+        $this->assertFalse($client->lock('tree')->tryAcquire());
+        $lock->release();
+        $this->assertFalse($lock->isHeld());
+        $this->assertNothingIsLeft();
+    }
+
+    public function testALostReentrantLockIsNotTakenAgainInside(): void
+    {
+        $lock = $this->client()->lock('tree', ...self::SHORT, reentrant: true);
+        $lock->acquire();
+        $lock->acquire();
+        Wait::until(static fn (): bool => $lock->isLost(), 'the end of the lease');
+        $ran = false;
+        $calls = [$lock->acquire(...), static fn () => $lock->run(static function () use (&$ran): void {
+            $ran = true;
+        }), $lock->release(...), $lock->acquire(...), $lock->release(...)];
+        foreach ($calls as $call) {
+            try {
+                $call();
+                $this->fail('a lost lock was taken again');
+            } catch (LostException $lost) {
+                $this->assertSame('expired', $lost->reason);
+            }
+        }
+        $this->assertFalse($ran);
+        $lock->acquire();
+        $lock->release();
+    }
+
     public function testTryAcquireMayWait(): void
     {
         $client = $this->client(waitMs: 700);

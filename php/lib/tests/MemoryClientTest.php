@@ -43,6 +43,29 @@ final class MemoryClientTest extends TestCase
         $this->assertMatchesRegularExpression('/^[0-9a-f]{40}$/', $second->token());
     }
 
+    public function testAReentrantLockIsReleasedAsOftenAsItWasTaken(): void
+    {
+        $lock = $this->client->lock('tree', reentrant: true);
+        $lock->acquire();
+        $lock->run(fn () => $this->assertTrue($lock->tryAcquire()));
+        $lock->release();
+        $this->assertTrue($this->client->status('tree')->isHeld());
+        $lock->release();
+        $this->assertFalse($this->client->status('tree')->isHeld());
+        $lock->acquire();
+        $lock->acquire();
+        $this->client->lose('tree');
+        foreach ([$lock->acquire(...), $lock->release(...), $lock->acquire(...), $lock->release(...)] as $call) {
+            try {
+                $call();
+                $this->fail('a lost lock was taken again');
+            } catch (LostException) {
+            }
+        }
+        $lock->acquire();
+        $this->assertTrue($lock->isHeld());
+    }
+
     public function testTryAcquireMayWaitAndAnAdoptedLockHasOptions(): void
     {
         $first = $this->client->lock('orders:42', ttlMs: 500);

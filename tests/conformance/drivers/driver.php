@@ -42,7 +42,7 @@ class Driver
 {
     protected const FACE = 'php';
     protected const CAN = ['lock', 'acquire', 'extend', 'release', 'state', 'validity', 'detach', 'adopt', 'cancel',
-        'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul'];
+        'fork', 'exit', 'exception', 'status', 'describe', 'renew', 'body', 'nul', 'reentrant'];
 
     /** @var array<string, Client> */
     protected array $clients = [];

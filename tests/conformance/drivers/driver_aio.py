@@ -19,6 +19,7 @@ class Driver(package.Driver):
     def __init__(self):
         super().__init__()
         self.leaving = {}
+        self.owners = {}
         self.tasks = set()
         self.end = None
 
@@ -95,7 +96,27 @@ class Driver(package.Driver):
     # -- the machinery
 
     async def operate(self, message, what, arg):
-        lock, t0_ms, status = self.known("lock", message), now_ms(), "OK"
+        lock = self.known("lock", message)
+        if isinstance(lock, libredlock.aio.RLock):
+            return await self.by_its_owner(lock, self.perform(lock, what, arg))
+        return await self.perform(lock, what, arg)
+
+    async def by_its_owner(self, lock, work):
+        """Messages are tasks of their own, and only one task may acquire a lock again."""
+        if lock not in self.owners:
+            self.owners[lock] = asyncio.Queue()
+            self.tasks.add(asyncio.ensure_future(self.own(self.owners[lock])))
+        done = asyncio.get_running_loop().create_future()
+        self.owners[lock].put_nowait((work, done))
+        return await done
+
+    async def own(self, queue):
+        while True:
+            work, done = await queue.get()
+            done.set_result(await work)
+
+    async def perform(self, lock, what, arg):
+        t0_ms, status = now_ms(), "OK"
         try:
             if what == "acquire":
                 status = "OK" if await lock.acquire(**waiting(arg)) else "BUSY"

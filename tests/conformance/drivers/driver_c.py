@@ -12,7 +12,7 @@ from lines import now_ms, send  # noqa: E402
 import rl  # noqa: E402
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit status describe renew "
-       "nul").split()
+       "nul reentrant").split()
 OPERATIONS = {"acquire": rl.ACQUIRE, "extend": rl.EXTEND, "release": rl.RELEASE}
 STATES = {rl.State.HELD: "HELD", rl.State.LOST: "LOST"}
 

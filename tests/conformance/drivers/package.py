@@ -5,7 +5,7 @@ from lines import facts, now_ms
 import libredlock
 
 CAN = ("lock acquire start wait extend release state validity detach adopt cancel fork exit exception status describe "
-       "renew body nul").split()
+       "renew body nul reentrant").split()
 FOREVER_S = 365 * 86400.0  # what the option wait_ms allows
 
 
@@ -32,7 +32,8 @@ class Driver(lines.Driver):
 
     def lock(self, message):
         client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.lock(lines.resource(message), **options)
+        make = client.rlock if options.pop("reentrant", False) else client.lock
+        self.locks[message["lock"]] = make(lines.resource(message), **options)
         return {"status": "OK"}
 
     def adopt(self, message):

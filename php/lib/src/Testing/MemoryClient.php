@@ -25,7 +25,7 @@ final class MemoryClient implements ClientInterface
     {
         $this->store = $store ?? new Store();
         $this->options = self::checked($options) + ['ttl_ms' => 10000, 'wait_ms' => 15000, 'renew' => false,
-            'fence' => false];
+            'fence' => false, 'reentrant' => false];
     }
 
     /** Time passes: leases end, renewed ones are extended. */

@@ -20,6 +20,7 @@ final class MemoryLock implements LockInterface
     private string $message = '';
     private ?int $fence = null;
     private int $attempts = 0;
+    private int $depth = 0;
 
     /**
      * @internal MemoryClient::lock() makes locks.
@@ -65,7 +66,11 @@ final class MemoryLock implements LockInterface
 
     public function release(): void
     {
+        $isInner = --$this->depth > 0;
         $this->refuseWhatIsNotHeld('release');
+        if ($isInner) {
+            return;
+        }
         $this->store->free($this->resource, $this->token);
         $this->state = 'free';
         $this->message = 'released';
@@ -77,8 +82,10 @@ final class MemoryLock implements LockInterface
         try {
             $result = $body($this);
         } catch (\Throwable $failure) {
-            $this->store->free($this->resource, $this->token);
-            $this->state = 'free';
+            if (--$this->depth < 1) {
+                $this->store->free($this->resource, $this->token);
+                $this->state = 'free';
+            }
             throw $failure;
         }
         if ($this->state !== 'free') {
@@ -130,7 +137,7 @@ final class MemoryLock implements LockInterface
 
     public function set(string $option, bool|int|float|string $value): void
     {
-        $isFlag = \in_array($option, ['renew', 'fence'], true);
+        $isFlag = \in_array($option, ['renew', 'fence', 'reentrant'], true);
         $this->options[$option] = $isFlag ? $value === true || $value === 'true' : $value;
         $this->renewIsChosen = $this->renewIsChosen || $option === 'renew';
     }
@@ -153,6 +160,10 @@ final class MemoryLock implements LockInterface
     public function detach(): string
     {
         $this->refuseWhatIsNotHeld('detach');
+        if ($this->depth > 1) {
+            throw $this->failure(new InvalidOptionException(
+                "detach: \"$this->resource\" was taken $this->depth times; release it until one is left"));
+        }
         $this->store->stopRenewing($this->resource);
         $this->state = 'free';
         return $this->token;
@@ -162,6 +173,7 @@ final class MemoryLock implements LockInterface
     public function takeUp(string $token): void
     {
         [$this->token, $this->state, $this->fence] = [$token, 'adopted', null];
+        $this->depth = 1;
     }
 
     private function setLease(int $ttlMs): void
@@ -175,6 +187,11 @@ final class MemoryLock implements LockInterface
 
     private function take(?int $waitMs, bool $renews): void
     {
+        if ($this->options['reentrant'] && $this->depth > 0 && ($this->isHeld() || $this->isLost())) {
+            $this->refuseWhatIsNotHeld('acquire');
+            $this->depth++;
+            return;
+        }
         if ($this->isHeld()) {
             throw $this->failure(new InvalidOptionException(
                 "\"$this->resource\": this object holds the lock already; release it first"));
@@ -195,6 +212,7 @@ final class MemoryLock implements LockInterface
             $this->attempts++;
         }
         [$this->token, $this->state, $this->message] = [$token, 'held', 'granted'];
+        $this->depth = 1;
         $this->fence = $this->options['fence'] ? (int) \hexdec($token) : null;
     }
 

@@ -1,0 +1,280 @@
+"""Client.rlock(): whoever holds it may take it again, as with threading.RLock."""
+
+import asyncio
+import copy
+import pickle
+import threading
+
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+from patience import short
+
+
+def in_thread(call):
+    """What a call in another thread returns, or raises."""
+    told = []
+
+    def run():
+        try:
+            told.append(call())
+        except BaseException as failure:
+            told.append(failure)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert told, "it hangs"
+    return told[0]
+
+
+@pytest.fixture
+def tree(client):
+    return client.rlock("tree")
+
+
+def test_blocks_nest_and_the_outermost_releases(tree, nodes, other):
+    with tree:
+        token = tree.token
+        with tree as again:
+            assert again is tree and tree.acquire() is True and tree.acquire(timeout=5) is True
+            tree.release()
+            tree.release()
+        assert tree.owned() and tree.token == token
+        assert not other.lock("tree").acquire(blocking=False)
+    assert not tree.locked()
+    nodes.no_keys()
+
+
+def test_inner_calls_need_no_node(tree, nodes):
+    with tree:
+        for node in nodes:
+            node.stop()
+        try:
+            with tree, tree:
+                assert tree.acquire(blocking=False)
+            tree.release()
+        finally:
+            for node in nodes:
+                node.cont()
+        assert tree.owned()
+
+
+def test_only_its_thread_releases_it(tree):
+    with pytest.raises(RuntimeError):
+        tree.release()
+    with tree:
+        refused = in_thread(tree.release)
+        assert isinstance(refused, RuntimeError) and "another thread" in str(refused)
+        assert in_thread(lambda: tree.acquire(blocking=False)) is False
+        with tree:
+            assert isinstance(in_thread(tree.release), RuntimeError)
+        assert tree.owned()
+
+
+def test_others_get_it_when_the_outermost_has_released_it(tree):
+    entered = threading.Event()
+
+    def second():
+        with tree, tree:
+            entered.set()
+
+    with tree:
+        with tree:
+            waiter = threading.Thread(target=second, daemon=True)
+            waiter.start()
+            eventually(lambda: len(tree._line) == 2)
+        assert not entered.wait(0.05)
+    waiter.join(60)
+    assert entered.is_set() and not tree.locked()
+
+
+def test_one_object_for_each_name(client, other):
+    assert client.rlock("tree") is client.rlock("tree") is client.rlock(b"tree")
+    assert client.rlock("tree") is not client.rlock("leaf")
+    kept = client.rlock("tree", ttl=20)  # that of the line above was in use no longer
+    assert client.rlock("tree", ttl=20) is kept
+    assert other.rlock("tree", ttl=20) is not kept
+    with pytest.raises(libredlock.InvalidOption, match="other options"):
+        client.rlock("tree")
+
+
+def test_a_lost_lock_is_not_taken_again_inside(client, nodes):
+    lock = client.rlock("tree", **short(0.4))
+    assert lock.acquire() and lock.acquire()
+    eventually(lambda: lock.lost)
+    for call in (lock.acquire, lock.release, lock.acquire, lock.release):
+        with pytest.raises(libredlock.Lost):
+            call()
+    assert lock.acquire() and lock.owned()
+    lock.release()
+
+
+def test_a_block_in_a_lost_one_does_not_run(client):
+    lock = client.rlock("tree", renew=False, **short(0.4))
+    ran = False
+    with pytest.raises(libredlock.Lost), lock, lock:
+        eventually(lambda: lock.lost)
+        with lock:
+            ran = True
+    assert not ran
+    assert lock.acquire() and lock.release() is None
+
+
+def test_another_thread_gets_what_has_expired_and_its_owner_is_told(client):
+    lock = client.rlock("tree", renew=False, **short(0.4))
+    assert lock.acquire() and lock.acquire()
+    eventually(lambda: lock.lost)
+    done = threading.Event()
+    taken = threading.Event()
+
+    def second():
+        with lock, lock:
+            taken.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=second, daemon=True)
+    thread.start()
+    assert taken.wait(60)
+    for call in (lock.acquire, lock.release, lock.acquire, lock.release):
+        with pytest.raises(libredlock.Lost):
+            call()
+    assert not lock.acquire(blocking=False)
+    done.set()
+    thread.join(60)
+    with lock:
+        assert lock.owned()
+
+
+def test_a_block_is_renewed_at_any_depth(client):
+    lock = client.rlock("tree", **short(0.4))
+    with lock:
+        with lock:
+            before = lock.remaining
+            eventually(lambda: lock.remaining < before - 0.05)
+            eventually(lambda: lock.remaining > before - 0.05)
+        assert lock.owned()
+
+
+def test_extended_by_another_thread_meanwhile(tree):
+    stop = threading.Event()
+    failures = []
+
+    def extend():
+        while not stop.is_set():
+            try:
+                tree.extend()
+            except Exception as failure:
+                failures.append(failure)
+                return
+
+    with tree:
+        thread = threading.Thread(target=extend, daemon=True)
+        thread.start()
+        for _ in range(200):
+            with tree:
+                pass
+        stop.set()
+        thread.join(60)
+        assert tree.owned() and not failures
+
+
+def test_it_is_handed_over_by_its_outermost_holder_only(tree, client):
+    with pytest.raises(libredlock.NotHeld):
+        tree.detach()
+    assert tree.acquire() and tree.acquire()
+    with pytest.raises(libredlock.InvalidOption, match="acquired 2 times"):
+        tree.detach()
+    tree.release()
+    adopted = client.adopt("tree", tree.detach())
+    adopted.extend()
+    adopted.release()
+
+
+def test_options_are_refused_in_words(client):
+    with pytest.raises(TypeError, match=r"client\.rlock\(\)"):
+        client.lock("tree", reentrant=True)
+    with pytest.raises(TypeError, match="did you mean ttl"):
+        client.rlock("tree", tll=5)
+    with pytest.raises(TypeError):
+        client.rlock(5)
+    with pytest.raises(ValueError):
+        client.rlock("tree").acquire(blocking=False, timeout=5)
+    with client.rlock("tree") as lock, pytest.raises(ValueError):
+        lock.acquire(blocking=False, timeout=5)
+
+
+def test_it_shows_itself_and_is_not_copied(tree):
+    assert repr(tree) == "<libredlock.RLock 'tree' not held here>"
+    for copied in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError):
+            copied(tree)
+
+
+def test_a_decorator_is_not_needed(tree):
+    def fell(depth):
+        with tree:
+            return 1 + fell(depth - 1) if depth else 0
+
+    assert fell(20) == 20
+    assert not tree.locked()
+
+
+# ---- asyncio ---------------------------------------------------------------------------------------------------------
+
+
+def test_tasks(on_client, nodes):
+    async def body(client):
+        tree = client.rlock("tree")
+        assert client.rlock("tree") is tree
+        async with tree:
+            async with tree as again:
+                assert again is tree and await tree.acquire()
+                await tree.release()
+
+            async def other_task():
+                with pytest.raises(RuntimeError, match="another task"):
+                    await tree.release()
+                return await tree.acquire(blocking=False)
+
+            assert await asyncio.create_task(other_task()) is False
+            assert tree.owned()
+        assert not tree.locked()
+        assert await asyncio.create_task(tree.acquire())
+
+    on_client(body)
+
+
+def test_a_task_learns_of_the_loss_once_for_each_section(on_client):
+    async def body(client):
+        lock = client.rlock("tree", **short(0.4))
+        assert await lock.acquire() and await lock.acquire()
+        while not lock.lost:
+            await asyncio.sleep(0.01)
+        for call in (lock.acquire, lock.release, lock.acquire, lock.release):
+            with pytest.raises(libredlock.Lost):
+                await call()
+        assert await lock.acquire()
+        await lock.release()
+
+    on_client(body)
+
+
+def test_the_loss_cancels_the_outermost_block(on_client, nodes):
+    async def body(client):
+        lock = client.rlock("tree", cancel_on_lost=True, renew=False, **short(0.4))
+        seen = []
+        with pytest.raises(libredlock.Lost):
+            async with lock:
+                async with lock:
+                    pass
+                try:
+                    async with lock:
+                        await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    seen.append("inner")
+                    raise
+        assert seen == ["inner"] and not lock.locked()
+
+    on_client(body)
