@@ -224,13 +224,18 @@ static int read_operands(struct args *args, const struct parser *parser)
     args->resource = wants_none ? args->command->name : operands[0];
   if (wants_prefix && count > 0)
     args->prefix = operands[0];
-  if (args->command->main == run_main)
+  if (runs_a_job(args->command))
     return read_job(args, parser);
   if (count < wanted && !wants_prefix)
     return refuse_missing(args, parser, count == 0 ? "RESOURCE" : "TOKEN");
   if (wants_token)
     args->token = operands[1];
   return 0;
+}
+
+bool runs_a_job(const struct command *command)
+{
+  return command->main == run_main || command->main == lead_main;
 }
 
 /* Cuts CMD off at the `--` in front of it, so that its own flags are not read. */
@@ -262,9 +267,9 @@ static char *quoted(const char *word)
 }
 
 /* The line to type, where RESOURCE is word number `resource` of the command line. */
-static int refuse_without_dashes(int argc, char **argv, int resource)
+static int refuse_without_dashes(const struct parser *parser, int argc, char **argv, int resource)
 {
-  char *line = format("redlock run");
+  char *line = format("%s", parser->name);
   for (int i = 0; i < argc; i++) {
     char *word = quoted(argv[i]), *longer = format("%s %s%s", line, word, i == resource ? " --" : "");
     free(word);
@@ -286,7 +291,7 @@ static int check_dashes(const struct parser *parser, int argc, char **argv)
     free(poptGetOptArg(context));
   count = last == -1 ? count_of((const char *const *)poptGetArgs(context)) : 0;
   poptFreeContext(context);
-  return count > 1 ? refuse_without_dashes(argc, argv, argc - count) : 0;
+  return count > 1 ? refuse_without_dashes(parser, argc, argv, argc - count) : 0;
 }
 
 static struct parser *parser_new(const struct command *command, int argc, char **argv)
@@ -315,11 +320,11 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
   *args =
       (struct args){.command = command, .kill_after_ms = 5000, .busy_exit = EXIT_BUSY, .for_ms = 10000, .limit = 1000};
   *done = false;
-  if (command->main == run_main)
+  if (runs_a_job(command))
     cut_job(args, &argc, argv);
   struct parser *parser = parser_new(command, argc, argv);
   args->parser = parser;
-  int refused = command->main == run_main && args->job == NULL ? check_dashes(parser, argc, argv) : 0;
+  int refused = runs_a_job(command) && args->job == NULL ? check_dashes(parser, argc, argv) : 0;
   if (!refused)
     refused = read_flags(args, parser, done);
   if (*done)

@@ -270,6 +270,8 @@ int force_release(struct session *session);
 
 /* one file each */
 int run_main(const struct args *args);
+int lead_main(const struct args *args);
+bool runs_a_job(const struct command *command); /* args.c: has CMD behind -- */
 int acquire_main(const struct args *args);
 int extend_main(const struct args *args);
 int expire_main(const struct args *args);

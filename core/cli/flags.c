@@ -206,14 +206,16 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
 {
   size_t count = 0;
   bool may_be_busy = command->main == run_main || command->main == acquire_main;
-  if (command->main == run_main) {
+  if (command->main == run_main)
     flags[count++] = keep_flag;
+  if (runs_a_job(command))
     flags[count++] = kill_flag;
-  }
   if (may_be_busy) {
     flags[count++] = no_wait_flag;
     flags[count++] = wait_seconds_flag;
     flags[count++] = busy_flag;
+  }
+  if (may_be_busy || command->main == lead_main) {
     flags[count++] = quiet_flag;
     flags[count++] = verbose_flag;
   }

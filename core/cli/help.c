@@ -12,6 +12,7 @@ static const struct {
   const char *command, *group, *line;
 } lines[] = {
     {"run", "Lock", "hold the lock while a command runs"},
+    {"lead", "Lock", "run a command on one host of many, as their leader"},
     {"acquire", "Lock", "take the lock, print its token and leave it in place"},
     {"extend", "Lock", "extend the lock that has a token"},
     {"expire", "Lock", "set how much longer it is held, also shorter"},

@@ -12,6 +12,12 @@
 /* The lock is renewed for as long as CMD runs, unless --max-hold limits that. */
 static const struct option_default defaults_of_run[] = {
     {"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_MS}, {.option = NULL}};
+/* A candidate stands by for as long as it takes, through outages, too. */
+static const struct option_default defaults_of_lead[] = {
+    {"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"},
+    {.option = NULL}};
+static const char *const without_for_lead[] = {
+    "renew", "reentrant", "max_extensions", "fence", "wait_ms", "retry_count", NULL};
 static const struct option_default defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}};
 static const char *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {
@@ -48,6 +54,14 @@ static const struct command commands[] = {
      "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
      "while CMD ran, 126 CMD cannot be run, 127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
+    {"lead", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
+     "Stands by until it leads RESOURCE, which one of any number of candidates does at a time; then runs CMD.\n"
+     "If the lock is lost it ends CMD's process group, waits for its end and stands by again. If CMD ends by itself, "
+     "another candidate leads. REDLOCK_FENCE in CMD's environment is the term, larger than that of any leader "
+     "before.\n"
+     "Exits with CMD's status, or 78 nodes refuse by configuration, 126 CMD cannot be run, 127 CMD not found, 64 "
+     "usage, 70 internal.",
+     lead_main, without_for_lead, defaults_of_lead},
     {"acquire", "[OPTION...] RESOURCE",
      "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number follows.",
      acquire_main, without_for_acquire, defaults_of_acquire},

@@ -1,4 +1,4 @@
-/* run.c - redlock run RESOURCE -- CMD: holds the lock while CMD runs. */
+/* run.c - redlock run RESOURCE -- CMD: holds the lock while CMD runs. lead: and stands by again after a loss. */
 #include "job.h"
 
 #include <inttypes.h>
@@ -16,6 +16,8 @@ struct run {
   bool lost;
   char *reason; /* of the loss */
   bool killed;
+  bool leads;
+  int asked_to_end; /* the signal that was meant for redlock as well as for CMD */
   int64_t kill_at_ms;
   int64_t taken_at_ms;
   char *left; /* what could not be done about the lock at the end */
@@ -23,7 +25,7 @@ struct run {
 
 static void watch_job_signals(struct session *session)
 {
-  session->child_ignored = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+  session->child_ignored |= signal(SIGCHLD, SIG_DFL) == SIG_IGN;
   sigaddset(&session->watched, SIGCHLD);
   sigaddset(&session->watched, SIGCONT);
   sigaddset(&session->watched, SIGTSTP);
@@ -31,6 +33,21 @@ static void watch_job_signals(struct session *session)
   sigset_t blocked = session->watched;
   sigaddset(&blocked, SIGTTOU);
   sigprocmask(SIG_BLOCK, &blocked, NULL);
+}
+
+/* While it waits, what a CMD does is no news. */
+static void unwatch_job_signals(struct session *session)
+{
+  static const int of_job[] = {SIGCHLD, SIGCONT, SIGTSTP};
+  sigset_t unblocked;
+  sigemptyset(&unblocked);
+  sigaddset(&unblocked, SIGTTOU);
+  for (size_t i = 0; i < sizeof of_job / sizeof *of_job; i++) {
+    sigdelset(&session->watched, of_job[i]);
+    sigaddset(&unblocked, of_job[i]);
+  }
+  signalfd(session->signal_fd, &session->watched, 0);
+  sigprocmask(SIG_UNBLOCK, &unblocked, NULL);
 }
 
 static void export_lock(const struct session *session)
@@ -128,6 +145,8 @@ static void hear(struct run *run, int number)
     if (stopped_by != 0)
       stop(run, stopped_by);
   } else {
+    if (number == SIGTERM || number == SIGINT || number == SIGQUIT)
+      run->asked_to_end = number;
     job_signal(&run->job, number);
   }
 }
@@ -205,7 +224,7 @@ static int finish(struct run *run)
   int status = leave(run, keep_left_ms(run));
   if (status == REDLOCK_LOST && !run->lost)
     say_lost(run);
-  run->lost = run->lost || status == REDLOCK_LOST;
+  run->lost = run->lost || (status == REDLOCK_LOST && !run->leads); /* a CMD that leads has ended by itself */
   return run->lost ? EXIT_LOST : job_exit_code(run, had_terminal);
 }
 
@@ -235,6 +254,12 @@ static int run_job(struct run *run)
   return code;
 }
 
+/* Its term is over, and CMD has not ended by itself. */
+static bool stands_by_again(const struct run *run)
+{
+  return run->leads && run->lost && run->session->caught == 0;
+}
+
 /* Standard output belongs to CMD, so the report goes to standard error. */
 static void report(const struct run *run, int status, int code)
 {
@@ -248,7 +273,8 @@ static void report(const struct run *run, int status, int code)
   if (status == REDLOCK_BUSY && run->session->caught == 0)
     name_holder(object, run->session);
   json_object_set_new(object, "waited_ms", json_integer(run->session->waited_ms));
-  json_object_set_new(object, "exit", json_integer(code));
+  if (!stands_by_again(run))
+    json_object_set_new(object, "exit", json_integer(code));
   json_dumpf(object, stderr, JSON_COMPACT);
   fputc('\n', stderr);
   json_decref(object);
@@ -263,10 +289,35 @@ static int acquire_and_run(struct run *run)
   if (status != REDLOCK_OK && !json)
     return report_failure(session, status);
   int code = status == REDLOCK_OK ? run_job(run) : exit_code_of(session->args, status);
+  if (run->lost && run->leads)
+    session->caught = run->asked_to_end;
   if (session->caught != 0)
     code = 128 + session->caught;
   if (json)
     report(run, run->lost ? REDLOCK_LOST : status, code);
+  return code;
+}
+
+static void stand_by(struct run *run)
+{
+  guard_watch(&run->job.guard, 0); /* the number of CMD's group may be used again */
+  unwatch_job_signals(run->session);
+  run->lost = run->killed = false;
+  run->asked_to_end = 0;
+  run->session->leave_by_ms = 0;
+  free(run->reason);
+  free(run->left);
+  run->reason = run->left = NULL;
+}
+
+/* Terms follow each other until CMD ends by itself, or a signal ends both. */
+static int lead(struct run *run)
+{
+  int code = acquire_and_run(run);
+  while (stands_by_again(run)) {
+    stand_by(run);
+    code = acquire_and_run(run);
+  }
   return code;
 }
 
@@ -293,10 +344,10 @@ static int check_keep(const struct session *session)
   return message == NULL ? 0 : refuse_options(session->args, message);
 }
 
-int run_main(const struct args *args)
+static int main_of(const struct args *args, bool leads)
 {
   struct session session;
-  struct run run = {.session = &session};
+  struct run run = {.session = &session, .leads = leads};
   int code = guard_start(&run.job.guard);
   if (code != 0)
     return code;
@@ -304,9 +355,19 @@ int run_main(const struct args *args)
   if (code == 0)
     code = check_keep(&session);
   if (code == 0)
-    code = acquire_and_run(&run);
+    code = leads ? lead(&run) : acquire_and_run(&run);
   guard_end(&run.job.guard);
   free(run.reason);
   free(run.left);
   return session_close(&session, code);
+}
+
+int run_main(const struct args *args)
+{
+  return main_of(args, false);
+}
+
+int lead_main(const struct args *args)
+{
+  return main_of(args, true);
 }

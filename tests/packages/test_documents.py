@@ -23,6 +23,7 @@ NOT_RUN = {  # what cannot be run here, and the words with which the page says s
 SHOWN = {  # no commands, or run elsewhere
     ("docs/fencing.md", "Fencing"): "Python and SQL: docs/examples/fenced_store.py, tests/python/test_fenced_store.py",
     ("docs/fencing.md", "The store"): "the same",
+    ("docs/kinds.md", "Leader"): "docs/redlock.md has the same line",
     ("docs/php.md", "Nodes"): "test_bootstrap of the command, BootstrapTest.php",
 }
 
@@ -66,7 +67,7 @@ def test_readme_c_and_shell(clone, nodes):
         f"int main(void) {{\n{at_nodes(statements, nodes)}\nreturn 0; }}\n")
     assert clone.run(f"{compile_it} && ./a.out", "/srv") == "worked\n"
 
-    for name in "report.sh", "import.sh", "step-one", "step-two", "steps.sh":
+    for name in "report.sh", "import.sh", "scheduler", "step-one", "step-two", "steps.sh":
         clone.path(f"/srv/{name}").write_text("#!/bin/sh\necho ran $0 under $REDLOCK_RESOURCE\n")
         clone.path(f"/srv/{name}").chmod(0o755)
     said = type_on_new_nodes(clone, script, nodes)

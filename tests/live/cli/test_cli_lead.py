@@ -1,0 +1,197 @@
+"""redlock lead"""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from command import (
+    LIMIT_S,
+    NOT_FOUND,
+    REFUSED_CONFIG,
+    USAGE,
+    all_gone,
+    begun_to_wait,
+    end_process,
+    finish,
+    pid_in,
+    read_until,
+)
+from testing import eventually
+
+# A lease that a busy machine renews in time, and that is lost soon when no node answers.
+SHORT = ("--ttl", "4s", "--node-timeout", "500ms")
+LEADS = "echo term $REDLOCK_FENCE; exec sleep 1000"
+
+
+def sh(script):
+    return "sh", "-c", script
+
+
+def term_of(candidate):
+    """The term that it has begun."""
+    return int(read_until(candidate.stdout, "\n").split()[1])
+
+
+def lose(nodes):
+    """The leader's keys go; the markers of the restart guard stay."""
+    for node in nodes:
+        node.delete_keys()
+
+
+def free(nodes):
+    """The number of the last term stays."""
+    eventually(lambda: not any(node.get("scheduler") for node in nodes), LIMIT_S, "no node has a key")
+
+
+def test_another_candidate_leads_after_the_leader_was_killed(redlock, nodes):
+    first = redlock.start("lead", *SHORT, "scheduler", "--", *sh(LEADS))
+    term = term_of(first)
+    second = begun_to_wait(nodes, redlock.start, "lead", *SHORT, "scheduler", "--", *sh(LEADS))
+    first.kill()
+    later = term_of(second)
+    assert later > term > 0
+    second.send_signal(signal.SIGTERM)
+    assert finish(second).returncode == -signal.SIGTERM
+    free(nodes)
+
+
+def test_a_command_that_ends_hands_over(redlock, nodes):
+    first = redlock.start("lead", "scheduler", "--", *sh("echo term $REDLOCK_FENCE; read go; exit 7"),
+                          stdin=subprocess.PIPE)
+    term = term_of(first)
+    second = begun_to_wait(nodes, redlock.start, "lead", "scheduler", "--", *sh("echo term $REDLOCK_FENCE"))
+    done = finish(first, b"\n")
+    assert (done.returncode, done.stderr) == (7, "")
+    assert term_of(second) > term
+    assert finish(second).returncode == 0
+    free(nodes)
+
+
+def test_a_loss_ends_the_command_and_it_stands_by_again(redlock, nodes, tmp_path):
+    script = ("trap 'echo told; exit 3' TERM; sleep 1000 >/dev/null 2>&1 & echo $! >%s; "
+              "echo term $REDLOCK_FENCE; wait; wait" % (tmp_path / "child"))
+    leader = redlock.start("lead", *SHORT, "--kill-after", "500ms", "scheduler", "--", *sh(script))
+    term = term_of(leader)
+    child = pid_in(tmp_path / "child")
+    try:
+        lose(nodes)
+        assert read_until(leader.stdout, "\n").startswith("told\n")
+        later = term_of(leader)
+        assert later > term
+        all_gone([child])
+        leader.send_signal(signal.SIGTERM)
+        done = finish(leader)
+        assert (done.returncode, done.stdout) == (3, "told\n")
+        assert done.stderr.count("\n") == 1 and "the lock was lost while sh ran" in done.stderr
+        free(nodes)
+    finally:
+        end_process(child)
+        end_process(pid_in(tmp_path / "child"))
+
+
+def test_a_command_that_does_not_end_is_killed_before_the_next_term(redlock, nodes, tmp_path):
+    script = "trap '' TERM; echo $$ >>%s; echo term $REDLOCK_FENCE; while :; do sleep 0.1; done" % (tmp_path / "pids")
+    leader = redlock.start("lead", *SHORT, "--kill-after", "300ms", "scheduler", "--", *sh(script))
+    term = term_of(leader)
+    lose(nodes)
+    assert term_of(leader) > term
+    pids = list(map(int, (tmp_path / "pids").read_text().split()))
+    assert len(pids) == 2
+    all_gone(pids[:1])
+    leader.kill()
+    all_gone(pids[1:])
+
+
+def test_it_stands_by_through_an_outage(redlock, nodes):
+    leader = redlock.start("lead", *SHORT, "scheduler", "--", *sh(LEADS))
+    term = term_of(leader)
+    for node in nodes:
+        node.stop()
+    read_until(leader.stderr, "the lock was lost")
+    for node in nodes:
+        node.cont()
+    assert term_of(leader) > term
+    leader.send_signal(signal.SIGTERM)
+    assert finish(leader).returncode == -signal.SIGTERM
+
+
+def test_a_signal_ends_it_in_the_middle_of_a_loss(redlock, nodes):
+    leader = redlock.start("lead", *SHORT, "--kill-after", "2s", "scheduler", "--",
+                           *sh("trap 'echo told' TERM; echo term $REDLOCK_FENCE; while :; do sleep 0.1; done"))
+    term_of(leader)
+    lose(nodes)
+    read_until(leader.stdout, "told")
+    leader.send_signal(signal.SIGTERM)
+    assert finish(leader).returncode == -signal.SIGTERM
+    free(nodes)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_candidate(redlock, nodes, tmp_path, number):
+    token = redlock.acquire("scheduler", "--ttl", "30s")
+    waiting = begun_to_wait(nodes, redlock.start, "lead", "scheduler", "--", "touch", str(tmp_path / "ran"))
+    waiting.send_signal(number)
+    assert finish(waiting).returncode == -number
+    assert not (tmp_path / "ran").exists()
+    redlock("release", "scheduler", token)
+    free(nodes)
+
+
+def test_a_candidate_that_stands_by_again_hears_signals(redlock, nodes):
+    """After its first term SIGCHLD and the like are no news of a job any more."""
+    leader = redlock.start("lead", *SHORT, "--kill-after", "300ms", "scheduler", "--", *sh(LEADS))
+    term_of(leader)
+    for node in nodes:
+        node.delete_keys()
+        node.set("scheduler", "others", px=60000)
+    read_until(leader.stderr, "the lock was lost")
+    before = [node.calls("set") for node in nodes]
+    eventually(lambda: [node.calls("set") for node in nodes] != before, LIMIT_S, "it contends again")
+    os.kill(leader.pid, signal.SIGCHLD)
+    os.kill(leader.pid, signal.SIGCONT)
+    assert leader.poll() is None
+    leader.send_signal(signal.SIGTERM)
+    assert finish(leader).returncode == -signal.SIGTERM
+
+
+def test_json_tells_of_each_term(redlock, nodes):
+    leader = redlock.start("lead", *SHORT, "--json", "scheduler", "--",
+                           *sh("echo term $REDLOCK_FENCE; [ -e %s ] || exec sleep 1000; exit 4" % "/nowhere"))
+    term_of(leader)
+    lose(nodes)
+    term_of(leader)
+    leader.send_signal(signal.SIGTERM)
+    lost, last = map(json.loads, finish(leader).stderr.splitlines())
+    assert (lost["status"], lost["reason"], "exit" in lost) == ("LOST", "gone", False)
+    assert (last["status"], last["exit"]) == ("OK", 128 + signal.SIGTERM)
+
+
+def test_what_cannot_be_run_ends_it(redlock, nodes):
+    assert redlock("lead", "scheduler", "--", "no-such-program").returncode == NOT_FOUND
+    free(nodes)
+
+
+def test_refused_nodes_end_it(redlock, nodes):
+    for node in nodes:
+        node.config_set("maxmemory", "100mb")
+        node.config_set("maxmemory-policy", "allkeys-lru")
+    done = redlock("lead", "scheduler", "--", "true")
+    assert done.returncode == REFUSED_CONFIG and "maxmemory-policy" in done.stderr
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["scheduler"], "-- before CMD is missing"),
+    (["scheduler", "ls", "-l"], "-- before CMD is missing; type: redlock lead scheduler -- ls -l"),
+    (["--", "true"], "RESOURCE"),
+    (["--wait", "5s", "scheduler", "--", "true"], "--wait"),
+    (["--no-fence", "scheduler", "--", "true"], "--no-fence"),
+    (["--keep", "5s", "scheduler", "--", "true"], "--keep"),
+    (["--ttl", "5", "scheduler", "--", "true"], "--ttl 5"),
+    (["--ttl", "1h", "scheduler", "--", "true"], "--ttl"),
+])
+def test_bad_input(redlock, words, expected):
+    done = redlock("lead", *words)
+    assert done.returncode == USAGE
+    assert expected in done.stderr, done.stderr
