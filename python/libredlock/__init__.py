@@ -37,6 +37,7 @@ from ._errors import (
     Vote,
 )
 from ._native import string as _string
+from ._thread_election import Election, Term
 from ._thread_lock import Lock
 from ._thread_rlock import RLock
 
@@ -47,6 +48,7 @@ __all__ = [
     "Cancelled",
     "Client",
     "Closed",
+    "Election",
     "Forked",
     "Holder",
     "InFlight",
@@ -64,6 +66,7 @@ __all__ = [
     "RefusedConfig",
     "Report",
     "Status",
+    "Term",
     "TimedOut",
     "Unreachable",
     "Vote",

@@ -10,9 +10,11 @@ from . import _greenlets
 from ._base import ClientBase, Report
 from ._blocking import drive
 from ._core import lib
+from ._election import options_of
 from ._notify import notifier
 from ._queue import Ticket
 from ._reentrant import shared
+from ._thread_election import Election, Seat
 from ._thread_lock import Lock
 from ._thread_rlock import RLock
 from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Unpack
@@ -81,6 +83,17 @@ class Client(ClientBase):
 
         lock: RLock = shared(self, make, resource, (options, on_lost))
         return lock
+
+    def election(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> Election:
+        seat = Seat(self, resource, options_of(options), "election", on_lost)
+        seat.election = election = Election(seat)
+        return election
 
     def adopt(
         self,

@@ -65,6 +65,21 @@ class ClientSurface:
         """
         raise NotImplementedError
 
+    def election(self, *arguments: Any, **options: Any) -> Any:
+        """A candidate for the lead of a resource, of any number in all programs. It is an iterator over the terms in
+        which it leads; `with term:` is the work of a leader, and `term.fence` the number of the term.
+
+            for term in client.election("scheduler"):  # waits until it leads
+                with term:
+                    lead(term.fence)
+
+        The lease is renewed; ttl is how long the seat is empty after a leader died. The loop ends after
+        `election.stop()` and when the client is closed.
+        on_lost, cancel_on_lost: as for lock(); in asyncio the block of a term is cancelled at its loss, unless it is
+            False.
+        """
+        raise NotImplementedError
+
     def adopt(self, *arguments: Any, **options: Any) -> Any:
         """Takes over a lock that was detached elsewhere. extend() confirms it, and so does a block; no I/O here.
 

@@ -18,9 +18,11 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, 
 from ._base import ClientBase, Report
 from ._binding import Binding, in_thread, need_loop, running_loop, settle, start_thread
 from ._core import lib
+from ._election import options_of
 from ._line import AT_ONCE
 from ._queue import Ticket
 from ._reentrant import shared
+from ._task_election import Election, Term
 from ._task_lock import Lock
 from ._task_rlock import RLock
 from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Unpack
@@ -28,13 +30,14 @@ from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions,
 T = TypeVar("T")
 AnyClient = TypeVar("AnyClient", bound="Client")
 
-__all__ = ["Client", "Lock", "RLock"]
+__all__ = ["Client", "Election", "Lock", "RLock", "Term"]
 
 OK = lib.REDLOCK_OK
 _start = lib.redlock_lock_start
 _cancel = lib.redlock_lock_cancel
 
-Lock.__module__ = RLock.__module__ = __name__  # as users import them
+for _made in (Election, Lock, RLock, Term):
+    _made.__module__ = __name__  # as users import them
 
 
 class Client(ClientBase):
@@ -84,6 +87,16 @@ class Client(ClientBase):
 
         lock: RLock = shared(self, make, resource, (options, on_lost, cancel_on_lost))
         return lock
+
+    def election(
+        self,
+        resource: Resource,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        cancel_on_lost: bool = True,
+        **options: Unpack[LockOptions],
+    ) -> Election:
+        return Election(Lock(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
 
     def adopt(
         self,

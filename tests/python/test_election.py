@@ -1,0 +1,247 @@
+"""Client.election(): one candidate leads at a time."""
+
+import asyncio
+import signal
+import threading
+
+import pytest
+
+import libredlock
+from libredlock import aio
+from libredlock.testing import eventually
+from patience import CALM, short
+
+
+def lose(nodes):
+    for node in nodes:
+        node.delete_keys()
+
+
+def in_thread(call):
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_terms_follow_each_other(client, other, nodes):
+    terms = []
+
+    def stand(candidate):
+        election = candidate.election("scheduler")
+        for term in election:
+            with term:
+                assert term.owned() and term.remaining > 0 and term.resource == "scheduler"
+                terms.append(term.fence)
+            if len(terms) >= 4:
+                election.stop()
+
+    threads = [in_thread(lambda c=candidate: stand(c)) for candidate in (client, other)]
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(terms) >= 4 and terms == sorted(set(terms))
+    eventually(lambda: not any(node.get("scheduler") for node in nodes))
+
+
+def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
+    election = client.election("scheduler", **short(0.8))
+    terms = []
+    for term in election:
+        with term:
+            terms.append(term.fence)
+            if len(terms) == 2:
+                break
+            lose(nodes)
+            eventually(lambda: term.lost)
+            term.check()
+            pytest.fail("it goes on after the loss")
+        assert term.lost and not term.owned() and term.remaining == 0
+    assert not term.lost
+    with pytest.raises(libredlock.NotHeld):
+        term.check()
+    assert terms[1] > terms[0]
+    assert not client.lock("scheduler").locked()
+
+
+def test_a_block_that_ends_in_peace_after_a_loss(client, nodes):
+    election = client.election("scheduler", **short(0.8))
+    terms = []
+    for term in election:
+        with term:
+            terms.append(term.fence)
+            if len(terms) == 1:
+                lose(nodes)
+                eventually(lambda: term.lost)
+        if len(terms) == 2:
+            election.stop()
+    assert len(terms) == 2
+
+
+def test_the_error_of_the_block_leaves_and_the_seat_is_free(client, other):
+    with pytest.raises(KeyError):
+        for term in client.election("scheduler"):
+            with term:
+                raise KeyError("mine")
+    assert other.lock("scheduler").acquire(timeout=20)
+
+
+def test_stop_ends_a_wait(client, other):
+    with other.lock("scheduler"):
+        election = client.election("scheduler")
+        waiting = in_thread(lambda: list(election))
+        eventually(lambda: election._lock.attempts > 0)
+        election.stop()
+        waiting.join(60)
+        assert not waiting.is_alive()
+        assert list(election) == []
+
+
+def test_stop_before_the_wait_has_begun(client, other):
+    election = client.election("scheduler")
+    election.stop()
+    assert list(election) == []
+    with other.lock("scheduler"):
+        for _ in range(50):
+            election = client.election("scheduler")
+            waiting = in_thread(lambda: list(election))
+            election.stop()
+            waiting.join(60)
+            assert not waiting.is_alive()
+
+
+def test_stop_in_a_signal_handler(client, other):
+    election = client.election("scheduler")
+    before = signal.signal(signal.SIGUSR1, lambda *_: election.stop())
+    try:
+        with other.lock("scheduler"):
+            in_thread(lambda: (eventually(lambda: election._lock.attempts > 0),
+                               signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)))
+            assert list(election) == []
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_close_ends_a_wait(nodes, other):
+    closing = libredlock.Client(nodes.urls, **CALM)
+    election = closing.election("scheduler")
+    with other.lock("scheduler"):
+        waiting = in_thread(lambda: list(election))
+        eventually(lambda: election._lock.attempts > 0)
+        closing.close()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+def test_on_lost(client, nodes):
+    told = threading.Event()
+    election = client.election("scheduler", on_lost=lambda lock: told.set(), **short(0.8))
+    for term in election:
+        with term:
+            lose(nodes)
+            assert told.wait(60)
+        election.stop()
+
+
+@pytest.mark.parametrize("keyword, value", [("wait", 5), ("fence", False), ("renew", False), ("retry_count", 1)])
+def test_what_an_election_is_about_is_no_option(client, keyword, value):
+    with pytest.raises(TypeError, match=rf"election\(\) takes no {keyword}=: "):
+        client.election("scheduler", **{keyword: value})
+
+
+def test_other_options_are_refused_as_those_of_locks(client):
+    with pytest.raises(TypeError, match="did you mean ttl"):
+        client.election("scheduler", tll=5)
+    with pytest.raises(TypeError, match="rlock"):
+        client.election("scheduler", reentrant=True)
+    with pytest.raises(libredlock.InvalidOption):
+        client.election("scheduler", ttl=0)
+
+
+def test_it_shows_itself(client):
+    election = client.election("scheduler")
+    assert repr(election) == "<libredlock.Election 'scheduler'>"
+    for term in election:
+        with term:
+            assert repr(term).startswith(f"<libredlock.Term {term.fence} of ")
+        election.stop()
+
+
+# ---- asyncio ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_loss_cancels_the_block_and_it_stands_by_again(on_client, nodes):
+    async def body(client):
+        election = client.election("scheduler", **short(0.8))
+        terms = []
+        async for term in election:
+            async with term:
+                terms.append(term.fence)
+                if len(terms) == 2:
+                    election.stop()
+                    continue
+                lose(nodes)
+                await asyncio.sleep(60)
+                pytest.fail("it goes on after the loss")
+        assert len(terms) == 2 and terms[1] > terms[0]
+        if hasattr(asyncio.current_task(), "cancelling"):
+            assert asyncio.current_task().cancelling() == 0
+
+    on_client(body)
+
+
+def test_tasks_stand_by(on_client, nodes):
+    async def body(client):
+        first, second = client.election("scheduler"), client.election("scheduler")
+        led = asyncio.Event()
+
+        async def stand():
+            return [term.fence async for term in second if not led.is_set()]
+
+        async for term in first:
+            async with term:
+                waiting = asyncio.create_task(stand())
+                while second._lock.attempts == 0 and not second._lock._line:
+                    await asyncio.sleep(0.001)
+                assert not waiting.done()
+                second.stop()
+                assert await waiting == []
+            first.stop()
+
+    on_client(body)
+
+
+def test_cancelling_the_task_leaves_no_seat(on_client, nodes):
+    async def body(client):
+        async def stand():
+            async for term in client.election("scheduler"):
+                async with term:
+                    await asyncio.sleep(60)
+
+        task = asyncio.create_task(stand())
+        while not any(node.get("scheduler") for node in nodes):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while any(node.get("scheduler") for node in nodes):
+            await asyncio.sleep(0.01)
+
+    on_client(body)
+
+
+def test_close_ends_the_loop(run, nodes, other):
+    async def body():
+        client = aio.Client(nodes.urls, **CALM)
+        election = client.election("scheduler")
+
+        async def stand():
+            return [term async for term in election]
+
+        with other.lock("scheduler"):
+            task = asyncio.create_task(stand())
+            while not election._lock._line:
+                await asyncio.sleep(0.001)
+            await client.close()
+            assert await task == []
+
+    run(body())
