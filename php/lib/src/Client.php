@@ -20,6 +20,8 @@ use Redlock\Loop\Loop;
  */
 final class Client implements ClientInterface
 {
+    use Elects;
+
     private readonly Driver $driver;
     private readonly string $renew;
 

@@ -43,6 +43,22 @@ interface ClientInterface
         mixed ...$unknown,
     ): LockInterface;
 
+    /**
+     * A candidate for the lead of a resource: `$client->election('scheduler')->run(fn (Term $t) => lead($t->fence()))`.
+     * Its lease is renewed, and ttlMs is how long the seat is empty after a leader died. Options as for lock().
+     */
+    public function election(
+        string $resource,
+        /* options of locks: made by ./dev docs */
+        ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
+        ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
+        /* end of options */
+        mixed ...$unknown,
+    ): Election;
+
     /** Asks every node who holds the resource, without touching it. */
     public function status(string $resource): ResourceStatus;
 

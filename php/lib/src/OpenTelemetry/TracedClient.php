@@ -8,6 +8,7 @@ use OpenTelemetry\API\Globals;
 use OpenTelemetry\API\Trace\TracerInterface;
 use OpenTelemetry\API\Trace\TracerProviderInterface;
 use Redlock\ClientInterface;
+use Redlock\Elects;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\LockInterface;
 use Redlock\Options;
@@ -19,6 +20,8 @@ use Redlock\ResourceStatus;
  */
 final class TracedClient implements ClientInterface
 {
+    use Elects;
+
     private readonly TracerInterface $tracer;
 
     /**

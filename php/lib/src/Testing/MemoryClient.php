@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Testing;
 
 use Redlock\ClientInterface;
+use Redlock\Elects;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Options;
 use Redlock\ResourceStatus;
@@ -16,6 +17,8 @@ use Redlock\Verdict;
  */
 final class MemoryClient implements ClientInterface
 {
+    use Elects;
+
     public readonly Store $store;
     /** @var array<string, mixed> by the names of the table */
     private readonly array $options;

@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock;
+
+use Redlock\Exception\LostException;
+
+/** A candidate for the lead of a resource, of any number in all programs. ClientInterface::election() makes it. */
+final class Election
+{
+    /** What its lock has in any case, by the names of the table. */
+    private const FIXED = ['renew' => true, 'fence' => true, 'wait_ms' => -1];
+
+    /** What its lock has unless something else is given: it stands by for as long as it takes. */
+    private const USUAL = ['outage_wait_ms' => -1, 'max_hold_ms' => -1];
+
+    /** @internal */
+    public function __construct(private readonly LockInterface $lock)
+    {
+    }
+
+    /**
+     * @internal
+     * @param array<string, mixed> $options as given, by the names of the table
+     * @return array<string, mixed> those of the lock
+     */
+    public static function options(array $options): array
+    {
+        foreach (\array_intersect_key($options, self::FIXED + ['reentrant' => 0, 'retry_count' => 0]) as $name => $_) {
+            $named = \array_key_first(Options::named([$name => 0]));
+            throw new Exception\InvalidOptionException("an election has no option \"$named\": a candidate stands by "
+                . 'until it leads, its lease is renewed, and the term is the fencing number');
+        }
+        return self::FIXED + $options + self::USUAL;
+    }
+
+    public function resource(): string
+    {
+        return $this->lock->resource();
+    }
+
+    /**
+     * Waits until it leads, calls $body with the term, and gives the seat up when the body ends: what it returns, or
+     * its own error, leaves. If the term was lost before, it stands by again; the body ends by itself then, or by
+     * Term::check().
+     *
+     * @template T
+     * @param callable(Term): T $body
+     * @return T
+     */
+    public function run(callable $body): mixed
+    {
+        while (true) {
+            $endedInTime = false;
+            try {
+                return $this->lock->run(static function (LockInterface $lock) use ($body, &$endedInTime): mixed {
+                    $result = $body(new Term($lock));
+                    $endedInTime = $lock->isHeld();
+                    return $result;
+                });
+            } catch (LostException $lost) {
+                if ($endedInTime) {
+                    return $lost->result; /* the release has found out */
+                }
+                if ($lost->resource !== $this->lock->resource()) {
+                    throw $lost;
+                }
+            }
+        }
+    }
+}

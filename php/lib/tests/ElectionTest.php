@@ -1,0 +1,125 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\ClientInterface;
+use Redlock\Exception\BusyException;
+use Redlock\Exception\InvalidOptionException;
+use Redlock\Exception\LostException;
+use Redlock\Term;
+use Redlock\Testing\MemoryClient;
+
+/** One candidate leads at a time. */
+final class ElectionTest extends NodesTestCase
+{
+    private const SHORT = ['ttlMs' => 800, 'nodeTimeoutMs' => 200];
+
+    private function lose(): void
+    {
+        foreach (self::cluster()->nodes as $node) {
+            $node->command('DEL', 'scheduler');
+        }
+    }
+
+    public function testTermsFollowEachOther(): void
+    {
+        $terms = [];
+        foreach ([$this->client(), $this->client()] as $client) {
+            $election = $client->election('scheduler');
+            $this->assertSame('led', $election->run(function (Term $term) use (&$terms): string {
+                $this->assertSame(['scheduler', false], [$term->resource(), $term->isLost()]);
+                $this->assertGreaterThan(0, $term->remainingMs());
+                $term->check();
+                $this->assertFalse($this->client()->lock('scheduler')->tryAcquire());
+                $terms[] = $term->fence();
+                return 'led';
+            }));
+        }
+        $this->assertGreaterThan($terms[0], $terms[1]);
+        $this->assertTrue($this->client()->lock('scheduler')->tryAcquire(20_000));
+    }
+
+    /** @dataProvider waysToEnd */
+    public function testALossEndsTheTermAndItStandsByAgain(bool $checks): void
+    {
+        $terms = [];
+        $result = $this->client()->election('scheduler', ...self::SHORT)->run(
+            function (Term $term) use (&$terms, $checks): int {
+                $terms[] = $term->fence();
+                if (\count($terms) === 1) {
+                    $this->lose();
+                    Wait::until(static fn (): bool => $term->isLost(), 'the loss');
+                    $checks && $term->check();
+                }
+                return \count($terms);
+            });
+        $this->assertSame(2, $result);
+        $this->assertGreaterThan($terms[0], $terms[1]);
+    }
+
+    public static function waysToEnd(): array
+    {
+        return ['by check()' => [true], 'by itself' => [false]];
+    }
+
+    public function testABodyThatHasEndedInTimeIsNotRepeated(): void
+    {
+        $ran = 0;
+        $result = $this->client()->election('scheduler')->run(function () use (&$ran): int {
+            $this->lose();
+            return ++$ran;
+        });
+        $this->assertSame([1, 1], [$result, $ran]);
+    }
+
+    public function testErrorsOfTheBodyLeaveAndTheSeatIsFree(): void
+    {
+        $election = $this->client()->election('scheduler');
+        foreach ([new \DomainException('mine'), new LostException('of another lock')] as $mine) {
+            try {
+                $election->run(static fn () => throw $mine);
+                $this->fail('the error is gone');
+            } catch (\DomainException | LostException $caught) {
+                $this->assertSame($mine, $caught);
+            }
+        }
+        $this->assertTrue($this->client()->lock('scheduler')->tryAcquire(20_000));
+    }
+
+    public function testWhatAnElectionIsAboutIsNoOption(): void
+    {
+        foreach (['waitMs' => 5, 'fence' => false, 'renew' => false, 'retryCount' => 1, 'reentrant' => true] as $name
+            => $value) {
+            try {
+                $this->client()->election('scheduler', ...[$name => $value]);
+                $this->fail("$name was taken");
+            } catch (InvalidOptionException $refused) {
+                $this->assertStringContainsString("no option \"$name\"", $refused->getMessage());
+            }
+        }
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('ttlMs');
+        $this->client()->election('scheduler', ttlMs: 5);
+    }
+
+    public function testInMemory(): void
+    {
+        $client = new MemoryClient(['ttl_ms' => 1000]);
+        $terms = [];
+        $client->election('scheduler')->run(static function (Term $term) use ($client, &$terms): void {
+            $terms[] = $term->fence();
+            if (\count($terms) === 1) {
+                $client->lose('scheduler');
+                $term->check();
+            }
+        });
+        $this->assertGreaterThan($terms[0], $terms[1]);
+        $this->assertInstanceOf(ClientInterface::class, $client);
+        $client->lock('scheduler', renew: true)->run(function () use ($client): void {
+            $this->expectException(BusyException::class);
+            $client->election('scheduler')->run(static fn () => null);
+        });
+    }
+}
