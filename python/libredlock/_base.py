@@ -143,6 +143,7 @@ class ClientBase(ClientSurface, OldNames):
 
     def _opened(self) -> Any:
         if not self._is_open:
+            this_process.stay_if_leaving()
             raise Closed("the client is closed")
         return self._handle
 

@@ -175,6 +175,7 @@ class Facts(LockSurface):
 
     def _invalid(self) -> RedlockError:
         if self._client.closed:
+            this_process.stay_if_leaving()
             return Closed("the client is closed", resource=self._resource)
         return InvalidOption(self._why_invalid(), resource=self._resource)
 

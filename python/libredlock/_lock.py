@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Mapping, NoReturn, Optional
 
 from ._core import ffi, lib
-from ._errors import Closed, InvalidOption, NoMemory, RedlockError
+from ._errors import InvalidOption, NoMemory, RedlockError
 from ._facts import ADOPTED, FREE, HELD, LOST
 from ._line import Shared
 from ._native import text
@@ -91,9 +91,7 @@ class LockBase(Shared):
         """Step by step, each of which may be refused in words."""
         client = self._client
         with client._mutex:
-            if not client._is_open:
-                raise Closed("the client is closed")
-            self._handle = _owned(_new(client._handle, name, len(name)), _free)
+            self._handle = _owned(_new(client._opened(), name, len(name)), _free)
         if not self._handle:
             raise NoMemory("no memory for a lock", resource=self._resource)
         lib.redlock_lock_set_tag(self._handle, self._tag)

@@ -53,6 +53,7 @@ class Process:
     def leave(self) -> None:
         """Releases what is held and ends the notification thread."""
         self.is_leaving = True
+        self.main_thread = threading.get_ident()  # the others stay where they are
         for client in list(self._clients):
             client._leave()
         notifier = sys.modules.get("libredlock._notify")
@@ -62,7 +63,6 @@ class Process:
     def exit(self, request: SystemExit) -> None:
         """Ends the process with the status of a SystemExit that was raised in another thread than the main one."""
         status = request.code
-        self.main_thread = threading.get_ident()  # the others stay where they are
         try:
             if status is not None and not isinstance(status, int):
                 print(status, file=sys.stderr)
@@ -75,7 +75,7 @@ class Process:
             os._exit(status if isinstance(status, int) else 0)
 
     def stay_if_leaving(self) -> None:
-        """At exit only daemon threads still wait; they stop as such threads do, without a traceback of their own."""
+        """At exit all threads but the one that leaves stop as daemon threads do, without a traceback of their own."""
         while self.is_leaving and threading.get_ident() != self.main_thread:
             time.sleep(60)
 

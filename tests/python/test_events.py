@@ -167,22 +167,25 @@ os.waitpid(pid, 0)
 
 
 def losing(then):
-    """A program whose on_lost, filter or handler does something, and that goes on to lose another lock."""
+    """A program whose on_lost, filter or handler does something, and that goes on to lose locks of two clients."""
     return f"""
 import logging, os, signal, sys, threading, time
 import libredlock
 {then}
 client = libredlock.Client(**{CALM})
-first, second = threading.Event(), threading.Event()
+first, later = threading.Event(), threading.Event()
 def fails(lock):
     first.set()
     raise FAILURE
 lock = client.lock("r", **{short(0.4)}, on_lost=fails)
 lock.acquire()
 assert first.wait(60)
-another = libredlock.Client(**{CALM}).lock("s", **{short(0.4)}, on_lost=lambda lock: second.set())
-another.acquire()
-print(second.wait(60))
+for number in range(2):  # of this client, then of another one
+    another = client.lock(f"s{{number}}", **{short(0.4)}, on_lost=lambda lock: later.set())
+    another.acquire()
+    print(later.wait(60))
+    later.clear()
+    client = libredlock.Client(**{CALM})
 """
 
 
@@ -200,7 +203,7 @@ print(second.wait(60))
 )
 def test_no_callback_ends_the_notifications(script, nodes, failure):
     status, out, err = script(losing(failure)).end()
-    assert (status, out) == (0, "True"), err
+    assert (status, out) == (0, "True\nTrue"), err
     assert "Traceback" in err
 
 
@@ -212,7 +215,7 @@ def test_sys_exit_in_on_lost_ends_the_process(script, nodes, exits, ends):
     """And releases what it holds."""
     source = losing(f"FAILURE = {exits}").replace("assert first", "kept.acquire(); print('out'); assert first")
     source = source.replace("lock = client", "kept = client.lock('kept', ttl=30)\nlock = client", 1)
-    source = source.replace("print(second", "time.sleep(600); print(second")
+    source = source.replace("    print(later", "    time.sleep(600); print(later")
     status, out, err = script(source).end()
     assert (status, out) == (ends[0], "out") and err.endswith(ends[1])
     nodes.no_keys()
