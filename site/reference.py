@@ -15,13 +15,16 @@ import manuals  # noqa: E402
 GROUPS = [("Client", "redlock_client_"), ("Lock", "redlock_lock_"), ("Others", "redlock_")]
 PYTHON = """# Python reference
 
-[Python](../docs/python.md) is the guide; [all options](../docs/options.md) lists the keyword arguments.
+[Python](../docs/python.md) is the guide. The keyword arguments of a client are [below](#libredlock.types.ClientOptions), and so
+are [those of a lock](#libredlock.types.LockOptions).
 
 ::: libredlock
 
 ::: libredlock.aio
 
 ::: libredlock.prometheus
+
+::: libredlock.types
 
 ::: libredlock.testing
 """

@@ -1,9 +1,9 @@
-"""A store that refuses a holder who is late: the lock was his once, and has been somebody else's since.
+"""A store that refuses a late holder, whose lock has gone to somebody else.
 
     REDLOCK_NODES=redis://10.0.0.1,... python fenced_store.py accounts.db 42 17 [TTL]
 
-sets the balance of account 42 to 17 under a lock of TTL seconds, which ends with a line on the standard input. It fails
-where somebody with a larger number has written meanwhile.
+sets the balance of account 42 to 17 under a lock of TTL seconds, once it has read a line from standard input. It fails if
+somebody with a larger number has written meanwhile.
 """
 import sqlite3
 import sys
@@ -18,7 +18,7 @@ def open_store(path):
 
 
 def write(store, account, balance, fence):
-    """False: somebody has written with a larger number. Comparing and writing are one statement."""
+    """False if somebody has written with a larger number. Comparing and writing are one statement."""
     with store:
         done = store.execute(
             "INSERT INTO account (id, balance, fence) VALUES (?1, ?2, ?3)"
@@ -39,4 +39,6 @@ def main(path, account, balance, ttl="10"):
 
 
 if __name__ == "__main__":
+    if not 4 <= len(sys.argv) <= 5:
+        sys.exit("usage: fenced_store.py FILE ACCOUNT BALANCE [TTL]")
     main(*sys.argv[1:])

@@ -58,6 +58,11 @@ def test_a_holder_that_was_stopped_beyond_its_lease_is_refused(program, client, 
     assert late.returncode == 1 and balance(tmp_path) == (2,)
 
 
+def test_without_arguments_the_example_says_what_it_takes():
+    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "usage: fenced_store.py FILE ACCOUNT BALANCE [TTL]\n")
+
+
 def test_without_the_option_there_is_no_number(client):
     with client.lock("plain") as lock:
         assert lock.fence is None

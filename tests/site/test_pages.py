@@ -1,5 +1,6 @@
 """Every page of the built site in a real browser: what it says, shows and points at."""
 
+import ast
 import re
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -171,3 +172,13 @@ def test_the_pictures_show_violations(visits):
         assert svg.count('class="violation"') == 1 and "overlap: " in svg and 'class="process"' in svg
         drawn = (SITE / f"pictures/{mutant}-drawn.svg").read_text()
         assert drawn.count('class="overlap"') == 1 and drawn.count(">client ") >= 2 and drawn.count(">node ") == 3
+
+
+def test_the_reference_of_python_has_every_method_and_option(visits):
+    ids = set(visits["api/python.html"].ids)
+    surface = ast.parse((ROOT / "python/libredlock/_surface.py").read_text())
+    methods = [f"{each.name.removesuffix('Surface')}.{method.name}" for each in surface.body
+               if isinstance(each, ast.ClassDef) for method in each.body if isinstance(method, ast.FunctionDef)]
+    assert {"Client.lock", "Lock.acquire"} <= set(methods)
+    wanted = {f"{module}.{method}" for module in ("libredlock", "libredlock.aio") for method in methods}
+    assert wanted | {"libredlock.types.LockOptions.ttl", "libredlock.types.ClientOptions.max_ttl"} <= ids
