@@ -1,6 +1,6 @@
 /* The scripts of the core on a model server: known by their text, run by their meaning. */
 #include "server.h"
-#include "../../core/src/base/sha1.h"
+#include "sha1.h"
 
 #include <stdio.h>
 #include <string.h>

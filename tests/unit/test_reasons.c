@@ -2,7 +2,6 @@
 #include "node_world.h"
 
 #include "api/answer.h"
-#include "api/eligibility.h"
 #include "client/client.h"
 #include "node/connect.h"
 #include "vote/eligible.h"

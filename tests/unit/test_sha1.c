@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/sha1.h"
+#include "../sim/sha1.h"
 
 static void hash_is(const char *text, const char *expected)
 {

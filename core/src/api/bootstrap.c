@@ -9,7 +9,7 @@
 #include "../vote/guard.h"
 #include "api.h"
 #include "config.h"
-#include "eligibility.h"
+#include "../vote/eligible.h"
 
 enum { MODES = REDLOCK_BOOTSTRAP_DRY - 1 };
 

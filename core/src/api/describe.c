@@ -4,7 +4,7 @@
 #include "../lock/lease.h"
 #include "../lock/room.h"
 #include "api.h"
-#include "eligibility.h"
+#include "../vote/eligible.h"
 
 static const char *state_name(const struct rlk_node *n)
 {

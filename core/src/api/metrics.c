@@ -5,7 +5,7 @@
 #include "../lock/lease.h"
 #include "../lock/room.h"
 #include "api.h"
-#include "eligibility.h"
+#include "../vote/eligible.h"
 
 #define US_PER_S 1e6
 

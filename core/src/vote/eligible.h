@@ -1,8 +1,8 @@
-/* Whether a server may vote, from what its set-up has told (rule C.3). */
+/* Whether a server may vote, from what its set-up has told (rule C.3), and whether it would grant a lock now. */
 #ifndef RLK_ELIGIBLE_H
 #define RLK_ELIGIBLE_H
 
-#include "../node/session.h"
+#include "guard.h"
 
 /* Notes what the server is from now on. Leases that were granted before may not count any more (FORGOTTEN). */
 void rlk_eligible_note_server(struct rlk_line *line);
@@ -10,5 +10,15 @@ void rlk_eligible_note_server(struct rlk_line *line);
 enum rlk_why rlk_eligible_objection(const struct rlk_line *line, struct rlk_reason *why);
 /* Judges a set-up whose last reply has come. */
 enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
+
+static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
+{
+  return n->state == RLK_NODE_READY && !n->silent_ns && !rlk_guard_waits(n, now_ns);
+}
+
+/* It may vote, and nothing is known that would keep it from storing a key. */
+int rlk_would_grant(const struct rlk_node *node, int64_t now_ns);
+/* Why a node that may vote would not grant; NONE if it would. */
+enum rlk_why rlk_refusal(const struct rlk_node *node, struct rlk_reason *why, int64_t now_ns);
 
 #endif
