@@ -89,7 +89,7 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
   if (rlk_out_script(out, l, script, key->count, arguments, key->all_size + claim->token_size + 128) != 0)
     return -1;
   rlk_out_bytes(out, key->all, key->all_size);
-  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  rlk_put_token(out, claim);
   return 0;
 }
 
@@ -173,17 +173,16 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_take_arrived(n, out);
 }
 
-#define SCRIPT .script = RLK_SCRIPT_CLAIM
 /* clang-format off */
 const struct rlk_ask
   rlk_row_claim = {"the claim script", .role = RLK_ASK_TAKE, .is_vote = 1, .one = RLK_GRANTED, .read = read_take,
-                   .again = take_again, .arrived = take_arrived, SCRIPT},
+                   .again = take_again, .arrived = take_arrived},
   rlk_row_claim_on = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
-                      .again = rlk_extend_again, .arrived = rlk_extend_arrived, SCRIPT},
+                      .again = rlk_extend_again, .arrived = rlk_extend_arrived},
   rlk_row_claim_cut = {"the claim script", .is_vote = 1, .one = RLK_GRANTED, .read = read_keep,
                        .arrived = rlk_vote_expired},
   rlk_row_claim_renew = {"the claim script", .is_vote = 1, .read = read_renewal,
-                         .again = rlk_renew_again, .arrived = rlk_renew_arrived, SCRIPT};
+                         .again = rlk_renew_again, .arrived = rlk_renew_arrived};
 /* clang-format on */
 
 /* ---- the kinds ---- */

@@ -62,7 +62,7 @@
   "return 1"
 
 static const struct rlk_script
-  script_take = {.text = FENCE_TEXT, RLK_SCRIPT_CALL("1b716bd48d4d399cfdf03881d62b07a352048271", 9, 2),
+  script_take = {.text = FENCE_TEXT, .hash = "1b716bd48d4d399cfdf03881d62b07a352048271",
                  .bit = RLK_SCRIPT_FENCE},
   script_raise = {.text = RAISE_TEXT};
 
@@ -93,7 +93,7 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
     return -1;
   rlk_out_bytes(out, key->bulk, key->bulk_size);
   rlk_bulk_name(&l->out, prefix, "libredlock:f:", rlk_key_resource(key), key->resource_size);
-  rlk_out_bulk(out, claim->token, RLK_TOKEN_SIZE);
+  rlk_put_token(out, claim);
   return 0;
 }
 
@@ -140,7 +140,6 @@ const struct rlk_ask rlk_row_fenced = {"SET",
                                        .read = read_take,
                                        .wrong_type = RLK_BUSY,
                                        .again = take_again,
-                                       .script = RLK_SCRIPT_FENCE,
                                        .arrived = take_arrived};
 
 /* Raises the number there to the claim's. */

@@ -138,7 +138,7 @@ int rlk_put_extensions(struct rlk_out *out, struct rlk_line *l, struct rlk_claim
     rlk_out_bytes(out, claims[i]->key->bulk, claims[i]->key->bulk_size);
   rlk_out_number(out, ttl_ms);
   for (int i = 0; i < count; i++)
-    rlk_out_bulk(out, rlk_claim_token(claims[i]), claims[i]->token_size);
+    rlk_put_token(out, claims[i]);
   return 0;
 }
 

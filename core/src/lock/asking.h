@@ -19,6 +19,17 @@ static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)
   request.claim->in_flight++;
 }
 
+static inline void rlk_put_token(struct rlk_out *out, const struct rlk_claim *claim)
+{
+  if (claim->foreign) {
+    rlk_out_bulk(out, claim->foreign, claim->token_size);
+    return;
+  }
+  RLK_OUT_TEXT(out, "$40\r\n");
+  rlk_out_bytes(out, claim->token, RLK_TOKEN_SIZE);
+  RLK_OUT_TEXT(out, "\r\n");
+}
+
 /* One script for several locks. */
 int rlk_put_extensions(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *const *claims, int count,
                        int64_t ttl_ms);

@@ -419,18 +419,14 @@ const struct rlk_ask
 
 /* ---- all of them ---- */
 
-/* NOSCRIPT: the server has lost its scripts, and has executed nothing. The same once more, with the text. */
+/* NOSCRIPT: the server has lost all scripts, and has executed nothing. The same once more, with the text. */
 static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_ask *ask = out->request.ask;
-  uint32_t known = n->line->scripts_known;
-  int status;
   if (out->fault != RLK_FAULT_NO_SCRIPT || !ask->again)
     return 0;
   n->line->scripts_known = 0;
-  status = ask->again(n, &out->request, out->now_ns);
-  n->line->scripts_known |= status == 0 ? known : known & ~ask->script;
-  return status == 0;
+  return ask->again(n, &out->request, out->now_ns) == 0;
 }
 
 void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *out)

@@ -118,7 +118,7 @@ int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *l, struct rlk_claim 
   const struct rlk_queue_keys *keys = keys_of(l->node->net, claim->key);
   if (begin(out, l, &rlk_script_hand_over, 3, keys) != 0)
     return -1;
-  rlk_out_bulk(out, rlk_claim_token(claim), claim->token_size);
+  rlk_put_token(out, claim);
   put_place(out, claim->place, 0);
   put_channels(out, keys);
   return 0;

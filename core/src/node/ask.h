@@ -37,7 +37,6 @@ struct rlk_ask {
   /* After NOSCRIPT: asks once more; 0, or -1: the answer is no longer wanted, or memory is out. NULL: it has no script.
    */
   int (*again)(struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
-  uint32_t script; /* its bit: if the answer is no longer wanted, the next request brings their text */
   /* Called by the step with the answer, or with RLK_FAULT_LOST; NULL: it does not matter. */
   void (*arrived)(struct rlk_node *node, struct rlk_outcome *outcome);
 };

@@ -86,35 +86,31 @@ void rlk_out_number(struct rlk_out *out, int64_t number)
   rlk_out_bytes(out, bulk, number_in(bulk, (uint64_t)number));
 }
 
-/* Whether the text has to be sent; the server knows it from then on. */
-static int needs_text(struct rlk_line *l, const struct rlk_script *script)
+RLK_COLD static int script_in_full(struct rlk_out *out, struct rlk_line *l, const char *text, int keys, int arguments,
+                                   size_t room)
 {
-  int is_known = (l->scripts_known & script->bit) != 0;
-  l->scripts_known |= script->bit;
-  return !script->hash || !is_known || l->node->net->state != RLK_NET_OPEN ||
-         (script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS));
+  size_t size = strlen(text);
+  if (rlk_out_begin(out, l, room + size + 64) != 0)
+    return -1;
+  head(&l->out, '*', (uint64_t)(3 + keys + arguments));
+  RLK_OUT_TEXT(out, "$4\r\nEVAL\r\n");
+  rlk_out_bulk(out, text, size);
+  rlk_out_number(out, keys);
+  return 0;
 }
 
 int rlk_out_script(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int keys, int arguments,
                    size_t room)
 {
-  int is_full = needs_text(l, script);
-  const char *text = is_full ? rlk_script_text(script) : "";
-  size_t size = strlen(text);
-  if (rlk_out_begin(out, l, room + size + 128) != 0)
+  if (!rlk_out_knows(l, script)) {
+    l->scripts_known |= script->bit;
+    return script_in_full(out, l, rlk_script_text(script), keys, arguments, room);
+  }
+  if (rlk_out_begin(out, l, room + 128) != 0)
     return -1;
-  if (!is_full && script->head) {
-    rlk_out_bytes(out, script->head, script->head_size);
-    return 0;
-  }
   head(&l->out, '*', (uint64_t)(3 + keys + arguments));
-  if (is_full) {
-    RLK_OUT_TEXT(out, "$4\r\nEVAL\r\n");
-    rlk_out_bulk(out, text, size);
-  } else {
-    RLK_OUT_TEXT(out, "$7\r\nEVALSHA\r\n");
-    rlk_out_bulk(out, script->hash, 40);
-  }
+  RLK_OUT_TEXT(out, "$7\r\nEVALSHA\r\n");
+  rlk_out_bulk(out, script->hash, 40);
   rlk_out_number(out, keys);
   return 0;
 }

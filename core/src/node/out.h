@@ -2,6 +2,7 @@
 #ifndef RLK_OUT_H
 #define RLK_OUT_H
 
+#include "../base/mutant.h"
 #include "node.h"
 #include "scripts.h"
 
@@ -33,9 +34,15 @@ static inline int rlk_out_begin(struct rlk_out *out, struct rlk_line *line, size
   return rlk_requests_reserve(&line->requests, 1) != 0 ? -1 : rlk_buffer_reserve(&line->out, room);
 }
 
-/* The same with the call of a script, whose keys and arguments follow; room is that of those. Its text is sent if it
- * has no hash, if the server is not known to have it, and by a client that leaves, which could not repair a NOSCRIPT
- * (rule A.5). */
+/* Whether the server has the script. A client that leaves could not repair a NOSCRIPT (rule A.5). */
+static inline int rlk_out_knows(const struct rlk_line *line, const struct rlk_script *script)
+{
+  return (line->scripts_known & script->bit) && line->node->net->state == RLK_NET_OPEN &&
+         !(script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS));
+}
+
+/* A command that calls a script, whose keys and arguments follow; room is that of those. Its text is sent unless the
+ * server has it. */
 int rlk_out_script(struct rlk_out *out, struct rlk_line *line, const struct rlk_script *script, int keys, int arguments,
                    size_t room);
 /* A whole command of words: 0, or -1 when memory is out. */

@@ -146,15 +146,15 @@
 #endif
 
 const struct rlk_script
-  rlk_script_release = {.text = RELEASE_TEXT, RLK_SCRIPT_CALL("e949c6e37d7c2a84cc4c242883e566afe7adc5eb", 5, 1),
+  rlk_script_release = {.text = RELEASE_TEXT, .hash = RLK_RELEASE_HASH,
                         .bit = RLK_SCRIPT_RELEASE},
   rlk_script_extend = {.text = EXTEND_TEXT, .hash = "ca415a373b3ba5c110a30e62c094e553b1d61b1b",
                        .bit = RLK_SCRIPT_EXTEND},
-  rlk_script_join = {.text = JOIN_TEXT, RLK_SCRIPT_CALL("bd45f9324e811027571917f2632b8d36391bc94c", 12, 3),
+  rlk_script_join = {.text = JOIN_TEXT, .hash = "bd45f9324e811027571917f2632b8d36391bc94c",
                      .bit = RLK_SCRIPT_JOIN},
-  rlk_script_hand_over = {.text = HAND_OVER_TEXT, RLK_SCRIPT_CALL("9ea4742bc93a16874a475cecb8ce7cdfc7c63252", 9, 3),
+  rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "9ea4742bc93a16874a475cecb8ce7cdfc7c63252",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_stand = {.text = STAND_TEXT, RLK_SCRIPT_CALL("15d8da81cb35ff139b9f3da6b36dfe963215ea91", 12, 3),
+  rlk_script_stand = {.text = STAND_TEXT, .hash = "15d8da81cb35ff139b9f3da6b36dfe963215ea91",
                       .bit = RLK_SCRIPT_STAND},
   rlk_script_part = {.text = PART_TEXT},
   rlk_script_leave = {.text = LEAVE_TEXT},

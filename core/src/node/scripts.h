@@ -2,7 +2,6 @@
 #ifndef RLK_SCRIPTS_H
 #define RLK_SCRIPTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Those whose text a line has sent, as bits; the kinds of lock number theirs in kinds.h. */
@@ -18,15 +17,10 @@ enum {
 struct rlk_script {
   const char *text;
   const char *hash; /* SHA-1; NULL: it is rare, so always sent in full */
-  const char *head; /* the call by hash, up to its keys; NULL: their number varies */
-  size_t head_size;
   uint32_t bit;
 };
 
-/* Of the call by hash with so many words in all. */
-#define RLK_SCRIPT_CALL(sha1, words, keys)                                                                             \
-  .hash = (sha1), .head = "*" #words "\r\n$7\r\nEVALSHA\r\n$40\r\n" sha1 "\r\n$1\r\n" #keys "\r\n",                    \
-  .head_size = sizeof("*" #words "\r\n$7\r\nEVALSHA\r\n$40\r\n" sha1 "\r\n$1\r\n" #keys "\r\n") - 1
+#define RLK_RELEASE_HASH "e949c6e37d7c2a84cc4c242883e566afe7adc5eb"
 
 extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_join, rlk_script_hand_over,
     rlk_script_leave, rlk_script_stand, rlk_script_part, rlk_script_proof, rlk_script_register, rlk_script_expire;

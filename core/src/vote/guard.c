@@ -496,6 +496,7 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, int
 void rlk_guard_proof(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_meaning meaning;
+  out->kind = RLK_OUTCOME_ANSWER;
   if (out->request.ask->role == RLK_ASK_CLOCK) {
     note_time(n->line, &out->request, out->fault);
     return;

@@ -29,19 +29,18 @@ static void looked(struct rlk_line *l, enum rlk_look look, int64_t now)
   rlk_node_admit(l, RLK_SESSION_REFUSE, &why, now);
 }
 
-int rlk_voter_next(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
+int rlk_voter_take(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 {
-  for (; rlk_node_next(n, out, now); now = out->now_ns)
+  do {
     switch (out->kind) {
+    case RLK_OUTCOME_PROOF: rlk_guard_proof(n, out); return 1;
     case RLK_OUTCOME_SET_UP: judge(n->line, out->now_ns); break;
     case RLK_OUTCOME_SERVER: rlk_eligible_note_server(n->heard); break;
     case RLK_OUTCOME_LOOKED: looked(n->line, (enum rlk_look)out->request.of.step, out->now_ns); break;
-    case RLK_OUTCOME_PROOF:
-      rlk_guard_proof(n, out);
-      out->kind = RLK_OUTCOME_ANSWER;
-      return 1;
     default: return 1;
     }
+    now = out->now_ns;
+  } while (rlk_node_next(n, out, now));
   return 0;
 }
 
@@ -52,9 +51,8 @@ static int may_change(const struct rlk_node *n, int64_t now)
          (rlk_guard_waits(n, now) || n->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
 }
 
-void rlk_voter_flush(struct rlk_node *n, int64_t now)
+void rlk_voter_look_again(struct rlk_node *n, int64_t now)
 {
-  if (now >= n->look_again_ns && n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
+  if (n->state == RLK_NODE_READY && n->net->state == RLK_NET_OPEN)
     rlk_session_look_again(n->line, may_change(n, now), now);
-  rlk_node_flush(n, now);
 }
