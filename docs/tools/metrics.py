@@ -10,9 +10,9 @@ from pathlib import Path
 
 COMMAND = Path(__file__).resolve().parents[2] / "core/cli/status.c"
 
-HEAD = """# Metrics
+HEAD = """<!-- Made from the library's own output by ./dev docs: do not edit it. -->
 
-This page is made from the library's own output by `./dev docs`; do not edit it.
+# Metrics
 
 `client.metrics()` in Python and PHP and `redlock_client_metrics` in C return these families as OpenMetrics text, for
 the client that is asked. `redlock doctor --metrics` prints those of nodes. [Alerts](alerts.md) says which to watch.

@@ -9,17 +9,16 @@ import sys
 
 FIELDS = ("name", "type", "unit", "default", "range", "scope", "help")  # enum redlock_option_field
 
-HEAD = """# Options
+HEAD = """<!-- Made from the option table of the library by ./dev docs: do not edit it. -->
 
-This page is made from the option table of the library by `./dev docs`; do not edit it.
+# Options
 
-An option is set by name with a text: `redlock_client_set(client, "ttl_ms", "10000")` before `redlock_client_open`.
-Those of scope *both* may also be set for one lock, `redlock_lock_set(lock, "ttl_ms", "500")`; a lock starts with its
-client's. The command line has flags of the same names with dashes, and durations with a unit instead of `_ms`:
-`--retry-delay 200ms`. A name that is not here or a value out of range is refused with a message that names it and what
-is allowed.
+Options are set by name, as strings: `redlock_client_set(client, "ttl_ms", "10000")` before `redlock_client_open`. Those of
+scope *both* may also be set for one lock, `redlock_lock_set(lock, "ttl_ms", "500")`; a lock starts with its client's. The
+command has flags of the same names, and durations with a unit instead of `_ms`: `--retry-delay 200ms`. An unknown name or a
+value out of range is refused with a message that names it and what is allowed.
 
-Defaults that differ from those of the library stand in the column *elsewhere*.
+The column *elsewhere* has the defaults that differ from those of the library.
 """
 
 TABLE = """

@@ -7,9 +7,9 @@ import ctypes
 import itertools
 import sys
 
-HEAD = """# Troubleshooting
+HEAD = """<!-- Made from the table of reasons of the library by ./dev docs: do not edit it. -->
 
-This page is made from the table of reasons of the library by `./dev docs`; do not edit it.
+# Troubleshooting
 
 A node that does not vote, and a connection that ended, has one of these reasons. `redlock doctor` shows it for every
 node with the advice, and the field `reason` of `redlock doctor --json` has its name here. In messages `...` stands for

@@ -52,9 +52,9 @@ interface ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
-        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
-        ?bool $strictRelease = null,
+        ?bool $shared = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
+        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
+        ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Election;
