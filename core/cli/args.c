@@ -210,6 +210,17 @@ static int read_job(struct args *args, const struct parser *parser)
   return job[0] != NULL ? 0 : refuse_missing(args, parser, "CMD");
 }
 
+/* Of RESOURCE... the first has the operands that are too many for a command of one. */
+static int take_more(struct args *args, const char *const *operands, int count, int wanted)
+{
+  bool takes_several = strstr(args->command->operands, "RESOURCE...") != NULL && !args->force;
+  if (!takes_several || count <= wanted)
+    return 0;
+  args->more = operands + 1;
+  args->more_count = count - wanted;
+  return args->more_count;
+}
+
 static int read_operands(struct args *args, const struct parser *parser)
 {
   const char *const *operands = (const char *const *)poptGetArgs(parser->context);
@@ -217,6 +228,7 @@ static int read_operands(struct args *args, const struct parser *parser)
   bool wants_none = args->command->operands[0] != '\0' && strstr(args->command->operands, "RESOURCE") == NULL;
   bool wants_prefix = strstr(args->command->operands, "PREFIX") != NULL;
   int count = count_of(operands), wanted = wants_token ? 2 : wants_prefix || !wants_none;
+  wanted += take_more(args, operands, count, wanted);
   if (count > wanted)
     return fail(EXIT_USAGE, "unexpected argument '%s'; usage: %s %s", operands[wanted], parser->name,
                 args->command->operands);
@@ -229,7 +241,7 @@ static int read_operands(struct args *args, const struct parser *parser)
   if (count < wanted && !wants_prefix)
     return refuse_missing(args, parser, count == 0 ? "RESOURCE" : "TOKEN");
   if (wants_token)
-    args->token = operands[1];
+    args->token = operands[count - 1];
   return 0;
 }
 

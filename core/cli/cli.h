@@ -63,6 +63,8 @@ struct settings {
 struct args {
   const struct command *command;
   const char *resource;
+  const char *const *more; /* resources of the same lock; status: to be looked at, too */
+  int more_count;
   const char *token;
   char **job;         /* CMD and its arguments, NULL at the end */
   const char *prefix; /* of ls; NULL: none */

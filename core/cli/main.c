@@ -17,7 +17,7 @@ static const struct option_default defaults_of_lead[] = {
     {"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"},
     {.option = NULL}};
 static const char *const without_for_lead[] = {
-    "renew", "reentrant", "max_extensions", "fence", "wait_ms", "retry_count", NULL};
+    "renew", "reentrant", "max_extensions", "fence", "shared", "wait_ms", "retry_count", NULL};
 static const struct option_default defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}};
 static const char *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL};
 static const char *const without_for_acquire[] = {
@@ -34,13 +34,17 @@ static const char *const without_for_release[] = {
     "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "ttl_ms", "max_ttl_ms", "drift_factor",
     "min_validity_ms", NULL};
+static const char *const without_for_status[] = {
+    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "shared", "ttl_ms", "max_ttl_ms",
+    "drift_factor", "min_validity_ms", NULL};
 static const char *const without_for_bootstrap[] = {
     "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
     "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", "fence",
-    NULL};
+    "shared", NULL};
 static const char *const without_for_doctor[] = {
     "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "min_validity_ms", "holder_info", NULL};
+    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "shared", "min_validity_ms", "holder_info", NULL};
 static const char *const without_for_bench[] = {
     "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", NULL};
 static const struct option_default defaults_of_doctor[] = {
@@ -48,9 +52,11 @@ static const struct option_default defaults_of_doctor[] = {
 /* clang-format on */
 
 static const struct command commands[] = {
-    {"run", "[OPTION...] RESOURCE -- CMD [ARGUMENT...]",
+    {"run", "[OPTION...] RESOURCE... -- CMD [ARGUMENT...]",
      "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
-     "REDLOCK_RESOURCE and REDLOCK_TOKEN are in CMD's environment, and with --fence the number REDLOCK_FENCE.\n"
+     "Of several RESOURCEs it has all or none. With --shared others may share them meanwhile.\n"
+     "REDLOCK_RESOURCE (several in lines) and REDLOCK_TOKEN are in CMD's environment, and with --fence the number "
+     "REDLOCK_FENCE.\n"
      "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
      "while CMD ran, 126 CMD cannot be run, 127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},
@@ -62,27 +68,27 @@ static const struct command commands[] = {
      "Exits with CMD's status, or 78 nodes refuse by configuration, 126 CMD cannot be run, 127 CMD not found, 64 "
      "usage, 70 internal.",
      lead_main, without_for_lead, defaults_of_lead},
-    {"acquire", "[OPTION...] RESOURCE",
+    {"acquire", "[OPTION...] RESOURCE...",
      "Acquires the lock, prints its token and leaves it in place until its TTL ends. With --fence the number follows.",
      acquire_main, without_for_acquire, defaults_of_acquire},
-    {"extend", "[OPTION...] RESOURCE TOKEN",
+    {"extend", "[OPTION...] RESOURCE... TOKEN",
      "Extends the lock that has this token to --ttl from now. Never shortens it: `redlock expire` does.", extend_main,
      without_for_extend, NULL},
-    {"expire", "[OPTION...] RESOURCE TOKEN",
+    {"expire", "[OPTION...] RESOURCE... TOKEN",
      "Sets the lease of the lock that has this token to --ttl from now, longer or shorter.", expire_main,
      without_for_extend, NULL},
-    {"release", "[OPTION...] RESOURCE TOKEN",
+    {"release", "[OPTION...] RESOURCE... TOKEN",
      "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
      "`redlock release --force RESOURCE` deletes it, whoever holds it.",
      release_main, without_for_release, defaults_of_release},
-    {"status", "[OPTION...] RESOURCE", "Shows what every node knows of the lock, without changing it.", status_main,
-     without_for_release, defaults_of_status},
+    {"status", "[OPTION...] RESOURCE...", "Shows what every node knows of the lock, without changing it.", status_main,
+     without_for_status, defaults_of_status},
     {"ls", "[OPTION...] [PREFIX]",
      "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
      "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node (SCAN), "
      "with "
      "pauses; the user needs +scan.\nExits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
-     ls_main, without_for_release, defaults_of_status},
+     ls_main, without_for_status, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
      "once.\n"

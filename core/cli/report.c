@@ -117,10 +117,25 @@ void name_holder(json_t *report, struct session *session)
   set_held_by(report, client);
 }
 
+static void set_more(json_t *report, const struct args *args)
+{
+  json_t *all = must(json_array());
+  json_array_append_new(all, json_incref(json_object_get(report, "resource")));
+  for (int i = 0; i < args->more_count; i++) {
+    json_t *one = must(json_object());
+    set_bytes(one, "resource", args->more[i], strlen(args->more[i]));
+    json_array_append_new(all, json_incref(json_object_get(one, "resource")));
+    json_decref(one);
+  }
+  json_object_set_new(report, "resources", all);
+}
+
 json_t *report_json(const struct session *session, int status)
 {
   json_t *report = must(json_object());
   set_bytes(report, "resource", session->args->resource, strlen(session->args->resource));
+  if (session->args->more_count > 0)
+    set_more(report, session->args);
   const char *token = session->args->token;
   if (token != NULL)
     set_bytes(report, "token", token, strlen(token));

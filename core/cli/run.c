@@ -57,7 +57,14 @@ static void export_lock(const struct session *session)
   int64_t fence = redlock_lock_fence(session->lock);
   if (fence > 0)
     snprintf(number, sizeof number, "%jd", (intmax_t)fence);
-  setenv("REDLOCK_RESOURCE", session->args->resource, 1);
+  char *resources = format("%s", session->args->resource);
+  for (int i = 0; i < session->args->more_count; i++) {
+    char *longer = format("%s\n%s", resources, session->args->more[i]);
+    free(resources);
+    resources = longer;
+  }
+  setenv("REDLOCK_RESOURCE", resources, 1);
+  free(resources);
   setenv("REDLOCK_TOKEN", token, 1);
   free(token);
   if (number[0] != '\0')

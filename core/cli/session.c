@@ -81,11 +81,29 @@ static int open_client(struct session *session)
   return code;
 }
 
+/* What the command line asks for has to be there; what a file asks for may not fit all locks. */
+static int set_fence(struct session *session)
+{
+  const struct settings *flags = &session->args->from_flags;
+  int status = REDLOCK_OK;
+  for (size_t i = 0; i < flags->count; i++)
+    if (strcmp(flags->list[i].option, "fence") == 0) {
+      (void)redlock_lock_set(session->lock, "fence", flags->list[i].value);
+      status = redlock_lock_check(session->lock);
+    }
+  return status;
+}
+
 static int open_lock(struct session *session)
 {
   const char *resource = session->args->resource;
   session->lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
-  if (redlock_lock_state(session->lock) != REDLOCK_STATE_INVALID)
+  int status = redlock_lock_state(session->lock) == REDLOCK_STATE_INVALID ? REDLOCK_INVALID : REDLOCK_OK;
+  for (int i = 0; status == REDLOCK_OK && i < session->args->more_count; i++)
+    status = redlock_lock_add(session->lock, session->args->more[i], strlen(session->args->more[i]));
+  if (status == REDLOCK_OK)
+    status = set_fence(session);
+  if (status == REDLOCK_OK)
     return 0;
   return refuse_options(session->args, lock_message_parts(session->lock));
 }

@@ -189,11 +189,27 @@ static int inspect(struct session *session)
   return exit_code_of(session->args, status);
 }
 
-int status_main(const struct args *args)
+static int look_at(const struct args *args)
 {
   struct session session;
   int code = session_open(&session, args);
   if (code == 0)
     code = inspect(&session);
   return session_close(&session, code);
+}
+
+/* Each by itself: the exit status is that of the first that is not free, or could not be told. */
+int status_main(const struct args *args)
+{
+  struct args one = *args;
+  one.more_count = 0;
+  int code = 0;
+  for (int i = 0; i <= args->more_count; i++) {
+    one.resource = i == 0 ? args->resource : args->more[i - 1];
+    if (args->more_count > 0 && !args->json && !args->quiet && !args->metrics)
+      printf("%s%s\n", i == 0 ? "" : "\n", one.resource);
+    int found = look_at(&one);
+    code = code != 0 ? code : found;
+  }
+  return code;
 }

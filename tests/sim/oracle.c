@@ -65,7 +65,9 @@ static void check_alone_on(struct world *world, const struct resource *resource,
   uint32_t count = resource->holdings < HOLDINGS_MAX ? resource->holdings : HOLDINGS_MAX;
   for (uint32_t i = 0; i < count; i++) {
     const struct holding *other = &resource->ring[i];
-    if (other == mine || (spans && !mine->spans && !other->spans) || !exclude(mine, other) || other->until <= mine->since || other->since >= mine->until || other->robbed || mine->robbed)
+    if (other == mine || (spans && !mine->spans && !other->spans) || !exclude(mine, other))
+      continue;
+    if (other->until <= mine->since || other->since >= mine->until || other->robbed || mine->robbed)
       continue;
     world_violation(world, "%s: %s is held by lock %d from %.3f to %.3f ms and by lock %d from %.3f to %.3f ms",
                     other->until > world->now ? "overlap" : "interleaving", resource->name, mine->slot,
