@@ -90,8 +90,8 @@ final class ElectionTest extends NodesTestCase
 
     public function testWhatAnElectionIsAboutIsNoOption(): void
     {
-        foreach (['waitMs' => 5, 'fence' => false, 'renew' => false, 'retryCount' => 1, 'reentrant' => true] as $name
-            => $value) {
+        $own = ['waitMs' => 5, 'fence' => false, 'renew' => false, 'retryCount' => 1, 'reentrant' => true];
+        foreach ($own as $name => $value) {
             try {
                 $this->client()->election('scheduler', ...[$name => $value]);
                 $this->fail("$name was taken");
