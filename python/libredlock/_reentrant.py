@@ -19,8 +19,12 @@ class Reentrant(LockBase):
     """The core counts while its option reentrant is on. It is off around the outermost acquire and release, so that a
     call that a signal handler has cut off between two steps leaves no count behind."""
 
-    _inner = 0  # how often whoever holds it has taken it again
-    _given: Any = None  # the options that it was made with
+    __slots__ = ()  # a second base may have none: RLock has them
+
+    _inner: int
+    """How often whoever holds it has taken it again."""
+    _given: Any
+    """The options that it was made with."""
 
     def _is_mine(self) -> bool:
         holding = self._holding()
@@ -46,7 +50,7 @@ class Reentrant(LockBase):
         _set(self._handle, b"reentrant", b"true")
         status = _acquire(self._handle, 0)
         if status == OK:
-            self._inner += 1
+            self._inner += 1  # type: ignore[misc]
             return
         if not self._inner:
             self._stop_counting()
@@ -54,7 +58,7 @@ class Reentrant(LockBase):
 
     def _leave_inner(self) -> None:
         """One of several; no I/O. The caller has waited for extensions."""
-        self._inner -= 1  # first: a count that is too small would release what a block still relies on
+        self._inner -= 1  # type: ignore[misc]  # first: a count too small would release what a block relies on
         status = _release(self._handle)
         if not self._inner:
             self._stop_counting()
@@ -66,7 +70,7 @@ class Reentrant(LockBase):
         _set(self._handle, b"reentrant", b"false")
 
     def _expire(self, ticket: Ticket) -> None:
-        inner, self._inner = self._inner, 0
+        inner, self._inner = self._inner, 0  # type: ignore[misc]
         self._stop_counting()
         super()._expire(ticket)
         if inner and self._expired is not None:
@@ -74,7 +78,7 @@ class Reentrant(LockBase):
 
     def _forked(self) -> None:
         super()._forked()
-        self._inner = 0
+        self._inner = 0  # type: ignore[misc]
 
 
 def shared(client: Any, make: Any, resource: Any, given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Callable, Optional, Type, TypeVar
+from typing import Any, Callable, Optional, Type, TypeVar
 
 from ._errors import RedlockError
 from ._lock import note_loss
@@ -23,6 +23,13 @@ class RLock(Reentrant, Lock):
     Whether it is renewed is decided by the outermost acquire() or block. If it is lost, an inner acquire() raises Lost,
     and so does each release; then it may be taken again. Only the thread that holds it may release it.
     """
+
+    __slots__ = ("_inner", "_given")
+
+    def __init__(self, *arguments: Any) -> None:
+        """Called by Client.rlock()."""
+        self._inner = 0
+        super().__init__(*arguments)
 
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
         if self._is_mine():
