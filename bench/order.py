@@ -1,5 +1,6 @@
 """The order of waiting under what disturbs it: a waiter that cannot win, a home node that is slow, waiters that die."""
 import os
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from testing import Cluster, Proxy, eventually
 
 RESOURCE = "bench:000000"  # what the program contend locks
 DEAD = 12
+CANDIDATES = 12
 TTL_MS = 2000
 
 
@@ -71,3 +73,23 @@ def after_death(cluster: Cluster, redlock: Path, wake: str) -> Dict[str, float]:
         waiter.wait()
     waiters[-1].wait()
     return {"ms": (time.monotonic() - end) * 1000}
+
+
+def hand_overs(cluster: Cluster, redlock: Path) -> Dict[str, float]:
+    """From the work of one leader to that of the next: each of the candidates that stand by leads while `date` runs, so
+    the start and the end of processes are in it."""
+    name = "bench:lead"
+    env = dict(os.environ, REDLOCK_NODES=cluster.nodes_env)
+    lead = [str(redlock), "lead", name, "--"]
+    first = subprocess.Popen([*lead, "cat"], env=env, stdin=subprocess.PIPE)
+    eventually(lambda: sum(bool(node.command("EXISTS", name)) for node in cluster) >= 3, 20)
+    candidates = []
+    for number in range(CANDIDATES):
+        candidates.append(subprocess.Popen([*lead, "date", "+%s%N"], env=env, stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.PIPE, text=True))
+        eventually(lambda: sum(node.command("ZCARD", "libredlock:q:" + name) for node in cluster) == number + 1, 20)
+    first.stdin.close()
+    led = sorted(int(candidate.communicate()[0]) for candidate in candidates)
+    first.wait()
+    gaps = [(later - sooner) / 1e6 for sooner, later in zip(led, led[1:])]
+    return {"ms": statistics.median(gaps), "longest_ms": max(gaps)}

@@ -456,10 +456,11 @@ class Bench:
             "behind": lambda: order.behind(cluster, home, 50, with_nodes, output_of),
             "push": lambda: order.after_death(cluster, self.programs.build / "redlock", "auto"),
             "poll": lambda: order.after_death(cluster, self.programs.build / "redlock", "poll"),
+            "lead": lambda: order.hand_overs(cluster, self.programs.build / "redlock"),
         }, lambda subject: subject())
         beside, behind = (median_ratio(runs[name], runs[base], "per_s")
                           for name, base in (("beside", "alone"), ("behind", "healthy")))
-        push, poll = (median(runs[wake], "ms") for wake in ("push", "poll"))
+        push, poll, lead = (median(runs[name], "ms") for name in ("push", "poll", "lead"))
         died = "%d waiters and the holder died" % order.DEAD
         return [
             Row("4 contend, hold 3 ms", "acquired/s", median(runs["alone"], "per_s")),
@@ -468,7 +469,9 @@ class Bench:
             Row("  home 50 ms behind", "acquired/s", median(runs["behind"], "per_s"), ratio=behind,
                 ratio_to="healthy").judged(behind, ">=", 0.5),
             Row(died + ", free for", "ms", push).judged(push, "<=", 500),
-            Row("  wake=poll", "ms", poll).judged(poll, "<=", 1500)]
+            Row("  wake=poll", "ms", poll).judged(poll, "<=", 1500),
+            Row("a leader's seat empty, at a hand-over", "ms", lead,
+                note="longest %.0f ms" % max(run["longest_ms"] for run in runs["lead"])).judged(lead, "<=", 10)]
 
     def instructions(self) -> List[Row]:
         return self._per_cycle("instructions", instructions, {"blocking": 20000, "started": 10000, "threads": 10000})
