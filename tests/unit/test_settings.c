@@ -254,7 +254,7 @@ static void max_ttl_may_end_the_list_of_nodes(void **state)
 static void max_ttl_in_a_list_is_refused_in_words(void **state)
 {
   static const char *const lists[][2] = {
-      {"redis://a?max_ttl=5m,redis://b", "max_ttl stands at the end of the list"},
+      {"redis://a?max_ttl=5m,redis://b", "max_ttl belongs at the end of the list"},
       {"redis://a?max_ttl=5", "max_ttl is not a duration from 20ms to 24h"},
       {"redis://a?max_ttl=0s", "max_ttl is not a duration from 20ms to 24h"},
       {"redis://a?max_ttl=19ms", "max_ttl is not a duration from 20ms to 24h"},

@@ -54,7 +54,7 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
     return status;
   status = check_twice(c, &url, why);
   if (status == REDLOCK_OK && c->max_ttl_ms[RLK_BY_NODES]) {
-    rlk_text_add(why, "nodes: max_ttl stands at the end of the list, behind the last URL");
+    rlk_text_add(why, "nodes: max_ttl belongs at the end of the list, after the last URL");
     status = REDLOCK_INVALID;
   }
   if (status == REDLOCK_OK && c->engine.net.node_count == RLK_NODES_MAX) {
