@@ -516,8 +516,10 @@ def test_a_closed_loop_does_not_poison_the_client(nodes):
 
 def test_other_event_loops_are_refused_in_words(nodes):
     client = aio.Client(nodes.urls, **CALM)
-    with pytest.raises(RuntimeError, match="asyncio"):
-        client.lock("r").acquire().send(None)
+    for refused in client.__aenter__(), client.lock("r").acquire():
+        with pytest.raises(RuntimeError, match="needs a running asyncio event loop"):
+            refused.send(None)
+    assert not client.closed
 
 
 def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):

@@ -180,6 +180,26 @@ def test_interrupts_at_random_leave_no_lock_of_a_with_block(script, nodes):
     nodes.no_keys()
 
 
+def test_an_exception_while_a_lock_is_collected_leaves_no_key(script, nodes):
+    """A signal handler may raise in __del__, too, where Python ignores it."""
+    source = program(
+        """
+        import sys
+        def trace(frame, event, arg):
+            if frame.f_code.co_name == "__del__": raise KeyboardInterrupt
+        client = libredlock.Client(**CALM)
+        lock = client.lock("r", ttl=30, wait=20)
+        lock.acquire()
+        sys.settrace(trace)
+        del lock
+        sys.settrace(None)
+        print(client.lock("r").acquire(timeout=20))
+        """
+    )
+    status, out, err = script(source).end()
+    assert (status, out) == (0, "True") and "Exception ignored" in err
+
+
 def test_held_locks_are_released_at_exit(script, nodes):
     for leave in ("", "raise SystemExit(0)"):
         source = f"client = libredlock.Client(**CALM)\nlock = client.lock('r')\nlock.acquire()\n{leave}"
