@@ -9,7 +9,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
 #define RLK_SEE_LISTENER                                                                                               \
   "see what listens at the address: it must be a Redis or Valkey server, without a proxy that changes replies"
 #define RLK_SEE_LOG "see the server's log"
-#define RLK_SEE_DISK "free the disk that it writes to, or see its log"
+#define RLK_SEE_DISK "free space on its disk, or see its log"
 #define RLK_GIVE_ACL "give the user the permissions that docs/redlock.md lists"
 #define RLK_NO_CLUSTER "use servers with cluster-enabled no"
 #define RLK_MAKE_MASTER "make it a master (REPLICAOF NO ONE), or correct the address"
@@ -116,7 +116,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "Its disk is full or broken.")                                                                                     \
   X(SNAPSHOT, "snapshot",                                                                                              \
     "its last snapshot failed (rdb_last_bgsave_status err): with stop-writes-on-bgsave-error it grants no lock",       \
-    RLK_SEE_DISK "; BGSAVE then ends it", "Its disk is full or broken, or it could not fork.")                         \
+    RLK_SEE_DISK "; then run BGSAVE", "Its disk is full or broken, or it could not fork.")                             \
   X(STORES_NO_KEY, "stores-no-key", "it refuses to store a key: %s", RLK_SEE_LOG,                                      \
     "The server answered a SET with an error that concerns it as a whole.")
 
@@ -144,12 +144,13 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(BUSY_SCRIPT, "busy-script", "BUSY", "wait, or end the script: SCRIPT KILL",                                        \
     "The server runs a script that does not end.")                                                                     \
   X(MISCONF, "misconf", "MISCONF", RLK_SEE_DISK, "The server could not save its data, so it refuses to write.")        \
-  X(NOREPLICAS, "noreplicas", "NOREPLICAS", "set min-replicas-to-write 0", "The server has fewer replicas than that.") \
+  X(NOREPLICAS, "noreplicas", "NOREPLICAS", "set min-replicas-to-write 0",                                             \
+    "The server has fewer replicas than min-replicas-to-write demands.")                                               \
   X(UNKNOWN_COMMAND, "unknown-command", "ERR unknown command", "use Redis 6.2 or later, or Valkey",                    \
     "The server is too old, or the command was renamed.")                                                              \
   X(WRONGTYPE, "wrongtype", "WRONGTYPE", "delete the key of another type, or use a key_prefix",                        \
     "Another program keeps something else than a lock under the key.")                                                 \
-  X(ERROR, "error", "ERR", RLK_SEE_LOG, "An error that this library has no row for.")
+  X(ERROR, "error", "ERR", RLK_SEE_LOG, "An error that is not in this table.")
 
 #define RLK_REASONS_OF_THE_GUARD(X)                                                                                    \
   X(NO_TIME, "no-time", "it does not tell the time", RLK_SEE_LISTENER, "The server's reply to TIME is not a time.")    \
@@ -185,10 +186,10 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "The node has no marker, and a command that only looks writes none.")                                              \
   X(NEW, "new", "quarantined: new, or without its keys",                                                               \
     "wait, or run `redlock bootstrap` if no lock is live on any node",                                                 \
-    "The node was registered a short time ago: it may have had locks before, which are waited out.")                   \
+    "The node was registered a short time ago: locks that it may have had before have to end first.")                  \
   X(LOST_KEYS, "lost-keys", "quarantined: it may have lost keys",                                                      \
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
-    "This program has seen that the node lost its keys. Locks that it had granted are waited out.")                    \
+    "This program has seen that the node lost its keys. Locks that it had granted have to end first.")                 \
   X(CLOCK_STEPPED, "clock-stepped", "quarantined: its clock was stepped forward", RLK_KEEP_CLOCKS,                     \
     "Keys on the node have expired too early by as much.")                                                             \
   X(CLOCK_AHEAD, "clock-ahead", "quarantined: its clock is more than 1 s ahead of the other nodes'", RLK_KEEP_CLOCKS,  \

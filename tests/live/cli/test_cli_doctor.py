@@ -156,7 +156,7 @@ def test_nodes_whose_disk_is_full(redlock, full_disks, option, why):
     assert done.stdout.endswith("\n0 of 3 nodes may vote and 2 are needed: no lock is granted\n")
     for line, said, advice in rows(done.stdout).values():
         assert re.search(r" no +ready ", line) and said.startswith(why), said
-        assert advice == "advice: free the disk that it writes to, or see its log"
+        assert advice == "advice: free space on its disk, or see its log"
     metrics = redlock("doctor", *option, "--metrics").stdout
     assert metrics.count("\nredlock_node_votes_now{") == 3 and not re.search(r"votes_now\{.*\} 1\n", metrics)
 
