@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional
 
-from ._core import lib
 from ._errors import Lost, NotHeld, RedlockError
 from ._options import unknown
 from .types import Resource
@@ -92,7 +91,7 @@ class ElectionBase:
         thread, and signal handlers."""
         self._is_stopped = True
         if not self._lock.locked():
-            lib.redlock_lock_cancel(self._lock._handle)
+            self._lock._stop_waiting()
 
     def _is_over(self) -> bool:
         return self._is_stopped or bool(self._lock._client.closed)

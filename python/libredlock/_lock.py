@@ -141,6 +141,9 @@ class LockBase(Shared):
         _set(self._handle, b"renew", b"false")
         self._renews = False
 
+    def _stop_waiting(self) -> None:
+        lib.redlock_lock_cancel(self._handle)
+
     def _wait_option_ms(self) -> int:
         return int(text(lib.redlock_lock_get, self._handle, b"wait_ms"))
 

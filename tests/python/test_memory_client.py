@@ -145,3 +145,86 @@ def test_close_cancels_whoever_waits():
         client.close()
         with pytest.raises(libredlock.Cancelled):
             waiting.result(30)
+
+
+def test_a_lock_that_is_taken_again(any_client):
+    tree = any_client.rlock("tree")
+    assert any_client.rlock("tree") is tree
+    with tree:
+        with tree:
+            assert tree.acquire() is True
+            tree.release()
+        assert tree.owned() and not any_client.lock("tree").acquire(blocking=False)
+        refused = []
+        thread = threading.Thread(target=lambda: refused.append(pytest.raises(RuntimeError, tree.release)))
+        thread.start()
+        thread.join(60)
+        assert len(refused) == 1
+    assert not tree.locked()
+
+
+def test_a_lost_lock_is_not_taken_again_inside():
+    client = MemoryClient()
+    tree = client.rlock("tree")
+    assert tree.acquire() and tree.acquire()
+    client.lose("tree")
+    for call in (tree.acquire, tree.release, tree.acquire, tree.release):
+        with pytest.raises(libredlock.Lost):
+            call()
+    assert tree.acquire()
+
+
+def test_terms(any_client):
+    election, terms = any_client.election("scheduler"), []
+    for term in election:
+        with term:
+            terms.append(term.fence)
+            assert term.owned() and any_client.status("scheduler").held
+        if len(terms) == 2:
+            election.stop()
+    assert terms[1] > terms[0] and not any_client.status("scheduler").held
+
+
+def test_a_term_that_is_lost():
+    client, terms = MemoryClient(), []
+    election = client.election("scheduler")
+    for term in election:
+        with term:
+            terms.append(term.fence)
+            if len(terms) == 1:
+                client.lose("scheduler")
+                term.check()
+            election.stop()
+    assert len(terms) == 2
+
+
+def test_stop_ends_a_wait():
+    client = MemoryClient()
+    with client.lock("scheduler"):
+        election = client.election("scheduler")
+        waiting = threading.Thread(target=lambda: list(election))
+        waiting.start()
+        election.stop()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+def test_tasks_take_it_again_and_lead(run):
+    async def body():
+        client, terms = AsyncMemoryClient(), []
+        tree = client.rlock("tree")
+        async with tree, tree:
+            assert await tree.acquire()
+            await tree.release()
+        assert not tree.locked()
+        election = client.election("scheduler")
+        async for term in election:
+            async with term:
+                terms.append(term.fence)
+                if len(terms) == 1:
+                    client.lose("scheduler")
+                    await asyncio.sleep(60)
+                election.stop()
+        assert len(terms) == 2
+
+    run(body())

@@ -17,16 +17,18 @@ import os
 import socket
 import threading
 from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from .._base import Report
 from .._binding import call_in
 from .._core import lib
 from .._decorator import AsyncDecorator, BlockingDecorator
 from .._deprecated import OldNames
+from .._election import options_of
 from .._errors import Busy, Cancelled, Closed, Holder, Lost, NoQuorum, NotHeld, RedlockError, Status, Vote
 from .._lock import note_loss
 from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
+from .._reentrant import shared
 from .store import Hold, Store
 
 AnyLock = TypeVar("AnyLock", bound="_Lock")
@@ -59,6 +61,7 @@ class _Lock:
         self._last: Optional[Hold] = None
         self.fence: Optional[int] = None
         self.attempts = 0
+        self._is_stopped = False
 
     # ---- local facts
 
@@ -126,7 +129,7 @@ class _Lock:
         try:
             while True:
                 with store.mutex:
-                    if self._client.closed:
+                    if self._client.closed or self._is_stopped:
                         raise Cancelled(f"the client was closed while {self.resource!r} was waited for")
                     self._need_nodes()
                     holding = store.hold_of(self._name)
@@ -180,6 +183,12 @@ class _Lock:
                 raise failure
             self._hold = None
             self._store.free(self._name)
+
+    def _stop_waiting(self) -> None:
+        with self._store.mutex:
+            self._is_stopped = True
+            for wake in list(self._store.waiters[self._name]):
+                wake()
 
     def _need_nodes(self) -> None:
         if not self._store.reachable:
@@ -278,19 +287,27 @@ class AsyncMemoryLock(_Lock):
     async def __aenter__(self) -> AsyncMemoryLock:
         if not self.owned() and not await self._acquire(self._limit_ms(True, -1), True):
             raise self._busy()
-        self._body, self._has_cancelled = asyncio.current_task(), False
+        self._watch_body()
         return self
 
     async def __aexit__(self, kind: Any, failure: Optional[BaseException], trace: Any) -> None:
-        body, self._body = self._body, None
-        if self._has_cancelled and hasattr(body, "uncancel"):
-            body.uncancel()  # type: ignore[union-attr]
+        is_ours = self._unwatch_body(failure)
         try:
             self._release()
         except RedlockError as loss:
-            if failure is None or self._has_cancelled and isinstance(failure, asyncio.CancelledError):
+            if failure is None or is_ours:
                 raise loss from None
             note_loss(failure, loss)
+
+    def _watch_body(self) -> None:
+        self._body, self._has_cancelled = asyncio.current_task(), False
+
+    def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
+        """True if the body was cancelled by the loss."""
+        body, self._body = self._body, None
+        if self._has_cancelled and hasattr(body, "uncancel"):
+            body.uncancel()  # type: ignore[union-attr]
+        return self._has_cancelled and isinstance(failure, asyncio.CancelledError)
 
     def _notify(self, hold: Hold) -> None:
         super()._notify(hold)
@@ -324,6 +341,7 @@ class _Client(OldNames, Generic[AnyLock]):
         self._prefix = options.get("key_prefix", "").encode()
         self._options = {**_DEFAULTS, **options}
         self._locks: WeakSet[AnyLock] = WeakSet()
+        self._mutex, self._rlocks = self.store.mutex, WeakValueDictionary()  # type: ignore[var-annotated]
 
     def lock(self, resource: Any, *, on_lost: Any = None, **options: Any) -> AnyLock:
         return self._made(resource, options, "lock", on_lost)
@@ -334,9 +352,14 @@ class _Client(OldNames, Generic[AnyLock]):
         return lock
 
     def _made(self, resource: Any, options: Dict[str, Any], function: str, on_lost: Any) -> AnyLock:
+        return self._made_of(self._lock_type, resource, options, function, on_lost)
+
+    def _made_of(
+        self, kind: Callable[..., AnyLock], resource: Any, options: Dict[str, Any], function: str, on_lost: Any
+    ) -> AnyLock:
         if self.closed:
             raise Closed("the client is closed")
-        lock = self._lock_type(self, resource, options, function, on_lost)
+        lock = kind(self, resource, options, function, on_lost)
         self._locks.add(lock)
         return lock
 
@@ -391,6 +414,19 @@ class MemoryClient(_Client[MemoryLock]):
 
     _lock_type = MemoryLock
 
+    def rlock(self, resource: Any, *, on_lost: Any = None, **options: Any) -> Any:
+        from .kinds import MemoryRLock
+
+        def make() -> Any:
+            return self._made_of(MemoryRLock, resource, options, "rlock", on_lost)
+
+        return shared(self, make, resource, (options, on_lost))
+
+    def election(self, resource: Any, *, on_lost: Any = None, **options: Any) -> Any:
+        from .._thread_election import Election
+
+        return Election(self._made(resource, options_of(options), "election", on_lost))
+
     def with_lock(self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, **options: Any) -> Any:
         def lock(name: Any) -> MemoryLock:
             return self._made(name, options, "with_lock", on_lost)
@@ -420,6 +456,23 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
     """A libredlock.aio.Client without nodes."""
 
     _lock_type = AsyncMemoryLock
+
+    def rlock(self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = False, **options: Any) -> Any:
+        from .kinds import AsyncMemoryRLock
+
+        def make() -> Any:
+            lock = self._made_of(AsyncMemoryRLock, resource, options, "rlock", on_lost)
+            lock._cancel_on_lost = cancel_on_lost
+            return lock
+
+        return shared(self, make, resource, (options, on_lost, cancel_on_lost))
+
+    def election(self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = True, **options: Any) -> Any:
+        from .._task_election import Election
+
+        lock = self._made(resource, options_of(options), "election", on_lost)
+        lock._cancel_on_lost = cancel_on_lost
+        return Election(lock)
 
     def lock(
         self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = False, **options: Any
