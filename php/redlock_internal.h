@@ -43,12 +43,12 @@ ZEND_EXTERN_MODULE_GLOBALS(redlock)
   do {                                                                                                                 \
     char small[512], *buf = small;                                                                                     \
     size_t size = sizeof small;                                                                                        \
-    int64_t length = (CALL);                                                                                           \
-    if (length >= (int64_t)size) {                                                                                     \
+    int64_t length;                                                                                                    \
+    while ((length = (CALL)) >= (int64_t)size) { /* another thread may have made it longer */                          \
+      if (buf != small)                                                                                                \
+        efree(buf);                                                                                                    \
       size = (size_t)length + 1;                                                                                       \
       buf = emalloc(size);                                                                                             \
-      length = (CALL);                                                                                                 \
-      length = length >= (int64_t)size ? (int64_t)size - 1 : length;                                                   \
     }                                                                                                                  \
     (result) = length < 0 ? NULL : zend_string_init(buf, (size_t)length, 0);                                           \
     if (buf != small)                                                                                                  \

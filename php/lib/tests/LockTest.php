@@ -479,6 +479,17 @@ final class LockTest extends NodesTestCase
             [$report['voting'], $told['votes'], $told['why'], $told['advice']]);
     }
 
+    /** What the renewing thread counts makes the text longer. */
+    public function testDescribeIsWholeWhileLocksAreRenewed(): void
+    {
+        $client = Client::connect(self::cluster()->urls(), ttlMs: 200, renew: true);
+        $locks = \array_map(static fn (int $i): Lock => $client->lock("renewed:$i"), \range(1, 60));
+        \array_map(static fn (Lock $lock) => $lock->tryAcquire(), $locks);
+        for ($i = 0; $i < 5000; $i++) {
+            $this->assertNotSame([], $client->describe()); /* throws if the text was cut off */
+        }
+    }
+
     public function testMetrics(): void
     {
         $client = $this->client();
