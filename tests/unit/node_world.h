@@ -64,6 +64,7 @@ static ssize_t link_write(struct rlk_link *link, const char *data, size_t size)
 }
 
 static struct rlk_node node;
+static struct rlk_voter voter;
 
 static ssize_t read_old(char *data)
 {
@@ -142,7 +143,9 @@ static int begin(void **state)
   rlk_options_defaults(&net.options);
   RLK_INT(&net.options, GUARD) = RLK_GUARD_OFF;
   assert_int_equal(rlk_url_parse(&node.url, "redis://127.0.0.1:1", 19, &text), REDLOCK_OK);
+  voter = (struct rlk_voter){.finding = RLK_FOUND_NOTHING};
   rlk_node_init(&node, &net, 0);
+  node.voter = &voter;
   return rlk_timers_reserve(&net.timers, 1);
 }
 

@@ -27,11 +27,11 @@ static void have_marker(void)
   get_ready();
   RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
   RLK_INT(&net.options, MAX_TTL_MS) = 30000;
-  strcpy(node.marker, MARKER("1000", "a1", "20000"));
-  assert_int_equal(rlk_marker_read(node.marker, &node.mark), 1);
-  node.since_ns = world.now_ns - 5000 * MS;
-  node.quarantined_until_ns = world.now_ns + 25000 * MS;
-  node.ttl_limit_ms = 20000;
+  strcpy(node.voter->marker, MARKER("1000", "a1", "20000"));
+  assert_int_equal(rlk_marker_read(node.voter->marker, &node.voter->mark), 1);
+  node.voter->since_ns = world.now_ns - 5000 * MS;
+  node.voter->quarantined_until_ns = world.now_ns + 25000 * MS;
+  node.voter->ttl_limit_ms = 20000;
 }
 
 static void look_and_hear(const char *marker)
@@ -48,7 +48,7 @@ static void an_operator_ends_a_quarantine(void **state)
 {
   (void)state;
   have_marker();
-  node.changed_ns = world.now_ns - 1000 * MS; /* this process has seen it lose keys, too */
+  node.voter->changed_ns = world.now_ns - 1000 * MS; /* this process has seen it lose keys, too */
   look_and_hear(MARKER("1000", "a1", "20000"));
   assert_true(rlk_guard_waits(&node, world.now_ns));
   look_and_hear(MARKER("0", "a1", "20000"));
@@ -61,7 +61,7 @@ static void an_operator_raises_the_number(void **state)
   (void)state;
   have_marker();
   look_and_hear(MARKER("1000", "a1", "30000"));
-  assert_int_equal(node.ttl_limit_ms, 30000);
+  assert_int_equal(node.voter->ttl_limit_ms, 30000);
   assert_int_equal(node.state, RLK_NODE_READY);
   assert_true(rlk_guard_waits(&node, world.now_ns));
 }
@@ -83,11 +83,11 @@ static void an_operator_lowers_the_number(void **state)
 {
   (void)state;
   have_marker();
-  node.quarantined_until_ns = 0;
-  node.since_ns -= 40000 * MS;
+  node.voter->quarantined_until_ns = 0;
+  node.voter->since_ns -= 40000 * MS;
   expect_vote_behind(MARKER("1000", "a1", "10000"), 20000, RLK_REFUSED);
   assert_int_equal(node.state, RLK_NODE_READY);
-  assert_int_equal(node.ttl_limit_ms, 10000);
+  assert_int_equal(node.voter->ttl_limit_ms, 10000);
   expect_vote_behind(MARKER("1000", "a1", "10000"), 20000, RLK_REFUSED);
   expect_vote_behind(MARKER("1000", "a1", "10000"), 10000, RLK_GRANTED);
 }
@@ -100,7 +100,7 @@ static void a_number_above_the_clients_is_judged_anew(void **state)
   look_and_hear(MARKER("1000", "a1", "40000"));
   assert_int_equal(node.state, RLK_NODE_OFF);
   assert_string_equal(node.why.words, "its marker has a larger max_ttl_ms now");
-  assert_int_equal(node.changed_ns, 0);
+  assert_int_equal(node.voter->changed_ns, 0);
 }
 
 static void another_marker_is_a_loss(void **state)
@@ -109,8 +109,8 @@ static void another_marker_is_a_loss(void **state)
   have_marker();
   look_and_hear(MARKER("0", "b2", "20000"));
   assert_int_equal(node.state, RLK_NODE_OFF);
-  assert_int_equal(node.quarantined_until_ns, RLK_NEVER);
-  assert_int_equal(node.changed_ns, world.now_ns);
+  assert_int_equal(node.voter->quarantined_until_ns, RLK_NEVER);
+  assert_int_equal(node.voter->changed_ns, world.now_ns);
 }
 
 static void assert_quarantine_says(const char *words)
@@ -124,12 +124,12 @@ static void assert_quarantine_says(const char *words)
 static void a_quarantine_is_described(void **state)
 {
   (void)state;
-  node.quarantined_until_ns = world.now_ns + 12300 * MS;
-  node.mark.since_ms = INT64_C(1700000000000);
+  node.voter->quarantined_until_ns = world.now_ns + 12300 * MS;
+  node.voter->mark.since_ms = INT64_C(1700000000000);
   assert_quarantine_says("quarantined for another 12.3 s: new, or without its keys, since 2023-11-14T22:13:20Z");
-  node.step_ns = 3100 * MS;
+  node.voter->step_ns = 3100 * MS;
   assert_quarantine_says("quarantined for another 12.3 s: its clock was stepped forward by 3.1 s");
-  node.ahead_until_ns = world.now_ns + 15000 * MS;
+  node.voter->ahead_until_ns = world.now_ns + 15000 * MS;
   assert_quarantine_says("quarantined for another 15.0 s: its clock is more than 1 s ahead of the other nodes'");
 }
 
@@ -142,7 +142,7 @@ static void an_error_in_place_of_the_marker_is_no_loss(void **state)
   hear("-NOPERM this user has no permissions to run the 'get' command\r\n");
   while (rlk_voter_next(&node, &outcome, world.now_ns))
     ;
-  assert_int_equal(node.quarantined_until_ns, 0);
+  assert_int_equal(node.voter->quarantined_until_ns, 0);
 }
 
 int main(void)

@@ -261,7 +261,7 @@ static void a_marker_keeps_a_node_out(void **state)
   struct rlk_reason why;
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    node.finding = cases[i].finding;
+    node.voter->finding = cases[i].finding;
     note(rlk_guard_finding(&node, &why), cases[i].why);
   }
   note(rlk_guard_limit(&node, 60000, &why), RLK_WHY_ALLOWS_LESS);
@@ -296,8 +296,8 @@ static void hear_marker(const char *marker)
   char reply[300];
   get_ready();
   RLK_INT(&net.options, GUARD) = RLK_GUARD_MARKER;
-  strcpy(node.marker, MARKER("20000"));
-  assert_int_equal(rlk_marker_read(node.marker, &node.mark), 1);
+  strcpy(node.voter->marker, MARKER("20000"));
+  assert_int_equal(rlk_marker_read(node.voter->marker, &node.voter->mark), 1);
   snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
   ask(&rlk_row_look, RLK_LOOK_MARKER);
   hear(reply);
@@ -315,16 +315,16 @@ static void a_marker_changes(void **state)
 static void a_node_is_quarantined(void **state)
 {
   (void)state;
-  node.quarantined_until_ns = RLK_NEVER;
+  node.voter->quarantined_until_ns = RLK_NEVER;
   net.looks = 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_NOT_REGISTERED);
-  node.quarantined_until_ns = world.now_ns + 1;
+  node.voter->quarantined_until_ns = world.now_ns + 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_LOST_KEYS);
-  node.mark.since_ms = 1;
+  node.voter->mark.since_ms = 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_NEW);
-  node.step_ns = 1;
+  node.voter->step_ns = 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_CLOCK_STEPPED);
-  node.ahead_until_ns = world.now_ns + 1;
+  node.voter->ahead_until_ns = world.now_ns + 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_CLOCK_AHEAD);
 }
 

@@ -369,7 +369,7 @@ static void what_is_confirmed_too_late_is_not_held(void **state)
 static void a_node_in_quarantine_does_not_count_for_an_extension(void **state)
 {
   (void)state;
-  client->engine.net.nodes[2].quarantined_until_ns = RLK_NEVER;
+  client->engine.net.nodes[2].voter->quarantined_until_ns = RLK_NEVER;
   assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
   call(REDLOCK_EXTEND, 0);
   answer(2, &rlk_row_extend, RLK_GRANTED);
@@ -385,7 +385,7 @@ static void a_node_in_quarantine_is_no_outage(void **state)
 {
   struct rlk_node *nodes = client->engine.net.nodes;
   (void)state;
-  nodes[1].quarantined_until_ns = RLK_NEVER;
+  nodes[1].voter->quarantined_until_ns = RLK_NEVER;
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
   answer(0, &rlk_row_set, RLK_GRANTED);
@@ -500,7 +500,7 @@ static void leases_on_nodes_that_are_ahead_are_not_counted_on(void **state)
 {
   (void)state;
   hold();
-  client->engine.net.nodes[0].ahead_until_ns = client->engine.net.nodes[1].ahead_until_ns = RLK_NEVER;
+  client->engine.net.nodes[0].voter->ahead_until_ns = client->engine.net.nodes[1].voter->ahead_until_ns = RLK_NEVER;
   tell(0, RLK_OUTCOME_AHEAD);
   assert_int_equal(lock->state, REDLOCK_STATE_LOST);
   assert_int_equal(lock->hold.loss, REDLOCK_LOSS_REFUSED);

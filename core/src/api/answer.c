@@ -89,7 +89,7 @@ static void say_refused(struct rlk_said *said, const redlock_lock *lock, int nod
   const struct rlk_node_answer *answer = &lock->node_answers[node];
   if (answer->error && !n->refused)
     say_error(said, n, answer->error);
-  else if (!n->refused && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+  else if (!n->refused && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
     say_limit(said, lock, n);
   else if (!n->refused && n->state == RLK_NODE_READY)
     say(said, RLK_WHY_ALLOWED_BY_FEW, rlk_why_words(RLK_WHY_ALLOWED_BY_FEW));
@@ -100,7 +100,7 @@ static void say_refused(struct rlk_said *said, const redlock_lock *lock, int nod
 /* It was being connected when the operation ended, or is still. */
 static void say_waiting(struct rlk_said *said, const redlock_lock *lock, const struct rlk_node *n)
 {
-  if (n->state == RLK_NODE_READY && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+  if (n->state == RLK_NODE_READY && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
     say_limit(said, lock, n);
   else if (n->silent_ns)
     say_failure(said, n, "silent, reconnecting", "; last failure: ");
@@ -124,8 +124,9 @@ static const char *gone_words(const redlock_lock *lock, const struct rlk_node *n
 {
   if (deletes(lock))
     return "nothing to delete";
-  return n->changed_ns && n->changed_ns >= lock->hold.acquired_ns ? "the token is gone: it restarted or lost keys"
-                                                                  : "the token is gone";
+  return n->voter->changed_ns && n->voter->changed_ns >= lock->hold.acquired_ns
+             ? "the token is gone: it restarted or lost keys"
+             : "the token is gone";
 }
 
 void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, int64_t now)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../client/life.h"
 #include "../client/stepped.h"
 #include "../vote/guard.h"
 #include "api.h"
@@ -61,7 +62,7 @@ static int wait_for_all(redlock_client *c)
 /* A node that is refused for another reason than its marker. */
 static int is_refused_otherwise(const struct rlk_node *n)
 {
-  return n->refused && n->finding <= RLK_FOUND_SMALLER;
+  return n->refused && n->voter->finding <= RLK_FOUND_SMALLER;
 }
 
 static int found(const struct rlk_node *n, int64_t now)
@@ -70,7 +71,7 @@ static int found(const struct rlk_node *n, int64_t now)
     return REDLOCK_FOUND_REFUSED;
   if (n->state != RLK_NODE_READY && !n->refused)
     return REDLOCK_FOUND_NOTHING;
-  switch (n->finding) {
+  switch (n->voter->finding) {
   case RLK_FOUND_OURS:
     if (rlk_guard_left_ms(n, now))
       return REDLOCK_FOUND_QUARANTINED;
@@ -99,15 +100,15 @@ static void found_words(const struct rlk_node *n, int found, struct rlk_text *ou
     break;
   case REDLOCK_FOUND_OTHER_NUMBER:
     rlk_text_add(out, "allows ");
-    rlk_text_duration(out, n->mark.max_ttl_ms);
+    rlk_text_duration(out, n->voter->mark.max_ttl_ms);
     break;
   case REDLOCK_FOUND_OTHER_LIST:
-    if (n->finding == RLK_FOUND_OLD)
+    if (n->voter->finding == RLK_FOUND_OLD)
       rlk_text_add(out, "has a marker of version 0.1");
-    else if (n->finding == RLK_FOUND_OTHER_NODES)
-      rlk_text_format(out, "is registered for %d nodes", n->mark.nodes);
+    else if (n->voter->finding == RLK_FOUND_OTHER_NODES)
+      rlk_text_format(out, "is registered for %d nodes", n->voter->mark.nodes);
     else
-      rlk_text_format(out, "is registered for cluster %s", n->mark.cluster);
+      rlk_text_format(out, "is registered for cluster %s", n->voter->mark.cluster);
     break;
   case REDLOCK_FOUND_FOREIGN: rlk_text_add(out, rlk_guard_finding(n, &why) ? why.words : ""); break;
   default:
@@ -131,12 +132,12 @@ static void look(struct bootstrap *b, redlock_client *c)
     r->words[0] = 0;
     found_words(n, r->found, &words, now);
     r->votes = rlk_may_vote(n, now);
-    r->max_ttl_ms = n->mark.max_ttl_ms;
+    r->max_ttl_ms = n->voter->mark.max_ttl_ms;
     r->did = r->found == REDLOCK_FOUND_VOTES     ? REDLOCK_DID_NOTHING
              : r->found == REDLOCK_FOUND_NOTHING ? REDLOCK_DID_NO_ANSWER
                                                  : REDLOCK_DID_LEFT_ALONE;
-    memcpy(b->wanted[i].seen, n->marker, sizeof n->marker);
-    b->has_all_new &= r->found == REDLOCK_FOUND_NEW && !n->marker[0];
+    memcpy(b->wanted[i].seen, n->voter->marker, sizeof n->voter->marker);
+    b->has_all_new &= r->found == REDLOCK_FOUND_NEW && !n->voter->marker[0];
   }
 }
 
@@ -149,7 +150,7 @@ static void want(struct bootstrap *b, int node, const struct rlk_node *n, int di
   int keeps =
       b->results[node].found == REDLOCK_FOUND_QUARANTINED || b->results[node].found == REDLOCK_FOUND_OTHER_NUMBER;
   if (keeps)
-    *marker = n->mark;
+    *marker = n->voter->mark;
   if (rlk_guard_left_ms(n, now)) /* no lock is live */
     marker->since_ms = 0;
   marker->nodes = b->count;
@@ -198,9 +199,7 @@ static redlock_client *copy_of(const redlock_client *from)
     ok = rlk_url_copy(&url, &from->engine.net.nodes[i].url) == REDLOCK_OK;
     if (!ok)
       break;
-    rlk_node_init(&net->nodes[i], net, i);
-    net->nodes[i].url = url;
-    net->node_count++;
+    rlk_client_add_node(c, &url);
   }
   if (ok) {
     net->options = from->engine.net.options;
@@ -240,7 +239,7 @@ static void note_written(struct bootstrap *b, const int *planned, redlock_client
 {
   for (int i = 0; i < b->count; i++) {
     const struct rlk_node *n = &c->engine.net.nodes[i];
-    if (b->wanted[i].written[0] && strcmp(b->wanted[i].written, n->marker) == 0)
+    if (b->wanted[i].written[0] && strcmp(b->wanted[i].written, n->voter->marker) == 0)
       b->results[i].did = planned[i];
   }
 }

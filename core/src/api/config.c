@@ -65,8 +65,7 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
     rlk_url_free(&url);
     return status;
   }
-  rlk_node_init(&c->engine.net.nodes[c->engine.net.node_count], &c->engine.net, c->engine.net.node_count);
-  c->engine.net.nodes[c->engine.net.node_count++].url = url;
+  rlk_client_add_node(c, &url);
   c->max_ttl_ms[RLK_BY_NODES] = url.max_ttl_ms;
   return REDLOCK_OK;
 }

@@ -88,9 +88,9 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
 static void clock_offset(const struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   const struct rlk_env *env = &n->net->env;
-  int64_t middle_ns = n->clock.low_ns + (n->clock.high_ns - n->clock.low_ns) / 2;
+  int64_t middle_ns = n->voter->clock.low_ns + (n->voter->clock.high_ns - n->voter->clock.low_ns) / 2;
   key(out, "clock_offset_ms");
-  if (!n->clock.at_ns || n->state != RLK_NODE_READY)
+  if (!n->voter->clock.at_ns || n->state != RLK_NODE_READY)
     rlk_text_add(out, "null");
   else
     rlk_text_format(out, "%lld", (long long)((middle_ns + now - env->platform->wall_ns(env->context)) / RLK_NS_PER_MS));
@@ -112,8 +112,8 @@ static void quarantine(const struct rlk_node *n, struct rlk_text *out, int64_t n
 {
   const char *reason = n->state == RLK_NODE_READY ? rlk_guard_reason(n, now) : "";
   int64_t left_ns = rlk_guard_until_ns(n) - now;
-  if (n->mark.max_ttl_ms)
-    rlk_text_format(out, ",\"max_ttl_ms\":%lld", (long long)n->mark.max_ttl_ms);
+  if (n->voter->mark.max_ttl_ms)
+    rlk_text_format(out, ",\"max_ttl_ms\":%lld", (long long)n->voter->mark.max_ttl_ms);
   else
     rlk_text_add(out, ",\"max_ttl_ms\":null");
   rlk_text_format(out, ",\"quarantined\":%s", *reason ? "true" : "false");

@@ -140,8 +140,8 @@ static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t no
     return;
   family(out, "node_max_ttl_seconds", "gauge", "The longest lease that the node's marker allows.");
   for (int i = 0; i < e->net.node_count; i++)
-    if (e->net.nodes[i].mark.max_ttl_ms)
-      of_node(out, "max_ttl_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].mark.max_ttl_ms / 1e3);
+    if (e->net.nodes[i].voter->mark.max_ttl_ms)
+      of_node(out, "max_ttl_seconds", &e->net.nodes[i], "", (double)e->net.nodes[i].voter->mark.max_ttl_ms / 1e3);
   family(out, "node_quarantine_seconds", "gauge",
          "How much longer the node does not vote since it may have lost keys, by reason; 0: it is not quarantined.");
   for (int i = 0; i < e->net.node_count; i++) {

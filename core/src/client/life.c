@@ -5,6 +5,16 @@
 #include "../lock/room.h"
 #include "step.h"
 
+void rlk_client_add_node(redlock_client *c, const struct rlk_url *url)
+{
+  struct rlk_net *net = &c->engine.net;
+  int index = net->node_count++;
+  c->engine.voters[index] = (struct rlk_voter){.finding = RLK_FOUND_NOTHING};
+  rlk_node_init(&net->nodes[index], net, index);
+  net->nodes[index].voter = &c->engine.voters[index];
+  net->nodes[index].url = *url;
+}
+
 void rlk_client_free_nodes(redlock_client *c)
 {
   for (int i = 0; i < c->engine.net.node_count; i++) {

@@ -184,7 +184,7 @@ static int64_t majority_clock_us(const redlock_lock *lock, int64_t now)
   const struct rlk_engine *e = lock->engine;
   int64_t clocks_us[RLK_NODES_MAX];
   for (int i = 0; i < e->net.node_count; i++) {
-    const struct rlk_clock *clock = &e->net.nodes[i].clock;
+    const struct rlk_clock *clock = &e->net.nodes[i].voter->clock;
     clocks_us[i] = clock->at_ns ? (now + clock->low_ns) / 1000 : 0;
   }
   return rlk_valid_until(clocks_us, e->net.node_count, e->quorum);

@@ -56,7 +56,7 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
     lock->attempt.proposal = lock->kind->propose(lock);
   e->attempts++;
   lock->attempt.home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
-  if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].ttl_limit_ms) {
+  if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].voter->ttl_limit_ms) {
     ask_home(lock, now);
     return REDLOCK_PENDING;
   }
@@ -137,7 +137,7 @@ static void note_lifted(redlock_lock *lock)
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     const struct rlk_node *n = &lock->engine->net.nodes[i];
     int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused &&
-                    lock->op.asked.ttl_ms <= n->ttl_limit_ms;
+                    lock->op.asked.ttl_ms <= n->voter->ttl_limit_ms;
     if (is_lifted && n->state != RLK_NODE_REFUSED && lock->attempt.verdict == REDLOCK_REFUSED_CONFIG)
       lock->attempt.verdict = REDLOCK_NO_QUORUM;
   }

@@ -259,11 +259,11 @@ void rlk_claims_note_leases(struct rlk_engine *e)
 {
   struct rlk_net *net = &e->net;
   for (int i = 0; i < net->node_count; i++)
-    net->nodes[i].leases_until_ns = 0;
+    net->nodes[i].voter->leases_until_ns = 0;
   for (const struct rlk_claim *claim = e->claims; claim; claim = claim->next)
     for (int i = 0; i < net->node_count && !claim->given_up; i++)
-      if (claim->node[i].counts_until_ns > net->nodes[i].leases_until_ns)
-        net->nodes[i].leases_until_ns = claim->node[i].counts_until_ns;
+      if (claim->node[i].counts_until_ns > net->nodes[i].voter->leases_until_ns)
+        net->nodes[i].voter->leases_until_ns = claim->node[i].counts_until_ns;
 }
 
 /* In a child: the parent's tokens are none of its business. */

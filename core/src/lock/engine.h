@@ -5,7 +5,7 @@
 #include "../../include/redlock.h"
 #include "../base/macros.h"
 #include "../base/wheel.h"
-#include "../node/node.h"
+#include "../vote/guard.h"
 #include "figures.h"
 
 enum { RLK_ROOM_BUCKETS = 64, RLK_QUEUE_NAME_SIZE = 16, RLK_CLIENT_ENTRY_MAX = 256 };
@@ -70,6 +70,7 @@ struct rlk_engine {
   uint64_t acquired, lost, attempts, renewals;
   struct rlk_figures figures;
   struct rlk_peer peers[RLK_NODES_MAX];
+  struct rlk_voter voters[RLK_NODES_MAX];
 };
 
 static inline struct rlk_engine *rlk_engine_of(struct rlk_net *net)

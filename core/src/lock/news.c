@@ -74,7 +74,7 @@ static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t no
 static void forget_those_ahead(struct rlk_engine *e, int64_t now)
 {
   for (int i = 0; i < e->net.node_count; i++)
-    if (now < e->net.nodes[i].ahead_until_ns)
+    if (now < e->net.nodes[i].voter->ahead_until_ns)
       rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
 }
 

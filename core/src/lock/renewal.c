@@ -109,7 +109,7 @@ static void send_batch(struct rlk_engine *e, struct rlk_batch *batch, int64_t no
   e->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < e->net.node_count && batch->count; i++) {
     struct rlk_node *n = &e->net.nodes[i];
-    if (batch->terms.ttl_ms <= n->ttl_limit_ms &&
+    if (batch->terms.ttl_ms <= n->voter->ttl_limit_ms &&
         rlk_node_can_ask(n, rlk_node_patience_ns(n, &batch->terms), now) == RLK_ASKED)
       rlk_ask_renewal(n, batch, now); /* without memory the node misses this round */
   }
@@ -165,7 +165,7 @@ static void heal(redlock_lock *lock, const struct rlk_terms *terms, int64_t now)
     const struct rlk_claim_node *at = &claim->node[i];
     int is_lost = at->counts_until_ns <= now && !at->shortenings && !(at->flags & RLK_SET_IN_FLIGHT);
     if (is_lost && rlk_node_can_ask(n, rlk_node_patience_ns(n, terms), now) == RLK_ASKED && !rlk_guard_waits(n, now) &&
-        terms->ttl_ms <= n->ttl_limit_ms)
+        terms->ttl_ms <= n->voter->ttl_limit_ms)
       rlk_ask_heal(n, lock, terms, now); /* without memory the next renewal does */
   }
 }

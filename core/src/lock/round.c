@@ -40,7 +40,7 @@ static int takes_a_lease(const redlock_lock *lock)
  * before the node is taken for refused. */
 static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (n->marker_read_ns >= lock->round.asked_all_ns || RLK_MUTANT(RAISE_UNNOTICED))
+  if (n->voter->marker_read_ns >= lock->round.asked_all_ns || RLK_MUTANT(RAISE_UNNOTICED))
     return RLK_REFUSED;
   n->look_again_ns = now;
   rlk_node_mark_dirty(n);
@@ -55,13 +55,13 @@ static int is_allowed_by_few(const redlock_lock *lock)
   if (lock->op.kind == REDLOCK_ACQUIRE || !takes_a_lease(lock))
     return 0;
   for (int i = 0; i < net->node_count; i++)
-    count += lock->op.asked.ttl_ms <= net->nodes[i].ttl_limit_ms;
+    count += lock->op.asked.ttl_ms <= net->nodes[i].voter->ttl_limit_ms;
   return count < lock->engine->quorum;
 }
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (takes_a_lease(lock) && lock->op.asked.ttl_ms > n->ttl_limit_ms)
+  if (takes_a_lease(lock) && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
     return refuse_ttl(lock, n, now);
   if (is_allowed_by_few(lock))
     return RLK_REFUSED;

@@ -131,7 +131,7 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_node_be(l, RLK_NODE_READY);
   n->refused = 0;
   n->refused_set_ns = n->wrote_ns = 0;
-  n->session_proved = n->has_voted = 1;
+  n->session_proved = 1;
   rlk_because(&n->why, RLK_WHY_NONE, NULL);
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);

@@ -18,22 +18,12 @@
 
 enum { RLK_NODE_LINES = 3 };
 
-/* What the marker of a server is to this client. */
-enum rlk_finding {
-  RLK_FOUND_NOTHING, /* it was not read */
-  RLK_FOUND_OURS,
-  RLK_FOUND_NONE,    /* there is none, or it is not of this server: the server is new, or has lost keys */
-  RLK_FOUND_SMALLER, /* it allows shorter leases than this client */
-  RLK_FOUND_LARGER,
-  RLK_FOUND_OTHER_NODES,
-  RLK_FOUND_OTHER_CLUSTER,
-  RLK_FOUND_OLD, /* of version 0.1 */
-  RLK_FOUND_FOREIGN
-};
+struct rlk_voter;
 
 struct rlk_node {
   struct rlk_net *net;
   int index;
+  struct rlk_voter *voter; /* what vote/ knows of it: only carried here */
   struct rlk_url url;
   struct rlk_tls_peer tls;
   enum rlk_node_state state;             /* that of its line */
@@ -59,8 +49,6 @@ struct rlk_node {
   int no_hello;                 /* the server does not know HELLO */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
   char run_id[41], version[24]; /* of the last session that was set up */
-  int has_voted;                /* it was ready as that server */
-  int64_t leases_until_ns; /* until then somebody counts on a lease there, as was noted before the set-up was judged */
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
@@ -69,7 +57,6 @@ struct rlk_node {
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
-  int64_t marker_read_ns;   /* when its marker was read last, other than behind a SET */
   int64_t refused_ns;       /* when it was last seen not to be */
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;
@@ -80,26 +67,11 @@ struct rlk_node {
   int64_t wrote_ns;       /* when it last took a SET; 0: never */
   int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
   struct rlk_reason refused_set_why;
-  /* the restart guard */
-  enum rlk_finding finding;     /* what the last set-up found */
-  char marker[RLK_MARKER_SIZE]; /* of the server that votes */
-  struct rlk_marker mark;       /* what the last marker that was read says */
-  int64_t since_ns;             /* when it was written, by our clock */
-  int64_t ttl_limit_ms;         /* no longer leases are asked for there */
-  int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
-  char former_run_id[41];       /* of the server before, whose leases still count until then */
-  int64_t former_until_ns;
-  int64_t quarantined_until_ns; /* no votes are counted before */
-  int quarantine_untold;        /* since too few other nodes vote */
-  struct rlk_clock clock;
-  int64_t clock_since_ns; /* when it was first read */
-  int64_t ahead_until_ns; /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
-  int64_t step_ns;        /* how far it was stepped forward, if that was the last that happened */
-  int64_t stepped_ns;     /* the same, not told yet: STEPPED */
   /* what is to be told */
   int is_awake;         /* there may be outcomes */
   int is_urgent;        /* there is more to do than to read: of what follows, or of a line */
   uint32_t news;        /* bits of enum rlk_outcome_kind */
+  int64_t stepped_ns;   /* STEPPED: how far its clock was stepped, not told yet */
   int forgotten;        /* FORGOTTEN: enum redlock_loss */
   enum rlk_fault fault; /* of the last reply, to be acted on when that has been told */
   const char *error;    /* ... and its text */

@@ -22,7 +22,7 @@ void rlk_eligible_note_server(struct rlk_line *l)
   int keeps_leases = restarted && rlk_guard_note_restart(n);
   n->net->servers += is_other;
   if (is_other)
-    n->clock.at_ns = n->has_voted = 0;
+    n->voter->clock.at_ns = n->voter->has_voted = 0;
   if (l->run_id[0])
     memcpy(n->run_id, l->run_id, sizeof n->run_id);
   if (l->version[0])
@@ -42,9 +42,9 @@ void rlk_eligible_note_server(struct rlk_line *l)
  * twice for one lock (rule A.8). */
 static int has_voted_as(const struct rlk_node *n, const char *run_id, int64_t now)
 {
-  if (strcmp(n->run_id, run_id) == 0 && (n->state == RLK_NODE_READY || n->leases_until_ns > now))
+  if (strcmp(n->run_id, run_id) == 0 && (n->state == RLK_NODE_READY || n->voter->leases_until_ns > now))
     return 1;
-  return strcmp(n->former_run_id, run_id) == 0 && n->former_until_ns > now;
+  return strcmp(n->voter->former_run_id, run_id) == 0 && n->voter->former_until_ns > now;
 }
 
 static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)

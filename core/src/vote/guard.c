@@ -19,7 +19,7 @@ void rlk_guard_init(struct rlk_net *net)
                   RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
   net->marker_key_size = strlen(net->marker_key);
   for (int i = 0; i < net->node_count; i++)
-    net->nodes[i].ttl_limit_ms = RLK_INT(&net->options, MAX_TTL_MS);
+    net->nodes[i].voter->ttl_limit_ms = RLK_INT(&net->options, MAX_TTL_MS);
 }
 
 /* Every lease that a server may have granted is over after that. */
@@ -34,12 +34,12 @@ static int64_t guard_time_ns(const struct rlk_net *net)
 static void quarantine(struct rlk_node *n, int64_t now)
 {
   int64_t guard_ns = guard_time_ns(n->net);
-  int64_t until_ns = n->mark.since_ms ? n->since_ns + guard_ns : 0;
-  if (n->changed_ns && n->changed_ns + guard_ns > until_ns)
-    until_ns = n->changed_ns + guard_ns;
+  int64_t until_ns = n->voter->mark.since_ms ? n->voter->since_ns + guard_ns : 0;
+  if (n->voter->changed_ns && n->voter->changed_ns + guard_ns > until_ns)
+    until_ns = n->voter->changed_ns + guard_ns;
   if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
     until_ns = now + (until_ns - now) / 10;
-  n->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
+  n->voter->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
 }
 
 /* ---- clocks ---- */
@@ -49,15 +49,16 @@ static void note_clock(struct rlk_node *n, const struct rlk_clock_sample *sample
   const struct rlk_numbers *options = &n->net->options;
   double drift_factor = RLK_FLOAT(options, DRIFT_FACTOR);
   int64_t limit_ns = rlk_drift_ns(RLK_INT(options, TTL_MS), drift_factor), until_ns;
-  int64_t step_ns = rlk_clock_note(&n->clock, sample, drift_factor, limit_ns < STEP_MIN_NS ? STEP_MIN_NS : limit_ns);
+  int64_t step_ns =
+      rlk_clock_note(&n->voter->clock, sample, drift_factor, limit_ns < STEP_MIN_NS ? STEP_MIN_NS : limit_ns);
   if (!step_ns || RLK_MUTANT(CLOCK_STEP_IGNORED))
     return;
-  n->changed_ns = rlk_now(n->net);
-  n->step_ns = step_ns;
+  n->voter->changed_ns = rlk_now(n->net);
+  n->voter->step_ns = step_ns;
   n->stepped_ns += step_ns;
-  until_ns = n->changed_ns + guard_time_ns(n->net);
-  if (n->quarantined_until_ns < until_ns)
-    n->quarantined_until_ns = until_ns;
+  until_ns = n->voter->changed_ns + guard_time_ns(n->net);
+  if (n->voter->quarantined_until_ns < until_ns)
+    n->voter->quarantined_until_ns = until_ns;
   rlk_node_tell(n, RLK_OUTCOME_STEPPED);
 }
 
@@ -67,9 +68,9 @@ static int is_ahead(const struct rlk_node *n, int64_t now)
   const struct rlk_clock *clocks[RLK_NODES_MAX];
   int wrong = net->node_count - rlk_quorum(net->node_count);
   for (int i = 0; i < net->node_count; i++)
-    clocks[i] = &net->nodes[i].clock;
-  return rlk_clock_ahead_ns(&n->clock, clocks, net->node_count, wrong, now, RLK_FLOAT(&net->options, DRIFT_FACTOR)) >
-         AHEAD_NS;
+    clocks[i] = &net->nodes[i].voter->clock;
+  return rlk_clock_ahead_ns(&n->voter->clock, clocks, net->node_count, wrong, now,
+                            RLK_FLOAT(&net->options, DRIFT_FACTOR)) > AHEAD_NS;
 }
 
 static int note_those_ahead(struct rlk_net *net, int64_t now)
@@ -77,9 +78,9 @@ static int note_those_ahead(struct rlk_net *net, int64_t now)
   int is_news = 0;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
     struct rlk_node *n = &net->nodes[i];
-    int64_t until_ns = is_ahead(n, now) ? n->clock_since_ns + guard_time_ns(net) : 0;
-    is_news |= !n->ahead_until_ns && now < until_ns;
-    n->ahead_until_ns = until_ns;
+    int64_t until_ns = is_ahead(n, now) ? n->voter->clock_since_ns + guard_time_ns(net) : 0;
+    is_news |= !n->voter->ahead_until_ns && now < until_ns;
+    n->voter->ahead_until_ns = until_ns;
   }
   return is_news;
 }
@@ -138,17 +139,17 @@ enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
   const struct rlk_net *net = n->net;
   char detail[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(detail, sizeof detail);
-  switch (n->finding) {
+  switch (n->voter->finding) {
   case RLK_FOUND_LARGER:
-    rlk_text_duration(&text, n->mark.max_ttl_ms);
+    rlk_text_duration(&text, n->voter->mark.max_ttl_ms);
     rlk_text_add(&text, ", and max_ttl_ms is ");
     rlk_text_duration(&text, RLK_INT(&net->options, MAX_TTL_MS));
     rlk_text_add(&text, " here");
     return rlk_because(why, RLK_WHY_ALLOWS_MORE, detail);
   case RLK_FOUND_OTHER_NODES:
-    rlk_text_format(&text, "%d", n->mark.nodes);
+    rlk_text_format(&text, "%d", n->voter->mark.nodes);
     return rlk_because(why, RLK_WHY_OTHER_NODES, detail);
-  case RLK_FOUND_OTHER_CLUSTER: return rlk_because(why, RLK_WHY_OTHER_CLUSTER, n->mark.cluster);
+  case RLK_FOUND_OTHER_CLUSTER: return rlk_because(why, RLK_WHY_OTHER_CLUSTER, n->voter->mark.cluster);
   case RLK_FOUND_OLD: return rlk_because(why, RLK_WHY_OLD_MARKER, NULL);
   case RLK_FOUND_FOREIGN:
     rlk_text_format(&text, "%s%s", RLK_STRING(net, KEY_PREFIX), RLK_MARKER_NAME);
@@ -162,7 +163,7 @@ enum rlk_why rlk_guard_limit(const struct rlk_node *n, int64_t ttl_ms, struct rl
   int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
   char detail[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(detail, sizeof detail);
-  rlk_text_duration(&text, n->ttl_limit_ms);
+  rlk_text_duration(&text, n->voter->ttl_limit_ms);
   rlk_text_format(&text, ": redlock bootstrap --replace, when all programs have max_ttl_ms = %lld",
                   (long long)(ttl_ms > max_ttl_ms ? ttl_ms : max_ttl_ms));
   return rlk_because(why, RLK_WHY_ALLOWS_LESS, detail);
@@ -231,9 +232,9 @@ static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
 static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
-  n->ttl_limit_ms = n->mark.max_ttl_ms;
+  n->voter->ttl_limit_ms = n->voter->mark.max_ttl_ms;
   quarantine(n, now);
-  if (n->finding == RLK_FOUND_OURS || !has_joined_above(l, n->ttl_limit_ms))
+  if (n->voter->finding == RLK_FOUND_OURS || !has_joined_above(l, n->voter->ttl_limit_ms))
     return RLK_SESSION_READY;
   rlk_because(why, RLK_WHY_SHORTER_LEASES, NULL);
   return RLK_SESSION_DROP;
@@ -243,8 +244,8 @@ static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why,
  * When a clock was stepped is not known so well. */
 static void heed_operator(struct rlk_node *n, const char *text)
 {
-  if (n->mark.nodes && !n->mark.since_ms && !n->step_ns && strcmp(n->marker, text) != 0)
-    n->changed_ns = 0;
+  if (n->voter->mark.nodes && !n->voter->mark.since_ms && !n->voter->step_ns && strcmp(n->voter->marker, text) != 0)
+    n->voter->changed_ns = 0;
 }
 
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
@@ -256,23 +257,23 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
     rlk_because(why, RLK_WHY_NO_TIME, NULL);
     return RLK_SESSION_DROP;
   }
-  if (!n->clock.at_ns)
-    n->clock_since_ns = l->time.read_ns;
+  if (!n->voter->clock.at_ns)
+    n->voter->clock_since_ns = l->time.read_ns;
   note_clock(n, &l->time);
   if (wants_to_write(l))
     return write_wanted(l, why);
-  n->finding = find(l, &n->mark);
+  n->voter->finding = find(l, &n->voter->mark);
   heed_operator(n, l->marker);
-  memcpy(n->marker, l->marker, sizeof n->marker);
-  n->marker_read_ns = now;
-  n->since_ns = now - (l->time.server_us / 1000 - n->mark.since_ms) * MS;
-  switch (n->finding) {
+  memcpy(n->voter->marker, l->marker, sizeof n->voter->marker);
+  n->voter->marker_read_ns = now;
+  n->voter->since_ns = now - (l->time.server_us / 1000 - n->voter->mark.since_ms) * MS;
+  switch (n->voter->finding) {
   case RLK_FOUND_OURS:
   case RLK_FOUND_SMALLER: return take(l, why, now);
   case RLK_FOUND_NONE:
     if (!n->net->looks)
       return write_new(l, why);
-    n->quarantined_until_ns = RLK_NEVER;
+    n->voter->quarantined_until_ns = RLK_NEVER;
     return RLK_SESSION_READY;
   default: rlk_guard_finding(n, why); return RLK_SESSION_REFUSE;
   }
@@ -281,14 +282,14 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
 /* What this process has seen. */
 static void note_change(struct rlk_node *n)
 {
-  n->changed_ns = rlk_now(n->net);
-  n->step_ns = 0;
+  n->voter->changed_ns = rlk_now(n->net);
+  n->voter->step_ns = 0;
 }
 
 void rlk_guard_note_loss(struct rlk_node *n)
 {
   note_change(n);
-  n->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
+  n->voter->quarantined_until_ns = RLK_MUTANT(NO_GUARD) ? 0 : RLK_NEVER;
 }
 
 int rlk_guard_note_restart(struct rlk_node *n)
@@ -296,12 +297,12 @@ int rlk_guard_note_restart(struct rlk_node *n)
   note_change(n);
   if (RLK_INT(&n->net->options, GUARD) == RLK_GUARD_OFF)
     return 0;
-  if (!n->has_voted)
+  if (!n->voter->has_voted)
     return 1; /* what is counted on there was granted by the server before */
-  if (n->former_until_ns > n->changed_ns)
+  if (n->voter->former_until_ns > n->voter->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
-  memcpy(n->former_run_id, n->run_id, sizeof n->former_run_id);
-  n->former_until_ns = n->leases_until_ns;
+  memcpy(n->voter->former_run_id, n->run_id, sizeof n->voter->former_run_id);
+  n->voter->former_until_ns = n->voter->leases_until_ns;
   return 1;
 }
 
@@ -309,13 +310,14 @@ int rlk_guard_note_restart(struct rlk_node *n)
 
 int64_t rlk_guard_left_ms(const struct rlk_node *n, int64_t now)
 {
-  int64_t left_ns = n->mark.since_ms ? n->since_ns + guard_time_ns(n->net) - now : 0;
+  int64_t left_ns = n->voter->mark.since_ms ? n->voter->since_ns + guard_time_ns(n->net) - now : 0;
   return left_ns > 0 ? (left_ns + MS - 1) / MS : 0;
 }
 
 int64_t rlk_guard_until_ns(const struct rlk_node *n)
 {
-  return n->quarantined_until_ns > n->ahead_until_ns ? n->quarantined_until_ns : n->ahead_until_ns;
+  return n->voter->quarantined_until_ns > n->voter->ahead_until_ns ? n->voter->quarantined_until_ns
+                                                                   : n->voter->ahead_until_ns;
 }
 
 const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
@@ -324,9 +326,9 @@ const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
     return "";
   if (rlk_guard_until_ns(n) == RLK_NEVER)
     return n->net->looks ? "not_registered" : "lost_keys";
-  if (now < n->ahead_until_ns)
+  if (now < n->voter->ahead_until_ns)
     return "clock_ahead";
-  return n->step_ns ? "clock_stepped" : n->changed_ns ? "lost_keys" : "new";
+  return n->voter->step_ns ? "clock_stepped" : n->voter->changed_ns ? "lost_keys" : "new";
 }
 
 enum rlk_why rlk_guard_why(const struct rlk_node *n, int64_t now)
@@ -335,9 +337,9 @@ enum rlk_why rlk_guard_why(const struct rlk_node *n, int64_t now)
     return RLK_WHY_NONE;
   if (rlk_guard_until_ns(n) == RLK_NEVER)
     return n->net->looks ? RLK_WHY_NOT_REGISTERED : RLK_WHY_MARKER_CHANGED;
-  if (now < n->ahead_until_ns)
+  if (now < n->voter->ahead_until_ns)
     return RLK_WHY_CLOCK_AHEAD;
-  return n->step_ns ? RLK_WHY_CLOCK_STEPPED : n->mark.since_ms ? RLK_WHY_NEW : RLK_WHY_LOST_KEYS;
+  return n->voter->step_ns ? RLK_WHY_CLOCK_STEPPED : n->voter->mark.since_ms ? RLK_WHY_NEW : RLK_WHY_LOST_KEYS;
 }
 
 static void left_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
@@ -349,11 +351,11 @@ static void left_words(const struct rlk_node *n, struct rlk_text *out, int64_t n
 static void detail_words(const struct rlk_node *n, enum rlk_why why, struct rlk_text *out)
 {
   char date[32] = "";
-  time_t since = (time_t)(n->mark.since_ms / 1000);
+  time_t since = (time_t)(n->voter->mark.since_ms / 1000);
   struct tm utc;
   if (why == RLK_WHY_CLOCK_STEPPED)
-    rlk_text_format(out, " by %lld.%lld s", (long long)(n->step_ns / (1000 * MS)),
-                    (long long)(n->step_ns / (100 * MS) % 10));
+    rlk_text_format(out, " by %lld.%lld s", (long long)(n->voter->step_ns / (1000 * MS)),
+                    (long long)(n->voter->step_ns / (100 * MS) % 10));
   else if (why == RLK_WHY_NEW && gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
     rlk_text_format(out, ", since %s", date);
 }
@@ -397,14 +399,14 @@ void rlk_guard_tell_ready(struct rlk_node *ready, int64_t now)
 {
   struct rlk_net *net = ready->net;
   int votes = 0;
-  ready->quarantine_untold = rlk_guard_waits(ready, now) && ready->quarantined_until_ns != RLK_NEVER;
+  ready->voter->quarantine_untold = rlk_guard_waits(ready, now) && ready->voter->quarantined_until_ns != RLK_NEVER;
   for (int i = 0; i < net->node_count; i++)
     votes += net->nodes[i].state == RLK_NODE_READY && !rlk_guard_waits(&net->nodes[i], now);
   for (int i = 0; i < net->node_count && votes >= rlk_quorum(net->node_count); i++) {
     struct rlk_node *n = &net->nodes[i];
-    if (n->quarantine_untold && rlk_guard_waits(n, now))
+    if (n->voter->quarantine_untold && rlk_guard_waits(n, now))
       rlk_guard_tell(n, now);
-    n->quarantine_untold = 0;
+    n->voter->quarantine_untold = 0;
   }
 }
 
@@ -415,7 +417,7 @@ void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
   if (!rlk_guard_checks_votes(n) || !note_those_ahead(n->net, now))
     return;
   for (int i = 0; i < n->net->node_count; i++)
-    if (i != n->index && now < n->net->nodes[i].ahead_until_ns)
+    if (i != n->index && now < n->net->nodes[i].voter->ahead_until_ns)
       rlk_guard_tell(&n->net->nodes[i], now);
   rlk_node_tell(n, RLK_OUTCOME_AHEAD);
 }
@@ -426,11 +428,11 @@ static enum rlk_why take_change(struct rlk_node *n, const char *text, const stru
 {
   if (m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
     return RLK_WHY_OTHER_NUMBER;
-  if (m->since_ms != n->mark.since_ms)
-    n->changed_ns = n->step_ns = 0; /* no lock is live: whatever this process has seen is over */
-  n->mark = *m;
-  n->ttl_limit_ms = m->max_ttl_ms;
-  memcpy(n->marker, text, strlen(text) + 1);
+  if (m->since_ms != n->voter->mark.since_ms)
+    n->voter->changed_ns = n->voter->step_ns = 0; /* no lock is live: whatever this process has seen is over */
+  n->voter->mark = *m;
+  n->voter->ttl_limit_ms = m->max_ttl_ms;
+  memcpy(n->voter->marker, text, strlen(text) + 1);
   quarantine(n, now);
   return RLK_WHY_NONE;
 }
@@ -443,10 +445,10 @@ static int note_marker(struct rlk_line *l, int64_t now)
   const struct rlk_reply *reply = &l->reply;
   struct rlk_marker m;
   enum rlk_why why = RLK_WHY_MARKER_CHANGED;
-  int is_text = reply->type == RLK_REPLY_STRING && reply->text.end < sizeof n->marker;
-  if (RLK_MUTANT(MARKER_NOT_CHECKED) || (is_text && strcmp(reply->text.data, n->marker) == 0))
+  int is_text = reply->type == RLK_REPLY_STRING && reply->text.end < sizeof n->voter->marker;
+  if (RLK_MUTANT(MARKER_NOT_CHECKED) || (is_text && strcmp(reply->text.data, n->voter->marker) == 0))
     return 1;
-  if (is_text && rlk_marker_read(reply->text.data, &m) && rlk_marker_is_same(&n->mark, &m))
+  if (is_text && rlk_marker_read(reply->text.data, &m) && rlk_marker_is_same(&n->voter->mark, &m))
     why = take_change(n, reply->text.data, &m, now);
   else
     rlk_guard_note_loss(n);
@@ -457,10 +459,10 @@ static int note_marker(struct rlk_line *l, int64_t now)
 
 void rlk_guard_looked(struct rlk_line *l, int64_t now)
 {
-  int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->marker[0];
+  int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->voter->marker[0];
   if (l->reply.type != RLK_REPLY_ERROR && !is_none && !note_marker(l, now))
     return; /* the set-up of a new connection tells */
-  l->node->marker_read_ns = now;
+  l->node->voter->marker_read_ns = now;
   rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
 
@@ -475,7 +477,7 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_ou
     return meaning;
   if (!note_marker(l, out->now_ns) || rlk_guard_waits(l->node, out->now_ns))
     return (struct rlk_meaning){RLK_QUARANTINED, RLK_FAULT_NONE};
-  if (out->request.ttl_ms > l->node->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
+  if (out->request.ttl_ms > l->node->voter->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
     return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
   return (struct rlk_meaning){RLK_GRANTED, RLK_FAULT_NONE};
 }

@@ -7,6 +7,40 @@
 #include "../base/mutant.h"
 #include "../node/session.h"
 
+/* What the marker of a server is to this client. */
+enum rlk_finding {
+  RLK_FOUND_NOTHING, /* it was not read */
+  RLK_FOUND_OURS,
+  RLK_FOUND_NONE,    /* there is none, or it is not of this server: the server is new, or has lost keys */
+  RLK_FOUND_SMALLER, /* it allows shorter leases than this client */
+  RLK_FOUND_LARGER,
+  RLK_FOUND_OTHER_NODES,
+  RLK_FOUND_OTHER_CLUSTER,
+  RLK_FOUND_OLD, /* of version 0.1 */
+  RLK_FOUND_FOREIGN
+};
+
+/* What is known of a node as a voter. */
+struct rlk_voter {
+  enum rlk_finding finding;     /* what the last set-up found */
+  char marker[RLK_MARKER_SIZE]; /* of the server that votes */
+  struct rlk_marker mark;       /* what the last marker that was read says */
+  int64_t since_ns;             /* when it was written, by our clock */
+  int64_t ttl_limit_ms;         /* no longer leases are asked for there */
+  int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
+  char former_run_id[41];       /* of the server before, whose leases still count until then */
+  int64_t former_until_ns;
+  int64_t quarantined_until_ns; /* no votes are counted before */
+  int quarantine_untold;        /* since too few other nodes vote */
+  struct rlk_clock clock;
+  int64_t clock_since_ns;  /* when it was first read */
+  int64_t ahead_until_ns;  /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
+  int64_t step_ns;         /* how far it was stepped forward, if that was the last that happened */
+  int64_t marker_read_ns;  /* when its marker was read last, other than behind a SET */
+  int has_voted;           /* it was ready as that server */
+  int64_t leases_until_ns; /* until then somebody counts on a lease there, as was noted before the set-up was judged */
+};
+
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
 
 /* Is the marker asked for behind every SET, and the time behind every SET and extension? */
@@ -18,7 +52,7 @@ static inline int rlk_guard_checks_votes(const struct rlk_node *node)
 /* May the server have lost keys whose leases still count? Then it does not vote. */
 static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
 {
-  return now_ns < node->quarantined_until_ns || now_ns < node->ahead_until_ns;
+  return now_ns < node->voter->quarantined_until_ns || now_ns < node->voter->ahead_until_ns;
 }
 
 /* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being

@@ -11,8 +11,10 @@ static void judge(struct rlk_line *l, int64_t now)
   enum rlk_session_verdict verdict;
   rlk_eligible_note_server(l);
   verdict = rlk_eligible_judge(l, &why, now);
-  if (verdict == RLK_SESSION_READY)
+  if (verdict == RLK_SESSION_READY) {
     rlk_guard_compare_clocks(n, now);
+    n->voter->has_voted = 1;
+  }
   rlk_node_admit(l, verdict, &why, now);
   if (verdict == RLK_SESSION_READY)
     rlk_guard_tell_ready(n, now);
@@ -48,7 +50,7 @@ int rlk_voter_take(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 static int may_change(const struct rlk_node *n, int64_t now)
 {
   return rlk_guard_checks_votes(n) &&
-         (rlk_guard_waits(n, now) || n->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
+         (rlk_guard_waits(n, now) || n->voter->ttl_limit_ms < RLK_INT(&n->net->options, MAX_TTL_MS));
 }
 
 void rlk_voter_look_again(struct rlk_node *n, int64_t now)
