@@ -176,6 +176,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case 'p': open_nodes(state, text); return 0;
   case 'k': in_flight = (int)parse_number(state, "in-flight", text, 1, MAX_IN_FLIGHT); return 0;
   case 'a': wait_all = true; return 0;
+  case 'm': backend_read_marker(); return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = &figures; return 0;
   case ARGP_KEY_END:
     if (node_count == 0)
@@ -191,6 +192,7 @@ int main(int argc, char **argv)
       {"ports", 'p', "PORT,...", 0, "the nodes, on 127.0.0.1", 0},
       {"in-flight", 'k', "N", 0, "cycles at the same time (default 1)", 0},
       {"wait-all", 'a', NULL, 0, "wait for all nodes (default: for a majority)", 0},
+      {"marker", 'm', NULL, 0, "read clock and marker behind each SET, as for the restart guard", 0},
       {0},
   };
   static const struct argp_child children[] = {{&figures_argp, 0, NULL, 0}, {0}};

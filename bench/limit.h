@@ -19,6 +19,10 @@ int backend_open(int node, int port);
 void backend_set_key(int slot, const char *key);
 void backend_set_token(int slot, const char *token);
 
+/* Before the keys are set: behind each SET the node's clock and marker are read, as for the restart guard, and the vote
+ * counts when they are there. */
+void backend_read_marker(void);
+
 /* Appends the command to what is to be written to the node, and writes it all. */
 void backend_queue(int node, int slot, enum phase phase);
 void backend_flush(int node);

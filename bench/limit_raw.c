@@ -24,12 +24,15 @@ struct template
 
 struct connection {
   size_t out_size, in_size;
+  int lines_to_come; /* of clock and marker, before `granted` counts */
+  bool granted;
   char out[OUT_MAX], in[IN_MAX];
 };
 
 static struct connection connections[MAX_NODES];
 static struct template templates[MAX_IN_FLIGHT][2];
 static char script_sha[41];
+static bool reads_marker;
 
 static void load_script(int node)
 {
@@ -65,13 +68,20 @@ static void fill(struct template *template, const char *format, const char *key)
   template->token_at = (size_t)(strstr(template->bytes, "$40\r\n000") - template->bytes) + 5;
 }
 
+void backend_read_marker(void)
+{
+  reads_marker = true;
+}
+
 void backend_set_key(int slot, const char *key)
 {
-  char release[TEMPLATE_MAX];
+  char release[TEMPLATE_MAX], acquire[TEMPLATE_MAX];
   snprintf(release, sizeof release, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n%s", script_sha,
            "$%zu\r\n%s\r\n$40\r\n%040d\r\n");
-  fill(&templates[slot][ACQUIRE],
-       "*6\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$40\r\n%040d\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n" TTL_MS_TEXT "\r\n", key);
+  snprintf(acquire, sizeof acquire, "%s%s",
+           "*6\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$40\r\n%040d\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n" TTL_MS_TEXT "\r\n",
+           reads_marker ? "*1\r\n$4\r\nTIME\r\n*2\r\n$3\r\nGET\r\n$12\r\nlibredlock:m\r\n" : "");
+  fill(&templates[slot][ACQUIRE], acquire, key);
   fill(&templates[slot][RELEASE], release, key);
 }
 
@@ -98,18 +108,30 @@ void backend_flush(int node)
   connection->out_size = 0;
 }
 
-/* Every reply of these commands is one line. */
+/* A SET and a release are answered with a line each, the clock with five, the marker with two. */
+static void take_line(int node, const char *line, int size)
+{
+  struct connection *connection = &connections[node];
+  if (*line == '-')
+    die("node %d: %.*s", node, size, line);
+  if (connection->lines_to_come) {
+    connection->lines_to_come--;
+  } else {
+    connection->granted = line[0] == '+' || line[1] == '1';
+    connection->lines_to_come = reads_marker && *line != ':' ? 7 : 0;
+  }
+  if (!connection->lines_to_come)
+    limit_reply(node, connection->granted);
+}
+
 void backend_read(int node)
 {
   struct connection *connection = &connections[node];
   connection->in_size += transport_read(node, connection->in + connection->in_size, IN_MAX - connection->in_size);
   char *line = connection->in, *end = connection->in + connection->in_size, *newline;
   while (line < end && (newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
-    if (*line == '-')
-      die("node %d: %.*s", node, (int)(newline - line), line);
-    bool granted = line[0] == '+' || line[1] == '1';
+    take_line(node, line, (int)(newline - line));
     line = newline + 1;
-    limit_reply(node, granted);
   }
   connection->in_size = (size_t)(end - line);
   memmove(connection->in, line, connection->in_size);

@@ -194,10 +194,11 @@ class Bench:
     def sequential(self) -> List[Row]:
         rows = []
         for words, mode in (("by majority", []), ("waiting for all", ["--wait-all"])):
-            runs = self._beside_limits(1, mode, ["blocking"])
+            runs = self._beside_limits(1, mode, ["blocking"], {"raw with guard": ["--marker"]})
             axis = "sequential, " + words
             rows.append(self._row(runs, axis + ", p50", "us", "blocking", "p50_us"))
             rows[-1].judged(rows[-1].ratio, "<=", 1.03)
+            rows.append(self._guarded_row(runs))
             rows.append(self._row(runs, axis + ", p99", "us", "blocking", "p99_us"))
         return rows
 
@@ -212,9 +213,19 @@ class Bench:
                 rows.append(self._row(runs, axis, "us", shape, "cpu_us"))
         return rows
 
-    def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str]) -> Runs:
+    @staticmethod
+    def _guarded_row(runs: Runs) -> Row:
+        """Beside sockets that send and read what the restart guard has to, and do nothing with it."""
+        subject, limit = runs["blocking"], runs["raw with guard"]
+        return Row("  beside raw that reads clock and marker, p50", "us", median(subject, "p50_us"),
+                   median(limit, "p50_us"), ratio=median_ratio(subject, limit, "p50_us"), ratio_to="raw with guard",
+                   note="raw with guard: %.3f x raw" % median_ratio(limit, runs["raw"], "p50_us"))
+
+    def _beside_limits(self, in_flight: int, mode: List[str], shapes: List[str],
+                       more: Optional[Dict[str, List[str]]] = None) -> Runs:
         args = ["--in-flight", str(in_flight), *mode, *self.time]
         commands = {name: self.programs.limit(name, *args) for name in ("hiredis", "raw")}
+        commands.update((name, self.programs.limit("raw", *args, *flags)) for name, flags in (more or {}).items())
         commands.update((shape, self.programs.cycle("--shape", shape, *args)) for shape in shapes)
         return interleaved(self.options.rounds, commands, self._with_cpu)
 
