@@ -162,6 +162,7 @@ typedef struct native_lock {
     ~native_lock();
     zend_string *get(const char *name);
     void set(const char *name, const char *value);
+    void add(zend_string *resource);
     int64_t run(int64_t operation, int64_t arg, int64_t slice_ms);
     int64_t start(int64_t operation, int64_t arg, zval *waiter);
     int64_t status() { return redlock_lock_status($self->handle); }

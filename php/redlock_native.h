@@ -46,6 +46,7 @@ native_lock *new_native_lock(native_client *client, zend_string *resource, HashT
 void delete_native_lock(native_lock *lock);
 zend_string *native_lock_get(native_lock *lock, const char *name);
 void native_lock_set(native_lock *lock, const char *name, const char *value);
+void native_lock_add(native_lock *lock, zend_string *resource);
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms);
 int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zval *waiter);
 int64_t native_lock_ended(native_lock *lock);

@@ -50,6 +50,13 @@ void native_lock_set(native_lock *lock, const char *name, const char *value)
     redlock_php_throw_status(status, redlock_php_lock_message(lock->handle));
 }
 
+void native_lock_add(native_lock *lock, zend_string *resource)
+{
+  int status = redlock_lock_add(lock->handle, ZSTR_VAL(resource), ZSTR_LEN(resource));
+  if (status != REDLOCK_OK)
+    redlock_php_throw_status(status, redlock_php_lock_message(lock->handle));
+}
+
 static bool check_operation(int64_t operation)
 {
   int64_t kind = operation & ~(int64_t)REDLOCK_AT_ONCE;

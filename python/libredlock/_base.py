@@ -155,7 +155,8 @@ class ClientBase(ClientSurface, OldNames):
 
     def _report(self, lock: LockBase, status: int) -> Report:
         """What an inspection found."""
-        handle, resource = lock._handle, lock._resource
+        handle: Any = lock._handle
+        resource: Any = lock._resource
         answers = votes(handle, list(self._nodes))
         verdict = lib.redlock_lock_verdict(handle)
         if verdict == lib.REDLOCK_VERDICT_UNKNOWN:

@@ -105,7 +105,8 @@ class Binding:
 
 def _name(lock: Lock) -> bytes:
     resource = lock._resource
-    return resource if isinstance(resource, bytes) else resource.encode()
+    first_of = resource[0] if isinstance(resource, tuple) else resource
+    return first_of if isinstance(first_of, bytes) else first_of.encode()
 
 
 def need_loop() -> asyncio.AbstractEventLoop:

@@ -17,7 +17,7 @@ from ._reentrant import shared
 from ._thread_election import Election, Seat
 from ._thread_lock import Lock
 from ._thread_rlock import RLock
-from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Unpack
+from .types import ClientOptions, Decorator, DecoratorOr, LockOptions, Named, Resource, Resources, Unpack
 
 T = TypeVar("T")
 AnyClient = TypeVar("AnyClient", bound="Client")
@@ -63,7 +63,7 @@ class Client(ClientBase):
 
     def lock(
         self,
-        resource: Resource,
+        resource: Resources,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
@@ -97,7 +97,7 @@ class Client(ClientBase):
 
     def adopt(
         self,
-        resource: Resource,
+        resource: Resources,
         token: str,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Mapping, NamedTuple, Optional
 
 from ._core import ffi, lib
-from .types import Resource
+from .types import Resources
 
 
 class Status(IntEnum):
@@ -49,13 +49,13 @@ class RedlockError(Exception):
 
     status: Status = Status.INTERNAL
     """The core's status."""
-    resource: Optional[Resource]
+    resource: Optional[Resources]
     """What was to be locked; None if it is about a client."""
     votes: Mapping[str, Vote]
     """Every node's answer by the node's name; empty where no node was asked."""
 
     def __init__(
-        self, message: str = "", *, resource: Optional[Resource] = None, votes: Optional[Mapping[str, Vote]] = None
+        self, message: str = "", *, resource: Optional[Resources] = None, votes: Optional[Mapping[str, Vote]] = None
     ) -> None:
         super().__init__(message)
         self.resource = resource
@@ -180,7 +180,7 @@ _BY_STATUS = {kind.status: kind for kind in RedlockError.__subclasses__() if kin
 
 
 def error(
-    status: int, message: str, resource: Optional[Resource] = None, votes: Optional[Mapping[str, Vote]] = None
+    status: int, message: str, resource: Optional[Resources] = None, votes: Optional[Mapping[str, Vote]] = None
 ) -> RedlockError:
     """The exception for a status; without a message of its own it gets the status's sentence."""
     kind = _BY_STATUS.get(Status(status), Internal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from ._core import lib
 from ._errors import Busy, Closed, InvalidOption, Lost, NotHeld, RedlockError, Vote, error
@@ -11,7 +11,7 @@ from ._options import contradiction, seconds_hint, seconds_of, spelled
 from ._process import generation, this_process
 from ._queue import Line, Ticket, holder
 from ._surface import LockSurface
-from .types import Resource
+from .types import Resource, Resources
 
 HELD = lib.REDLOCK_STATE_HELD
 ADOPTED = lib.REDLOCK_STATE_ADOPTED
@@ -38,7 +38,7 @@ class Facts(LockSurface):
 
     _client: Any
     _handle: Any
-    _resource: Resource
+    _resource: Union[Resource, Tuple[Resource, ...]]
     _renew: Optional[bool]
     _renews: bool
     _generation: int
@@ -51,8 +51,8 @@ class Facts(LockSurface):
     _on_lost: Optional[Callable[[Any], object]]
 
     @property
-    def resource(self) -> Resource:
-        """What is locked, as it was given."""
+    def resource(self) -> Resources:
+        """What is locked, as it was given; a tuple if it is several."""
         return self._resource
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NoReturn, Optional
+from typing import Any, Callable, List, Mapping, NoReturn, Optional, Sequence
 
 from ._core import ffi, lib
 from ._errors import InvalidOption, NoMemory, RedlockError
@@ -12,7 +12,7 @@ from ._native import text
 from ._options import LOCK_KEYWORDS, pair, seconds_hint, set_lock, unknown
 from ._process import generation
 from ._queue import Ticket
-from .types import Resource
+from .types import Resources
 
 OPTIONS_KEPT = 1000
 
@@ -28,14 +28,24 @@ _make = lib.make_lock
 _set = lib.redlock_lock_set
 
 
-def _unusable(resource: Resource, failure: Exception) -> Exception:
+def _unusable(resource: Resources, failure: Exception) -> Exception:
     if isinstance(failure, UnicodeEncodeError):
         return InvalidOption(f"resource={resource!r}: not encodable as UTF-8 ({failure.reason})")
-    return TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB")
+    return TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB, or a list or tuple of them")
+
+
+def _names(resources: Any) -> List[bytes]:
+    """Of a list or tuple; InvalidOption or TypeError for what is in it."""
+    if not resources:
+        raise InvalidOption(f"resource={resources!r}: takes 1 to 100 resources")
+    try:
+        return [one if isinstance(one, bytes) else one.encode() for one in resources]
+    except (AttributeError, UnicodeEncodeError) as failure:
+        raise _unusable(resources, failure) from None
 
 
 class LockBase(Shared):
-    """One holder's handle on one resource."""
+    """One holder's handle on a resource, or on several."""
 
     __slots__ = ("__weakref__",)
 
@@ -45,7 +55,7 @@ class LockBase(Shared):
     def __init__(
         self,
         client: Any,
-        resource: Resource,
+        resource: Resources,
         options: Mapping[str, Any],
         function: str,
         on_lost: Optional[Callable[[Any], object]],
@@ -53,7 +63,7 @@ class LockBase(Shared):
         """Called by the methods of Client."""
         self._handle = NULL
         self._client = client
-        self._resource = resource
+        self._resource = tuple(resource) if isinstance(resource, list) else resource
         self._renew = client._renew
         self._renews = False
         self._generation = generation()
@@ -61,10 +71,13 @@ class LockBase(Shared):
         self._extensions = []
         self._expired = None
         self._on_lost = on_lost
+        more: Sequence[bytes] = ()
         try:
-            name = resource if isinstance(resource, bytes) else resource.encode()
+            name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
         except (AttributeError, UnicodeEncodeError) as failure:
-            raise _unusable(resource, failure) from None
+            if not isinstance(resource, (list, tuple)):
+                raise _unusable(resource, failure) from None
+            name, *more = _names(resource)
         if client._registered != self._generation:
             client._register()
         # locks are made with the same few options over and over: the client remembers those that it has checked
@@ -73,11 +86,11 @@ class LockBase(Shared):
             settings = client._settings.get(key)
         except TypeError:  # a value that is refused, since none that is allowed is unhashable
             settings = None
-        if settings is not None:
+        if settings is not None and not more:
             with client._mutex:
                 self._handle = _owned(_make(client._handle, name, len(name), settings, len(settings), self._tag), _free)
         if not self._handle:
-            self._make_checked(name, options, function, key)
+            self._make_checked(name, more, options, function, key)
         if "renew" in options:
             self._renew = options["renew"]
         if on_lost is not None:
@@ -87,7 +100,9 @@ class LockBase(Shared):
         if not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
 
-    def _make_checked(self, name: bytes, options: Mapping[str, Any], function: str, key: Any) -> None:
+    def _make_checked(
+        self, name: bytes, more: Sequence[bytes], options: Mapping[str, Any], function: str, key: Any
+    ) -> None:
         """Step by step, each of which may be refused in words."""
         client = self._client
         with client._mutex:
@@ -97,6 +112,10 @@ class LockBase(Shared):
         lib.redlock_lock_set_tag(self._handle, self._tag)
         if _state(self._handle) == lib.REDLOCK_STATE_INVALID:
             raise self._error(lib.REDLOCK_INVALID)
+        for another in more:
+            status = lib.redlock_lock_add(self._handle, another, len(another))
+            if status:
+                raise self._error(status)
         for keyword in options:
             if keyword not in LOCK_KEYWORDS:
                 raise unknown(function, keyword, self._keywords)

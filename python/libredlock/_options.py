@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 from ._core import ffi, lib
 from ._errors import InvalidOption, RedlockError, error
 from ._native import string, text
-from .types import Resource
+from .types import Resources
 
 NODES_HINT = (
     "no nodes: give them as Client(['redis://host:port', ...]) or in the environment variable REDLOCK_NODES,"
@@ -74,7 +74,7 @@ CLIENT_KEYWORDS = frozenset(OPTIONS) - {"nodes"}
 TTL = OPTIONS["ttl"]
 
 
-def refused(keyword: str, value: object, why: str, resource: Optional[Resource] = None) -> InvalidOption:
+def refused(keyword: str, value: object, why: str, resource: Optional[Resources] = None) -> InvalidOption:
     return InvalidOption(f"{keyword}={value!r}: {why}", resource=resource)
 
 
@@ -297,7 +297,7 @@ def set_nodes(client: Any, nodes: Union[None, str, Iterable[str]]) -> None:
         raise InvalidOption(text(lib.redlock_client_message, client))
 
 
-def set_lock(handle: Any, resource: Resource, keyword: str, value: Any) -> None:
+def set_lock(handle: Any, resource: Resources, keyword: str, value: Any) -> None:
     status = lib.redlock_lock_set(handle, *pair(keyword, value))
     if status == lib.REDLOCK_INVALID:
         raise refused(keyword, value, f"allowed: {OPTIONS[keyword].allowed}", resource)

@@ -18,7 +18,7 @@ from ._native import held_by
 from ._options import BY_OPTION, ttl_ms, wait_ms
 from ._process import generation
 from ._queue import LEAVING, Ticket, first, leave
-from .types import Resource, Seconds
+from .types import Resources, Seconds
 
 if TYPE_CHECKING:
     from .aio import Client
@@ -55,7 +55,7 @@ class Lock(LockBase):
     def __init__(
         self,
         client: Any,
-        resource: Resource,
+        resource: Resources,
         options: Mapping[str, Any],
         function: str,
         on_lost: Optional[Callable[[Lock], object]],
@@ -199,6 +199,8 @@ class Lock(LockBase):
         return failure
 
     async def _ask_who_holds(self) -> Optional[Holder]:
+        if isinstance(self._resource, tuple):  # which of them is busy is known by the message
+            return None
         try:
             lock = Lock(self._client, self._resource, {}, "status", None, False)
         except Closed:

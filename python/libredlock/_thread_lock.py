@@ -189,6 +189,8 @@ class Lock(LockBase):
 
     def _ask_who_holds(self) -> Optional[Holder]:
         client = self._client
+        if isinstance(self._resource, tuple):  # which of them is busy is known by the message
+            return None
         try:
             handle = Lock(client, self._resource, {}, "status", None)._handle
         except Closed:

@@ -25,7 +25,7 @@ from ._reentrant import shared
 from ._task_election import Election, Term
 from ._task_lock import Lock
 from ._task_rlock import RLock
-from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Unpack
+from .types import AsyncDecorator, AsyncDecoratorOr, ClientOptions, LockOptions, Named, Resource, Resources, Unpack
 
 T = TypeVar("T")
 AnyClient = TypeVar("AnyClient", bound="Client")
@@ -65,7 +65,7 @@ class Client(ClientBase):
 
     def lock(
         self,
-        resource: Resource,
+        resource: Resources,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
@@ -100,7 +100,7 @@ class Client(ClientBase):
 
     def adopt(
         self,
-        resource: Resource,
+        resource: Resources,
         token: str,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,

@@ -127,7 +127,8 @@ class Traced(LockBase):
 
     def _attributes(self) -> Dict[str, Any]:
         name = self._resource
-        shown = name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
+        names = name if isinstance(name, tuple) else (name,)
+        shown = ", ".join(one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in names)
         return {"redlock.resource": shown, **self._shared}
 
     def _ttl_ms(self) -> Dict[str, int]:

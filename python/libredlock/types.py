@@ -16,9 +16,11 @@ from typing import (
     AsyncIterator,
     Callable,
     Coroutine,
+    List,
     Literal,
     Optional,
     Protocol,
+    Tuple,
     TypedDict,
     TypeVar,
     Union,
@@ -51,12 +53,17 @@ __all__ = [
     "LockOptions",
     "Named",
     "Resource",
+    "Resources",
     "Seconds",
     "Unpack",
 ]
 
 Resource = Union[str, bytes]
 """What is locked; str stands for its UTF-8 bytes."""
+
+Resources = Union[Resource, List[Resource], Tuple[Resource, ...]]
+"""What a lock holds: one resource, or a list or tuple of 1 to 100, all of which it holds or none. A str is one resource
+and is never iterated."""
 
 Named = Union[Resource, Callable[..., Resource]]
 """What with_lock() locks: a resource, or a function of the arguments that returns it."""

@@ -110,7 +110,7 @@ final class Client implements ClientInterface
 
     /** @param never ...$unknown */
     public function lock(
-        string $resource,
+        string|array $resource,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
@@ -120,22 +120,52 @@ final class Client implements ClientInterface
         /* end of options */
         mixed ...$unknown,
     ): Lock {
-        if ($unknown === [] && \func_num_args() === 1) {
+        if ($unknown === [] && \func_num_args() === 1 && \is_string($resource)) {
             $native = new Native\Lock($this->native, $resource, $this->defaults);
             return new Lock($this->driver, $native, $resource, false, $this->renew);
         }
         return $this->named($resource, Options::given(\get_defined_vars(), $unknown));
     }
 
-    public function lockFromArray(string $resource, array $options): Lock
+    public function lockFromArray(string|array $resource, array $options): Lock
     {
-        $native = new Native\Lock($this->native, $resource, $options + $this->defaults);
-        return new Lock($this->driver, $native, $resource, isset($options['renew']), $this->renew);
+        $own = $options;
+        [$first, $more] = self::split($resource);
+        $options += $this->defaults;
+        if (!isset($own['fence']) && ($more !== [] || ($options['shared'] ?? false))) {
+            unset($options['fence']); // that of all locks: one of this kind has no number
+        }
+        $native = new Native\Lock($this->native, $first, $options);
+        foreach ($more as $another) {
+            $native->add($another);
+        }
+        return new Lock($this->driver, $native, $first, isset($own['renew']), $this->renew);
+    }
+
+    /**
+     * @param string|array<mixed> $resource
+     * @return array{string, list<string>} the first and the others
+     */
+    private static function split(string|array $resource): array
+    {
+        if (\is_string($resource)) {
+            return [$resource, []];
+        }
+        foreach ($resource as $one) {
+            if (!\is_string($one)) {
+                throw new \TypeError('a resource is ' . \get_debug_type($one) . '; allowed: strings');
+            }
+        }
+        if ($resource === []) {
+            throw new InvalidOptionException('there are 0 resources; allowed: 1 to 100');
+        }
+        $resources = \array_values($resource);
+        return [$resources[0], \array_slice($resources, 1)];
     }
 
     /** @param never ...$unknown */
     public function adopt(
-        string $resource,
+        string|array $resource,
         string $token,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
@@ -270,7 +300,7 @@ final class Client implements ClientInterface
      *
      * @param array<string, mixed> $options by the names of the table
      */
-    private function named(string $resource, array $options): Lock
+    private function named(string|array $resource, array $options): Lock
     {
         try {
             return $this->lockFromArray($resource, $options);

@@ -10,9 +10,14 @@ namespace Redlock;
  */
 interface ClientInterface
 {
-    /** A lock on a resource (any bytes). It is not taken yet; options by name override the client's. */
+    /**
+     * A lock on a resource (any bytes), or on 1 to 100 of them, all of which it holds or none. It is not taken yet;
+     * options by name override the client's.
+     *
+     * @param string|list<string> $resource
+     */
     public function lock(
-        string $resource,
+        string|array $resource,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
@@ -23,15 +28,20 @@ interface ClientInterface
         mixed ...$unknown,
     ): LockInterface;
 
-    /** @param array<string, mixed> $options by the names of the table: 'ttl_ms', 'retry_delay_ms' */
-    public function lockFromArray(string $resource, array $options): LockInterface;
+    /**
+     * @param string|list<string> $resource
+     * @param array<string, mixed> $options by the names of the table: 'ttl_ms', 'retry_delay_ms'
+     */
+    public function lockFromArray(string|array $resource, array $options): LockInterface;
 
     /**
      * Takes over a token that another process detached: extend() makes it held, release() deletes it. That nobody else
      * held the lock in between is not promised. Options as for lock().
+     *
+     * @param string|list<string> $resource
      */
     public function adopt(
-        string $resource,
+        string|array $resource,
         string $token,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,

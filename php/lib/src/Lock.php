@@ -32,6 +32,7 @@ final class Lock implements LockInterface
     public function __construct(
         private readonly Driver $driver,
         private readonly Native\Lock $native,
+        /** Of several, the first. */
         public readonly string $resource,
         private bool $renewIsChosen,
         private readonly string $usualRenew,

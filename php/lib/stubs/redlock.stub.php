@@ -183,6 +183,9 @@ namespace Redlock\Native {
         /** Sets an option of this lock; the value as text. */
         public function set(string $name, string $value): void {}
 
+        /** Adds a resource: the lock holds all of its resources or none. */
+        public function add(string $resource): void {}
+
         /** start() and wait() in one call. */
         public function run(int $operation, int $arg, int $sliceMs): int {}
 

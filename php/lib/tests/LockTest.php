@@ -40,6 +40,49 @@ final class LockTest extends NodesTestCase
         $this->assertTrue($second->tryAcquire());
     }
 
+    public function testReadersShareALockAndAWriterHasItAlone(): void
+    {
+        $client = $this->client();
+        $readers = [$client->lock('report', shared: true), $client->lockFromArray('report', ['shared' => true])];
+        foreach ($readers as $reader) {
+            $reader->acquire();
+        }
+        $status = $client->status('report');
+        $this->assertSame(Verdict::Shared, $status->verdict);
+        $this->assertTrue($status->isHeld());
+        $this->assertSame(2, $status->heldBy['readers']);
+        $this->assertFalse($client->lock('report')->tryAcquire());
+        foreach ($readers as $reader) {
+            $reader->release();
+        }
+        $writer = $client->lock('report');
+        $writer->acquire();
+        $this->assertFalse($readers[0]->tryAcquire());
+        $writer->release();
+    }
+
+    public function testALockOfSeveralResourcesHasAllOrNone(): void
+    {
+        $client = $this->client(fence: true);
+        $both = $client->lock(['a', 'b']);
+        $both->acquire();
+        $this->assertSame($both->token(), $client->status('b')->token);
+        $this->assertSame([0, 'a'], [$both->fence() ?? 0, $both->resource]);
+        $this->assertFalse($client->lock(['c', 'b'])->tryAcquire());
+        $this->assertTrue($client->status('c')->isFree());
+        $both->release();
+        foreach ([[[], '0 resources'], [['a', 'a'], 'each once'], [['a', ''], '0 bytes']] as [$resources, $words]) {
+            try {
+                $client->lock($resources);
+                $this->fail($words);
+            } catch (InvalidOptionException $refused) {
+                $this->assertStringContainsString($words, $refused->getMessage());
+            }
+        }
+        $this->expectException(\TypeError::class);
+        $client->lock(['a', 7]);
+    }
+
     public function testAReentrantLockIsReleasedAsOftenAsItWasTaken(): void
     {
         $client = $this->client();

@@ -25,7 +25,19 @@ from .._core import lib
 from .._decorator import AsyncDecorator, BlockingDecorator
 from .._deprecated import OldNames
 from .._election import options_of
-from .._errors import Busy, Cancelled, Closed, Holder, Lost, NoQuorum, NotHeld, RedlockError, Status, Vote
+from .._errors import (
+    Busy,
+    Cancelled,
+    Closed,
+    Holder,
+    InvalidOption,
+    Lost,
+    NoQuorum,
+    NotHeld,
+    RedlockError,
+    Status,
+    Vote,
+)
 from .._lock import note_loss
 from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
 from .._reentrant import shared
@@ -44,7 +56,12 @@ class _Lock:
     def __init__(
         self, client: _Client[Any], resource: Any, options: Dict[str, Any], function: str, on_lost: Any = None
     ) -> None:
-        self.resource = resource
+        if not isinstance(resource, (str, bytes)):
+            raise TypeError(f"resource={resource!r}: MemoryClient takes str or bytes, 1 byte to 512 MB")
+        if options.get("shared"):
+            words = f"{function}(shared=True): MemoryClient has no locks that are shared"
+            raise InvalidOption(words, resource=resource)
+        self.resource: Any = resource
         self._client, self._store = client, client.store
         self._name = client._prefix + (resource if isinstance(resource, bytes) else resource.encode())
         if not resource:

@@ -79,3 +79,29 @@ def test_the_lock_of_a_killed_holder_lapses(first, second, nodes):
     assert one.acquire(wait_ms=20000) == "OK"
     first.driver.kill()
     assert other.acquire(wait_ms=20000) == "OK"
+
+
+def test_readers_hold_together_and_a_writer_alone(first, second, nodes):
+    one, two = first.lock(shared=True), second.lock(shared=True)
+    assert one.acquire() == "OK"
+    assert two.acquire(wait_ms=20000) == "OK"
+    writers = first.lock(), second.lock()
+    for writer in writers:
+        assert writer.acquire(wait_ms=0) == "BUSY"
+    assert one.release() == "OK"
+    assert writers[0].acquire(wait_ms=0) == "BUSY"
+    assert two.release() == "OK"
+    assert writers[0].acquire(wait_ms=20000) == "OK"
+    assert two.acquire(wait_ms=0) == "BUSY"
+    assert writers[0].release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+def test_a_writer_waits_for_a_reader(first, second, nodes):
+    reader, writer = first.lock(shared=True), second.lock()
+    assert reader.acquire() == "OK"
+    waiting = writer.waiting()
+    assert waiting.pending
+    assert reader.release() == "OK"
+    assert waiting.result() == "OK"
+    assert writer.release() == "OK"

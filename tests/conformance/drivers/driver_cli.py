@@ -69,8 +69,8 @@ class Lock:
 
 
 CONNECTING = {"key_prefix", "node_timeout_ms", "connect_timeout_ms", "client_name", "exit_drain_ms", "tls_ca_file"}
-ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms"},
-        "release": CONNECTING, "status": CONNECTING}
+ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", "shared"},
+        "release": CONNECTING | {"shared"}, "status": CONNECTING}
 
 
 class Driver(lines.Driver):

@@ -38,7 +38,7 @@ final class TracedClient implements ClientInterface
 
     /** @param never ...$unknown */
     public function lock(
-        string $resource,
+        string|array $resource,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
@@ -56,14 +56,14 @@ final class TracedClient implements ClientInterface
         }
     }
 
-    public function lockFromArray(string $resource, array $options): TracedLock
+    public function lockFromArray(string|array $resource, array $options): TracedLock
     {
         return $this->traced($this->client->lockFromArray($resource, $options), $options);
     }
 
     /** @param never ...$unknown */
     public function adopt(
-        string $resource,
+        string|array $resource,
         string $token,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,

@@ -51,7 +51,7 @@ final class MemoryClient implements ClientInterface
 
     /** @param never ...$unknown */
     public function lock(
-        string $resource,
+        string|array $resource,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
@@ -64,8 +64,12 @@ final class MemoryClient implements ClientInterface
         return $this->lockFromArray($resource, Options::given(\get_defined_vars(), $unknown));
     }
 
-    public function lockFromArray(string $resource, array $options): MemoryLock
+    public function lockFromArray(string|array $resource, array $options): MemoryLock
     {
+        if (\is_array($resource) || ($options['shared'] ?? false)) {
+            throw new InvalidOptionException(\is_array($resource) ? 'resource is an array; allowed in memory: a string'
+                : 'shared is true; allowed in memory: false');
+        }
         if ($resource === '') {
             throw new InvalidOptionException('resource has 0 bytes; allowed: 1 to 536870912');
         }
@@ -75,7 +79,7 @@ final class MemoryClient implements ClientInterface
 
     /** @param never ...$unknown */
     public function adopt(
-        string $resource,
+        string|array $resource,
         string $token,
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
