@@ -15,8 +15,8 @@ import manuals  # noqa: E402
 GROUPS = [("Client", "redlock_client_"), ("Lock", "redlock_lock_"), ("Others", "redlock_")]
 PYTHON = """# Python reference
 
-[Python](../docs/python.md) is the guide. The keyword arguments of a client are [below](#libredlock.types.ClientOptions), and so
-are [those of a lock](#libredlock.types.LockOptions).
+[Python](../docs/python.md) is the guide. The keyword arguments of a client are
+[below](#libredlock.types.ClientOptions), and so are [those of a lock](#libredlock.types.LockOptions).
 
 ::: libredlock
 

@@ -2,8 +2,8 @@
 
     REDLOCK_NODES=redis://10.0.0.1,... python fenced_store.py accounts.db 42 17 [TTL]
 
-sets the balance of account 42 to 17 under a lock of TTL seconds, once it has read a line from standard input. It fails if
-somebody with a larger number has written meanwhile.
+sets the balance of account 42 to 17 under a lock of TTL seconds, once it has read a line from standard input. It fails
+if somebody with a larger number has written meanwhile.
 """
 import sqlite3
 import sys
