@@ -13,10 +13,10 @@ HEAD = """<!-- Made from the option table of the library by ./dev docs: do not e
 
 # Options
 
-Options are set by name, as strings: `redlock_client_set(client, "ttl_ms", "10000")` before `redlock_client_open`. Those
-of scope *both* may also be set for one lock, `redlock_lock_set(lock, "ttl_ms", "500")`; a lock starts with its client's.
-The command has flags of the same names, and durations with a unit instead of `_ms`: `--retry-delay 200ms`. An unknown
-name or a value out of range is refused with a message that names it and what is allowed.
+Options are set by name, as strings: `redlock_client_set(client, "ttl_ms", "10000")` before `redlock_client_open`.
+Those of scope *both* may also be set for one lock, `redlock_lock_set(lock, "ttl_ms", "500")`; a lock starts with
+its client's. The command has flags of the same names, and durations with a unit instead of `_ms`: `--retry-delay
+200ms`. An unknown name or a value out of range is refused with a message that names it and what is allowed.
 
 The column *elsewhere* has the defaults that differ from those of the library.
 """

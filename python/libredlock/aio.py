@@ -1,7 +1,7 @@
 """The asyncio surface: the same names as the synchronous one, with await and async with.
 
     async with libredlock.aio.Client(["redis://a", "redis://b", "redis://c"]) as client:
-        async with client.lock("orders:42", ttl=10, wait=5, cancel_on_lost=True):
+        async with client.lock("orders:42", ttl=10, cancel_on_lost=True):
             ...
 
 Any number of tasks share a client; the event loop watches its one descriptor, and no thread is started for an
