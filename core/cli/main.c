@@ -9,46 +9,36 @@
 #define WAIT_MS "40000" /* it outlives a quarantine by the default of max_ttl_ms */
 
 /* clang-format off */
-/* The lock is renewed for as long as CMD runs, unless --max-hold limits that. */
-static const struct option_default defaults_of_run[] = {
-    {"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_MS}, {.option = NULL}};
-/* A candidate stands by for as long as it takes, through outages, too. */
-static const struct option_default defaults_of_lead[] = {
-    {"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"}, {"outage_wait_ms", "-1"},
-    {.option = NULL}};
-static const char *const without_for_lead[] = {
-    "renew", "reentrant", "max_extensions", "fence", "shared", "wait_ms", "retry_count", NULL};
-static const struct option_default defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}};
-static const char *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL};
-static const char *const without_for_acquire[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", NULL};
-static const char *const without_for_extend[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "retry_count", "retry_delay_ms",
-    "retry_jitter", "queue", "wake", "fence", NULL};
-/* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. */
-static const struct option_default defaults_of_release[] = {{"guard", "off"}, {.option = NULL}};
-/* It waits for every node, so one that hangs costs no more than this. */
-static const struct option_default defaults_of_status[] = {
-    {"connect_timeout_ms", "1000"}, {"guard", "off"}, {.option = NULL}};
-static const char *const without_for_release[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "ttl_ms", "max_ttl_ms", "drift_factor",
-    "min_validity_ms", NULL};
-static const char *const without_for_status[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "guard", "fence", "shared", "ttl_ms", "max_ttl_ms",
-    "drift_factor", "min_validity_ms", NULL};
-static const char *const without_for_bootstrap[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "ttl_ms", "drift_factor", "min_validity_ms", "guard", "fence",
-    "shared", NULL};
-static const char *const without_for_doctor[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", "wait_ms", "outage_wait_ms", "retry_count",
-    "retry_delay_ms", "retry_jitter", "queue", "wake", "fence", "shared", "min_validity_ms", "holder_info", NULL};
-static const char *const without_for_bench[] = {
-    "renew", "reentrant", "max_extensions", "max_hold_ms", "strict_release", NULL};
-static const struct option_default defaults_of_doctor[] = {
-    {"connect_timeout_ms", "1000"}, {"holder_info", "false"}, {.option = NULL}};
+/* Options of the library by what they are for: a command lacks those that make no sense there. */
+#define OF_A_HOLD "reentrant", "renew", "max_extensions", "max_hold_ms", "strict_release"
+#define OF_A_WAIT "wait_ms", "retry_count", "retry_delay_ms", "retry_jitter", "queue", "wake"
+#define OF_A_GRANT "fence", "min_validity_ms"
+#define OF_A_LEASE "ttl_ms", "drift_factor"
+
+static const char
+  *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL},
+  *const without_for_lead[] = {"renew", "reentrant", "max_extensions", "fence", "shared", "wait_ms", "retry_count",
+                               NULL},
+  *const without_for_acquire[] = {OF_A_HOLD, NULL},
+  *const without_for_extend[] = {OF_A_HOLD, OF_A_WAIT, "fence", NULL},
+  *const without_for_release[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
+                                  NULL},
+  *const without_for_status[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
+                                 "shared", NULL},
+  *const without_for_bootstrap[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "shared",
+                                    NULL},
+  *const without_for_doctor[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, "outage_wait_ms", "shared", "holder_info", NULL};
+
+/* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. status
+ * waits for every node, so one that hangs costs no more than a second. */
+static const struct option_default
+  defaults_of_run[] = {{"renew", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", WAIT_MS}, {.option = NULL}},
+  defaults_of_lead[] = {{"renew", "true"}, {"fence", "true"}, {"max_hold_ms", "-1"}, {"wait_ms", "-1"},
+                        {"outage_wait_ms", "-1"}, {.option = NULL}},
+  defaults_of_acquire[] = {{"wait_ms", WAIT_MS}, {.option = NULL}},
+  defaults_of_release[] = {{"guard", "off"}, {.option = NULL}},
+  defaults_of_status[] = {{"connect_timeout_ms", "1000"}, {"guard", "off"}, {.option = NULL}},
+  defaults_of_doctor[] = {{"connect_timeout_ms", "1000"}, {"holder_info", "false"}, {.option = NULL}};
 /* clang-format on */
 
 static const struct command commands[] = {
@@ -86,8 +76,8 @@ static const struct command commands[] = {
     {"ls", "[OPTION...] [PREFIX]",
      "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
      "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node (SCAN), "
-     "with "
-     "pauses; the user needs +scan.\nExits with 0 if the list is whole, 69 or 78 if too few nodes could be scanned.",
+     "with pauses; the user needs +scan.\nExits with 0 if the list is whole, 69 or 78 if too few nodes could be "
+     "scanned.",
      ls_main, without_for_status, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
@@ -103,7 +93,7 @@ static const struct command commands[] = {
      "Acquires and releases locks on the nodes as fast as it can, and reports cycles per second and their times.\n"
      "Its keys are redlock-bench:PID:N, behind the key prefix. It loads the nodes: not for production at peak "
      "hours.",
-     bench_main, without_for_bench, NULL},
+     bench_main, without_for_acquire, NULL},
     {.name = NULL}};
 
 static const struct command *command_named(const char *name)
