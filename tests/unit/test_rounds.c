@@ -625,6 +625,26 @@ static void leases_of_different_drift_are_renewed_apart(void **state)
     redlock_lock_free(locks[i]);
 }
 
+/* The renewal of a reader is a request of its own, and under way with the extension that made it one. */
+static void a_renewal_that_is_sent_again_leaves_out_who_shares_since(void **state)
+{
+  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.01")}, *sharing, *other;
+  const struct rlk_request *again;
+  (void)state;
+  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
+  sharing = rlk_request_at(requests_of(0), 0)->of.batch->claim[0]->lock;
+  other = rlk_request_at(requests_of(0), 0)->of.batch->claim[1]->lock;
+  assert_int_equal(redlock_lock_set(sharing, "shared", "true"), REDLOCK_OK);
+  assert_int_equal(rlk_operation_begin(sharing, REDLOCK_EXTEND, 0, now_ns), REDLOCK_OK);
+  answer_with(0, &rlk_row_renew, RLK_ERROR, RLK_FAULT_NO_SCRIPT);
+  again = rlk_request_at(requests_of(0), (uint32_t)asked(0) - 1);
+  assert_ptr_equal(again->ask, &rlk_row_renew);
+  assert_int_equal(again->of.batch->count, 1);
+  assert_ptr_equal(again->of.batch->claim[0], other->claim);
+  for (int i = 0; i < 2; i++)
+    redlock_lock_free(locks[i]);
+}
+
 static void nothing_is_renewed_when_max_hold_is_reached(void **state)
 {
   (void)state;
@@ -691,6 +711,7 @@ int main(void)
       CASE(what_is_lost_is_named),
       CASE(every_loss_is_described),
       CASE(leases_of_different_drift_are_renewed_apart),
+      CASE(a_renewal_that_is_sent_again_leaves_out_who_shares_since),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
       CASE(a_renewal_that_nobody_confirms_is_told),
   };

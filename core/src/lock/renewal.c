@@ -94,7 +94,9 @@ struct rlk_batch *rlk_batch_again(struct rlk_engine *e, struct rlk_batch *batch,
   again->terms = batch->terms;
   for (int i = 0; i < batch->count; i++) {
     struct rlk_claim *claim = batch->claim[i];
-    if (!claim->lock || claim->lock->claim != claim || claim->given_up || !rlk_lock_is_held(claim->lock, now))
+    int is_apart = batch->count > 1 && claim->kind->renew; /* it shares since: its extension is on the way */
+    if (!claim->lock || claim->lock->claim != claim || claim->given_up || is_apart ||
+        !rlk_lock_is_held(claim->lock, now))
       continue;
     claim->in_flight++;
     again->claim[again->count++] = claim;
