@@ -356,7 +356,7 @@ REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client,
  * acquires that follow. Returns REDLOCK_INVALID for any other state, for NULL, a resource of another size, one that the
  * lock has already, one that is reserved (redlock_lock_new) and the 101st; the message says which, and the lock stays
  * as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
-REDLOCK_API int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
+REDLOCK_API REDLOCK_CHECK int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
 
 /* A lock with which the nodes are tried: as redlock_lock_new, on a resource that nobody else uses, `libredlock:probe:`
  * and a number. Acquire it with a short ttl_ms and without a wait; redlock_client_describe then tells which nodes would

@@ -7,7 +7,7 @@ import pytest
 import rl
 from common import occupy
 from helpers import Call, held_everywhere, spin
-from rl import HELD, OK, REFUSED_CONFIG
+from rl import BUSY, HELD, OK, REFUSED_CONFIG
 from testing import CLOSE, bulk, eventually
 
 
@@ -30,14 +30,21 @@ def test_a_server_that_forbids_the_scripts_is_refused_with_the_command(nodes, al
     nodes.no_keys()
 
 
-def test_the_documented_permissions_suffice(nodes, make_client):
-    """The ACL log has no denial, whatever a client does."""
+def documented(nodes, *kinds):
+    """The URLs of the nodes for the user of docs/redlock.md, with what its table adds for these kinds of lock."""
     text = (Path(__file__).parents[2] / "docs/redlock.md").read_text()
     name, password, rules = re.search(r"^    user (\w+) on >(\w+) (.*)$", text, re.MULTILINE).groups()
+    for kind in kinds:
+        rules += " " + re.search(rf"^\| \[`?{kind}`?\]\(.*\) \| `(.*)` \|$", text, re.MULTILINE).group(1)
     for node in nodes:
         node.command("ACL", "SETUSER", name, "reset", "on", ">" + password, *rules.split())
         node.command("ACL", "LOG", "RESET")
-    urls = [node.url_with(name, password) for node in nodes]
+    return [node.url_with(name, password) for node in nodes]
+
+
+def test_the_documented_permissions_suffice(nodes, make_client):
+    """The ACL log has no denial, whatever a client does."""
+    urls = documented(nodes)
     client = make_client(urls, key_prefix="lock:", client_name="me", holder_info="true")
     for options in {}, {"fence": "true"}:
         lock = client.lock(**options)
@@ -53,6 +60,33 @@ def test_the_documented_permissions_suffice(nodes, make_client):
     eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
     assert lock.release() == OK and waiting.join() == OK
     assert [event for event in waiter.events() + client.events() if event["event"] == "warning"] == []
+    assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
+
+
+@pytest.mark.parametrize("kinds, resources", [
+    (["--shared"], ["r"]), (["several resources"], ["a", "b"]), (["--shared", "several resources"], ["a", "b"]),
+], ids=["shared", "several", "both"])
+def test_the_documented_permissions_of_a_kind_suffice(nodes, make_client, kinds, resources):
+    urls = documented(nodes, *kinds)
+    client = make_client(urls, key_prefix="lock:", holder_info="true", ttl_ms=30000)
+    lock = client.lock(*resources)
+    assert lock.acquire() == OK, lock.message
+    held_everywhere(lock)
+    if "--shared" in kinds:  # the writer becomes a reader, and another comes in
+        assert lock.set("shared", "true") == OK and lock.extend() == OK, lock.message
+        held_everywhere(lock)
+        other = client.lock(*resources, shared="true")
+        assert other.acquire(20000) == OK and other.release() == OK, other.message
+    assert lock.extend() == OK and lock.expire(8000) == OK, lock.message
+    for resource in resources:
+        look = client.lock(resource)
+        look.start(rl.INSPECT)
+        assert look.wait() == BUSY and look.said("NOPERM") == 0, look.message
+    waiting = Call(make_client(urls, key_prefix="lock:").lock(*resources).acquire, 60000)
+    eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
+    assert lock.release() == OK and waiting.join() == OK
+    assert lock.remove() == OK
+    assert [event for event in client.events() if event["event"] == "warning"] == []
     assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
 
 
@@ -142,7 +176,7 @@ def test_a_fault_that_may_pass_does_not_end_a_wait(make_client, fake_server):
 def test_a_key_that_outlives_every_clock(nodes, client):
     occupy(nodes, ttl_ms=9000000000000000)
     lock = client.lock()
-    assert lock.acquire(0) == rl.BUSY
+    assert lock.acquire(0) == BUSY
     assert lock.said("busy (without a TTL)") >= 3
 
 
