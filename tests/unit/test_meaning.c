@@ -61,6 +61,42 @@ static const struct {
     {&rlk_row_raise, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
     {&rlk_row_raise, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
     {&rlk_row_raise, "*1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*1\r\n:1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_claim, "*3\r\n:0\r\n:1\r\n:2000\r\n", RLK_BUSY, RLK_FAULT_NONE}, /* which key, and its PTTL */
+    {&rlk_row_claim, "*3\r\n:0\r\n:2\r\n:-1\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_claim, "*3\r\n:0\r\n:2\r\n:-2\r\n", RLK_BUSY, RLK_FAULT_NONE},
+    {&rlk_row_claim, "*3\r\n:0\r\n:2\r\n:-3\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:0\r\n:0\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:0\r\n:-1\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:0\r\n:3\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT}, /* it has two */
+    {&rlk_row_claim, "*3\r\n:0\r\n:4294967297\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:-1\r\n:1\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:1\r\n:1\r\n:2000\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*3\r\n:0\r\n$-1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*4\r\n:0\r\n:1\r\n:1\r\n$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*4\r\n:0\r\n:1\r\n:1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*1\r\n:2\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "*0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "+OK\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "$-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim, "-WRONGTYPE Operation\r\n", RLK_ERROR, RLK_FAULT_TYPE}, /* the script asks for the type */
+    {&rlk_row_claim, "-NOSCRIPT No matching script.\r\n", RLK_ERROR, RLK_FAULT_NO_SCRIPT},
+    {&rlk_row_claim, "-OOM command not allowed\r\n", RLK_ERROR, RLK_FAULT_FULL},
+    {&rlk_row_claim, "-NOPERM No permissions\r\n", RLK_REFUSED, RLK_FAULT_PERMISSION},
+    {&rlk_row_claim_on, "*1\r\n:1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_claim_on, "*3\r\n:-1\r\n:2\r\n:-2\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_claim_on, "*3\r\n:0\r\n:2\r\n:-2\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim_on, "*1\r\n:0\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim_on, "*1\r\n:-1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim_cut, "*1\r\n:1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
+    {&rlk_row_claim_cut, "*3\r\n:-1\r\n:1\r\n:2000\r\n", RLK_GONE, RLK_FAULT_NONE},
+    {&rlk_row_claim_cut, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim_renew, "*1\r\n:1\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_claim_renew, "*3\r\n:-1\r\n:1\r\n:2000\r\n", RLK_NOT_ASKED, RLK_FAULT_NONE},
+    {&rlk_row_claim_renew, "*3\r\n:1\r\n:1\r\n:1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
+    {&rlk_row_claim_renew, ":1\r\n", RLK_ERROR, RLK_FAULT_MISFIT},
     {&rlk_row_delete, ":1\r\n", RLK_GRANTED, RLK_FAULT_NONE},
     {&rlk_row_delete, ":0\r\n", RLK_GONE, RLK_FAULT_NONE},
     {&rlk_row_delete, ":3\r\n", RLK_GRANTED, RLK_FAULT_NONE}, /* and others wait */
@@ -155,11 +191,13 @@ static const struct {
 };
 
 static struct rlk_batch batch_of_three = {.count = 3};
+static struct rlk_key key_of_two = {.count = 2};
+static struct rlk_claim claim_of_two = {.key = &key_of_two};
 
 static struct rlk_meaning meaning_of(const struct rlk_ask *row, const char *bytes)
 {
   struct rlk_reply reply = {0};
-  struct rlk_request request = {.ask = row};
+  struct rlk_request request = {.ask = row, .claim = &claim_of_two};
   struct rlk_meaning meaning;
   redisReader *reader = rlk_reply_reader(&reply);
   void *parsed = NULL;
