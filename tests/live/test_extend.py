@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, Call, lapse, spin
+from helpers import FOREIGN, Call, held_everywhere, lapse, occupy, spin
 from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK
 from testing import eventually
 
@@ -161,6 +161,27 @@ def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, proxy,
     slow.go()
     assert releasing.join() == OK
     assert not nodes.keys()
+
+
+def test_scripts_that_some_nodes_have_lost_are_sent_again_to_all(nodes, proxy, make_client):
+    """A NOSCRIPT that comes after the majority would not be read before the next call."""
+    slow = [proxy(node) for node in nodes.nodes[3:]]
+    client = make_client([each.url for each in (*nodes.nodes[:3], *slow)], queue="false")
+    lock, other, known = (client.lock(resource, **rl.short(30000)) for resource in ("r", "s", "known"))
+    for taken in lock, known:
+        assert taken.acquire() == OK
+        held_everywhere(taken)
+    assert known.release() == OK
+    occupy(nodes.nodes[3:], "s")
+    for node in nodes:
+        node.command("SCRIPT", "FLUSH")
+    assert other.acquire() == OK
+    spin(client, lambda: (other.vote(3), other.vote(4)) == (BUSY, BUSY))
+    assert other.release() == OK
+    for each in slow:
+        each.hold("down")
+    assert lock.release() == OK
+    eventually(lambda: b"r" not in nodes.keys(), 20, "no key is left")
 
 
 @pytest.fixture

@@ -419,13 +419,15 @@ const struct rlk_ask
 
 /* ---- all of them ---- */
 
-/* NOSCRIPT: the server has lost all scripts, and has executed nothing. The same once more, with the text. */
+/* NOSCRIPT: the server has lost all scripts, and has executed nothing. The same once more, with the text. Whoever
+ * flushes one server flushes all of them, and the NOSCRIPT of another may come when nobody is left to read it. */
 static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_ask *ask = out->request.ask;
   if (out->fault != RLK_FAULT_NO_SCRIPT || !ask->again)
     return 0;
-  n->line->scripts_known = 0;
+  for (int i = 0; i < n->net->node_count; i++)
+    n->net->nodes[i].line->scripts_known = 0;
   return ask->again(n, &out->request, out->now_ns) == 0;
 }
 
