@@ -1,30 +1,6 @@
-/* What a lock asks of which nodes, and what comes of the answers. The nodes are ready, but nothing is sent: requests
- * stand in their lines, and the tests answer them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+/* What a lock asks of which nodes, and what comes of the answers. */
+#include "lock_world.h"
 
-#include <cmocka.h>
-
-#include "client/client.h"
-#include "kinds/kinds.h"
-#include "lock/asking.h"
-#include "lock/dispatch.h"
-#include "lock/holder.h"
-#include "lock/lease.h"
-#include "lock/operation.h"
-#include "lock/renewal.h"
-
-#define MS RLK_NS_PER_MS
-
-enum { NODES = 3 };
-
-static redlock_client *client;
-static redlock_lock *lock;
-static int64_t now_ns;
 static int no_memory;
 
 int __real_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size);
@@ -33,95 +9,6 @@ int __wrap_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size);
 int __wrap_rlk_buffer_grow(struct rlk_buffer *buffer, size_t size)
 {
   return no_memory ? -1 : __real_rlk_buffer_grow(buffer, size);
-}
-
-static int begin(void **state)
-{
-  (void)state;
-  client = redlock_client_new();
-  assert_int_equal(redlock_client_set(client, "nodes", "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3"),
-                   REDLOCK_OK);
-  assert_int_equal(redlock_client_set(client, "guard", "off"), REDLOCK_OK);
-  assert_int_equal(redlock_client_set(client, "max_ttl_ms", "3600000"), REDLOCK_OK);
-  assert_int_equal(redlock_client_set(client, "queue", "false"), REDLOCK_OK);
-  assert_int_equal(redlock_client_set(client, "holder_info", "false"), REDLOCK_OK);
-  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
-  lock = redlock_lock_new(client, "r", 1);
-  for (int i = 0; i < NODES; i++)
-    client->engine.net.nodes[i].state = RLK_NODE_READY;
-  now_ns = rlk_client_now(client);
-  return lock ? 0 : -1;
-}
-
-static int end(void **state)
-{
-  (void)state;
-  for (int i = 0; i < NODES; i++)
-    client->engine.net.nodes[i].state = RLK_NODE_OFF;
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-  return 0;
-}
-
-static struct rlk_requests *requests_of(int node)
-{
-  return &client->engine.net.nodes[node].line->requests;
-}
-
-static int asked(int node)
-{
-  return (int)requests_of(node)->count;
-}
-
-static void call(int operation, int64_t argument)
-{
-  assert_int_equal(rlk_operation_begin(lock, operation, argument, now_ns), REDLOCK_OK);
-}
-
-/* The oldest request of the node is answered. */
-static void answer_with(int node, const struct rlk_ask *row, int vote, enum rlk_fault fault)
-{
-  struct rlk_reply reply = {.type = row == &rlk_row_hint ? RLK_REPLY_NIL : RLK_REPLY_INTEGER};
-  struct rlk_outcome outcome = {
-      .kind = RLK_OUTCOME_ANSWER, .vote = vote, .fault = fault, .reply = &reply, .now_ns = now_ns};
-  assert_true(asked(node) > 0);
-  rlk_requests_take(requests_of(node), &outcome.request);
-  assert_ptr_equal(outcome.request.ask, row);
-  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
-}
-
-static void answer(int node, const struct rlk_ask *row, int vote)
-{
-  answer_with(node, row, vote, RLK_FAULT_NONE);
-}
-
-static void tell(int node, enum rlk_outcome_kind kind)
-{
-  struct rlk_outcome outcome = {.kind = kind, .now_ns = now_ns};
-  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
-}
-
-static void write_all(void)
-{
-  for (int i = 0; i < NODES; i++) {
-    struct rlk_line *line = client->engine.net.nodes[i].line;
-    rlk_buffer_consume(&line->out, rlk_buffer_size(&line->out));
-    line->written = line->queued;
-  }
-}
-
-static void answer_all(const struct rlk_ask *row)
-{
-  for (int i = 0; i < NODES; i++)
-    answer(i, row, RLK_GRANTED);
-}
-
-static void hold(void)
-{
-  call(REDLOCK_ACQUIRE, 5000);
-  write_all();
-  answer_all(&rlk_row_set);
-  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
 }
 
 static void a_free_lock_costs_one_round_trip(void **state)
@@ -595,88 +482,6 @@ static void every_loss_is_described(void **state)
   }
 }
 
-static redlock_lock *hold_renewed(const char *resource, const char *drift_factor)
-{
-  redlock_lock *made = redlock_lock_new(client, resource, strlen(resource)), *kept = lock;
-  assert_non_null(made);
-  assert_int_equal(redlock_lock_set(made, "renew", "true"), REDLOCK_OK);
-  assert_int_equal(redlock_lock_set(made, "drift_factor", drift_factor), REDLOCK_OK);
-  lock = made;
-  hold();
-  lock = kept;
-  return made;
-}
-
-/* Each is confirmed for no longer than its own drift allows. */
-static void leases_of_different_drift_are_renewed_apart(void **state)
-{
-  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.05"), hold_renewed("c", "0.01")};
-  int renewed = 0;
-  (void)state;
-  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
-  for (int i = 0; i < asked(0); i++) {
-    const struct rlk_request *request = rlk_request_at(requests_of(0), (uint32_t)i);
-    assert_ptr_equal(request->ask, &rlk_row_renew);
-    for (int k = 0; k < request->of.batch->count; k++, renewed++)
-      assert_int_equal(request->lease_ns, request->of.batch->claim[k]->lock->hold.terms.lease_ns);
-  }
-  assert_int_equal(renewed, 3);
-  for (int i = 0; i < 3; i++)
-    redlock_lock_free(locks[i]);
-}
-
-/* The renewal of a reader is a request of its own, and under way with the extension that made it one. */
-static void a_renewal_that_is_sent_again_leaves_out_who_shares_since(void **state)
-{
-  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.01")}, *sharing, *other;
-  const struct rlk_request *again;
-  (void)state;
-  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
-  sharing = rlk_request_at(requests_of(0), 0)->of.batch->claim[0]->lock;
-  other = rlk_request_at(requests_of(0), 0)->of.batch->claim[1]->lock;
-  assert_int_equal(redlock_lock_set(sharing, "shared", "true"), REDLOCK_OK);
-  assert_int_equal(rlk_operation_begin(sharing, REDLOCK_EXTEND, 0, now_ns), REDLOCK_OK);
-  answer_with(0, &rlk_row_renew, RLK_ERROR, RLK_FAULT_NO_SCRIPT);
-  again = rlk_request_at(requests_of(0), (uint32_t)asked(0) - 1);
-  assert_ptr_equal(again->ask, &rlk_row_renew);
-  assert_int_equal(again->of.batch->count, 1);
-  assert_ptr_equal(again->of.batch->claim[0], other->claim);
-  for (int i = 0; i < 2; i++)
-    redlock_lock_free(locks[i]);
-}
-
-static void nothing_is_renewed_when_max_hold_is_reached(void **state)
-{
-  (void)state;
-  assert_int_equal(redlock_lock_set(lock, "renew", "true"), REDLOCK_OK);
-  assert_int_equal(redlock_lock_set(lock, "max_hold_ms", "10000"), REDLOCK_OK);
-  assert_int_equal(redlock_lock_set(lock, "drift_factor", "0"), REDLOCK_OK);
-  hold();
-  rlk_renewals_due(&client->engine, now_ns + 9985 * MS);
-  assert_int_equal(asked(0), 0);
-  assert_int_equal(lock->renewal.is_on, 0);
-  assert_int_equal(lock->hold.is_limited, 1);
-}
-
-static void a_renewal_that_nobody_confirms_is_told(void **state)
-{
-  redlock_lock *renewed = hold_renewed("a", "0.01");
-  struct rlk_events *events = &client->engine.net.events;
-  const struct rlk_event *event;
-  int64_t ttl_ns = renewed->hold.terms.ttl_ms * MS;
-  (void)state;
-  assert_int_equal(rlk_events_init(events), 0);
-  rlk_renewals_due(&client->engine, now_ns + ttl_ns / 2);
-  assert_null(rlk_event_first(events));
-  rlk_renewals_due(&client->engine, now_ns + ttl_ns * 3 / 4);
-  event = rlk_event_first(events);
-  assert_non_null(event);
-  assert_int_equal(event->kind, RLK_EVENT_AT_RISK);
-  assert_string_equal(event->detail, "a renewal was not confirmed in time");
-  assert_int_equal(renewed->renewal.at_risk, 1);
-  redlock_lock_free(renewed);
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -710,10 +515,6 @@ int main(void)
       CASE(a_delete_without_memory_is_owed),
       CASE(what_is_lost_is_named),
       CASE(every_loss_is_described),
-      CASE(leases_of_different_drift_are_renewed_apart),
-      CASE(a_renewal_that_is_sent_again_leaves_out_who_shares_since),
-      CASE(nothing_is_renewed_when_max_hold_is_reached),
-      CASE(a_renewal_that_nobody_confirms_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

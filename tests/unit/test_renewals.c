@@ -1,0 +1,96 @@
+/* Which leases are renewed together, and what comes of that. */
+#include "lock_world.h"
+
+static redlock_lock *hold_renewed(const char *resource, const char *drift_factor)
+{
+  redlock_lock *made = redlock_lock_new(client, resource, strlen(resource)), *kept = lock;
+  assert_non_null(made);
+  assert_int_equal(redlock_lock_set(made, "renew", "true"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(made, "drift_factor", drift_factor), REDLOCK_OK);
+  lock = made;
+  hold();
+  lock = kept;
+  return made;
+}
+
+/* Each is confirmed for no longer than its own drift allows. */
+static void leases_of_different_drift_are_renewed_apart(void **state)
+{
+  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.05"), hold_renewed("c", "0.01")};
+  int renewed = 0;
+  (void)state;
+  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
+  for (int i = 0; i < asked(0); i++) {
+    const struct rlk_request *request = rlk_request_at(requests_of(0), (uint32_t)i);
+    assert_ptr_equal(request->ask, &rlk_row_renew);
+    for (int k = 0; k < request->of.batch->count; k++, renewed++)
+      assert_int_equal(request->lease_ns, request->of.batch->claim[k]->lock->hold.terms.lease_ns);
+  }
+  assert_int_equal(renewed, 3);
+  for (int i = 0; i < 3; i++)
+    redlock_lock_free(locks[i]);
+}
+
+/* The renewal of a reader is a request of its own, and under way with the extension that made it one. */
+static void a_renewal_that_is_sent_again_leaves_out_who_shares_since(void **state)
+{
+  redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.01")}, *sharing, *other;
+  const struct rlk_request *again;
+  (void)state;
+  rlk_renewals_due(&client->engine, now_ns + locks[0]->hold.terms.ttl_ms * MS / 2);
+  sharing = rlk_request_at(requests_of(0), 0)->of.batch->claim[0]->lock;
+  other = rlk_request_at(requests_of(0), 0)->of.batch->claim[1]->lock;
+  assert_int_equal(redlock_lock_set(sharing, "shared", "true"), REDLOCK_OK);
+  assert_int_equal(rlk_operation_begin(sharing, REDLOCK_EXTEND, 0, now_ns), REDLOCK_OK);
+  answer_with(0, &rlk_row_renew, RLK_ERROR, RLK_FAULT_NO_SCRIPT);
+  again = rlk_request_at(requests_of(0), (uint32_t)asked(0) - 1);
+  assert_ptr_equal(again->ask, &rlk_row_renew);
+  assert_int_equal(again->of.batch->count, 1);
+  assert_ptr_equal(again->of.batch->claim[0], other->claim);
+  for (int i = 0; i < 2; i++)
+    redlock_lock_free(locks[i]);
+}
+
+static void nothing_is_renewed_when_max_hold_is_reached(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "renew", "true"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "max_hold_ms", "10000"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "drift_factor", "0"), REDLOCK_OK);
+  hold();
+  rlk_renewals_due(&client->engine, now_ns + 9985 * MS);
+  assert_int_equal(asked(0), 0);
+  assert_int_equal(lock->renewal.is_on, 0);
+  assert_int_equal(lock->hold.is_limited, 1);
+}
+
+static void a_renewal_that_nobody_confirms_is_told(void **state)
+{
+  redlock_lock *renewed = hold_renewed("a", "0.01");
+  struct rlk_events *events = &client->engine.net.events;
+  const struct rlk_event *event;
+  int64_t ttl_ns = renewed->hold.terms.ttl_ms * MS;
+  (void)state;
+  assert_int_equal(rlk_events_init(events), 0);
+  rlk_renewals_due(&client->engine, now_ns + ttl_ns / 2);
+  assert_null(rlk_event_first(events));
+  rlk_renewals_due(&client->engine, now_ns + ttl_ns * 3 / 4);
+  event = rlk_event_first(events);
+  assert_non_null(event);
+  assert_int_equal(event->kind, RLK_EVENT_AT_RISK);
+  assert_string_equal(event->detail, "a renewal was not confirmed in time");
+  assert_int_equal(renewed->renewal.at_risk, 1);
+  redlock_lock_free(renewed);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+  const struct CMUnitTest tests[] = {
+      CASE(leases_of_different_drift_are_renewed_apart),
+      CASE(a_renewal_that_is_sent_again_leaves_out_who_shares_since),
+      CASE(nothing_is_renewed_when_max_hold_is_reached),
+      CASE(a_renewal_that_nobody_confirms_is_told),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
