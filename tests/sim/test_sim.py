@@ -102,6 +102,12 @@ def test_locks_of_several_kinds_keep_every_rule():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+def test_extension_that_found_the_token_gone_counts_though_its_lock_begins_to_share():
+    """Such worlds are rare: a node loses its keys right before."""
+    run = sim("--mixed", "--seed", 1500000000015615)
+    assert run.returncode == 0, run.stdout
+
+
 @pytest.mark.parametrize("mutant, seeds", SEEDS_PER_MUTANT.items())
 def test_broken_rule_is_found(mutant, seeds):
     run = sim("--mutant", mutant, "--seeds", seeds, "--first", FIRST.get(mutant, 1),

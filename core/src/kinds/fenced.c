@@ -168,7 +168,7 @@ static void raise_arrived(struct rlk_node *n, struct rlk_outcome *out)
     return;
   if (vote == RLK_GRANTED)
     r->claim->node[n->index].number = r->of.number;
-  else if (vote == RLK_GONE && !rlk_vote_is_past(r))
+  else if (vote == RLK_GONE)
     rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, out->now_ns);
   rlk_vote_note(lock, n->index, r, vote, out->now_ns);
 }

@@ -80,7 +80,6 @@ struct rlk_claim {
   int given_up;         /* given up: to be deleted wherever it may be */
   int is_detached;      /* handed over: nothing is ever sent for it */
   int is_adopted;       /* others may have set it where it was not counted */
-  uint32_t shares_from; /* the round from which it is shared, if it was exclusive before; else 0 */
   int hands_over;       /* the node whose delete tells who is first in the queue; -1: none */
   uint64_t place;       /* ... and takes this place out of it, */
   int place_shares;     /* which has the form of one that shares */

@@ -110,11 +110,9 @@ static int may_change(redlock_lock *lock)
 
 static int begins_to_share(redlock_lock *lock)
 {
-  struct rlk_claim *claim = lock->claim;
-  if (!lock->kind->shares || claim->kind->shares)
+  if (!lock->kind->shares || lock->claim->kind->shares)
     return 0;
-  claim->kind = lock->kind;
-  claim->shares_from = lock->round.number;
+  lock->claim->kind = lock->kind;
   return 1;
 }
 

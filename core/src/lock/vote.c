@@ -108,7 +108,7 @@ static void confirmed(redlock_lock *lock, int node, const struct rlk_request *r,
     at->counts_until_ns = counts_until_ns;
     at->cut = REDLOCK_LOSS_NONE;
   }
-  if (usable && vote == RLK_GONE && !rlk_vote_is_past(r) && !RLK_MUTANT(GONE_IGNORED))
+  if (usable && vote == RLK_GONE && !RLK_MUTANT(GONE_IGNORED))
     rlk_lock_cut(lock, node, 0, REDLOCK_LOSS_GONE, now);
   else if (usable && lock->state == REDLOCK_STATE_HELD)
     rlk_lock_recount(lock, now);
@@ -124,12 +124,6 @@ redlock_lock *rlk_vote_wanted(const struct rlk_request *r)
 {
   redlock_lock *lock = r->claim->lock;
   return lock && lock->claim == r->claim && !r->claim->given_up && lock->round.number == r->round ? lock : NULL;
-}
-
-int rlk_vote_is_past(const struct rlk_request *r)
-{
-  uint32_t from = r->claim->shares_from;
-  return from && (!r->round || (int32_t)(r->round - from) < 0);
 }
 
 static void count_vote(const struct rlk_node *n, const struct rlk_request *r, int vote)

@@ -9,8 +9,6 @@
 redlock_lock *rlk_vote_lock(const struct rlk_request *request);
 /* The lock whose operation waits for the answer still, or NULL. */
 redlock_lock *rlk_vote_wanted(const struct rlk_request *request);
-/* What it says of a token that is gone is of the time before its holder began to share: the key has become a set. */
-int rlk_vote_is_past(const struct rlk_request *request);
 void rlk_vote_set(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* Of a SET that may have met its own token. */
 void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
