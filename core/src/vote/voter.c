@@ -31,19 +31,14 @@ static void looked(struct rlk_line *l, enum rlk_look look, int64_t now)
   rlk_node_admit(l, RLK_SESSION_REFUSE, &why, now);
 }
 
-int rlk_voter_take(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
+int rlk_voter_take(struct rlk_node *n, const struct rlk_outcome *out)
 {
-  do {
-    switch (out->kind) {
-    case RLK_OUTCOME_PROOF: rlk_guard_proof(n, out); return 1;
-    case RLK_OUTCOME_SET_UP: judge(n->line, out->now_ns); break;
-    case RLK_OUTCOME_SERVER: rlk_eligible_note_server(n->heard); break;
-    case RLK_OUTCOME_LOOKED: looked(n->line, (enum rlk_look)out->request.of.step, out->now_ns); break;
-    default: return 1;
-    }
-    now = out->now_ns;
-  } while (rlk_node_next(n, out, now));
-  return 0;
+  switch (out->kind) {
+  case RLK_OUTCOME_SET_UP: judge(n->line, out->now_ns); return 1;
+  case RLK_OUTCOME_SERVER: rlk_eligible_note_server(n->heard); return 1;
+  case RLK_OUTCOME_LOOKED: looked(n->line, (enum rlk_look)out->request.of.step, out->now_ns); return 1;
+  default: return 0;
+  }
 }
 
 /* An operator may change the marker of a node that waits, or that allows shorter leases than this client. */

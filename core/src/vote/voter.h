@@ -5,21 +5,21 @@
 
 #include "guard.h"
 
-/* An outcome that may concern voting: it, or the next that concerns locks; 0 if there is none. */
-int rlk_voter_take(struct rlk_node *node, struct rlk_outcome *outcome, int64_t now_ns);
+/* Takes an outcome that concerns voting alone: 1, or 0 if it concerns locks. */
+int rlk_voter_take(struct rlk_node *node, const struct rlk_outcome *outcome);
 void rlk_voter_look_again(struct rlk_node *node, int64_t now_ns);
 
 /* The next outcome that concerns locks: 1, or 0 if there is no more for now. */
 static inline int rlk_voter_next(struct rlk_node *node, struct rlk_outcome *outcome, int64_t now_ns)
 {
-  if (!rlk_node_next(node, outcome, now_ns))
-    return 0;
-  if (outcome->kind == RLK_OUTCOME_ANSWER)
-    return 1;
-  if (outcome->kind != RLK_OUTCOME_PROOF)
-    return rlk_voter_take(node, outcome, now_ns);
-  rlk_guard_proof(node, outcome);
-  return 1;
+  while (rlk_node_next(node, outcome, now_ns)) {
+    if (outcome->kind == RLK_OUTCOME_PROOF)
+      rlk_guard_proof(node, outcome);
+    if (outcome->kind == RLK_OUTCOME_ANSWER || !rlk_voter_take(node, outcome))
+      return 1;
+    now_ns = outcome->now_ns;
+  }
+  return 0;
 }
 
 /* Writes what is queued; first asks a node, from time to time, whether it is still eligible. */
