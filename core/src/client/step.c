@@ -17,11 +17,10 @@
 
 #define EXPIRE_EVERY_NS (1000 * RLK_NS_PER_MS)
 
-/* Takes what the node has to tell, after everything that may make it tell something. */
-void rlk_client_pull(redlock_client *c, struct rlk_node *n, int64_t now)
+void rlk_client_hear(redlock_client *c, struct rlk_node *n, int64_t now)
 {
   struct rlk_outcome outcome;
-  if (n->is_awake && rlk_node_is_being_set_up(n))
+  if (rlk_node_is_being_set_up(n))
     rlk_claims_note_leases(&c->engine);
   while (n->is_awake && rlk_voter_next(n, &outcome, now))
     rlk_dispatch(&c->engine, n, &outcome);

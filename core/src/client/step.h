@@ -6,7 +6,15 @@
 
 /* Runs deadlines and renewals that are due at now; the caller flushes. */
 void rlk_client_step(redlock_client *client, int64_t now_ns);
-void rlk_client_pull(redlock_client *client, struct rlk_node *node, int64_t now_ns);
+/* Takes what a node that is awake has to tell. */
+void rlk_client_hear(redlock_client *client, struct rlk_node *node, int64_t now_ns);
+/* The same of any node, after everything that may make it tell something. */
+static inline void rlk_client_pull(redlock_client *client, struct rlk_node *node, int64_t now_ns)
+{
+  if (node->is_awake)
+    rlk_client_hear(client, node, now_ns);
+}
+
 void rlk_client_flush(redlock_client *client);
 /* Looks for input without waiting. */
 void rlk_client_poll(redlock_client *client);
