@@ -23,7 +23,15 @@ static char *put(char *at, const char *bytes, size_t size)
 
 #define PUT(at, text) put(at, text, sizeof(text) - 1)
 
-/* On the hot path: in as few pieces as there are. */
+/* ---- on the hot path: in as few pieces as there are ---- */
+
+/* An own token, without its last CRLF. */
+static char *put_token(char *at, const struct rlk_claim *claim)
+{
+  at = PUT(at, "$40\r\n");
+  return put(at, claim->token, RLK_TOKEN_SIZE);
+}
+
 static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
                     const struct rlk_number *ttl, int64_t proposal)
 {
@@ -35,13 +43,29 @@ static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_cl
   at = buffer->data + buffer->end;
   at = PUT(at, "*6\r\n$3\r\nSET\r\n");
   at = put(at, claim->key->bulk, claim->key->bulk_size);
-  at = PUT(at, "$40\r\n");
-  at = put(at, claim->token, RLK_TOKEN_SIZE);
+  at = put_token(at, claim);
   at = PUT(at, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n");
   at = put(at, ttl->bulk, ttl->size);
   buffer->end = (size_t)(at - buffer->data);
   return 0;
 }
+
+static int put_release_by_hash(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim)
+{
+  struct rlk_buffer *buffer = &l->out;
+  char *at;
+  if (rlk_out_begin(out, l, claim->key->bulk_size + 160) != 0)
+    return -1;
+  at = buffer->data + buffer->end;
+  at = PUT(at, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RLK_RELEASE_HASH "\r\n$1\r\n1\r\n");
+  at = put(at, claim->key->bulk, claim->key->bulk_size);
+  at = put_token(at, claim);
+  at = PUT(at, "\r\n");
+  buffer->end = (size_t)(at - buffer->data);
+  return 0;
+}
+
+/* ---- all requests ---- */
 
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int64_t ttl_ms)
 {
@@ -62,19 +86,14 @@ int rlk_put_expire(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
 int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
 {
   const struct rlk_key *key = claim->key;
-  size_t room = key->bulk_size + claim->token_size + 64;
   if (hands_over)
     return rlk_put_hand_over(out, l, claim);
   if (RLK_MUTANT(BLIND_DELETE))
     return rlk_put_del(out, l, key);
-  if (!rlk_out_knows(l, &rlk_script_release)) {
-    if (rlk_out_script(out, l, &rlk_script_release, 1, 1, room) != 0)
-      return -1;
-  } else if (rlk_out_begin(out, l, room + 128) == 0) { /* on the hot path: in one piece */
-    RLK_OUT_TEXT(out, "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" RLK_RELEASE_HASH "\r\n$1\r\n1\r\n");
-  } else {
+  if (rlk_out_knows(l, &rlk_script_release) && !claim->foreign)
+    return put_release_by_hash(out, l, claim);
+  if (rlk_out_script(out, l, &rlk_script_release, 1, 1, key->bulk_size + claim->token_size + 64) != 0)
     return -1;
-  }
   rlk_out_bytes(out, key->bulk, key->bulk_size);
   rlk_put_token(out, claim);
   return 0;

@@ -27,7 +27,7 @@ struct rlk_out {
 };
 
 /* Begins a command of up to so many bytes: 0, or -1 when memory is out. */
-static inline int rlk_out_begin(struct rlk_out *out, struct rlk_line *line, size_t room)
+RLK_HOT static inline int rlk_out_begin(struct rlk_out *out, struct rlk_line *line, size_t room)
 {
   out->line = line;
   out->before = rlk_buffer_size(&line->out);
