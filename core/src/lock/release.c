@@ -56,11 +56,18 @@ static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int s
 }
 
 /* A first hand-over may be denied by the ACL, and later nobody may be there to read that. */
+static int may_be_denied_at(const redlock_lock *lock, int node)
+{
+  return lock->votes[node] == RLK_ASKED && !lock->engine->peers[node].queue_works;
+}
+
 static int may_be_denied(const redlock_lock *lock)
 {
   int home = lock->claim->hands_over;
-  for (int i = 0; i < lock->engine->net.node_count; i++)
-    if ((home == i || home == RLK_QUEUE_ANYWHERE) && lock->votes[i] == RLK_ASKED && !lock->engine->peers[i].queue_works)
+  if (home >= 0)
+    return may_be_denied_at(lock, home);
+  for (int i = 0; home == RLK_QUEUE_ANYWHERE && i < lock->engine->net.node_count; i++)
+    if (may_be_denied_at(lock, i))
       return 1;
   return 0;
 }
