@@ -102,7 +102,7 @@ def test_locks_of_several_kinds_keep_every_rule():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_extension_that_found_the_token_gone_counts_though_its_lock_begins_to_share():
+def test_lock_that_lost_its_key_does_not_go_on_as_a_reader():
     """Such worlds are rare: a node loses its keys right before."""
     run = sim("--mixed", "--seed", 1500000000015615)
     assert run.returncode == 0, run.stdout
