@@ -43,10 +43,20 @@ final class LockedCall
         $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
         $held = HeldHere::find($spec->place(), $resource);
         if ($held !== null) {
+            $this->refuseToWrite($spec, $resource, $held);
             return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resource,
                 fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
         }
         return $this->under($spec, $resource, $specs, $fences);
+    }
+
+    /** A method that wants the lock for itself must not run under one that others have, too. */
+    private function refuseToWrite(LockSpec $spec, string $resource, Lock $held): void
+    {
+        if ($held->isShared() && !$this->locks->lockFor($spec, $resource)->isShared()) {
+            throw new InvalidOptionException("$this->method: \"$resource\" is held further out with shared: true, "
+                . 'which does not become exclusive; take it without shared there, or after that method has ended');
+        }
     }
 
     /**

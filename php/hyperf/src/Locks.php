@@ -48,12 +48,14 @@ final class Locks
     }
 
     /**
-     * A lock on a resource, not taken yet. What is not given is the cluster's; options grow, so pass them by name.
+     * A lock on a resource, or on all of several, not taken yet. What is not given is the cluster's; options grow, so
+     * pass them by name.
      *
+     * @param string|list<string> $resource
      * @param never ...$unknown
      */
     public function lock(
-        string $resource,
+        string|array $resource,
         string $cluster = 'default',
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
@@ -135,8 +137,11 @@ final class Locks
         Client::drainAll($clients);
     }
 
-    /** @param array<string, bool|int|float|string> $options by the names of the table */
-    private function lockOf(Client $client, string $resource, array $options): Lock
+    /**
+     * @param string|list<string> $resource
+     * @param array<string, bool|int|float|string> $options by the names of the table
+     */
+    private function lockOf(Client $client, string|array $resource, array $options): Lock
     {
         try {
             $lock = $client->lockFromArray($resource, $options);

@@ -10,6 +10,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
+use Redlock\Hyperf\Annotation\WithLock;
 use Redlock\Hyperf\Listener\WorkerListener;
 use Redlock\Hyperf\LockedCall;
 use Redlock\Hyperf\Locks;
@@ -83,6 +84,43 @@ final class LockedCallTest extends NodesTestCase
         });
         $this->assertSame(['order:7'], $seen);
         $this->assertNothingIsLeft();
+    }
+
+    public function testReadersRunTogetherAndAWriterAlone(): void
+    {
+        [$read, $write] = [[(new WithLock('order:#{id}', shared: true))->spec()], [new LockSpec('order:#{id}')]];
+        $others = $this->locks->lock('order:7', shared: true);
+        $writer = $this->locks->lock('order:7');
+        $this->assertTrue($others->tryAcquire());
+        $this->call($read, function () use ($others, $writer): void {
+            $others->release();
+            $this->assertFalse($writer->tryAcquire(), 'the body reads');
+        });
+        $inner = $this->call($write, fn (): bool => $this->call($read, static fn (): bool => $others->tryAcquire()));
+        $this->assertFalse($inner, 'what is held for writing stays so inside');
+        $this->assertNothingIsLeft();
+    }
+
+    public function testABodyThatWritesDoesNotRunUnderALockThatOthersHaveToo(): void
+    {
+        $ran = false;
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('Orders::pay: "order:7" is held further out with shared: true');
+        try {
+            $this->call([new LockSpec('order:#{id}', ['shared' => true])], fn () => $this->call(
+                [new LockSpec('order:#{id}')], static function () use (&$ran): void {
+                    $ran = true;
+                }));
+        } finally {
+            $this->assertFalse($ran);
+            $this->assertNothingIsLeft();
+        }
+    }
+
+    public function testALockOfSeveralResources(): void
+    {
+        $held = $this->locks->lock(['from', 'to'])->run(fn (): array => $this->held());
+        $this->assertSame(['from', 'to'], $held);
     }
 
     public function testABodyDoesNotRunUnderALockThatWasLostFurtherOut(): void

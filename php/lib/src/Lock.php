@@ -141,6 +141,12 @@ final class Lock implements LockInterface
         return $this->isHeld() && $this->native->get('renew') === 'true';
     }
 
+    /** The option shared: others that share it, too, may hold it meanwhile. */
+    public function isShared(): bool
+    {
+        return $this->native->get('shared') === 'true';
+    }
+
     public function set(string $option, bool|int|float|string $value): void
     {
         $this->native->set($option, \is_bool($value) ? ($value ? 'true' : 'false') : (string) $value);

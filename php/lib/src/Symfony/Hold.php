@@ -16,21 +16,54 @@ final class Hold
     /** No lock can be held for less. */
     private const SHORTEST_MS = 20;
 
+    /** What the state of a Key that is held for reading begins with. */
+    private const READS = 'read:';
+
     private float $takenMs;
 
-    private function __construct(public readonly LockInterface $lock, public bool $isAdopted)
-    {
+    private function __construct(
+        public readonly LockInterface $lock,
+        public bool $isAdopted,
+        private bool $isShared,
+    ) {
         $this->taken();
     }
 
-    public static function new(ClientInterface $client, string $resource, float $ttl): self
+    public static function new(ClientInterface $client, string $resource, float $ttl, bool $isShared): self
     {
-        return new self($client->lockFromArray($resource, self::options($client, $ttl, 0)), false);
+        $options = self::options($client, $ttl, 0) + ['shared' => $isShared];
+        return new self($client->lockFromArray($resource, $options), false, $isShared);
     }
 
-    public static function adopted(ClientInterface $client, string $resource, string $token): self
+    public static function adopted(ClientInterface $client, string $resource, string $state): self
     {
-        return new self($client->adopt($resource, $token), true);
+        $isShared = \str_starts_with($state, self::READS);
+        $token = $isShared ? \substr($state, \strlen(self::READS)) : $state;
+        return new self($client->adopt($resource, $token, shared: $isShared), true, $isShared);
+    }
+
+    /** What a Key carries. */
+    public function state(): string
+    {
+        return ($this->isShared ? self::READS : '') . $this->token();
+    }
+
+    public function isShared(): bool
+    {
+        return $this->isShared;
+    }
+
+    /** The next expire() lets other readers in. */
+    public function share(): void
+    {
+        $this->lock->set('shared', true);
+        $this->isShared = true;
+    }
+
+    /** Not known to be over. */
+    public function mayStand(): bool
+    {
+        return $this->isAdopted || $this->lock->isHeld();
     }
 
     public function taken(): void

@@ -11,6 +11,7 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\NotHeldException;
 use Redlock\Exception\RedlockThrowable;
 use Redlock\Verdict;
+use Symfony\Component\Lock\BlockingSharedLockStoreInterface;
 use Symfony\Component\Lock\BlockingStoreInterface;
 use Symfony\Component\Lock\Exception\InvalidArgumentException;
 use Symfony\Component\Lock\Exception\InvalidTtlException;
@@ -26,8 +27,11 @@ use Symfony\Component\Lock\Key;
  * A Key carries the token alone, so it can be serialised and continued elsewhere; it never states a lifetime that the
  * nodes do not hold. A TTL above the client's maxTtlMs becomes a lease of maxTtlMs that is renewed until the TTL has
  * passed.
+ *
+ * A Key that is held for writing may go on for reading (saveRead), at once and without letting a writer in. One that is
+ * held for reading has to be deleted before it can be saved for writing.
  */
-final class RedlockStore implements BlockingStoreInterface
+final class RedlockStore implements BlockingStoreInterface, BlockingSharedLockStoreInterface
 {
     /** @var \WeakMap<Key, Hold> */
     private \WeakMap $holds;
@@ -58,12 +62,22 @@ final class RedlockStore implements BlockingStoreInterface
 
     public function save(Key $key): void
     {
-        $this->acquire($key, 0);
+        $this->acquire($key, 0, false);
     }
 
     public function waitAndSave(Key $key): void
     {
-        $this->acquire($key, -1);
+        $this->acquire($key, -1, false);
+    }
+
+    public function saveRead(Key $key): void
+    {
+        $this->acquire($key, 0, true);
+    }
+
+    public function waitAndSaveRead(Key $key): void
+    {
+        $this->acquire($key, -1, true);
     }
 
     public function putOffExpiration(Key $key, float $ttl): void
@@ -92,12 +106,13 @@ final class RedlockStore implements BlockingStoreInterface
 
     /**
      * Asks the nodes, as another process may have continued and ended what this Key began; where they have no clear
-     * answer, by what this process knows.
+     * answer, by what this process knows. Of several readers they name one: another Key that is held for reading, and
+     * was not saved here, counts until its lifetime is over.
      */
     public function exists(Key $key): bool
     {
         $hold = $this->find($key);
-        if ($hold === null || (!$hold->isAdopted && !$hold->lock->isHeld())) {
+        if ($hold === null || !$hold->mayStand()) {
             return false;
         }
         try {
@@ -108,24 +123,20 @@ final class RedlockStore implements BlockingStoreInterface
         return match ($status->verdict) {
             Verdict::Held => $status->token === $hold->token(),
             Verdict::Free => false,
-            Verdict::Shared, Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
+            Verdict::Shared => $status->token === $hold->token() || ($hold->isShared() && !$key->isExpired()),
+            Verdict::Split, Verdict::Unknown => $hold->lock->isHeld(),
         };
     }
 
-    private function acquire(Key $key, int $waitMs): void
+    private function acquire(Key $key, int $waitMs, bool $reads): void
     {
         $this->refuseExpired($key);
         $hold = $this->find($key);
-        if ($hold !== null) {
-            try {
-                $this->expire($key, $hold, $this->initialTtl);
-                return;
-            } catch (LostException | NotHeldException) {
-                $this->discard($key); /* what is left of it would be in the way */
-            }
+        if ($hold !== null && $this->goesOn($key, $hold, $reads)) {
+            return;
         }
         try {
-            $hold = Hold::new($this->client, (string) $key, $this->initialTtl);
+            $hold = Hold::new($this->client, (string) $key, $this->initialTtl, $reads);
             $hold->lock->acquire($waitMs);
         } catch (BusyException $busy) {
             $this->forget($key);
@@ -137,9 +148,29 @@ final class RedlockStore implements BlockingStoreInterface
         }
         $hold->taken();
         $this->holds[$key] = $hold;
-        $key->setState($this->stateKey, $hold->token());
+        $key->setState($this->stateKey, $hold->state());
         $key->reduceLifetime($hold->remaining());
         $this->refuseExpired($key);
+    }
+
+    /** What a Key holds is taken again, or from then on for reading; false: it had ended. */
+    private function goesOn(Key $key, Hold $hold, bool $reads): bool
+    {
+        if ($hold->isShared() && !$reads && $hold->mayStand()) {
+            throw new LockConflictedException("\"$key\" is held by this key for reading, which does not become "
+                . 'writing: release it, and acquire it anew.');
+        }
+        try {
+            if ($reads && !$hold->isShared()) {
+                $hold->share();
+                $key->setState($this->stateKey, $hold->state());
+            }
+            $this->expire($key, $hold, $this->initialTtl);
+            return true;
+        } catch (LostException | NotHeldException) {
+            $this->discard($key); /* what is left of it would be in the way */
+            return false;
+        }
     }
 
     /** Sets what is left of the lease to exactly $ttl. */
