@@ -209,7 +209,7 @@ static void unlist(struct rlk_engine *e, struct rlk_claim *claim)
   e->owed_count--;
 }
 
-void rlk_claim_note_debt(struct rlk_engine *e, struct rlk_claim *claim)
+void rlk_claim_count_debt(struct rlk_engine *e, struct rlk_claim *claim)
 {
   int is_owed = 0;
   if (claim->given_up || !claim->lock)

@@ -112,7 +112,12 @@ static inline int rlk_claim_is_owed_at(const struct rlk_claim *claim, int node)
 void rlk_claim_free(struct rlk_engine *engine, struct rlk_claim *claim);
 /* What is known of its token or its deletes has changed: engine->owed has the claims for which a delete has still to be
  * queued somewhere, those given up first at the front. */
-void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_claim *claim);
+void rlk_claim_count_debt(struct rlk_engine *engine, struct rlk_claim *claim);
+static inline void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_claim *claim)
+{
+  if (claim->given_up || !claim->lock || claim->is_owed)
+    rlk_claim_count_debt(engine, claim);
+}
 /* Frees the claim if nothing can come of it any more. */
 static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim *claim)
 {
