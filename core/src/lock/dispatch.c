@@ -435,12 +435,11 @@ void rlk_dispatch(struct rlk_engine *e, struct rlk_node *n, struct rlk_outcome *
 {
   const struct rlk_ask *ask = out->request.ask;
   struct rlk_claim *claim = out->request.claim;
-  if (out->kind == RLK_OUTCOME_WOKEN) {
-    woken_outcome(e, n, out);
-    return;
-  }
   if (out->kind != RLK_OUTCOME_ANSWER) {
-    rlk_news(e, n, out);
+    if (out->kind == RLK_OUTCOME_WOKEN)
+      woken_outcome(e, n, out);
+    else
+      rlk_news(e, n, out);
     return;
   }
   if (!is_asked_again(n, out) && ask->arrived)

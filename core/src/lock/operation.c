@@ -26,11 +26,9 @@ int rlk_is_awaited(const redlock_lock *lock)
 
 /* ---- beginning and ending ---- */
 
-static void end(redlock_lock *lock, int status)
+static void finish(redlock_lock *lock, int status)
 {
   struct rlk_engine *e = lock->engine;
-  if (status == REDLOCK_PENDING)
-    return;
   if (lock->op.kind == REDLOCK_ACQUIRE)
     e->figures.acquisitions[status]++;
   lock->op.status = status;
@@ -43,6 +41,13 @@ static void end(redlock_lock *lock, int status)
     rlk_mark_woken(e, lock->op.waiter);
   if (lock->op.is_started)
     rlk_mark_ended(e, lock);
+}
+
+/* What a step of the operation has returned: most of its answers end nothing. */
+RLK_HOT static inline void end(redlock_lock *lock, int status)
+{
+  if (status != REDLOCK_PENDING)
+    finish(lock, status);
 }
 
 /* ---- moving on ---- */
