@@ -13,11 +13,13 @@ struct rlk_request;
 
 enum rlk_ask_role {
   RLK_ASK_PLAIN,
-  RLK_ASK_TAKE,  /* the SET of a token: its time and its answer tell how the server is */
-  RLK_ASK_QUICK, /* its time tells how quickly the server answers */
-  RLK_ASK_HINT,  /* asked behind a SET ... */
-  RLK_ASK_CLOCK, /* ... and the proofs of the guard: TIME, also behind an extension, */
-  RLK_ASK_MARKER /* and GET of the marker, after which the vote counts */
+  RLK_ASK_TAKE,   /* the SET of a token: its time and its answer tell how the server is */
+  RLK_ASK_QUICK,  /* its time tells how quickly the server answers */
+  RLK_ASK_HINT,   /* asked behind a SET ... */
+  RLK_ASK_CLOCK,  /* ... and the proofs of the guard: TIME, also behind an extension, */
+  RLK_ASK_MARKER, /* and GET of the marker, after which the vote counts */
+  RLK_ASK_SETUP,  /* the node asks for itself: in the set-up of a connection, */
+  RLK_ASK_LOOK    /* and whether it is still what it was */
 };
 
 /* Of a form of reply: it is as it should be, without being a vote. */

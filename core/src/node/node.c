@@ -305,15 +305,22 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
     rlk_node_line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
 }
 
-RLK_COLD static void reply_to_setup(struct rlk_line *l, const struct rlk_request *request)
+/* A reply to what the node has asked for itself: 1 with an outcome. */
+RLK_COLD static int reply_to_node(struct rlk_line *l, struct rlk_outcome *out)
 {
-  rlk_session_reply(l, request, &l->reply);
-  note_quickest(l->node, l->read_ns - request->sent_ns);
-  if (!l->setup_done)
-    return;
-  rlk_node_hurry(l->node);
-  if (l == l->node->second)
+  if (out->request.ask->role == RLK_ASK_LOOK) {
+    if (out->request.of.step != RLK_LOOK_MARKER && l->reply.type == RLK_REPLY_STRING)
+      rlk_session_read_info(l, l->reply.text.data);
+    out->kind = RLK_OUTCOME_LOOKED;
+    return 1;
+  }
+  rlk_session_reply(l, &out->request, &l->reply);
+  note_quickest(l->node, l->read_ns - out->request.sent_ns);
+  if (l->setup_done)
+    rlk_node_hurry(l->node);
+  if (l->setup_done && l == l->node->second)
     l->node->line->reads_left = READS_MAX;
+  return 0;
 }
 
 /* A reply that was parsed: 1 with an outcome. */
@@ -326,16 +333,8 @@ static int take_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
     return 0;
   }
   rlk_requests_take(&l->requests, &out->request);
-  if (out->request.ask == &rlk_row_setup) {
-    reply_to_setup(l, &out->request);
-    return 0;
-  }
-  if (out->request.ask == &rlk_row_look) {
-    if (out->request.of.step != RLK_LOOK_MARKER && l->reply.type == RLK_REPLY_STRING)
-      rlk_session_read_info(l, l->reply.text.data);
-    out->kind = RLK_OUTCOME_LOOKED;
-    return 1;
-  }
+  if (out->request.ask->role >= RLK_ASK_SETUP)
+    return reply_to_node(l, out);
   answer(l, out);
   return 1;
 }

@@ -14,7 +14,8 @@ enum step { HELLO, AUTH, NAME, ID, SELECT, INFO, LOAD, PROVE, MARKER, TIME, REGI
 #define LOOK_AGAIN_MAX_MS 30000
 
 /* node.c hands their replies to this file. */
-const struct rlk_ask rlk_row_setup = {.rest = RLK_FITS}, rlk_row_look = {.rest = RLK_FITS};
+const struct rlk_ask rlk_row_setup = {.role = RLK_ASK_SETUP, .rest = RLK_FITS};
+const struct rlk_ask rlk_row_look = {.role = RLK_ASK_LOOK, .rest = RLK_FITS};
 
 /* ---- sending ---- */
 
