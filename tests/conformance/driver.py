@@ -29,7 +29,9 @@ class Overstated(AssertionError):
 
 
 def as_field(value):
-    """Bytes travel in hexadecimal."""
+    """Bytes travel in hexadecimal; a list is a lock of several resources."""
+    if isinstance(value, list):
+        return [as_field(one) for one in value]
     return {"hex": value.hex()} if isinstance(value, bytes) else value
 
 
@@ -245,8 +247,14 @@ class Lock:
         self.token = ""
 
     @property
+    def keys(self):
+        resources = self.resource if isinstance(self.resource, list) else [self.resource]
+        return [self.party.prefix + (one if isinstance(one, bytes) else one.encode()) for one in resources]
+
+    @property
     def key(self):
-        return self.party.prefix + (self.resource if isinstance(self.resource, bytes) else self.resource.encode())
+        (only,) = self.keys
+        return only
 
     def _done(self, reply):
         self.token = reply.get("token") or self.token
@@ -343,7 +351,7 @@ def overstated_ms(reply, lock):
     """
     cluster = lock.party.cluster
     token = reply.get("token", lock.token).encode()
-    ends = [_end_ms(node, lock.key, token) for node in cluster.nodes]
+    ends = [min(_end_ms(node, key, token) for key in lock.keys) for node in cluster.nodes]
     end = sorted(ends, reverse=True)[cluster.quorum - 1]
     return None if end == float("inf") else reply.t0_ms + reply.validity_ms - end
 

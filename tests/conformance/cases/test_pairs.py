@@ -105,3 +105,31 @@ def test_a_writer_waits_for_a_reader(first, second, nodes):
     assert reader.release() == "OK"
     assert waiting.result() == "OK"
     assert writer.release() == "OK"
+
+
+def test_all_resources_or_none(first, second, nodes):
+    both, other, single = first.lock(["a", "b"]), second.lock(["c", "b"]), first.lock("c")
+    assert both.acquire() == "OK"
+    assert other.acquire(wait_ms=0) == "BUSY"
+    assert second.lock("a").acquire(wait_ms=0) == "BUSY"
+    assert single.acquire(wait_ms=20000) == "OK"  # nobody holds one of them while it has not got the other
+    assert both.release() == "OK"
+    waiting = other.waiting()
+    assert single.release() == "OK"
+    assert waiting.result() == "OK"
+    assert both.acquire(wait_ms=0) == "BUSY"
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+@pytest.mark.needs("extend", "adopt")
+def test_several_are_extended_and_released_by_their_token(first, second, nodes):
+    one = first.lock(["a", "b"], shared=True)
+    assert one.acquire() == "OK"
+    other = second.adopt(["a", "b"], one.token, shared=True)
+    eventually(lambda: other.extend(25000) == "OK", 20)
+    for key in "ab":
+        eventually(lambda: sum(node.pttl(key) > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+    assert one.extend() == "LOST"

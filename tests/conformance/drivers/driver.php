@@ -77,7 +77,7 @@ class Driver
     {
         $client = $this->known('client', $message);
         $options = self::named(self::listed($message, 'options'));
-        $this->locks[$message['lock']] = $client->lock(self::resource($message), ...$options);
+        $this->locks[$message['lock']] = $client->lock(self::resources($message), ...$options);
         return ['status' => 'OK'];
     }
 
@@ -86,7 +86,7 @@ class Driver
         $options = self::listed($message, 'options');
         $ttlMs = isset($options['ttl_ms']) ? (int) $options['ttl_ms'] : null;
         unset($options['ttl_ms']);
-        $lock = $this->known('client', $message)->adopt(self::resource($message), $message['token'], $ttlMs);
+        $lock = $this->known('client', $message)->adopt(self::resources($message), $message['token'], $ttlMs);
         foreach ($options as $name => $value) {
             $lock->set($name, $value);
         }
@@ -222,6 +222,15 @@ class Driver
         $hex = \is_array($resource) ? $resource['hex'] ?? null : null;
         $bytes = \is_string($hex) && \preg_match('/^([0-9a-f]{2})*$/iD', $hex) ? \hex2bin($hex) : $resource;
         return \is_string($bytes) ? $bytes : throw new Malformed('"resource" is neither a text nor {"hex": ...}');
+    }
+
+    /** One, or the list of those of a lock. */
+    protected static function resources(array $message): string|array
+    {
+        $several = $message['resource'] ?? null;
+        return \is_array($several) && \array_is_list($several)
+            ? \array_map(static fn (mixed $one): string => self::resource(['resource' => $one]), $several)
+            : self::resource($message);
     }
 
     protected static function listed(array $message, string $key): array

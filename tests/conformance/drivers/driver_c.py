@@ -56,9 +56,13 @@ class Driver(lines.Driver):
 
     def made(self, message, then):
         name, options = lines.text(message, "lock"), lines.options(message)
-        lock = self.locks[name] = rl.Lock(self.known("client", message), lines.resource(message))
+        resources = lines.resources(message)
+        first, *more = resources if isinstance(resources, list) else [resources]
+        lock = self.locks[name] = rl.Lock(self.known("client", message), first)
         lock.t0_ms = now_ms()
         status = rl.INVALID if lock.state == rl.State.INVALID else rl.OK
+        for resource in more:
+            status = status or lock.add(resource)
         for option, value in options.items():
             status = status or lock.set(option, value)
         return {"status": (status or then(lock)).name, "message": lock.message}

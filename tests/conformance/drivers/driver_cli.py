@@ -31,8 +31,9 @@ class Lock:
     def __init__(self, client, message):
         self.nodes, options = client
         self.options = dict(options, **lines.options(message))
-        resource = lines.resource(message)
-        self.resource = resource if isinstance(resource, bytes) else resource.encode()
+        resources = lines.resources(message)
+        self.resources = [one if isinstance(one, bytes) else one.encode()
+                          for one in (resources if isinstance(resources, list) else [resources])]
         self.token = message.get("token", "")
         self.process = None
 
@@ -44,7 +45,7 @@ class Lock:
         return self.reply(t0_ms, self.process.returncode, out, err)
 
     def popen(self, command, flags, arguments, errors):
-        named = [self.resource, "--"] if command == "run" else ["--", self.resource]
+        named = [*self.resources, "--"] if command == "run" else ["--", *self.resources]
         argv = [COMMAND, command, *flags, *named, *arguments]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                                 env=dict(os.environ, REDLOCK_NODES=self.nodes))

@@ -60,7 +60,16 @@ def one_of(message, key, *allowed):
 
 
 def resource(message):
+    return _resource(message["resource"])
+
+
+def resources(message):
+    """One, or the list of those of a lock."""
     value = message["resource"]
+    return [_resource(one) for one in value] if isinstance(value, list) else _resource(value)
+
+
+def _resource(value):
     if isinstance(value, str):
         return value
     try:

@@ -33,12 +33,12 @@ class Driver(lines.Driver):
     def lock(self, message):
         client, options = self.known("client", message), lines.keywords(lines.options(message))
         make = client.rlock if options.pop("reentrant", False) else client.lock
-        self.locks[message["lock"]] = make(lines.resource(message), **options)
+        self.locks[message["lock"]] = make(lines.resources(message), **options)
         return {"status": "OK"}
 
     def adopt(self, message):
         client, options = self.known("client", message), lines.keywords(lines.options(message))
-        self.locks[message["lock"]] = client.adopt(lines.resource(message), message["token"], **options)
+        self.locks[message["lock"]] = client.adopt(lines.resources(message), message["token"], **options)
         return {"status": "OK"}
 
     def state(self, message):
