@@ -37,9 +37,12 @@ static void put_place(struct rlk_out *out, uint64_t place, int shares)
 {
   char name[48];
   struct rlk_text text = rlk_text_in(name, sizeof name);
-  if (place)
-    rlk_text_format(&text, "%s%c%llu", rlk_engine_of(out->line->node->net)->queue_name, shares ? '/' : ':',
-                    (unsigned long long)place);
+  if (!place) {
+    RLK_OUT_TEXT(out, "$0\r\n\r\n");
+    return;
+  }
+  rlk_text_format(&text, "%s%c%llu", rlk_engine_of(out->line->node->net)->queue_name, shares ? '/' : ':',
+                  (unsigned long long)place);
   rlk_out_bulk(out, name, text.length);
 }
 

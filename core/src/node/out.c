@@ -109,8 +109,9 @@ int rlk_out_script(struct rlk_out *out, struct rlk_line *l, const struct rlk_scr
   if (rlk_out_begin(out, l, room + 128) != 0)
     return -1;
   head(&l->out, '*', (uint64_t)(3 + keys + arguments));
-  RLK_OUT_TEXT(out, "$7\r\nEVALSHA\r\n");
-  rlk_out_bulk(out, script->hash, 40);
+  RLK_OUT_TEXT(out, "$7\r\nEVALSHA\r\n$40\r\n");
+  rlk_out_bytes(out, script->hash, 40);
+  RLK_OUT_TEXT(out, "\r\n");
   rlk_out_number(out, keys);
   return 0;
 }
