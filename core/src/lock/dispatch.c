@@ -167,7 +167,7 @@ static int knows_the_queue(const struct rlk_claim *claim, const struct rlk_node 
   return claim->hands_over == n->index || (claim->hands_over == RLK_QUEUE_ANYWHERE && (reply->integer & 2));
 }
 
-static void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
+RLK_HOT static inline void hear_of_the_queue(struct rlk_node *n, const struct rlk_outcome *out)
 {
   struct rlk_claim *claim = out->request.claim;
   if (!knows_the_queue(claim, n, out->reply))
