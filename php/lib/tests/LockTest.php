@@ -61,6 +61,23 @@ final class LockTest extends NodesTestCase
         $writer->release();
     }
 
+    public function testAWriterGoesOnAsAReader(): void
+    {
+        $lock = $this->client()->lock('report');
+        $lock->acquire();
+        $this->assertFalse($lock->isShared());
+        $reader = $this->client(clientName: 'reader')->lock('report', shared: true);
+        $this->assertFalse($reader->tryAcquire());
+        $lock->set('shared', true);
+        $lock->extend();
+        $this->assertTrue($lock->isHeld() && $lock->isShared());
+        $reader->acquire();
+        $lock->release();
+        $this->assertTrue($reader->isHeld());
+        $reader->release();
+        $this->assertNothingIsLeft();
+    }
+
     public function testALockOfSeveralResourcesHasAllOrNone(): void
     {
         $client = $this->client(fence: true);
