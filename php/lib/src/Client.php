@@ -132,7 +132,7 @@ final class Client implements ClientInterface
         $own = $options;
         [$first, $more] = self::split($resource);
         $options += $this->defaults;
-        if (!isset($own['fence']) && ($more !== [] || ($options['shared'] ?? false))) {
+        if (!isset($own['fence']) && ($more !== [] || \filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL))) {
             unset($options['fence']); // that of all locks: one of this kind has no number
         }
         $native = new Native\Lock($this->native, $first, $options);
@@ -289,6 +289,9 @@ final class Client implements ClientInterface
         ?Loop $loop,
         ?EventDispatcherInterface $dispatcher,
     ): self {
+        if (\filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL)) {
+            unset($options['fence']); // its locks have no number
+        }
         $native = new Native\Client(self::join($nodes), $options);
         $isHeard = $logger !== null || $dispatcher !== null;
         $events = $isHeard ? new EventLog($native, $logger, $dispatcher) : null;
