@@ -260,11 +260,17 @@ def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_cl
 
 
 @pytest.mark.parametrize("slow", range(3))
-def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow, make_client, slow):
-    """Whichever node has it: one that denies its keys deletes by another request, which nobody may send later."""
+@pytest.mark.parametrize("reads", [False, True], ids=["at-first", "after-a-reader"])
+def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow, make_client, slow, reads):
+    """Whichever node has it: one that denies its keys deletes by another request, which nobody may send later. A reader
+    is released without the queue, which proves nothing of that."""
     allow("resetkeys", "~job:*", "~libredlock:m")
     client = make_client([p.url.replace("//", "//few:p@") for p in proxies[:3]], ttl_ms=30000, node_timeout_ms=7500)
-    lock = client.lock("job:a")
+    reader, lock = client.lock("job:a", shared="true"), client.lock("job:a")
+    if reads:
+        assert reader.acquire(5000) == OK, reader.message
+        held_everywhere(reader)
+        assert (reader.release(), reader.settle()) == (OK, OK)
     assert lock.acquire(5000) == OK, lock.message
     held_everywhere(lock)
     proxies[slow].hold("down")

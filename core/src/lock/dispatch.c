@@ -187,10 +187,10 @@ static void delete_arrived(struct rlk_node *n, struct rlk_outcome *out)
   struct rlk_request *r = &out->request;
   uint8_t *flags = &r->claim->node[n->index].flags;
   *flags &= (uint8_t)~RLK_DELETE_IN_FLIGHT;
-  if (out->fault == RLK_FAULT_NONE && r->of.hands_over)
-    rlk_peer_of(n)->queue_works = 1;
-  if (out->fault == RLK_FAULT_NONE && !r->claim->kind->apart)
+  if (out->fault == RLK_FAULT_NONE && !r->claim->kind->apart) {
+    rlk_peer_of(n)->queue_works |= r->of.hands_over;
     hear_of_the_queue(n, out);
+  }
   if (out->fault == RLK_FAULT_LOST)
     *flags |= RLK_DELETE_LOST;
   else if (out->fault == RLK_FAULT_NONE)
