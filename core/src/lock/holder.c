@@ -70,7 +70,7 @@ static const struct rlk_script script_look = {
             "if not top:find('^rl:%x+$') then return y end\n"
             "local t=redis.call('TIME')\n"
             "local now=t[1]*1000+math.floor(t[2]/1000)\n"
-            "return 'shared '..redis.call('ZCOUNT',KEYS[1],now,'+inf')..' '..top:sub(4)"};
+            "return 'shared '..redis.call('ZCOUNT',KEYS[1],now,'+inf')..' '..top:sub(4,131)"};
 
 void rlk_holder_drop(redlock_lock *lock)
 {
