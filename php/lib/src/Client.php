@@ -132,7 +132,7 @@ final class Client implements ClientInterface
         $own = $options;
         [$first, $more] = self::split($resource);
         $options += $this->defaults;
-        if (!isset($own['fence']) && ($more !== [] || \filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL))) {
+        if (!isset($own['fence']) && ($more !== [] || self::shares($options))) {
             unset($options['fence']); // that of all locks: one of this kind has no number
         }
         $native = new Native\Lock($this->native, $first, $options);
@@ -140,6 +140,12 @@ final class Client implements ClientInterface
             $native->add($another);
         }
         return new Lock($this->driver, $native, $first, isset($own['renew']), $this->renew);
+    }
+
+    /** @param array<string, mixed> $options */
+    private static function shares(array $options): bool
+    {
+        return \filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL);
     }
 
     /**
@@ -289,7 +295,7 @@ final class Client implements ClientInterface
         ?Loop $loop,
         ?EventDispatcherInterface $dispatcher,
     ): self {
-        if (\filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL)) {
+        if (self::shares($options)) {
             unset($options['fence']); // its locks have no number
         }
         $native = new Native\Client(self::join($nodes), $options);
