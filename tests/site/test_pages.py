@@ -123,7 +123,7 @@ def search(browser, address, metrics, word):
 
 @pytest.mark.parametrize("metrics", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("word, page", [
-    ("Kleppmann", "docs/proof.html"),
+    ("Kleppmann", "docs/faq.html"),
     ("redlock_lock_settle", "api/c/redlock_lock_settle.html"),
 ])
 def test_search_finds_a_word_and_the_result_opens(browser, address, metrics, word, page):
