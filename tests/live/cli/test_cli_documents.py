@@ -108,3 +108,12 @@ def test_the_timer_of_alerts_md(type_in, three, tmp_path):
     type_in(line.replace("/var/lib/node_exporter", str(tmp_path)))
     assert "\nredlock_node_votes_now{" in (tmp_path / "redlock.prom").read_text()
     assert not (tmp_path / "redlock.prom.new").exists()
+
+
+def test_kinds_of_lock(type_in, three, tmp_path):
+    for name, says in {"read": "redlock status report:7", "write": "redlock status report:7",
+                       "transfer": 'echo "$REDLOCK_RESOURCE"'}.items():
+        (tmp_path / f"{name}.sh").write_text(f"#!/bin/sh\n{says} || [ $? = 75 ]\n")
+        (tmp_path / f"{name}.sh").chmod(0o755)
+    said = type_in(typed("docs/kinds.md", "Shared") + typed("docs/kinds.md", "Several resources"))
+    assert re.search(r"^shared: .*\nheld: .*\naccount:1\naccount:2\n$", said, re.M | re.S), said
