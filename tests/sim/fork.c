@@ -47,7 +47,7 @@ void fork_child(struct process *process)
   process->lag = 0;
   process->sleep_serial = parent.sleep_serial + 1;
   process->wake_at = -1;
-  process->woke_at = world->now;
+  process->started_at = process->woke_at = world->now;
   process->random = random_next(&world->random);
   process->life = ++world->lives;
   TRACE(world, "process %d goes on as the child of the fork", process->index);

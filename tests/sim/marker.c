@@ -135,6 +135,8 @@ void marker_time(struct request *request)
 {
   char text[96];
   int64_t ms = server_clock_ms(request->world, request->node);
+  int64_t *first = &request->connection->process->clock_read_at[request->node->index];
+  *first = *first ? *first : request->world->now;
   snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
   stream_append(request->reply, text, strlen(text));
 }

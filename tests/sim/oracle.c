@@ -126,14 +126,17 @@ static int node_restarted_since(const struct world *world, int64_t since)
   return 0;
 }
 
-/* A process that has just started takes clocks for ones that are ahead if those of others were set back (C.3.2). */
+/* A process that reads one more clock takes others for ones that are ahead if that one was set back (C.3.2). */
 static int may_distrust(const struct process *process)
 {
   const struct world *world = process->world;
+  int64_t last = process->started_at;
   int is_behind = 0;
-  for (int i = 0; i < world->node_count; i++)
+  for (int i = 0; i < world->node_count; i++) {
     is_behind |= world->nodes[i].is_behind;
-  return is_behind && world->now - process->started_at < 2 * world->max_ttl_ms * MS;
+    last = later(last, later(process->clock_read_at[i], world->nodes[i].restarted_at));
+  }
+  return is_behind && world->now - last < 2 * world->max_ttl_ms * MS;
 }
 
 static int may_end_early(const struct slot *slot, const struct holding *holding)

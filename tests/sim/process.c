@@ -367,6 +367,7 @@ void process_start(struct world *world, int index)
   process->lag = 0;
   process->wake_at = -1;
   process->started_at = world->now;
+  memset(process->clock_read_at, 0, sizeof process->clock_read_at);
   process->random = random_next(&world->random);
   process->life = ++world->lives;
   process->has_child = process->open_count = 0;

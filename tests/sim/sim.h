@@ -353,6 +353,7 @@ struct process {
   int steps_now;           /* steps without time passing */
   int64_t steps_at;
   struct informed informed[NODES_MAX];
+  int64_t clock_read_at[NODES_MAX]; /* for the first time since it started; 0: not yet */
   uint32_t open[OPEN_MAX]; /* its connections */
   int open_count;
   int slot_count;
