@@ -107,7 +107,7 @@ def test_a_short_soak(tmp_path, capsys, how):
     assert all("holds of " + face in out for face in faces.FACES)
 
 
-def test_a_face_that_did_nothing_is_told():
+def test_idle_face_is_reported():
     counts = collections.Counter({"holds of c": 3})
     assert soak.too_little(counts, ["c", "php"]) == ["too little work: no hold of php"]
 

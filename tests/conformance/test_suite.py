@@ -71,7 +71,7 @@ def test_a_malformed_reply_names_the_driver_and_the_line(reply, words):
         driver.close()
 
 
-def test_a_driver_that_ends_is_told():
+def test_driver_that_ends_is_reported():
     driver = Driver("c", ["true"])
     with pytest.raises(ProtocolError, match="the driver ended"):
         driver.call("hello")

@@ -24,7 +24,7 @@ def test_busy_names_every_node_and_its_answer(nodes, make_client):
     assert nodes.keys() == {b"orders:42": [0, 1, 2]} and nodes[0].get("orders:42") == FOREIGN.encode()
 
 
-def test_busy_tells_what_is_left(nodes, client):
+def test_busy_has_the_remaining_time(nodes, client):
     occupy(nodes, ttl_ms=20000)
     lock = client.lock()
 
@@ -83,7 +83,7 @@ def test_paused_client_does_not_believe_in_old_grants(nodes, make_client):
     assert finish(lock) != OK and lock.state != HELD
 
 
-def test_late_set_of_a_dropped_connection_lives_no_longer_than_its_ttl(nodes, make_client, proxy):
+def test_late_set_of_a_dropped_connection_expires_by_its_ttl(nodes, make_client, proxy):
     late = proxy(nodes[0])
     client = make_client([late.url, *nodes.urls[1:]])
     lock = client.lock()
@@ -187,7 +187,7 @@ def test_a_hung_node_gets_no_endless_queue(nodes, make_client):
     assert executed > 2000 and nodes[0].calls("set") < 1500
 
 
-def test_verdicts_are_told_apart(nodes, make_client, make_cluster):
+def test_verdicts_are_distinct(nodes, make_client, make_cluster):
     """BUSY only if a majority answered; nodes that may never vote make it REFUSED_CONFIG."""
     busy_and_dead = make_client([*nodes.urls[:2], "redis://127.0.0.1:1"]).lock()
     occupy(nodes.nodes[:2])

@@ -137,7 +137,7 @@ def test_an_open_client_goes_on_beside_its_bootstrap(server, guarded):
     assert lock.state == HELD and lock.extend() == OK and client.describe()["nodes"][0]["connects"] == 1
 
 
-def test_who_only_looks_registers_nothing(make_cluster):
+def test_inspecting_client_registers_nothing(make_cluster):
     server = make_cluster(1, bootstrapped=False).nodes[0]
     client = rl.Client([server.url], open=False, **GUARDED)
     assert rl.lib.redlock_client_open_to_look(client.handle) == OK
@@ -147,7 +147,7 @@ def test_who_only_looks_registers_nothing(make_cluster):
     client.free()
 
 
-def test_the_operator_s_word_covers_a_restart_that_a_program_sees_later(server, make_client):
+def test_bootstrap_covers_a_restart_seen_later(server, make_client):
     minute = dict(max_ttl_ms=60000)
     bootstrapped([server.url], **minute)
     client = make_client([server.url], **dict(GUARDED, **minute))

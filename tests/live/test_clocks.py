@@ -23,7 +23,7 @@ def taken_once(client):
     return client
 
 
-def test_a_step_forward_ends_leases_and_nobody_else_is_granted_them(server, guarded):
+def test_step_forward_ends_leases_without_granting_others(server, guarded):
     first, second = guarded([server]).lock(), taken_once(guarded([server]))
     assert first.acquire(0) == OK
     server.step(5)
@@ -118,7 +118,7 @@ def test_the_rest_grants_without_a_node_that_is_ahead(make_clocked, guarded):
     spin(client, lambda: servers[0].get("again"))
     """Two hours ahead, as with a hardware clock in local time: the first client writes the marker, NTP corrects it."""
 
-def test_a_clock_that_was_ahead_at_boot_and_is_set_right_costs_one_quarantine(make_clocked, make_client):
+def test_clock_corrected_after_boot_costs_one_quarantine(make_clocked, make_client):
     """Two hours ahead, as a hardware clock in local time is: the first client writes the marker, NTP sets it right."""
     servers = make_clocked(3, bootstrapped=False)
     urls = [server.url for server in servers]

@@ -59,7 +59,7 @@ def test_a_shorter_lease_counts_from_the_call(nodes, proxy, hold):
     assert lock.release() == OK
 
 
-def test_a_shorter_lease_counts_from_the_call_where_nobody_can_be_asked(make_cluster, hold):
+def test_shorter_lease_counts_at_once_if_no_node_answers(make_cluster, hold):
     nodes = make_cluster(3)
     lock = hold(nodes, ttl_ms=30000)
     for node in nodes:

@@ -14,7 +14,7 @@ def held(nodes, hold):
     return lock
 
 
-def test_an_extension_that_is_refused_changes_no_vote_that_is_still_to_come(make_cluster, make_client, proxy):
+def test_refused_extension_changes_no_later_vote(make_cluster, make_client, proxy):
     """The third node is set up when the extension has been refused: its vote is for the TTL of its SET."""
     nodes = make_cluster(3)
     slow = proxy(nodes[2])
@@ -149,7 +149,7 @@ def test_script_cache_flushed(nodes, held):
     spin(held.client, lambda: not nodes.keys())  # the slower nodes' NOSCRIPT is repaired when it is read
 
 
-def test_release_that_meets_a_flushed_cache_waits_for_slower_nodes(nodes, proxy, hold):
+def test_release_that_meets_noscript_waits_for_slower_nodes(nodes, proxy, hold):
     """Their NOSCRIPT would not be read before the next call, and the keys stay until they expire."""
     slow = proxy(nodes[0])
     lock = hold([slow, *nodes.nodes[1:]], **rl.short(30000))

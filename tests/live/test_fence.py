@@ -64,7 +64,7 @@ def test_it_costs_no_round_trip_more(nodes, fenced):
     assert raises(nodes) == before
 
 
-def test_a_node_that_is_behind_is_told(nodes, fenced):
+def test_node_that_lags_gets_the_number(nodes, fenced):
     """One node alone knows of a larger number; without the others it would be forgotten with that node."""
     lock = fenced()
     held_once(lock)
@@ -164,7 +164,7 @@ def test_locks_with_and_without_exclude_each_other(nodes, fenced, make_client):
     assert plain.acquire(0) == BUSY
 
 
-def test_who_waits_gets_a_larger_one(nodes, fenced):
+def test_waiter_gets_a_larger_number(nodes, fenced):
     first, second = fenced(), fenced()
     assert first.acquire(0) == OK
     assert second.start(rl.ACQUIRE, 20000) == OK
@@ -174,7 +174,7 @@ def test_who_waits_gets_a_larger_one(nodes, fenced):
     assert second.fence > first.fence > 0
 
 
-def test_the_number_stays_with_an_extension_and_after_the_release(nodes, fenced):
+def test_number_stays_with_an_extension_and_after_release(nodes, fenced):
     lock = fenced()
     assert lock.acquire(0) == OK
     number = lock.fence
@@ -244,7 +244,7 @@ def test_a_second_set_of_the_same_token_finds_its_number(nodes, fenced, proxies)
 
 
 @pytest.mark.parametrize("number", ["in a month", 2**53 - 2])
-def test_a_number_that_one_node_alone_has_reached_is_an_error_of_that_node(nodes, fenced, number):
+def test_number_of_one_node_alone_is_an_error_of_that_node(nodes, fenced, number):
     """It lies, or its clock was far ahead. The others never hear of that number, whoever answers first."""
     spoilt = now_us() + 30 * DAY_US if number == "in a month" else number
     nodes[0].set(KEY, str(spoilt))

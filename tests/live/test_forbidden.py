@@ -23,7 +23,7 @@ def allow(nodes):
 
 
 @pytest.mark.parametrize("command", ["get", "pttl", "pexpire", "del", "eval", "evalsha"])
-def test_a_server_that_forbids_the_scripts_is_refused_with_the_command(nodes, allow, make_client, command):
+def test_server_that_denies_scripts_is_refused_by_command(nodes, allow, make_client, command):
     lock = make_client(allow("-" + command)).lock()
     assert lock.acquire(5000) == REFUSED_CONFIG
     assert command in lock.message.lower()
@@ -124,7 +124,7 @@ def test_status_of_a_node_that_forbids_pttl_says_so(nodes, allow, make_client):
     assert "pttl" in lock.answer(0) and "in time" not in lock.message
 
 
-def test_the_servers_words_are_told_although_it_closes_the_connection(make_client, fake_server):
+def test_error_sent_before_the_server_closes_is_reported(make_client, fake_server):
     """As protected mode and a server with too many clients do."""
     words = b"-DENIED Redis is running in protected mode because no password is set\r\n"
     fakes = [fake_server({"HELLO": (words, CLOSE)}) for _ in range(3)]
@@ -133,7 +133,7 @@ def test_the_servers_words_are_told_although_it_closes_the_connection(make_clien
     assert lock.said("DENIED Redis is running in protected mode") >= 2, lock.message  # a majority is enough
 
 
-def test_a_server_with_too_many_clients_is_told(nodes, make_client):
+def test_server_with_too_many_clients_is_reported(nodes, make_client):
     for node in nodes:
         node.config_set("maxclients", "2")
     first = rl.Client(nodes.urls, **rl.CALM)
@@ -283,7 +283,7 @@ def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_client_that_leaves_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_client, count):
+def test_leaving_client_needs_no_access_to_queue_keys(nodes, allow, make_client, count):
     client = make_client(allow("resetkeys", "~job:*", "~libredlock:m")[:count], ttl_ms=30000)
     locks = [client.lock("job:%d" % i) for i in range(3)]
     for lock in locks:

@@ -46,7 +46,7 @@ def test_a_server_that_was_restarted_empty(server, first, guarded):
     granted_to_another(guarded([server]), first)
 
 
-def test_a_server_that_was_restarted_seen_by_a_client_that_knows_it(server, first, guarded):
+def test_restart_is_seen_by_a_client_that_knows_the_server(server, first, guarded):
     second = guarded([server])
     server.restart(empty=True)
     eventually(lambda: second.settled() and second.describe()["nodes"][0]["why"], 60, "it is connected again")
@@ -168,7 +168,7 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_a_server_without_its_keys_is_told_of_where_the_others_vote(make_cluster, make_client, lost):
+def test_emptied_server_is_reported_while_the_others_vote(make_cluster, make_client, lost):
     cluster = make_cluster(3)
     bootstrapped(cluster.urls)
     cluster[lost].command("FLUSHALL")
@@ -237,7 +237,7 @@ def test_a_smaller_number_lets_shorter_leases_through(make_cluster, make_client)
     assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG and lock.state == HELD
 
 
-def test_a_longer_lease_that_has_joined_the_set_up_does_not_count(server, make_client, proxy):
+def test_longer_lease_sent_with_the_set_up_does_not_count(server, make_client, proxy):
     bootstrapped([server.url])
     address = proxy(server, accepting=False)
     client = make_client([address.url], settle=False, **dict(GUARDED, max_ttl_ms=8000, connect_timeout_ms=25000))
@@ -249,7 +249,7 @@ def test_a_longer_lease_that_has_joined_the_set_up_does_not_count(server, make_c
     assert lock.acquire(5000) == rl.REFUSED_CONFIG
 
 
-def test_lease_of_the_allowed_length_counts_if_it_joined_a_set_up(server, make_client, proxy):
+def test_lease_of_allowed_length_sent_with_the_set_up_counts(server, make_client, proxy):
     bootstrapped([server.url])
     address = proxy(server, accepting=False)
     client = make_client([address.url], settle=False, **dict(GUARDED, max_ttl_ms=8000, connect_timeout_ms=25000))
@@ -280,7 +280,7 @@ def test_a_program_learns_of_a_raise_while_it_runs(server, make_client):
     assert client.describe()["nodes"][0]["connects"] == 1
 
 
-def test_a_program_learns_of_a_lowering_over_the_connection_that_it_has(server, make_client):
+def test_lowered_number_is_noticed_on_an_open_connection(server, make_client):
     """A lease that is renewed every few milliseconds might end before another connection is ready."""
     bootstrapped([server.url], max_ttl_ms=8000)
     client = make_client([server.url], **dict(GUARDED, max_ttl_ms=8000))
@@ -303,7 +303,7 @@ def test_the_first_longer_lock_of_an_idle_program_sees_the_raise(make_cluster, m
     assert longer.acquire(0) == OK, longer.message
 
 
-def test_an_extension_that_a_minority_allows_is_sent_to_nobody(make_cluster, make_client):
+def test_extension_allowed_by_a_minority_is_not_sent(make_cluster, make_client):
     """Else it would count there, beside shorter ones on the others: programs with the smaller number wait too short."""
     servers = make_cluster(3).nodes
     urls = [server.url for server in servers]
@@ -358,7 +358,7 @@ def test_another_database_is_another_server(make_cluster, make_client):
     granted_to_another(make_client(urls[0], **GUARDED), first)
 
 
-def test_a_marker_from_the_future_is_written_anew(server, make_client):
+def test_marker_from_the_future_is_rewritten(server, make_client):
     """Its clock was 2 h ahead when it booted, and was set right since."""
     now_ms = clock_ms(server)
     server.set(MARKER, marker_of(server, since=now_ms + 7200000))
@@ -452,7 +452,7 @@ def test_another_key_in_place_of_the_marker(server, guarded):
     assert server.command("DUMP", MARKER) == before
 
 
-def test_a_holder_keeps_its_lease_where_nobody_else_is_granted(make_cluster, guarded):
+def test_holder_keeps_its_lease_while_others_are_not_granted(make_cluster, guarded):
     servers = make_cluster(3).nodes
     client = guarded(servers)
     lock = client.lock()
@@ -515,7 +515,7 @@ def test_expire_of_an_adopted_lock(make_cluster, guarded):
     assert second.release() == OK
 
 
-def test_expire_of_an_adopted_token_counts_no_node_that_has_lost_keys(make_cluster, guarded):
+def test_expire_of_an_adopted_token_skips_emptied_nodes(make_cluster, guarded):
     servers = make_cluster(3).nodes
     lock = guarded(servers, outage_wait_ms=500).lock()
     token = "0123456789" * 4

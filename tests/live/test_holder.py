@@ -48,7 +48,7 @@ def held(hold):
 ME = ("worker-7", HOST, os.getpid())
 
 
-def test_an_inspect_tells_who_holds_it_and_since_when(held, client):
+def test_inspect_names_the_holder_and_since_when(held, client):
     lock = inspected(client)
     assert of(lock) == ME
     first_ms = lock.held_by["held_ms"]
@@ -83,7 +83,7 @@ def test_a_wait_that_failed_names_the_holder(held, client):
     assert lock.held_by is None and lock.message.startswith("held by others: ")
 
 
-def test_the_holder_is_known_during_a_wait_and_not_once_the_lock_is_free(held, client):
+def test_holder_is_known_during_a_wait_until_the_lock_is_free(held, client):
     lock = client.lock()
     assert lock.start(rl.ACQUIRE, 60000) == OK
     spin(client, lambda: lock.held_by)
@@ -144,7 +144,7 @@ def test_holders_of_other_libraries_are_not_named(nodes, client, value):
     assert lock.held_by is None and lock.message.startswith("held by others: ")
 
 
-def test_holder_info_off_tells_nothing(nodes, hold, client):
+def test_holder_info_off_writes_no_entry(nodes, hold, client):
     lock = hold(holder_info="false", client_name="secret", **LONG)
     assert [entries(node) for node in nodes] == [[]] * 5
     assert inspected(client).held_by is None
@@ -229,7 +229,7 @@ def test_a_longer_lease_renews_the_entry(nodes, make_client):
         eventually(lambda node=node: node.pttl(entries(node)[0]) > 3600000)
 
 
-def test_it_is_written_again_where_it_was_lost_with_the_connection(nodes, hold, client):
+def test_entry_lost_with_the_connection_is_written_again(nodes, hold, client):
     lock = hold(client_name="worker-7", renew="true", ttl_ms=3000, node_timeout_ms=700)
     for node in nodes:
         for key in entries(node):
@@ -263,7 +263,7 @@ def assert_told_once(nodes, client):
         assert event["detail"].startswith(words), event
 
 
-def test_who_tries_in_vain_leaves_no_entry(nodes, make_client):
+def test_failed_attempt_leaves_no_entry(nodes, make_client):
     occupy(nodes)
     for wait_ms in 0, 300:
         assert make_client(nodes.urls).lock().acquire(wait_ms) == BUSY
@@ -287,7 +287,7 @@ def test_where_it_is_forbidden_locks_work(nodes, make_client):
 
 
 @pytest.mark.parametrize("rules", [[], ["%R~libredlock:c:*"]])
-def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nodes, make_client, rules):
+def test_denied_entry_is_tried_once_per_connection(nodes, make_client, rules):
     client = make_client(few(nodes, *rules), max_hold_ms=-1, max_ttl_ms=3600000)
     lock = client.lock()
     before = refusals(nodes)
@@ -309,7 +309,7 @@ def test_an_entry_that_is_forbidden_is_tried_once_a_connection_and_told_once(nod
     assert warnings(client) == []
 
 
-def test_who_may_not_read_the_entries_is_told_that_once(nodes, held, make_client):
+def test_denied_reading_of_entries_is_reported_once(nodes, held, make_client):
     """And does not wait for them."""
     client = make_client(few(nodes, "%W~libredlock:c:*"), node_timeout_ms=7500, **LONG)
     begun_s = time.monotonic()

@@ -54,7 +54,7 @@ def test_restart_with_and_without_data(nodes):
     assert nodes[0].get("k") is None
 
 
-def test_port_of_a_dead_node_is_nobody_elses(make_cluster):
+def test_port_of_a_dead_node_stays_reserved(make_cluster):
     node = make_cluster(1)[0]
     node.kill()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
@@ -119,7 +119,7 @@ def test_servers_take_turns(make_cluster, tmp_path):
 
 
 @pytest.mark.parametrize("unix", [False, True])
-def test_who_may_do_what(make_cluster, proxy, unix):
+def test_acl_users_of_the_kit(make_cluster, proxy, unix):
     """The kit has all rights; the URLs, a proxy's too, are those of a user who has few."""
     node = make_cluster(1, unix=unix, password="all@", login=("few", "p/%,"), users=["user few on >p/%, ~* +get"])[0]
     node.reset()

@@ -82,7 +82,7 @@ def test_a_user_without_a_password_is_refused(node, tmp_path):
 
 
 @pytest.mark.parametrize("mode, is_told", [(0o600, False), (0o640, False), (0o604, True), (0o644, True)])
-def test_a_file_that_others_may_read_is_told(make_cluster, authority, open_tls, tmp_path, mode, is_told):
+def test_password_file_readable_by_others_is_reported(make_cluster, authority, open_tls, tmp_path, mode, is_told):
     """Once, without what is in it; and it is used."""
     tls = authority.issue()
     node = make_cluster(1, users=["user locker on >sesame ~* +@all"], password="kit", login=(None, None),

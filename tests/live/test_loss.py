@@ -82,7 +82,7 @@ def test_restarted(nodes, hold):
     assert told[3]["reason"] == "restarted" and held.validity_ms == 0
 
 
-def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, proxy, hold):
+def test_lease_cut_short_by_a_minority_is_not_said_to_run_out(nodes, proxy, hold):
     """An extension that reached only two of three nodes; one of these loses the key: the older lease of the third
     decides now, earlier than the holder could expect."""
     proxies = [proxy(node) for node in nodes.nodes[:3]]
@@ -101,7 +101,7 @@ def test_a_lease_cut_short_by_a_minority_does_not_say_that_it_ran_out(nodes, pro
 
 
 @pytest.mark.parametrize("lost", [3, 4, 5])
-def test_a_release_tells_that_a_majority_had_lost_the_token(nodes, make_client, held, lost):
+def test_release_reports_a_majority_without_the_token(nodes, make_client, held, lost):
     for node in nodes.nodes[:lost]:
         node.delete_keys()
     other = make_client(nodes.urls).lock()
@@ -142,7 +142,7 @@ def test_a_release_waits_no_longer_than_its_time_for_the_rest(nodes, hold):
     eventually(lambda: not nodes.keys(), 30, "the deletes that were on their way")
 
 
-def test_what_was_lost_is_deleted_before_the_handle_waits_in_the_queue(nodes, held, hold):
+def test_lost_token_is_deleted_before_the_handle_queues(nodes, held, hold):
     """Another handle of the client waits already, so this one stands behind it without an attempt of its own."""
     client = held.client
     for node in nodes.nodes[:3]:

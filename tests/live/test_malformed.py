@@ -60,7 +60,7 @@ def test_malformed_reply_to_a_script(make_client, fake_server, bytes_):
     lock.release()
 
 
-def test_node_that_talked_rubbish_is_connected_anew(make_client, nodes, fake_server):
+def test_node_that_sent_rubbish_is_reconnected(make_client, nodes, fake_server):
     fake = fake_server({"SET": [b"?\r\n", b"+OK\r\n"]})
     lock = make_client([fake.url, nodes.urls[0]]).lock()  # both are needed
     assert lock.acquire() == NO_QUORUM

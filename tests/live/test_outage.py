@@ -164,7 +164,7 @@ def test_the_time_out_counts_from_the_write(nodes, make_client):
     assert lock.release() == OK
 
 
-def test_a_refusal_waits_for_nobody_once_a_majority_has_answered(nodes, make_client):
+def test_refusal_by_a_majority_does_not_wait_for_the_rest(nodes, make_client):
     """A hung node beside four that answer costs a few round trips, not the time of a stall."""
     lock = make_client(nodes.urls, **PLAIN).lock()
     assert lock.acquire(5000) == OK and lock.release() == OK

@@ -85,7 +85,7 @@ def test_memory_does_not_grow(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_a_renewal_thread_that_cannot_be_started_is_told(nodes):
+def test_failure_to_start_the_renewal_thread_is_reported(nodes):
     """Before anything is asked; without renewal there is a lock, and with descriptors again a renewed one."""
     out = run_python("""
 import resource

@@ -181,7 +181,7 @@ def test_client_that_is_gone_is_delivered(pair):
     assert read(server) == SET
 
 
-def test_full_server_is_in_nobodys_way(pair):
+def test_full_server_does_not_block_others(pair):
     one, connect = pair
     client, server = connect()
     client.setblocking(False)
@@ -197,7 +197,7 @@ def test_full_server_is_in_nobodys_way(pair):
     assert read(server) == (SET * (sent // len(SET) + 1))[:sent]
 
 
-def test_stopped_node_is_in_nobodys_way(nodes, proxy):
+def test_stopped_node_does_not_block_others(nodes, proxy):
     one = proxy(nodes[0])
     client = RespConnection((one.host, one.port))
     nodes[0].stop()
@@ -213,7 +213,7 @@ def test_stopped_node_is_in_nobodys_way(nodes, proxy):
         other.read()
 
 
-def test_action_that_fails_is_told(nodes):
+def test_failing_action_is_reported(nodes):
     one = Proxy(nodes[0])
     one.when("SET", lambda: 1 / 0)
     connection = RespConnection((one.host, one.port))

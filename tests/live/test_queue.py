@@ -44,7 +44,7 @@ def test_a_single_node(make_cluster, hold, queued):
     assert turns.end() == [0, 1, 2, 3]
 
 
-def test_waiters_of_one_client_are_served_in_the_order_of_arrival(nodes, held, make_client):
+def test_waiters_of_one_client_are_served_in_order(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
     locks = [client.lock() for _ in range(12)]
     for lock in locks:
@@ -59,7 +59,7 @@ def test_waiters_of_one_client_are_served_in_the_order_of_arrival(nodes, held, m
     assert client.lock().acquire(0) == OK
 
 
-def test_waiters_that_began_before_their_client_was_connected_are_served_in_that_order(nodes, held, make_client):
+def test_waiters_before_the_connection_keep_their_order(nodes, held, make_client):
     client = make_client(nodes.urls, settle=False, **LONG)
     locks = [client.lock() for _ in range(40)]
     for lock in locks:
@@ -72,7 +72,7 @@ def test_waiters_that_began_before_their_client_was_connected_are_served_in_that
         assert lock.release() == OK
 
 
-def test_a_waiter_that_is_refused_later_than_one_that_began_after_it_is_served_before_it(nodes, home_of_r, make_client):
+def test_queue_order_is_by_arrival_not_by_first_refusal(nodes, home_of_r, make_client):
     others = [node for node in nodes if node is not home_of_r]
     occupy([home_of_r, *others[:2]], ttl_ms=600000)
     client = make_client(nodes.urls, node_timeout_ms=5000, **LONG)
@@ -91,7 +91,7 @@ def test_a_waiter_that_is_refused_later_than_one_that_began_after_it_is_served_b
     assert (first.status, second.status) == (OK, PENDING)
 
 
-def test_a_second_waiter_of_a_client_keeps_the_time_of_its_arrival(nodes, held, make_client):
+def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
     """It has no place of its own before the first one's turn has come; others who came later are behind it."""
     one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
     turns = Turns()
@@ -133,7 +133,7 @@ def take_turns(nodes, locks, while_held):
     return order
 
 
-def test_a_releaser_that_comes_again_goes_behind_those_who_wait(nodes, make_client):
+def test_releaser_that_comes_again_queues_last(nodes, make_client):
     def others_wait(order):
         """And the holder has a place, but for the first."""
         waiting = sum(order.count(name) < ROUNDS for name in range(3) if name != order[-1])
@@ -160,7 +160,7 @@ def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_clie
 
 
 @pytest.mark.parametrize("once_more", range(4))
-def test_a_handle_that_was_alone_lets_in_who_came_while_it_held(nodes, make_client, once_more):
+def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, once_more):
     """Told that nobody waits, it believes that for brief holds only."""
     clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
     alone, newcomer = (client.lock() for client in clients)
@@ -195,7 +195,7 @@ def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):
     assert places(nodes) == []
 
 
-def test_a_newcomer_that_finds_the_lock_free_goes_behind_those_who_wait(nodes, home_of_r, make_client):
+def test_newcomer_that_finds_the_lock_free_queues_last(nodes, home_of_r, make_client):
     lock = make_client(nodes.urls).lock()
     others = [node for node in nodes if node is not home_of_r]
     for node in others[:2]:
@@ -210,7 +210,7 @@ def test_a_newcomer_that_finds_the_lock_free_goes_behind_those_who_wait(nodes, h
         home_of_r.command("DEL", QUEUE, PROMISES)
 
 
-def test_a_newcomer_whom_home_answers_last_goes_behind_those_who_wait(nodes, home_of_r, make_client):
+def test_newcomer_answered_last_by_home_queues_last(nodes, home_of_r, make_client):
     client = make_client(nodes.urls)
     lock = client.lock()
     stand_before(home_of_r, promise_us=2000000)
@@ -266,7 +266,7 @@ def is_told_by_one_who_has_just_connected(nodes, token, queued, make_client):
     return node.calls("publish") > before
 
 
-def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queued, make_client):
+def test_release_of_a_new_client_wakes_the_first_waiter(nodes, hold, queued, make_client):
     """As a process does that releases by a token, or a request of PHP."""
     for _ in range(5):
         held = hold(**LONG)
@@ -278,7 +278,7 @@ def test_a_client_that_has_just_connected_tells_the_first_too(nodes, hold, queue
 
 
 @pytest.mark.parametrize("end", ["free", "acquire", "release"])
-def test_who_has_lost_the_lock_tells_the_first_when_it_deletes_what_is_left(nodes, home_of_r, hold, end):
+def test_lost_lock_wakes_first_waiter_on_cleanup(nodes, home_of_r, hold, end):
     """The first may wait for the end of a lease that its holder has lost on other nodes."""
     lost = hold(**LONG)
     for node in [node for node in nodes if node is not home_of_r][:3]:
@@ -385,7 +385,7 @@ def is_told_when_the_first_leaves(nodes, held, make_client):
         assert turns.end() == ["second"]
 
 
-def test_who_leaves_when_its_turn_has_come_tells_the_next(nodes, hold, make_client):
+def test_waiter_that_leaves_in_its_turn_wakes_the_next(nodes, hold, make_client):
     """The next in line may be faster."""
     for _ in range(5):
         if is_told_when_the_first_leaves(nodes, hold(**LONG), make_client):
@@ -393,7 +393,7 @@ def test_who_leaves_when_its_turn_has_come_tells_the_next(nodes, hold, make_clie
     pytest.fail("nobody was told")
 
 
-def test_who_has_been_served_is_forgotten(nodes, make_client):
+def test_served_waiter_leaves_no_place(nodes, make_client):
     """What the nodes keep of a resource that is never free does not grow."""
     def one_waits(order):
         if len(order) < 2 * ROUNDS - 1:
@@ -420,7 +420,7 @@ def commands_of(nodes, client, ms):
     return commands(nodes) - before
 
 
-def test_a_thousand_waiters_of_a_client_cost_hardly_more_than_one(nodes, held, make_client):
+def test_thousand_waiters_cost_hardly_more_than_one(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
     alone = client.lock()
     assert alone.start(rl.ACQUIRE, PATIENT_MS) == OK
@@ -446,7 +446,7 @@ def test_a_thousand_waiters_of_a_client_cost_hardly_more_than_one(nodes, held, m
         assert lock.release() == OK
 
 
-def test_a_client_without_the_queue_starves_nobody(nodes, make_client, queued, hold):
+def test_client_without_the_queue_does_not_starve_waiters(nodes, make_client, queued, hold):
     """It takes the lock again the moment it has released it; those in line try beside each other then."""
     greedy, served = hold(queue="false", **LONG), threading.Event()
 
@@ -468,7 +468,7 @@ def test_a_client_without_the_queue_starves_nobody(nodes, make_client, queued, h
     assert taking.join(60) > 0
 
 
-def test_a_client_without_the_queue_is_served_beside_those_who_queue(nodes, held, make_client, queued):
+def test_client_without_the_queue_is_served_beside_waiters(nodes, held, make_client, queued):
     turns, _ = queued(3)
     turns.wait("alone", make_client(nodes.urls, queue="false", **LONG).lock())
     assert held.release() == OK

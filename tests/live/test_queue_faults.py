@@ -59,7 +59,7 @@ def waiter(nodes):
 
 
 @pytest.mark.parametrize("wake", ["auto", "poll"])
-def test_waiters_whose_process_was_killed_hold_nobody_up(nodes, held, waiter, make_client, wake):
+def test_killed_waiters_delay_no_other(nodes, held, waiter, make_client, wake):
     gone = [waiter(wake) for _ in range(3)]
     turns = Turns()
     turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
@@ -72,7 +72,7 @@ def test_waiters_whose_process_was_killed_hold_nobody_up(nodes, held, waiter, ma
 
 
 @pytest.mark.parametrize("wake", ["auto", "poll"])
-def test_a_waiter_that_is_stopped_holds_nobody_up_and_is_served_later(nodes, held, waiter, make_client, wake):
+def test_stopped_waiter_delays_no_other_and_is_served_later(nodes, held, waiter, make_client, wake):
     late = waiter(wake)
     turns = Turns()
     turns.wait("next", make_client(nodes.urls, wake=wake, **LONG).lock())
@@ -92,7 +92,7 @@ def test_the_holder_dies(nodes, hold, queued):
     assert turns.end() == [0, 1, 2]
 
 
-def test_the_first_is_served_first_where_the_keys_of_the_dead_end_at_different_times(nodes, home_of_r, held, proxies,
+def test_order_holds_if_keys_of_the_dead_end_at_different_times(nodes, home_of_r, held, proxies,
                                                                                    make_client):
     """A node that executed the last extension late keeps its key for longer than home. The first tries in vain when the
     key of home ends, and its pause after that would be longer than the time for which the second leaves it the lock."""
@@ -186,7 +186,7 @@ def test_home_comes_back_while_others_wait(nodes, held, queued):
 
 
 @pytest.mark.parametrize("key", [QUEUE, PROMISES])
-def test_a_key_of_another_type_in_its_place_is_told_once(nodes, held, make_client, key):
+def test_key_of_another_type_is_reported_once(nodes, held, make_client, key):
     occupy(nodes, key, ttl_ms=600000, token="somebody's")
     clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
     turns = Turns()
@@ -203,7 +203,7 @@ def test_a_key_of_another_type_in_its_place_is_told_once(nodes, held, make_clien
 @pytest.mark.parametrize("count, member", [
     (3, "%d"), (200, "%d"), (200, "%016x:2"), (200, "\0\xff%d:1"), (3, "%d" + "x" * 5000)],
     ids=["few", "many", "as ours", "bytes", "long"])
-def test_members_that_are_none_of_ours_hold_nobody_up(nodes, held, queued, count, member):
+def test_foreign_members_delay_no_waiter(nodes, held, queued, count, member):
     turns, _ = queued(2)
     names = [(member % number).encode("latin-1") for number in range(count)]
     home(nodes).command("ZADD", QUEUE, *itertools.chain(*((number, name) for number, name in enumerate(names))))
@@ -212,7 +212,7 @@ def test_members_that_are_none_of_ours_hold_nobody_up(nodes, held, queued, count
 
 
 @pytest.mark.parametrize("promise_us", [3600e6, float("inf")])
-def test_promises_that_nobody_gives_hold_nobody_up(nodes, held, queued, promise_us):
+def test_forged_promises_delay_no_waiter(nodes, held, queued, promise_us):
     """A clock that was set back, or somebody's doing."""
     turns, _ = queued(2)
     stand_before(home(nodes), promise_us)
@@ -256,7 +256,7 @@ def serve_all(locks):
 
 
 @pytest.mark.parametrize("rule", ["resetchannels", "-publish", "-subscribe"])
-def test_who_may_not_publish_or_subscribe_is_served_in_order(nodes, held, make_client, rule):
+def test_waiter_without_publish_and_subscribe_is_served_in_order(nodes, held, make_client, rule):
     urls, locks = allow(nodes, rule), []
 
     def stand_in_line():
@@ -291,7 +291,7 @@ def test_clients_that_may_not_queue_are_served(nodes, held, make_client, rule):
 
 
 @pytest.mark.parametrize("rule", ["-publish", "-zrem", "-exists"])
-def test_who_may_not_tell_the_next_releases_all_the_same(make_cluster, make_client, rule):
+def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule):
     nodes = make_cluster(1)
     client, other = (make_client(allow(nodes, rule), wake="poll", **LONG) for _ in range(2))
     holder, waiting = client.lock(), other.lock()
@@ -303,7 +303,7 @@ def test_who_may_not_tell_the_next_releases_all_the_same(make_cluster, make_clie
     assert waiting.release() == OK and waiting.answer(0) == "deleted"
 
 
-def test_what_is_refused_is_told_once_not_every_ten_seconds(nodes, held, make_client):
+def test_refusal_is_reported_once_not_every_ten_seconds(nodes, held, make_client):
     client = make_client(allow(nodes, "-zadd"), **LONG)
     assert client.lock().acquire(12000) == BUSY
     assert len(warnings(client)) == 1
@@ -315,7 +315,7 @@ def channel_of(node):
 
 @pytest.mark.parametrize("words", [b"junk", b"", b"\0\r\n:1", b"x" * 100000, b"%s:99999999999999999999999", b"%s:",
                                    b"%s:77", b"%s:0"], ids=str)
-def test_a_push_that_names_nobody_is_told_once(nodes, held, queued, words):
+def test_wake_up_for_an_unknown_waiter_is_reported_once(nodes, held, queued, words):
     turns, (client,) = queued(1)
     channel = channel_of(home(nodes))
     words = words.replace(b"%s", channel.rpartition(b":")[2])
@@ -388,7 +388,7 @@ def held_elsewhere(nodes, home_of_r, make_client):
 
 
 @pytest.mark.parametrize("end", ["release", "free"])
-def test_a_release_of_what_home_did_not_grant_tells_the_first_waiter(home_of_r, held_elsewhere, end):
+def test_release_of_a_lock_home_did_not_grant_wakes_the_first(home_of_r, held_elsewhere, end):
     """The first is played here: a waiter may find the lock free before it is told."""
     place, channel = b"%016x:1" % 0xABC, b"libredlock:w:%016x" % 0xABC
     first = home_of_r.connect()

@@ -238,7 +238,7 @@ def test_the_promise_of_a_waiter_that_polls_is_short(nodes, home_of_r, make_clie
     assert promised < 3500000
 
 
-def test_nobody_is_said_to_hold_a_lock_that_is_free(nodes, home_of_r, make_client):
+def test_free_lock_has_no_holder(nodes, home_of_r, make_client):
     dead_wait(nodes, home_of_r, False)
     lock = make_client(nodes.urls, wake="poll").lock()
     assert lock.acquire(100) == BUSY  # long before the turns of the dead are over
@@ -251,7 +251,7 @@ def test_nobody_is_said_to_hold_a_lock_that_is_free(nodes, home_of_r, make_clien
 # ---- what stands in place of a key
 
 
-def test_a_bad_queue_key_of_one_resource_leaves_the_queues_of_others(nodes, held, make_client):
+def test_bad_queue_key_of_one_resource_affects_no_other(nodes, held, make_client):
     client = make_client(nodes.urls, **LONG)
     names = ["bad%d" % number for number in range(40)]
     for name in names:  # some have their queue on the node that has the queue of r
@@ -265,7 +265,7 @@ def test_a_bad_queue_key_of_one_resource_leaves_the_queues_of_others(nodes, held
     spin(client, lambda: places(nodes), 20)
 
 
-def test_a_key_that_outlives_all_clocks_is_not_asked_about_all_the_time(nodes, make_client):
+def test_key_without_an_end_is_not_polled_all_the_time(nodes, make_client):
     for node in nodes:
         node.command("SET", "r", "longer than 292 years", "PX", 10 ** 13)
     client = make_client(nodes.urls, **LONG)

@@ -133,7 +133,7 @@ def test_free_releases(nodes, client):
     spin(client, lambda: not nodes.keys())
 
 
-def test_a_release_on_its_way_meets_no_script_when_its_client_leaves(nodes, hold):
+def test_release_that_meets_noscript_while_its_client_leaves(nodes, hold):
     """Nobody reads that then and sends it again."""
     lock = hold(ttl_ms=30000)
     for node in nodes:

@@ -162,7 +162,7 @@ def two_names(nodes, make_client, proxy, fake_server):
     return make
 
 
-def test_other_name_of_a_server_is_asked_when_the_one_that_votes_is_gone_meanwhile(nodes, proxy, two_names):
+def test_second_url_of_a_server_votes_if_the_first_is_gone(nodes, proxy, two_names):
     third = proxy(nodes[1])
     client, voter, _, _ = two_names(third)
     third.hold()
@@ -439,7 +439,7 @@ def test_key_on_a_node_that_may_not_vote_is_taken_back(nodes, proxy, ride):
     spin(lock.client, lambda: nodes[0].keys() == [])
 
 
-def test_token_that_was_handed_over_is_not_deleted_on_a_node_that_may_not_vote(fake_server, ride):
+def test_detached_token_is_not_deleted_on_ineligible_nodes(fake_server, ride):
     """Its SET rode with the set-up and is answered after the hand-over."""
     fake = fake_server({"SET": (HOLD, b"+OK\r\n")}, accepting=False)
     fake.replies["INFO"] = bulk(fake.info(maxmemory=1 << 20, maxmemory_policy="allkeys-lru"))

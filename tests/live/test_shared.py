@@ -124,7 +124,7 @@ def test_a_key_of_another_kind_is_busy_and_stays(nodes, make_client, make, sever
     assert [node.command("DUMP", "k") for node in nodes] == before
 
 
-def test_who_holds_it(nodes, make_client):
+def test_holders_of_a_shared_lock(nodes, make_client):
     client = make_client(nodes.urls, holder_info="true")
     locks = [held(reader(client)) for _ in range(3)]
     look = inspected(make_client(nodes.urls, holder_info="true"))
@@ -177,7 +177,7 @@ def test_a_token_is_handed_over(nodes, make_client):
     eventually(lambda: all(members(node) == [b"rl:" + other.token.encode()] for node in nodes), 20, "one is left")
 
 
-def test_a_token_that_could_not_be_told_is_refused(nodes, make_client):
+def test_adopted_token_unfit_for_a_reader_is_refused(nodes, make_client):
     client = make_client(nodes.urls)
     lock = reader(client)
     assert lock.adopt("not-hex") == INVALID
@@ -239,7 +239,7 @@ def test_a_downgrade_lets_waiting_readers_in(nodes, make_client):
 
 # ---- waiting
 
-def test_readers_come_in_together_and_a_writer_when_they_have_gone(nodes, make_client):
+def test_readers_enter_together_and_a_writer_after_them(nodes, make_client):
     clients = [make_client(nodes.urls) for _ in range(5)]
     first = held(clients[0].lock("r", **LONG))
     waiters = []

@@ -86,7 +86,7 @@ def test_with_default_options(nodes, proxies):
             p.go()
 
 
-def test_a_time_out_of_ones_own_is_kept_after_work_but_not_after_idleness(nodes, proxies, make_client):
+def test_explicit_timeout_is_extended_only_after_idle(nodes, proxies, make_client):
     lock = make_client([p.url for p in proxies], node_timeout_ms=100).lock()
     taken_and_given_back(lock, nodes)
     idle_until = now_s() + 1.5
@@ -236,7 +236,7 @@ def test_late_set_is_fenced_off(nodes, client, proxies):
     assert not nodes.keys()
 
 
-def test_late_set_without_the_fence_makes_a_key_that_nobody_counts(make_cluster, make_client, proxy):
+def test_late_set_without_the_fence_is_not_counted(make_cluster, make_client, proxy):
     """A server that does not let the client end its old connection executes the SET when it arrives, as after any
     broken connection. The token of that attempt is given up: nobody holds anything by it, and its time ends it."""
     nodes = make_cluster(3, users=[SLOW])
@@ -251,7 +251,7 @@ def test_late_set_without_the_fence_makes_a_key_that_nobody_counts(make_cluster,
     assert lock.extend() == rl.NOT_HELD
 
 
-def test_id_of_another_start_of_the_server_ends_nobody(nodes, client, lock, proxies):
+def test_client_id_of_an_earlier_server_run_kills_no_client(nodes, client, lock, proxies):
     """The numbers of connections begin anew with a server: the old one may be somebody else's by now."""
     for p in proxies:
         p.silence()

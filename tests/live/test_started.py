@@ -101,7 +101,7 @@ def test_advance_gives_every_tag(nodes, client):
     nodes.no_keys()
 
 
-def test_what_advance_leaves_behind_makes_the_descriptor_readable(client):
+def test_work_left_by_advance_makes_the_descriptor_readable(client):
     locks = {tag: client.lock("m%d" % tag) for tag in (1, 2, 3)}
     fd, tags = client.fd, []
     for tag, lock in locks.items():
@@ -373,7 +373,7 @@ def test_free_of_a_client_in_mid_operation(nodes, steps):
     client.free()
 
 
-def test_free_of_a_client_with_unreachable_nodes_in_mid_operation(nodes, proxies):
+def test_free_with_unreachable_nodes_during_an_operation(nodes, proxies):
     client = rl.Client([p.url for p in proxies], ttl_ms=3000, node_timeout_ms=750)
     lock = client.lock()
     assert lock.acquire(5000) == OK and lock.release() == OK
@@ -491,7 +491,7 @@ def test_a_cancelled_wait_of_a_thread_does_not_keep_a_loop_awake(nodes, client):
     assert turns(client) < 100
 
 
-def test_locks_whose_end_nobody_asks_for_are_freed_as_quickly_as_others():
+def test_locks_with_unread_ends_are_freed_as_quickly():
     with rl.opened("redis://127.0.0.1:1") as client:
         def time_to_free(ended):
             locks = [client.lock() for _ in range(20000)]
@@ -507,7 +507,7 @@ def test_locks_whose_end_nobody_asks_for_are_freed_as_quickly_as_others():
         assert time_to_free(ended=True) < 5 * time_to_free(ended=False) + 0.1
 
 
-def test_no_win_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
+def test_win_of_an_expired_lock_is_not_reported(nodes, make_client):
     """A loop that is busy for longer than the lease."""
     client = make_client(nodes.urls, **rl.short(400))
 
@@ -526,7 +526,7 @@ def test_no_win_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
     assert "the lease expired" in lock.message
 
 
-def test_no_extension_is_told_of_a_lock_that_has_lapsed(nodes, make_client):
+def test_extension_of_an_expired_lock_is_not_reported(nodes, make_client):
     client = make_client(nodes.urls, **rl.short(1000))
     lock = client.lock()
     assert lock.acquire(5000) == OK

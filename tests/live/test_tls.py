@@ -39,7 +39,7 @@ def test_locks_are_on_the_nodes(make_cluster, certificate, open_tls):
     eventually(lambda: not cluster.keys())
 
 
-def test_a_release_by_another_client_wakes_who_waits(make_cluster, certificate, open_tls):
+def test_release_by_another_client_wakes_the_waiter(make_cluster, certificate, open_tls):
     """The listener's connection has TLS, too."""
     cluster = make_cluster(3, tls=certificate)
     held, waiter = open_tls(*cluster.urls, ttl_ms=30000).lock(), open_tls(*cluster.urls)
@@ -148,7 +148,7 @@ def test_a_client_without_tls(node, open_tls):
                      "the server closed the connection; it may expect TLS (rediss://)")
 
 
-def test_without_verification_any_certificate_is_accepted_with_a_warning(make_cluster, stranger, open_tls):
+def test_unverified_certificate_is_accepted_with_a_warning(make_cluster, stranger, open_tls):
     server = Recorder(stranger.issue("other.example"))
     client = open_tls(server.url, tls_verify="off", tls_ca_file="")
     spin(client, lambda: server.versions, 20)

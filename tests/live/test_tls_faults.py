@@ -141,7 +141,7 @@ def test_more_bytes_than_the_socket_takes(node, open_patient, serve, count, size
     assert len(node.keys()) == count
 
 
-def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node, open_patient, serve):
+def test_release_in_the_socket_is_sent_before_a_client_leaves(node, open_patient, serve):
     gate = serve(Gate(node))
     client = open_patient(node, gate.url)
     lock = client.lock("r" * 15000)
@@ -155,7 +155,7 @@ def test_a_release_that_waits_in_the_socket_is_sent_before_a_client_leaves(node,
     eventually(lambda: not node.keys(), 20)
 
 
-def test_the_server_is_told_that_no_more_is_sent(open_tls, certificate, serve):
+def test_close_notify_is_sent_to_the_server(open_tls, certificate, serve):
     """So it may answer all, and close: rule A.5."""
     backing = serve(FakeServer())
     relay = serve(Rekeyer(certificate, (backing.host, backing.port), lambda stream: None))

@@ -102,7 +102,7 @@ def use_example(bare, nodes):
     return said + bare.run("redlock run example -- echo ran")
 
 
-def test_the_example_of_the_file_shows_the_defaults_of_the_command():
+def test_example_file_shows_the_defaults_of_the_command():
     shown = dict(re.findall(r"^#(\w+) = (.*)$", (ROOT / "deploy/redlock.conf").read_text(), re.M))
     rows = re.findall(r"</a>`(\w+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|", (ROOT / "docs/options.md").read_text())
     elsewhere = {"wait_ms": ("`redlock`: 40 s", "40000")}

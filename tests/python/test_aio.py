@@ -202,7 +202,7 @@ def test_cancel_on_lost_and_an_error_of_the_body(on_client):
     on_client(body)
 
 
-def test_cancel_on_lost_that_the_body_swallows_is_lost_all_the_same(on_client):
+def test_cancel_on_lost_swallowed_by_the_body_still_raises(on_client):
     async def body(client):
         with pytest.raises(libredlock.Lost):
             async with client.lock("r", **short(0.4), renew=False, cancel_on_lost=True):
@@ -456,7 +456,7 @@ def test_loops_that_end_leave_nothing(nodes):
     nodes.no_keys()
 
 
-def test_a_loop_that_is_closed_without_a_word_stops_nobody(nodes):
+def test_loop_closed_early_blocks_no_other(nodes):
     """No asynchronous generators are shut down: whoever waits behind its task finds that out."""
     client = aio.Client(nodes.urls, **CALM)
     lock, loop = client.lock("r", ttl=30), asyncio.new_event_loop()
@@ -545,7 +545,7 @@ def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn
     nodes.no_keys()
 
 
-def test_closing_the_client_cancels_whoever_waits(nodes, run, other):
+def test_closing_the_client_cancels_waiters(nodes, run, other):
     held = other.lock("taken")
     held.acquire()
 
@@ -655,7 +655,7 @@ atexit.register(lambda: asyncio.run(client.close()))
     nodes.no_keys()
 
 
-def test_a_client_that_is_dropped_says_so_and_does_not_stop_the_loop(nodes, run, monkeypatch):
+def test_dropped_client_warns_and_does_not_stop_the_loop(nodes, run, monkeypatch):
     started, start = [], threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), start(self)))
 

@@ -54,7 +54,7 @@ def test_of_asyncio(new, run):
     run(main())
 
 
-def test_what_does_not_answer_or_is_registered_otherwise_is_named(new):
+def test_bootstrap_names_the_nodes_that_failed(new):
     with libredlock.Client(new.urls, **GUARDED) as client:
         client.bootstrap(new=True)
     new[0].kill()

@@ -27,7 +27,7 @@ def one(records, event):
     return eventually(lambda: records(event), 30, event)[0]
 
 
-def test_a_loss_is_logged_though_nobody_asks(client, records, nodes):
+def test_loss_is_logged_without_being_asked_for(client, records, nodes):
     lock = client.lock("orders:42", **short(2), renew=True)
     lock.acquire()
     eventually(lambda: outlived(nodes), 30)
@@ -263,7 +263,7 @@ def test_the_blocking_client_refuses_an_async_on_lost(client):
         client.lock("r", on_lost=on_lost)
 
 
-def test_threads_that_take_their_first_locks_together_start_one_thread(script, nodes):
+def test_concurrent_first_locks_start_one_thread(script, nodes):
     source = f"""
 import sys, threading
 import libredlock

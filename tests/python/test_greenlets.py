@@ -172,7 +172,7 @@ def test_close_cancels_greenlets_that_wait(greenlets, client):
     assert said == (0, "3", "")
 
 
-def test_losses_are_told_to_greenlets(greenlets, nodes):
+def test_greenlets_are_notified_of_losses(greenlets, nodes):
     said = greenlets(
         """
         import logging

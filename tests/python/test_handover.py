@@ -46,7 +46,7 @@ def test_with_around_an_adopted_lock_that_is_gone_is_not_entered(client):
             pytest.fail("entered")
 
 
-def test_release_of_an_adopted_lock_does_not_fail_because_of_nodes(client, nodes):
+def test_release_of_an_adopted_lock_ignores_failing_nodes(client, nodes):
     for node in nodes:
         node.kill()
     client.adopt("r", "0" * 40).release()
@@ -65,7 +65,7 @@ def test_detach_lets_the_next_thread_in(client):
     lock.release()
 
 
-def test_status_says_who_holds_it(client, other, nodes):
+def test_status_names_the_holder(client, other, nodes):
     assert client.status("r").verdict == "free"
     with other.lock("r", ttl=25, renew=False) as lock:
         report = client.status("r")
@@ -76,7 +76,7 @@ def test_status_says_who_holds_it(client, other, nodes):
     assert client.status("r").remaining is None
 
 
-def test_status_that_nobody_can_tell(client, nodes):
+def test_status_of_split_votes(client, nodes):
     for node in nodes.nodes[:2]:
         node.set("r", "one")
     for node in nodes.nodes[2:4]:

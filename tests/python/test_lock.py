@@ -63,7 +63,7 @@ def test_an_outage_ends_the_wait_for_ever(nodes, take):
         assert time.monotonic() - begin >= 0.3
 
 
-def test_release_tells_that_the_nodes_had_lost_the_lock(client, other, nodes):
+def test_release_reports_a_lock_lost_on_the_nodes(client, other, nodes):
     lock = client.lock("r", ttl=20)
     lock.acquire()
     for node in nodes:
@@ -100,7 +100,7 @@ def test_a_lock_whose_lease_has_ended_can_be_taken_again(client, nodes):
         lock.release()
 
 
-def test_with_around_a_lease_that_ended_and_was_taken_again_is_lost(client, nodes):
+def test_with_block_around_a_reacquired_lease_is_lost(client, nodes):
     lock = client.lock("r", **short(0.4), renew=False)
     with pytest.raises(libredlock.Lost, match="'r' was lost"):
         with lock:
@@ -123,7 +123,7 @@ def test_a_loss_says_why(client, nodes):
     assert not lock.locked()
 
 
-def test_check_tells_what_is_the_matter(client):
+def test_check_raises_the_cause(client):
     lock = client.lock("r")
     assert lock.remaining == 0.0
     with pytest.raises(libredlock.NotHeld):
@@ -132,7 +132,7 @@ def test_check_tells_what_is_the_matter(client):
         lock.check()
 
 
-def test_the_body_s_own_error_leaves_unchanged_and_the_loss_is_noted(client, caplog):
+def test_error_of_the_body_is_raised_with_the_loss_as_a_note(client, caplog):
     with pytest.raises(KeyError) as caught:
         with client.lock("r", **short(0.4), renew=False) as lock:
             lapse(lock)
@@ -208,7 +208,7 @@ def test_a_closed_client_says_so(nodes):
         lock.acquire()
 
 
-def test_status_and_busy_tell_who_holds_it(nodes):
+def test_status_and_busy_name_the_holder(nodes):
     with libredlock.Client(nodes.urls, client_name="worker-7") as holder, libredlock.Client(nodes.urls) as asker:
         assert asker.status("r").held_by is None and not asker.status("r").held
         with holder.lock("r"):
@@ -236,7 +236,7 @@ def test_busy_names_the_holder_if_another_node_hangs(nodes):
             nodes[0].cont()
 
 
-def test_a_ttl_in_milliseconds_is_told_as_such(client, nodes):
+def test_ttl_that_looks_like_milliseconds_is_refused(client, nodes):
     """Other libraries take them; ttl=10000 is 2 h 46 min."""
     hint = r"ttl is in seconds: ttl=10 is what other libraries call 10000 ms"
     with libredlock.Client(nodes.urls, max_ttl=30, guard="off", **CALM) as client:

@@ -136,7 +136,7 @@ def test_cancellation_in_asyncio(run):
     run(main())
 
 
-def test_close_cancels_whoever_waits():
+def test_close_cancels_waiters():
     client = MemoryClient()
     client.lock("r").acquire()
     with ThreadPoolExecutor(1) as pool:

@@ -63,7 +63,7 @@ def test_losses_are_counted_by_reason(nodes, client):
     assert figures(client.metrics())["redlock_hold_seconds_count",] == 1
 
 
-def test_nodes_are_told_apart(nodes, client):
+def test_nodes_have_labels_of_their_own(nodes, client):
     for _ in range(3):
         with client.lock("r"):
             eventually(lambda: nodes.keys().get(b"r") == [0, 1, 2, 3, 4], 20)

@@ -89,7 +89,7 @@ def test_refused_options_of_a_lock():
             client.lock("r", retry_dely=1)
 
 
-def test_options_that_contradict_the_client_s_are_refused_where_they_are_given():
+def test_options_that_contradict_the_client_are_refused_at_once():
     with libredlock.Client(URL, max_ttl=30, node_timeout=2) as client:
         for make in (client.lock, client.with_lock):
             name = make.__name__

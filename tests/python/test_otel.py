@@ -163,7 +163,7 @@ def assert_lost(backend, reason, is_told_in_the_body):
     assert release.status.status_code is StatusCode.ERROR
 
 
-def test_a_loss_is_told_when_it_happens(client, nodes, backend):
+def test_loss_is_recorded_when_it_happens(client, nodes, backend):
     with pytest.raises(libredlock.Lost):
         with client.lock("r", **short(0.5), renew=False):
             hold = trace.get_current_span()
@@ -432,6 +432,6 @@ def test_it_can_be_ended(client, backend):
     assert backend.names() == ["acquire", "hold", "release"]
 
 
-def test_nothing_is_imported_for_those_who_do_not_ask(script):
+def test_opentelemetry_is_imported_only_on_demand(script):
     source = "import sys, libredlock, libredlock.aio; print([name for name in sys.modules if 'opentelemetry' in name])"
     assert script(source).end()[:2] == (0, "[]")

@@ -122,7 +122,7 @@ def test_a_block_in_a_lost_one_does_not_run(client):
     assert lock.acquire() and lock.release() is None
 
 
-def test_another_thread_gets_what_has_expired_and_its_owner_is_told(client):
+def test_expired_rlock_passes_on_and_its_owner_gets_an_error(client):
     lock = client.rlock("tree", renew=False, **short(0.4))
     assert lock.acquire() and lock.acquire()
     eventually(lambda: lock.lost)

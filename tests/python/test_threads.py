@@ -145,7 +145,7 @@ def test_only_one_of_many_releases_counts(client):
     assert len(refused) == 7
 
 
-def test_who_waits_gets_a_lock_whose_lease_has_ended(client, nodes):
+def test_waiter_gets_a_lock_whose_lease_has_ended(client, nodes):
     """The one whose lease has ended is told so at each of its calls, and its release does not end the other's hold."""
     lock, in_turn = client.lock("r", **short(0.4)), threading.Event()
     done = threading.Event()
@@ -194,7 +194,7 @@ def test_extend_beside_release_is_no_misuse(client):
         assert not thread.is_alive()
 
 
-def test_close_cancels_whoever_waits(nodes, other):
+def test_close_cancels_waiters(nodes, other):
     client = libredlock.Client(nodes.urls, **CALM)
     taken, shared = other.lock("taken"), client.lock("shared")
     taken.acquire()

@@ -163,7 +163,7 @@ def test_on_busy_skips_returns_something_else_or_raises(client, other):
     assert calls == []
 
 
-def test_on_busy_waits_if_it_is_told_to(client, other):
+def test_on_busy_waits_on_request(client, other):
     held_by_other = other.lock("r", renew=True)
     held_by_other.acquire()
     timer = threading.Timer(0.2, held_by_other.release)

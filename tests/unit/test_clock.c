@@ -31,7 +31,7 @@ static void a_clock_that_only_runs_is_not_stepped(void **state)
     assert_int_equal(note(&clock, at_ms, at_ms % 13, 0), 0);
 }
 
-static void a_step_forward_is_told_with_its_size(void **state)
+static void a_step_forward_is_reported_with_its_size(void **state)
 {
   struct rlk_clock clock = {0, 0, 0};
   (void)state;
@@ -111,7 +111,7 @@ static int64_t ahead_ns(const int64_t *offsets_ms, int count, int wrong)
   ahead_ns((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), wrong)
 #define NEVER_READ INT64_MIN
 
-static void who_is_ahead_of_those_that_can_be_trusted_is_ahead(void **state)
+static void a_clock_ahead_of_the_trusted_ones_is_ahead(void **state)
 {
   (void)state;
   assert_in_range(AHEAD(1, 60000, 0, 0), 59900 * MS, 60 * S);
@@ -135,14 +135,14 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_clock_that_only_runs_is_not_stepped),
-      cmocka_unit_test(a_step_forward_is_told_with_its_size),
+      cmocka_unit_test(a_step_forward_is_reported_with_its_size),
       cmocka_unit_test(the_first_time_says_nothing),
       cmocka_unit_test(a_step_back_is_none_and_is_the_new_reference),
       cmocka_unit_test(a_step_within_the_limit_is_none),
       cmocka_unit_test(many_small_steps_are_a_large_one),
       cmocka_unit_test(a_clock_may_run_faster_by_the_drift),
       cmocka_unit_test(a_slow_reply_hides_no_more_than_it_took),
-      cmocka_unit_test(who_is_ahead_of_those_that_can_be_trusted_is_ahead),
+      cmocka_unit_test(a_clock_ahead_of_the_trusted_ones_is_ahead),
       cmocka_unit_test(few_that_are_known_may_all_be_wrong_but_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static void an_operator_lowers_the_number(void **state)
 }
 
 /* The set-up of a new connection judges it. */
-static void a_number_above_the_clients_is_judged_anew(void **state)
+static void a_number_above_the_clients_is_judged_again(void **state)
 {
   (void)state;
   have_marker();
@@ -152,7 +152,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(an_operator_ends_a_quarantine, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_raises_the_number, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_lowers_the_number, begin, end),
-      cmocka_unit_test_setup_teardown(a_number_above_the_clients_is_judged_anew, begin, end),
+      cmocka_unit_test_setup_teardown(a_number_above_the_clients_is_judged_again, begin, end),
       cmocka_unit_test_setup_teardown(another_marker_is_a_loss, begin, end),
       cmocka_unit_test_setup_teardown(a_quarantine_is_described, begin, end),
       cmocka_unit_test_setup_teardown(an_error_in_place_of_the_marker_is_no_loss, begin, end),

@@ -21,7 +21,7 @@ static void write(const struct rlk_marker *marker, char *out)
   rlk_marker_tail(marker, &text);
 }
 
-static void what_was_written_is_read(void **state)
+static void a_written_marker_is_read_back(void **state)
 {
   static const char *const texts[] = {
       "v2 " RUN_ID " 1795438658011 3 0 46a245bbf6aa95d0 30000 -",
@@ -126,7 +126,7 @@ static void names_of_clusters(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_was_written_is_read),       cmocka_unit_test(fields_of_a_later_version_are_tolerated),
+      cmocka_unit_test(a_written_marker_is_read_back),  cmocka_unit_test(fields_of_a_later_version_are_tolerated),
       cmocka_unit_test(anything_else_is_no_marker),     cmocka_unit_test(which_is_the_same),
       cmocka_unit_test(an_older_marker_is_another_one), cmocka_unit_test(names_of_clusters),
   };

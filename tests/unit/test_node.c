@@ -29,7 +29,7 @@ static void votes_come_in_order_however_the_bytes_are_cut(void **state)
   }
 }
 
-static void what_was_asked_on_a_broken_connection_is_lost(void **state)
+static void requests_on_a_broken_connection_are_lost(void **state)
 {
   (void)state;
   get_ready();
@@ -59,7 +59,7 @@ static void a_server_that_talks_nonsense_is_dropped(void **state)
   assert_string_equal(node.why.words, "an unexpected reply to SET");
 }
 
-static void what_breaks_the_protocol_ends_the_connection_at_once(void **state)
+static void a_protocol_error_ends_the_connection_at_once(void **state)
 {
   static const char *const bytes[] = {"?what\r\n", "$abc\r\n", "$-2\r\n", "*-2\r\n", ":12x\r\n"};
   for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
@@ -125,7 +125,7 @@ static void a_master_that_is_one_no_more_ends_when_its_replies_are_read(void **s
   expect_no_more();
 }
 
-static void a_restart_is_told_before_the_node_may_be_asked(void **state)
+static void a_restart_is_reported_before_the_node_is_asked(void **state)
 {
   (void)state;
   get_ready();
@@ -369,13 +369,13 @@ int main(void)
   const struct CMUnitTest tests[] = {
       CASE(a_node_becomes_ready),
       CASE(votes_come_in_order_however_the_bytes_are_cut),
-      CASE(what_was_asked_on_a_broken_connection_is_lost),
+      CASE(requests_on_a_broken_connection_are_lost),
       CASE(a_server_that_talks_nonsense_is_dropped),
-      CASE(what_breaks_the_protocol_ends_the_connection_at_once),
+      CASE(a_protocol_error_ends_the_connection_at_once),
       CASE(a_reply_without_end_ends_the_connection),
       CASE(a_flood_is_read_in_parts),
       CASE(a_master_that_is_one_no_more_ends_when_its_replies_are_read),
-      CASE(a_restart_is_told_before_the_node_may_be_asked),
+      CASE(a_restart_is_reported_before_the_node_is_asked),
       CASE(every_connection_has_a_number_of_its_own),
       CASE(a_node_is_looked_at_again_once_a_ttl),
       CASE(a_replica_is_refused_but_deletes),

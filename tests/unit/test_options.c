@@ -46,7 +46,7 @@ static void ranges_in_words_are_the_ranges_that_are_checked(void **state)
   }
 }
 
-static void what_is_no_number_is_refused(void **state)
+static void a_value_that_is_no_number_is_refused(void **state)
 {
   static const char *const values[] = {"", " 5", "5 ", "5x", "0x10", "1e3", "nan", "inf", "9999999999999999999", "--1"};
   struct rlk_numbers n;
@@ -247,7 +247,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranges_in_words_are_the_ranges_that_are_checked),
-      cmocka_unit_test(what_is_no_number_is_refused),
+      cmocka_unit_test(a_value_that_is_no_number_is_refused),
       cmocka_unit_test(options_are_checked_against_each_other),
       cmocka_unit_test(urls_are_read),
       cmocka_unit_test(passwords_are_wiped),

@@ -158,7 +158,7 @@ static void test_a_wake_up_ends_one_wait(void **state)
   assert_int_equal(readable(f->poller.inner, 0), 0);
 }
 
-static void test_the_public_descriptor_is_readable_while_there_is_something(void **state)
+static void test_the_public_descriptor_is_readable_while_work_is_due(void **state)
 {
   struct fixture *f = *state;
   char byte;
@@ -263,7 +263,7 @@ static void test_a_child_has_a_poller_of_its_own(void **state)
   close(ends[1]);
 }
 
-static void test_a_child_that_closes_its_parents_poller_closes_no_other_descriptor(void **state)
+static void test_closing_the_poller_in_a_child_closes_no_other_fd(void **state)
 {
   struct fixture *f = *state;
   int status, fd = rlk_poller_public(&f->poller);
@@ -326,12 +326,12 @@ int main(void)
       CASE(test_a_forgotten_descriptor_is_not_reported),
       CASE(test_a_wait_lasts_as_long_as_it_should),
       CASE(test_a_wake_up_ends_one_wait),
-      CASE(test_the_public_descriptor_is_readable_while_there_is_something),
+      CASE(test_the_public_descriptor_is_readable_while_work_is_due),
       CASE(test_the_public_descriptor_is_readable_at_a_deadline),
       CASE(test_far_deadlines_are_no_error),
       CASE(test_a_child_has_a_poller_of_its_own),
       CASE(test_a_child_leaves_other_descriptors_alone),
-      CASE(test_a_child_that_closes_its_parents_poller_closes_no_other_descriptor),
+      CASE(test_closing_the_poller_in_a_child_closes_no_other_fd),
   };
   return cmocka_run_group_tests(poller, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static void granted_too_late_is_no_win(void **state)
   assert_int_equal(rlk_judge_acquire(&tally, 0), REDLOCK_PENDING);
 }
 
-static void nodes_that_may_not_vote_are_told_apart(void **state)
+static void reasons_not_to_vote_are_counted_apart(void **state)
 {
   uint8_t three[5] = {RLK_REFUSED, RLK_REFUSED, RLK_REFUSED, RLK_ASKED, RLK_ASKED};
   uint8_t two[5] = {RLK_REFUSED, RLK_REFUSED, RLK_DOWN, RLK_GRANTED, RLK_GRANTED};
@@ -144,7 +144,7 @@ static void nodes_that_may_not_vote_are_told_apart(void **state)
 }
 
 /* A node that has failed before is waited for only while no quorum could be asked. */
-static void nobody_waits_for_failing_connections_once_a_quorum_is_asked(void **state)
+static void a_round_of_a_quorum_waits_for_no_failing_connection(void **state)
 {
   uint8_t few[5] = {RLK_BUSY, RLK_BUSY, RLK_RETRYING, RLK_RETRYING, RLK_RETRYING};
   uint8_t enough[5] = {RLK_BUSY, RLK_BUSY, RLK_BUSY, RLK_RETRYING, RLK_RETRYING};
@@ -334,7 +334,7 @@ static int judge_promise(const char *nodes)
   return rlk_judge_promise(answers, counted, n);
 }
 
-static void a_release_tells_whether_the_lock_was_held(void **state)
+static void a_release_reports_whether_the_lock_was_held(void **state)
 {
   (void)state;
   assert_int_equal(judge_promise("DDD"), REDLOCK_OK);
@@ -408,15 +408,15 @@ int main(void)
       cmocka_unit_test(every_order_of_answers_has_the_right_verdict),
       cmocka_unit_test(a_verdict_is_final),
       cmocka_unit_test(granted_too_late_is_no_win),
-      cmocka_unit_test(nodes_that_may_not_vote_are_told_apart),
-      cmocka_unit_test(nobody_waits_for_failing_connections_once_a_quorum_is_asked),
+      cmocka_unit_test(reasons_not_to_vote_are_counted_apart),
+      cmocka_unit_test(a_round_of_a_quorum_waits_for_no_failing_connection),
       cmocka_unit_test(votes_are_counted),
       cmocka_unit_test(a_quarantined_node_is_not_waited_for),
       cmocka_unit_test(extensions_are_judged),
       cmocka_unit_test(releases_are_judged),
       cmocka_unit_test(removals_are_judged),
       cmocka_unit_test(inspections_are_judged),
-      cmocka_unit_test(a_release_tells_whether_the_lock_was_held),
+      cmocka_unit_test(a_release_reports_whether_the_lock_was_held),
       cmocka_unit_test(quorum_is_a_majority),
       cmocka_unit_test(drift_is_rounded_up_and_has_two_ms_more),
       cmocka_unit_test(valid_until_is_the_qth_largest),

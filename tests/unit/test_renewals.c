@@ -32,7 +32,7 @@ static void leases_of_different_drift_are_renewed_apart(void **state)
 }
 
 /* The renewal of a reader is a request of its own, and under way with the extension that made it one. */
-static void a_renewal_that_is_sent_again_leaves_out_who_shares_since(void **state)
+static void a_repeated_renewal_leaves_out_locks_shared_since(void **state)
 {
   redlock_lock *locks[] = {hold_renewed("a", "0.01"), hold_renewed("b", "0.01")}, *sharing, *other;
   const struct rlk_request *again;
@@ -64,7 +64,7 @@ static void nothing_is_renewed_when_max_hold_is_reached(void **state)
   assert_int_equal(lock->hold.is_limited, 1);
 }
 
-static void a_renewal_that_nobody_confirms_is_told(void **state)
+static void an_unconfirmed_renewal_is_reported(void **state)
 {
   redlock_lock *renewed = hold_renewed("a", "0.01");
   struct rlk_events *events = &client->engine.net.events;
@@ -88,9 +88,9 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
       CASE(leases_of_different_drift_are_renewed_apart),
-      CASE(a_renewal_that_is_sent_again_leaves_out_who_shares_since),
+      CASE(a_repeated_renewal_leaves_out_locks_shared_since),
       CASE(nothing_is_renewed_when_max_hold_is_reached),
-      CASE(a_renewal_that_nobody_confirms_is_told),
+      CASE(an_unconfirmed_renewal_is_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void a_free_lock_costs_one_round_trip(void **state)
   }
 }
 
-static void what_another_holds_is_busy(void **state)
+static void a_lock_of_another_client_is_busy(void **state)
 {
   (void)state;
   call(REDLOCK_ACQUIRE, 0);
@@ -64,7 +64,7 @@ static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
 }
 
 /* That others wait is no answer of a majority. */
-static void an_outage_is_told_although_others_wait(void **state)
+static void an_outage_is_reported_even_if_others_wait(void **state)
 {
   (void)state;
   assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
@@ -240,7 +240,7 @@ static void an_extension_that_fails_is_asked_again_and_again(void **state)
   assert_int_equal(lock->op.status, REDLOCK_OK);
 }
 
-static void what_is_confirmed_too_late_is_not_held(void **state)
+static void a_late_confirmation_does_not_count(void **state)
 {
   (void)state;
   assert_int_equal(redlock_lock_adopt(lock, "a token of another library"), REDLOCK_OK);
@@ -313,7 +313,7 @@ static void a_token_that_is_gone_when_its_number_is_raised_is_no_lock(void **sta
 }
 
 /* If locks were removed by force, another holder may have had the number that was the largest so far (rule D.1). */
-static void a_larger_number_that_comes_while_others_are_raised_is_the_lock_s(void **state)
+static void a_larger_number_that_arrives_during_raising_is_taken(void **state)
 {
   (void)state;
   begin_fenced(5, 9); /* node 0 is asked to raise its number */
@@ -445,7 +445,7 @@ static void a_delete_without_memory_is_owed(void **state)
   assert_int_equal(asked(0), 1);
 }
 
-static void what_is_lost_is_named(void **state)
+static void a_loss_has_its_reason(void **state)
 {
   (void)state;
   hold();
@@ -487,9 +487,9 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
       CASE(a_free_lock_costs_one_round_trip),
-      CASE(what_another_holds_is_busy),
+      CASE(a_lock_of_another_client_is_busy),
       CASE(how_long_a_key_lives_is_asked_once_per_attempt),
-      CASE(an_outage_is_told_although_others_wait),
+      CASE(an_outage_is_reported_even_if_others_wait),
       CASE(all_locks_that_wait_for_a_node_ask_it),
       CASE(which_operations_wait_for_a_connection),
       CASE(a_node_that_comes_soon_after_the_win_is_asked),
@@ -501,11 +501,11 @@ int main(void)
       CASE(extensions_are_counted),
       CASE(an_extension_forgets_earlier_errors),
       CASE(an_extension_that_fails_is_asked_again_and_again),
-      CASE(what_is_confirmed_too_late_is_not_held),
+      CASE(a_late_confirmation_does_not_count),
       CASE(a_node_in_quarantine_does_not_count_for_an_extension),
       CASE(a_node_in_quarantine_is_no_outage),
       CASE(a_token_that_is_gone_when_its_number_is_raised_is_no_lock),
-      CASE(a_larger_number_that_comes_while_others_are_raised_is_the_lock_s),
+      CASE(a_larger_number_that_arrives_during_raising_is_taken),
       CASE(a_number_beyond_the_clocks_is_an_error),
       CASE(every_request_has_its_time_and_its_round),
       CASE(leases_on_nodes_that_are_ahead_are_not_counted_on),
@@ -513,7 +513,7 @@ int main(void)
       CASE(a_release_waits_for_a_majority),
       CASE(a_release_that_is_contradicted_waits_for_all),
       CASE(a_delete_without_memory_is_owed),
-      CASE(what_is_lost_is_named),
+      CASE(a_loss_has_its_reason),
       CASE(every_loss_is_described),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,7 +317,7 @@ static void names_of_clusters(void **state)
   assert_string_equal(get("cluster"), "a.b_c-9");
 }
 
-static void a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened(void **state)
+static void a_wrong_guard_in_the_environment_is_refused_at_open(void **state)
 {
   static const char said_of_it[] = "REDLOCK_GUARD is \"on\\x0a\"; allowed: marker, external or off";
   (void)state;
@@ -372,7 +372,7 @@ static void urls_are_taken_and_shown_without_their_secrets(void **state)
   assert_int_equal(redlock_client_node_count(client), 2);
 }
 
-static void a_refused_url_is_told_what_is_wrong(void **state)
+static void a_refused_url_has_the_reason(void **state)
 {
   static const char *const urls[][2] = {
       {"rediss://h:0", "port"},
@@ -576,10 +576,10 @@ int main(void)
       FRESH(max_ttl_is_given_once),
       FRESH(values_of_an_earlier_version_warn),
       FRESH(names_of_clusters),
-      FRESH(a_wrong_guard_in_the_environment_is_told_when_the_client_is_opened),
+      FRESH(a_wrong_guard_in_the_environment_is_refused_at_open),
       OPEN(an_open_client_is_not_changed),
       FRESH(urls_are_taken_and_shown_without_their_secrets),
-      FRESH(a_refused_url_is_told_what_is_wrong),
+      FRESH(a_refused_url_has_the_reason),
       FRESH(there_may_be_64_nodes),
       FRESH(a_server_is_listed_once),
       OPEN(a_locks_options_are_its_own),

@@ -90,7 +90,7 @@ static void copies_part_for_good(void **state)
 }
 
 /* Of a lock that was handed over and freed, whose SET was answered after that. */
-static void a_token_that_nobody_has_is_forgotten_after_its_time(void **state)
+static void a_token_found_on_no_node_is_forgotten_in_time(void **state)
 {
   struct party party = join();
   struct rlk_engine *engine = &party.client->engine;
@@ -173,7 +173,7 @@ static void a_token_that_was_set_late_is_remembered_longer(void **state)
 }
 
 /* With a fencing number a token is confirmed by the script that tells the number of its node. */
-static void what_is_confirmed_has_its_number(void **state)
+static void a_confirmed_lock_has_its_number(void **state)
 {
   struct party party = join();
   struct rlk_node *node = &party.client->engine.net.nodes[0];
@@ -196,7 +196,7 @@ static void what_is_confirmed_has_its_number(void **state)
 }
 
 /* What a renewal puts back may be there already: that it was not sent after all says nothing about the first SET. */
-static void what_was_not_sent_again_is_deleted_all_the_same(void **state)
+static void an_unresent_token_is_still_deleted(void **state)
 {
   const struct rlk_terms terms = {.ttl_ms = 1000, .lease_ns = 900 * RLK_NS_PER_MS};
   struct party party = join();
@@ -244,7 +244,7 @@ static void a_set_is_written_whole(void **state)
 }
 
 /* As on the second connection of a node that has gone silent and speaks again. */
-static void what_a_second_set_meets_may_be_its_own(void **state)
+static void a_second_set_may_meet_its_own_token(void **state)
 {
   struct party party = join();
   struct rlk_node *node = &party.client->engine.net.nodes[0];
@@ -365,14 +365,14 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copies_of_a_process_have_tokens_of_their_own),
       cmocka_unit_test(copies_part_for_good),
-      cmocka_unit_test(a_token_that_nobody_has_is_forgotten_after_its_time),
+      cmocka_unit_test(a_token_found_on_no_node_is_forgotten_in_time),
       cmocka_unit_test(a_delete_that_met_no_script_is_asked_again_with_its_text),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),
       cmocka_unit_test(a_token_that_was_set_late_is_remembered_longer),
-      cmocka_unit_test(what_is_confirmed_has_its_number),
-      cmocka_unit_test(what_was_not_sent_again_is_deleted_all_the_same),
+      cmocka_unit_test(a_confirmed_lock_has_its_number),
+      cmocka_unit_test(an_unresent_token_is_still_deleted),
       cmocka_unit_test(a_set_is_written_whole),
-      cmocka_unit_test(what_a_second_set_meets_may_be_its_own),
+      cmocka_unit_test(a_second_set_may_meet_its_own_token),
       cmocka_unit_test(a_token_that_is_put_back_keeps_its_longer_life),
       cmocka_unit_test(more_debts_than_are_remembered),
       cmocka_unit_test(a_release_learns_what_a_debt_has_found),

@@ -93,7 +93,7 @@ final class MetricsTest extends NodesTestCase
     }
 
     /** Its figures begin at zero, and what the counters were told before stays. */
-    public function testAClientThatIsMadeAnew(): void
+    public function testAClientThatIsRecreated(): void
     {
         $metrics = new Metrics($this->locks, $this->factory, 3);
         $this->work();
@@ -184,7 +184,7 @@ final class MetricsTest extends NodesTestCase
         $this->assertNotContains(MetricListener::class, $without);
     }
 
-    public function testHyperfsDispatcherIsToldWhatHappens(): void
+    public function testEventsReachHyperfsDispatcher(): void
     {
         $made = [ConfigInterface::class => $this->hyperfConfig(['redlock' => ['default' => $this->config()]])];
         $locks = (new LocksFactory())(new Container($made));

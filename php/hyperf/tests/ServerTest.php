@@ -247,7 +247,7 @@ final class ServerTest extends NodesTestCase
         $this->assertStringContainsString("App\\Service\\$class$words", \file_get_contents($this->log()));
     }
 
-    public function testWithoutAPublishedConfigurationTheEnvironmentNamesTheNodes(): void
+    public function testNodesComeFromTheEnvironmentWithoutAConfigurationFile(): void
     {
         $file = "$this->app/config/autoload/redlock.php";
         \rename($file, "$file.aside");

@@ -312,7 +312,7 @@ final class LockTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testStatusAndBusyTellWhichClientHoldsIt(): void
+    public function testStatusAndBusyNameTheClientThatHoldsIt(): void
     {
         $holder = $this->client(clientName: 'worker-7');
         $asker = $this->client();
@@ -336,7 +336,7 @@ final class LockTest extends NodesTestCase
         $lock->release();
     }
 
-    public function testStatusSaysWhoHoldsTheResource(): void
+    public function testStatusNamesTheHolder(): void
     {
         $client = $this->client();
         $this->assertTrue($client->status('asked')->isFree());
@@ -502,7 +502,7 @@ final class LockTest extends NodesTestCase
         }, 'the client to see that the node is down');
     }
 
-    public function testAHungNodeIsTold(): void
+    public function testAHungNodeIsReported(): void
     {
         $client = $this->client(logger: $logger = new MemoryLogger());
         $client->status('asked'); /* every node has been reached */

@@ -60,7 +60,7 @@ final class ProcessTest extends NodesTestCase
         $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
     }
 
-    public function testAWaitForNodesInQuarantineIsToldWithoutALogger(): void
+    public function testAWaitForQuarantinedNodesWarnsWithoutALogger(): void
     {
         self::cluster()->makeNew();
         $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(); }'

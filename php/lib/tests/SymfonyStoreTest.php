@@ -202,7 +202,7 @@ final class SymfonyStoreTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    public function testAKeyWhoseLeaseHasEndedIsTakenAnew(): void
+    public function testAKeyWhoseLeaseHasEndedIsTakenAgain(): void
     {
         $store = $this->store();
         $store->save($key = new Key('anew'));
@@ -595,7 +595,7 @@ final class SymfonyStoreTest extends NodesTestCase
     }
 
     /** As a client of all programs may have the option shared. */
-    public function testAStoreWritesUnlessItIsToldToRead(): void
+    public function testAStoreWritesUnlessItIsAskedToRead(): void
     {
         $store = $this->store(60.0, shared: true);
         $store->save($key = new Key('written'));

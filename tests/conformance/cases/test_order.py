@@ -65,7 +65,7 @@ def test_waiters_of_all_faces_are_served_in_the_order_of_arrival(parties, nodes)
     release_and_see_order(holder, waiting, nodes)
 
 
-def test_without_the_queue_nobody_stands_in_line(make, nodes):
+def test_no_places_are_taken_without_the_queue(make, nodes):
     holder, other = make().lock(ttl_ms=TTL_MS), make().lock(queue=False, ttl_ms=TTL_MS)
     assert holder.acquire() == "OK"
     waiting = Waiting(other, -1)
@@ -75,7 +75,7 @@ def test_without_the_queue_nobody_stands_in_line(make, nodes):
     assert waiting.result() == "OK"
 
 
-def test_who_is_not_to_be_told_asks(make, nodes):
+def test_waiter_without_wake_ups_polls(make, nodes):
     holder, other = make(ttl_ms=TTL_MS).lock(), make(ttl_ms=TTL_MS, wake="poll").lock()
     assert holder.acquire() == "OK"
     waiting = stand_in_line(other, nodes, 1)

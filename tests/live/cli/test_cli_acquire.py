@@ -100,7 +100,7 @@ def test_quiet_says_what_else_is_wrong(redlock, nodes):
     assert (done.returncode, done.stderr.count("\n")) == (UNAVAILABLE, 1)
 
 
-def test_verbose_says_who_holds_it(redlock):
+def test_verbose_names_the_holder(redlock):
     token = redlock.acquire("orders:42", "--ttl", "30s")
     done = redlock.once("acquire", "-v", "orders:42")
     assert done.returncode == BUSY and re.search("held by %s: " % CLIENT, done.stderr)
@@ -156,7 +156,7 @@ def test_signal_that_was_ignored_does_not_end_the_wait(redlock, nodes):
     assert finish(waiting).returncode == 0
 
 
-def test_token_that_nobody_can_read_is_released(redlock, nodes):
+def test_unreadable_token_is_released(redlock, nodes):
     with open("/dev/full", "w") as full:
         process = subprocess.Popen([redlock.start("--version").args[0], "acquire", "orders:42"], env=redlock.env,
                                    stdout=full, stderr=subprocess.PIPE)

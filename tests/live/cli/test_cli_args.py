@@ -164,12 +164,12 @@ def test_help_of_what_is_no_command(redlock):
     (("--node=redis://:secret@127.0.0.1:1", "run", "x", "--", "status"), "redlock run --node ..."),
     (("--ttl",), "redlock COMMAND --ttl ..."),
 ])
-def test_an_option_before_the_command_is_refused_with_the_line_to_type(redlock, words, line):
+def test_refused_leading_option_shows_the_corrected_line(redlock, words, line):
     done = redlock(*words)
     assert (done.returncode, done.stderr) == (USAGE, f"redlock: options follow the command; type: {line}\n")
 
 
-def test_help_shows_the_common_options_and_help_all_the_rest_in_groups(redlock):
+def test_help_has_common_options_and_help_all_groups_the_rest(redlock):
     short, whole = redlock("run", "--help").stdout, redlock("run", "--help-all").stdout
     assert "--ttl=DURATION" in short and "--tls-verify" not in short and "--help-all` lists" in short
     titles = re.findall(r"^(\w[\w ]*):$", whole, re.M)

@@ -98,7 +98,7 @@ def test_writes_nothing_when_the_user_does_not_agree(terminal, nodes, answer):
     assert markers(nodes) == [None] * 5
 
 
-def test_nobody_to_ask(redlock, nodes):
+def test_refused_without_a_terminal_to_confirm(redlock, nodes):
     done = redlock("bootstrap")
     assert (done.returncode, done.stdout) == (USAGE, "") and "--new" in done.stderr and "--yes" in done.stderr
     assert markers(nodes) == [None] * 5
@@ -221,7 +221,7 @@ def test_what_it_does_not_take(redlock):
         assert done.returncode == USAGE and done.stdout == ""
 
 
-def test_who_grants_nothing_needs_no_guard(redlock, nodes):
+def test_commands_that_grant_nothing_run_without_the_guard(redlock, nodes):
     """Whatever the guard and the longest TTL of those who lock."""
     assert redlock("status", "orders:42").returncode == 0
     assert redlock("release", "orders:42", "t" * 40).returncode == 0

@@ -112,7 +112,7 @@ def test_bad_file_is_refused_with_file_and_line(redlock, nodes, file, text, word
     nodes.no_keys()
 
 
-def test_value_that_means_nothing_to_the_command_is_checked_all_the_same(redlock, file):
+def test_value_unused_by_the_command_is_still_checked(redlock, file):
     file.write_text("max_hold_ms = soon\n")
     assert redlock("status", "--config", str(file), "x").returncode == USAGE
 
@@ -139,7 +139,7 @@ def test_password_that_everybody_may_read_is_warned_of(redlock, nodes, file, mod
     assert "s3cret" not in done.stderr
 
 
-def test_what_the_library_warns_of_is_said_once_on_standard_error(redlock, nodes, tmp_path):
+def test_library_warning_is_printed_once_on_stderr(redlock, nodes, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("s3cret\n")
     secret.chmod(0o644)
@@ -196,7 +196,7 @@ def test_variables_are_checked_by_every_command(redlock, name, value, words, com
     assert done.returncode == USAGE and "%s: %s" % (name, words) in done.stderr, done.stderr
 
 
-def test_variables_of_a_lock_are_for_the_command_that_runs_under_it(redlock, nodes):
+def test_lock_variables_are_set_for_the_command_alone(redlock, nodes):
     """REDLOCK_FENCE is a number there, not the option `fence`: locks nest."""
     inner = [redlock.start("--version").args[0], "run", "--fence", "inner", "--", "sh", "-c",
              'echo "$REDLOCK_RESOURCE $REDLOCK_FENCE"']

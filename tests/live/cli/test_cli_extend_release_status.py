@@ -262,7 +262,7 @@ def test_status_of_keys_that_are_no_lock(redlock, nodes):
         assert verdict == "held: by a key without a token on 5 of 5 nodes, no TTL"
 
 
-def test_status_tells_when_a_majority_lets_go(redlock, nodes):
+def test_status_has_the_time_until_the_majority_ends(redlock, nodes):
     for i, node in enumerate(nodes):
         node.set("orders:42", "by hand", px=30000 * (i + 1))
     _, verdict = table(redlock.once("status", "orders:42"))
@@ -270,7 +270,7 @@ def test_status_tells_when_a_majority_lets_go(redlock, nodes):
     assert 70 < left_s <= 90, "with the third longest of five"
 
 
-def test_replicas_can_not_tell(redlock, nodes, make_cluster):
+def test_replicas_give_no_verdict(redlock, nodes, make_cluster):
     master = make_cluster(1)[0]
     for i in range(3):
         nodes[i].replica_of(master)

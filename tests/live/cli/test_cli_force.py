@@ -45,7 +45,7 @@ def test_interrupted_at_the_question(terminal, nodes, held):
     assert program.wait() == -signal.SIGINT and still_held(nodes, held)
 
 
-def test_nobody_to_ask(redlock, nodes, held):
+def test_refused_without_a_terminal_to_confirm(redlock, nodes, held):
     done = redlock("release", "--force", "orders:42")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (USAGE, "", 1) and "--yes" in done.stderr
     assert still_held(nodes, held)
@@ -91,7 +91,7 @@ def test_other_keys_stay(redlock, nodes, held):
     assert [node.get("orders:43") for node in nodes] == [other.encode()] * 5
 
 
-def test_what_nobody_holds(redlock, terminal, nodes):
+def test_force_of_a_free_lock(redlock, terminal, nodes):
     done = redlock.once("release", "--force", "--yes", "orders:42")
     assert (done.returncode, done.stderr) == (0, "redlock: nobody held it\n")
     program = terminal("release", "--force", "orders:42")

@@ -44,7 +44,7 @@ def test_hosts_that_start_at_once_run_the_job_once(redlock, nodes, log):
     assert runs(log) == 1
 
 
-def test_host_that_starts_later_than_the_job_ends_does_not_run_it_again(redlock, nodes, log):
+def test_late_host_does_not_run_a_finished_job_again(redlock, nodes, log):
     keep = ("--keep", "5m", *LONGEST)
     assert redlock("run", *PATIENT, *keep, "job", "--", *job(log)).returncode == 0
     assert [redlock("run", *PATIENT, "-n", *keep, "job", "--", *job(log)).returncode for _ in range(2)] == [BUSY] * 2
@@ -96,14 +96,14 @@ def test_job_that_outlasts_the_time_gives_the_lock_back(redlock, nodes):
     nodes.no_keys()
 
 
-def test_who_waits_gives_up_before_the_lock_is_free_again(redlock, nodes, log):
+def test_waiter_gives_up_before_the_kept_lock_is_free(redlock, nodes, log):
     """Also without --wait, whatever its default is."""
     keep = ("--keep", "6s")
     hosts = [redlock.start("run", *CALM, "--ttl", "10s", *keep, "job", "--", *job(log)) for _ in range(2)]
     assert sorted(finish(host).returncode for host in hosts) == [0, BUSY]
 
 
-def test_lock_that_can_not_be_kept_is_told(redlock, nodes):
+def test_lock_that_cannot_be_kept_is_reported(redlock, nodes):
     running = redlock.start("run", *PATIENT, "--keep", "5m", *LONGEST, "job", "--", *GATED,
                             stdin=subprocess.PIPE)
     begun_everywhere(running, nodes)
@@ -141,7 +141,7 @@ def end_while_stopped(redlock, nodes, stopped, *options, script="read go; exit 4
     return done
 
 
-def test_lock_that_could_not_be_given_back_is_told(redlock, nodes):
+def test_failed_release_is_reported(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [0, 2, 3])
     assert (done.returncode, done.stderr.count("\n")) == (4, 1), done.stderr
     assert done.stderr.startswith("redlock: the lock was not released on " + nodes[0].name)
@@ -154,7 +154,7 @@ def test_lock_that_others_can_have_is_not_worth_a_word(redlock, nodes):
     assert (done.returncode, done.stderr) == (4, "")
 
 
-def test_verbose_tells_of_every_node_that_could_not_be_told(redlock, nodes):
+def test_verbose_names_every_node_that_was_not_reached(redlock, nodes):
     done = end_while_stopped(redlock, nodes, [2], "-v")
     assert done.returncode == 4 and "not released on %s (" % nodes[2].name in done.stderr
 

@@ -91,7 +91,7 @@ def test_a_loss_ends_the_command_and_it_stands_by_again(redlock, nodes, tmp_path
         end_process(pid_in(tmp_path / "child"))
 
 
-def test_a_command_that_does_not_end_is_killed_before_the_next_term(redlock, nodes, tmp_path):
+def test_hanging_command_is_killed_before_the_next_term(redlock, nodes, tmp_path):
     script = "trap '' TERM; echo $$ >>%s; echo term $REDLOCK_FENCE; while :; do sleep 0.1; done" % (tmp_path / "pids")
     leader = redlock.start("lead", *SHORT, "--kill-after", "300ms", "scheduler", "--", *sh(script))
     term = term_of(leader)
@@ -156,7 +156,7 @@ def test_a_candidate_that_stands_by_again_hears_signals(redlock, nodes):
     assert finish(leader).returncode == -signal.SIGTERM
 
 
-def test_json_tells_of_each_term(redlock, nodes):
+def test_json_reports_each_term(redlock, nodes):
     leader = redlock.start("lead", *SHORT, "--json", "scheduler", "--",
                            *sh("echo term $REDLOCK_FENCE; [ -e %s ] || exec sleep 1000; exit 4" % "/nowhere"))
     term_of(leader)

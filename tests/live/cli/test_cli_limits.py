@@ -13,7 +13,7 @@ def limited(files):
 
 @pytest.mark.parametrize("args", [("acquire", "--wait", "1s", "x"), ("status", "x"),
                                   ("run", "--wait", "1s", "x", "--", "true"), ("release", "x", "0" * 40)])
-def test_too_few_descriptors_are_told(redlock, nodes, args):
+def test_too_few_descriptors_are_reported(redlock, nodes, args):
     """With a limit from hardly anything to enough: it works or says what is missing, and never waits for ever."""
     running = [redlock.start(*args, preexec_fn=limited(files)) for files in range(5, 24)]
     done = [finish(process) for process in running]
@@ -34,7 +34,7 @@ int timerfd_create(int clock, int flags)
 """
 
 
-def test_refusal_of_a_system_call_is_told_as_it_is(redlock, nodes, tmp_path):
+def test_refused_system_call_is_reported_as_such(redlock, nodes, tmp_path):
     """As a sandbox does that does not know the call."""
     source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
     source.write_text(SHIM)

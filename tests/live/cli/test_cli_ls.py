@@ -12,7 +12,7 @@ def rows(done):
     return dict(re.split(r"  +", line, maxsplit=1) for line in done.stdout.splitlines()[1:])
 
 
-def test_lists_who_holds_what(redlock, nodes):
+def test_ls_names_the_holders(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "20s", "--client-name", "worker-7")
     redlock.acquire("orders:7", "--ttl", "20s", "--no-holder-info")
     redlock.acquire("invoices", "--ttl", "20s")

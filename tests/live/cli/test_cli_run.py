@@ -269,7 +269,7 @@ def test_lost_lock_sends_sigterm_first(redlock, nodes):
     assert (done.returncode, done.stdout) == (LOST, "warned\n")
 
 
-def test_lost_lock_is_told_when_grandchildren_outlive_the_command(redlock, nodes, family):
+def test_loss_is_reported_if_grandchildren_outlive_the_command(redlock, nodes, family):
     """The command obeys SIGTERM, its child does not: the child is killed all the same."""
     script, pids = family
     outer = "sh -c \"$0\" & trap 'exit 0' TERM; wait; wait"
@@ -365,7 +365,7 @@ def children_of(pid):
     return {name: int(pid) for pid, name in (line.split() for line in listed.splitlines())}
 
 
-def test_killed_redlock_takes_its_command_along_even_without_the_guard(redlock):
+def test_killed_redlock_ends_its_command_even_without_a_guard(redlock):
     running = redlock.start("run", "job", "--", *sh("echo $$; exec sleep 1000"))
     pid = int(read_until(running.stdout, "\n"))
     guard = eventually(lambda: children_of(running.pid).get("redlock-guard"), LIMIT_S)
@@ -376,7 +376,7 @@ def test_killed_redlock_takes_its_command_along_even_without_the_guard(redlock):
     all_gone([pid])
 
 
-def test_background_processes_of_a_finished_command_are_left_alone(redlock, tmp_path):
+def test_background_processes_of_a_finished_command_stay(redlock, tmp_path):
     done = redlock("run", "job", "--", *sh("sleep 60 >/dev/null 2>&1 & echo $! >%s" % (tmp_path / "pid")))
     assert done.returncode == 0
     pid = pid_in(tmp_path / "pid")

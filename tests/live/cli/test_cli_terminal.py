@@ -25,7 +25,7 @@ def test_command_reads_from_the_terminal(shell):
 
 
 @pytest.mark.parametrize("rest, owns", [("", True), (" | cat", False), (" &", False)])
-def test_who_has_the_terminal(shell, rest, owns):
+def test_the_command_has_the_terminal(shell, rest, owns):
     script = 'import os; print("owns", os.tcgetpgrp(os.open("/dev/tty", os.O_RDWR)) == os.getpgrp())'
     shell.type("redlock run job -- %s -c '%s'%s\n" % (sys.executable, script, rest))
     assert shell.expect(r"owns (True|False)").group(1) == str(owns)
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_a_whole_script(shell, tmp_path):
     assert "not reached" not in output
 
 
-def test_ctrl_z_where_nobody_could_continue(terminal):
+def test_ctrl_z_in_an_orphaned_process_group(terminal):
     """As the first program of a terminal (a container's): the kernel would not stop it either."""
     program = terminal("run", "--ttl", "30s", "job", "--", "sh", "-c",
                        "echo begun; while read line; do echo got $line; done")
