@@ -1,8 +1,11 @@
 """The tools that count tests and check forms: each must be able to fail."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/tools"))
@@ -87,9 +90,13 @@ def test_lint_finds_what_it_looks_for():
         "x" * 121,
         "a\tb",
         f"{'TO'}DO later",
+        f"def test_{'x' * 56}():",
+        f"    public function test{'X' * 57}(): void",
+        f"static void {'x' * 61}(void **state)",
+        f"def test_{'x' * 55}():",
         "https://example.org/work/x",
     )
-    assert [len(list(lint.problems_of_line(line, True))) for line in lines] == [1, 1, 1, 1, 1, 0]
+    assert [len(list(lint.problems_of_line(line, True))) for line in lines] == [1] * 8 + [0] * 2
 
 
 def test_lint_finds_long_files_and_functions():
@@ -98,3 +105,43 @@ def test_lint_finds_long_files_and_functions():
     assert len(list(lint.problems_of_length([*function[:-1], "  g();", "}"], True))) == 1
     assert len(list(lint.problems_of_length(["x = 1"] * 700, False))) == 0
     assert len(list(lint.problems_of_length(["x = 1"] * 701, False))) == 1
+
+
+def in_repository(folder, *arguments, **options):
+    command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", folder, *arguments]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+
+
+@pytest.fixture
+def linked_tree(tmp_path):
+    """A linked work tree of a repository that has the hooks and was set up as CONTRIBUTING.md says."""
+    whole = tmp_path / "whole"
+    for name in ".githooks", "tests/tools":
+        shutil.copytree(ROOT / name, whole / name)
+    in_repository(tmp_path, "init", "-q", whole)
+    in_repository(whole, "add", ".")
+    in_repository(whole, "commit", "-q", "-m", "tests: begin")
+    in_repository(whole, "config", "core.hooksPath", ".githooks")
+    in_repository(whole, "worktree", "add", "-q", tmp_path / "linked")
+    (tmp_path / "linked/docs").mkdir()
+    return tmp_path / "linked"
+
+
+LONG = "docs: " + "x" * 67
+
+
+@pytest.mark.parametrize(
+    "message, refused",
+    [
+        (LONG, "73 columns"),
+        ("\n\n" + LONG, "73 columns"),
+        ("docs: the first line of a subject that is wrapped\nand so much too long for a list", "81 columns"),
+        ("Say more in the documents", "an area and a colon"),
+        ("docs: say more\n\n" + LONG, None),
+        ("docs: " + "ü" * 66, None),
+    ],
+)
+def test_hook_refuses_subjects_in_a_linked_work_tree(linked_tree, message, refused):
+    done = in_repository(linked_tree / "docs", "commit", "--allow-empty", "-F", "-", input=message)
+    assert (done.returncode == 0) == (refused is None), done.stderr
+    assert refused is None or refused in done.stderr
