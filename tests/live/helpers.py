@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -93,6 +94,28 @@ class Call(threading.Thread):
         if self.error:
             raise self.error
         return self.result
+
+
+class Pulse(threading.Thread):
+    """Sees how late the threads of this process are: late_s is the longest delay in its `with` block."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.late_s, self.is_over = 0, threading.Event()
+
+    def run(self):
+        before = time.monotonic()
+        while not self.is_over.wait(0.01):
+            before, last = time.monotonic(), before
+            self.late_s = max(self.late_s, before - last - 0.01)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *error):
+        self.is_over.set()
+        self.join()
 
 
 def in_child(function, *args):

@@ -54,12 +54,12 @@ def time_of(node):
     return seconds * 1000000 + micros
 
 
-def stand_before(node, promise_us):
-    """Places of three others who came before everybody and have promised to ask again."""
+def stand_before(node, promise_us, ago_us=1000000000):
+    """Places of three others, who came so long ago and have promised to ask again."""
     now = time_of(node)
     for number in range(3):
         place = "%016x:2" % (0xabc000 + number)
-        node.command("ZADD", QUEUE, now - 1000000000, place)
+        node.command("ZADD", QUEUE, now - ago_us, place)
         node.command("ZADD", PROMISES, now + promise_us, place)
 
 
