@@ -11,7 +11,7 @@ from testing import eventually, free_port
 PROMTOOL, NODE_EXPORTER = "promtool", "prometheus-node-exporter"
 
 
-@pytest.fixture(params=[("doctor", "--guard", "off"), ("status", "orders:42"), ("status", "a\"b\\c\nd")],
+@pytest.fixture(params=[("doctor",), ("status", "orders:42"), ("status", "a\"b\\c\nd")],
                 ids=["doctor", "status", "status-escaped"])
 def figures(request, redlock, nodes):
     nodes[0].kill()

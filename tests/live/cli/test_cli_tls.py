@@ -76,6 +76,6 @@ def test_single_attempt_says_that_a_certificate_is_wanted(make_cluster, authorit
     servers = make_cluster(3, tls=authority.issue(), config={"tls-auth-clients": "yes"}, bootstrapped=False)
     redlock.env.update(SSL_CERT_FILE=authority.ca_file, REDLOCK_NODES=",".join(servers.urls))
     for _ in range(5):
-        done = redlock("acquire", "-n", "--guard", "off", "r")
+        done = redlock("acquire", "-n", "r")
         together = re.search(r"(\d) nodes: [^(]*the server wants a certificate", done.stderr)
         assert together and int(together[1]) >= servers.quorum, done.stderr
