@@ -57,7 +57,7 @@ class Driver(lines.Driver):
     def made(self, message, then):
         name, options = lines.text(message, "lock"), lines.options(message)
         resources = lines.resources(message)
-        first, *more = resources if isinstance(resources, list) else [resources]
+        first, *more = (resources or [b""]) if isinstance(resources, list) else [resources]
         lock = self.locks[name] = rl.Lock(self.known("client", message), first)
         lock.t0_ms = now_ms()
         status = rl.INVALID if lock.state == rl.State.INVALID else rl.OK

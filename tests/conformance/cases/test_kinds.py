@@ -1,0 +1,107 @@
+"""Locks that are shared or of several resources: what keeps them out, and what is refused."""
+import pytest
+
+from driver import refusal
+from steps import LATE_S, error_name, option_name
+from testing import eventually
+
+TTL_MS = 20000
+OTHERS = (("RPUSH", "x"), ("SADD", "x"), ("HSET", "owner", "1"), ("ZADD", "5", "x"), ("ZADD", "5", "__write__"),
+          ("XADD", "1-1", "a", "b"), ("SET", "x"))  # a home-made lock's hash and the set of symfony/lock among them
+LOCKS = {"shared": ([], {"shared": True}), "several": (["a"], {}), "several shared": (["a"], {"shared": True})}
+
+
+# ---- keys of others
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_keys_of_other_kinds_are_busy_and_stay(make, nodes, lock):
+    """Under the name or the last of the names; nothing is written, beside it neither."""
+    before, options = LOCKS[lock]
+    names = ["other:" + " ".join(value) for value in OTHERS]
+    for node in nodes:
+        for name, (command, *value) in zip(names, OTHERS, strict=True):
+            node.command(command, name, *value)
+    party = make()
+
+    def there():
+        return [(node.command("DUMP", name), node.command("PTTL", name)) for node in nodes for name in names]
+
+    seen = there()
+    for name in names:
+        tried = party.lock([*before, name], **options).acquire(wait_ms=0)
+        assert tried == "BUSY", (name, tried)
+        assert "without a TTL" in tried.message and (not before or name in tried.message), tried.message
+    assert there() == seen
+    assert set(nodes.keys()) == {name.encode() for name in names}
+
+
+def test_a_plain_lock_of_another_library_excludes_readers(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(shared=True)
+    for node in nodes:
+        assert node.command("SET", "r", "theirs", "NX", "PX", 60000) == b"OK"
+    assert lock.acquire() == "BUSY"
+    waiting = lock.waiting()
+    eventually(lambda: sum(node.calls("zadd") for node in nodes) > 0, 30, "it waits")
+    assert waiting.pending and [node.get("r") for node in nodes] == [b"theirs"] * 5
+    for node in nodes:
+        node.command("DEL", "r")
+    assert waiting.result() == "OK"
+
+
+def test_readers_exclude_a_plain_lock_of_another_library(make, nodes):
+    one, two = (make(ttl_ms=TTL_MS).lock(shared=True) for _ in range(2))
+    assert one.acquire(wait_ms=20000) == "OK"
+    assert two.acquire(wait_ms=20000) == "OK"
+
+    def theirs():
+        """On how many nodes it could have the lock; a reader may have asked three of them only."""
+        granted = [node for node in nodes if node.command("SET", "r", "theirs", "NX", "PX", 60000)]
+        for node in granted:
+            node.command("DEL", "r")
+        return len(granted)
+
+    assert theirs() < nodes.quorum
+    assert one.release() == "OK"
+    assert theirs() < nodes.quorum
+    assert two.release() == "OK"
+    eventually(lambda: theirs() == 5, LATE_S)
+
+
+# ---- what is refused
+
+def refused(face, make, resource, **options):
+    """The words, of a refusal that the face throws where it throws."""
+    reply = refusal(make(check=False), resource=resource, **options)
+    assert reply == "INVALID", reply
+    assert reply.get("error") in (error_name(face, "INVALID"), None)
+    return reply.message
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["exclusive", "shared"])
+def test_a_resource_twice_is_refused(face, make, nodes, shared):
+    words = refused(face, make, ["a", "b", "a"], shared=shared)
+    assert "is a; allowed: each once" in words, words
+    assert nodes.keys() == {}
+
+
+@pytest.mark.parametrize("count", [0, 101])
+def test_too_few_and_too_many_resources_are_refused(face, make, nodes, count):
+    words = refused(face, make, ["r%d" % number for number in range(count)])
+    assert "resource" in words.lower() and ("1 to 100" in words or count == 0), words
+    assert nodes.keys() == {}
+
+
+def test_a_hundred_resources_are_held_at_once(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(["r%d" % number for number in range(100)])
+    assert lock.acquire(wait_ms=20000) == "OK"
+    assert lock.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_fencing_number_is_refused(face, make, nodes, lock):
+    """For the lock itself; a client that has them for all of its locks gives these none."""
+    resources, options = LOCKS[lock]
+    words = refused(face, make, [*resources, "b"], fence=True, **options)
+    assert option_name(face, "fence").lstrip("-") in words, words
+    assert nodes.keys() == {}
