@@ -1,7 +1,8 @@
 """Reads the log of a soak and tells what must not happen. Times are ms of CLOCK_MONOTONIC.
 
 Records, one JSON object a line:
-  hold   resource, token, party, from_ms (acquire had returned), to_ms (release was called, or t0 + validity if earlier)
+  hold   resource, token, party, from_ms (acquire had returned), to_ms (release was called, or t0 + validity if
+         earlier), shared (true: others that share may hold it, too)
   wait   party, what, from_ms, to_ms (null: it never ended), limit_ms
   key    node, key, token, at_ms, pttl_ms (-1: it never ends), limit_ms (what it may have left at most; 0: nothing may
          be left), gone_ms (how long after the token's last hold, or the first sight of it, it may be seen at most)
@@ -55,13 +56,15 @@ def overlaps(holds):
         if hold["to_ms"] > hold["from_ms"]:
             by_resource[hold["resource"]].append(hold)
     for resource, some in by_resource.items():
-        last = None
+        last = {}  # by whether they share: the one that ends last
         for hold in sorted(some, key=lambda hold: hold["from_ms"]):
-            if last and hold["from_ms"] < last["to_ms"] and hold["token"] != last["token"]:
-                yield "two holders: %s and %s held %s together for %.3f ms" % (
-                    last["party"], hold["party"], resource, min(last["to_ms"], hold["to_ms"]) - hold["from_ms"])
-            if last is None or hold["to_ms"] > last["to_ms"]:
-                last = hold
+            shares = hold.get("shared", False)
+            for other in [last[how] for how in (False, True) if how in last and not (how and shares)]:
+                if hold["from_ms"] < other["to_ms"] and hold["token"] != other["token"]:
+                    yield "two holders: %s and %s held %s together for %.3f ms" % (
+                        other["party"], hold["party"], resource, min(other["to_ms"], hold["to_ms"]) - hold["from_ms"])
+            if shares not in last or hold["to_ms"] > last[shares]["to_ms"]:
+                last[shares] = hold
 
 
 def endless_waits(waits):

@@ -28,19 +28,23 @@ class History:
 
 
 class Hold:
-    """One hold of a lock, whose operations go into the history; end_ms is its end as far as the holder was told."""
+    """One hold of a lock, whose operations go into the history; end_ms is its end as far as the holder was told. Those
+    of a lock of several resources go there for each."""
 
-    def __init__(self, history, client, resource, took):
+    def __init__(self, history, client, resource, took, shared=False):
         self.history = history
-        self.names = {"resource": resource, "client": client, "token": took.token}
+        self.resources = resource if isinstance(resource, list) else [resource]
+        self.names = {"client": client, "token": took.token}
         self.from_ms = self.told_ms = now_ms()
         self.end_ms = took.t0_ms + took.validity_ms
         self.released_ms = None
         self.lost = False
-        self.write("acquire", took.t0_ms, self.from_ms, until_ms=self.end_ms, fence=took.get("fence"))
+        self.write("acquire", took.t0_ms, self.from_ms, until_ms=self.end_ms, fence=took.get("fence") or None,
+                   shared=shared)
 
     def write(self, op, call_ms, return_ms, **fields):
-        self.history.write(op, **self.names, call_ms=call_ms, return_ms=return_ms, **fields)
+        for resource in self.resources:
+            self.history.write(op, **self.names, resource=resource, call_ms=call_ms, return_ms=return_ms, **fields)
 
     def told(self, call_ms, until_ms):
         """The holder was told that it still holds the lock; after a loss this is for the judge to refuse."""

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Processes of all faces on shared resources under faults; a checker reads the log, and the judge the history of holds.
+"""Processes of all faces contend for the same resources, alone, together or for two at once, under faults.
+
+A checker reads the log, and the judge the history of holds.
 
     soak.py [--minutes N] [--seed S] [--face NAME]... [--processes N] [--lose-data] [--guard] [--max-ttl-ms N|auto]
             [--every S] [--log FILE] [--history FILE] [--server NAME] [--nodes KIND] [--auth KIND]
@@ -34,8 +36,12 @@ MAX_TTL_MS = 2000
 WAIT_MS = 3000
 PATIENCE_S = 60  # a slow machine has started the last face so late after the end at most
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
+KINDS = ["writers", "readers", "two resources"]
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": 0}
-TOKEN_AND_PTTL = "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}"  # of one moment
+TOKEN_AND_PTTL = """local token
+if redis.call('type', KEYS[1]).ok == 'zset' then token = redis.call('zrange', KEYS[1], -1, -1)[1]:sub(4)
+else token = redis.call('get', KEYS[1]) end
+return {token, redis.call('pttl', KEYS[1])}"""  # of one moment; of readers the one whose lease is longest
 HELPER = b"libredlock:"
 GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
 
@@ -106,15 +112,25 @@ class Worker(threading.Thread):
         while not self.soak.over.is_set():
             self.round()
 
+    def choose(self):
+        """What to lock, and how: two at once now and then, in any order."""
+        several = self.random.random() < 0.25
+        options = {"shared": True} if self.random.random() < 0.4 else {}
+        if self.soak.guarded and (several or options):
+            options["fence"] = False  # these have no numbers, and the command refuses to give them some
+        if "renew" in self.party.can and self.random.random() < 0.3:
+            options["renew"] = True
+        return self.random.sample(RESOURCES, 2) if several else self.random.choice(RESOURCES), options
+
     def round(self):
-        resource, ttl_ms = self.random.choice(RESOURCES), self.random.choice(TTLS_MS)
-        renew = {"renew": True} if "renew" in self.party.can and self.random.random() < 0.3 else {}
-        lock = self.party.lock(resource, ttl_ms=ttl_ms, node_timeout_ms=ttl_ms // 4, **renew)
+        (resource, options), ttl_ms = self.choose(), self.random.choice(TTLS_MS)
+        lock = self.party.lock(resource, ttl_ms=ttl_ms, node_timeout_ms=ttl_ms // 4, **options)
         took = self.timed(lambda: self.unchecked(lock, "acquire", wait_ms=WAIT_MS), "acquire")
         self.log.count(took.status)
         if took != "OK":
             return
-        hold = Hold(self.soak.history, self.name, resource, took)
+        shared = options.get("shared", False)
+        hold = Hold(self.soak.history, self.name, resource, took, shared)
         try:
             self.keep(lock, hold)
             hold.release()
@@ -122,9 +138,13 @@ class Worker(threading.Thread):
             self.log.count("released, " + gave.status)
         finally:
             hold.close()
-            self.log.write("hold", resource=resource, token=took.token, party=self.name, from_ms=hold.from_ms,
-                           to_ms=hold.end_ms)
+            for one in hold.resources:
+                self.log.write("hold", resource=one, token=took.token, party=self.name, from_ms=hold.from_ms,
+                               to_ms=hold.end_ms, shared=shared)
             self.log.count("holds of " + self.face)
+            self.log.count("holds of readers" if shared else "holds of writers")
+            if len(hold.resources) > 1:
+                self.log.count("holds of two resources")
 
     def keep(self, lock, hold):
         """For a while, sometimes beyond its end; extends it or forks."""
@@ -407,8 +427,8 @@ def arguments(argv):
 
 
 def too_little(counts, names):
-    """A soak in which a face never held anything has shown nothing of it."""
-    return ["too little work: no hold of " + face for face in names if not counts["holds of " + face]]
+    """A soak in which a face or a kind of lock never held anything has shown nothing of it."""
+    return ["too little work: no hold of " + what for what in [*names, *KINDS] if not counts["holds of " + what]]
 
 
 def judged(history):

@@ -6,9 +6,9 @@ import pytest
 import checker
 
 
-def hold(party, start, end, resource="r", token=None):
+def hold(party, start, end, resource="r", token=None, shared=False):
     return {"kind": "hold", "resource": resource, "token": token or party, "party": party, "from_ms": start,
-            "to_ms": end}
+            "to_ms": end, "shared": shared}
 
 
 def key(at_ms, pttl_ms=800, token="nobody"):
@@ -17,6 +17,8 @@ def key(at_ms, pttl_ms=800, token="nobody"):
 
 
 GOOD = [hold("a", 0, 10), hold("b", 10, 20), hold("c", 5, 30, resource="s"), hold("d", 25, 22), hold("d", 29, 30),
+        hold("g", 0, 20, resource="t", shared=True), hold("h", 5, 9, resource="t", shared=True),
+        hold("i", 15, 30, resource="t", shared=True), hold("j", 31, 40, resource="t"),
         {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 900, "limit_ms": 1000},
         key(5), key(28, token="d"), key(1030, token="d"),  # d's last hold ends at 30
         {"kind": "told", "party": "a", "token": "t", "ended_ms": 10, "at_ms": 12, "state": "LOST"},
@@ -25,6 +27,8 @@ BAD = {
     "two holders": hold("e", 9.5, 9.7),
     "two holders: a and e": hold("e", 1, 2),
     "two holders: c and f": hold("f", 29, 40, resource="s"),
+    "two holders: g and k": hold("k", 14, 15, resource="t"),  # h has gone, which came later
+    "two holders: j and k": hold("k", 32, 33, resource="t", shared=True),
     "wait without end": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": None, "limit_ms": 9},
     "wait too long": {"kind": "wait", "party": "a", "what": "acquire", "from_ms": 0, "to_ms": 1001, "limit_ms": 1000},
     "key that outlives its time: r on n, -1": key(5, pttl_ms=-1),

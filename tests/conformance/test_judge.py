@@ -7,10 +7,10 @@ from driver import Reply, now_ms
 from history import JUDGE, History, Hold, judge
 
 
-def operation(op, token, call_ms, return_ms, until_ms=None, resource="r", fence=None):
+def operation(op, token, call_ms, return_ms, until_ms=None, resource="r", fence=None, shared=False):
     fields = {} if until_ms is None else {"until_ms": until_ms}
     if op == "acquire":
-        fields["fence"] = fence
+        fields.update(fence=fence, shared=shared)
     return dict(fields, op=op, resource=resource, client="of-" + token, token=token, call_ms=call_ms,
                 return_ms=return_ms)
 
@@ -28,6 +28,8 @@ GOOD = [
     operation("acquire", "c", 40, 82, 70), operation("lose", "c", 70, 82),  # it waited longer than it is known to hold
     *held("d", 83, 90, fence=7), *held("e", 92, 99, fence=8), *held("no-fence", 101, 103),
     *held("f", 105, 107, fence=9),
+    *held("g", 110, 130, shared=True), *held("h", 112, 120, shared=True), *held("i", 125, 140, shared=True),
+    *held("j", 142, 150), *held("k", 151, 160, shared=True),
 ]
 BAD = {
     "two hold it at once": (held("x", 15, 16), "a x"),
@@ -43,6 +45,11 @@ BAD = {
                                                      operation("lose", "x", 40, 50)], "b x"),
     "a fencing token that was granted before": (held("x", 200, 210, fence=9), "f x"),
     "a fencing token that decreases": (held("x", 200, 210, fence=8), "f x"),
+    "one holds it alone beside one that shares": (held("x", 121, 124), "g x"),
+    "one that shares beside one that holds it alone": (held("x", 144, 146, shared=True), "j x"),
+    "one that shares longer than its validity": ([operation("acquire", "x", 114, 115, 116, shared=True),
+                                                  operation("release", "x", 117, 118)], "x"),
+    "a reader that was told after its release": ([operation("hold", "h", 122, 123, 124)], "h"),
 }
 
 
@@ -119,6 +126,17 @@ def test_a_release_ends_a_hold(history):
     acquire, told, release = written(history)
     assert [acquire["op"], told["op"], release["op"]] == ["acquire", "hold", "release"]
     assert acquire["fence"] is None and acquire["until_ms"] < release["call_ms"] == one.end_ms < told["until_ms"]
+    assert judge(history.path)[0] == 0
+
+
+def test_a_hold_of_several_resources_is_one_of_each(history):
+    one = Hold(history, "php-1", ["r", "s"], Reply(t0_ms=now_ms(), validity_ms=60000, token="t", fence=0), shared=True)
+    one.release()
+    one.close()
+    lines = written(history)
+    assert [(each["op"], each["resource"]) for each in lines] == [
+        ("acquire", "r"), ("acquire", "s"), ("release", "r"), ("release", "s")]
+    assert lines[0]["shared"] is True and lines[0]["fence"] is None
     assert judge(history.path)[0] == 0
 
 

@@ -107,9 +107,10 @@ def test_a_short_soak(tmp_path, capsys, how):
     assert all("holds of " + face in out for face in faces.FACES)
 
 
-def test_idle_face_is_reported():
-    counts = collections.Counter({"holds of c": 3})
-    assert soak.too_little(counts, ["c", "php"]) == ["too little work: no hold of php"]
+def test_idle_face_or_kind_is_reported():
+    counts = collections.Counter({"holds of " + what: 1 for what in ("c", "writers", "two resources")})
+    words = soak.too_little(counts, ["c", "php"])
+    assert words == ["too little work: no hold of php", "too little work: no hold of readers"]
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon"])

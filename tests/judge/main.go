@@ -5,12 +5,14 @@
 // HISTORY has one operation per line, a JSON object with resource, client, token, call_ms, return_ms (all times are of
 // one clock) and op:
 //
-//	acquire  the lock was granted; it is valid until until_ms at least; fence: its fencing token, or null
+//	acquire  the lock was granted; it is valid until until_ms at least; fence: its fencing token, or null; shared: true
+//	         if others that share it may hold it, too
 //	hold     the client was told that it still holds the lock, until until_ms at least
 //	release  the client gave the lock up
 //	lose     the client holds it no longer and has not released it: its validity has ended, or it was told of a loss
 //
-// What was acquired is held until it is released or lost; it must be by the end of its validity.
+// What was acquired is held until it is released or lost; it must be by the end of its validity. A lock of several
+// resources has its operations on each of them.
 //
 // Exit status: 0 if the operations on each resource can be ordered as a lock allows, each taking effect at one moment
 // between its call and its return; 1 if not: the operations that contradict each other are printed; 2 if the history
@@ -42,6 +44,7 @@ type operation struct {
 	ReturnMs *float64 `json:"return_ms"`
 	UntilMs  *float64 `json:"until_ms"`
 	Fence    *uint64  `json:"fence"`
+	Shared   bool     `json:"shared"`
 }
 
 func (o operation) String() string {
@@ -51,6 +54,9 @@ func (o operation) String() string {
 	}
 	if o.Fence != nil {
 		text += fmt.Sprintf("  fence %d", *o.Fence)
+	}
+	if o.Shared {
+		text += "  shared"
 	}
 	return text
 }
@@ -74,40 +80,81 @@ func (o operation) problem() error {
 
 // ---- the model
 
-// A lock: the token that holds it ("": none), until when that is valid, and the last fencing token granted.
-type lock struct {
+// A hold: its token, until when it is valid, and whether others may hold the lock beside it.
+type hold struct {
 	token   string
 	untilMs float64
-	fence   uint64
+	shared  bool
+}
+
+// A lock: who holds it, by token, which is one or only such as share it; and the last fencing token granted.
+type lock struct {
+	holds []hold
+	fence uint64
+}
+
+func (l lock) place(token string) int {
+	return sort.Search(len(l.holds), func(i int) bool { return l.holds[i].token >= token })
+}
+
+// The same with other holds from that place on: `taken` of them are replaced.
+func (l lock) with(place, taken int, more ...hold) lock {
+	holds := append(append([]hold{}, l.holds[:place]...), more...)
+	return lock{append(holds, l.holds[place+taken:]...), l.fence}
+}
+
+func (l lock) admits(o operation) bool {
+	for _, one := range l.holds {
+		if !one.shared || !o.Shared || one.token == o.Token {
+			return false
+		}
+	}
+	return o.Fence == nil || *o.Fence > l.fence
 }
 
 // Whether a lock allows the operation, and its state afterwards. A hold must end by the end of its validity.
 func (l lock) after(o operation) (bool, lock) {
+	place := l.place(o.Token)
 	if o.Op == "acquire" {
-		if l.token != "" || o.Fence != nil && *o.Fence <= l.fence {
+		if !l.admits(o) {
 			return false, l
 		}
+		l = l.with(place, 0, hold{o.Token, *o.UntilMs, o.Shared})
 		if o.Fence != nil {
 			l.fence = *o.Fence
 		}
-		return true, lock{o.Token, *o.UntilMs, l.fence}
-	}
-	if l.token != o.Token {
-		return false, l
-	}
-	if o.Op == "hold" {
-		l.untilMs = math.Max(l.untilMs, *o.UntilMs)
 		return true, l
 	}
-	return *o.CallMs <= l.untilMs, lock{fence: l.fence}
+	if place == len(l.holds) || l.holds[place].token != o.Token {
+		return false, l
+	}
+	one := l.holds[place]
+	if o.Op == "hold" {
+		one.untilMs = math.Max(one.untilMs, *o.UntilMs)
+		return true, l.with(place, 1, one)
+	}
+	return *o.CallMs <= one.untilMs, l.with(place, 1)
+}
+
+func (l lock) equals(other lock) bool {
+	if l.fence != other.fence || len(l.holds) != len(other.holds) {
+		return false
+	}
+	for i := range l.holds {
+		if l.holds[i] != other.holds[i] {
+			return false
+		}
+	}
+	return true
 }
 
 var model = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		return groups(history, func(o operation) string { return o.Resource })
 	},
-	Init: func() interface{} { return lock{} },
-	Step: func(state, input, _ interface{}) (bool, interface{}) { return state.(lock).after(input.(operation)) },
+	Init:  func() interface{} { return lock{} },
+	Step:  func(state, input, _ interface{}) (bool, interface{}) { return state.(lock).after(input.(operation)) },
+	Equal: func(one, other interface{}) bool { return one.(lock).equals(other.(lock)) },
 }
 
 func allowed(history []porcupine.Operation) bool { return porcupine.CheckOperations(model, history) }
