@@ -1,4 +1,5 @@
-/* Processes that contend for one resource: who gets it how often, how long they wait, and whether two ever hold it. */
+/* Processes that contend for one resource: who gets it how often, how long they wait, and whether two ever hold it.
+ * Some may share it: then the figures are those of the others, and what the readers got is only counted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +21,15 @@ struct share {
 };
 
 static struct {
-  _Atomic int ready, go, inside;
+  _Atomic int ready, go, inside, reading;
   _Atomic int64_t overlaps, failed;
   int64_t end_ns;
   struct share of[PROCESSES_MAX];
 } *shared;
 
 static redlock_client *client; /* each process has connections of its own: they are made anew after the fork */
-static int processes = 16;
-static int64_t hold_us = 5000, measure_ms = 5000;
+static int processes = 16, readers;
+static int64_t hold_us = 5000, think_us, measure_ms = 5000;
 
 static void pause_us(int64_t us)
 {
@@ -36,9 +37,10 @@ static void pause_us(int64_t us)
   nanosleep(&time, NULL);
 }
 
-static void hold(struct share *share, int64_t wait_ns)
+static void hold(struct share *share, int shares, int64_t wait_ns)
 {
-  if (shared->inside++ != 0)
+  _Atomic int *mine = shares ? &shared->reading : &shared->inside;
+  if (((*mine)++ != 0 && !shares) || (shares ? shared->inside : shared->reading) != 0)
     shared->overlaps++;
   share->acquired++;
   if (share->waits < WAITS_MAX)
@@ -46,12 +48,14 @@ static void hold(struct share *share, int64_t wait_ns)
   if (wait_ns > share->longest_ns)
     share->longest_ns = wait_ns;
   pause_us(hold_us);
-  shared->inside--;
+  (*mine)--;
 }
 
-static void contend(struct share *share)
+static void contend(struct share *share, int shares)
 {
   redlock_lock *lock = subject_lock(client, 0);
+  if (redlock_lock_set(lock, "shared", shares ? "true" : "false") != REDLOCK_OK)
+    die("a lock cannot be shared");
   if (redlock_lock_acquire(lock, 60000) != REDLOCK_OK || redlock_lock_release(lock) != REDLOCK_OK)
     shared->failed++;
   int64_t before = commands_of(client);
@@ -62,9 +66,11 @@ static void contend(struct share *share)
     int64_t begin_ns = now_ns();
     int status = redlock_lock_acquire(lock, (shared->end_ns - begin_ns) / 1000000 + 1);
     if (status == REDLOCK_OK) {
-      hold(share, now_ns() - begin_ns);
+      hold(share, shares, now_ns() - begin_ns);
       if (redlock_lock_release(lock) != REDLOCK_OK)
         shared->failed++;
+      if (think_us)
+        pause_us(think_us);
     } else if (now_ns() < shared->end_ns) {
       shared->failed++;
     } else if (now_ns() - begin_ns > share->longest_ns) {
@@ -85,9 +91,11 @@ static int ascending(const void *a, const void *b)
 static void print(void)
 {
   static uint32_t all[PROCESSES_MAX * 2000];
-  int64_t count = 0, sum = 0, commands = 0, longest_ns = 0;
+  int64_t count = 0, sum = 0, commands = 0, longest_ns = 0, reads = 0;
   double squares = 0;
-  for (int i = 0; i < processes; i++) {
+  for (int i = 0; i < readers; i++)
+    reads += shared->of[i].acquired;
+  for (int i = readers; i < processes; i++) {
     struct share *share = &shared->of[i];
     sum += share->acquired;
     squares += (double)share->acquired * (double)share->acquired;
@@ -99,20 +107,28 @@ static void print(void)
   }
   qsort(all, (size_t)count, sizeof all[0], ascending);
   printf("{\"processes\":%d,\"acquired\":%" PRId64 ",\"per_s\":%.2f,\"jain\":%.4f,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
-         "\"longest_ms\":%.2f,\"commands\":%.2f,\"overlaps\":%" PRId64 ",\"failed\":%" PRId64 "}\n",
+         "\"longest_ms\":%.2f,\"commands\":%.2f,\"overlaps\":%" PRId64 ",\"failed\":%" PRId64
+         ",\"reads\":%" PRId64 "}\n",
          processes, sum, (double)sum * 1000 / (double)measure_ms,
-         squares > 0 ? (double)sum * (double)sum / (processes * squares) : 0, count ? all[count / 2] / 1e3 : 0,
+         squares > 0 ? (double)sum * (double)sum / ((processes - readers) * squares) : 0,
+         count ? all[count / 2] / 1e3 : 0,
          count ? all[count * 99 / 100] / 1e3 : 0, (double)longest_ns / 1e6, sum ? (double)commands / (double)sum : 0,
-         (int64_t)shared->overlaps, (int64_t)shared->failed);
+         (int64_t)shared->overlaps, (int64_t)shared->failed, reads);
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   switch (key) {
   case 'p': processes = (int)parse_number(state, "processes", text, 1, PROCESSES_MAX); return 0;
+  case 'r': readers = (int)parse_number(state, "readers", text, 0, PROCESSES_MAX - 1); return 0;
+  case 't': think_us = parse_number(state, "think-us", text, 0, 60000000); return 0;
   case 'h': hold_us = parse_number(state, "hold-us", text, 0, 60000000); return 0;
   case 's': measure_ms = parse_number(state, "milliseconds", text, 1, 3600000); return 0;
   case ARGP_KEY_INIT: state->child_inputs[0] = client; return 0;
+  case ARGP_KEY_END:
+    if (readers >= processes)
+      argp_error(state, "--readers=%d: allowed with %d processes: 0 to %d", readers, processes, processes - 1);
+    return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -121,6 +137,8 @@ int main(int argc, char **argv)
 {
   static const struct argp_option own[] = {
       {"processes", 'p', "N", 0, "how many contend (default 16)", 0},
+      {"readers", 'r', "N", 0, "how many of them share the lock (default 0)", 0},
+      {"think-us", 't', "US", 0, "how long each pauses between two holds (default 0)", 0},
       {"hold-us", 'h', "US", 0, "how long each holds the lock (default 5000)", 0},
       {"milliseconds", 's', "MS", 0, "measure for MS (default 5000)", 0},
       {0},
@@ -142,7 +160,7 @@ int main(int argc, char **argv)
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, 9);
       prctl(PR_SET_TIMERSLACK, 1);
-      contend(&shared->of[i]);
+      contend(&shared->of[i], i < readers);
       _exit(0);
     }
   }

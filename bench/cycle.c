@@ -19,7 +19,7 @@ struct slot {
 static struct figures figures;
 static redlock_client *client;
 static const char *shape = "blocking";
-static int in_flight = 1;
+static int in_flight = 1, resources = 1;
 
 static void count_failure(redlock_lock *lock)
 {
@@ -27,6 +27,19 @@ static void count_failure(redlock_lock *lock)
   redlock_lock_message(lock, message, sizeof message);
   if (figures.failed++ == 0)
     fprintf(stderr, "first failure: %s\n", message);
+}
+
+/* With more resources than its own, if it is to have them. */
+static redlock_lock *new_lock(unsigned number)
+{
+  redlock_lock *lock = subject_lock(client, number);
+  for (int i = 1; i < resources; i++) {
+    char name[48];
+    int size = snprintf(name, sizeof name, "bench:%06u:%d", number, i);
+    if (redlock_lock_add(lock, name, (size_t)size) != REDLOCK_OK)
+      die("no lock of %d resources", resources);
+  }
+  return lock;
 }
 
 static void *run_blocking(void *argument)
@@ -46,7 +59,7 @@ static void run_threads(void)
 {
   pthread_t threads[MAX_IN_FLIGHT];
   for (int i = 0; i < in_flight; i++) {
-    int failed = pthread_create(&threads[i], NULL, run_blocking, subject_lock(client, (unsigned)i));
+    int failed = pthread_create(&threads[i], NULL, run_blocking, new_lock((unsigned)i));
     if (failed)
       die("thread %d: %s", i, strerror(failed));
   }
@@ -94,7 +107,7 @@ static void run_started(void)
   struct pollfd wanted = {.fd = redlock_client_fd(client), .events = POLLIN};
   int active = 0;
   for (int i = 0; i < in_flight; i++) {
-    slots[i].lock = subject_lock(client, (unsigned)i);
+    slots[i].lock = new_lock((unsigned)i);
     active += start_cycle(&slots[i]);
   }
   while (active > 0) {
@@ -118,6 +131,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
       argp_error(state, "--shape=%s: blocking, threads or started are allowed", text);
     return 0;
   case 'k': in_flight = (int)parse_number(state, "in-flight", text, 1, MAX_IN_FLIGHT); return 0;
+  case 'r': resources = (int)parse_number(state, "resources", text, 1, 100); return 0;
   case ARGP_KEY_INIT:
     state->child_inputs[0] = &figures;
     state->child_inputs[1] = client;
@@ -130,6 +144,7 @@ int main(int argc, char **argv)
 {
   static const struct argp_option options[] = {
       {"shape", 'S', "SHAPE", 0, "blocking (default; one cycle at a time), threads or started", 0},
+      {"resources", 'r', "N", 0, "resources of each lock (default 1)", 0},
       {"in-flight", 'k', "N", 0, "threads or started cycles at the same time (default 1)", 0},
       {0},
   };
@@ -146,7 +161,7 @@ int main(int argc, char **argv)
   else if (!strcmp(shape, "started"))
     run_started();
   else
-    run_blocking(subject_lock(client, 0));
+    run_blocking(new_lock(0));
   figures_print(&figures, "");
   redlock_client_free(client);
   return 0;

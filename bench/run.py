@@ -33,6 +33,7 @@ LEASES = 10000
 LEASE_OPTIONS = [arg for pair in ("ttl_ms=10000", "renew=true", "max_hold_ms=-1", "max_extensions=-1")
                  for arg in ("--set", pair)]
 CONTENDERS, MANY_CONTENDERS, HOLD_MS = 16, 64, 5
+READERS, WRITERS = 32, 2
 WAITERS, WAITING_PROCESSES = 1000, 200
 LONG_TTL_S = 600
 FAILED_MAX = 0.01  # of the cycles; what more of them measure is not a lock
@@ -179,8 +180,8 @@ def certificate() -> Iterator[Tls]:
 class Bench:
     """Each method in AXES measures one axis and returns its rows."""
 
-    AXES = ["sequential", "in-flight", "guard", "fence", "tls", "faults", "memory", "leases", "ends", "reentrance",
-            "contention", "waiting", "order"]
+    AXES = ["sequential", "in-flight", "guard", "fence", "kinds", "tls", "faults", "memory", "leases", "ends",
+            "reentrance", "contention", "readers", "waiting", "order"]
     TOOL_AXES = ["instructions", "syscalls"]
 
     def __init__(self, programs: Programs, options: argparse.Namespace) -> None:
@@ -268,6 +269,28 @@ class Bench:
             more_us = statistics.median(run["vote_us"] - other["vote_us"] for run, other in zip(more, plain))
             cpu = Row("  CPU of a node for a vote, beyond the same without", "us", more_us)
             rows.append(cpu.judged(more_us, "<=", cpu_goal_us) if cpu_goal_us else cpu)
+        return rows
+
+    def kinds(self) -> List[Row]:
+        """Cycles of locks that a script takes, beside those of plain locks."""
+        kinds = {"plain": [], "3 resources at once": ["--resources", "3"], "shared": ["--set", "shared=true"]}
+        goals = {"3 resources at once": (25, 0.4), "shared": (40, 0.33)}
+        shapes = {"one at a time": ["--shape", "blocking"],
+                  "64 started": ["--shape", "started", "--in-flight", str(IN_FLIGHT)]}
+        runs = interleaved(self.options.rounds, {
+            "%s, %s" % (kind, shape): self.programs.cycle(*args, *self.time, *settings)
+            for shape, args in shapes.items() for kind, settings in kinds.items()})
+        rows = []
+        for kind, (more_us, share) in goals.items():
+            some, plain = runs[kind + ", one at a time"], runs["plain, one at a time"]
+            over_us = statistics.median(run["p50_us"] - other["p50_us"] for run, other in zip(some, plain))
+            rows.append(Row(kind + ", p50", "us", median(some, "p50_us"), ratio=median_ratio(some, plain, "p50_us"),
+                            ratio_to="plain", note=failure_note(some)))
+            rows.append(Row("  beyond plain", "us", over_us).judged(over_us, "<=", more_us))
+            some, plain = runs[kind + ", 64 started"], runs["plain, 64 started"]
+            ratio = median_ratio(some, plain, "cycles_per_s")
+            rows.append(Row("  64 started", "cycles/s", median(some, "cycles_per_s"), ratio=ratio, ratio_to="plain",
+                            note=failure_note(some)).judged(ratio, ">=", share))
         return rows
 
     def tls(self) -> List[Row]:
@@ -418,6 +441,23 @@ class Bench:
                 "commands": (Row("  commands for an acquisition", "", commands), commands, "<=")}
         return [row.judged(value, comparison, goals[figure]) if figure in goals else row
                 for figure, (row, value, comparison) in rows.items()]
+
+    def readers(self) -> List[Row]:
+        """Writers among many more readers wait as long as the queue makes them. Alone they show what waiting costs."""
+        args = ["--hold-us", "5000", "--think-us", "5000", "--milliseconds", "2000" if self.options.quick else "5000"]
+        runs = interleaved(self.few_rounds, {
+            "alone": self.programs.library("contend", "--processes", str(WRITERS), *args),
+            "among": self.programs.library("contend", "--processes", str(READERS + WRITERS),
+                                           "--readers", str(READERS), *args)})
+        among = runs["among"]
+        p99_ms = statistics.median(run["p99_ms"] if run["acquired"] else run["longest_ms"] for run in among)
+        note = "longest %.0f ms; writers alone: %.1f ms" % (max(run["longest_ms"] for run in among),
+                                                            median(runs["alone"], "p99_ms"))
+        overlaps = sum(run["overlaps"] for run in among)
+        return [Row("%d writers among %d readers" % (WRITERS, READERS), "acquired/s", median(among, "per_s"),
+                    note="%d reads in all" % sum(run["reads"] for run in among)),
+                Row("  a writer's wait, p99", "ms", p99_ms, note=note).judged(p99_ms, "<=", 150),
+                Row("  a writer beside anybody", "times", overlaps).judged(overlaps, "<=", 0)]
 
     def waiting(self) -> List[Row]:
         """What is started by several processes has no order, and each of them has to be told that its turn has come."""
