@@ -1,5 +1,7 @@
 """Options for a machine that may be slow or busy, where time-outs are not the subject."""
 
+import asyncio
+
 CALM = {"node_timeout": 2, "connect_timeout": 20, "exit_drain": 2}
 
 
@@ -17,3 +19,12 @@ def connected(client):
 def outlived(nodes):
     """Whether a lease was renewed three times: each time half a TTL had gone by."""
     return max(node.calls("pexpire") for node in nodes) >= 3
+
+
+async def until(condition, within=30.0):
+    """Waits for it in a task, without holding up the loop."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within
+    while not condition():
+        assert loop.time() < end, "not in time"
+        await asyncio.sleep(0.001)

@@ -1,0 +1,339 @@
+"""Event loops of asyncio: several with one client, those that end, and a client that closes."""
+
+import asyncio
+import gc
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import libredlock
+from libredlock import aio
+from libredlock.testing import eventually
+from patience import CALM, short, until
+
+
+def test_two_loops_share_a_client_and_its_locks(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        lock = client.lock("r")
+        first.run_until_complete(lock.acquire())
+        assert second.run_until_complete(client.lock("other").acquire(timeout=20))
+        assert second.run_until_complete(lock.acquire(timeout=0.01)) is False
+        first.run_until_complete(lock.release())
+        second.run_until_complete(lock.acquire())
+        first.run_until_complete(lock.release())
+        first.run_until_complete(client.close())
+    finally:
+        first.close()
+        second.close()
+    nodes.no_keys()
+
+
+def in_loops_of_threads(count, main):
+    """Runs main(number) in as many threads, each with an event loop of its own: what each returned."""
+    with ThreadPoolExecutor(count) as pool:
+        runs = [pool.submit(lambda number=number: asyncio.run(main(number))) for number in range(count)]
+        return [run.result(60) for run in runs]
+
+
+def test_loops_of_many_threads_use_a_client_at_once(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+    counts = [0] * 3
+
+    async def main(number):
+        for turn in range(10):
+            async with client.lock(f"r{(number + turn) % 3}") as lock:
+                count = counts[(number + turn) % 3]
+                await asyncio.sleep(0)
+                counts[(number + turn) % 3] = count + 1
+                await lock.extend()
+        return (await client.status("nobody's")).verdict
+
+    assert in_loops_of_threads(8, main) == ["free"] * 8
+    assert sum(counts) == 80
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_loops_of_many_threads_share_a_lock(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+    lock, inside = client.lock("r"), []
+
+    async def main(number):
+        for _ in range(5):
+            async with lock:
+                inside.append(number)
+                await asyncio.sleep(0)
+                assert inside == [number]
+                inside.clear()
+
+    in_loops_of_threads(8, main)
+    assert not lock.locked()
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_on_lost_and_cancellation_reach_the_loop_of_the_holder(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+
+    async def main(number):
+        notified = []
+        if number == 0:  # another loop, which finds the losses too
+            while len(lost) < 3:
+                await client.status("other")
+            return None
+        lock = client.lock(
+            f"r{number}",
+            **short(0.4),
+            renew=False,
+            cancel_on_lost=True,
+            on_lost=lambda _: notified.append(asyncio.get_running_loop()),
+        )
+        try:
+            async with lock:
+                await asyncio.sleep(600)
+        except libredlock.Lost:
+            lost.append(number)
+        return notified == [asyncio.get_running_loop()]
+
+    lost = []
+    assert in_loops_of_threads(4, main) == [None, True, True, True]
+    asyncio.run(client.close())
+
+
+def test_loops_that_end_leave_nothing(nodes):
+    """Neither descriptors nor connections nor locks, though the client is not closed."""
+    client = aio.Client(nodes.urls, **CALM)
+
+    async def main(number=0):
+        async with client.lock(f"r{number}"):
+            pass
+
+    asyncio.run(main())
+    before = open_things(nodes)
+    for _ in range(5):
+        in_loops_of_threads(8, main)
+    left = client.lock("left", ttl=30)
+    with pytest.warns(ResourceWarning, match="1 locks were held by tasks of .* when it ended"):
+        asyncio.run(left.acquire())
+    eventually(lambda: no_more_than(before, nodes), 30)
+    eventually(lambda: not any(node.get("left") for node in nodes), 30)
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_loop_closed_early_blocks_no_other(nodes):
+    """No asynchronous generators are shut down: whoever waits behind its task finds that out."""
+    client = aio.Client(nodes.urls, **CALM)
+    lock, loop = client.lock("r", ttl=30), asyncio.new_event_loop()
+    loop.run_until_complete(lock.acquire())
+    waits = threading.Event()
+
+    async def wait():
+        waiting = asyncio.ensure_future(lock.acquire(timeout=20))
+        await asyncio.sleep(0)
+        waits.set()
+        with pytest.warns(ResourceWarning, match="1 locks"):
+            assert await waiting
+        await lock.release()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(lambda: asyncio.run(wait()))
+        waits.wait(30)
+        loop.close()
+        done.result(60)
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_a_client_moves_on_when_its_loop_was_closed(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+
+    async def use():
+        async with client.lock("r"):
+            pass
+
+    for _ in range(3):
+        asyncio.run(use())
+    asyncio.run(client.close())
+
+
+def test_a_closed_loop_does_not_poison_the_client(nodes):
+    """What its tasks held and waited for ends with it, with a warning: the next loop finds a client as new."""
+    client = aio.Client(nodes.urls, **CALM)
+    left, busy = client.lock("left", ttl=30), client.lock("left", ttl=30)
+    with pytest.warns(ResourceWarning, match="1 locks were held"):
+        asyncio.run(left.acquire())
+    token = left.token
+
+    async def use():
+        assert await busy.acquire(timeout=20)
+        assert busy.token != token and not left.locked()
+        with pytest.raises(libredlock.NotHeld):
+            await left.release()
+        await busy.release()
+        async with left:
+            left.check()
+
+    asyncio.run(use())
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_other_event_loops_are_refused_in_words(nodes):
+    client = aio.Client(nodes.urls, **CALM)
+    for refused in client.__aenter__(), client.lock("r").acquire():
+        with pytest.raises(RuntimeError, match="needs a running asyncio event loop"):
+            refused.send(None)
+    assert not client.closed
+
+
+def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):
+    held = other.lock("r")
+    held.acquire()
+    client = aio.Client(nodes.urls, **CALM)
+
+    async def main():
+        asyncio.ensure_future(client.lock("r").acquire())
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(client.lock("r").acquire())
+    loop.run_until_complete(asyncio.sleep(0.05))
+    loop._ready.clear()
+    task._log_destroy_pending = False
+    loop.close()
+    del task, loop
+    gc.collect()
+    held.release()
+    asyncio.run(client.close())
+    nodes.no_keys()
+
+
+def test_closing_the_client_cancels_waiters(nodes, run, other):
+    held = other.lock("taken")
+    held.acquire()
+
+    async def main():
+        client = aio.Client(nodes.urls, **CALM)
+        shared = client.lock("shared")
+        await shared.acquire()
+        waiting = [client.lock("taken"), shared, shared]
+        tasks = [asyncio.ensure_future(lock.acquire()) for lock in waiting]
+        await asyncio.sleep(0.02)
+        await client.close()
+        await client.close()
+        for task in tasks:
+            with pytest.raises(libredlock.Cancelled):
+                await task
+        with pytest.raises(ValueError):
+            client.lock("r")
+
+    run(main())
+    held.release()
+    nodes.no_keys()
+
+
+def test_closing_the_client_ends_a_block_without_an_error(nodes, run):
+    """Its release is in flight: the deletes are sent, and the nodes that hang answer nothing."""
+
+    async def main():
+        client = aio.Client(nodes.urls, **CALM)
+        leaving = asyncio.Event()
+
+        async def work():
+            async with client.lock("r", ttl=30):
+                for node in nodes:
+                    node.stop()
+                leaving.set()
+
+        task = asyncio.ensure_future(work())
+        await leaving.wait()
+        await asyncio.sleep(0)
+        await client.close()
+        await task
+
+    run(main())
+
+
+def open_things(nodes):
+    """Descriptors of this process, and connections to each node: a server may notice the end of one late."""
+    return [len(os.listdir("/proc/self/fd")), *(len(node.clients()) for node in nodes)]
+
+
+def no_more_than(before, nodes):
+    return all(now <= then for now, then in zip(open_things(nodes), before))
+
+
+def test_close_that_is_cancelled_closes(nodes, run):
+    async def main():
+        async with aio.Client(nodes.urls, **CALM) as client:
+            await client.status("r")
+        before = open_things(nodes)
+        for _ in range(5):
+            client = aio.Client(nodes.urls, **CALM)
+            await client.status("r")
+            closing = asyncio.ensure_future(client.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+        await until(lambda: no_more_than(before, nodes))
+
+    run(main())
+
+
+def test_close_needs_no_executor(nodes, run):
+    """Neither one that has a free thread, nor one that still takes work."""
+
+    async def main():
+        blocked = threading.Event()
+        async with aio.Client(nodes.urls, **CALM) as client:
+            lock = client.lock("r", ttl=30)
+            await lock.acquire()
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            busy = loop.run_in_executor(None, blocked.wait)
+        nodes.no_keys()
+        blocked.set()
+        await busy
+        client = aio.Client(nodes.urls, **CALM)
+        await client.lock("r", ttl=30).acquire()
+        await loop.shutdown_default_executor()
+        await client.close()
+        nodes.no_keys()
+
+    run(main())
+
+
+def test_close_at_exit(script, nodes):
+    source = f"""
+import asyncio, atexit
+from libredlock import aio
+client = aio.Client(**{CALM})
+lock = client.lock("r", ttl=30)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(lock.acquire())
+atexit.register(lambda: asyncio.run(client.close()))
+"""
+    assert script(source).end() == (0, "", "")
+    nodes.no_keys()
+
+
+def test_dropped_client_warns_and_does_not_stop_the_loop(nodes, run, monkeypatch):
+    started, start = [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), start(self)))
+
+    async def main():
+        client = aio.Client(nodes.urls, **CALM)
+        await client.status("r")
+        with pytest.warns(ResourceWarning, match="Client .* was collected without close"):
+            del client
+            gc.collect()
+        assert started == ["libredlock-close"]
+
+    run(main())
