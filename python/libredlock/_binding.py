@@ -104,8 +104,7 @@ class Binding:
 
 
 def _name(lock: Lock) -> bytes:
-    resource = lock._resource
-    first_of = resource[0] if isinstance(resource, tuple) else resource
+    first_of = lock._names()[0]
     return first_of if isinstance(first_of, bytes) else first_of.encode()
 
 

@@ -34,7 +34,10 @@ class Client(ClientBase):
     Opening never blocks: the nodes are connected to in the background. Raises InvalidOption or TypeError.
     """
 
-    _lock_type: Any = Lock  # of lock(), adopt() and with_lock(); libredlock.otel has another one
+    # of lock(), adopt() and with_lock(), of rlock() and of election(); libredlock.otel has others
+    _lock_type: Any = Lock
+    _rlock_type: Any = RLock
+    _seat_type: Any = Seat
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._sleepers: Set[Ticket] = set()
@@ -78,8 +81,8 @@ class Client(ClientBase):
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
     ) -> RLock:
-        def make() -> RLock:
-            return RLock(self, resource, options, "rlock", on_lost)
+        def make() -> Any:
+            return self._rlock_type(self, resource, options, "rlock", on_lost)
 
         lock: RLock = shared(self, make, resource, (options, on_lost))
         return lock
@@ -91,7 +94,7 @@ class Client(ClientBase):
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Election:
-        seat = Seat(self, resource, options_of(options), "election", on_lost)
+        seat = self._seat_type(self, resource, options_of(options), "election", on_lost)
         seat.election = election = Election(seat)
         return election
 

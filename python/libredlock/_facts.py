@@ -34,6 +34,7 @@ class Facts(LockSurface):
         "_extensions",
         "_expired",
         "_on_lost",
+        "_downgraded",
     )
 
     _client: Any
@@ -49,6 +50,8 @@ class Facts(LockSurface):
     _expired: Optional[Dict[Any, int]]
     """How many holds of whom have expired without a release."""
     _on_lost: Optional[Callable[[Any], object]]
+    _downgraded: bool
+    """The option shared is that of downgrade(), for the last hold."""
 
     @property
     def resource(self) -> Resources:
@@ -103,6 +106,9 @@ class Facts(LockSurface):
         state = self._state()
         if state != HELD:
             raise self._not_held(state)
+
+    def _names(self) -> Tuple[Resource, ...]:
+        return self._resource if isinstance(self._resource, tuple) else (self._resource,)
 
     def _forked(self) -> None:
         """Those who hold it or wait for it are in the parent process."""

@@ -71,6 +71,7 @@ class LockBase(Shared):
         self._extensions = []
         self._expired = None
         self._on_lost = on_lost
+        self._downgraded = False
         more: Sequence[bytes] = ()
         try:
             name = resource if isinstance(resource, bytes) else resource.encode()  # type: ignore[union-attr]
@@ -148,6 +149,15 @@ class LockBase(Shared):
 
         logging.getLogger("libredlock").exception("on_lost of %r failed", self._resource)
 
+    def _begin_hold(self) -> None:
+        """A term of an election begins. libredlock.otel has more to do here, and in the next two."""
+
+    def _leave_hold(self, failure: Optional[BaseException]) -> Any:
+        """It has ended; what the release comes to is not known yet."""
+
+    def _end_hold(self, body: Any) -> None:
+        """It was released: body is what _leave_hold() returned."""
+
     def _judge_release(self, status: int) -> None:
         if status == lib.REDLOCK_NO_QUORUM or status == lib.REDLOCK_REFUSED_CONFIG:
             return  # an adopted token on nodes that are away; their keys end with their TTL
@@ -159,6 +169,22 @@ class LockBase(Shared):
         """A plain acquire() after a scoped form: it does not renew."""
         _set(self._handle, b"renew", b"false")
         self._renews = False
+
+    def _share(self) -> None:
+        """The hold is a reader's from now on. The caller has waited for extensions."""
+        self.check()
+        if text(lib.redlock_lock_get, self._handle, b"shared") == "true":
+            return
+        status = _set(self._handle, b"shared", b"true")
+        if status:
+            raise self._error(status)
+        self._downgraded = True
+
+    def _take_alone(self) -> int:
+        """Before an acquisition, after a downgraded hold."""
+        status = int(_set(self._handle, b"shared", b"false"))
+        self._downgraded = status != lib.REDLOCK_OK
+        return status
 
     def _stop_waiting(self) -> None:
         lib.redlock_lock_cancel(self._handle)

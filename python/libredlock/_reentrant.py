@@ -40,9 +40,9 @@ class Reentrant(LockBase):
             words = f"the lock on {self._resource!r} is held by another {self._sharer}"
             raise NotHeld(words, resource=self._resource)
 
-    def _refuse_inside(self) -> None:
+    def _refuse_inside(self, call: str) -> None:
         if self._inner:
-            words = f"detach(): {self._resource!r} was acquired {self._inner + 1} times; release it until one is left"
+            words = f"{call}(): {self._resource!r} was acquired {self._inner + 1} times; release it until one is left"
             raise InvalidOption(words, resource=self._resource)
 
     def _enter(self) -> None:

@@ -19,6 +19,7 @@ class Term(TermBase):
 
     async def __aenter__(self) -> Term:
         """The term itself, which has begun already."""
+        self._lock._begin_hold()
         if self._lock._cancel_on_lost:
             self._lock._watch_body()
         return self
@@ -29,12 +30,15 @@ class Term(TermBase):
         """Releases the seat. A loss is no error; the block's own error leaves."""
         is_its_end = self._lock._unwatch_body(failure) or self._is_its_end(failure)
         self._was_lost = self.lost
+        hold = self._lock._leave_hold(failure)
         try:
             await self._lock.release()
         except (Lost, NotHeld) as loss:
             self._was_lost = True
             if failure is not None and not is_its_end:
                 note_loss(failure, loss)
+        finally:
+            self._lock._end_hold(hold)
         return is_its_end
 
 

@@ -98,7 +98,7 @@ class Lock(LockBase):
             self._unwatch()
         try:
             if self._extensions:  # by another task
-                await self._end_of_extensions()
+                await self._alone(lambda: None)
             status = await client._begin(self, binding.loop, RELEASE, 0)
             if status != OK:
                 self._judge_release(status)
@@ -124,6 +124,12 @@ class Lock(LockBase):
         if status != OK:
             raise self._extend_error(status, ttl)
         return self.remaining
+
+    async def downgrade(self, ttl: Optional[Seconds] = None) -> float:
+        ttl_ms(ttl)  # refuses what is not allowed
+        self._held_ticket(False)
+        await self._alone(self._share)
+        return await self.extend(ttl)
 
     def detach(self) -> str:
         return self._detach()
@@ -183,6 +189,10 @@ class Lock(LockBase):
             if left_ms is None:
                 return int(BUSY)
             limit_ms = left_ms
+        if self._downgraded:
+            status = self._take_alone()
+            if status != OK:
+                return status
         status = await client._begin(self, binding.loop, ACQUIRE, limit_ms)
         if status == OK:
             ticket.owner = ticket.task
@@ -199,17 +209,22 @@ class Lock(LockBase):
         return failure
 
     async def _ask_who_holds(self) -> Optional[Holder]:
-        if isinstance(self._resource, tuple):  # which of them is busy is known by the message
-            return None
-        try:
-            lock = Lock(self._client, self._resource, {}, "status", None, False)
-        except Closed:
-            return None
-        try:
-            await asyncio.wait_for(self._client._run(lock, lib.REDLOCK_INSPECT, 0), HOLDER_LIMIT_MS / 1000)
-        except asyncio.TimeoutError:
-            pass
-        return held_by(lock._handle)
+        """Of several resources, of the first that is held."""
+        until_ms = now_ms() + HOLDER_LIMIT_MS
+        for name in self._names():
+            try:
+                lock = Lock(self._client, name, {}, "status", None, False)
+            except Closed:
+                return None
+            asked, limit_s = self._client._run(lock, lib.REDLOCK_INSPECT, 0), max(0, until_ms - now_ms()) / 1000
+            try:
+                await asyncio.wait_for(asked, limit_s)
+            except asyncio.TimeoutError:
+                pass
+            holder = held_by(lock._handle)
+            if holder is not None:
+                return holder
+        return None
 
     async def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
         """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
@@ -262,12 +277,14 @@ class Lock(LockBase):
             else:
                 await self._sleep(ticket, LOOK_AGAIN_S)
 
-    async def _end_of_extensions(self) -> None:
-        ticket = Ticket()
+    async def _alone(self, call: Callable[[], None]) -> None:
+        """Not while another task extends it."""
+        turn = Ticket()
         try:
-            await self._wait_for_extensions(ticket)
+            await self._wait_for_extensions(turn)
+            call()
         finally:
-            leave(self._extensions, ticket)
+            leave(self._extensions, turn)
 
     def _leave(self, ticket: Ticket) -> None:
         binding = getattr(ticket, "binding", None)

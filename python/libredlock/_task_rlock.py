@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, Optional, Type, TypeVar
+from typing import Any, Optional, Type, TypeVar
 
 from ._errors import RedlockError
 from ._lock import note_loss
 from ._options import wait_ms
-from ._queue import Ticket, leave
 from ._reentrant import Reentrant
 from ._task_lock import Lock
 from .types import Seconds
@@ -46,8 +45,13 @@ class RLock(Reentrant, Lock):
         self._refuse_of_another()
         await super().release()
 
+    async def downgrade(self, ttl: Optional[Seconds] = None) -> float:
+        self._refuse_of_another()
+        self._refuse_inside("downgrade")
+        return await super().downgrade(ttl)
+
     def detach(self) -> str:
-        self._refuse_inside()
+        self._refuse_inside("detach")
         return super().detach()
 
     async def __aenter__(self: AnyLock) -> AnyLock:
@@ -71,12 +75,3 @@ class RLock(Reentrant, Lock):
             if failure is None:
                 raise loss from None
             note_loss(failure, loss)
-
-    async def _alone(self, call: Callable[[], None]) -> None:
-        """Not while another task extends it."""
-        turn = Ticket()
-        try:
-            await self._wait_for_extensions(turn)
-            call()
-        finally:
-            leave(self._extensions, turn)

@@ -51,6 +51,7 @@ class Term(TermBase):
 
     def __enter__(self) -> Term:
         """The term itself, which has begun already."""
+        self._lock._begin_hold()
         return self
 
     def __exit__(
@@ -58,12 +59,15 @@ class Term(TermBase):
     ) -> bool:
         """Releases the seat. A loss is no error; the block's own error leaves."""
         self._was_lost = self.lost
+        hold = self._lock._leave_hold(failure)
         try:
             self._lock.release()
         except (Lost, NotHeld) as loss:
             self._was_lost = True
             if failure is not None and not self._is_its_end(failure):
                 note_loss(failure, loss)
+        finally:
+            self._lock._end_hold(hold)
         return self._is_its_end(failure)
 
 

@@ -113,6 +113,12 @@ class Lock(LockBase):
             raise self._extend_error(status, ttl)
         return self.remaining
 
+    def downgrade(self, ttl: Optional[Seconds] = None) -> float:
+        ttl_ms(ttl)  # refuses what is not allowed
+        self._held_ticket(False)
+        self._alone(self._share)
+        return self.extend(ttl)
+
     def detach(self) -> str:
         ticket = Ticket()
         try:
@@ -167,6 +173,10 @@ class Lock(LockBase):
                 return int(BUSY)
             limit_ms = left_ms
         status: int
+        if self._downgraded:
+            status = self._take_alone()
+            if status != OK:
+                return status
         if client._greenlets is not None:
             status = client._drive(client, self._handle, ACQUIRE, limit_ms)
         else:  # as drive() does it, and with less on the way
@@ -188,24 +198,30 @@ class Lock(LockBase):
         return failure
 
     def _ask_who_holds(self) -> Optional[Holder]:
+        """Of several resources, of the first that is held."""
+        until_ms = now_ms() + HOLDER_LIMIT_MS
+        for name in self._names():
+            try:
+                handle = Lock(self._client, name, {}, "status", None)._handle
+            except Closed:
+                return None
+            self._inspect(handle, until_ms)
+            holder = held_by(handle)
+            if holder is not None:
+                return holder
+        return None
+
+    def _inspect(self, handle: Any, until_ms: int) -> None:
         client = self._client
-        if isinstance(self._resource, tuple):  # which of them is busy is known by the message
-            return None
-        try:
-            handle = Lock(client, self._resource, {}, "status", None)._handle
-        except Closed:
-            return None
         if client._greenlets is not None:
             client._drive(client, handle, INSPECT, 0)
-            return held_by(handle)
-        until_ms = now_ms() + HOLDER_LIMIT_MS
+            return
         status = _run(handle, INSPECT, 0, SLICE_MS)
         while status == PENDING and now_ms() < until_ms:
             status = _wait(handle, SLICE_MS)
         if status == PENDING:
             lib.redlock_lock_cancel(handle)
             _wait(handle, SLICE_MS)
-        return held_by(handle)
 
     def _queue(self, ticket: Ticket, limit_ms: int) -> Optional[int]:
         """Waits for the others in the line: what is left of the wait in ms, None if nothing is."""
@@ -256,6 +272,15 @@ class Lock(LockBase):
         line.append(ticket)
         if line[0] is not ticket:
             self._sleep(ticket, lambda: line[0] is ticket, -1)
+
+    def _alone(self, call: Callable[[], None]) -> None:
+        """Not while another thread extends it."""
+        turn = Ticket()
+        try:
+            self._wait_for_extensions(turn)
+            call()
+        finally:
+            leave(self._extensions, turn)
 
     def _watch(self) -> None:
         """From now on on_lost is called."""

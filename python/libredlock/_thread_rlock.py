@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Callable, Optional, Type, TypeVar
+from typing import Any, Optional, TypeVar
 
-from ._errors import RedlockError
-from ._lock import note_loss
 from ._options import wait_ms
-from ._queue import Ticket, leave
 from ._reentrant import Reentrant
 from ._thread_lock import Lock
 from .types import Seconds
@@ -46,8 +42,13 @@ class RLock(Reentrant, Lock):
         self._refuse_of_another()
         super().release()
 
+    def downgrade(self, ttl: Optional[Seconds] = None) -> float:
+        self._refuse_of_another()
+        self._refuse_inside("downgrade")
+        return super().downgrade(ttl)
+
     def detach(self) -> str:
-        self._refuse_inside()
+        self._refuse_inside("detach")
         return super().detach()
 
     def __enter__(self: AnyLock) -> AnyLock:
@@ -57,24 +58,3 @@ class RLock(Reentrant, Lock):
             return self
         self._refuse_owed()
         return super().__enter__()
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], failure: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        """Releases it once. Raises Lost if it was lost, unless the block failed by itself: then the loss is logged."""
-        if failure is None:
-            self.release()
-            return
-        try:
-            self.release()
-        except RedlockError as loss:
-            note_loss(failure, loss)
-
-    def _alone(self, call: Callable[[], None]) -> None:
-        """Not while another thread extends it."""
-        turn = Ticket()
-        try:
-            self._wait_for_extensions(turn)
-            call()
-        finally:
-            leave(self._extensions, turn)

@@ -52,7 +52,9 @@ class Client(ClientBase):
     time in several threads. Raises InvalidOption or TypeError.
     """
 
-    _lock_type: Any = Lock  # of lock(), adopt() and with_lock(); libredlock.otel has another one
+    # of lock(), adopt(), with_lock() and election(), and of rlock(); libredlock.otel has others
+    _lock_type: Any = Lock
+    _rlock_type: Any = RLock
 
     def __init__(self, nodes: Union[None, str, Iterable[str]] = None, **options: Unpack[ClientOptions]) -> None:
         self._tags = itertools.count(1)
@@ -82,8 +84,8 @@ class Client(ClientBase):
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> RLock:
-        def make() -> RLock:
-            return RLock(self, resource, options, "rlock", on_lost, cancel_on_lost)
+        def make() -> Any:
+            return self._rlock_type(self, resource, options, "rlock", on_lost, cancel_on_lost)
 
         lock: RLock = shared(self, make, resource, (options, on_lost, cancel_on_lost))
         return lock
@@ -96,7 +98,7 @@ class Client(ClientBase):
         cancel_on_lost: bool = True,
         **options: Unpack[LockOptions],
     ) -> Election:
-        return Election(Lock(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
+        return Election(self._lock_type(self, resource, options_of(options), "election", on_lost, cancel_on_lost))
 
     def adopt(
         self,

@@ -3,7 +3,8 @@
     libredlock.otel.instrument(client)
 
 Locks that the client makes from then on have the spans redlock.acquire, redlock.extend and redlock.release, and a body
-of `with`, `async with` and with_lock() has redlock.hold around it. The metrics are the figures of client.metrics().
+of `with`, `async with` and with_lock() and a term of an election have redlock.hold around them. What a re-entrant lock
+does inside of its outermost section sends nothing and has no span. The metrics are the figures of client.metrics().
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
-from . import __version__, _client, _thread_lock, aio
+from . import __version__, _client, _thread_election, _thread_lock, _thread_rlock, aio
 from ._core import lib
 from ._errors import Lost, RedlockError, Status
 from ._lock import LockBase
@@ -51,19 +52,21 @@ def instrument(
     tracer_provider, meter_provider: used in place of those of the program.
     Raises ValueError if the client is instrumented already, or another one of this name is.
     """
-    if "_lock_type" in vars(client):
+    if "_observed" in vars(client):
         raise ValueError("the client is instrumented already; uninstrument() ends that")
     observed = observed_by(meter_provider or metrics.get_meter_provider())
     observed.add(name, client)
     tracer = trace.get_tracer("libredlock", __version__, tracer_provider)
     shared = {"redlock.client": name} if name else {}
-    kind = TracedLock if isinstance(client, _client.Client) else AsyncTracedLock
-    vars(client).update(_lock_type=functools.partial(kind, tracer, shared), _observed=observed)
+    kinds = _KINDS if isinstance(client, _client.Client) else _AIO_KINDS
+    made = {kind: functools.partial(traced, tracer, shared) for kind, traced in kinds.items()}
+    vars(client).update(made, _observed=observed)
 
 
 def uninstrument(client: AnyClient) -> None:
     """Ends what instrument() began; locks that were made meanwhile stay traced."""
-    vars(client).pop("_lock_type", None)
+    for kind in _KINDS:
+        vars(client).pop(kind, None)
     observed: Optional[Observed] = vars(client).pop("_observed", None)
     if observed is not None:
         observed.remove(client)
@@ -126,10 +129,8 @@ class Traced(LockBase):
         self._bodies: List[Hold] = []
 
     def _attributes(self) -> Dict[str, Any]:
-        name = self._resource
-        names = name if isinstance(name, tuple) else (name,)
-        shown = ", ".join(one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in names)
-        return {"redlock.resource": shown, **self._shared}
+        names = (one if isinstance(one, str) else one.decode("utf-8", "backslashreplace") for one in self._names())
+        return {"redlock.resource": ", ".join(names), **self._shared}
 
     def _ttl_ms(self) -> Dict[str, int]:
         return {"redlock.ttl_ms": int(text(lib.redlock_lock_get, self._handle, b"ttl_ms"))}
@@ -274,6 +275,17 @@ class TracedLock(Traced, _thread_lock.Lock):
                 self._end_hold(body)
 
 
+class TracedSeat(TracedLock, _thread_election.Seat):
+    """The lock of a candidate."""
+
+
+class TracedRLock(_thread_rlock.RLock, TracedLock):
+    """A re-entrant lock: its outermost section is traced."""
+
+    def _leave_hold(self, failure: Optional[BaseException]) -> Optional[Hold]:
+        return None if self._inner else super()._leave_hold(failure)
+
+
 class AsyncTracedLock(Traced, aio.Lock):
     """A lock of an instrumented client of libredlock.aio."""
 
@@ -310,3 +322,11 @@ class AsyncTracedLock(Traced, aio.Lock):
                 await super().__aexit__(kind, failure, trace)
             finally:
                 self._end_hold(body)
+
+
+class AsyncTracedRLock(aio.RLock, AsyncTracedLock):
+    """A re-entrant lock of libredlock.aio."""
+
+
+_KINDS = {"_lock_type": TracedLock, "_rlock_type": TracedRLock, "_seat_type": TracedSeat}
+_AIO_KINDS = {"_lock_type": AsyncTracedLock, "_rlock_type": AsyncTracedRLock}

@@ -93,7 +93,9 @@ def test_threads_exclude_each_other_in_order():
     for number, thread in enumerate(threads, 1):
         thread.start()
         eventually(lambda number=number: len(client.store.waiters[b"r"]) == number, 30)
-    held.release()
+    with client.store.mutex:  # before anybody has woken
+        held.release()
+        assert not client.lock("r").acquire(blocking=False)
     for thread in threads:
         thread.join(30)
     assert order == list(range(5))

@@ -209,6 +209,49 @@ def test_decorated_functions_and_generators(client, backend):
     assert not trace.get_current_span().get_span_context().is_valid
 
 
+def test_the_outermost_section_of_a_lock_that_is_taken_again(client, backend):
+    tree = client.rlock("tree")
+    with tree:
+        outer = trace.get_current_span()
+        with tree:
+            assert tree.acquire() and trace.get_current_span() is outer
+            tree.extend(20)
+            tree.release()
+        assert trace.get_current_span() is outer and outer.is_recording()
+    assert tree.acquire()
+    tree.release()
+    assert backend.names() == ["acquire", "hold", "extend", "release", "acquire", "release"]
+
+
+def test_terms_of_a_leader(client, nodes, backend):
+    election, terms = client.election("scheduler", **short(2)), []
+    for term in election:
+        with term:
+            terms.append(term.fence)
+            assert trace.get_current_span().name == "redlock.hold"
+            if len(terms) == 1:
+                eventually(lambda: nodes.keys().get(b"scheduler") == [0, 1, 2, 3, 4], 20)
+                for node in nodes:
+                    node.delete_keys()
+                eventually(lambda term=term: term.lost, 20)
+            else:
+                election.stop()
+    assert backend.names() == ["acquire", "hold", "release"] * 2
+    lost, led = [span for span in backend.spans() if span.name == "redlock.hold"]
+    assert (lost.attributes["redlock.loss"], lost.attributes["redlock.fence"]) == ("gone", terms[0])
+    assert (led.status.status_code, led.attributes["redlock.fence"]) == (StatusCode.UNSET, terms[1])
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_uninstrument_ends_it_for_all_kinds(client, backend):
+    otel.uninstrument(client)
+    with client.lock("r"), client.rlock("tree"):
+        for term in client.election("scheduler"):
+            with term:
+                break
+    assert backend.names() == []
+
+
 def test_threads_that_share_a_lock(client, backend):
     lock, barrier = client.lock("r", ttl=20), threading.Barrier(3)
 
@@ -302,6 +345,31 @@ def test_asyncio(nodes, run, backend):
     assert [event.name for event in lost[0].events] == ["redlock.lost"]
     cut_off = [span.name for span in spans.values() if span.attributes.get("redlock.status") == "CANCELLED"]
     assert cut_off == ["redlock.acquire"]
+
+
+def test_asyncio_of_other_kinds(nodes, run, backend):
+    async def main():
+        async with aio.Client(nodes.urls, **CALM) as client:
+            backend.instrument(client)
+            tree = client.rlock("tree")
+            async with tree:
+                async with tree:
+                    pass
+                assert trace.get_current_span().name == "redlock.hold"
+            async with client.lock(["a", "b"]):
+                pass
+            async with client.lock("report", shared=True):
+                pass
+            election = client.election("scheduler")
+            async for term in election:
+                async with term:
+                    assert trace.get_current_span().name == "redlock.hold"
+                    election.stop()
+
+    run(main())
+    assert backend.names() == ["acquire", "hold", "release"] * 4
+    resources = [span.attributes["redlock.resource"] for span in backend.spans() if span.name == "redlock.hold"]
+    assert resources == ["tree", "a, b", "report", "scheduler"]
 
 
 GREENLETS = f"""

@@ -9,7 +9,7 @@ from libredlock import aio
 
 AWAITED = {
     "Client": {"bootstrap", "check", "close", "status"},
-    "Lock": {"acquire", "release", "extend"},
+    "Lock": {"acquire", "release", "extend", "downgrade"},
 }
 ONLY_AIO = {"cancel_on_lost"}
 

@@ -2,7 +2,10 @@
 import pytest
 
 import libredlock
+from libredlock import aio
+from libredlock.testing import eventually
 from libredlock.testing.memory import MemoryClient
+from patience import CALM
 
 
 def test_readers_and_a_writer(client):
@@ -15,6 +18,67 @@ def test_readers_and_a_writer(client):
         one.extend(20)
     with client.lock("report", wait=10):
         assert client.lock("report", shared=True).acquire(blocking=False) is False
+
+
+def test_a_holder_goes_on_as_a_reader(client, other):
+    with client.lock("report", ttl=8) as writer:
+        token = writer.token
+        assert 8 < writer.downgrade(20) <= 20
+        assert (client.status("report").verdict, writer.token) == ("shared", token)
+        with other.lock("report", shared=True):
+            assert client.status("report").held_by.readers == 2
+        assert other.lock("report").acquire(blocking=False) is False
+        assert writer.downgrade() > 0 and writer.owned()
+    with writer:  # alone again
+        assert client.status("report").verdict == "held"
+        assert other.lock("report", shared=True).acquire(blocking=False) is False
+
+
+def test_a_reader_is_downgraded_to_what_it_is(client):
+    with client.lock("report", shared=True) as reader:
+        assert reader.downgrade() > 0
+    with reader:
+        assert client.status("report").verdict == "shared"
+
+
+def test_a_downgrade_of_what_is_not_held(client, nodes):
+    lock = client.lock("report")
+    with pytest.raises(libredlock.NotHeld):
+        lock.downgrade()
+    assert lock.acquire()
+    with pytest.raises(ValueError, match="ttl"):
+        lock.downgrade(0)
+    adopted = client.adopt("report", lock.detach())
+    with pytest.raises(libredlock.NotHeld, match="extend"):
+        adopted.downgrade()
+    assert client.status("report").verdict == "held"
+    adopted.extend()
+    eventually(lambda: nodes.keys().get(b"report") == [0, 1, 2, 3, 4], 20)
+    for node in nodes:
+        node.flush()
+    with pytest.raises(libredlock.Lost):
+        adopted.downgrade()
+
+
+def test_a_downgrade_inside_of_an_outer_section(client):
+    tree = client.rlock("tree")
+    with tree:
+        with tree:
+            with pytest.raises(libredlock.InvalidOption, match=r"downgrade\(\): 'tree' was acquired 2 times"):
+                tree.downgrade()
+        tree.downgrade()
+        assert client.status("tree").verdict == "shared"
+        with tree:
+            assert tree.owned()
+    assert client.status("tree").verdict == "free"
+
+
+def test_who_holds_one_of_several(client, nodes):
+    with libredlock.Client(nodes.urls, client_name="reporter", **CALM) as reporter, reporter.lock("c"):
+        for resources in (["a", "c"], ["c", "a"]):
+            with pytest.raises(libredlock.Busy) as failure:
+                client.lock(resources, wait=0).__enter__()
+            assert failure.value.held_by.client_name == "reporter"
 
 
 def test_several_resources(client):
@@ -55,12 +119,33 @@ def test_a_fence_is_refused_with_them(client, resource, options):
         client.lock(resource, fence=True, **options)
 
 
-def test_asyncio(on_client):
+def test_asyncio(on_client, nodes):
     async def body(client):
         async with client.lock("report", shared=True), client.lock("report", shared=True):
             assert (await client.status("report")).held_by.readers == 2
         async with client.lock(["a", "b"], wait=10) as both:
             assert (await client.status("a")).token == both.token
+
+        async with aio.Client(nodes.urls, client_name="reporter", **CALM) as reporter, reporter.lock("c"):
+            with pytest.raises(libredlock.Busy) as failure:
+                await client.lock(["a", "c"], wait=0).__aenter__()
+            assert failure.value.held_by.client_name == "reporter"
+
+    on_client(body)
+
+
+def test_asyncio_downgrades(on_client):
+    async def body(client):
+        async with client.lock("report") as writer:
+            await writer.downgrade()
+            async with client.lock("report", shared=True):
+                assert (await client.status("report")).held_by.readers == 2
+        async with writer:
+            assert (await client.status("report")).verdict == "held"
+        tree = client.rlock("tree")
+        async with tree, tree:
+            with pytest.raises(libredlock.InvalidOption, match="acquired 2 times"):
+                await tree.downgrade()
 
     on_client(body)
 
@@ -71,3 +156,5 @@ def test_a_client_in_memory_has_none_of_them():
             client.lock(["a", "b"])
         with pytest.raises(libredlock.InvalidOption, match="shared"):
             client.lock("a", shared=True)
+        with client.lock("a") as lock, pytest.raises(libredlock.InvalidOption, match="downgrade"):
+            lock.downgrade()

@@ -67,14 +67,6 @@ class MemoryRLock(_Reentrant, MemoryLock):
             raise self._busy()
         return self
 
-    def __exit__(self, kind: Any, failure: Optional[BaseException], trace: Any) -> None:
-        try:
-            self.release()
-        except RedlockError as loss:
-            if failure is None:
-                raise
-            note_loss(failure, loss)
-
 
 class AsyncMemoryRLock(_Reentrant, AsyncMemoryLock):
     """A lock of AsyncMemoryClient.rlock(), with the methods of libredlock.aio.RLock."""

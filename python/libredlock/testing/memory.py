@@ -16,7 +16,7 @@ import asyncio
 import os
 import socket
 import threading
-from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, NoReturn, Optional, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from .._base import Report
@@ -54,9 +54,10 @@ class _Lock:
     """What both kinds of locks have in common: all but waiting."""
 
     def __init__(
-        self, client: _Client[Any], resource: Any, options: Dict[str, Any], function: str, on_lost: Any = None
+        self, client: _Client[Any], resource: Any, options: Dict[str, Any], function: str, on_lost: Any = None,
+        cancel_on_lost: bool = False,
     ) -> None:
-        if not isinstance(resource, (str, bytes)):
+        if not isinstance(resource, (str, bytes)) or not resource:
             raise TypeError(f"resource={resource!r}: MemoryClient takes str or bytes, 1 byte to 512 MB")
         if options.get("shared"):
             words = f"{function}(shared=True): MemoryClient has no locks that are shared"
@@ -64,8 +65,6 @@ class _Lock:
         self.resource: Any = resource
         self._client, self._store = client, client.store
         self._name = client._prefix + (resource if isinstance(resource, bytes) else resource.encode())
-        if not resource:
-            raise TypeError(f"resource={resource!r}: takes str or bytes, 1 byte to 512 MB")
         for keyword in options:
             if keyword not in LOCK_KEYWORDS:
                 raise unknown(function, keyword, LOCK_KEYWORDS | {"on_lost"})
@@ -73,7 +72,7 @@ class _Lock:
         if on_lost is not None and not callable(on_lost):
             raise TypeError(f"on_lost={on_lost!r}: takes a function of the lock, or None")
         self._options = {**client._options, **options}
-        self._on_lost = on_lost
+        self._on_lost, self._cancel_on_lost = on_lost, cancel_on_lost
         self._hold: Optional[Hold] = None
         self._last: Optional[Hold] = None
         self.fence: Optional[int] = None
@@ -114,6 +113,8 @@ class _Lock:
     def check(self) -> None:
         if not self.owned():
             raise self._gone()
+
+    _begin_hold = _leave_hold = _end_hold = staticmethod(lambda *_: None)  # what a term of an election tells its lock
 
     def detach(self) -> str:
         with self._store.mutex:
@@ -201,6 +202,10 @@ class _Lock:
             self._hold = None
             self._store.free(self._name)
 
+    def _downgrade(self) -> NoReturn:
+        self.check()
+        raise InvalidOption("downgrade(): MemoryClient has no locks that are shared", resource=self.resource)
+
     def _stop_waiting(self) -> None:
         with self._store.mutex:
             self._is_stopped = True
@@ -254,6 +259,9 @@ class MemoryLock(_Lock):
     def extend(self, ttl: Any = None) -> float:
         return self._extend(ttl)
 
+    def downgrade(self, ttl: Any = None) -> float:
+        self._downgrade()
+
     def __enter__(self) -> MemoryLock:
         if self.owned():  # adopted
             return self
@@ -263,7 +271,7 @@ class MemoryLock(_Lock):
 
     def __exit__(self, kind: Any, failure: Optional[BaseException], trace: Any) -> None:
         try:
-            self._release()
+            self.release()
         except RedlockError as loss:
             if failure is None:
                 raise
@@ -273,7 +281,6 @@ class MemoryLock(_Lock):
 class AsyncMemoryLock(_Lock):
     """A lock of an AsyncMemoryClient, with the methods of libredlock.aio.Lock."""
 
-    _cancel_on_lost = False
     _body: Optional[asyncio.Task[Any]] = None
     _has_cancelled = False
 
@@ -301,6 +308,9 @@ class AsyncMemoryLock(_Lock):
     async def extend(self, ttl: Any = None) -> float:
         return self._extend(ttl)
 
+    async def downgrade(self, ttl: Any = None) -> float:
+        self._downgrade()
+
     async def __aenter__(self) -> AsyncMemoryLock:
         if not self.owned() and not await self._acquire(self._limit_ms(True, -1), True):
             raise self._busy()
@@ -310,7 +320,7 @@ class AsyncMemoryLock(_Lock):
     async def __aexit__(self, kind: Any, failure: Optional[BaseException], trace: Any) -> None:
         is_ours = self._unwatch_body(failure)
         try:
-            self._release()
+            await self.release()
         except RedlockError as loss:
             if failure is None or is_ours:
                 raise loss from None
@@ -368,15 +378,10 @@ class _Client(OldNames, Generic[AnyLock]):
         lock._adopt(token)
         return lock
 
-    def _made(self, resource: Any, options: Dict[str, Any], function: str, on_lost: Any) -> AnyLock:
-        return self._made_of(self._lock_type, resource, options, function, on_lost)
-
-    def _made_of(
-        self, kind: Callable[..., AnyLock], resource: Any, options: Dict[str, Any], function: str, on_lost: Any
-    ) -> AnyLock:
+    def _made(self, *arguments: Any, kind: Any = None) -> AnyLock:
         if self.closed:
             raise Closed("the client is closed")
-        lock = kind(self, resource, options, function, on_lost)
+        lock: AnyLock = (kind or self._lock_type)(self, *arguments)
         self._locks.add(lock)
         return lock
 
@@ -435,7 +440,7 @@ class MemoryClient(_Client[MemoryLock]):
         from .kinds import MemoryRLock
 
         def make() -> Any:
-            return self._made_of(MemoryRLock, resource, options, "rlock", on_lost)
+            return self._made(resource, options, "rlock", on_lost, kind=MemoryRLock)
 
         return shared(self, make, resource, (options, on_lost))
 
@@ -450,17 +455,10 @@ class MemoryClient(_Client[MemoryLock]):
 
         return BlockingDecorator(lock, resource, on_busy, options)
 
-    def status(self, resource: Any) -> Report:
-        return self._report(resource)
-
-    def check(self) -> Dict[str, Any]:
-        return self.describe()
+    status, check, close = _Client._report, _Client.describe, _Client._close
 
     def bootstrap(self, **mode: bool) -> List[Dict[str, Any]]:
         return [{"node": "memory", "did": "nothing", "votes": True, "max_ttl_ms": None, "found": "votes"}]
-
-    def close(self) -> None:
-        self._close()
 
     def __enter__(self) -> MemoryClient:
         return self
@@ -478,34 +476,26 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
         from .kinds import AsyncMemoryRLock
 
         def make() -> Any:
-            lock = self._made_of(AsyncMemoryRLock, resource, options, "rlock", on_lost)
-            lock._cancel_on_lost = cancel_on_lost
-            return lock
+            return self._made(resource, options, "rlock", on_lost, cancel_on_lost, kind=AsyncMemoryRLock)
 
         return shared(self, make, resource, (options, on_lost, cancel_on_lost))
 
     def election(self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = True, **options: Any) -> Any:
         from .._task_election import Election
 
-        lock = self._made(resource, options_of(options), "election", on_lost)
-        lock._cancel_on_lost = cancel_on_lost
-        return Election(lock)
+        return Election(self._made(resource, options_of(options), "election", on_lost, cancel_on_lost))
 
     def lock(
         self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = False, **options: Any
     ) -> AsyncMemoryLock:
-        lock = super().lock(resource, on_lost=on_lost, **options)
-        lock._cancel_on_lost = cancel_on_lost
-        return lock
+        return self._made(resource, options, "lock", on_lost, cancel_on_lost)
 
     def with_lock(
         self, resource: Any, *, on_busy: Any = "raise", on_lost: Any = None, cancel_on_lost: bool = False,
         **options: Any,
     ) -> Any:
         def lock(name: Any) -> AsyncMemoryLock:
-            lock = self._made(name, options, "with_lock", on_lost)
-            lock._cancel_on_lost = cancel_on_lost
-            return lock
+            return self._made(name, options, "with_lock", on_lost, cancel_on_lost)
 
         return AsyncDecorator(lock, resource, on_busy, options)
 
