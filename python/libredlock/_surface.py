@@ -40,7 +40,7 @@ class LockSurface:
         raise NotImplementedError
 
     def downgrade(self, ttl: Optional[Seconds] = None) -> Any:
-        """Goes on as a reader: from the call on others may hold the lock together with this one, as with the option
+        """Continues as a reader: from the call on others may hold the lock together with this one, as with the option
         shared, and nobody alone until they all have released it. Otherwise as extend(). There is no way back but a
         release; the next acquisition is as the options of the lock say.
 

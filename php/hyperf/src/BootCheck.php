@@ -24,7 +24,9 @@ final class BootCheck
         $parameters = \array_map(static fn (\ReflectionParameter $parameter): string => $parameter->getName(),
             $method->getParameters());
         foreach ($specs as $spec) {
-            (new Template($spec->resource, $name))->check($parameters);
+            foreach ($spec->templates($name) as $template) {
+                $template->check($parameters);
+            }
             self::isMethod('onBusy', $spec->onBusy, $class, $name);
             self::isMethod('onNoQuorum', $spec->onNoQuorum, $class, $name);
             self::onLost($spec->onLost, $name);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Redlock\Exception\InvalidOptionException;
 use Redlock\Lock;
 use Swoole\Coroutine;
 
@@ -13,30 +14,52 @@ final class HeldHere
     /** @var array<string, Lock> outside of coroutines */
     private static array $outside = [];
 
-    /** The lock that is held further out; null: none was taken, or the body has released it since. */
-    public static function find(string $place, string $resource): ?Lock
+    /**
+     * The lock further out that holds the resources; null: none was taken, or the body has released it since.
+     *
+     * @param list<string> $resources
+     * @throws InvalidOptionException only some of them are held, or by several locks
+     */
+    public static function find(string $place, array $resources, string $method): ?Lock
     {
-        $lock = self::all()["$place\n$resource"] ?? null;
-        return $lock !== null && ($lock->isHeld() || $lock->isLost()) ? $lock : null;
+        $locks = [];
+        foreach ($resources as $resource) {
+            $lock = self::all()["$place\n$resource"] ?? null;
+            $locks[$resource] = $lock !== null && ($lock->isHeld() || $lock->isLost()) ? $lock : null;
+        }
+        $first = \reset($locks);
+        $other = \array_search(false, \array_map(static fn (?Lock $lock): bool => $lock === $first, $locks), true);
+        return $other === false ? $first : throw new InvalidOptionException("$method: \"$resources[0]\" and \"$other\" "
+            . 'are not held by one lock further out, and would be waited for for ever: take all of them there');
     }
 
-    public static function add(string $place, string $resource, Lock $lock): void
+    /** @param list<string> $resources */
+    public static function add(string $place, array $resources, Lock $lock): void
     {
-        self::all()["$place\n$resource"] = $lock;
+        foreach ($resources as $resource) {
+            self::all()["$place\n$resource"] = $lock;
+        }
     }
 
-    public static function remove(string $place, string $resource): void
+    /** @param list<string> $resources */
+    public static function remove(string $place, array $resources): void
     {
-        unset(self::all()["$place\n$resource"]);
+        foreach ($resources as $resource) {
+            unset(self::all()["$place\n$resource"]);
+        }
     }
 
-    /** Runs a body whose lock is held further out as the innermost again: it is the lock that the body asks about. */
-    public static function within(string $place, string $resource, \Closure $body): mixed
+    /**
+     * Runs a body whose lock is held further out as the innermost again: it is the lock that the body asks about.
+     *
+     * @param list<string> $resources
+     */
+    public static function within(string $place, array $resources, Lock $lock, \Closure $body): mixed
     {
         $held = &self::all();
         $before = $held;
-        unset($held["$place\n$resource"]);
-        $held["$place\n$resource"] = $before["$place\n$resource"];
+        self::remove($place, $resources);
+        self::add($place, $resources, $lock);
         try {
             return $body();
         } finally {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Redlock\Hyperf;
 
+use Redlock\Exception\InvalidOptionException;
+
 /** @internal What one attribute above a method asks for. */
 final class LockSpec
 {
@@ -11,6 +13,7 @@ final class LockSpec
     public const CANCEL = 'cancel';
 
     /**
+     * @param string|list<string> $resource templates
      * @param array<string, bool|int|float> $options by the names of the table: what differs from the cluster
      * @param ?list<string> $pools redis pools in place of the cluster
      * @param ?string $fence the parameter that is given the fencing number
@@ -19,7 +22,7 @@ final class LockSpec
      *     the second closure allows it; the library makes attempts of its own in each
      */
     public function __construct(
-        public readonly string $resource,
+        public readonly string|array $resource,
         public readonly array $options = [],
         public readonly string $cluster = 'default',
         public readonly ?array $pools = null,
@@ -30,6 +33,16 @@ final class LockSpec
         public readonly ?\Closure $translate = null,
         public readonly ?\Closure $repeat = null,
     ) {
+    }
+
+    /** @return list<Template> one for each resource */
+    public function templates(string $method): array
+    {
+        $made = static fn (mixed $text): Template => \is_string($text) ? new Template($text, $method)
+            : throw new InvalidOptionException("$method: a resource is " . \get_debug_type($text)
+                . '; allowed: strings');
+        return \array_map($made, \array_values((array) $this->resource)) ?: throw new InvalidOptionException(
+            "$method: there are 0 resources; allowed: 1 to 100");
     }
 
     /** Where the lock is: two attributes of one place and resource are one lock. */

@@ -40,21 +40,26 @@ final class LockedCall
         if ($spec === null) {
             return ($this->body)($fences);
         }
-        $resource = (new Template($spec->resource, $this->method))->render($this->arguments);
-        $held = HeldHere::find($spec->place(), $resource);
+        $rendered = fn (Template $template): string => $template->render($this->arguments);
+        $resources = \array_values(\array_unique(\array_map($rendered, $spec->templates($this->method))));
+        $held = HeldHere::find($spec->place(), $resources, $this->method);
         if ($held !== null) {
-            $this->refuseToWrite($spec, $resource, $held);
-            return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resource,
+            $this->refuseToWrite($spec, $resources, $held);
+            return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resources, $held,
                 fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
         }
-        return $this->under($spec, $resource, $specs, $fences);
+        return $this->under($spec, $resources, $specs, $fences);
     }
 
-    /** A method that wants the lock for itself must not run under one that others have, too. */
-    private function refuseToWrite(LockSpec $spec, string $resource, Lock $held): void
+    /**
+     * A method that wants the lock for itself must not run under one that others have, too.
+     *
+     * @param list<string> $resources
+     */
+    private function refuseToWrite(LockSpec $spec, array $resources, Lock $held): void
     {
-        if ($held->isShared() && !$this->locks->lockFor($spec, $resource)->isShared()) {
-            throw new InvalidOptionException("$this->method: \"$resource\" is held further out with shared: true, "
+        if ($held->isShared() && !$this->locks->lockFor($spec, $resources)->isShared()) {
+            throw new InvalidOptionException("$this->method: \"$resources[0]\" is held further out with shared: true, "
                 . 'which does not become exclusive; take it without shared there, or after that method has ended');
         }
     }
@@ -69,17 +74,18 @@ final class LockedCall
     }
 
     /**
+     * @param list<string> $resources
      * @param list<LockSpec> $rest
      * @param array<string, ?int> $fences
      */
-    private function under(LockSpec $spec, string $resource, array $rest, array $fences): mixed
+    private function under(LockSpec $spec, array $resources, array $rest, array $fences): mixed
     {
         $entered = false;
         try {
-            $lock = $this->locks->lockFor($spec, $resource);
-            $body = function () use ($spec, $lock, $rest, $fences, &$entered): mixed {
+            $lock = $this->locks->lockFor($spec, $resources);
+            $body = function () use ($spec, $resources, $lock, $rest, $fences, &$entered): mixed {
                 $entered = true;
-                return $this->holding($spec, $lock, $rest, self::with($fences, $spec, $lock));
+                return $this->holding($spec, $resources, $lock, $rest, self::with($fences, $spec, $lock));
             };
             if ($spec->repeat === null) {
                 return $lock->run($body);
@@ -101,17 +107,18 @@ final class LockedCall
     }
 
     /**
+     * @param list<string> $resources
      * @param list<LockSpec> $rest
      * @param array<string, ?int> $fences
      */
-    private function holding(LockSpec $spec, Lock $lock, array $rest, array $fences): mixed
+    private function holding(LockSpec $spec, array $resources, Lock $lock, array $rest, array $fences): mixed
     {
         $run = fn (): mixed => $this->run($rest, $fences);
-        HeldHere::add($spec->place(), $lock->resource, $lock);
+        HeldHere::add($spec->place(), $resources, $lock);
         try {
             return $spec->onLost === null ? $run() : CancelOnLoss::around($lock, $run);
         } finally {
-            HeldHere::remove($spec->place(), $lock->resource);
+            HeldHere::remove($spec->place(), $resources);
         }
     }
 

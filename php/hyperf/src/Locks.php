@@ -91,8 +91,12 @@ final class Locks
         return $this->pid === \getmypid() ? $this->clients : [];
     }
 
-    /** @internal The lock of an attribute. */
-    public function lockFor(LockSpec $spec, string $resource): Lock
+    /**
+     * @internal The lock of an attribute.
+     *
+     * @param string|list<string> $resource
+     */
+    public function lockFor(LockSpec $spec, string|array $resource): Lock
     {
         $client = $spec->pools === null ? $this->client($spec->cluster) : $this->clientOfPools($spec->pools);
         return $this->lockOf($client, $resource, ['reentrant' => true] + $spec->options);
@@ -115,7 +119,9 @@ final class Locks
         $config = ['nodes' => self::NOWHERE] + PoolNodes::resolve($config, $this->pools);
         $client = Client::fromArray($config);
         try {
-            $this->lockOf($client, 'check', $spec->options)->acquire(0);
+            $names = static fn (int $number): string => "check $number";
+            $resources = \array_map($names, \array_keys((array) $spec->resource));
+            $this->lockOf($client, $resources, $spec->options)->acquire(0);
         } catch (NoQuorumException) {
             /* the options were good */
         } finally {

@@ -40,6 +40,7 @@ final class BootCheckTest extends TestCase
             'renew' => false, 'max_hold_ms' => -1, 'outage_wait_ms' => -1], onBusy: 'later', onNoQuorum: 'later'));
         $this->check(new LockSpec('order', ['ttl_ms' => 20000], 'short'));
         $this->check(new LockSpec('order', pools: ['r1']));
+        $this->check(new LockSpec(['order:#{id}', 'stock']));
         (new BootCheck($this->locks))->method(Shop::class, new \ReflectionMethod(Shop::class, 'lines'), []);
         $this->assertLessThan(10.0, (\hrtime(true) - $begun) / 1e9, 'nothing may be waited for');
     }
@@ -59,6 +60,11 @@ final class BootCheckTest extends TestCase
             'a generator' => ['is a generator', new LockSpec('lines'), 'lines'],
             'a fence that nobody takes' => ["fence is 'nubmer', which is no parameter",
                 new LockSpec('x', ['fence' => true], fence: 'nubmer')],
+            'an unknown parameter of several' => ['no parameter $oder', new LockSpec(['stock', 'order:#{oder}'])],
+            'no resource' => ['there are 0 resources; allowed: 1 to 100', new LockSpec([])],
+            'too many resources' => ['101 resources', new LockSpec(\array_fill(0, 101, 'x'))],
+            'a resource that is no text' => ['a resource is int; allowed: strings', new LockSpec(['stock', 7])],
+            'a fence of several' => ['fence', new LockSpec(['order', 'stock'], ['fence' => true], fence: 'id')],
             'an unknown parameter' => ['no parameter $oder', new LockSpec('order:#{oder}')],
             'onBusy' => ["onBusy is 'nothing', which is no public method", new LockSpec('x', onBusy: 'nothing')],
             'onNoQuorum' => ["onNoQuorum is 'secret', which is no", new LockSpec('x', onNoQuorum: 'secret')],

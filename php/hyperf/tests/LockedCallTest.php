@@ -117,6 +117,43 @@ final class LockedCallTest extends NodesTestCase
         }
     }
 
+    public function testAMethodUnderSeveralResources(): void
+    {
+        $both = [(new WithLock(['account:#{from}', 'account:#{to}'], waitMs: 0))->spec()];
+        $call = fn (array $accounts, \Closure $body): mixed => $this->call($both, $body, $accounts);
+        $seen = $call(['from' => 2, 'to' => 1], function () use ($call): array {
+            $inner = $call(['from' => 1, 'to' => 2], fn (): string => Locks::current()->resource);
+            $one = $this->call([new LockSpec('account:1')], fn (): array => $this->held());
+            $this->assertFalse($this->locks->lock('account:1')->tryAcquire());
+            return [$inner, $one];
+        });
+        $this->assertSame(['account:2', ['account:1', 'account:2']], $seen);
+        $this->assertSame(['account:3'], $call(['from' => 3, 'to' => 3], fn (): array => $this->held()));
+        $this->locks->lock('account:1')->run(function () use ($call): void {
+            $this->expectException(BusyException::class);
+            $call(['from' => 2, 'to' => 1], static fn () => throw new \LogicException('it runs'));
+        });
+    }
+
+    /** @dataProvider heldInPart */
+    public function testResourcesOfWhichSomeAreHeldFurtherOutAreRefused(array $outer): void
+    {
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('Orders::pay: "a" and "b" are not held by one lock further out');
+        try {
+            $this->call($outer, fn () => $this->call([new LockSpec(['a', 'b'])],
+                static fn () => throw new \LogicException('it runs')));
+        } finally {
+            $this->assertNothingIsLeft();
+        }
+    }
+
+    public static function heldInPart(): array
+    {
+        return ['the first' => [[new LockSpec('a')]], 'the second' => [[new LockSpec('b')]],
+            'by two locks' => [[new LockSpec('a'), new LockSpec('b')]]];
+    }
+
     public function testALockOfSeveralResources(): void
     {
         $held = $this->locks->lock(['from', 'to'])->run(fn (): array => $this->held());

@@ -139,7 +139,7 @@ final class Client implements ClientInterface
         foreach ($more as $another) {
             $native->add($another);
         }
-        return new Lock($this->driver, $native, $first, isset($own['renew']), $this->renew);
+        return new Lock($this->driver, $native, $first, isset($own['renew']), $this->renew, $more);
     }
 
     /** @param array<string, mixed> $options */

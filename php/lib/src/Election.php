@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Redlock;
 
+use Redlock\Exception\InFlightException;
 use Redlock\Exception\LostException;
+use Redlock\Exception\RedlockThrowable;
 
 /** A candidate for the lead of a resource, of any number in all programs. ClientInterface::election() makes it. */
 final class Election
@@ -14,6 +16,8 @@ final class Election
 
     /** What its lock has unless something else is given: it stands by for as long as it takes. */
     private const USUAL = ['outage_wait_ms' => -1, 'max_hold_ms' => -1];
+
+    private bool $isStopped = false;
 
     /** @internal */
     public function __construct(private readonly LockInterface $lock)
@@ -43,18 +47,22 @@ final class Election
     /**
      * Waits until it leads, calls $body with the term, and gives the seat up when the body ends: what it returns, or
      * its own error, leaves. If the term was lost before, it stands by again; the body ends by itself then, or by
-     * Term::check().
+     * Term::check(). Null after stop().
      *
      * @template T
      * @param callable(Term): T $body
-     * @return T
+     * @return ?T
      */
     public function run(callable $body): mixed
     {
-        while (true) {
-            $endedInTime = false;
+        while (!$this->isStopped) {
+            $hasBegun = $endedInTime = false;
             try {
-                return $this->lock->run(static function (LockInterface $lock) use ($body, &$endedInTime): mixed {
+                return $this->lock->run(function (LockInterface $lock) use ($body, &$hasBegun, &$endedInTime): mixed {
+                    if ($this->isStopped) {
+                        return null;
+                    }
+                    $hasBegun = true;
                     $result = $body(new Term($lock));
                     $endedInTime = $lock->isHeld();
                     return $result;
@@ -66,7 +74,31 @@ final class Election
                 if ($lost->resource !== $this->lock->resource()) {
                     throw $lost;
                 }
+            } catch (RedlockThrowable $refused) {
+                if ($hasBegun || !$this->isStopped) {
+                    throw $refused;
+                }
             }
+        }
+        return null;
+    }
+
+    /**
+     * Stands by no more: a wait ends at once, in whatever Fiber or coroutine; a body is not interrupted, and its lock
+     * not taken again if it was lost. For signal handlers too.
+     */
+    public function stop(): void
+    {
+        $this->isStopped = true;
+        if ($this->lock->isHeld()) {
+            return;
+        }
+        try {
+            foreach (['wait_ms', 'outage_wait_ms'] as $wait) { /* a wait that is about to begin */
+                $this->lock->set($wait, 0);
+            }
+        } catch (InFlightException) {
+            $this->lock->cancel();
         }
     }
 }

@@ -36,6 +36,8 @@ final class Lock implements LockInterface
         public readonly string $resource,
         private bool $renewIsChosen,
         private readonly string $usualRenew,
+        /** @var list<string> of several, the others */
+        private readonly array $more = [],
     ) {
     }
 
@@ -109,6 +111,11 @@ final class Lock implements LockInterface
         }
         $this->releaseAfterSuccess($result);
         return $result instanceof \Generator ? $this->refuseGenerator($result) : $result;
+    }
+
+    public function cancel(): void
+    {
+        $this->driver->cancel($this->native);
     }
 
     public function fence(): ?int
@@ -248,15 +255,17 @@ final class Lock implements LockInterface
     }
 
     /**
-     * A wait has learnt who holds the lock; after a single attempt the nodes are asked.
+     * A wait has learnt who holds the lock; after a single attempt the nodes are asked, of several resources about one
+     * after the other.
      *
      * @return ?array<string, int|string>
      */
     private function holder(): ?array
     {
         $known = $this->native->heldBy();
-        if ($known === '' && $this->native->attempts() === 1) {
-            $native = $this->driver->lock($this->resource, ['node_timeout_ms' => self::HOLDER_LIMIT_MS]);
+        $unknown = $known === '' && $this->native->attempts() === 1 ? [$this->resource, ...$this->more] : [];
+        while ($known === '' && $unknown !== []) {
+            $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => self::HOLDER_LIMIT_MS]);
             $this->driver->run($native, \REDLOCK_INSPECT, 0);
             $known = $native->heldBy();
         }

@@ -64,6 +64,12 @@ interface LockInterface
      */
     public function run(callable $body, ?int $waitMs = null): mixed;
 
+    /**
+     * Ends a wait of acquire(), tryAcquire() or run() in another Fiber or coroutine, or under a signal handler: it
+     * throws CancelledException. A lock that is held stays held.
+     */
+    public function cancel(): void;
+
     /** How much longer the lock is held without an extension; 0 if it is not held. */
     public function remainingMs(): int;
 

@@ -5,9 +5,11 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\ClientInterface;
+use Redlock\Election;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
+use Redlock\LockInterface;
 use Redlock\Term;
 use Redlock\Testing\MemoryClient;
 
@@ -102,6 +104,68 @@ final class ElectionTest extends NodesTestCase
         $this->expectException(InvalidOptionException::class);
         $this->expectExceptionMessage('ttlMs');
         $this->client()->election('scheduler', ttlMs: 5);
+    }
+
+    /** A signal handler runs while the wait of a process lasts. */
+    public function testStopEndsAWait(): void
+    {
+        $leader = $this->client()->lock('scheduler');
+        $leader->acquire();
+        $waiting = $this->client();
+        $election = $waiting->election('scheduler');
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, static function () use ($waiting, $election): void {
+            $waiting->describe()['waiting'] === 1 ? $election->stop() : \pcntl_alarm(1);
+        });
+        \pcntl_alarm(1);
+        try {
+            $this->assertNull($election->run(static fn () => throw new \LogicException('it leads')));
+        } finally {
+            \pcntl_alarm(0);
+            \pcntl_signal(\SIGALRM, \SIG_DFL);
+        }
+        $this->assertNull($election->run(static fn () => throw new \LogicException('it leads')));
+        $leader->release();
+        $this->assertNothingIsLeft();
+    }
+
+    /** @dataProvider seats */
+    public function testStopBeforeAWaitBegins(bool $isFree): void
+    {
+        $leader = $this->client()->lock('scheduler');
+        $isFree || $leader->acquire();
+        $lock = $this->client()->lock('scheduler', waitMs: -1, outageWaitMs: -1);
+        $interrupted = $this->createMock(LockInterface::class);
+        $interrupted->method('set')->willReturnCallback($lock->set(...));
+        $election = new Election($interrupted);
+        $interrupted->method('run')->willReturnCallback(static function (callable $body) use ($election, $lock): mixed {
+            $election->stop();
+            return $lock->run($body);
+        });
+        $this->assertNull($election->run(static fn () => throw new \LogicException('it leads')));
+        $isFree || $leader->release();
+        $this->assertNothingIsLeft();
+    }
+
+    public static function seats(): array
+    {
+        return ['free' => [true], 'taken' => [false]];
+    }
+
+    public function testAfterStopALostTermIsTheLast(): void
+    {
+        $terms = 0;
+        $election = $this->client()->election('scheduler', ...self::SHORT);
+        $next = $this->client()->lock('scheduler', renew: true);
+        $this->assertNull($election->run(function (Term $term) use ($election, $next, &$terms): void {
+            $terms++;
+            $election->stop();
+            $this->assertFalse($term->isLost());
+            $this->lose();
+            Wait::until(static fn (): bool => $term->isLost(), 'the loss');
+            $next->acquire();
+        }));
+        $this->assertSame(1, $terms);
     }
 
     public function testInMemory(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Client;
+use Redlock\Exception\CancelledException;
 use Redlock\Exception\InFlightException;
 use Redlock\Lock;
 
@@ -73,6 +74,33 @@ final class FiberTest extends NodesTestCase
         $holder->release();
         $this->assertNothingIsLeft();
         $this->assertTrue($client->lock('destroyed')->tryAcquire());
+    }
+
+    public function testAnotherFiberEndsAWait(): void
+    {
+        $client = $this->fiberClient();
+        $holder = $client->lock('scheduler');
+        $holder->acquire();
+        $election = $client->election('scheduler');
+        $waiting = $client->lock('scheduler');
+        [$leads, $told] = $this->loop->run([
+            static fn () => $election->run(static fn (): string => 'it leads'),
+            static function () use ($waiting): string {
+                try {
+                    $waiting->acquire(-1);
+                } catch (CancelledException) {
+                    return 'cancelled';
+                }
+            },
+            function () use ($client, $election, $waiting): void {
+                $this->delayUntil(static fn (): bool => $client->describe()['waiting'] === 2);
+                $election->stop();
+                $waiting->cancel();
+            },
+        ]);
+        $this->assertSame([null, 'cancelled'], [$leads, $told]);
+        $holder->release();
+        $this->assertNothingIsLeft();
     }
 
     public function testAFiberDestroyedInItsBodyReleases(): void

@@ -333,6 +333,12 @@ final class LockTest extends NodesTestCase
             }
         }
         $this->assertStringStartsWith('held by worker-7 (pid ' . \getmypid() . ' on ', $busy->getMessage());
+        try {
+            $asker->lock(['free', 'known'])->acquire(0);
+            $this->fail('acquired');
+        } catch (BusyException $busy) {
+            $this->assertSame('worker-7', $busy->heldBy['client_name'], 'who holds one of several');
+        }
         $lock->release();
     }
 

@@ -152,6 +152,25 @@ final class SwooleTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAnotherCoroutineStopsAnElection(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('scheduler');
+        $holder->acquire();
+        $result = 'it waits';
+        $this->inCoroutine(static function () use ($client, &$result): void {
+            $election = $client->election('scheduler');
+            Coroutine::create(static function () use ($election, &$result): void {
+                $result = $election->run(static fn (): string => 'it leads');
+            });
+            self::waitUntil(static fn (): bool => $client->describe()['waiting'] === 1, 'the candidate to wait');
+            $election->stop();
+        });
+        $this->assertNull($result);
+        $holder->release();
+        $this->assertNothingIsLeft();
+    }
+
     /** @dataProvider cancels */
     public function testCancelInTheBodyReleases(bool $throw): void
     {

@@ -8,7 +8,7 @@ namespace Redlock\Hyperf\Annotation;
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
 final class RedLock extends WithLock
 {
-    public function __construct(string $resource, mixed ...$options)
+    public function __construct(string|array $resource, mixed ...$options)
     {
         parent::__construct($resource, ...$options);
         /* without the @, a handler that throws would stop the boot */

@@ -17,7 +17,8 @@ class WithLock extends AbstractMultipleAnnotation
     /**
      * Options that are null are the cluster's.
      *
-     * @param string $resource with values of the arguments: 'order:#{order.id}'
+     * @param string|list<string> $resource with values of the arguments: 'order:#{order.id}'; of several the method has
+     *     all or none
      * @param ?int $waitMs how long to wait while others hold the lock: 0 is one attempt, -1 without limit
      * @param ?int $retryCount attempts after the first one
      * @param string $cluster of config/autoload/redlock.php
@@ -32,7 +33,7 @@ class WithLock extends AbstractMultipleAnnotation
      * @param ?bool $shared hold the lock together with others that share it
      */
     public function __construct(
-        public string $resource,
+        public string|array $resource,
         public ?int $ttlMs = null,
         public ?int $waitMs = null,
         public ?int $retryCount = null,

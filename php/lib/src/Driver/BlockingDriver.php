@@ -58,6 +58,12 @@ final class BlockingDriver extends Driver
         }
     }
 
+    public function cancel(Native\Lock $lock): void
+    {
+        $lock->cancel();
+        $this->fibers?->resume($lock);
+    }
+
     public function inFlight(): int
     {
         return $this->bodies + ($this->fibers?->inFlight() ?? 0);

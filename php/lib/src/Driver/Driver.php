@@ -20,6 +20,9 @@ abstract class Driver
     /** Runs one operation to its end: its status. If anything ends it before, nothing stays behind at the nodes. */
     abstract public function run(Native\Lock $lock, int $operation, int $arg): int;
 
+    /** Ends the acquisition that somebody waits for, if any. */
+    abstract public function cancel(Native\Lock $lock): void;
+
     /** @param array<string, mixed> $options of the lock, by the names of the table */
     final public function lock(string $resource, array $options): Native\Lock
     {

@@ -6,12 +6,16 @@ namespace Redlock\Driver;
 
 use Redlock\EventLog;
 use Redlock\Native;
+use Swoole\Coroutine;
 
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
 {
     /** How many callers are suspended. */
     protected int $pending = 0;
+
+    /** @var array<int, mixed> the waiters of acquisitions, by the ids of the native locks */
+    private array $acquiring = [];
 
     /** The process of the last operation, as Native\Client::generation() counts them. */
     private int $generation = 0;
@@ -39,6 +43,9 @@ abstract class SuspendingDriver extends Driver
         }
         $status = \REDLOCK_PENDING;
         $this->pending++;
+        if ($operation === \REDLOCK_ACQUIRE) {
+            $this->acquiring[\spl_object_id($lock)] = $waiter;
+        }
         try {
             $this->watch($lock);
             while (($status = $lock->ended()) === \REDLOCK_PENDING && $this->suspend($waiter)) {
@@ -48,6 +55,9 @@ abstract class SuspendingDriver extends Driver
             $status = Leave::fiber($this->client, $lock, $operation, $closing);
         } finally {
             $this->pending--;
+            if ($operation === \REDLOCK_ACQUIRE) {
+                unset($this->acquiring[\spl_object_id($lock)]);
+            }
             $this->unwatch($lock);
             if ($status === \REDLOCK_PENDING) {
                 $status = Leave::cancelled($lock, $operation);
@@ -55,6 +65,19 @@ abstract class SuspendingDriver extends Driver
         }
         $this->events === null || $this->writeEvents($lock, $operation);
         return $status;
+    }
+
+    public function cancel(Native\Lock $lock): void
+    {
+        $this->outside === null ? $lock->cancel() : $this->outside->cancel($lock);
+        $this->resume($lock);
+    }
+
+    /** Whoever waits looks what has become of its acquisition. */
+    final public function resume(Native\Lock $lock): void
+    {
+        $waiter = $this->acquiring[\spl_object_id($lock)] ?? null;
+        \is_int($waiter) ? Coroutine::resume($waiter) : $waiter?->resume();
     }
 
     public function inFlight(): int
@@ -81,7 +104,11 @@ abstract class SuspendingDriver extends Driver
     {
         $before = $this->generation;
         $this->generation = $this->client->generation();
-        return $this->generation !== $before;
+        if ($this->generation === $before) {
+            return false;
+        }
+        $this->acquiring = [];
+        return true;
     }
 
     protected function isAlone(): bool

@@ -85,6 +85,11 @@ final class TracedLock implements LockInterface
         }
     }
 
+    public function cancel(): void
+    {
+        $this->lock->cancel();
+    }
+
     public function resource(): string
     {
         return $this->lock->resource();

@@ -103,6 +103,11 @@ final class MemoryLock implements LockInterface
         return $result;
     }
 
+    /** Nobody waits in memory: time passes. */
+    public function cancel(): void
+    {
+    }
+
     public function fence(): ?int
     {
         return $this->fence;
