@@ -30,7 +30,7 @@ class Shared(Facts):
     _sharer = "thread"
 
     def _is_first(self, ticket: Ticket) -> bool:
-        """Whether it is a ticket's turn; a hold that has expired is in nobody's way."""
+        """Whether it is the ticket's turn. A hold ahead of it that has expired is removed."""
         line = self._line
         holding = holder(line)
         if holding is not None and _state(self._handle) == LOST:
