@@ -317,6 +317,8 @@ def test_unusable_new_files_leave_the_old_ones_in_use(make_mutual, certificate, 
     other = authority.issue("worker-8")
     files.put(cert=other.cert_file)
     for _ in range(2):
+        server = authority.issue()  # with it no session is resumed: the client shows its certificate again
+        node.command("CONFIG", "SET", "tls-cert-file", server.cert_file, "tls-key-file", server.key_file)
         reconnect(client, [node])
         lock_once(client)
     assert warnings(client) == ['tls_key_file is "%s": key values mismatch' % files.options["tls_key_file"]]
