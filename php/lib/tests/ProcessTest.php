@@ -63,7 +63,7 @@ final class ProcessTest extends NodesTestCase
     public function testAWaitForQuarantinedNodesWarnsWithoutALogger(): void
     {
         self::cluster()->makeNew();
-        $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(); }'
+        $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(1000); }'
             . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', self::cluster()->urls(),
             $this->logOption());
         $logged = $this->logged();
