@@ -74,7 +74,7 @@ static void contend(struct share *share, int shares)
     } else if (now_ns() < shared->end_ns) {
       shared->failed++;
     } else if (now_ns() - begin_ns > share->longest_ns) {
-      share->longest_ns = now_ns() - begin_ns; /* it waited to the end in vain */
+      share->longest_ns = now_ns() - begin_ns; /* it waited to the end without the lock */
     }
   }
   share->commands = commands_of(client) - before;

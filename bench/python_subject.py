@@ -142,7 +142,7 @@ def uvloop(figures, urls, count):
 
 
 def idle(figures, urls, count):
-    """Held and renewed locks that nobody touches: the share of a core."""
+    """Held and renewed locks without any calls: the share of a core."""
     import libredlock
 
     with libredlock.Client(urls, ttl=10, renew=True) as client:

@@ -407,7 +407,7 @@ class Bench:
             self.programs.cluster.bootstrap()
 
     def contention(self) -> List[Row]:
-        """The rate is compared with that of one process which nobody disturbs: more cannot be had."""
+        """The rate is compared with that of one undisturbed process, the possible maximum."""
         in_order = {"per_s": 0.92, "jain": 0.99, "p99": 1.4, "commands": 12}
         cases = {
             "alone": (1, [], {}),

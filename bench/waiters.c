@@ -1,5 +1,5 @@
 /* Waiters on a lock that another process holds: what they cost while it is held, how fast and in which order they are
- * served once it is released, and how long as many cycles take while nobody else wants the lock. */
+ * served once it is released, and how long as many cycles take without contention. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static struct {
   struct line of[PROCESSES_MAX];
 } *shared;
 
-static redlock_client *client; /* each process has connections of its own: they are made anew after the fork */
+static redlock_client *client; /* each process has connections of its own: they are made again after the fork */
 static redlock_lock *locks[WAITERS_MAX];
 static int waiters = 1000, processes = 1;
 static int64_t held_ms = 10000, settle_ms = 2000;
@@ -140,7 +140,7 @@ static void fork_lines(void)
       await_the_turn_of(i);
       make_cycles(locks[0]);
       pass_the_turn_to(i + 1);
-      await_the_turn_of(i); /* the end of a process costs as much as a lock: nobody ends yet */
+      await_the_turn_of(i); /* the end of a process costs as much as a lock: no process ends yet */
       _exit(0);
     }
   }

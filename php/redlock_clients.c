@@ -165,7 +165,7 @@ static void *drain_in_thread(void *argument)
   return NULL;
 }
 
-/* Several clients leave at the same time: each begins before any of them is waited for. */
+/* Several clients leave at the same time: each begins before any of them is awaited. */
 void redlock_php_begin_drain(native_client *client, int64_t limit_ms)
 {
   sigset_t all, kept;

@@ -21,7 +21,7 @@ struct native_lock {
   redlock_lock *handle;
   native_client *client;
   zend_string *resource;
-  zval waiter; /* who waits for the operation that was started; undefined if nobody does */
+  zval waiter; /* the waiter of the started operation; undefined if there is none */
   bool tagged; /* the library gives this struct back when an operation has ended */
 };
 

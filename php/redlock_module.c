@@ -65,7 +65,7 @@ void redlock_php_shutdown(int type, int module_number)
 #endif
 }
 
-/* What SWIG does not set: nobody extends or serialises a handle, and a stack trace never shows the nodes. */
+/* Flags that SWIG does not set: handles cannot be extended or serialised, and stack traces never show the nodes. */
 void redlock_php_seal(zend_class_entry *client, zend_class_entry *lock)
 {
   client->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NOT_SERIALIZABLE;

@@ -1,4 +1,4 @@
-/* What a Redlock\Native\Lock was told: answers of the nodes, messages, failures. */
+/* The results of a Redlock\Native\Lock: answers of the nodes, messages, failures. */
 #include "redlock_internal.h"
 
 zend_string *redlock_php_lock_message(redlock_lock *handle)

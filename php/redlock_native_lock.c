@@ -90,7 +90,7 @@ int64_t native_lock_start(native_lock *lock, int64_t operation, int64_t arg, zva
   return status;
 }
 
-/* Start and first wait in one call: the whole operation where nobody has to wait long. */
+/* Start and first wait in one call: the whole operation if it need not wait long. */
 int64_t native_lock_run(native_lock *lock, int64_t operation, int64_t arg, int64_t slice_ms)
 {
   int64_t status = REDLOCK_INVALID;
@@ -108,7 +108,7 @@ int64_t native_lock_ended(native_lock *lock)
   return status;
 }
 
-/* What cleans up is sent at once, because nobody may come back to this client for long. */
+/* Deletes are sent at once, because this client may not be used again for long. */
 void native_lock_cancel(native_lock *lock)
 {
   forget_waiter(lock);

@@ -85,7 +85,7 @@ static int read_count(int *count, const char *flag, const char *given, int most)
   return is_allowed ? 0 : fail(EXIT_USAGE, "%s %s: not a number from 1 to %d", flag, given, most);
 }
 
-/* One resource for each worker: nobody waits. */
+/* One resource for each worker, so that none waits. */
 static int check_bench(struct args *args)
 {
   if (args->threads && args->in_flight)
@@ -319,8 +319,9 @@ static struct parser *parser_new(const struct command *command, int argc, char *
   return parser;
 }
 
-/* A host that waits for others for longer than they keep the lock would run CMD again. With no wait at all, hosts that
- * ask at the same moment may keep each other from a majority, and nobody would take over from a CMD that fails. */
+/* A host that waits for others for longer than they keep the lock would run CMD again. With no wait at all, hosts
+ * that ask at the same moment may keep each other from a majority, and no host would take over from a CMD that
+ * fails. */
 static void wait_less_than_it_is_kept(struct args *args)
 {
   bool is_chosen = setting_in_force(args, "wait_ms") != NULL;

@@ -57,7 +57,7 @@ static bool is_planned(redlock_client *client, int node)
   return did == REDLOCK_DID_REGISTERED || did == REDLOCK_DID_REPLACED;
 }
 
-/* Names what was found: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
+/* Names the findings: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
 static void ask(redlock_client *client, int64_t max_ttl_ms)
 {
   for (int subject = LIVE; subject < SUBJECTS; subject++) {
@@ -144,7 +144,7 @@ static int print_nodes(redlock_client *client, const struct args *args, int stat
 
 /* ---- all of it ---- */
 
-/* What --new may not do, a person may: it asks whether a lock is live. */
+/* A change that --new may not make needs a person, who is asked whether a lock is live. */
 static void say_who_may(redlock_client *client, const struct args *args)
 {
   int left = 0;

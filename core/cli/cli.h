@@ -1,4 +1,4 @@
-/* cli.h - what the files of the redlock command share. They use the public header only; those of `redlock ls` also
+/* cli.h - shared by the files of the redlock command. They use the public header only; those of `redlock ls` also
  * the core's URLs, credentials and TLS. */
 #ifndef REDLOCK_CLI_H
 #define REDLOCK_CLI_H
@@ -44,7 +44,7 @@ struct command {
   const char *summary;
   int (*main)(const struct args *args);  /* returns the exit code */
   const char *const *without;            /* options of the library that make no sense here; NULL at the end */
-  const struct option_default *defaults; /* NULL if it has none of its own; option NULL at the end */
+  const struct option_default *defaults; /* NULL if it has none; option NULL at the end */
 };
 
 /* One option of the library that the user has set. */
@@ -105,7 +105,7 @@ struct session {
   int signal_fd;
   int caught;          /* the signal that ended a wait, 0 if none */
   int64_t waited_ms;   /* until the lock was taken or refused */
-  int64_t leave_by_ms; /* what slower nodes have been given, 0 if they were not awaited */
+  int64_t leave_by_ms; /* the time given to slower nodes, 0 if they were not awaited */
   bool child_ignored;  /* SIGCHLD was ignored when redlock was started */
   sigset_t watched;
   sigset_t mask_before;
@@ -228,7 +228,7 @@ void die_by(int signal_number);
 int exit_code_of(const struct args *args, int status);
 char *outcome(const struct session *session, int status); /* in one line; free it */
 void set_bytes(json_t *report, const char *key, const char *bytes, size_t size);
-/* What was done, for people: on standard error, for standard output has only what scripts read. Silent with --quiet. */
+/* Reports an action, for people: on standard error, as standard output is for scripts. Silent with --quiet. */
 void say(const struct session *session, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
 void set_held_by(json_t *report, json_t *client);          /* takes client, which may be NULL */
 void name_holder(json_t *report, struct session *session); /* of a busy lock, in message and held_by */
@@ -253,12 +253,12 @@ bool has_holder(int verdict);                                   /* one, or reade
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
 
-/* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what could
- * not be done. */
+/* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what
+ * failed. */
 int leave_release(struct session *session, char **left);
 int leave_keep(struct session *session, int64_t left_ms, char **left); /* for left_ms more, then it expires */
 
-/* events.c: what the library tells beside the answers to calls */
+/* events.c: the library's reports beside the results of calls */
 json_t *next_event(redlock_client *client);       /* NULL if there is none; json_decref it */
 void say_warnings(const struct session *session); /* about valid settings that are rarely intended */
 
@@ -266,7 +266,7 @@ void say_warnings(const struct session *session); /* about valid settings that a
 char *loss_reason(const struct session *session); /* in words, from the client's events; free it */
 const char *loss_name(redlock_lock *lock);        /* "expired", "gone", ...; NULL if it was not lost */
 
-/* force.c: deletes the lock of whoever holds it, when the user agrees; the exit code */
+/* force.c: deletes the lock of any holder, once the user agrees; the exit code */
 int force_check(const struct args *args); /* before anything is asked: 0, or the exit code of a refusal, printed */
 int force_release(struct session *session);
 

@@ -141,7 +141,7 @@ static int read_file(struct args *args, const char *path, FILE *file)
   return refused;
 }
 
-/* What belongs to a site, not to one lock: `run` gives its command REDLOCK_FENCE, for example. The library reads
+/* Settings of a site, not of one lock: `run` gives its command REDLOCK_FENCE, for example. The library reads
  * REDLOCK_MAX_TTL_MS. */
 static const char *const variables[] = {
     "nodes",       "guard",       "ttl_ms",        "wait_ms",      "key_prefix",      "user_file",  "password_file",

@@ -1,4 +1,4 @@
-/* doctor.c - redlock doctor: would every node grant a lock, and if not, why, and what can be done about it? */
+/* doctor.c - redlock doctor: would every node grant a lock, and if not, why, and what is the advice? */
 #include "cli.h"
 
 #include <stdio.h>
@@ -17,8 +17,8 @@ static void set_number(redlock_lock *lock, const char *option, int64_t value)
   (void)redlock_lock_set(lock, option, text);
 }
 
-/* A full disk and much else shows only when something is written. The client notes what each node answers; here it
- * only matters that all had the time to. */
+/* A full disk and many other faults show only on a write. The client notes each node's reply; here it only matters
+ * that all had the time to reply. */
 static void probe(struct session *session)
 {
   redlock_lock *lock = must(redlock_lock_new_probe(session->client));
@@ -64,8 +64,8 @@ static json_t *described(const struct session *session)
   return report;
 }
 
-/* Takes over what the probe has shown of the nodes that were asked. The others are being connected to again; what was
- * said of them before tells more. */
+/* Takes over the probe's findings about the nodes that were asked. The others are reconnecting; the earlier findings
+ * about them say more. */
 static void keep_nodes_that_were_ready(json_t *report, json_t *probed)
 {
   json_t *nodes = json_object_get(report, "nodes"), *node;

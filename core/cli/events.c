@@ -1,10 +1,10 @@
-/* events.c - what the library tells beside the answers to calls. */
+/* events.c - the library's reports beside the results of calls. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The detail becomes what in_users_words reads. */
+/* The detail becomes the input of in_users_words. */
 static void take_parts(json_t *event)
 {
   json_t *parts = json_object_get(event, "parts"), *part;

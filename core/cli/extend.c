@@ -7,7 +7,7 @@
 
 enum { LOOK_LIMIT_MS = 500 };
 
-/* Neither shortens what the nodes keep: how much longer that is; 0 if it is not known. */
+/* A shorter TTL does not shorten keys on the nodes: how much longer they last; 0 if it is not known. */
 static int64_t kept_ms(struct session *session)
 {
   const char *resource = session->args->resource;

@@ -48,7 +48,7 @@ int guard_start(struct guard *guard)
 void guard_watch(const struct guard *guard, pid_t group)
 {
   ssize_t written = write(guard->pipe, &group, sizeof group);
-  (void)written; /* it can only fail if somebody killed the guard; the parent-death signal remains */
+  (void)written; /* it can only fail if the guard was killed; the parent-death signal remains */
 }
 
 void guard_end(const struct guard *guard)

@@ -77,7 +77,7 @@ static json_t *ask(struct session *session)
   return client;
 }
 
-/* A wait has learnt who holds the lock, a single attempt has not. */
+/* A wait has the holder already, a single attempt has not. */
 json_t *holder_found(struct session *session)
 {
   json_t *client = holder_client(session->lock);

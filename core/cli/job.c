@@ -1,4 +1,4 @@
-/* job.c - starts CMD in a process group of its own and hears of its end. */
+/* job.c - starts CMD in a process group of its own and notices its end. */
 #include "job.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int job_start(struct job *job, const struct session *session)
     close(report[0]);
     return fail_errno("fork");
   }
-  setpgid(job->pid, job->pid); /* parent and child both do this, whoever comes first */
+  setpgid(job->pid, job->pid); /* parent and child both do this, whichever runs first */
   bool failed = read(report[0], &why, sizeof why) == sizeof why;
   close(report[0]);
   job->running = !failed;

@@ -1,4 +1,4 @@
-/* loss.c - why a lock was lost, from what the library has told meanwhile. */
+/* loss.c - why a lock was lost, from the library's reports. */
 #include "cli.h"
 
 #include <stdlib.h>

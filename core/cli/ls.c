@@ -1,4 +1,4 @@
-/* ls.c - redlock ls PREFIX: which locks are held, by whom, and for how much longer? */
+/* ls.c - redlock ls PREFIX: which locks are held, by which client, and for how much longer? */
 #include "cli.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 enum { AT_ONE_TIME = 64 }; /* questions in flight */
 
-/* What the nodes say of one resource. */
+/* The nodes' replies about one resource. */
 struct found {
   const struct scan_name *name;
   int verdict, nodes; /* with this token, or with any key if no majority has the same */
   int64_t ttl_ms;
   char *token;
-  json_t *client; /* who holds it; NULL if it is not known */
+  json_t *client; /* the holder; NULL if it is not known */
 };
 
 struct list {

@@ -9,7 +9,7 @@
 #define WAIT_MS "40000" /* it outlives a quarantine by the default of max_ttl_ms */
 
 /* clang-format off */
-/* Options of the library by what they are for: a command lacks those that make no sense there. */
+/* Options of the library by purpose: a command lacks those that make no sense there. */
 #define OF_A_HOLD "reentrant", "renew", "max_extensions", "max_hold_ms", "strict_release"
 #define OF_A_WAIT "wait_ms", "retry_count", "retry_delay_ms", "retry_jitter", "queue", "wake"
 #define OF_A_GRANT "fence", "min_validity_ms"
@@ -125,7 +125,7 @@ static int refuse_option(int argc, char **argv)
               argv[1]);
 }
 
-/* The command line may have been refused before this flag. What follows `--` is not for redlock. */
+/* The command line may have been refused before this flag. Words behind `--` are not for redlock. */
 static bool wants_json(int argc, char **argv)
 {
   for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -1,4 +1,4 @@
-/* options.c - the library's options: what the user has set, and where. */
+/* options.c - the library's options: the values that the user has set, and where. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ void settings_free(struct settings *settings)
 
 enum { SOURCES = 3 };
 
-/* The later ones win. A file that a flag names is meant for this call, unlike what is set for the whole machine. */
+/* Later ones win. A file named by a flag is meant for this call, unlike settings of the whole machine. */
 static void sources(const struct args *args, const struct settings *list[SOURCES])
 {
   bool is_named = args->config != NULL;

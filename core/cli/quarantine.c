@@ -1,4 +1,4 @@
-/* quarantine.c - why a lock on new nodes is waited for, in one line. */
+/* quarantine.c - why a lock on new nodes has to wait, in one line. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int64_t longest_ms(const json_t *nodes, int *quarantined)
   return longest;
 }
 
-/* NULL unless a majority is quarantined. What each node says for itself is the same words for all; doctor shows it. */
+/* NULL unless a majority is quarantined. The nodes' own messages all say the same; doctor shows them. */
 char *quarantine_words(struct session *session)
 {
   json_t *nodes = described_nodes(session);

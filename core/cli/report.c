@@ -1,4 +1,4 @@
-/* report.c - what an operation came to, for people and in JSON. */
+/* report.c - the result of an operation, for people and in JSON. */
 #include "cli.h"
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct run {
   int asked_to_end; /* the signal that was meant for redlock as well as for CMD */
   int64_t kill_at_ms;
   int64_t taken_at_ms;
-  char *left; /* what could not be done about the lock at the end */
+  char *left; /* failures of releasing the lock at the end */
 };
 
 static void watch_job_signals(struct session *session)
@@ -35,7 +35,7 @@ static void watch_job_signals(struct session *session)
   sigprocmask(SIG_BLOCK, &blocked, NULL);
 }
 
-/* While it waits, what a CMD does is no news. */
+/* Signals about a CMD are not watched while redlock waits for the lock. */
 static void unwatch_job_signals(struct session *session)
 {
   static const int of_job[] = {SIGCHLD, SIGCONT, SIGTSTP};
@@ -107,8 +107,8 @@ static void resume(struct run *run)
   job_signal(&run->job, SIGCONT);
 }
 
-/* Stops like CMD, so that a shell sees a stopped job. The kernel does not stop an orphaned process group, which nobody
- * could continue; then there is no SIGCONT to wait for and CMD continues as well. */
+/* Stops like CMD, so that a shell sees a stopped job. The kernel does not stop an orphaned process group, which no
+ * shell could continue; then there is no SIGCONT to wait for and CMD continues as well. */
 static void stop_self(struct run *run, int number)
 {
   sigset_t one;
@@ -126,8 +126,8 @@ static void stop_self(struct run *run, int number)
     resume(run);
 }
 
-/* CMD was stopped. In a terminal redlock stops with it, and so does the rest of the group: nobody works while the lock
- * is not renewed. Without a terminal nobody looks after stopped jobs, so the lock is kept. */
+/* CMD was stopped. In a terminal redlock stops with it, and so does the rest of the group: no process works while
+ * the lock is not renewed. Without a terminal no one looks after stopped jobs, so the lock is kept. */
 static void stop(struct run *run, int number)
 {
   bool asks_for_terminal = number == SIGTTIN || number == SIGTTOU;

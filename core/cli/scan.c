@@ -39,7 +39,7 @@ static bool begins_with(const char *bytes, size_t size, const char *start)
   return size >= strlen(start) && memcmp(bytes, start, strlen(start)) == 0;
 }
 
-/* Neither the library's own keys nor those that no program can lock. */
+/* Neither the library's own keys nor keys that no program can lock. */
 static bool is_resource(const struct scan *scan, const char *key, size_t size)
 {
   static const char own[] = "libredlock:";
@@ -156,7 +156,7 @@ static bool scan_node(struct scan *scan, struct wires *wires, int node, char **w
   return goes_on;
 }
 
-/* What it came to on one node. */
+/* The result on one node. */
 static void note_node(struct scan *scan, int node, bool is_scanned, char *why)
 {
   char *name = node_name(scan->session->client, node);

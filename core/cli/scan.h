@@ -19,7 +19,7 @@ struct scan {
   int forbidden;  /* nodes that forbid SCAN or GETRANGE */
   void *tree;     /* of names, while it goes on */
   char *prefix;   /* of the keys */
-  char *own_keys; /* what the library's own keys begin with */
+  char *own_keys; /* the prefix of the library's own keys */
 };
 
 /* Asks the nodes one after the other; 0, or the exit code after a refusal was printed. */

@@ -1,4 +1,4 @@
-/* session.c - one client with one lock, driven by one loop that also hears signals. */
+/* session.c - one client with one lock, driven by one loop that also handles signals. */
 #include "cli.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static int watch_signals(struct session *session)
     if (terminates(number) && !is_ignored(number))
       sigaddset(&session->watched, number);
   sigprocmask(SIG_BLOCK, &session->watched, &session->mask_before);
-  sigdelset(&session->watched, SIGPIPE); /* the write itself reports that nobody reads */
+  sigdelset(&session->watched, SIGPIPE); /* the write itself reports that there is no reader */
   session->signal_fd = signalfd(-1, &session->watched, SFD_CLOEXEC | SFD_NONBLOCK);
   return session->signal_fd >= 0 ? 0 : fail_errno("signalfd");
 }
@@ -67,7 +67,7 @@ static int open_client(struct session *session)
   int refused = options_set(session->client, session->args);
   if (refused)
     return refused;
-  bool looks = session->args->command->main == doctor_main; /* who examines nodes changes nothing there */
+  bool looks = session->args->command->main == doctor_main; /* commands that examine nodes change nothing there */
   int status = looks ? redlock_client_open_to_look(session->client) : redlock_client_open(session->client);
   if (status == REDLOCK_OK) {
     say_warnings(session);
@@ -81,7 +81,7 @@ static int open_client(struct session *session)
   return code;
 }
 
-/* What the command line asks for has to be there; what a file asks for may not fit all locks. */
+/* An option on the command line must be supported; one in a file may not fit all locks. */
 static int set_fence(struct session *session)
 {
   const struct settings *flags = &session->args->from_flags;
@@ -275,7 +275,7 @@ static bool can_grant(int vote)
   return vote == REDLOCK_OK || vote == REDLOCK_BUSY || vote == REDLOCK_PENDING || vote == REDLOCK_NOT_HELD;
 }
 
-/* What it waits for, where too few nodes vote. */
+/* The reason of the wait, if too few nodes vote. */
 static void say_why(struct session *session)
 {
   int nodes = redlock_client_node_count(session->client), voters = 0;
@@ -317,7 +317,7 @@ static bool is_held_by_others(const struct session *session)
   return busy > nodes / 2;
 }
 
-/* A wait for others may end earlier than one for nodes that do not vote: what the last attempt says then counts. */
+/* A wait for others may end earlier than one for nodes that do not vote: then the last attempt's result counts. */
 static int await_the_end(struct session *session, int status, int64_t begun_ms)
 {
   enum { AGAIN_MS = 200 };
@@ -334,7 +334,7 @@ static int await_the_end(struct session *session, int status, int64_t begun_ms)
   return await_and_say(session, status, -1, NULL);
 }
 
-/* With --verbose, a lock that is not granted at once is reported as waited for; always, that too few nodes vote. */
+/* With --verbose, reports a wait for a lock that is not granted at once; always, that too few nodes vote. */
 int session_acquire(struct session *session)
 {
   enum { GUARD_MS = 150, AT_ONCE_MS = 300, TELL_MS = 1000 };

@@ -131,7 +131,7 @@ static void put_resource(const struct session *session, const char *figure)
   put_label(session->args->resource);
 }
 
-/* The resource, then what the client has to say. */
+/* The resource, then the client's message. */
 static int print_status_metrics(const struct session *session, int verdict)
 {
   puts("# TYPE redlock_resource_verdict gauge\n"
@@ -198,7 +198,7 @@ static int look_at(const struct args *args)
   return session_close(&session, code);
 }
 
-/* Each by itself: the exit status is that of the first that is not free, or could not be told. */
+/* Each by itself: the exit status is that of the first that is not free, or is unknown. */
 int status_main(const struct args *args)
 {
   struct args one = *args;

@@ -1,4 +1,5 @@
-/* terminal.c - who may read from the terminal. SIGTTOU is blocked in redlock while it passes the terminal on. */
+/* terminal.c - which process may read from the terminal. SIGTTOU is blocked in redlock while it passes the terminal
+ * on. */
 #include "job.h"
 
 #include <fcntl.h>

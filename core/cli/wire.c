@@ -41,7 +41,7 @@ int wires_count(const struct wires *wires)
   return wires->count;
 }
 
-/* ---- what connections share ---- */
+/* ---- shared by connections ---- */
 
 static char *option_text(const struct session *session, int index)
 {

@@ -1,5 +1,5 @@
-/* wire.h - a connection of the command's own to one node, for what the library does not ask: it blocks, and a signal
- * ends it. URL, credentials and TLS are read by the core's own code, so nothing is understood differently here. */
+/* wire.h - a connection of the command's own to one node, for requests that the library does not make: it blocks,
+ * and a signal ends it. The core's own code reads URL, credentials and TLS, so they mean the same here. */
 #ifndef REDLOCK_CLI_WIRE_H
 #define REDLOCK_CLI_WIRE_H
 
@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-struct wires; /* what the connections of a session share */
+struct wires; /* shared by the connections of a session */
 struct wire;  /* one connection */
 
 /* NULL after a refusal was printed. The session must have been opened. */
@@ -15,7 +15,7 @@ struct wires *wires_new(struct session *session);
 int wires_count(const struct wires *wires);
 void wires_free(struct wires *wires);
 
-/* Connects to a node and logs in; NULL: wires_why tells the reason. */
+/* Connects to a node and logs in; NULL: wires_why has the reason. */
 struct wire *wire_open(struct wires *wires, int node);
 /* Sends a command; several may be sent before their replies are read. False: as wire_open. */
 bool wire_send(struct wire *wire, int count, const char *const *words, const size_t *sizes);

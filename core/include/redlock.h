@@ -175,15 +175,15 @@ enum redlock_answer_field {
   REDLOCK_ANSWER_TOKEN = 2   /* the key's value after an inspect, escaped, at most 64 bytes; else "" */
 };
 
-/* What redlock_client_bootstrap may do. */
+/* Modes of redlock_client_bootstrap. */
 enum redlock_bootstrap {
   REDLOCK_BOOTSTRAP_NEW = 1,     /* register the nodes of a new deployment: all answer, and none has a marker */
   REDLOCK_BOOTSTRAP_YES = 2,     /* register each node that is new or quarantined: no lock is live */
   REDLOCK_BOOTSTRAP_REPLACE = 3, /* the same, and rewrite markers with another max_ttl_ms, of another list or version */
-  REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, and tell what would be done */
+  REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, report what would be done */
 };
 
-/* What redlock_client_bootstrapped tells of a node. */
+/* Fields of a node for redlock_client_bootstrapped. */
 enum redlock_bootstrap_field {
   REDLOCK_BOOTSTRAP_DID = 0,        /* enum redlock_bootstrap_did */
   REDLOCK_BOOTSTRAP_VOTES = 1,      /* 1 if it may vote now, else 0 */
@@ -195,7 +195,7 @@ enum redlock_bootstrap_did {
   REDLOCK_DID_NOTHING = 0,    /* it votes already */
   REDLOCK_DID_REGISTERED = 1, /* it votes from now on */
   REDLOCK_DID_REPLACED = 2,   /* its marker was rewritten */
-  REDLOCK_DID_LEFT_ALONE = 3, /* the mode does not allow to change what was found */
+  REDLOCK_DID_LEFT_ALONE = 3, /* the mode does not allow a change of the marker found */
   REDLOCK_DID_NO_ANSWER = 4
 };
 
@@ -328,7 +328,7 @@ REDLOCK_API int redlock_client_bootstrap(redlock_client *client, int mode);
  * -REDLOCK_INVALID before, and for a number outside the range. No I/O. Any thread. */
 REDLOCK_API int64_t redlock_client_bootstrapped(redlock_client *client, int node, int field);
 
-/* What was found there, to follow the node's name: "is quarantined for another 21 s", "allows 30 s". Otherwise as
+/* The finding there, in words to follow the node's name: "is quarantined for another 21 s", "allows 30 s". Otherwise as
  * redlock_client_bootstrapped. */
 REDLOCK_API int64_t redlock_client_bootstrap_words(redlock_client *client, int node, char *buf, size_t size);
 
@@ -351,16 +351,16 @@ REDLOCK_API int64_t redlock_client_node_name(redlock_client *client, int node, c
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new(redlock_client *client, const void *resource, size_t size);
 
 /* Adds a resource (1 byte to 512 MB, any bytes; copied): the lock is acquired on all of its resources or on none, so
- * nobody holds some of them while it waits for others. 1 to 100 resources, each once; the order does not matter. Such a
+ * a holder of some of them never waits for others. 1 to 100 resources, each once; the order does not matter. Such a
  * lock has no fencing number, and cannot be inspected as a whole. Allowed in the states FREE, LOST and FORKED, for the
  * acquires that follow. Returns REDLOCK_INVALID for any other state, for NULL, a resource of another size, one that the
  * lock has already, one that is reserved (redlock_lock_new) and the 101st; the message says which, and the lock stays
  * as it was. REDLOCK_IN_FLIGHT, REDLOCK_NO_MEMORY: likewise. No I/O. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_add(redlock_lock *lock, const void *resource, size_t size);
 
-/* A lock with which the nodes are tried: as redlock_lock_new, on a resource that nobody else uses, `libredlock:probe:`
- * and a number. Acquire it with a short ttl_ms and without a wait; redlock_client_describe then tells which nodes would
- * grant a lock. A key that is left expires. */
+/* A lock for probing the nodes: as redlock_lock_new, on a resource of its own, `libredlock:probe:` and a number.
+ * Acquire it with a short ttl_ms and without a wait; redlock_client_describe then reports which nodes would grant a
+ * lock. A leftover key expires. */
 REDLOCK_API REDLOCK_CHECK redlock_lock *redlock_lock_new_probe(redlock_client *client);
 
 /* Sets an option of scope "both" for this lock only; otherwise as redlock_client_set. Returns REDLOCK_IN_FLIGHT while
@@ -480,8 +480,8 @@ REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
 REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size);
 
 /* Takes over a token that another handle or process detached: the state becomes ADOPTED with validity 0, and only
- * extend, expire and release are allowed. An extension confirmed by a majority makes it HELD. There is no guarantee
- * that nobody else held the lock in between. The token may be one of another library: any text of 1 to 128 bytes.
+ * extend, expire and release are allowed. An extension confirmed by a majority makes it HELD. Another holder may
+ * have had the lock in between. The token may be one of another library: any text of 1 to 128 bytes.
  * Returns REDLOCK_INVALID for any other size, for NULL, and if this handle holds a lock. */
 REDLOCK_API REDLOCK_CHECK int redlock_lock_adopt(redlock_lock *lock, const char *token);
 

@@ -87,7 +87,7 @@ class Binding:
                 loop.remove_reader(descriptor)
 
     def release_all(self) -> int:
-        """What tasks of the loop hold or wait for: nobody would release it. The number of locks that were held."""
+        """Abandons the locks that tasks of the ended loop hold or wait for. Returns how many were held."""
         count = 0
         tickets, self.tickets = self.tickets, {}
         for ticket, reference in tickets.items():

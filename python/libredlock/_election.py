@@ -97,7 +97,7 @@ class ElectionBase:
         return self._is_stopped or bool(self._lock._client.closed)
 
     def _ends(self, failure: RedlockError) -> None:
-        """Of a wait: by stop() or close(), or else it is told."""
+        """Ends a wait because of stop() or close(); else it is reported."""
         if not self._is_over():
             raise failure
 

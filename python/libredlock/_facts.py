@@ -44,9 +44,9 @@ class Facts(LockSurface):
     _renews: bool
     _generation: int
     _line: Line
-    """Who holds it, then who waits for it."""
+    """The holder, then the waiters."""
     _extensions: Line
-    """Who extends it, then who waits to extend or to release it."""
+    """The thread or task that extends it, then those that wait to extend or release it."""
     _expired: Optional[Dict[Any, int]]
     """How many holds of whom have expired without a release."""
     _on_lost: Optional[Callable[[Any], object]]
@@ -93,7 +93,7 @@ class Facts(LockSurface):
         return votes(self._handle, list(self._client._nodes))
 
     def owned(self) -> bool:
-        """True while the lease runs: nobody else can hold the lock now. Local, no I/O."""
+        """True while the lease runs: no other client can hold the lock now. Local, no I/O."""
         return bool(self._state() == HELD)
 
     def locked(self) -> bool:

@@ -15,7 +15,7 @@ EXPIRIES_KEPT = 1000
 # Those who wait in the line look at it again this often: a wake-up that a signal handler cut off is made good for.
 LOOK_AGAIN_S = 1.0
 
-# Who waits for what it holds itself is warned after so long.
+# After this time a thread or task that waits for its own hold is warned.
 WARN_AFTER_MS = 1000
 
 AT_ONCE = lib.REDLOCK_AT_ONCE

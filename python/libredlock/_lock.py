@@ -50,7 +50,7 @@ class LockBase(Shared):
     __slots__ = ("__weakref__",)
 
     _keywords = LOCK_KEYWORDS | {"on_lost"}
-    _tag = 0  # what the core tells of the ends of its operations with
+    _tag = 0  # by which the core reports the ends of its operations
 
     def __init__(
         self,

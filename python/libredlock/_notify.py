@@ -17,7 +17,7 @@ from ._process import this_process
 if TYPE_CHECKING:
     from ._client import Client
 
-# How late the end of a lease that nobody renews may be noticed where nothing else happens and no on_lost waits for it.
+# How late the end of an unrenewed lease may be noticed if nothing else happens and no on_lost waits for it.
 TICK_S = 1.0
 
 # How long leaving waits for a callback that has not returned.

@@ -17,7 +17,7 @@ _PARTS = {"_bucket": "bucket", "_count": "count", "_sum": "sum"}
 
 
 class Observed:
-    """The clients whose figures one meter provider is told."""
+    """The clients whose figures one meter provider gets."""
 
     def __init__(self, provider: MeterProvider) -> None:
         self._meter: Meter = provider.get_meter("libredlock", __version__)

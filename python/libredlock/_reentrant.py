@@ -1,4 +1,4 @@
-"""What re-entrant locks of both surfaces have in common: who holds one may take it again, and nobody is asked."""
+"""What re-entrant locks of both surfaces have in common: the holder may take one again without asking the nodes."""
 
 from __future__ import annotations
 

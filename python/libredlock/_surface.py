@@ -92,7 +92,7 @@ class ClientSurface:
     def adopt(self, *arguments: Any, **options: Any) -> Any:
         """Takes over a lock that was detached elsewhere. extend() confirms it, and so does a block; no I/O here.
 
-        That nobody else held it in between is not promised.
+        Another holder may have had it in between.
         """
         raise NotImplementedError
 

@@ -347,7 +347,7 @@ class Lock(LockBase):
             self._log_on_lost()
 
     def _unwatch_body(self, failure: Optional[BaseException]) -> bool:
-        """True if the body was cancelled by the loss, and by nobody else."""
+        """True if the body was cancelled by the loss, and by no other cause."""
         body, self._body = self._body, None
         if body is None or not self._has_cancelled:
             return False

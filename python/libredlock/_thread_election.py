@@ -46,7 +46,7 @@ class Term(TermBase):
     """One term of a leader: `with term:` releases the seat at the end of the block, and another candidate leads.
 
     When the lease is lost, somebody else may lead, whatever the block does: it asks `lost`, calls check() before what
-    cannot be undone, or is told by on_lost. The block then ends without an error, and the loop stands by again.
+    cannot be undone, or is reported by on_lost. The block then ends without an error, and the loop stands by again.
     """
 
     def __enter__(self) -> Term:

@@ -260,7 +260,7 @@ class Client(ClientBase):
         return binding
 
     def _unbind(self, binding: Binding) -> None:
-        """The event loop ends: nobody can release what its tasks hold, or wait for what they have started."""
+        """The event loop ends: locks held by its tasks can no longer be released, nor their operations awaited."""
         with self._mutex:
             if self._bindings.pop(binding.loop, None) is None:
                 return

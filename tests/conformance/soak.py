@@ -186,7 +186,7 @@ class Worker(threading.Thread):
         try:
             return getattr(lock, what)(**fields)
         except Overstated as error:
-            if self.soak.guarded:  # a holder counts keys that were lost: the guard lets nobody else in
+            if self.soak.guarded:  # a holder counts keys that were lost: the guard lets no other in
                 self.log.count("believed in keys that were lost")
             else:
                 self.log.write("over", party=self.name, by_ms=error.by_ms, words=str(error))
@@ -359,7 +359,7 @@ class Soak:
                 self.stepped = node, 0, 0  # it loads its data just now: later
 
     def lose_node(self):
-        """It comes back without its data when nobody can hold a lock by its vote any more."""
+        """It comes back without its data once no lock can count its vote any more."""
         restart(self.random.choice(self.cluster.nodes), True, MAX_TTL_MS + 200)
 
     def hold_proxy(self):

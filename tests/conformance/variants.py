@@ -33,7 +33,7 @@ def cluster_options(auth, nodes):
 
 
 def certificate():
-    """For 127.0.0.1, of an authority that nobody else knows."""
+    """For 127.0.0.1, of an unknown authority."""
     import trustme  # which only those tests need
 
     folder = Path(tempfile.mkdtemp(prefix="redlock-tls-"))
@@ -48,7 +48,7 @@ def certificate():
 
 
 def servers(name):
-    """What the kit is told in $REDLOCK_SERVER, which the workers of -n inherit."""
+    """The kit's setting $REDLOCK_SERVER, which the workers of -n inherit."""
     if name == "redis":
         return "redis-server"
     got = subprocess.run([str(HERE / "get-valkey")], stdout=subprocess.PIPE, text=True)

@@ -116,7 +116,7 @@ def children():
 # ---- the steps: each is shown with the first line of its description ---------------------------------------------
 
 def token_in(out):
-    """It is told last, after what may have been said of a wait."""
+    """It comes last, after reports of a wait."""
     return (out.split() or [""])[-1]
 
 

@@ -132,7 +132,7 @@ def kind(request):
 
 @pytest.fixture(scope="module", params=[through_pkg_config, through_cmake])
 def programs(prefix, kind, request, tmp_path_factory):
-    """The folder with the examples; they are built for any place, so they are told where the shared library is."""
+    """The folder with the examples; they are built for any place, so they get the path of the shared library."""
     folder = tmp_path_factory.mktemp("programs")
     request.param(prefix, folder, kind)
     return folder
@@ -193,7 +193,7 @@ def test_a_test_build_is_not_installed(tmp_path):
 
 
 def test_first_example_works_on_new_nodes(prefix, tmp_path, make_cluster):
-    """Which nobody has bootstrapped: its wait outlives their quarantine."""
+    """Nodes without a bootstrap: its wait outlives their quarantine."""
     through_pkg_config(prefix, tmp_path, "static")
     servers = make_cluster(3, bootstrapped=False)
     said = run(tmp_path / "lock", "orders:42", REDLOCK_NODES=",".join(servers.urls))

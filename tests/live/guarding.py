@@ -59,7 +59,7 @@ def guarded(make_client):
 
 
 def granted_to_another(client, first):
-    """Waits until the client gets what the first one holds; nobody may hold it then."""
+    """Waits until the client gets the lock of the first one; it must be free then."""
     second = client.lock()
     assert second.acquire(0) == NO_QUORUM, second.message
     assert re.search(r"quarantined.*for another \d+\.\d s", second.message) or "may have lost keys" in second.message

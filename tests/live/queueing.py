@@ -10,7 +10,7 @@ from rl import OK
 from testing import ReplyError, eventually
 
 QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
-LONG = {"ttl_ms": 30000}  # nobody waits for a lease to end
+LONG = {"ttl_ms": 30000}  # no test waits for a lease to end
 SOON_S = 30  # whoever would wait for the end of a lease waits longer
 PATIENT_MS = 120000
 
@@ -55,7 +55,7 @@ def time_of(node):
 
 
 def stand_before(node, promise_us, ago_us=1000000000):
-    """Places of three others, who came so long ago and have promised to ask again."""
+    """Places of three waiters that came ago_us earlier and have promised to ask again."""
     now = time_of(node)
     for number in range(3):
         place = "%016x:2" % (0xabc000 + number)

@@ -40,7 +40,7 @@ class Servers:
         """The nodes at these URLs vote for clients of all these nodes, with these options."""
         wanted = len(urls), options.get("max_ttl_ms")
         direct = [self._direct(url, wanted, options.get("key_prefix", "")) for url in urls]
-        if any(direct):  # the others stand for themselves: at addresses where nobody answers
+        if any(direct):  # the others stand for themselves: at addresses without a server
             _bootstrap([url or "redis://127.0.0.1:%d" % port for port, url in enumerate(direct, 1)], options)
 
     def _direct(self, url, wanted, prefix):

@@ -95,7 +95,7 @@ def test_late_set_of_a_dropped_connection_expires_by_its_ttl(nodes, make_client,
     assert lock.release() == OK
     late.deliver()
     eventually(lambda: nodes[0].calls("set") >= 2)
-    assert make_client(nodes.urls).lock().acquire() == OK  # one node's garbage stops nobody
+    assert make_client(nodes.urls).lock().acquire() == OK  # one node's garbage does not prevent a lock
     assert nodes[0].pttl("r") <= 8000
     assert lock.acquire() == BUSY
 

@@ -73,7 +73,7 @@ def test_replace(server, make_client, marker, words):
 
 
 def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
-    """So nobody who knows it takes it for a loss; and when a server was seen first is no matter of its number."""
+    """So no client that knows it takes it for a loss; and its number does not depend on the time of the first look."""
     since = clock_ms(server) - 60000
     server.set(MARKER, marker_of(server, since=since, max_ttl_ms=1000))
     assert bootstrap([server.url], REPLACE)[0] == OK

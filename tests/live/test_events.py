@@ -18,7 +18,7 @@ def test_the_descriptor_is_readable_as_long_as_there_are_events(client, nodes):
     client.events()
     assert not readable(fd)
     nodes[0].kill()
-    eventually(lambda: client.process() == rl.OK and readable(fd), 30, "the end of the node is told")
+    eventually(lambda: client.process() == rl.OK and readable(fd), 30, "the end of the node is reported")
     assert "node_down" in [event["event"] for event in client.events()]
     assert not readable(fd)
 
@@ -32,7 +32,7 @@ def test_events_from_before_the_first_call_count(client):
 def test_a_child_has_events_of_its_own(client, nodes):
     fd = rl.lib.redlock_client_event_fd(client.handle)
     nodes[0].kill()
-    eventually(lambda: client.process() == rl.OK and readable(fd), 30, "the end of the node is told")
+    eventually(lambda: client.process() == rl.OK and readable(fd), 30, "the end of the node is reported")
     pid = os.fork()
     if pid == 0:
         os._exit(0 if client.events() == [] and not readable(fd) and

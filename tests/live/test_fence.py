@@ -277,7 +277,7 @@ def test_clocks_that_are_set_back_do_not_end_the_numbers(make_clocked, fenced, a
     drawn += [held_once(lock) for _ in range(5) for lock in (after, before)]
     assert after.acquire(5000) == OK
     drawn.append(after.fence)
-    spin(after.client, lambda: min(numbers(servers)) >= after.fence - 1000, 20, "the slowest is told, too (rule D.3)")
+    spin(after.client, lambda: min(numbers(servers)) >= after.fence - 1000, 20, "the slowest gets it, too (rule D.3)")
     assert after.release() == OK
     servers[0].stop()
     drawn += [held_once(lock) for _ in range(5) for lock in (after, before)]

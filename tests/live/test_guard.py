@@ -1,4 +1,4 @@
-"""The restart guard: what a server may have lost is granted to nobody before every lease on it is over.
+"""The restart guard: locks that a server may have lost are not granted before every lease on it is over.
 
 What can lose keys: a restart without data, a restart with older data, a replica that is promoted, a failover to a
 server without keys, FLUSHALL, and a failover behind a connection that is kept. Nothing sees the eviction of one key:

@@ -272,7 +272,7 @@ def test_failed_attempt_leaves_no_entry(nodes, make_client):
 
 def test_an_entry_lives_a_minute_beyond_the_lease(nodes, hold):
     lock = hold(ttl_ms=30000, holder_info="true")
-    spin(lock.client, lambda: all(entries(node) for node in nodes), what="each node that granted knows who holds it")
+    spin(lock.client, lambda: all(entries(node) for node in nodes), what="all that granted have the holder's entry")
     assert all(80000 < node.pttl(entries(node)[0]) <= 90000 for node in nodes)
 
 
@@ -341,7 +341,7 @@ def test_a_forked_child_is_another_client(nodes, client):
 
 
 def test_a_silent_node_does_not_hold_up_an_inspect(nodes, held, make_client):
-    """The answer of who it is comes after that of who holds it: a node may hang in between."""
+    """The entry of the holder's client is read after the token: a node may hang in between."""
     client = make_client(nodes.urls, node_timeout_ms=300)
     nodes[0].stop()
     try:

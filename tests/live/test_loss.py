@@ -16,7 +16,7 @@ def lost_event(client):
         found.extend(event for event in client.events() if event["event"] == "lost")
         return found
 
-    spin(client, look, what="the loss is told")
+    spin(client, look, what="the loss is reported")
     assert len(found) == 1
     return found[0]
 
@@ -70,7 +70,7 @@ def test_gone_at_a_renewal(nodes, hold):
 
 
 def test_restarted(nodes, hold):
-    """With the guard it would be lost at the end of its lease: nobody else is granted it there before."""
+    """With the guard it would be lost at the end of its lease: no other client is granted it there before."""
     held = hold(guard="off", ttl_ms=30000)
     for node in nodes.nodes[:3]:
         node.restart(empty=True)
@@ -105,7 +105,7 @@ def test_release_reports_a_majority_without_the_token(nodes, make_client, held, 
     for node in nodes.nodes[:lost]:
         node.delete_keys()
     other = make_client(nodes.urls).lock()
-    assert other.acquire(5000) == OK  # the second holder that the first one is told of
+    assert other.acquire(5000) == OK  # the second holder, which the first one learns of
     assert held.state == HELD
     assert held.release() == LOST
     assert held.loss == Loss.GONE and held.state == FREE

@@ -92,7 +92,7 @@ def test_queue_order_is_by_arrival_not_by_first_refusal(nodes, home_of_r, make_c
 
 
 def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
-    """It has no place of its own before the first one's turn has come; others who came later are behind it."""
+    """It has no place of its own before the first one's turn has come; later ones are behind it."""
     one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
     turns = Turns()
 
@@ -161,7 +161,7 @@ def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_clie
 
 @pytest.mark.parametrize("once_more", range(4))
 def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, once_more):
-    """Told that nobody waits, it believes that for brief holds only."""
+    """A reply that no other waits is trusted for brief holds only."""
     clients = [make_client(nodes.urls, **LONG) for _ in range(2)]
     alone, newcomer = (client.lock() for client in clients)
     for _ in range(2):
@@ -274,7 +274,7 @@ def test_release_of_a_new_client_wakes_the_first_waiter(nodes, hold, queued, mak
         held.detach()
         if is_told_by_one_who_has_just_connected(nodes, token, queued, make_client):
             return
-    pytest.fail("nobody was told")
+    pytest.fail("no waiter was woken")
 
 
 @pytest.mark.parametrize("end", ["free", "acquire", "release"])
@@ -287,7 +287,7 @@ def test_lost_lock_wakes_first_waiter_on_cleanup(nodes, home_of_r, hold, end):
     stand_before(home_of_r, promise_us=60000000)
     told = home_of_r.calls("publish")
     {"free": lost.free, "acquire": lambda: lost.acquire(0), "release": lost.release}[end]()
-    eventually(lambda: home_of_r.calls("publish") > told, 20, "the first is told")
+    eventually(lambda: home_of_r.calls("publish") > told, 20, "the first is woken")
 
 
 def test_a_question_that_was_slow_costs_no_place(nodes, held, queued):
@@ -390,7 +390,7 @@ def test_waiter_that_leaves_in_its_turn_wakes_the_next(nodes, hold, make_client)
     for _ in range(5):
         if is_told_when_the_first_leaves(nodes, hold(**LONG), make_client):
             return
-    pytest.fail("nobody was told")
+    pytest.fail("no waiter was woken")
 
 
 def test_served_waiter_leaves_no_place(nodes, make_client):

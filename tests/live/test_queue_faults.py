@@ -90,7 +90,7 @@ def test_stopped_waiter_delays_no_other_and_is_served_later(nodes, held, waiter,
 
 
 def test_the_holder_dies(nodes, hold, queued):
-    """Nobody is told when a lease ends."""
+    """The end of a lease wakes no waiter."""
     lock = hold(**short(3000))
     lock.detach()
     turns, _ = queued(3)
@@ -381,7 +381,7 @@ def test_a_client_listens_only_while_it_waits(nodes, make_client, hold):
     eventually(lambda: len(subscribers(nodes)) == 1, 20, "it listens where it waits")
     assert held.release() == OK and waiting.join(SOON_S) == OK
     assert lock.release() == OK
-    spin(client, lambda: not subscribers(nodes), 40, "the connection is closed when nobody waits")
+    spin(client, lambda: not subscribers(nodes), 40, "the connection is closed without waiters")
     assert lock.acquire(0) == OK, "and all others are there"
 
 
@@ -410,7 +410,7 @@ def held_elsewhere(nodes, home_of_r, make_client):
 
 @pytest.mark.parametrize("end", ["release", "free"])
 def test_release_of_a_lock_home_did_not_grant_wakes_the_first(home_of_r, held_elsewhere, end):
-    """The first is played here: a waiter may find the lock free before it is told."""
+    """The first is played here: a waiter may find the lock free before its wake-up."""
     place, channel = b"%016x:1" % 0xABC, b"libredlock:w:%016x" % 0xABC
     first = home_of_r.connect()
     first.command("SUBSCRIBE", channel)

@@ -25,7 +25,7 @@ FENCED = dict(LONG, fence="true", outage_wait_ms=PATIENT_MS)
 
 
 def spoil_fence(nodes):
-    """Whoever wants a number gets an error; nobody else notices."""
+    """A client that wants a number gets an error; others notice nothing."""
     for node in nodes:
         node.command("SET", FENCE, "no number")
 
@@ -210,7 +210,7 @@ DEAD = 20
 
 
 def dead_wait(nodes, home, listened):
-    """Places of others who have died: nobody listens there, and they have promised to ask again in an hour."""
+    """Places of dead waiters: they do not listen, and have promised to ask again in an hour."""
     now = time_of(home)
     for number in range(DEAD):
         place = "%016x:%d" % (0xdead00 + number, 3 if listened else 2)

@@ -118,7 +118,7 @@ def test_debt_is_dropped_with_its_ttl(nodes, make_client, proxy):
 
 def test_node_that_said_no_gets_no_delete(nodes, client):
     occupy(nodes.nodes[:1])
-    lock = client.lock(queue=False)  # else the first in the queue is told where it stands, whoever has the key there
+    lock = client.lock(queue=False)  # else home wakes the first in the queue, whatever the key there
     acquire_until(lock, lambda: lock.vote(0) == BUSY)
     nodes[0].command("CONFIG", "RESETSTAT")
     assert lock.release() == OK
@@ -144,7 +144,7 @@ def test_release_that_meets_noscript_while_its_client_leaves(nodes, hold):
 
 
 def test_release_ends_the_hold_at_the_call(nodes, make_client, proxies):
-    """Whatever the nodes do: nobody may believe in the lock once the first delete may be out."""
+    """Whatever the nodes do: the lock is not held once the first delete may be out."""
     client = make_client([p.url for p in proxies])
     lock = client.lock()
     assert lock.acquire() == OK

@@ -185,7 +185,7 @@ def test_one_silent_node_costs_nothing(nodes, client, lock, proxies):
     proxies[0].refuse()
     begun_s = now_s()
     assert lock.acquire(0) == OK and lock.release() == OK
-    assert now_s() - begun_s < 2  # nobody waits for it: that would take the node time-out
+    assert now_s() - begun_s < 2  # no wait for it: that would take the node time-out
     spin(client, lambda: "a new connection fails" in client.describe()["nodes"][0]["why"])
     assert states(client) == ["silent"] + ["ready"] * 4
     assert lock.acquire(0) == OK and lock.vote(0) == rl.UNREACHABLE
@@ -238,7 +238,7 @@ def test_late_set_is_fenced_off(nodes, client, proxies):
 
 def test_late_set_without_the_fence_is_not_counted(make_cluster, make_client, proxy):
     """A server that does not let the client end its old connection executes the SET when it arrives, as after any
-    broken connection. The token of that attempt is given up: nobody holds anything by it, and its time ends it."""
+    broken connection. The token of that attempt is given up: no client holds a lock by it, and its key expires."""
     nodes = make_cluster(3, users=[SLOW])
     proxies = [proxy(node) for node in nodes]
     client = make_client(["redis://slow:pw@" + p.name for p in proxies])

@@ -344,7 +344,7 @@ def test_extension_of_an_expired_lock_is_not_reported(nodes, make_client):
 
 
 def test_a_wait_after_the_loss_acquires_nothing(nodes, make_client):
-    """Who learned of the win by the state alone and waits later is told of the loss: only an acquire acquires."""
+    """A caller that saw the win in the state and waits later gets the loss: only an acquire acquires."""
     client = make_client(nodes.urls, **rl.short(400))
     lock = client.lock()
 

@@ -1,4 +1,4 @@
-"""rediss://: who is trusted, what is shown, and what is told when it does not fit."""
+"""rediss://: trusted authorities, certificates, and the messages on a mismatch."""
 import datetime
 import shutil
 import ssl

@@ -1,6 +1,6 @@
 /* Several resources under one lock. Client 0 wants both of two resources, client 1 the second, client 2 the first. A
  * request takes or extends all keys of its lock on a node, or none. Everything else is as in lease.pml: any delay and
- * loss, execution when nobody waits any more, early expiry of each key by itself.
+ * loss, late execution, early expiry of each key by itself.
  *
  * Claims, for each resource: never two holders, and no holder is overtaken by another.
  *

@@ -2,7 +2,7 @@
  *   a string, the token of an exclusive holder: the plain lock; or
  *   a set of readers, each with the end of its own lease. The set lives as long as the longest of them.
  * Clients 0 to WRITERS - 1 acquire exclusively, the others share. Everything else is as in lease.pml: any delay and
- * loss, execution when nobody waits any more, early expiry. A reader whose lease has ended stays in the set until
+ * loss, late execution, early expiry. A reader whose lease has ended stays in the set until
  * somebody joins it or the key expires, and an extension may find it there.
  *
  * TTL_X=n     the TTL that exclusive requests ask for; others ask for TTL

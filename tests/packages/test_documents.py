@@ -182,7 +182,7 @@ def has_shell(text):
 
 
 def test_every_block_is_run_or_listed():
-    """A block of sh that nobody runs is a promise that nobody keeps."""
+    """A block of sh that is never run is an untested promise."""
     missing = [(page, heading) for page in PAGES if page != "docs/redlock.md" for heading, text in headings(page)
                if has_shell(text) and (page, heading) not in ELSEWHERE | set(NOT_RUN) and not is_named(page, heading)]
     assert missing == []

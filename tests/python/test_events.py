@@ -1,4 +1,4 @@
-"""What is told without being asked for: records of the logger "libredlock", and on_lost."""
+"""Unrequested reports: records of the logger "libredlock", and on_lost."""
 
 import asyncio
 import logging
@@ -93,7 +93,7 @@ def test_on_lost_is_called_once_at_the_loss(client, nodes):
 
 
 def test_on_lost_of_a_with_block_that_hangs(client, nodes):
-    """The block itself asks nobody."""
+    """The block itself asks no node."""
     lost = threading.Event()
     with pytest.raises(libredlock.Lost):
         with client.lock("r", **short(2), on_lost=lambda lock: lost.set()):

@@ -16,7 +16,7 @@ LAST_VERDICT_S = 1  # a wait that ends before any node has answered is TimedOut
 
 
 def lapse(lock):
-    """Lets a held lock run out: nobody extends it."""
+    """Lets a held lock expire without an extension."""
     eventually(lambda: not lock.owned(), 30, "the lock lapses")
 
 

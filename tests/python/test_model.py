@@ -1,4 +1,4 @@
-"""Two clients and several resources against a model of who holds what; nodes are killed and started on the way."""
+"""Two clients and several resources against a model of the holders; nodes are killed and started on the way."""
 
 import time
 
@@ -25,7 +25,7 @@ SOON_S = 20  # shorter than LONG: what is gone by then did not lapse
 
 
 class Model(RuleBasedStateMachine):
-    """A lock that is held by the model is held by the library, and by nobody else."""
+    """A lock held in the model is held by the library, and by no other client."""
 
     nodes = None
 

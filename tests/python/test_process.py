@@ -145,7 +145,7 @@ def test_an_exception_at_any_instruction_leaves_no_key(script, nodes, form):
 
 
 def test_interrupts_at_random_leave_no_lock_of_a_with_block(script, nodes):
-    """The Lock is kept by nobody, so that what was interrupted at the very end goes with it."""
+    """No reference to the Lock is kept, so that an interruption at the very end drops it."""
     source = program(
         """
         import random, signal

@@ -146,7 +146,7 @@ def test_only_one_of_many_releases_counts(client):
 
 
 def test_waiter_gets_a_lock_whose_lease_has_ended(client, nodes):
-    """The one whose lease has ended is told so at each of its calls, and its release does not end the other's hold."""
+    """The thread whose lease has ended gets an error from each call, and its release does not end the other's hold."""
     lock, in_turn = client.lock("r", **short(0.4)), threading.Event()
     done = threading.Event()
 

@@ -30,7 +30,7 @@
 
 static struct {
   int64_t now_ns;
-  char in[65536]; /* what the server has sent and nobody has read */
+  char in[65536]; /* sent by the server and not read yet */
   size_t in_size;
   const char *on_old;  /* what has come on a connection with a second one beside it, to be read after that one */
   int is_closed;       /* by the server */

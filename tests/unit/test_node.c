@@ -319,7 +319,7 @@ static const struct {
     BYTES("-NOAUTH \x1b[31m\x07\r\n"),
 };
 
-/* What the request is told in the end: exactly one vote, whatever comes and whenever. */
+/* The final result of the request: exactly one vote, whatever arrives and when. */
 static int votes_until_the_connection_ends(void)
 {
   int votes = 0, pulls = 0;

@@ -59,7 +59,7 @@ static int readable(int fd, int timeout_ms)
   return poll(&wanted, 1, timeout_ms);
 }
 
-/* What is told within a minute, of one node in one generation; 0: a wake-up. */
+/* The report within a minute, of one node in one generation; 0: a wake-up. */
 static int next_event(struct rlk_poller *p, int node, uint32_t generation)
 {
   struct rlk_poll_event events[RLK_POLL_EVENTS];
@@ -172,7 +172,7 @@ static void test_the_public_descriptor_is_readable_while_work_is_due(void **stat
   assert_int_equal(write(f->theirs, "x", 1), 1);
   assert_int_equal(readable(fd, 60000), 1);
   assert_int_equal(next_event(&f->poller, 1, 1), RLK_READABLE);
-  assert_int_equal(readable(fd, 0), 1); /* another thread was told; nobody has read it */
+  assert_int_equal(readable(fd, 0), 1); /* another thread was notified; no thread has read it */
   assert_int_equal(read(f->ours, &byte, 1), 1);
   assert_int_equal(readable(fd, 0), 0);
 
@@ -189,7 +189,7 @@ static void test_the_public_descriptor_is_readable_at_a_deadline(void **state)
   struct fixture *f = *state;
   int fd;
   int64_t at_ns = now_ns() + LONG_NS;
-  rlk_poller_arm(&f->poller, at_ns, now_ns()); /* nobody has asked for the descriptor */
+  rlk_poller_arm(&f->poller, at_ns, now_ns()); /* the descriptor was not requested yet */
   assert_int_equal(rlk_poller_armed_ns(&f->poller), RLK_NEVER);
   fd = rlk_poller_public(&f->poller);
   rlk_poller_arm(&f->poller, RLK_NEVER, now_ns());

@@ -339,7 +339,7 @@ static void a_release_reports_whether_the_lock_was_held(void **state)
   (void)state;
   assert_int_equal(judge_promise("DDD"), REDLOCK_OK);
   assert_int_equal(judge_promise("DD?"), REDLOCK_OK);
-  assert_int_equal(judge_promise("!!!"), REDLOCK_OK);      /* nobody contradicts */
+  assert_int_equal(judge_promise("!!!"), REDLOCK_OK);      /* no node contradicts */
   assert_int_equal(judge_promise("DDg"), REDLOCK_OK);      /* it never granted: that it holds nothing is no news */
   assert_int_equal(judge_promise("G!!"), REDLOCK_PENDING); /* the others decide */
   assert_int_equal(judge_promise("GD!"), REDLOCK_PENDING);

@@ -50,7 +50,7 @@ static void how_long_a_key_lives_is_asked_once_per_attempt(void **state)
   for (int i = 0; i < NODES; i++) {
     while (rlk_request_at(requests_of(i), 0)->ask == &rlk_row_delete)
       answer(i, &rlk_row_delete, RLK_GONE);
-    assert_int_equal(asked(i), i == 0 ? 2 : 1); /* one is also asked who holds it */
+    assert_int_equal(asked(i), i == 0 ? 2 : 1); /* one is also asked for the holder */
     answer(i, &rlk_row_hint, RLK_NOT_ASKED);
   }
   answer(0, &rlk_row_holder, RLK_NOT_ASKED);

@@ -298,7 +298,7 @@ static void a_token_that_is_put_back_keeps_its_longer_life(void **state)
   assert_int_equal(counts_after_it_was_put_back(0, 200), 100);
 }
 
-/* The oldest go first. What its lock is told of a release that is under way is not changed by that. */
+/* The oldest go first. The result of a release under way does not change by that. */
 static void more_debts_than_are_remembered(void **state)
 {
   struct party party = join();

@@ -1,4 +1,4 @@
-/* What a node said to the last operation of a lock. */
+/* What a node replied to the last operation of a lock. */
 #include "answer.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What a node said to the last operation of a lock, in words. */
+/* What a node replied to the last operation of a lock, in words. */
 #ifndef RLK_ANSWER_H
 #define RLK_ANSWER_H
 
@@ -7,7 +7,7 @@
 struct rlk_said {
   enum rlk_why why; /* NONE: there is nothing to advise */
   char words[200];  /* what nodes may have in common */
-  char detail[64];  /* what only this node has; "" for nothing */
+  char detail[64];  /* what only this node has in its reply; "" for nothing */
 };
 
 void rlk_answer_said(const redlock_lock *lock, int node, struct rlk_said *said, int64_t now_ns);

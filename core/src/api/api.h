@@ -28,7 +28,7 @@ static inline int rlk_leave(redlock_client *c, int status)
   return status;
 }
 
-/* ... the size of what was written. */
+/* ... the size of that text. */
 static inline int64_t rlk_leave_text(redlock_client *c, const struct rlk_text *text)
 {
   if (!c)

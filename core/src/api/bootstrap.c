@@ -14,7 +14,7 @@
 
 enum { MODES = REDLOCK_BOOTSTRAP_DRY - 1 };
 
-/* What was found on a node, and done. */
+/* The finding on one node, and what was done there. */
 struct rlk_bootstrap_result {
   int found; /* enum redlock_bootstrap_found */
   int did;   /* enum redlock_bootstrap_did */
@@ -42,7 +42,7 @@ static int is_settled(redlock_client *c)
   return 1;
 }
 
-/* Every node has told what it is, or why not. */
+/* Every node has reported what it is, or why it could not. */
 static int wait_for_all(redlock_client *c)
 {
   struct pollfd wanted = {.fd = redlock_client_fd(c), .events = POLLIN};
@@ -119,7 +119,7 @@ static void found_words(const struct rlk_node *n, int found, struct rlk_text *ou
   }
 }
 
-/* What every node is to this client, and is left alone for. */
+/* Each node as seen by this client, with the reason for which it is left alone. */
 static void look(struct bootstrap *b, redlock_client *c)
 {
   int64_t now = rlk_client_now(c);
@@ -141,7 +141,7 @@ static void look(struct bootstrap *b, redlock_client *c)
   }
 }
 
-/* ---- what is to be written ---- */
+/* ---- planning the writes ---- */
 
 /* Rewrites a server's marker, or keeps its identity and the time of that. */
 static void want(struct bootstrap *b, int node, const struct rlk_node *n, int did, int64_t now)
@@ -234,7 +234,7 @@ static int writes(const struct bootstrap *b)
   return 0;
 }
 
-/* What was planned was done where the marker is the one that was to be written. */
+/* A planned write was carried out if the marker is now the one of the plan. */
 static void note_written(struct bootstrap *b, const int *planned, redlock_client *c)
 {
   for (int i = 0; i < b->count; i++) {

@@ -42,7 +42,7 @@ redlock_client *redlock_client_new(void)
   if (!c)
     return NULL;
   rlk_client_read_environment(c);
-  rlk_registry_add(c); /* so that no fork catches its mutex locked; where it is refused, open tells */
+  rlk_registry_add(c); /* so that no fork catches its mutex locked; if that is refused, open reports it */
   return c;
 }
 
@@ -119,7 +119,7 @@ static void warn_of_readers(redlock_client *c, int option)
   rlk_event_add(&c->engine.net.events, RLK_EVENT_WARNING, -1, words);
 }
 
-/* Of what is allowed and seldom meant. */
+/* Warns of values that are allowed but seldom meant. */
 static void warn(redlock_client *c)
 {
   struct rlk_net *net = &c->engine.net;

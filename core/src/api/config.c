@@ -99,7 +99,7 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
   return status;
 }
 
-/* Values that 0.1 took, and what they are now. */
+/* Values that version 0.1 accepted, and their replacements. */
 static const struct {
   int option;
   const char *old, *now, *warning;
@@ -193,7 +193,7 @@ int rlk_client_init_texts(redlock_client *c)
   return 0;
 }
 
-/* What the nodes with TLS need, before the first connection. */
+/* Reads the TLS files, before the first connection. */
 int rlk_client_init_tls(redlock_client *c, struct rlk_text *why)
 {
   struct rlk_net *net = &c->engine.net;

@@ -65,7 +65,7 @@ static void more(struct rlk_text *out, const char *name, const char *value)
   string(out, name, value);
 }
 
-/* Why it does not vote, or will not grant, and what can be done about it. */
+/* Why the node does not vote or would not grant a lock, and the advice. */
 static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
 {
   struct rlk_reason why = {RLK_WHY_NONE, ""};
@@ -212,7 +212,7 @@ static void counters(redlock_client *c, struct rlk_text *out)
                   (unsigned long long)e->lost);
 }
 
-/* Those that were counted, by name. */
+/* The counted nodes, by name. */
 static void counted(struct rlk_text *out, const char *name, const uint64_t *counts, int count,
                     const char *(*name_of)(int))
 {

@@ -55,7 +55,7 @@ static void format(redlock_client *c, const struct rlk_event *e, struct rlk_text
   rlk_text_add(out, "}");
 }
 
-/* What does not fit stays queued. */
+/* An event that does not fit stays queued. */
 static void next_event(redlock_client *c, struct rlk_text *out)
 {
   struct rlk_events *events = &c->engine.net.events;

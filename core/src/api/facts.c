@@ -2,7 +2,7 @@
 #include "../lock/lease.h"
 #include "api.h"
 
-/* nothing is what NULL yields. */
+/* `nothing` is returned for NULL. */
 #define GETTER(type, name, nothing, value)                                                                             \
   type name(redlock_lock *lock)                                                                                        \
   {                                                                                                                    \

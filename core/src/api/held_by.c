@@ -7,7 +7,7 @@
 #include "../lock/operation.h"
 #include "api.h"
 
-/* What an entry says: v1 PID HOST NAME. Anyone who can write to the nodes may have written it. */
+/* The text of an entry: v1 PID HOST NAME. Anyone who can write to the nodes may have written it. */
 struct entry {
   long long pid;
   const char *host, *name;

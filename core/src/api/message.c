@@ -1,5 +1,5 @@
-/* The result of an operation in one line: the verdict, what the nodes said, grouped by reason, and what to do. Texts
- * are made when they are asked for, never on the way. */
+/* The result of an operation in one line: the verdict, the nodes' replies grouped by reason, and the advice. The
+ * text is made on demand, never during an operation. */
 #include <string.h>
 
 #include "../lock/lease.h"
@@ -41,7 +41,7 @@ static int is_left_to_others(const redlock_lock *lock)
   return tally.free > 0 || tally.granted >= tally.quorum;
 }
 
-/* What the operation came to, where the count of the nodes does not say it. */
+/* The outcome of the operation, if the count of nodes does not say it. */
 static void verdict(const redlock_lock *lock, struct rlk_text *out)
 {
   int asks_only = lock->op.kind == REDLOCK_INSPECT || lock->op.kind == REDLOCK_REMOVE;
@@ -118,7 +118,7 @@ static int needs_advice(const redlock_lock *lock)
          lock->op.status == REDLOCK_TIMED_OUT || rlk_in_flight(lock);
 }
 
-/* What the nodes said, those together that said the same; then what can be done about it, each advice once. */
+/* The nodes' replies, equal ones together; then the advice, each once. */
 static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t now)
 {
   uint64_t told = 0;

@@ -133,7 +133,7 @@ static double value_of(const struct rlk_node *n, int which, int64_t now)
   }
 }
 
-/* The number in each marker, and who is quarantined, why, and for how much longer. */
+/* The number in each marker, and which nodes are quarantined, why, and for how much longer. */
 static void guarded(const struct rlk_engine *e, struct rlk_text *out, int64_t now)
 {
   if (!rlk_net_has_markers(&e->net))

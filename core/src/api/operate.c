@@ -1,4 +1,4 @@
-/* Running an operation on a lock: blocking, or started and waited for. */
+/* Running an operation on a lock: blocking, or started. */
 #include "../base/fork.h"
 #include "../base/mutant.h"
 #include "../client/driver.h"
@@ -13,7 +13,7 @@ static int confers_a_lease(int kind)
   return kind == REDLOCK_ACQUIRE || kind == REDLOCK_EXTEND || kind == REDLOCK_EXPIRE;
 }
 
-/* The thread that renews has to be there before the lock is taken. */
+/* The renewal thread must exist before the lock is taken. */
 static int get_keeper(redlock_lock *lock, int kind)
 {
   redlock_client *c = rlk_client_of(lock);
@@ -28,7 +28,7 @@ static int get_keeper(redlock_lock *lock, int kind)
   return rlk_leave(c, status);
 }
 
-/* The client with its mutex held, and *status: what beginning the operation came to. NULL if it came to nothing. */
+/* Returns the client with its mutex held; *status is the status of beginning the operation. NULL if it failed. */
 static redlock_client *begin(redlock_lock *lock, int kind, int64_t arg, int *status)
 {
   redlock_client *c;
@@ -91,7 +91,7 @@ static int won_too_late(const redlock_client *c, const redlock_lock *lock, int64
          (lock->state == REDLOCK_STATE_HELD && lock->hold.valid_until_ns - now < lock->op.asked.min_validity_ns);
 }
 
-/* Waits for the end of the operation in flight and takes its result: what was won too late counts as failed. */
+/* Waits for the end of the operation in flight and takes its result: a lock that was won too late counts as failed. */
 static int result(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   int64_t now;
@@ -184,7 +184,7 @@ int redlock_lock_wait(redlock_lock *lock, int64_t limit_ms)
     status = REDLOCK_IN_FLIGHT;
   else if (rlk_in_flight(lock))
     status = result(c, lock, until_ns, 1);
-  else /* it had ended before: no other try is waited for */
+  else /* it had ended before: do not wait for another try */
     status = last_look(lock, rlk_client_now(c));
   return rlk_leave(c, status);
 }
@@ -222,7 +222,7 @@ int redlock_lock_cancel(redlock_lock *lock)
   if (!c->engine.net.env.stepped && !rlk_fork_is_unseen(c->fork_generation)) { /* the descriptors may be the parent's */
     rlk_poller_wake(&c->engine.net.poller);
     rlk_poller_notify(&c->engine.net.poller);
-    atomic_store(&c->rung, 1); /* after the ring: who sees this can clear it */
+    atomic_store(&c->rung, 1); /* after the ring: a thread that sees this can clear it */
   }
   return REDLOCK_OK;
 }

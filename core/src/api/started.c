@@ -1,4 +1,4 @@
-/* The started shape: the descriptor, processing, and what has ended. */
+/* The started shape: the descriptor, processing, and ended operations. */
 #include <string.h>
 
 #include "../base/list.h"

@@ -1,11 +1,11 @@
-/* Who holds a resource, by what every node said to the last inspect. */
+/* Who holds a resource, by the replies of all nodes to the last inspect. */
 #include <string.h>
 
 #include "../lock/operation.h"
 #include "api.h"
 #include "held_by.h"
 
-/* A key of another type has no value to tell it by; of a set of readers nodes may know some more than others. */
+/* A key of another type has no value to compare; nodes may differ in the members of a set of readers. */
 static int is_same(const struct rlk_node_answer *a, const struct rlk_node_answer *b)
 {
   if (a->readers || b->readers)

@@ -129,8 +129,8 @@ static size_t utf8_sequence(const unsigned char *s, size_t size)
   return n;
 }
 
-/* Controls beyond ASCII, and characters that change how others are shown, such as those that turn the direction of
- * writing: general category Cf, and the separators of lines. */
+/* Control characters beyond ASCII, and characters that change how others are displayed, such as those that reverse
+ * the direction of writing: general category Cf, and line separators. */
 static int is_invisible(uint32_t c)
 {
   /* clang-format off */

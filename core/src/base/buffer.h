@@ -22,7 +22,7 @@ void rlk_wipe(void *secret, size_t size);
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
-/* The sanitizer finds what is written without a reserve that covers it, though there may be room. */
+/* The sanitizer reports writes without a reserve that covers them, even if there is room. */
 static inline int rlk_buffer_allow(struct rlk_buffer *b, size_t size)
 {
   if (b->data) {
@@ -74,8 +74,8 @@ struct rlk_text {
   int is_plain; /* RLK_PART is left out */
 };
 
-/* Stands on both sides of an option's name, and of a number of milliseconds, since every language spells them in its
- * own way. What a user has written has none: it is escaped. */
+/* Put on both sides of an option's name and of a number of milliseconds, since every language spells them in its own
+ * way. Text of a user never has it: it is escaped. */
 #define RLK_PART "\x1f"
 #define RLK_NAMED(option) RLK_PART option RLK_PART
 #define RLK_MS RLK_PART "%lld" RLK_PART
@@ -90,7 +90,7 @@ void rlk_text_escaped(struct rlk_text *t, const char *bytes, size_t size);
 void rlk_text_clean(struct rlk_text *t, const char *text);
 /* 30 s, 5 min, 1 h, 1500 ms. */
 void rlk_text_duration(struct rlk_text *t, int64_t ms);
-/* What did not fit ends in "...". */
+/* A text that is cut ends in "...". */
 void rlk_text_mark_cut(struct rlk_text *t);
 /* As a JSON string, quotes included; cut after shown_max bytes. */
 void rlk_text_json(struct rlk_text *t, const char *bytes, size_t size, size_t shown_max);

@@ -31,7 +31,7 @@ static int is_queued(const struct rlk_events *e)
   return e->count > 0 || e->dropped > 0;
 }
 
-/* Makes the descriptor readable, or clears it, when what is queued has become so. */
+/* Makes the descriptor readable if events are queued, or clears it. */
 static void signal_queued(struct rlk_events *e, int was_queued)
 {
   if (e->bell.readable < 0 || was_queued == is_queued(e))
@@ -70,7 +70,7 @@ void rlk_event_about(struct rlk_event *event, const char *resource, size_t size,
 {
   if (!event)
     return;
-  if (size > sizeof event->resource) /* one byte more than is shown tells that it was cut */
+  if (size > sizeof event->resource) /* one byte more than is shown, to notice that the text was cut */
     size = sizeof event->resource;
   memcpy(event->resource, resource, size);
   event->resource_size = (uint16_t)size;
@@ -102,7 +102,7 @@ int rlk_events_fd(struct rlk_events *e)
   return e->bell.readable;
 }
 
-/* In a child: the parent's events are not ours, nor is what its descriptor stands for. */
+/* In a child: the parent's events and its descriptor are not ours. */
 void rlk_events_forked(struct rlk_events *e)
 {
   e->first = e->count = 0;

@@ -1,5 +1,4 @@
-/* What happened, for logs: a bounded queue that drops the oldest, and a descriptor that is readable while there are
- * any. */
+/* Events for logs: a bounded queue that drops the oldest, and a descriptor that is readable while there are any. */
 #ifndef RLK_EVENT_H
 #define RLK_EVENT_H
 

@@ -21,9 +21,9 @@ struct rlk_eventcount {
 
 int rlk_eventcount_init(struct rlk_eventcount *eventcount); /* 0, or -1 */
 void rlk_eventcount_free(struct rlk_eventcount *eventcount);
-void rlk_eventcount_forked(struct rlk_eventcount *eventcount); /* in a child: nobody waits or rings here */
+void rlk_eventcount_forked(struct rlk_eventcount *eventcount); /* in a child: no thread waits or rings here */
 
-/* To be called under the mutex that guards what is waited for, by those who wait and by those who will ring. */
+/* Call it under the mutex that guards the awaited condition, both for waiting and for ringing. */
 uint32_t rlk_eventcount_rings(struct rlk_eventcount *eventcount);
 void rlk_eventcount_announce(struct rlk_eventcount *eventcount);
 

@@ -10,7 +10,7 @@ int rlk_fd_set_up(int fd); /* non-blocking, and closed by exec */
 int rlk_fd_socket(int family);
 /* fd gets another number, whose former descriptor is closed; fd itself is closed in any case. */
 int rlk_fd_renumber(int fd, int number);
-/* poll() with a limit in nanoseconds, RLK_NEVER: none. What poll() returns. */
+/* poll() with a limit in nanoseconds, RLK_NEVER: none. Returns the result of poll(). */
 int rlk_fd_poll(struct pollfd *fds, int count, int64_t timeout_ns);
 
 #endif

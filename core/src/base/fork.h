@@ -7,7 +7,7 @@
 void rlk_fork_watch(void); /* once per process, before the first question */
 /* Another number in every child. */
 uint32_t rlk_fork_generation(void);
-/* 1 in a child of the process of that generation; async-signal-safe. Where the kernel does not tell it is 0. */
+/* 1 in a child of the process of that generation; async-signal-safe. 0 where the kernel cannot tell. */
 int rlk_fork_is_unseen(uint32_t generation);
 
 #endif

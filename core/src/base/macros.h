@@ -6,7 +6,7 @@
 /* From a member to the struct that it is embedded in. */
 #define RLK_OWNER(type, member, pointer) ((type *)((char *)(pointer) - offsetof(type, member)))
 
-/* A function off the path of every reply: what it needs does not burden its callers. */
+/* A function off the path of replies: its registers and stack do not burden its callers. */
 #define RLK_COLD __attribute__((cold))
 /* An inline function on the path of every request: the compiler is not asked whether that is worth the copies. */
 #define RLK_HOT __attribute__((always_inline))

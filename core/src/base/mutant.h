@@ -3,7 +3,7 @@
 #ifndef RLK_MUTANT_H
 #define RLK_MUTANT_H
 
-/* name, name on command lines, what is wrong with it */
+/* name, name on command lines, the rule that it breaks */
 #define RLK_MUTANTS(X)                                                                                                 \
   X(QUORUM_OF_ONE, "quorum-of-one", "one vote is a majority")                                                          \
   X(BLIND_DELETE, "blind-delete", "a release deletes whatever is under the key")                                       \
@@ -70,7 +70,7 @@ enum {
 
 #ifdef RLK_TEST_BUILD
 extern int rlk_test_mutant;   /* set by REDLOCK_TEST_MUTANT=name or number, too */
-extern int rlk_test_wait_all; /* operations wait for every node: what the benchmark compares with waiting for all */
+extern int rlk_test_wait_all; /* operations wait for every node: the baseline of a benchmark */
 #define RLK_MUTANT(name) (rlk_test_mutant == RLK_MUTANT_##name)
 #define RLK_WAIT_ALL (rlk_test_wait_all)
 /* The number of a mutant, from its name or number; -1 if there is none. */

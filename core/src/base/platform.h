@@ -1,5 +1,4 @@
-/* What the core asks of its surroundings: a clock and random bits, behind a table so that a simulator can replace
- * them. */
+/* What the core needs from its surroundings: a clock and random bits, behind a table that a simulator can replace. */
 #ifndef RLK_PLATFORM_H
 #define RLK_PLATFORM_H
 
@@ -21,7 +20,7 @@ extern const struct rlk_platform rlk_platform_real;
 /* Runs run(argument) in a detached thread that no signal reaches, so that handlers of the program never run in it. 0,
  * or -1 when the system refuses. */
 int rlk_thread_start(void *(*run)(void *argument), void *argument);
-/* Names the calling thread, for people who look at the process. */
+/* Names the calling thread, as tools such as ps and gdb show it. */
 void rlk_thread_name(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which calls the core is made of: those of Linux, or those that BSD and macOS have. A build with RLK_KQUEUE takes the
+/* Selects the system calls of the core: those of Linux, or those of BSD and macOS. A build with RLK_KQUEUE uses the
  * latter on Linux too, so that they can be tested there. */
 #ifndef RLK_SYSTEM_H
 #define RLK_SYSTEM_H

@@ -1,4 +1,4 @@
-/* Deadlines in a binary heap. A timer is embedded in what it belongs to; the heap's room is reserved when that is made,
+/* Deadlines in a binary heap. A timer is embedded in its owner; the heap's room is reserved when the owner is made,
  * so that setting a timer cannot fail. */
 #ifndef RLK_TIMER_H
 #define RLK_TIMER_H
@@ -19,7 +19,7 @@ struct rlk_timers {
   size_t count, capacity, reserved;
 };
 
-/* Room for n more timers: 0, or -1 when memory is out. To be given back with a negative n. */
+/* Room for n more timers: 0, or -1 when memory is out. Returned by a call with a negative n. */
 int rlk_timers_reserve(struct rlk_timers *timers, int n);
 void rlk_timer_set(struct rlk_timers *timers, struct rlk_timer *timer, int64_t at_ns);
 void rlk_timer_clear(struct rlk_timers *timers, struct rlk_timer *timer);

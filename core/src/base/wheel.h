@@ -23,7 +23,7 @@ struct rlk_wheel {
 void rlk_wheel_init(struct rlk_wheel *wheel, int64_t now_ns);
 void rlk_wheel_set(struct rlk_wheel *wheel, struct rlk_wheel_entry *entry, int64_t at_ns);
 void rlk_wheel_clear(struct rlk_wheel *wheel, struct rlk_wheel_entry *entry);
-/* When the wheel has to be looked at again: at the next due lease, or earlier where a coarser slot must be spread. */
+/* When the wheel must be looked at again: at the next due lease, or earlier if a coarser slot must be spread. */
 int64_t rlk_wheel_next(const struct rlk_wheel *wheel);
 /* Takes one lease that is due at now; NULL when there is none. */
 struct rlk_wheel_entry *rlk_wheel_pop(struct rlk_wheel *wheel, int64_t now_ns);

@@ -1,4 +1,4 @@
-/* What wakes the keeper. */
+/* The alarm that wakes the keeper. */
 #ifndef RLK_ALARM_H
 #define RLK_ALARM_H
 

@@ -1,4 +1,4 @@
-/* A client: its locks and nodes under one mutex, and who drives their I/O. */
+/* A client: its locks and nodes under one mutex, and the thread that drives their I/O. */
 #ifndef RLK_CLIENT_H
 #define RLK_CLIENT_H
 
@@ -28,7 +28,7 @@ struct redlock_client {
   struct rlk_bootstrap_result *bootstrap; /* of the last redlock_client_bootstrap, by node; NULL: none */
   struct rlk_engine engine;
   int64_t polled_ns; /* when pending input was last looked for */
-  /* who drives */
+  /* the driver */
   int driven;       /* a thread is the driver, or has been handed the role */
   int sleeping;     /* ... and waits in the poller */
   int driver_woken; /* ... and has been woken already */
@@ -38,7 +38,7 @@ struct redlock_client {
   int settling; /* threads that wait for all answers */
   struct rlk_eventcount eventcount;
   int notified;       /* the public descriptor has been made readable */
-  atomic_int cancels; /* locks with a cancel to be looked at */
+  atomic_int cancels; /* locks with a cancel still to be handled */
   atomic_int rung;    /* a cancel has made the public descriptor readable */
 };
 

@@ -1,4 +1,4 @@
-/* Leaving: nothing new begins, what is pending ends, what is held is released, and the answers are read to the end. */
+/* Leaving: no new operation begins, pending ones end, held locks are released, and replies are read to the end. */
 #include <time.h>
 
 #include "../lock/cleanup.h"
@@ -50,14 +50,14 @@ static int give_everything_up(redlock_client *c, int64_t until_ns)
   return gives_up;
 }
 
-/* Whether something may still come of the node's connection. */
+/* Whether the node's connection may still yield an outcome. */
 static int is_awaited(const redlock_client *c, const struct rlk_node *n)
 {
   uint32_t count = n->line->requests.count;
   if (n->state == RLK_NODE_OFF)
     return 0;
   if (n->state == RLK_NODE_SETUP)
-    count -= (uint32_t)n->line->setup_left; /* what has joined the set-up */
+    count -= (uint32_t)n->line->setup_left; /* requests that joined the set-up */
   return count > 0 || (n->state != RLK_NODE_REFUSED && rlk_claims_are_owed(&c->engine, n->index));
 }
 
@@ -125,8 +125,8 @@ static void pause_unlocked(redlock_client *c)
   pthread_mutex_lock(&c->mutex);
 }
 
-/* Others that block in the client are cancelled; the last of them leaves the driver's seat. One that does not run, so
- * that it cannot leave, is not waited for beyond until_ns: what is left to do needs no seat. */
+/* Cancels the other threads that block in the client; the last of them leaves the driver's seat. A thread that does
+ * not run, so that it cannot leave, is awaited until until_ns at most: the rest of the work needs no seat. */
 static void take_the_seat(redlock_client *c, int64_t until_ns)
 {
   for (;;) {
@@ -140,7 +140,7 @@ static void take_the_seat(redlock_client *c, int64_t until_ns)
   c->driven = 1;
 }
 
-/* Another thread drains already: its end is waited for. */
+/* Another thread drains already: waits for its end. */
 static int wait_for_drain(redlock_client *c, int64_t until_ns)
 {
   while (c->engine.net.state != RLK_NET_CLOSED && rlk_client_now(c) < until_ns)

@@ -54,7 +54,7 @@ int rlk_client_drive_once(redlock_client *c, int64_t until_ns)
 static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns, int interruptible)
 {
   for (;;) {
-    if (c->engine.woken) { /* those who wake now have their next request leave with the same write */
+    if (c->engine.woken) { /* threads that wake now get their next request into the same write */
       rlk_client_unlock(c);
       sched_yield();
       pthread_mutex_lock(&c->mutex);
@@ -72,7 +72,7 @@ static void drive_until(redlock_client *c, redlock_lock *lock, int64_t until_ns,
 static void wait_on(redlock_client *c, struct rlk_waiter *w, int64_t until_ns)
 {
   uint32_t rings;
-  if (c->engine.woken) { /* others are to be woken first; that may change everything */
+  if (c->engine.woken) { /* other threads must be woken first; that may change everything */
     rlk_client_unlock(c);
   } else {
     rings = rlk_eventcount_rings(&c->eventcount);

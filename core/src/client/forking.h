@@ -1,4 +1,4 @@
-/* What a fork makes of a client. */
+/* A client in the child of a fork. */
 #ifndef RLK_FORKING_H
 #define RLK_FORKING_H
 

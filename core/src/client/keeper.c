@@ -6,9 +6,10 @@
 #include "registry.h"
 #include "step.h"
 
-#define CLIENTS_MAX 256 /* whose input the thread waits for at the same time; the others are looked at when due */
+#define CLIENTS_MAX 256 /* clients whose input the thread awaits at the same time; the others are looked at when due   \
+                         */
 
-/* A connection that is being made or waits to be, or whose silence is waited out, needs somebody who looks after it. */
+/* A connection in progress, a scheduled one, or a silence timer needs a thread that attends to it. */
 static int64_t connecting_ns(redlock_client *c, int *look)
 {
   int64_t next = RLK_NEVER;
@@ -23,7 +24,7 @@ static int64_t connecting_ns(redlock_client *c, int *look)
   return next;
 }
 
-/* Runs what is due in one client: when it is due again. *look: its input matters before that. */
+/* Runs the due work of one client and returns when it is due again. *look: its input matters before that. */
 static int64_t service_one(redlock_client *c, int *look)
 {
   const struct rlk_engine *e = &c->engine;
@@ -48,7 +49,7 @@ static int service_all(struct pollfd *fds, int64_t *next)
   *next = RLK_NEVER;
   fds[0] = (struct pollfd){.fd = rlk_alarm.bell.readable, .events = POLLIN};
   c = rlk_registry_lock();
-  atomic_store(&rlk_alarm.sleeps_until_ns, RLK_NEVER); /* what is scheduled behind our back rings, and we look again */
+  atomic_store(&rlk_alarm.sleeps_until_ns, RLK_NEVER); /* work scheduled by other threads rings, and we look again */
   for (; c; c = c->next) {
     int look;
     int64_t due_ns;

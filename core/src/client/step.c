@@ -1,5 +1,5 @@
-/* The step that everybody runs who works in a client: all that is due, without waiting. And the mutex around it: what
- * was marked meanwhile is acted on when it is given back. */
+/* The step, run by every thread that works in a client: all due work, without waiting. And the mutex around it:
+ * marks are acted on when it is released. */
 
 #include "../base/fork.h"
 #include "../lock/cleanup.h"
@@ -155,7 +155,7 @@ void rlk_client_enter(redlock_client *c)
   rlk_client_look_for_cancels(c);
 }
 
-/* Acts on what was marked and gives the mutex back. A waiter woken earlier would only block on the mutex. */
+/* Acts on the marks and releases the mutex. A waiter woken earlier would only block on the mutex. */
 void rlk_client_unlock(redlock_client *c)
 {
   uint32_t woken = c->engine.woken;
@@ -176,7 +176,7 @@ void rlk_client_unlock(redlock_client *c)
 void rlk_client_leave(redlock_client *c)
 {
   if (c->engine.net.poller.outer >= 0) {
-    int64_t next = next_timer(c); /* notify reports what is queued */
+    int64_t next = next_timer(c); /* notify reports queued events */
     if (next < rlk_poller_armed_ns(&c->engine.net.poller))
       rlk_poller_arm(&c->engine.net.poller, next, rlk_client_now(c));
   }

@@ -1,4 +1,4 @@
-/* The step that everybody runs who works in a client, and the mutex around it. */
+/* The step, run by every thread that works in a client, and the mutex around it. */
 #ifndef RLK_STEP_H
 #define RLK_STEP_H
 
@@ -6,9 +6,9 @@
 
 /* Runs deadlines and renewals that are due at now; the caller flushes. */
 void rlk_client_step(redlock_client *client, int64_t now_ns);
-/* Takes what a node that is awake has to tell. */
+/* Takes the outcomes of a node that is awake. */
 void rlk_client_hear(redlock_client *client, struct rlk_node *node, int64_t now_ns);
-/* The same of any node, after everything that may make it tell something. */
+/* The same of any node, after every call that may yield outcomes. */
 static inline void rlk_client_pull(redlock_client *client, struct rlk_node *node, int64_t now_ns)
 {
   if (node->is_awake)
@@ -28,7 +28,7 @@ void rlk_client_leave(redlock_client *client);
 void rlk_client_unlock(redlock_client *client);
 void rlk_client_notify(redlock_client *client);      /* the public descriptor turns readable */
 void rlk_client_wake_driver(redlock_client *client); /* ends the driver's sleep, once per burst */
-/* What was queued leaves at once, or with the driver's next write. */
+/* Queued requests leave at once, or with the driver's next write. */
 void rlk_client_send(redlock_client *client);
 /* ... or leaves with the next redlock_client_process: the descriptor turns readable. */
 void rlk_client_mark_queued(redlock_client *client);

@@ -1,18 +1,19 @@
-/* Locks that are taken by a script: of several resources, all or none of them on a node; and shared ones, whose keys
- * are sets of readers (rules G.1 to G.3). What they hold exclusively is under each key what a plain lock puts there. */
+/* Locks taken by a script: of several resources, all or none of them on a node; and shared ones, whose keys are sets
+ * of readers (rules G.1 to G.3). A resource held exclusively has the same key and value as that of a plain lock. */
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
 #include "../lock/vote.h"
 #include "kinds.h"
 
-/* ---- what the servers run ---- */
+/* ---- the scripts ---- */
 
 /* clang-format off */
 
-/* Takes all keys or none (ARGV[4] is 1), extends them (0) or sets what is left of them (2). x: each holds the token as
- * a plain lock does. s: each is a sorted set of readers by the end of their leases, and lives as long as the longest.
- * A set that is not made of our members is somebody else's. A string of the token's own becomes a set that ends no
- * earlier than the string would have; APPEND finds out whether the server is full before it is deleted. */
+/* Takes all keys or none (ARGV[4] is 1), extends them (0) or sets their remaining time (2). x: each holds the token
+ * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
+ * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
+ * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
+ * deleted. */
 #define CLAIM_TEXT \
   "local begins,exact,shared=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s'\n" \
   "if begins and not shared then\n" \
@@ -56,8 +57,8 @@
   "end\n" \
   "return {1}"
 
-/* Deletes what the token holds of the keys: 1 if that was all of them. A set of readers then ends with the longest
- * lease that is left in it. */
+/* Deletes the token from the keys: 1 if it was on all of them. A set of readers then ends with the longest remaining
+ * lease. */
 #define DROP_TEXT \
   "local mine,r={},1\n" \
   "for i,v in ipairs(redis.call('MGET',unpack(KEYS))) do\n" \
@@ -187,7 +188,7 @@ const struct rlk_ask
 
 /* ---- the kinds ---- */
 
-/* A client that gives all of its locks fencing numbers gives these none: 0 is what a store refuses. */
+/* These locks get no fencing numbers even if the client has fence on: 0, which a store refuses. */
 static int check(const redlock_lock *lock, struct rlk_text *why)
 {
   if (!lock->is_fenced || !RLK_INT(&lock->options, FENCE))

@@ -14,9 +14,9 @@
 #define AHEAD_US 10000
 #define TRUSTED_US INT64_C(86400000000) /* no clock that is right is so far ahead */
 #define LARGEST INT64_C(9007199254740990)
-#define NEAR 1000 /* attempts that failed draw numbers, too: those of two nodes differ by some */
+#define NEAR 1000 /* failed attempts draw numbers too: those of two nodes differ by some */
 
-/* ---- what the servers run ---- */
+/* ---- the scripts ---- */
 
 /* clang-format off */
 
@@ -24,9 +24,9 @@
 #define FENCE_LIFE(number) "string.format('%.0f',86400000+math.max(0,math.floor((" number "-now)/1000)))"
 
 /* A SET that also draws the next fencing number of the resource (rule D.1). The client proposes a number from its
- * clock, so that all nodes have the same; the server's bounds it, and is the least where the number before was lost. A
- * server without a number whose clock is far ahead of the proposal draws none, but says what its clock is, unless the
- * proposal is a number already. A token that is there already has its number. */
+ * clock, so that all nodes have the same; the server's clock bounds it, and is the minimum if the previous number
+ * was lost. A server without a number whose clock is far ahead of the proposal draws none but returns its clock,
+ * unless the proposal is a number already. A token that is already there keeps its number. */
 #define FENCE_TEXT \
   "local f=redis.pcall('GET',KEYS[2])\n" \
   "if type(f)=='table' and f.err and not f.err:find('WRONGTYPE',1,true) then return f end\n" \
@@ -76,7 +76,7 @@ static int64_t wall_us(const redlock_lock *lock)
   return env->platform->wall_ns(env->context) / 1000;
 }
 
-/* All nodes are to store the same number: from our clock, a little ahead, since those that store a larger one need
+/* All nodes should store the same number: from our clock, a little ahead, since nodes that store a larger one need
  * another round trip (rule D.1). */
 static int64_t propose(const redlock_lock *lock)
 {
@@ -125,7 +125,7 @@ static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t n
   return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
 }
 
-/* What a node has told is below 0 if it has no number yet: less its clock. */
+/* A node without a number yet has a value below 0: the negative of its clock. */
 static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_claim_node *at = &out->request.claim->node[n->index];
@@ -178,7 +178,7 @@ const struct rlk_ask rlk_row_raise = {"the script of the fence", .is_vote = 1, .
 
 /* ---- numbers that are too large ---- */
 
-/* What the clocks of a majority have reached, as far as they are known. */
+/* The time that the known clocks of a majority have reached. */
 static int64_t majority_clock_us(const redlock_lock *lock, int64_t now)
 {
   const struct rlk_engine *e = lock->engine;
@@ -227,8 +227,8 @@ static void refuse(redlock_lock *lock, int node)
   lock->claim->node[node].counts_until_ns = 0;
 }
 
-/* One whose number is more than a day ahead of the clocks is open until a majority has one as large, and an error if
- * nobody is left who could (rule D.3). */
+/* A number more than a day ahead of the clocks is open until a majority has one as large, and an error once no
+ * remaining node can have one (rule D.3). */
 static struct rlk_tally count(redlock_lock *lock, int64_t now)
 {
   int nodes = lock->engine->net.node_count, doubted = 0;
@@ -252,7 +252,7 @@ static struct rlk_tally count(redlock_lock *lock, int64_t now)
 
 /* ---- the number of the lock ---- */
 
-/* Of nodes that had no number, and whose clocks are ahead of the proposal: what most have reached. */
+/* Of nodes without a number whose clocks are ahead of the proposal: the time that most have reached. */
 static int64_t first_number(const redlock_lock *lock)
 {
   int64_t reached[RLK_NODES_MAX] = {0};
@@ -286,8 +286,8 @@ static int is_behind(const redlock_lock *lock, int node)
   return lock->votes[node] == RLK_GRANTED && lock->claim->node[node].number < lock->claim->number;
 }
 
-/* A node that granted is told the number if its own is far behind, although the lock needs it not: its clock may never
- * get there, and one day it may be needed for a majority. */
+/* Raises the number of a node that granted if it lags far behind, even if the lock does not need it: its clock may
+ * never catch up, and one day that node may be needed for a majority. */
 static void catch_up(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
@@ -296,7 +296,7 @@ static void catch_up(redlock_lock *lock, int node, int64_t now)
     ask_raise(n, lock, now); /* without memory it stays behind */
 }
 
-/* The node that has granted is to raise its number: what that makes of its vote. */
+/* The node has granted but must raise its number: the vote that follows from that. */
 static uint8_t raise_vote(redlock_lock *lock, int node, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
@@ -306,9 +306,9 @@ static uint8_t raise_vote(redlock_lock *lock, int node, int64_t now)
   return (uint8_t)vote;
 }
 
-/* Whether a majority stores the number: then whoever wins later draws a larger one. Where it is smaller it is raised
- * (rule D.1). Votes that come meanwhile must not fill in for leases that have ended: somebody else may have held the
- * lock in between, with a larger number (rule D.2). */
+/* Whether a majority stores the number, so that every later winner draws a larger one. Where it is smaller it is
+ * raised (rule D.1). Votes that arrive meanwhile must not fill in for leases that have ended: another client may
+ * have held the lock in between, with a larger number (rule D.2). */
 static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
 {
   struct rlk_engine *e = lock->engine;

@@ -15,7 +15,7 @@ extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_shared;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_claim, rlk_row_claim_on,
     rlk_row_claim_cut, rlk_row_claim_renew;
 
-/* What becomes of a key that holds the token as a string. */
+/* What happens to a key that holds the token as a string. */
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
 int rlk_put_expire(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
 int rlk_put_release(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);

@@ -192,7 +192,7 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
   rlk_renewal_begin(lock);
   if (lock->kind->shares)
-    rlk_queue_forget(lock); /* those behind it that share come in, too */
+    rlk_queue_forget(lock); /* waiters behind it that share enter, too */
   return REDLOCK_OK;
 }
 
@@ -208,7 +208,7 @@ static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t un
     return attempt_failed(lock, now);
   }
   if (lock->kind->settle && !lock->kind->settle(lock, tally->granted, until_ns, now))
-    return advance(lock, now); /* what could not be asked may decide it */
+    return advance(lock, now); /* the nodes that could not be asked may decide */
   return won(lock, until_ns, now);
 }
 
@@ -280,7 +280,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   return rlk_queue_begin(lock, now) == RLK_TURN_WAIT ? REDLOCK_PENDING : rlk_acquire_attempt(lock, now);
 }
 
-/* The wait is over. What was asked last may tell that others hold the lock; without any verdict it timed out. */
+/* The wait is over. The last round may still show that others hold the lock; without a verdict it timed out. */
 static int give_up(redlock_lock *lock, int status, int64_t now)
 {
   give_up_token(lock, now);
@@ -296,7 +296,7 @@ static int last_verdict(const redlock_lock *lock)
   return lock->attempt.verdict;
 }
 
-/* Home has had its time to tell whether others wait. */
+/* The home node has had its time to report whether others wait. */
 static int go_on_without_home(redlock_lock *lock, int64_t now)
 {
   if (!lock->others.until_ns || now < lock->others.until_ns || lock->op.phase != RLK_ASKING_ALL)
@@ -331,7 +331,7 @@ static int timer(redlock_lock *lock, int64_t now)
   return rlk_round_has_time(lock, now) ? REDLOCK_PENDING : round_is_over(lock, now);
 }
 
-/* The winner came back to its lock too late for it to be of use: that attempt has failed (rule A.2, min_validity). */
+/* The winner came back to its lock too late to use it: that attempt has failed (rule A.2, min_validity). */
 int rlk_acquire_retry(redlock_lock *lock, int64_t now)
 {
   int64_t attempts = lock->attempt.count, attempts_max = lock->attempt.max, deadline_ns = lock->op.deadline_ns;

@@ -54,7 +54,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   vote.ttl_ms = terms->ttl_ms;
   rlk_ask_end(&out, vote);
   if (claim->node[n->index].flags & RLK_MAY_HOLD)
-    claim->node[n->index].flags |= RLK_SET_LOST; /* what it meets may be its own key */
+    claim->node[n->index].flags |= RLK_SET_LOST; /* it may meet its own key */
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(terms, vote.sent_ns));
   claim->node[n->index].flags &= (uint8_t)~RLK_ANSWERED_BUSY;
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
@@ -111,7 +111,7 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, 
                   .ask = &rlk_row_delete, .claim = claim, .round = round, .sent_ns = now, .of.hands_over = hands_over});
   claim->node[n->index].flags |= RLK_DELETE_IN_FLIGHT;
   if (hands_over && claim->kind->apart)
-    rlk_ask_part(n, claim, now); /* without memory those who wait find out by asking */
+    rlk_ask_part(n, claim, now); /* without memory waiters find out by asking */
   return 0;
 }
 

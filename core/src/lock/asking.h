@@ -1,4 +1,4 @@
-/* What is asked of a node about a claim. Each function queues one command: 0, or -1 when memory is out. */
+/* Requests to a node about a claim. Each function queues one command: 0, or -1 when memory is out. */
 #ifndef RLK_ASKING_H
 #define RLK_ASKING_H
 
@@ -7,7 +7,7 @@
 #include "lock.h"
 #include "renewal.h"
 
-/* The rows are in dispatch.c, with what becomes of the answers. */
+/* The rows are in dispatch.c, with the functions that get the replies. */
 extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row_delete, rlk_row_confirm,
     rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl, rlk_row_remove, rlk_row_queued,
     rlk_row_join, rlk_row_part;
@@ -40,8 +40,8 @@ int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
-/* An adopted token that the node does not count yet: nobody knows whether the node was eligible to vote when it was set
- * there, so its marker is asked for as behind a SET (rule C.3.1). */
+/* An adopted token that the node does not count yet. It is unknown whether the node was eligible to vote when the
+ * token was set there, so its marker is read as behind a SET (rule C.3.1). */
 static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const struct rlk_node *node)
 {
   return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node);
@@ -50,8 +50,8 @@ static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const str
 int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The same for a SET of the lock's attempt that met a key which may be its own. */
 int rlk_ask_confirm(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
-/* Sets what is left of the lease to lock->asked. From here on the node counts no longer than that, for the request may
- * be executed at any time; as long as its answer is not read, nothing that is confirmed counts for longer. */
+/* Sets the remaining lease to lock->asked. From here on the node counts no longer than that, for the request may be
+ * executed at any time; until its reply is read, no confirmation counts for longer. */
 int rlk_ask_expire(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_renewal(struct rlk_node *node, struct rlk_batch *batch, int64_t now_ns);
 int rlk_ask_inspect(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);

@@ -1,4 +1,4 @@
-/* Backing off for a busy resource: how long to sleep, and whom to ask first (rule F). */
+/* Backing off for a busy resource: how long to sleep, and which node to ask first (rule F). */
 #include <string.h>
 
 #include "../base/mutant.h"
@@ -26,8 +26,8 @@ static uint64_t mix(uint64_t h)
   return h ^ (h >> 33);
 }
 
-/* When a majority will be free if nobody extends: the Q-th smallest remaining life plus 1 ms. RLK_NEVER if that is not
- * known, or in a split vote, where a hint would wake all contenders together again and again. */
+/* When a majority will be free unless the holder extends: the Q-th smallest remaining life plus 1 ms. RLK_NEVER if
+ * that is not known, or in a split vote, where a hint would wake all contenders together again and again. */
 static int64_t majority_free_ns(const redlock_lock *lock)
 {
   const struct rlk_engine *e = lock->engine;
@@ -59,7 +59,7 @@ static int lacks_a_hint(const redlock_lock *lock)
   return 0;
 }
 
-/* A hint that has passed is none: somebody extended, or was faster. */
+/* A hint in the past is ignored: the lease was extended, or another client was faster. */
 int64_t rlk_backoff_hint_ns(redlock_lock *lock, int64_t now)
 {
   int64_t free_ns = majority_free_ns(lock);
@@ -113,7 +113,7 @@ int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t 
   return able >= lock->engine->quorum;
 }
 
-/* The highest by the rendezvous hash of all nodes, or of those that can be asked and are not slow. */
+/* The highest by the rendezvous hash, of all nodes or of those that can be asked and are not slow. */
 static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_t now)
 {
   const struct rlk_engine *e = lock->engine;

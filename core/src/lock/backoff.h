@@ -4,8 +4,8 @@
 
 #include "lock.h"
 
-/* The node that all contenders for the resource have in common, of those that can be asked and owe no answer for
- * longer than late_ns, or than is usual; -1 if there is none. */
+/* The node that all contenders for the resource have in common, among those that can be asked and have no reply
+ * outstanding for longer than late_ns or than usual; -1 if there is none. */
 int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now_ns);
 int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now_ns); /* ... of such nodes */
 /* The node for a retry, or -1 if all should be asked. */

@@ -266,7 +266,7 @@ void rlk_claims_note_leases(struct rlk_engine *e)
         net->nodes[i].voter->leases_until_ns = claim->node[i].counts_until_ns;
 }
 
-/* In a child: the parent's tokens are none of its business. */
+/* In a child: the parent's tokens are not its own. */
 void rlk_claims_forked(struct rlk_engine *e)
 {
   struct rlk_claim *next;

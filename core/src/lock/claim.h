@@ -10,7 +10,7 @@
 enum {
   RLK_TOKEN_SIZE = 40,          /* of the library's own tokens */
   RLK_TOKEN_SIZE_MAX = 128,     /* of one that was adopted */
-  RLK_OWED_MAX = 131072,        /* given-up tokens that are remembered for nodes that could not be told */
+  RLK_OWED_MAX = 131072,        /* given-up tokens that are remembered for nodes that could not be reached */
   RLK_TOKEN_CLIENT_DIGITS = 12, /* a token begins with the number of the client that made it, ... */
   RLK_TOKEN_TIME_DIGITS = 10,   /* ... and when, in units of 2^24 ns */
   RLK_TOKEN_TIME_SHIFT = 24
@@ -20,8 +20,8 @@ struct rlk_engine;
 struct rlk_kind;
 struct rlk_node;
 
-/* What the queue of a resource is named by, as bulk strings one behind the other: the key itself, from queue on the
- * queue, from promises on the promises, from channels on what the names of clients are put behind. */
+/* The names of a resource's queue, as bulk strings one behind the other: the key itself, the queue from queue on,
+ * the promises from promises on, and from channels on the prefix of the channels of clients. */
 struct rlk_queue_keys {
   char *text; /* NULL: not made yet */
   size_t queue, promises, channels, size;
@@ -58,14 +58,14 @@ struct rlk_claim_node {
   int64_t counts_until_ns; /* the lease there is counted on until then; 0: it is not (rule 0) */
   uint8_t flags;
   uint8_t cut;           /* enum redlock_loss: why it is not counted on any more, before its time */
-  uint16_t shortenings;  /* whose answers are not read yet; RLK_SHORTENING_LOST added: one may still be executed */
+  uint16_t shortenings;  /* replies not read yet; RLK_SHORTENING_LOST added: one may still be executed */
   int64_t cap_ns;        /* then it counts no longer than this, whatever is confirmed */
   uint64_t set_position; /* of the last SET in the stream of the connection */
-  int64_t number;        /* what the take has told there, if the kind of lock asks for a number */
+  int64_t number;        /* the number that the take returned there, for kinds that ask for one */
 };
 
-/* One token on N nodes: an attempt, then the lease, then what has to be deleted. It outlives its lock handle until no
- * node can hold the token and no reply names it. */
+/* One token on N nodes: an attempt, then the lease, then pending deletes. It outlives its lock handle until no node
+ * can hold the token and no reply names it. */
 struct rlk_claim {
   redlock_lock *lock; /* NULL when the handle has let go */
   const struct rlk_kind *kind;
@@ -77,14 +77,14 @@ struct rlk_claim {
   int is_owed;          /* it is in engine->owed */
   int in_flight;        /* requests that name it */
   int holders;          /* nodes with RLK_MAY_HOLD */
-  int given_up;         /* given up: to be deleted wherever it may be */
+  int given_up;         /* given up: delete it wherever it may be */
   int is_detached;      /* handed over: nothing is ever sent for it */
   int is_adopted;       /* others may have set it where it was not counted */
-  int hands_over;       /* the node whose delete tells who is first in the queue; -1: none */
+  int hands_over;       /* the node whose delete reports the first in the queue; -1: none */
   uint64_t place;       /* ... and takes this place out of it, */
   int place_shares;     /* which has the form of one that shares */
   int64_t number;       /* the number of the lock, once a majority has granted; 0: none */
-  int64_t settle_by_ns; /* what its kind asks for beside a majority is there by then, or the attempt has failed */
+  int64_t settle_by_ns; /* by then its kind must have what it needs beside a majority, or the attempt has failed */
   int64_t until_ns;     /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */
@@ -103,14 +103,14 @@ static inline void rlk_claim_may_be_at(struct rlk_claim *claim, int node, int64_
     claim->until_ns = until_ns;
 }
 
-/* A delete has still to be queued there. */
+/* A delete must still be queued there. */
 static inline int rlk_claim_is_owed_at(const struct rlk_claim *claim, int node)
 {
   return (claim->node[node].flags & (RLK_MAY_HOLD | RLK_DELETE_IN_FLIGHT)) == RLK_MAY_HOLD;
 }
 
 void rlk_claim_free(struct rlk_engine *engine, struct rlk_claim *claim);
-/* What is known of its token or its deletes has changed: engine->owed has the claims for which a delete has still to be
+/* Call it after a change of the token's or its deletes' state: engine->owed has the claims with a delete still to be
  * queued somewhere, those given up first at the front. */
 void rlk_claim_count_debt(struct rlk_engine *engine, struct rlk_claim *claim);
 static inline void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_claim *claim)
@@ -118,7 +118,7 @@ static inline void rlk_claim_note_debt(struct rlk_engine *engine, struct rlk_cla
   if (claim->given_up || !claim->lock || claim->is_owed)
     rlk_claim_count_debt(engine, claim);
 }
-/* Frees the claim if nothing can come of it any more. */
+/* Frees the claim if no reply and no delete of it is outstanding. */
 static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim *claim)
 {
   if (!claim->lock && !claim->in_flight && !claim->holders)
@@ -130,7 +130,7 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
 struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size);
 int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size);
 int rlk_key_is_same(const struct rlk_key *one, const struct rlk_key *other);
-/* One of its resources, in place: its bulk string, and what is locked. */
+/* One of its resources, in place: its bulk string, and the resource itself. */
 struct rlk_part {
   const char *bulk, *resource;
   size_t bulk_size, resource_size;
@@ -140,17 +140,17 @@ void rlk_key_drop(struct rlk_key *key);
 const char *rlk_key_resource(const struct rlk_key *key);
 struct rlk_claim *rlk_claim_new(redlock_lock *lock);
 int rlk_claim_take_token(struct rlk_claim *claim, const char *token, size_t size); /* 0, or -1 when memory is out */
-/* Its token can be told from what others put into a set: it is of hexadecimal digits. */
+/* The token can be identified among the members of a set: it consists of hexadecimal digits. */
 int rlk_claim_can_share(const struct rlk_claim *claim);
 const char *rlk_claim_token(const struct rlk_claim *claim);
-/* The token is known not to be on the node. */
+/* The token is known to be absent from the node. */
 void rlk_claim_cleared(struct rlk_engine *engine, struct rlk_claim *claim, int node);
 /* Notes until when leases on each node are counted on. */
 void rlk_claims_note_leases(struct rlk_engine *engine);
 void rlk_claims_free(struct rlk_engine *engine);
 void rlk_claims_forked(struct rlk_engine *engine);
-void rlk_claims_seed(struct rlk_engine *engine);                    /* tokens unlike those of any other process */
-void rlk_claims_client(const struct rlk_engine *engine, char *out); /* the first digits of all of them */
+void rlk_claims_seed(struct rlk_engine *engine);                           /* tokens unlike those of other processes */
+void rlk_claims_client(const struct rlk_engine *engine, char *out);        /* the first digits of all of them */
 void rlk_claim_forget(struct rlk_engine *engine, struct rlk_claim *claim); /* no node is thought to hold it */
 void rlk_claim_let_go(struct rlk_engine *engine, struct rlk_claim **claim);
 

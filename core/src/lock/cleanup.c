@@ -13,7 +13,7 @@ static int can_delete_now(const struct rlk_node *n, int flags)
   return n->state == RLK_NODE_READY || (n->state == RLK_NODE_SETUP && (flags & RLK_SET_IN_FLIGHT));
 }
 
-/* Its keys end with their TTL. A delete that is under way is answered all the same. */
+/* Its keys end with their TTL. A delete in flight is still answered. */
 static void forget_oldest(struct rlk_engine *e)
 {
   struct rlk_claim *claim = e->owed;
@@ -43,7 +43,7 @@ void rlk_claim_give_up(struct rlk_engine *e, struct rlk_claim *claim, uint32_t r
     e->pending_deletes++;
   claim->given_up = 1;
   for (int k = 0; k < e->net.node_count; k++) {
-    int i = (first + k) % e->net.node_count; /* what is asked first is written last: others are to find all released */
+    int i = (first + k) % e->net.node_count; /* the node asked first is written last: others should find all released */
     struct rlk_node *n = &e->net.nodes[i];
     rlk_ask_not(n, claim);
     int flags = claim->node[i].flags;

@@ -1,5 +1,5 @@
-/* Cleaning up: tokens that were given up are deleted wherever they may be. Pending deletes are of those that some node
- * could not be told yet. */
+/* Cleaning up: tokens that were given up are deleted wherever they may be. A delete is pending while a node cannot
+ * be reached. */
 #ifndef RLK_CLEANUP_H
 #define RLK_CLEANUP_H
 
@@ -7,9 +7,9 @@
 #include "claim.h"
 #include "engine.h"
 
-/* Gives the token up: deletes go to every node where it may be, now or when the node can be told again. */
+/* Gives the token up: deletes go to every node where it may be, now or when the node can be reached again. */
 void rlk_claim_give_up(struct rlk_engine *engine, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
-/* Sends what was given up and may still be on the node to be deleted there. */
+/* Queues the deletes of given-up tokens that may still be on the node. */
 void rlk_claims_pay(struct rlk_engine *engine, struct rlk_node *node, int64_t now_ns);
 /* Whether that would send anything to the node. */
 int rlk_claims_are_owed(const struct rlk_engine *engine, int node);

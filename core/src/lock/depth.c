@@ -3,7 +3,7 @@
 #include "../base/mutant.h"
 #include "cleanup.h"
 
-/* Of the operation before nothing changes but the status: what is still under way for it may be added to the lease. */
+/* Only the status of the previous operation changes: its outstanding replies may still be added to the lease. */
 static int end_at_once(redlock_lock *lock, const struct rlk_verb *verb, int status)
 {
   lock->op.inner = verb->kind;

@@ -81,7 +81,7 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
     rlk_claim_cleared(rlk_engine_of(n->net), r->claim, n->index);
   at->flags |= at->flags & RLK_MAY_HOLD ? 0 : RLK_ANSWERED_BUSY;
   if (n->state != RLK_NODE_READY)
-    rlk_vote_set(n, r, early_vote(n), now); /* what it met may be its own, under the other name of the server */
+    rlk_vote_set(n, r, early_vote(n), now); /* it may have met its own, under the other name of the server */
   else if (!ask_whose_key(n, r, now))
     rlk_vote_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
 }
@@ -122,7 +122,7 @@ static uint8_t time_fits(const struct rlk_request *r, const struct rlk_reply *re
   return rlk_reply_is_time(reply, &(int64_t){0}) ? RLK_FITS : RLK_MISFIT;
 }
 
-/* What follows a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
+/* The proof behind a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
 static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
@@ -419,8 +419,9 @@ const struct rlk_ask
 
 /* ---- all of them ---- */
 
-/* NOSCRIPT: the server has lost all scripts, and has executed nothing. The same once more, with the text. Whoever
- * flushes one server flushes all of them, and the NOSCRIPT of another may come when nobody is left to read it. */
+/* NOSCRIPT: the server has lost all scripts and has executed nothing. Repeats the request with the text of the
+ * script. A flush of one server usually means a flush of all, and the NOSCRIPT of another may come when no thread is
+ * left to read it. */
 static int is_asked_again(struct rlk_node *n, const struct rlk_outcome *out)
 {
   const struct rlk_ask *ask = out->request.ask;

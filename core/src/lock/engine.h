@@ -1,4 +1,4 @@
-/* The locks of a client and what they share. What is marked here is acted on when the client's mutex is given back. */
+/* The locks of a client and what they share. The marks here are acted on when the client's mutex is released. */
 #ifndef RLK_ENGINE_H
 #define RLK_ENGINE_H
 
@@ -21,13 +21,13 @@ struct rlk_waiter {
   int drives;   /* it has been handed the role of the driver */
 };
 
-/* What the locks of a client have learned of a node. */
+/* What the locks of a client know of a node. */
 struct rlk_peer {
   uint64_t granted, busy, other, late; /* answers to SET */
-  int64_t queue_again_ns;              /* waiters do not queue there before: it refuses what that takes */
+  int64_t queue_again_ns;              /* until then waiters do not queue there: it denies a command of the queue */
   int queue_works;                     /* a lock was handed over there, and that was not denied since */
   int queue_refused;                   /* the server forbids the queue (already reported) */
-  int holder_refused;                  /* the same of who holds a lock */
+  int holder_refused;                  /* the same for the entries of holders */
 };
 
 struct rlk_engine {
@@ -35,9 +35,9 @@ struct rlk_engine {
   int quorum;
   /* what there is */
   redlock_lock *locks, *flights, *last_flight;
-  redlock_lock *unwritten;               /* rounds whose requests wait to be written */
+  redlock_lock *unwritten;               /* rounds with requests still to be written */
   struct rlk_claim *claims, *last_claim; /* in the order of their making */
-  struct rlk_claim *owed, *last_owed;    /* those to be deleted where that cannot be asked for yet, oldest first */
+  struct rlk_claim *owed, *last_owed;    /* claims with a delete that cannot be sent yet, oldest first */
   int owed_count;
   int64_t forgotten_until_ns;     /* tokens that were forgotten may be on some node until then */
   struct rlk_claim *spare_claims; /* for reuse, singly linked by next */
@@ -48,13 +48,13 @@ struct rlk_engine {
   /* renewal */
   struct rlk_wheel wheel;
   int renewing;             /* locks that the keeper looks after */
-  int renewals_open;        /* those with a round under way */
+  int renewals_open;        /* locks with a round under way */
   int batches;              /* with answers to come */
   int64_t batch_answers_ns; /* until then the keeper reads late renewal replies: one may be NOSCRIPT */
   struct rlk_batch *spare_batch;
   /* waiting in order */
   struct rlk_room *rooms[RLK_ROOM_BUCKETS];
-  redlock_lock *placed[RLK_ROOM_BUCKETS];   /* those that wait for their turn, by their place */
+  redlock_lock *placed[RLK_ROOM_BUCKETS];   /* queued waiters, by their place */
   char queue_name[RLK_QUEUE_NAME_SIZE + 1]; /* of the client, in queues and as its channel */
   int room_count;
   uint64_t arrivals; /* acquisitions that were begun */
@@ -62,11 +62,11 @@ struct rlk_engine {
   uint64_t strays;   /* wake-ups for unknown waiters */
   /* marks */
   redlock_lock *ended, *last_ended;
-  int ended_marked;     /* the list of the ended has grown: the descriptor has to tell */
+  int ended_marked;     /* the list of ended locks has grown: the descriptor must become readable */
   int64_t renew_due_ns; /* a renewal was scheduled: the thread that renews has to know; RLK_NEVER: none was */
   struct rlk_waiter *waiters, *last_waiter;
   uint32_t woken; /* bits to be rung */
-  /* what is told */
+  /* reports */
   uint64_t acquired, lost, attempts, renewals;
   struct rlk_figures figures;
   struct rlk_peer peers[RLK_NODES_MAX];

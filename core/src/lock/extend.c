@@ -1,4 +1,4 @@
-/* Extending a lease, or setting what is left of it: until a majority has confirmed, the lease is nearly over or an
+/* Extending a lease, or setting its remaining time: until a majority has confirmed, the lease is nearly over or an
  * outage lasts too long. */
 #include "asking.h"
 #include "extend.h"
@@ -59,7 +59,7 @@ static void ask_again(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, RLK_NEVER); /* the deadline */
 }
 
-/* Those that failed are asked again after a pause, while the others may still answer. */
+/* Asks the failed nodes again after a pause, while the others may still answer. */
 static void pause(redlock_lock *lock, int64_t now)
 {
   if (lock->op.asking_again || !some_failed(lock))

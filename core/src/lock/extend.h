@@ -1,4 +1,4 @@
-/* Extending a lease, or setting what is left of it. */
+/* Extending a lease, or setting its remaining time. */
 #ifndef RLK_EXTEND_H
 #define RLK_EXTEND_H
 

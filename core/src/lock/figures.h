@@ -1,4 +1,4 @@
-/* What is counted of a client's locks, for operators. Nothing is decided by these numbers. */
+/* Counters of a client's locks, for operators. No decision depends on them. */
 #ifndef RLK_FIGURES_H
 #define RLK_FIGURES_H
 

@@ -61,9 +61,9 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
   rlk_out_words(n->line, 5, words, (struct rlk_request){.ask = &rlk_row_show, .sent_ns = now});
 }
 
-/* ---- what others tell ---- */
+/* ---- the replies about holders ---- */
 
-/* What a key is that is no string: of readers also how many, and the token of the longest lease. */
+/* The type of a key that is no string; for readers also their count, and the token of the longest lease. */
 static const struct rlk_script script_look = {
     .text = "local y=redis.call('TYPE',KEYS[1]).ok\n"
             "local top=y=='zset' and redis.call('ZRANGE',KEYS[1],-1,-1)[1] or ''\n"
@@ -186,7 +186,7 @@ static int is_ours(const char *value, size_t size)
   return size == RLK_TOKEN_SIZE && strspn(value, "0123456789abcdef") == RLK_TOKEN_SIZE;
 }
 
-/* Of an inspect that finds several tokens, the one that most nodes have told. */
+/* If an inspect finds several tokens: the one that most nodes have reported. */
 static int is_outvoted(const redlock_lock *lock, const char *value)
 {
   int nodes = 0;
@@ -285,7 +285,7 @@ static int is_of_another_type(const struct rlk_outcome *out)
          rlk_fault_of(out->reply->text.data) == RLK_FAULT_TYPE;
 }
 
-/* What its type is, or that this cannot be told: 1 if an inspect waits for it. */
+/* Its type, or the fact that it is unknown: 1 if an inspect waits for it. */
 static int type_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_outcome *out)
 {
   if (!lock)

@@ -1,5 +1,5 @@
-/* Who holds a resource. Every client keeps an entry on the nodes, under libredlock:c: and its number, with which its
- * tokens begin: from the token under a key others find who made it. None of this decides who holds a lock. */
+/* Who holds a resource. Every client keeps an entry on the nodes, under libredlock:c: and its number, which begins
+ * its tokens: so others can find the maker of a token. No decision about a lock depends on this. */
 #ifndef RLK_HOLDER_H
 #define RLK_HOLDER_H
 
@@ -9,18 +9,18 @@
 /* The holder of a resource, as a node reported it; shared by the waiters of a client. */
 struct rlk_holder {
   int users;
-  int nodes;                        /* inspect: so many have told this token */
+  int nodes;                        /* inspect: how many nodes have reported this token */
   int64_t asked_ns;                 /* when it was last asked for */
   uint64_t awaited;                 /* nodes whose answer is outstanding, as bits */
-  int64_t readers;                  /* so many hold it together: the one with the longest lease is told; 0: one */
+  int64_t readers;                  /* how many hold it together (the holder has the longest lease); 0: not shared */
   char token[RLK_TOKEN_SIZE + 1];   /* "" if it is none of ours */
   char entry[RLK_CLIENT_ENTRY_MAX]; /* of the client that made it; "" unknown */
 };
 
 /* Makes the entry of this client; again in a forked child. */
 void rlk_holder_init(struct rlk_engine *engine);
-/* Writes it, behind what is asked there, so that it outlives a lease that begins now. Only for a lock that is held: who
- * fails to get the lock leaves nothing. */
+/* Writes the entry, behind the requests queued there, so that it outlives a lease that begins now. Only for a held
+ * lock: a failed attempt leaves no entry. */
 void rlk_holder_publish(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 
 static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_t now_ns)
@@ -29,17 +29,17 @@ static inline void rlk_holder_show(struct rlk_node *node, int64_t ttl_ms, int64_
     rlk_holder_publish(node, ttl_ms, now_ns);
 }
 
-/* Asks for what is under the lock's key: 0, or -1 when memory is out. */
+/* Asks for the value under the lock's key: 0, or -1 when memory is out. */
 int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct rlk_request request);
-/* Asks a node that says busy who holds the lock, unless that was asked a moment ago. */
+/* Asks a node that replied busy who holds the lock, unless that was asked a moment ago. */
 void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
 void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
-/* The key there is no string: what it is is asked for. */
+/* The key there is no string: asks for its type. */
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
-/* The holder's token, what its key is if that is no string, the entry of the holder's client, SET of this client's
- * entry. */
+/* The holder's token; the type of its key if that is no string; the entry of the holder's client; the SET of this
+ * client's entry. */
 extern const struct rlk_ask rlk_row_holder, rlk_row_type, rlk_row_entry, rlk_row_show;
 /* Their replies; lock may be NULL: the answer is no longer wanted. 1: an inspect waits for it. */
 int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *node, const struct rlk_outcome *outcome);

@@ -8,9 +8,9 @@
 /* NULL: nothing of its own. */
 struct rlk_kind {
   const char *name;
-  /* The rows of the requests that take the lock on a node, keep it there for longer, and set what is left of it. The
-   * functions write them, for the caller to end: 0, or -1 when memory is out. proposal: of the attempt, or the number
-   * of the lock. */
+  /* The rows of the requests that take the lock on a node, keep it there for longer, and set its remaining time. The
+   * functions write them, for the caller to end: 0, or -1 when memory is out. proposal: of the attempt, or the
+   * number of the lock. */
   const struct rlk_ask *take, *keep, *cut;
   const struct rlk_ask *renew; /* of a renewal of its own; NULL: it is renewed in one command with others */
   int (*put_take)(struct rlk_out *out, struct rlk_line *line, const struct rlk_claim *claim,
@@ -19,14 +19,14 @@ struct rlk_kind {
   int (*put_cut)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);
   /* Gives it back there. hands_over: the node may have the queue of the resource. */
   int (*put_give)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
-  char form;     /* what its scripts call it; 0: it has none of its own */
-  int shares;    /* several may hold it at a time: whoever wins leaves the queue */
-  int tells_end; /* a take that meets others tells how long they hold */
+  char form;     /* its name in its scripts; 0: it has none */
+  int shares;    /* several may hold it at a time: a winner leaves the queue */
+  int tells_end; /* a take that meets others reports how long they hold */
   int apart;     /* it leaves the queue with a request of its own, behind the one that gives it back */
-  int finds_own; /* a take that meets its own token is granted: nobody has to ask whose key that is */
+  int finds_own; /* a take that meets its own token is granted: there is no need to ask whose key that is */
   /* REDLOCK_OK, or REDLOCK_INVALID with the reason why it cannot be acquired. */
   int (*check)(const redlock_lock *lock, struct rlk_text *why);
-  /* A new attempt: what it proposes to all nodes. */
+  /* A new attempt: its proposal to all nodes. */
   int64_t (*propose)(const redlock_lock *lock);
   struct rlk_tally (*count)(redlock_lock *lock, int64_t now_ns); /* the votes of an attempt */
   /* A majority has granted, until then: 1 if the lock is won with that, 0 if nodes were asked for more. */

@@ -1,4 +1,4 @@
-/* What is known of a lease without asking anybody: until when it counts, and how it was lost. */
+/* The local knowledge of a lease: until when it counts, and how it was lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,7 +181,7 @@ void rlk_leases_shorten(struct rlk_engine *e, const struct rlk_node *n, int64_t 
 void rlk_lock_refuse(redlock_lock *lock, const char *text)
 {
   free(lock->refusal);
-  lock->refusal = text ? strdup(text) : NULL; /* without memory the status alone tells it */
+  lock->refusal = text ? strdup(text) : NULL; /* without memory only the status has it */
 }
 
 void rlk_lock_refuse_token(redlock_lock *lock)

@@ -1,4 +1,4 @@
-/* What is known of a lease without asking anybody. */
+/* The local knowledge of a lease. */
 #ifndef RLK_LEASE_H
 #define RLK_LEASE_H
 
@@ -20,7 +20,7 @@ void rlk_lock_hold(redlock_lock *lock, int64_t until_ns, int64_t now_ns);
 void rlk_lock_recount(redlock_lock *lock, int64_t now_ns);
 /* The node counts no longer than until then, 0: not any more. */
 void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, int64_t now_ns);
-/* What was counted on there is gone: a server that was started anew, or that is a replica now (guard = off). */
+/* Its votes are gone: the server was restarted, or is a replica now (guard = off). */
 void rlk_leases_forget(struct rlk_engine *engine, const struct rlk_node *node, int reason, int64_t now_ns);
 /* Keys end by the server's clock, which has been stepped forward. */
 void rlk_leases_shorten(struct rlk_engine *engine, const struct rlk_node *node, int64_t step_ns, int64_t now_ns);

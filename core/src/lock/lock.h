@@ -11,7 +11,7 @@
 #include "claim.h"
 #include "engine.h"
 
-/* What a node said to the lock's last operation. */
+/* A node's reply to the lock's last operation. */
 struct rlk_node_answer {
   int64_t counted_until_ns; /* release: the lease there, if it counted at the call */
   int64_t until_ns;         /* BUSY, inspect: when its key ends; 0 unknown, RLK_NEVER it does not */
@@ -45,7 +45,7 @@ struct rlk_hold {
   int is_limited;         /* no renewal follows: max_hold_ms */
 };
 
-/* What the keeper does for it (renewal.c). */
+/* Renewal, done by the keeper (renewal.c). */
 struct rlk_renewal {
   struct rlk_wheel_entry entry;
   int64_t goal_ns; /* valid_until_ns from which the round under way counts as confirmed; 0: none under way */
@@ -69,7 +69,7 @@ struct rlk_verb {
   enum redlock_operation kind;
   const char *name;
   int takes_a_lease;
-  int asks_everybody; /* what is asked for its own sake, whatever state the handle is in: all nodes are waited for */
+  int asks_everybody; /* an operation in its own right, whatever the state of the handle: all nodes are awaited */
   int (*begin)(redlock_lock *lock, const struct rlk_call *call, int64_t now_ns); /* may refuse: then it never flies */
   int (*ask)(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);         /* of a round: 0, or -1 */
   int (*advance)(redlock_lock *lock, int64_t now_ns);                            /* there are new answers */
@@ -94,8 +94,8 @@ struct rlk_operation {
   atomic_int cancelled; /* by redlock_lock_cancel */
   struct rlk_waiter *waiter;
   struct rlk_claim *probe; /* inspect, remove: carries the answers */
-  uint64_t looking;        /* inspect: nodes whose key is no string are asked what it is, as bits */
-  int asking_again;        /* extend: the timer is the next try of those that failed */
+  uint64_t looking;        /* inspect: nodes asked for the type of a key that is no string, as bits */
+  int asking_again;        /* extend: the timer is the next try at the failed nodes */
   int scripts_missing;     /* release: a node had lost its scripts */
   uint64_t counted;        /* release: nodes that counted at the call, as bits */
   uint64_t unproven;       /* ... that said that the token is gone only after its lease, when it may have expired */
@@ -125,7 +125,7 @@ struct rlk_attempt {
   int quarantine_is_told;
 };
 
-/* Where it stands in the order of those that wait for a resource (queue.c, room.c). */
+/* Its position in the order of waiters for a resource (queue.c, room.c). */
 struct rlk_wait {
   struct rlk_room *room;         /* NULL: it does not wait there */
   redlock_lock *next, *previous; /* in it */
@@ -137,8 +137,8 @@ struct rlk_wait {
   int64_t rank_changed_ns;
   int is_ranked;   /* there was an answer */
   int is_told;     /* that it is its turn, while an attempt was under way */
-  int64_t step_ns; /* how long one of those before it took; 0: not known */
-  int64_t free_ns; /* since when the home node says that nobody holds it; RLK_NEVER: somebody does */
+  int64_t step_ns; /* how long one of the waiters before it took; 0: not known */
+  int64_t free_ns; /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
   int in_vain;     /* attempts that failed although it says so */
 };
 
@@ -174,7 +174,7 @@ struct redlock_lock {
   struct rlk_attempt attempt;
   struct rlk_wait wait;
   struct rlk_others others;
-  struct rlk_holder *holder;            /* who holds it, if that was asked for; else NULL */
+  struct rlk_holder *holder;            /* the holder, if it was asked for; else NULL */
   struct rlk_node_answer *node_answers; /* per node */
   uint8_t votes[];                      /* enum rlk_vote per node */
 };

@@ -1,4 +1,4 @@
-/* What the rooms below only mark; rlk_client_unlock acts on it. */
+/* Marks set by the floors below; rlk_client_unlock acts on them. */
 #include "../base/list.h"
 #include "lock.h"
 

@@ -8,8 +8,8 @@
 
 #define MS RLK_NS_PER_MS
 
-/* A lock that was won or extended before the node's connection was there asks it, too, as long as the round could have
- * waited for it: a lock on a bare majority survives no failure. */
+/* A lock that was won or extended before the node's connection was up asks that node, too, as long as the round
+ * could have waited for it: a lock on a bare majority survives no failure. */
 static void ask_after_the_end(struct rlk_engine *e, struct rlk_node *n, int64_t now)
 {
   int64_t connect_ns = RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS;
@@ -78,8 +78,8 @@ static void forget_those_ahead(struct rlk_engine *e, int64_t now)
       rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
 }
 
-/* SETs that joined the set-up have gone to a server that votes under another address: what that one met, or meets yet,
- * may be the key of its own token. */
+/* SETs that joined the set-up have gone to a server that votes under another address: the SET there meets, or will
+ * meet, the key of its own token. */
 static void share_sets(const struct rlk_line *l, int64_t now)
 {
   struct rlk_node *other = l->shared;
@@ -96,7 +96,7 @@ static void share_sets(const struct rlk_line *l, int64_t now)
   }
 }
 
-/* Rounds that hoped for the second connection: what they asked on the first one is answered there. */
+/* Rounds that hoped for the second connection: their requests on the first one are answered there. */
 static void take_back_hope(const struct rlk_node *n)
 {
   const struct rlk_requests *requests = &n->line->requests;

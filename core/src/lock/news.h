@@ -1,4 +1,4 @@
-/* What news of a node means for all locks: it can be asked, it is gone, or what was counted on there is. */
+/* The effect of a node's news on all locks: it can be asked, it is gone, or votes it gave no longer count. */
 #ifndef RLK_NEWS_H
 #define RLK_NEWS_H
 

@@ -1,8 +1,6 @@
-/* What all operations share: how they begin and end, and what moves them.
- *
- * An operation is a round on all nodes; an acquisition is several rounds with pauses between them. Everything moves by
- * three calls: an answer, a timer, a connection that came up or failed. Each step returns a status, and anything but
- * REDLOCK_PENDING ends the operation here. */
+/* What all operations share: how they begin and end, and how they progress. An operation is a round on all nodes; an
+ * acquisition is several rounds with pauses between them. There are three triggers: a reply, a timer, a connection
+ * that came up or failed. Each step returns a status, and anything but REDLOCK_PENDING ends the operation here. */
 #include "../base/list.h"
 #include "../base/mutant.h"
 #include "acquire.h"
@@ -43,7 +41,7 @@ static void finish(redlock_lock *lock, int status)
     rlk_mark_ended(e, lock);
 }
 
-/* What a step of the operation has returned: most of its answers end nothing. */
+/* Handles the status of a step: most replies end no operation. */
 RLK_HOT static inline void end(redlock_lock *lock, int status)
 {
   if (status != REDLOCK_PENDING)

@@ -11,7 +11,7 @@ int rlk_operation_begin(redlock_lock *lock, int operation, int64_t arg, int64_t 
 void rlk_operation_cancel(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_timer(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_attempt(redlock_lock *lock, int64_t now_ns); /* acquire: it is its turn */
-/* The winner came back to its lock too late for it to be of use: that attempt has failed. */
+/* The winner came back to its lock too late to use it: that attempt has failed. */
 void rlk_operation_retry(redlock_lock *lock, int64_t now_ns);
 void rlk_operation_lapse(redlock_lock *lock, int64_t now_ns); /* the lease's timer */
 void rlk_operation_forked(redlock_lock *lock);                /* in a child: the parent's lock is not ours */

@@ -8,7 +8,7 @@
 
 #define MS RLK_NS_PER_MS
 #define CONTENDED_NS (2000 * MS)
-#define ALONE_NS (20 * MS)       /* skip asking for waiters after the last "nobody waits" ... */
+#define ALONE_NS (20 * MS)       /* skip asking for waiters after the last reply "none" ... */
 #define BELIEF_NS (2 * ALONE_NS) /* ... and trust that answer while asking ... */
 #define BRIEF_NS (2 * MS)        /* ... unless it has held longer than this: others had time to come */
 
@@ -114,5 +114,5 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
   for (first = room->first; first && !first->wait.place;) /* without one it waits beside the queue, or behind others */
     first = first->wait.next;
   if (first && first->op.phase == RLK_SLEEPING)
-    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: it need not be told by the node */
+    rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */
 }

@@ -1,5 +1,5 @@
-/* Whether others wait for the resource of a lock that does not wait itself: a node is asked behind its SET, and tells
- * at its release. */
+/* Whether others wait for the resource of a lock that does not wait itself: a node is asked behind its SET, and
+ * reports at its release. */
 #ifndef RLK_OTHERS_H
 #define RLK_OTHERS_H
 
@@ -7,13 +7,13 @@
 
 /* The node that is asked, behind its SET, whether others wait; RLK_QUEUE_ANYWHERE; -1: none is. */
 int rlk_others_home(const redlock_lock *lock, int64_t now_ns);
-/* A majority has granted, and that answer is still waited for. */
+/* A majority has granted, but the reply about waiters is still outstanding. */
 int rlk_others_are_awaited(redlock_lock *lock, int64_t now_ns);
-/* A lock that was won although others wait for it, by one who does not: it goes behind them. */
+/* A lock won by a newcomer although others wait for it: it goes behind them. */
 int rlk_others_are_ahead(const redlock_lock *lock);
-/* The lock is about to be released: the home node is to tell who is first. */
+/* The lock is about to be released: the home node should report the first waiter. */
 void rlk_others_hand_over(redlock_lock *lock, int64_t now_ns);
-/* A holder begins to share: it leaves the queue, and home tells who is first if that one shares. */
+/* A holder begins to share: it leaves the queue, and the home node wakes the first waiter if that one shares. */
 void rlk_others_let_in(redlock_lock *lock, int64_t now_ns);
 /* It was released: whether others wait is known. */
 void rlk_others_handed_over(struct rlk_engine *engine, struct rlk_claim *claim, int others_wait, int64_t now_ns);

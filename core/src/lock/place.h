@@ -16,7 +16,7 @@ int rlk_ask_join(struct rlk_node *node, redlock_lock *lock, const struct rlk_pro
 /* Whether anybody has one. */
 int rlk_ask_is_queued(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_leave(struct rlk_node *node, redlock_lock *lock);
-/* Takes the place of a claim out of the queue, and tells who is first if it is open for that one. */
+/* Takes the place of a claim out of the queue, and wakes the first waiter if the lock is open for it. */
 int rlk_ask_part(struct rlk_node *node, struct rlk_claim *claim, int64_t now_ns);
 /* A release that leaves the place of the claim, if it has one, and wakes the first. */
 int rlk_put_hand_over(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim);

@@ -19,7 +19,7 @@
 #define STEP_MAX_NS (4000 * MS) /* but at least this often, */
 #define POLL_MAX_NS (1000 * MS) /* or this often without push */
 #define TURN_MAX_NS (300 * MS)  /* how long a free lock is left to the waiters before, however many */
-#define SPREAD_NS (10 * MS)     /* between waiters for whom the same moment matters */
+#define SPREAD_NS (10 * MS)     /* between waiters that would ask at the same moment */
 #define SPREAD_MAX_NS (100 * MS)
 #define RESOURCE_MAX 65536 /* longer ones are waited for without the queue */
 #define ASK_MIN_NS (5 * MS)
@@ -31,9 +31,9 @@
 #define HOLDER_NS (1000 * MS) /* a longer wait asks who holds the lock */
 #define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
-/* ---- those behind a leader ---- */
+/* ---- the waiters behind a leader ---- */
 
-/* What the leader learns holds for the waiters behind it: an outage begins for them, too, or is over. */
+/* The leader's findings hold for the waiters behind it: an outage begins for them, too, or is over. */
 static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
@@ -164,15 +164,15 @@ static int64_t spread_ns(const redlock_lock *lock)
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t pause_ns = STEP_NS * (lock->wait.rank + 1);
-  if (lock->wait.rank == 0) /* the holder has no place, and may not tell */
+  if (lock->wait.rank == 0) /* the holder has no place, and may not wake the next */
     return within(now - lock->wait.rank_changed_ns, ASK_MIN_NS, ASK_NS);
   if (is_next(lock))
     return ASK_NS;
   return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
 }
 
-/* When it asks again where no push tells: soon if it is next, and the later the longer nothing has changed; before that
- * when it should be next, as fast as the queue has moved. */
+/* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
+ * later than it should be next at the rate at which the queue has moved. */
 static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
@@ -255,8 +255,8 @@ static void note_busy(redlock_lock *lock, int64_t now)
   rlk_queue_tell(lock, now);
 }
 
-/* How long a lock has to be free until it is its turn: at once for the first, later for those behind, in case that the
- * others have died. It may be held by other nodes than home: then they try more and more rarely. */
+/* How long a lock must be free until it is this waiter's turn: none for the first, longer for those behind, in case
+ * the waiters before them have died. Other nodes than home may still have it held: then they try ever more rarely. */
 static int64_t turn_ns(const redlock_lock *lock)
 {
   int64_t most_ns = RLK_MUTANT(WAITS_FOR_THE_DEAD) ? INT64_MAX : TURN_MAX_NS;
@@ -338,7 +338,7 @@ void rlk_queue_denied(struct rlk_node *n, int64_t now)
   rlk_peer_of(n)->queue_again_ns = now + REFUSED_NS;
 }
 
-/* What forbids the commands concerns all resources; anything else may be what stands under the keys of this one. */
+/* A denied command concerns all resources; any other error may come from the keys of this one. */
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
   struct rlk_node *n = &lock->engine->net.nodes[node];
@@ -485,7 +485,7 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   while (lock && lock->wait.place != place)
     lock = lock->wait.next_placed;
   if (lock && rlk_room_is_trying(lock))
-    lock->wait.is_told = 1; /* what it finds may be older */
+    lock->wait.is_told = 1; /* its finding may be older */
   else if (lock && lock->op.phase == RLK_SLEEPING && is_question)
     turn = ask_for_place(lock, now);
   else if (lock && !is_question && (lock->op.phase == RLK_SLEEPING || lock->op.phase == RLK_ASKING_QUEUE))

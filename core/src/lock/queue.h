@@ -1,4 +1,4 @@
-/* Waiting in order: the room of a client, where those that wait for one resource stand, and the queue on the home node,
+/* Waiting in order: the room of a client, where its waiters for one resource stand, and the queue on the home node,
  * where the first of each room has a place (rule F). Both decide who asks, never who holds. */
 #ifndef RLK_QUEUE_H
 #define RLK_QUEUE_H
@@ -20,7 +20,7 @@ int rlk_queue_is_used(const redlock_lock *lock);
 enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now_ns);
 /* An attempt has failed. */
 enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now_ns);
-/* Its attempt has failed: those behind it that are like it learn why. */
+/* Its attempt has failed: waiters behind it on the same terms learn the reason. */
 void rlk_queue_tell(const redlock_lock *leader, int64_t now_ns);
 /* A node has said when its key ends that made an attempt fail. */
 void rlk_queue_hinted(redlock_lock *lock, int64_t now_ns);
@@ -28,7 +28,7 @@ void rlk_queue_hinted(redlock_lock *lock, int64_t now_ns);
 enum rlk_turn rlk_queue_timer(redlock_lock *lock, int64_t now_ns);
 /* The operation has ended. */
 void rlk_queue_leave(redlock_lock *lock);
-/* It is handed to somebody else, who does not know its place. */
+/* The token is handed to another process, which does not know its place. */
 void rlk_queue_forget(redlock_lock *lock);
 /* The answer to a place that was asked for: rank and end of the key (0: there is none), or an error. */
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now_ns);

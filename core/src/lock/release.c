@@ -23,8 +23,8 @@ static void note_counted(redlock_lock *lock, int64_t now)
   }
 }
 
-/* A delete that is executed late finds a key that has expired, and one that is sent again what the first has left: that
- * breaks no promise. */
+/* A delete that is executed late finds an expired key, and a repeated one finds the result of the first: neither
+ * breaks a promise. */
 void rlk_release_answered(redlock_lock *lock, int node, int vote, int64_t now)
 {
   int again = lock->claim->node[node].flags & RLK_DELETE_LOST;
@@ -55,7 +55,7 @@ static int advance_held(redlock_lock *lock, const struct rlk_tally *tally, int s
   return status != REDLOCK_PENDING && (verdict == REDLOCK_OK || !is_open) ? REDLOCK_OK : REDLOCK_PENDING;
 }
 
-/* A first hand-over may be denied by the ACL, and later nobody may be there to read that. */
+/* The ACL may deny a first hand-over, and later no thread may be there to read that. */
 static int may_be_denied_at(const redlock_lock *lock, int node)
 {
   return lock->votes[node] == RLK_ASKED && !lock->engine->peers[node].queue_works;
@@ -79,13 +79,13 @@ static int advance_release(redlock_lock *lock, int64_t now)
   int status = rlk_judge_release(&tally, adopted);
   (void)now;
   if ((lock->op.scripts_missing && tally.asked > 0) || may_be_denied(lock))
-    return REDLOCK_PENDING; /* what the others answer may have to be repaired, too, and later nobody may read it */
+    return REDLOCK_PENDING; /* the replies of the others may need a repair too, and later no thread may read them */
   if (lock->op.state_before == REDLOCK_STATE_HELD)
     return advance_held(lock, &tally, status);
   return status == REDLOCK_PENDING || adopted ? status : REDLOCK_LOST;
 }
 
-/* The lock takes a new token or ends: what the old one may have left behind is deleted. */
+/* The lock takes a new token or ends: the old one is deleted wherever it may be left. */
 void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
 {
   if (lock->claim && (lock->state == REDLOCK_STATE_HELD || lock->state == REDLOCK_STATE_LOST))
@@ -95,7 +95,7 @@ void rlk_lock_drop_claim(redlock_lock *lock, int64_t now)
   rlk_claim_let_go(lock->engine, &lock->claim);
 }
 
-/* What the deletes that give_up queued, or could not queue, mean for the count. */
+/* The effect on the count of the deletes that give_up queued, or could not queue. */
 static void note_deletes(redlock_lock *lock, int64_t now)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
@@ -120,7 +120,7 @@ static int begin_release(redlock_lock *lock, const struct rlk_call *call, int64_
   rlk_lock_end_renewal(lock);
   rlk_timer_clear(&lock->engine->net.timers, &lock->hold.timer);
   if (!RLK_MUTANT(RELEASE_HESITATES)) {
-    lock->state = REDLOCK_STATE_FREE; /* nobody may believe in the lock once the first delete is out (rule A.4) */
+    lock->state = REDLOCK_STATE_FREE; /* no thread may believe in the lock once the first delete is out (rule A.4) */
     lock->hold.valid_until_ns = 0;
   }
   rlk_flight_begin(lock, call->verb);

@@ -139,7 +139,7 @@ static int terms_of(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
   return now + terms->lease_ns > lock->hold.valid_until_ns;
 }
 
-/* Whether the lock takes part in this round; then terms says with what. */
+/* Whether the lock takes part in this round; then its terms are in *terms. */
 static int due(redlock_lock *lock, struct rlk_terms *terms, int64_t now)
 {
   if (!rlk_lock_is_held(lock, now))

@@ -18,7 +18,7 @@ void rlk_renewal_begin(redlock_lock *lock);
 void rlk_renewal_confirmed(redlock_lock *lock);
 void rlk_renewals_due(struct rlk_engine *engine, int64_t now_ns);
 void rlk_batch_drop(struct rlk_engine *engine, struct rlk_batch *batch);
-/* A batch of those that are still held, to be dropped by the caller; NULL when memory is out. */
+/* A batch of the locks that are still held, to be dropped by the caller; NULL when memory is out. */
 struct rlk_batch *rlk_batch_again(struct rlk_engine *engine, struct rlk_batch *batch, int64_t now_ns);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "lock.h"
 
-/* Those of one client that wait for one resource, in order of arrival. Of those that ask on the same terms only the
- * first, their leader, speaks with the nodes. */
+/* The waiters of one client for one resource, in order of arrival. Among those on the same terms only the first,
+ * their leader, asks the nodes. */
 struct rlk_room {
   struct rlk_room *next; /* in its bucket of engine->rooms */
   struct rlk_key *key;
@@ -25,7 +25,7 @@ static inline int rlk_room_is_trying(const redlock_lock *lock)
 {
   return lock->op.phase == RLK_ASKING_ALL || lock->op.phase == RLK_ASKING_HOME;
 }
-/* What one of them learns from the nodes is true of the other. */
+/* Whether what one learns from the nodes also holds for the other. */
 int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other);
 /* The first from there on that is like the lock, or NULL. */
 redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock);

@@ -141,7 +141,7 @@ static void wait_for_write(redlock_lock *lock)
   e->unwritten = lock;
 }
 
-/* The time of the answers begins when the client writes, or now if nothing waits to be written. */
+/* The answer time-out begins when the client writes, or now if nothing is left to write. */
 void rlk_round_time_answers(redlock_lock *lock, int64_t now)
 {
   lock->round.is_tight = 1;
@@ -151,7 +151,7 @@ void rlk_round_time_answers(redlock_lock *lock, int64_t now)
     rlk_round_written(lock, now);
 }
 
-/* Connections are waited for as long as they may take; once a quorum could be asked, only answers are. */
+/* Waits for connections up to their time-out; once a quorum could be asked, only for answers. */
 void rlk_round_time(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
@@ -193,7 +193,7 @@ int rlk_round_awaits(const redlock_lock *lock, int node)
   return lock->votes[node] == RLK_WAITING || lock->votes[node] == RLK_RETRYING;
 }
 
-/* The time of the round is over: what is open now stays open no longer. */
+/* The time of the round is over: open nodes count as failed. */
 void rlk_round_close(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
@@ -225,7 +225,7 @@ int rlk_round_hope(redlock_lock *lock, int64_t now)
     if (lock->votes[i] == RLK_ASKED)
       lock->votes[i] = RLK_LATE;
   lock->round.is_tight = 0;
-  lock->attempt.verdict = REDLOCK_NO_QUORUM; /* unless more comes of it */
+  lock->attempt.verdict = REDLOCK_NO_QUORUM; /* unless more will come of it */
   rlk_round_set_timer(lock, until_ns);
   return 1;
 }

@@ -11,7 +11,7 @@ void rlk_round_ask(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 void rlk_round_ask_or_note(redlock_lock *lock, int node, int64_t now_ns);
 void rlk_round_ask_all(redlock_lock *lock, int but, int64_t now_ns);
-/* All nodes have not been asked for so long that a leftover on one of them might hide a free majority. */
+/* Some node has not been asked for so long that a leftover there might hide a free majority. */
 int rlk_round_is_overdue(const redlock_lock *lock, int64_t now_ns);
 void rlk_round_set_timer(redlock_lock *lock, int64_t at_ns); /* not beyond the operation's deadlines */
 void rlk_round_time(redlock_lock *lock, int64_t now_ns);

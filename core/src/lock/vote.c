@@ -40,7 +40,7 @@ void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *r, in
   rlk_operation_advance(lock, now);
 }
 
-/* A shortening that may still be executed limits what a confirmation is worth. */
+/* A shortening that may still be executed limits the lease that a confirmation gives. */
 static int64_t capped(const struct rlk_claim_node *at, int64_t counts_until_ns)
 {
   return at->shortenings && at->cap_ns < counts_until_ns && !RLK_MUTANT(SHORTENING_FORGOTTEN) ? at->cap_ns
@@ -68,7 +68,7 @@ static void ask_extension_again(redlock_lock *lock, int node, int64_t now)
 static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, int vote, int64_t now)
 {
   struct rlk_claim *claim = r->claim;
-  if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it tells who holds, or why there is none */
+  if (claim->given_up) { /* of a finished attempt (rule A.3.3): no vote, but it shows the holder, or why there's none */
     if (lock->round.number == r->round && (vote == RLK_BUSY || vote == RLK_ERROR || vote == RLK_REFUSED))
       lock->votes[node] = (uint8_t)vote;
     return;
@@ -87,7 +87,7 @@ static void set_vote(redlock_lock *lock, int node, const struct rlk_request *r, 
   rlk_vote_note(lock, node, r, vote, now);
 }
 
-/* What is sent late, again or after a pause, must not carry the lock beyond max_hold_ms. */
+/* A request that is sent late, repeated or after a pause must not carry the lock beyond max_hold_ms. */
 static int64_t within_hold(const redlock_lock *lock, int64_t lease_ns, int64_t counts_until_ns)
 {
   int64_t end_ns = rlk_hold_end_ns(lock, lease_ns / MS);

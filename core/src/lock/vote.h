@@ -1,4 +1,4 @@
-/* What a vote does to a lock: its round, its claim and its lease. */
+/* The effect of a vote on a lock: its round, its claim and its lease. */
 #ifndef RLK_VOTE_H
 #define RLK_VOTE_H
 
@@ -17,13 +17,13 @@ void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, i
 void rlk_vote_extend(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_proved(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_renew(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* Whole answers: the lease was shortened; the key was removed; what an inspect has seen. */
+/* Whole answers: the lease was shortened; the key was removed; the reply to an inspect. */
 void rlk_vote_expired(struct rlk_node *node, struct rlk_outcome *outcome);
 void rlk_vote_removed(struct rlk_node *node, struct rlk_outcome *outcome);
 void rlk_vote_seen(struct rlk_node *node, struct rlk_outcome *outcome);
 /* Notes a vote in the lock's last operation; that moves it on if it is in flight still. */
 void rlk_vote_note(redlock_lock *lock, int node, const struct rlk_request *request, int vote, int64_t now_ns);
-/* A node that did not count for the lock begins to only when it may vote (rule C.3.1): what its vote is worth. */
+/* A node that did not count for the lock begins to only if it may vote (rule C.3.1): the value of its vote. */
 int rlk_vote_checked(const struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 /* An error is shown in the node's answer. */
 void rlk_vote_note_error(struct rlk_node *node, const struct rlk_outcome *outcome);

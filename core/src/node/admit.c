@@ -7,12 +7,12 @@
 #include "silence.h"
 #include "state.h"
 
-/* What is told though the node was dropped since. */
+/* Still reported although the node was dropped since. */
 #define KEPT_NEWS                                                                                                      \
   (UINT32_C(1) << RLK_OUTCOME_SERVER | UINT32_C(1) << RLK_OUTCOME_FORGOTTEN | UINT32_C(1) << RLK_OUTCOME_STEPPED |     \
    UINT32_C(1) << RLK_OUTCOME_AHEAD)
 
-/* Whether a set-up is over; what was read of it counts even before it is judged. */
+/* Whether a set-up is over; its replies count even before it is judged. */
 int rlk_node_is_set_up(struct rlk_line *l)
 {
   struct rlk_request request;

@@ -1,4 +1,4 @@
-/* What becomes of a node: it is admitted, refused, or given up. */
+/* The end of a set-up: the node is admitted, refused, or given up. */
 #ifndef RLK_ADMIT_H
 #define RLK_ADMIT_H
 
@@ -14,7 +14,7 @@ RLK_COLD void rlk_node_drop(struct rlk_node *node, int again, const struct rlk_r
 RLK_COLD void rlk_node_drop_because(struct rlk_node *node, enum rlk_why why, int64_t now_ns);
 /* One of its connections has failed. */
 RLK_COLD void rlk_node_line_failed(struct rlk_line *line, int again, const struct rlk_reason *why, int64_t now_ns);
-/* Whether a set-up is over; what was read of it counts even before it is judged. */
+/* Whether a set-up is over; its replies count even before it is judged. */
 int rlk_node_is_set_up(struct rlk_line *line);
 
 #endif

@@ -1,4 +1,4 @@
-/* One row per question: what its replies mean, and which function gets them. The room that asks has the row. */
+/* One row per question: the meaning of its replies, and the function that gets them. The file that asks has the row. */
 #ifndef RLK_ASK_H
 #define RLK_ASK_H
 
@@ -13,13 +13,13 @@ struct rlk_request;
 
 enum rlk_ask_role {
   RLK_ASK_PLAIN,
-  RLK_ASK_TAKE,   /* the SET of a token: its time and its answer tell how the server is */
-  RLK_ASK_QUICK,  /* its time tells how quickly the server answers */
+  RLK_ASK_TAKE,   /* the SET of a token: its time and its reply show the state of the server */
+  RLK_ASK_QUICK,  /* its time shows how quickly the server answers */
   RLK_ASK_HINT,   /* asked behind a SET ... */
   RLK_ASK_CLOCK,  /* ... and the proofs of the guard: TIME, also behind an extension, */
   RLK_ASK_MARKER, /* and GET of the marker, after which the vote counts */
   RLK_ASK_SETUP,  /* the node asks for itself: in the set-up of a connection, */
-  RLK_ASK_LOOK    /* and whether it is still what it was */
+  RLK_ASK_LOOK    /* and whether it is still eligible */
 };
 
 /* Of a form of reply: it is as it should be, without being a vote. */
@@ -33,8 +33,8 @@ struct rlk_ask {
   uint8_t one, zero;          /* an array of one 1, or of one 0 */
   uint8_t rest;               /* any other reply but an error */
   uint8_t error;              /* RLK_FITS: errors of the server do not matter */
-  uint8_t wrong_type;         /* what a key of another type means; 0: an error like others */
-  /* Where the form is not enough: as those above; NULL: it is. */
+  uint8_t wrong_type;         /* the meaning of a key of another type; 0: an error like others */
+  /* If the form is not enough: a vote as above; NULL: it is enough. */
   uint8_t (*read)(const struct rlk_request *request, const struct rlk_reply *reply);
   /* After NOSCRIPT: asks once more; 0, or -1: the answer is no longer wanted, or memory is out. NULL: it has no script.
    */

@@ -115,7 +115,7 @@ enum rlk_why rlk_connect_look_at_name(struct rlk_line *l, struct rlk_reason *why
   return try_addresses(l, why, now);
 }
 
-/* One look-up per node at a time: one that took too long is still waited for, since its thread cannot be ended. */
+/* One look-up per node at a time: one that took too long is still awaited, since its thread cannot be ended. */
 static enum rlk_why look_up(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;

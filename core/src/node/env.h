@@ -1,4 +1,4 @@
-/* The surroundings of a client, which the simulator replaces. The rest of the core cannot tell. */
+/* The surroundings of a client, which the simulator replaces. The rest of the core sees no difference. */
 #ifndef RLK_ENV_H
 #define RLK_ENV_H
 

@@ -151,7 +151,7 @@ enum rlk_line_news rlk_line_read(struct rlk_line *l, struct rlk_reason *why)
     l->reads_left = 1;
   if (size == -EAGAIN)
     return RLK_LINE_NOTHING;
-  l->read_ns = rlk_now(l->node->net); /* after the bytes are here: the clock of what is decided (rule A.1) */
+  l->read_ns = rlk_now(l->node->net); /* after the bytes have arrived: the clock for the decisions (rule A.1) */
   if (size <= 0) {
     rlk_line_reason(l, size ? (int)-size : RLK_LINE_ENDED, why);
     return RLK_LINE_BROKEN;

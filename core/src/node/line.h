@@ -1,5 +1,4 @@
-/* One connection to a node's server: what is written, what is in flight, and its set-up. What becomes of the node is
- * node.c's. */
+/* One connection to a node's server: bytes out, requests in flight, and its set-up. node.c decides about the node. */
 #ifndef RLK_LINE_H
 #define RLK_LINE_H
 
@@ -27,22 +26,22 @@ struct rlk_line {
   struct rlk_link link;
   struct rlk_buffer out;
   uint64_t queued, written;     /* positions in the stream */
-  uint32_t scripts_known;       /* bits: those whose text was sent on it */
-  struct rlk_requests requests; /* in flight; when the line is OFF: lost, and not told yet */
+  uint32_t scripts_known;       /* bits: scripts whose text was sent on it */
+  struct rlk_requests requests; /* in flight; when the line is OFF: lost, and not reported yet */
   int lost_again;               /* ... the node can be asked again at once */
-  /* what is read */
+  /* bytes in */
   redisReader *reader;
   struct rlk_reply reply;
-  int reads_left;        /* of this event; 0: nothing to be read */
+  int reads_left;        /* of this event; 0: nothing to read */
   int is_fed;            /* the reader may have a whole reply */
   size_t unfinished;     /* bytes of the reply that has not come to its end */
   int64_t read_ns;       /* when the last bytes came */
   struct rlk_reason end; /* why it is closed once the replies that have come are taken; NONE: it is not */
   /* the set-up */
   int setup_left;  /* replies still to come */
-  int setup_done;  /* the last has come: it is to be judged */
-  int setup_again; /* it has to be sent once more, without HELLO */
-  int setup_fault; /* what the first error in it means: enum rlk_fault */
+  int setup_done;  /* the last has arrived: the set-up is to be judged */
+  int setup_again; /* it must be repeated, without HELLO */
+  int setup_fault; /* the first error in it: enum rlk_fault */
   struct rlk_reason setup_error;
   char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
   char aof[4];                    /* "1": it has an append-only file; "" unknown */
@@ -60,17 +59,17 @@ void rlk_line_init(struct rlk_line *line, struct rlk_node *node);
 void rlk_line_free(struct rlk_line *line);
 int rlk_line_open(struct rlk_line *line, const struct rlk_address *address); /* as the link's open */
 int rlk_line_begin(struct rlk_line *line);    /* to read and write, once it is connected: -1 when memory is out */
-void rlk_line_close(struct rlk_line *line);   /* what is in flight stays */
+void rlk_line_close(struct rlk_line *line);   /* requests in flight stay */
 void rlk_line_abandon(struct rlk_line *line); /* in a forked child */
 
-/* Writes what is queued. NONE, or why the connection is of no use any more. */
+/* Writes the queued bytes. NONE, or the reason for which the connection must be dropped. */
 enum rlk_why rlk_line_flush(struct rlk_line *line, struct rlk_reason *why);
 
 enum rlk_line_news { RLK_LINE_NOTHING, RLK_LINE_BYTES, RLK_LINE_BROKEN };
 /* Reads once: BYTES, NOTHING, or BROKEN with the reason why. */
 enum rlk_line_news rlk_line_read(struct rlk_line *line, struct rlk_reason *why);
 
-/* The next whole reply of what was read, in line->reply: 1, or 0. */
+/* The next whole reply of the bytes read, in line->reply: 1, or 0. */
 static inline int rlk_line_parse(struct rlk_line *line)
 {
   void *parsed = NULL;

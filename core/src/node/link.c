@@ -59,8 +59,8 @@ static void set(int fd, int level, int name, int value)
   setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/* Probes keep an idle connection known to what stands between, and find out within half a minute when it is not. What
- * is sent and not acknowledged ends the connection about as soon. */
+/* Probes keep an idle connection known to the middleboxes, and notice within half a minute if it is not.
+ * Unacknowledged bytes end the connection about as soon. */
 static void set_tcp(int fd)
 {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);

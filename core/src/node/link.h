@@ -30,9 +30,9 @@ struct rlk_link_ops {
   void (*want_write)(struct rlk_link *link, int on);               /* report when it can be written again */
   void (*close)(struct rlk_link *link);                            /* also after a failed open; then idle again */
   void (*abandon)(struct rlk_link *link);                          /* in a forked child: close only our copy */
-  /* The table's own reason for an error, or for what it has waited for (0); NONE: it has none. May be NULL. */
+  /* The table's own reason for an error, or for the step it has waited for (0); NONE: it has none. May be NULL. */
   enum rlk_why (*why)(const struct rlk_link *link, int error, struct rlk_reason *reason);
-  /* What the connection is secured with ("TLSv1.3"); NULL: nothing, or not yet. May be NULL. */
+  /* How the connection is secured ("TLSv1.3"); NULL: it is not, or not yet. May be NULL. */
   const char *(*security)(const struct rlk_link *link);
 };
 

@@ -1,11 +1,11 @@
-/* The connection beside a node's own on which its server says whose turn it is in a queue. It is there while somebody
- * waits. Without it waiters only ask more often. */
+/* The connection beside a node's own on which its server publishes whose turn it is in a queue. It exists while
+ * locks wait. Without it waiters only ask more often. */
 #ifndef RLK_LISTENER_H
 #define RLK_LISTENER_H
 
 #include "node.h"
 
-/* Somebody waits there: 1 if what concerns him will be told. */
+/* A lock waits there: 1 if its wake-up will be received. */
 int rlk_listener_want(struct rlk_node *node, int64_t now_ns);
 void rlk_listener_event(struct rlk_node *node, int what, int64_t now_ns);
 void rlk_listener_timer(struct rlk_node *node, int64_t now_ns);

@@ -12,7 +12,7 @@ struct rlk_login {
 };
 
 int rlk_login_is_needed(const struct rlk_node *node);
-/* NONE, or why not. Has to be wiped in either case. */
+/* NONE, or the reason. Wipe it in either case. */
 enum rlk_why rlk_login_read(struct rlk_login *login, const struct rlk_node *node, struct rlk_reason *why);
 void rlk_login_wipe(struct rlk_login *login);
 

@@ -5,7 +5,7 @@
 #include "../base/macros.h"
 #include "../base/platform.h"
 
-#define PTTL_MAX_MS INT64_C(3155760000000) /* a hundred years: what lives longer does not end */
+#define PTTL_MAX_MS INT64_C(3155760000000) /* a hundred years: a key that lives longer does not end */
 
 /* ---- errors ---- */
 

@@ -1,4 +1,4 @@
-/* What a reply means as the answer to a request, and what an error of a server means (rule A.7). No I/O, no clock. */
+/* The meaning of a reply to a request, and of an error of a server (rule A.7). No I/O, no clock. */
 #ifndef RLK_MEANING_H
 #define RLK_MEANING_H
 

@@ -18,7 +18,7 @@ enum rlk_net_state {
   RLK_NET_CLOSED
 };
 
-/* What an operator wants to be written on a node, in place of what was seen there. */
+/* A marker to be written on a node for an operator, in place of the one that was seen there. */
 struct rlk_bootstrap_node {
   struct rlk_marker marker; /* nodes 0: nothing */
   char seen[RLK_MARKER_SIZE];
@@ -37,13 +37,13 @@ struct rlk_net {
   struct rlk_node *nodes;
   int node_count;
   struct rlk_poller poller;
-  struct rlk_node *dirty_nodes; /* with something to be written */
+  struct rlk_node *dirty_nodes; /* with bytes to write */
   struct rlk_timers timers;
   struct rlk_events events;
   uint64_t random_state;
   uint64_t commands;                    /* sent */
   int looks;                            /* it registers no server: new ones do not vote */
-  struct rlk_bootstrap_node *bootstrap; /* what is to be written, of each node; NULL elsewhere */
+  struct rlk_bootstrap_node *bootstrap; /* the markers to be written, by node; NULL elsewhere */
   uint64_t servers;                     /* how often a node turned out to be another server than before */
 };
 

@@ -1,4 +1,4 @@
-/* What becomes of a node: what its connections tell, and when it is connected, refused or given up. */
+/* The states of a node: the outcomes of its connections, and when it is connected, refused or given up. */
 #include "node.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "state.h"
 
 #define MS RLK_NS_PER_MS
-#define READS_MAX 16 /* of an event; the poller tells again if there is more */
+#define READS_MAX 16 /* of an event; the poller reports again if there is more */
 
 /* ---- life ---- */
 
@@ -55,9 +55,9 @@ void rlk_node_abandon(struct rlk_node *n)
   rlk_timer_set(&n->net->timers, &n->timer, 0);
 }
 
-/* ---- what can be asked ---- */
+/* ---- whether a node can be asked ---- */
 
-/* How long an answer of this node is waited for: a few of its round trips (rule A.2). */
+/* The answer time-out of this node: a few of its round trips (rule A.2). */
 int64_t rlk_node_patience_ns(const struct rlk_node *n, const struct rlk_terms *terms)
 {
   int64_t patience_ns = 4 * n->rtt_ns;
@@ -81,7 +81,7 @@ int rlk_node_can_ask(const struct rlk_node *n, int64_t node_timeout_ns, int64_t 
     return RLK_REFUSED;
   if (n->state != RLK_NODE_READY)
     return RLK_DOWN;
-  if (n->silent_ns) /* nothing more is put on its pile; who speaks first is asked */
+  if (n->silent_ns) /* no more is added to its backlog; the connection that speaks first is asked */
     return n->second && n->second_failures == 0 ? RLK_WAITING : RLK_DOWN;
   if (now < n->busy_until_ns)
     return RLK_ERROR;
@@ -101,7 +101,7 @@ void rlk_node_retry_deletes(struct rlk_node *n, int64_t pause_ns, int64_t now)
 
 /* ---- outcomes ---- */
 
-/* A single quick answer tells that the node is quick, a slow one hardly anything. */
+/* A single quick answer proves that the node is quick, a slow one hardly anything. */
 static void note_quickest(struct rlk_node *n, int64_t sample_ns)
 {
   int64_t aged_ns = n->quick_rtt_ns + n->quick_rtt_ns / 16 + RLK_NS_PER_MS / 10;
@@ -152,7 +152,7 @@ static int next_news(struct rlk_node *n, struct rlk_outcome *out)
   return 1;
 }
 
-/* What the last reply means for the node itself, now that its request knows. */
+/* The effect of the last reply on the node itself, after its request has been served. */
 static void react(struct rlk_node *n, int64_t now)
 {
   enum rlk_fault fault = n->fault;
@@ -183,7 +183,7 @@ static void end_setup(struct rlk_line *l, int64_t now)
 {
   struct rlk_reason why;
   if (l == l->node->second && !l->setup_again) {
-    rlk_silence_replace(l); /* then it is told; what was in flight on the old one ends first */
+    rlk_silence_replace(l); /* then it is reported; requests in flight on the old one end first */
     return;
   }
   l->setup_done = 0;
@@ -193,7 +193,7 @@ static void end_setup(struct rlk_line *l, int64_t now)
     rlk_node_line_failed(l, 0, &why, now);
 }
 
-/* What the line has to do beside reading: 1 if there was something. */
+/* The work of the line beside reading: 1 if there was any. */
 static int settle_line(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -208,7 +208,7 @@ static int settle_line(struct rlk_line *l, int64_t now)
   return 1;
 }
 
-/* What comes before reading: 1 with an outcome. */
+/* The work before reading: 1 with an outcome. */
 RLK_COLD static int next_urgent(struct rlk_node *n, struct rlk_outcome *out, int64_t now)
 {
   int is_waiting;
@@ -250,7 +250,7 @@ RLK_COLD static void note_refused_set(struct rlk_node *n, struct rlk_meaning mea
   rlk_because_of(&n->refused_set_why, rlk_why_of(text), text);
 }
 
-/* Whether it takes writes is seen from what it says to them. */
+/* Its replies to writes show whether it accepts them. */
 static void note_set(struct rlk_line *l, struct rlk_meaning meaning)
 {
   if (l->reply.type == RLK_REPLY_ERROR) {
@@ -305,7 +305,7 @@ RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
     rlk_node_line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
 }
 
-/* A reply to what the node has asked for itself: 1 with an outcome. */
+/* A reply to the node's own request: 1 with an outcome. */
 RLK_COLD static int reply_to_node(struct rlk_line *l, struct rlk_outcome *out)
 {
   if (out->request.ask->role == RLK_ASK_LOOK) {
@@ -378,7 +378,7 @@ RLK_COLD static void no_reply(struct rlk_line *l, int64_t now)
     rlk_node_line_failed(l, 0, &why, now);
 }
 
-/* The next reply of what was read: 1 with an outcome. */
+/* The next reply of the bytes read: 1 with an outcome. */
 static int next_reply(struct rlk_line *l, struct rlk_outcome *out, int64_t now)
 {
   if (rlk_line_parse(l))

@@ -1,7 +1,6 @@
-/* One server: its connections, what it may vote on, and its health.
- *
- * A node is a source: what comes of its events, timers and writes is pulled from it with rlk_node_next, one outcome at
- * a time. Who handles an outcome may append requests, and never closes a connection. */
+/* One server: its connections, what it may vote on, and its health. A node is a source: the outcomes of its events,
+ * timers and writes are pulled with rlk_node_next, one at a time. The caller may append requests, and never closes a
+ * connection. */
 #ifndef RLK_NODE_H
 #define RLK_NODE_H
 
@@ -14,7 +13,7 @@
 #include "resolver.h"
 #include "tls.h"
 
-#define RLK_PAUSE_NS (100 * RLK_NS_PER_MS) /* for a server that cannot do just now what is asked */
+#define RLK_PAUSE_NS (100 * RLK_NS_PER_MS) /* for a server that cannot do now what it is asked */
 
 enum { RLK_NODE_LINES = 3 };
 
@@ -23,7 +22,7 @@ struct rlk_voter;
 struct rlk_node {
   struct rlk_net *net;
   int index;
-  struct rlk_voter *voter; /* what vote/ knows of it: only carried here */
+  struct rlk_voter *voter; /* its state in vote/: only carried here */
   struct rlk_url url;
   struct rlk_tls_peer tls;
   enum rlk_node_state state;             /* that of its line */
@@ -36,7 +35,7 @@ struct rlk_node {
   struct rlk_line *line;                 /* the one in use */
   struct rlk_line *second;               /* the other one, while it is set up beside a silent one */
   int64_t silent_ns;                     /* since when requests are in flight and nothing comes; 0: it is not silent */
-  int64_t looked_ns;                     /* when silence had lasted so long that it may be */
+  int64_t looked_ns;                     /* when silence had lasted long enough */
   int64_t second_ns;                     /* the time-out of the second; without one: when the next is tried */
   int second_failures;                   /* in a row */
   uint32_t generations;                  /* of links that were opened */
@@ -53,42 +52,42 @@ struct rlk_node {
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
   int64_t entry_until_ns;   /* until then its session has this client's entry; 0: it may have none */
-  int64_t looked_rtt_ns;    /* when it was last asked what it knows of a lock */
+  int64_t looked_rtt_ns;    /* when it was last asked about a lock */
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
-  int64_t refused_ns;       /* when it was last seen not to be */
+  int64_t refused_ns;       /* when it was last found not to be */
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;
   int listener_failures; /* in a row */
   int listener_refused;  /* the server forbids it (already reported) */
   uint64_t connects, drops;
-  int64_t informed_ns;    /* when INFO last told its state */
+  int64_t informed_ns;    /* when INFO last reported its state */
   int64_t wrote_ns;       /* when it last took a SET; 0: never */
   int64_t refused_set_ns; /* when it last refused one for a reason that is not the key's; 0: it does not */
   struct rlk_reason refused_set_why;
-  /* what is to be told */
+  /* reports */
   int is_awake;         /* there may be outcomes */
-  int is_urgent;        /* there is more to do than to read: of what follows, or of a line */
+  int is_urgent;        /* there is more to do than to read: the following fields, or work of a line */
   uint32_t news;        /* bits of enum rlk_outcome_kind */
-  int64_t stepped_ns;   /* STEPPED: how far its clock was stepped, not told yet */
+  int64_t stepped_ns;   /* STEPPED: how far its clock was stepped, not reported yet */
   int forgotten;        /* FORGOTTEN: enum redlock_loss */
-  enum rlk_fault fault; /* of the last reply, to be acted on when that has been told */
+  enum rlk_fault fault; /* of the last reply, to be acted on once that has been reported */
   const char *error;    /* ... and its text */
   char misfit[64];      /* the text, where it is ours */
 };
 
-/* What a node has to tell. */
+/* The outcomes of a node. */
 enum rlk_outcome_kind {
   RLK_OUTCOME_ANSWER,    /* a request was answered, or never will be: its row gets the outcome */
   RLK_OUTCOME_PROOF,     /* the same of one behind a vote: for the guard first */
-  RLK_OUTCOME_LOOKED,    /* a node that is ready was asked again what it is */
-  RLK_OUTCOME_SET_UP,    /* the set-up of its connection is over: rlk_node_admit says what becomes of it */
+  RLK_OUTCOME_LOOKED,    /* a node that is ready was checked again */
+  RLK_OUTCOME_SET_UP,    /* the set-up of its connection is over: rlk_node_admit decides */
   RLK_OUTCOME_SERVER,    /* that of node->heard is, too, but the connection has failed since */
   RLK_OUTCOME_WOKEN,     /* a push: the place in reply->text is the first of its queue */
-  RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: what was granted there does not count any more */
-  RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: what was granted there ends so much earlier */
-  RLK_OUTCOME_AHEAD,     /* the clocks of some nodes turned out to be ahead: what was granted there does not count */
+  RLK_OUTCOME_FORGOTTEN, /* restarted or demoted: its votes no longer count */
+  RLK_OUTCOME_STEPPED,   /* its clock was stepped forward: leases there end earlier by that */
+  RLK_OUTCOME_AHEAD,     /* the clocks of some nodes turned out to be ahead: their votes do not count */
   RLK_OUTCOME_SHARED,    /* the server votes under the address of line->shared already */
   RLK_OUTCOME_JOINABLE,  /* a SET may join the session's set-up */
   RLK_OUTCOME_SPOKE,     /* a connection that was silent speaks again */
@@ -104,7 +103,7 @@ struct rlk_outcome {
   int reason;      /* FORGOTTEN: enum redlock_loss */
   int64_t step_ns; /* STEPPED: how far */
   int64_t now_ns;
-  const char *error;             /* the text of an error reply, or what was wrong with it; else NULL */
+  const char *error;             /* the text of an error reply, or the fault in it; else NULL */
   const struct rlk_reply *reply; /* until the next is pulled */
   struct rlk_request request;
 };
@@ -113,7 +112,7 @@ void rlk_node_init(struct rlk_node *node, struct rlk_net *net, int index);
 void rlk_node_free(struct rlk_node *node);
 void rlk_node_abandon(struct rlk_node *node); /* in a forked child */
 
-/* What makes outcomes: they are pulled after each of these. */
+/* Sources of outcomes: pull them after each of these. */
 void rlk_node_connect(struct rlk_node *node, int64_t now_ns);
 void rlk_node_timer(struct rlk_node *node, int64_t now_ns);
 void rlk_node_look_at_name(struct rlk_node *node, int64_t now_ns); /* whether its look-up has ended */

@@ -1,4 +1,4 @@
-/* Commands as they are written: each whole, behind what is queued on a line, and noted in flight; or not at all. */
+/* Commands as they are written: each is queued whole behind the others on a line and noted in flight, or not at all. */
 #ifndef RLK_OUT_H
 #define RLK_OUT_H
 
@@ -41,8 +41,8 @@ static inline int rlk_out_knows(const struct rlk_line *line, const struct rlk_sc
          !(script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS));
 }
 
-/* A command that calls a script, whose keys and arguments follow; room is that of those. Its text is sent unless the
- * server has it. */
+/* A command that calls a script; room is that for its keys and arguments, which follow. The script's text is sent
+ * unless the server has it. */
 int rlk_out_script(struct rlk_out *out, struct rlk_line *line, const struct rlk_script *script, int keys, int arguments,
                    size_t room);
 /* A whole command of words: 0, or -1 when memory is out. */

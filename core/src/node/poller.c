@@ -1,4 +1,4 @@
-/* What pollers of all kinds share. */
+/* The common part of all pollers. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

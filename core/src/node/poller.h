@@ -18,7 +18,7 @@ struct rlk_poller {
   int outer; /* the public descriptor; -1 until it is asked for, as timer and notify are not open until then */
   int timer; /* of epoll; a kqueue has timers in it */
   struct rlk_bell wake, notify;
-  _Atomic int64_t armed_ns; /* what the timer is set to; RLK_NEVER: it is not */
+  _Atomic int64_t armed_ns; /* the time for which the timer is set; RLK_NEVER: it is not */
   uint32_t fork_generation; /* of the process that a kqueue belongs to */
 };
 
@@ -26,7 +26,7 @@ struct rlk_poller {
   ((struct rlk_poller){                                                                                                \
       .inner = -1, .outer = -1, .timer = -1, .wake = {-1, -1}, .notify = {-1, -1}, .armed_ns = RLK_NEVER})
 
-/* What an event on a link can be; several may be given at once. */
+/* The events on a link; several may be given at once. */
 enum { RLK_READABLE = 1, RLK_WRITABLE = 2 };
 
 struct rlk_poll_event {
@@ -40,8 +40,9 @@ enum { RLK_POLL_EVENTS = 64 };
 /* Functions that return int give 0 or -errno. */
 int rlk_poller_open(struct rlk_poller *poller);
 void rlk_poller_close(struct rlk_poller *poller);
-/* In a forked child, for all pollers before anything else is opened: a child does not inherit a kqueue, so the numbers
- * of public descriptors are free, and are taken again. One that somebody else has taken by then gets another number. */
+/* In a forked child, for all pollers before any descriptor is opened: a child does not inherit a kqueue, so the
+ * numbers of public descriptors are free, and are taken again. If one has been taken by then, the poller gets
+ * another number. */
 void rlk_poller_forked(struct rlk_poller *poller);
 /* In a forked child: a new set, under the public descriptor's number. The old ones are shared with the parent, so they
  * are only closed, never changed. */
@@ -60,7 +61,7 @@ void rlk_poller_forget(struct rlk_poller *poller, int fd);
 /* Waits until timeout_ns has passed (RLK_NEVER: no limit). The number of link events, 0 for a wake-up; or -EINTR. */
 int rlk_poller_wait(struct rlk_poller *poller, struct rlk_poll_event *events, int64_t timeout_ns);
 
-void rlk_poller_wake(struct rlk_poller *poller);   /* ends somebody's wait; async-signal-safe */
+void rlk_poller_wake(struct rlk_poller *poller);   /* ends a wait of another thread; async-signal-safe */
 void rlk_poller_notify(struct rlk_poller *poller); /* makes the public descriptor readable; async-signal-safe */
 void rlk_poller_clear(struct rlk_poller *poller);  /* ... and not any more */
 int64_t rlk_poller_armed_ns(const struct rlk_poller *poller);

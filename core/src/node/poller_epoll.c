@@ -135,9 +135,9 @@ void rlk_poller_forget(struct rlk_poller *p, int fd)
   epoll_ctl(p->inner, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* epoll_wait counts in milliseconds, which is too coarse for the shortest pauses between attempts: those are waited for
- * with ppoll, or a little too long where that is forbidden. (epoll_pwait2 would do both, but filters of system calls
- * forbid it, and older kernels lack it.) */
+/* epoll_wait counts in milliseconds, which is too coarse for the shortest pauses between attempts: these use ppoll,
+ * or last a little too long if that is forbidden. (epoll_pwait2 would do both, but system call filters forbid it,
+ * and older kernels lack it.) */
 static int wait_for(int epoll, struct epoll_event *events, int64_t timeout_ns)
 {
   if (timeout_ns <= 0 || timeout_ns == RLK_NEVER)

@@ -39,7 +39,7 @@ __attribute__((constructor)) static void load(void)
 }
 #endif
 
-/* A kqueue is not inherited: in a child the number may belong to somebody else. */
+/* A kqueue is not inherited: in a child the number may belong to another descriptor. */
 static void shut(const struct rlk_poller *p, int *kq)
 {
   if (*kq >= 0 && p->fork_generation == rlk_fork_generation())

@@ -3,7 +3,7 @@
 
 #include "reply.h"
 
-#define NESTING_MAX 7 /* what the servers say has arrays in arrays in an array at most; the parser's stack may grow */
+#define NESTING_MAX 7 /* the servers nest arrays three deep at most; the parser's stack may grow */
 
 /* The function that returns this stops the parser. */
 static void *fail(struct rlk_reply *reply, enum rlk_why why, const char *words)
@@ -39,7 +39,7 @@ static void *keep_text(struct rlk_reply *reply, const char *bytes, size_t size)
   return reply;
 }
 
-/* What TIME is told in: seconds until the year 2286, or microseconds. */
+/* The unit of TIME's reply: seconds until the year 2286, or microseconds. */
 static void note_decimal(struct rlk_reply *reply, const char *bytes, size_t size)
 {
   int64_t value = 0;
@@ -169,7 +169,7 @@ static void *parse_double(const redisReadTask *task, double value, char *text, s
   return parse_string(task, text, size);
 }
 
-/* Only in answers that nobody asks for. */
+/* Only in replies to commands that are never sent. */
 static void *parse_bool(const redisReadTask *task, int value)
 {
   (void)value;

@@ -39,7 +39,7 @@ struct rlk_reply {
   int decimals;       /* texts among the elements that are decimal numbers ... */
   int64_t decimal[2]; /* ... the first two */
   int is_message;     /* an array that begins with "message"; its last text is in text */
-  int named;          /* what the last element was the name of: enum rlk_reply_name */
+  int named;          /* the field that the last element named: enum rlk_reply_name */
   int64_t id;         /* of HELLO; 0 or "" if it is not there */
   char role[16], mode[16], version[24], server[16];
   enum rlk_why why;

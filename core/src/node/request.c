@@ -24,7 +24,7 @@ int rlk_requests_grow(struct rlk_requests *q, uint32_t more)
   return 0;
 }
 
-/* Takes the entry at place i of the ring out; those behind it move up. */
+/* Takes the entry at place i of the ring out; the entries behind it move up. */
 static void take_out(struct rlk_requests *q, uint32_t i, uint64_t size)
 {
   for (; i + 1 < q->count; i++) {

@@ -1,4 +1,4 @@
-/* Requests in flight: what was asked on a connection, in the order in which the replies will come. */
+/* Requests in flight on a connection, in the order in which the replies will arrive. */
 #ifndef RLK_REQUEST_H
 #define RLK_REQUEST_H
 
@@ -18,17 +18,17 @@ enum {
 
 struct rlk_request {
   const struct rlk_ask *ask;
-  struct rlk_claim *claim; /* whose request it is: only carried here; NULL: of no claim, or of a batch */
+  struct rlk_claim *claim; /* the owner of the request: only carried here; NULL: of no claim, or of a batch */
   uint64_t position;       /* of the command in the stream */
   int64_t sent_ns;         /* before it was queued */
-  int64_t lease_ns;        /* what a confirmation is worth, from sent_ns */
+  int64_t lease_ns;        /* the lease that a confirmation gives, from sent_ns */
   int64_t ttl_ms;          /* SET, extension, shortening, and the marker behind them: of the key */
   uint32_t round;          /* of the lock's operation; answers of an earlier one do not count */
   uint32_t size;           /* of the command */
   union {
     int step;                   /* of the set-up, or of a look at a node that is ready */
-    const struct rlk_ask *vote; /* marker: what it stands behind */
-    int64_t number;             /* what it is raised to */
+    const struct rlk_ask *vote; /* marker: the row of the request that it stands behind */
+    int64_t number;             /* the number to which it is raised */
     int64_t client;             /* the number of the client whose entry is asked for */
     int hands_over;             /* delete: it is the script of the queue */
     struct rlk_batch *batch;    /* renewal: only carried here */
@@ -42,8 +42,8 @@ struct rlk_requests {
 };
 
 int rlk_requests_grow(struct rlk_requests *requests, uint32_t more);
-/* Takes back the SET of a claim, and what was asked for it behind it, if not one byte of it was written (rule A.3.2):
- * how many requests that were. *is_set: the SET was among them. */
+/* Takes back the SET of a claim and its proofs, if not one byte of it was written (rule A.3.2): returns the number
+ * of requests. *is_set: the SET was among them. */
 int rlk_requests_unsend(struct rlk_line *line, const struct rlk_claim *claim, int *is_set);
 
 /* Takes the oldest off; there is one. */

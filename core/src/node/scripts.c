@@ -34,7 +34,7 @@
   "if " IS_ERROR " then return v end\n" \
   "return 0"
 
-/* Tries on an unused key whether a script may do what those above do. */
+/* Tries on an unused key whether a script may use the commands of the scripts above. */
 #define PROOF_TEXT \
   "for _,c in ipairs({'GET','PTTL','PEXPIRE','DEL'}) do\n" \
   "  local v=redis.pcall(c,KEYS[1],unpack(c=='PEXPIRE' and {'1'} or {}))\n" \
@@ -42,8 +42,8 @@
   "end\n" \
   "return 0"
 
-/* Tells who is first that its turn has come. An odd place has a listener: if nobody hears, its client is gone. Where
- * nobody can hear, the next is told to ask. */
+/* Wakes the first waiter. An odd place has a listener: if the message has no receiver, its client is gone. Where
+ * PUBLISH is denied, the waiter is expected to ask. */
 #define WAKE_THE_FIRST(channel, or_else) \
   "local at=0\n" \
   "for i=1,100 do\n" \
@@ -56,9 +56,9 @@
   "  else at=at+1 end\n" \
   "end\n"
 
-/* What waiters queue with, on the home node (rule F): a set of their places by arrival, and one of the times by which
- * each has promised to ask again. Whoever asks removes those at the head who have not. A request that was slow makes
- * its sender seem to have come later: the earliest counts. */
+/* The queue of waiters on the home node (rule F): a set of their places by arrival, and one of the times by which
+ * each has promised to ask again. Whoever asks removes the places at the head that have missed theirs. A slow
+ * request makes its sender seem to have arrived later: the earliest time counts. */
 #define JOIN(first, look, wakes, or_else) \
   first \
   "local t=redis.call('TIME')\n" \
@@ -84,7 +84,7 @@
 
 #define JOIN_TEXT JOIN("", "redis.call('PTTL',KEYS[1])", "if ttl==-2 then\n", "")
 
-/* For one that shares: to those who share, a set of readers is open. The 17th byte of their places is a slash. */
+/* For readers a set of readers is open. The 17th byte of their places is a slash. */
 #define OPEN \
   "local function open(h)\n" \
   "  return redis.pcall('EXISTS',KEYS[1])==0 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
@@ -92,8 +92,8 @@
 #define STAND_TEXT \
   JOIN(OPEN, "open(ARGV[1]) and -2 or redis.call('PTTL',KEYS[1])", "do\n", " or not open(h)")
 
-/* The release on the home node: the holder's place goes, and who is first is told. What the queue
- * answers is no matter of the release. */
+/* The release on the home node: removes the holder's place and wakes the first waiter. An error of the queue does
+ * not fail the release. */
 #define HAND_OVER_TEXT \
   "local v=redis.pcall('GET',KEYS[1])\n" \
   "local r=0\n" \
@@ -108,7 +108,7 @@
   "if redis.pcall('EXISTS',KEYS[2])==1 then r=r+2 end\n" \
   "return r"
 
-/* Rare, so always sent in full. Who was told that its turn had come, and leaves, has told nobody else. */
+/* Rare, so always sent in full. A waiter that leaves after its wake-up has not passed it on, so this script does. */
 #define LEAVE_TEXT \
   "redis.pcall('ZREM',KEYS[2],ARGV[1])\n" \
   "redis.pcall('ZREM',KEYS[3],ARGV[1])\n" \
@@ -128,8 +128,8 @@
   WAKE_THE_FIRST("ARGV[2]", " or not open(h)") \
   "return redis.pcall('EXISTS',KEYS[2])==1 and 2 or 0"
 
-/* Writes the marker of the restart guard, with the time where ARGV[3] is empty, and returns it; or returns the one that
- * somebody else has written since. */
+/* Writes the marker of the restart guard, with the server's time if ARGV[3] is empty, and returns it; or returns the
+ * marker that another client has written since. */
 #define REGISTER_TEXT \
   "local v=redis.call('GET',KEYS[1])\n" \
   "if v=='' or (v or '')~=ARGV[1] then return v or '' end\n" \

@@ -1,17 +1,17 @@
-/* The scripts that servers run. Those of one kind of lock are in its file. */
+/* The scripts that servers run. Those of a kind of lock are in its file. */
 #ifndef RLK_SCRIPTS_H
 #define RLK_SCRIPTS_H
 
 #include <stdint.h>
 
-/* Those whose text a line has sent, as bits; the kinds of lock number theirs in kinds.h. */
+/* The scripts whose text a line has sent, as bits; the kinds of lock number theirs in kinds.h. */
 enum {
   RLK_SCRIPT_RELEASE = 1,
   RLK_SCRIPT_EXTEND = 2,
   RLK_SCRIPT_JOIN = 4,
   RLK_SCRIPT_HAND_OVER = 8,
   RLK_SCRIPT_STAND = 16,
-  RLK_SCRIPT_OF_KIND = 32 /* the first of those of the kinds */
+  RLK_SCRIPT_OF_KIND = 32 /* the first script of the kinds */
 };
 
 struct rlk_script {

@@ -92,7 +92,7 @@ static int send_load(struct rlk_line *l, const struct rlk_script *script)
   return send_words(l, LOAD, 3, words);
 }
 
-/* The scripts are tried on an unused key, since a server may forbid what they do. */
+/* The scripts are tried on an unused key, since a server may deny their commands. */
 static int send_proof(struct rlk_line *l)
 {
   char key[384];
@@ -112,7 +112,7 @@ static struct rlk_text marker_key(const struct rlk_line *l, char *out, size_t si
   return text;
 }
 
-/* What the restart guard wants to know. */
+/* The questions of the restart guard. */
 static int send_guard(struct rlk_line *l)
 {
   char key[320];
@@ -189,7 +189,7 @@ int rlk_session_is_joinable(const struct rlk_line *l)
 
 /* ---- reading ---- */
 
-/* Copies what follows name at the start of a line, up to its end. */
+/* Copies the text behind name, at the start of a line, up to the end of the line. */
 static int info_field(const char *info, const char *name, char *out, size_t size)
 {
   size_t name_size = strlen(name);
@@ -227,15 +227,15 @@ void rlk_session_read_info(struct rlk_line *l, const char *info)
     l->used_memory = strtoll(number, NULL, 10);
 }
 
-/* What the proof shows is what a script may not do, but of the user's keys only when they come. Whether the server can
- * write now is no matter of the set-up. */
+/* The proof shows which commands a script may use; access to the user's keys shows only when they are used. Whether
+ * the server can write now does not concern the set-up. */
 static int is_no_proof(enum rlk_fault fault, const char *text)
 {
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
-/* What the server has to allow, as its ACL names it; NULL where its own words say enough. out has RLK_WHY_SIZE bytes.
- */
+/* The right that the ACL must grant, as it is spelled there; NULL if the server's own words suffice. out has
+ * RLK_WHY_SIZE bytes. */
 static const char *forbidden(const struct rlk_line *l, enum step step, const char *error, char *out)
 {
   const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
@@ -258,7 +258,7 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   char room[RLK_WHY_SIZE];
   const char *denied = rlk_fault_forbids(fault) ? forbidden(l, step, text, room) : NULL;
   if (step == NAME || step == ID || l->setup_fault != RLK_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
-    return; /* not needed to vote; and only the first error tells the cause */
+    return; /* not needed to vote; and only the first error has the cause */
   if (step == HELLO && fault == RLK_FAULT_UNKNOWN) {
     l->node->no_hello = 1;
     l->setup_again = rlk_login_is_needed(l->node); /* without a password the rest of the set-up stands */
@@ -306,7 +306,7 @@ static void read_time(struct rlk_line *l, const struct rlk_reply *reply, int64_t
     l->time = (struct rlk_clock_sample){0, 0, 0};
 }
 
-/* HELLO tells it where INFO does not. */
+/* HELLO has it if INFO has not. */
 static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
 {
   l->client_id = reply->id;

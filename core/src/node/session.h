@@ -1,4 +1,4 @@
-/* Setting up a connection: who we are, and what the server is. */
+/* Setting up a connection: authenticating, and identifying the server. */
 #ifndef RLK_SESSION_H
 #define RLK_SESSION_H
 
@@ -27,19 +27,19 @@ int rlk_session_register(struct rlk_line *line, const char *head, const char *si
 /* Notes a reply to a step of the set-up; the last one sets line->setup_done. */
 void rlk_session_reply(struct rlk_line *line, const struct rlk_request *request, const struct rlk_reply *reply);
 void rlk_session_read_info(struct rlk_line *line, const char *info);
-/* What the server has told: it is no master; it is not the one that was set up before. */
+/* The server's identity: it is no master; it is not the one that was set up before. */
 int rlk_session_is_demoted(const struct rlk_line *line);
 int rlk_session_is_other(const struct rlk_line *line);
 /* Why answers of the previous connection no longer count, or NONE: one of those. */
 enum rlk_why rlk_session_change(const struct rlk_line *line);
-/* How long a node that is ready is believed to be still eligible. */
+/* How long a ready node is assumed to be still eligible. */
 int64_t rlk_session_pause_ns(const struct rlk_node *node);
 /* Asks it for its role and policy again (rule C.3), and for its marker. */
 void rlk_session_look_again(struct rlk_line *line, int with_marker, int64_t now_ns);
 enum rlk_look { RLK_LOOK_MARKER, RLK_LOOK_ROLE, RLK_LOOK_DISK, RLK_LOOK_POLICY };
 /* A connection that ends in the set-up: the server's error, or NULL. */
 const struct rlk_reason *rlk_session_error(const struct rlk_line *line);
-/* What HELLO would have done on a server that turned out not to know it; -1 when memory is out. */
+/* The commands in place of HELLO, for a server that does not know it; -1 when memory is out. */
 int rlk_session_complete(struct rlk_line *line);
 
 #endif

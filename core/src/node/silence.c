@@ -1,10 +1,10 @@
-/* A connection that has gone silent. Its requests may be on their way, lost, or wait in a server that is stopped:
- * nobody can know. So a second connection is set up beside it (rule A.6).
+/* A connection that has gone silent. Its requests may be on their way, lost, or queued in a server that is stopped; the
+ * client cannot tell. So a second connection is set up beside it (rule A.6).
  *
- * The first that speaks is kept. If it is the old one, nothing has happened. If it is the new one, CLIENT KILL of the
- * old is the first that goes out on it: what the old one still carries is executed before that or never, so the order
- * of SET and DEL holds. Where the server does not allow CLIENT KILL, requests on the old connection are orphans, as
- * after any broken connection: nothing is counted on what they do, and their keys end by their time. */
+ * The first one that speaks is kept. If it is the old one, nothing has happened. If it is the new one, CLIENT KILL
+ * of the old is the first command on it: requests still on the old one are executed before that or never, so the
+ * order of SET and DEL holds. If the server does not allow CLIENT KILL, requests on the old connection are orphans,
+ * as after any broken connection: their effects are not counted, and their keys expire. */
 #include "silence.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static int is_open(const struct rlk_node *n)
   return n->net->state == RLK_NET_OPEN; /* one that leaves begins nothing new */
 }
 
-/* Sets the timer of a node that is ready to what has to be looked at next. */
+/* Sets the timer of a ready node to its next check. */
 static void arm(struct rlk_node *n)
 {
   const struct rlk_request *o = rlk_line_oldest(n->line);
@@ -121,8 +121,8 @@ static void open_second(struct rlk_node *n, int64_t now)
     rlk_silence_second_failed(n, &why, now);
 }
 
-/* The fence: what the old connection still carries is not executed after this. The id is that of the old connection
- * only if the server has not been started anew; without memory there is no fence. */
+/* The fence: requests still on the old connection are not executed after this. The id is that of the old connection
+ * only if the server has not been restarted; without memory there is no fence. */
 static void kill_old(struct rlk_line *l, int64_t client_id)
 {
   char number[24];

@@ -15,7 +15,7 @@
 #include "openssl.h"
 
 enum {
-  /* parts of what is given are written, from a buffer that moves */
+  /* parts of the data may be written, from a buffer that moves */
   MODE = RLK_SSL_MODE_ENABLE_PARTIAL_WRITE | RLK_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
   CACHE = RLK_SSL_SESS_CACHE_CLIENT | RLK_SSL_SESS_CACHE_NO_INTERNAL, /* the callback keeps them */
   SHUTDOWN = RLK_SSL_SENT_SHUTDOWN | RLK_SSL_RECEIVED_SHUTDOWN,       /* so that a session stays good */
@@ -47,7 +47,7 @@ struct rlk_tls {
   unsigned era;               /* counts the readings whose result is in use */
 };
 
-/* Of a link: OpenSSL reads its socket, and what it writes is kept until the socket takes it. */
+/* Of a link: OpenSSL reads its socket; its output is kept until the socket takes it. */
 struct rlk_tls_stream {
   struct rlk_link *link;
   const struct rlk_openssl *f;
@@ -62,15 +62,15 @@ struct rlk_tls_stream {
   struct rlk_reason why;
 };
 
-/* What others have left in this thread's queue of errors is none of ours. Emptying it when it is empty costs OpenSSL
- * as much as a tenth of a record. */
+/* Errors that other code has left in this thread's queue are not ours. Emptying it when it is empty costs OpenSSL as
+ * much as a tenth of a record. */
 static void clear_errors(const struct rlk_openssl *f)
 {
   if (f->ERR_peek_last_error())
     f->ERR_clear_error();
 }
 
-/* ---- what OpenSSL reads and writes ---- */
+/* ---- input and output of OpenSSL ---- */
 
 static struct rlk_tls_stream *stream_of(const struct rlk_openssl *f, BIO *bio)
 {
@@ -144,7 +144,7 @@ void rlk_tls_forget(struct rlk_tls_peer *peer)
   peer->session = NULL;
 }
 
-/* ---- what the connections of a client share ---- */
+/* ---- shared by the connections of a client ---- */
 
 static int is_set(const char *text)
 {
@@ -225,7 +225,7 @@ static int trust(struct rlk_tls *t, struct rlk_text *why)
   return status;
 }
 
-/* Nobody can be asked for one. */
+/* There is no user to ask for one. */
 static int no_passphrase(char *out, int size, int is_writing, void *context)
 {
   (void)out;
@@ -300,7 +300,7 @@ static int make_context(struct rlk_tls *t)
   return REDLOCK_OK;
 }
 
-/* Before they are read: what changes meanwhile is noticed the next time. */
+/* Before they are read: a change meanwhile is noticed the next time. */
 static void stamp_files(const struct rlk_tls_settings *s, struct stamp *stamps)
 {
   const char *const paths[FILES] = {
@@ -316,7 +316,7 @@ static void stamp_files(const struct rlk_tls_settings *s, struct stamp *stamps)
   }
 }
 
-/* A context of what the files say now; connections that were made with the one before keep that. */
+/* A context of the files as they are now; connections made with the former one keep it. */
 static int read_files(struct rlk_tls *t, struct rlk_text *why)
 {
   SSL_CTX *before = t->ctx, *unwanted;
@@ -327,7 +327,7 @@ static int read_files(struct rlk_tls *t, struct rlk_text *why)
     status = trust(t, why);
   if (status == REDLOCK_OK)
     status = show(t, why);
-  t->f->ERR_clear_error(); /* the host program's calls of OpenSSL are none of ours */
+  t->f->ERR_clear_error(); /* OpenSSL calls of the host program are not ours */
   unwanted = status == REDLOCK_OK ? before : t->ctx;
   if (status != REDLOCK_OK)
     t->ctx = before;
@@ -442,12 +442,12 @@ static int begin(struct rlk_tls_stream *s, const struct rlk_tls_peer *peer)
   f->SSL_set_connect_state(s->ssl);
   if (!expect_name(s, peer->name))
     return -ENOMEM;
-  if (peer->session && peer->session_era == s->era) /* else who is trusted may have changed */
+  if (peer->session && peer->session_era == s->era) /* else the trusted authorities may have changed */
     f->SSL_set_session(s->ssl, peer->session);
   return 0;
 }
 
-/* What OpenSSL has written goes to the socket: 0, -EAGAIN when a rest stays, or -errno. */
+/* Passes OpenSSL's output to the socket: 0, -EAGAIN when a rest stays, or -errno. */
 static int send_out(struct rlk_tls_stream *s)
 {
   while (rlk_buffer_size(&s->out) > 0) {
@@ -497,7 +497,7 @@ static void explain(struct rlk_tls_stream *s)
   rlk_tls_because(&s->why, &failed);
 }
 
-/* What a call of OpenSSL that came to nothing means: -EAGAIN, 0 for the end, or why not. */
+/* The result of a failed call of OpenSSL: -EAGAIN, 0 for the end, or -errno. */
 static int failed(struct rlk_tls_stream *s, int result)
 {
   int kind = s->f->SSL_get_error(s->ssl, result);
@@ -513,7 +513,7 @@ static int failed(struct rlk_tls_stream *s, int result)
   return -EPROTO;
 }
 
-/* A session that was resumed may have no chain: what was known stays. */
+/* A resumed session may have no chain: the known one stays. */
 static void note_expiry(struct rlk_tls_stream *s)
 {
   const struct stack_st_X509 *chain = s->f->SSL_get_peer_cert_chain(s->ssl);
@@ -570,7 +570,7 @@ static int tls_finish(struct rlk_link *link)
   return shake_hands(s);
 }
 
-/* What OpenSSL has accepted counts as written: it cannot be taken back. A server of TLS 1.2 may negotiate anew:
+/* Bytes that OpenSSL has accepted count as written: they cannot be taken back. A server of TLS 1.2 may renegotiate:
  * meanwhile SSL_write takes replies for a fault, but SSL_read does not. */
 static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
 {
@@ -591,7 +591,7 @@ static ssize_t tls_write(struct rlk_link *link, const char *data, size_t size)
   return status == 0 || status == -EAGAIN ? n : status;
 }
 
-/* Is there more to do than an event tells of? */
+/* Is there more to do than the events report? */
 static int has_more(const struct rlk_tls_stream *s)
 {
   return s->f->SSL_has_pending(s->ssl) || s->f->SSL_renegotiate_pending(s->ssl);
@@ -643,7 +643,7 @@ static void tls_abandon(struct rlk_link *link)
   stream_free(link);
 }
 
-/* A server that refuses says so and closes; who writes meanwhile hears of the end first. */
+/* A server that refuses sends a message and closes; a client that writes meanwhile sees the end first. */
 static void look_for_alert(struct rlk_tls_stream *s)
 {
   char byte;

@@ -3,7 +3,7 @@
 #include "quorum.h"
 
 #define MINUTE_NS INT64_C(60000000000)
-/* What clocks that are kept right run apart at most; for the time of a lease more is allowed for. */
+/* The maximum difference between clocks that are kept right; the time of a lease has a larger margin. */
 #define IDLE_DRIFT 0.0005
 
 static int64_t smaller(int64_t a, int64_t b)

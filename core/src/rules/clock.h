@@ -12,17 +12,17 @@ struct rlk_clock {
 };
 
 struct rlk_clock_sample {
-  int64_t server_us; /* what it said */
+  int64_t server_us; /* its reading */
   int64_t sent_ns, read_ns;
 };
 
-/* Notes what it says now. How far it may have been stepped forward since the last time, if that is more than limit_ns;
- * else 0. A step back only lengthens leases. */
+/* Notes a reading of the clock. Returns by how much it may have been stepped forward since the last one, if that is
+ * more than limit_ns; else 0. A step back only lengthens leases. */
 int64_t rlk_clock_note(struct rlk_clock *clock, const struct rlk_clock_sample *sample, double drift_factor,
                        int64_t limit_ns);
 
-/* How far it is ahead of the fastest of `count` clocks that is right although `wrong` of the servers, known or not, may
- * be ahead; negative if it is not. Those that were never read do not matter. */
+/* By how much the clock is ahead of the fastest of `count` clocks that is right although `wrong` of the servers,
+ * known or not, may be ahead; negative if it is not. Clocks that were never read do not matter. */
 int64_t rlk_clock_ahead_ns(const struct rlk_clock *clock, const struct rlk_clock *const *clocks, int count, int wrong,
                            int64_t now_ns, double drift_factor);
 

@@ -6,7 +6,7 @@
 
 #define CLUSTER_LETTERS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
 
-/* Written again it has to be the same, so no field is cut or runs into the next. */
+/* A marker that is read must be written back unchanged, so no field is cut or runs into the next. */
 static size_t written_size(const char *text, const struct rlk_marker *m)
 {
   char again[RLK_MARKER_SIZE];

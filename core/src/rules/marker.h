@@ -8,7 +8,6 @@
 #include "../base/buffer.h"
 
 #define RLK_MARKER_NAME "libredlock:m"
-#define RLK_MARKER_NO_CLUSTER "-"
 enum { RLK_MARKER_SIZE = 256, RLK_CLUSTER_MAX = 32 };
 
 struct rlk_marker {
@@ -21,9 +20,9 @@ struct rlk_marker {
   char cluster[RLK_CLUSTER_MAX + 1];
 };
 
-int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is none of this version */
+int rlk_marker_read(const char *text, struct rlk_marker *marker); /* 1, or 0: it is of another version */
 int rlk_marker_is_old(const char *text);                          /* of version 0.1 */
-/* What stands in front of the time, and behind it: the script of the registration puts that in. */
+/* The text before the time, and behind it: the registration script inserts that. */
 void rlk_marker_head(const struct rlk_marker *marker, struct rlk_text *out);
 void rlk_marker_tail(const struct rlk_marker *marker, struct rlk_text *out);
 /* Was it written by the same registration? An operator may change max_ttl_ms, and since to 0. */

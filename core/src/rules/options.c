@@ -269,8 +269,8 @@ void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why)
     rlk_text_format(why, "; did you mean " RLK_NAMED("%s") "?", rows[best].name);
 }
 
-/* auto: a majority may take as long as a stall of all nodes lasts; who is late beyond a majority has a few round trips
- * only (rule A.2). */
+/* auto: a majority may take as long as a stall of all nodes lasts; nodes late beyond a majority get only a few round
+ * trips (rule A.2). */
 static void node_timeouts(int64_t ttl_ms, struct rlk_terms *terms)
 {
   int64_t least_ms = ttl_ms / 4 < 50 ? ttl_ms / 4 : 50;

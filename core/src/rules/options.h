@@ -119,7 +119,7 @@ struct rlk_numbers {
 
 void rlk_options_defaults(struct rlk_numbers *numbers);
 
-/* The index of an option, or -1. scope_lock: only what a lock may set. */
+/* The index of an option, or -1. scope_lock: only options of a lock. */
 int rlk_option_find(const char *name, int scope_lock);
 int rlk_option_is_text(int option);
 size_t rlk_option_size_max(int option); /* of a text, in bytes */
@@ -133,7 +133,7 @@ void rlk_option_format(const struct rlk_numbers *numbers, int option, struct rlk
 /* "no option x; did you mean y?" */
 void rlk_option_unknown(const char *name, int scope_lock, struct rlk_text *why);
 
-/* What a TTL makes of the options, all checked against each other (rule A.2). */
+/* The settings that follow from the options for a TTL, all checked against each other (rule A.2). */
 struct rlk_terms {
   int64_t ttl_ms;
   int64_t lease_ns;        /* ttl - drift */

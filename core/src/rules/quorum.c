@@ -55,8 +55,8 @@ struct rlk_tally rlk_count(const uint8_t *votes, int nodes)
   return t;
 }
 
-/* Nodes that may still answer. Once a quorum could be asked, a node that failed before is not waited for (rule
- * A.3.0); one that is being connected for the first time may decide what the others left open. */
+/* Nodes that may still answer. Once a quorum could be asked, a node that failed before is not awaited (rule A.3.0);
+ * one that is being connected for the first time may decide what the others left open. */
 static int open_nodes(const struct rlk_tally *t)
 {
   return t->asked + t->waiting + (t->reached < t->quorum ? t->retrying : 0);
@@ -79,7 +79,7 @@ int rlk_judge_acquire(const struct rlk_tally *t, int valid)
   if (t->nodes - t->refused < t->quorum)
     return REDLOCK_REFUSED_CONFIG;
   if (t->granted + open >= t->quorum)
-    return open > 0 ? REDLOCK_PENDING : REDLOCK_NO_QUORUM; /* granted, but too late to be of use */
+    return open > 0 ? REDLOCK_PENDING : REDLOCK_NO_QUORUM; /* granted, but too late for use */
   if (answered >= t->quorum)
     return REDLOCK_BUSY;
   return answered + open >= t->quorum ? REDLOCK_PENDING : REDLOCK_NO_QUORUM;

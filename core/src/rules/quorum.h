@@ -6,11 +6,11 @@
 
 #define RLK_NODES_MAX 64
 
-/* What a node has said in a round. */
+/* A node's answer in a round. */
 enum rlk_vote {
   RLK_NOT_ASKED = 0, /* nothing to ask it: it cannot hold the token */
   RLK_WAITING,       /* its connection is being made */
-  RLK_RETRYING,      /* the same after a failure: little is to be hoped for */
+  RLK_RETRYING,      /* the same after a failure: it is unlikely to answer */
   RLK_ASKED,         /* the request is queued or sent */
   RLK_GRANTED,       /* +OK, or the token was confirmed */
   RLK_BUSY,          /* another token is there */
@@ -52,16 +52,16 @@ int rlk_judge_acquire(const struct rlk_tally *tally, int valid);
 /* ... of extending: OK, PENDING, LOST (a majority says the token is gone), NO_QUORUM, REFUSED_CONFIG. */
 int rlk_judge_extend(const struct rlk_tally *tally);
 
-/* ... of releasing: OK (some key was deleted), LOST (none was there), PENDING, NO_QUORUM, REFUSED_CONFIG. With adopted
- * set it matters whether a key was there, so all are waited for until one was. */
+/* ... of releasing: OK (some key was deleted), LOST (none was there), PENDING, NO_QUORUM, REFUSED_CONFIG. If adopted
+ * is set, it matters whether a key was there, so all nodes are awaited until one was. */
 int rlk_judge_release(const struct rlk_tally *tally, int adopted);
 
 /* ... of removing, which waits for every node: OK (a majority has nothing now), PENDING, NO_QUORUM, REFUSED_CONFIG. */
 int rlk_judge_remove(const struct rlk_tally *tally);
 
-/* Whether the lock that is released was still held, by what the nodes say of its token: LOST if so many of those that
- * counted (bits) no longer had it that fewer than a majority can have had it; OK if none says so or a majority had it;
- * else PENDING. */
+/* Whether the lock was still held when it was released, by the nodes' answers about its token: LOST if so many of
+ * those that counted (bits) no longer had it that fewer than a majority can have had it; OK if none says so or a
+ * majority had it; else PENDING. */
 int rlk_judge_promise(const uint8_t *votes, uint64_t counted, int nodes);
 
 /* ... of inspecting, which waits for every node: OK (a majority is free), BUSY, PENDING, NO_QUORUM, REFUSED_CONFIG. */

@@ -1,4 +1,4 @@
-/* Why a node does not vote, or a connection ended: one row per reason has its words, what to do, and the cause. */
+/* Why a node does not vote, or a connection ended: the row of a reason has its words, the advice, and the cause. */
 #ifndef RLK_REASON_H
 #define RLK_REASON_H
 
@@ -213,7 +213,7 @@ enum rlk_why rlk_because(struct rlk_reason *reason, enum rlk_why why, const char
 /* The same with a text of a server, of the system or of a library, which is escaped. */
 enum rlk_why rlk_because_of(struct rlk_reason *reason, enum rlk_why why, const char *text);
 
-/* The name and the words of its row, and what can be done about it, in one line; "" for NONE. */
+/* The name and the words of its row, and the advice, in one line; "" for NONE. */
 const char *rlk_why_name(enum rlk_why why);
 const char *rlk_why_words(enum rlk_why why);
 const char *rlk_why_advice(enum rlk_why why);

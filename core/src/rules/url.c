@@ -121,7 +121,7 @@ static int parse_database(struct rlk_url *url, struct part p, struct rlk_text *w
   return REDLOCK_OK;
 }
 
-/* 500ms, 30s, 5m, 1h: 0 for anything else, and for what max_ttl_ms may not be. */
+/* 500ms, 30s, 5m, 1h: 0 for anything else, and for values that max_ttl_ms does not allow. */
 static int64_t duration_ms(struct part p)
 {
   static const struct {

@@ -118,7 +118,7 @@ static int is_full(const struct rlk_line *l)
   return l->maxmemory > 0 && l->used_memory >= l->maxmemory;
 }
 
-/* What INFO says counts unless a SET was answered later. A snapshot that failed need not keep it from writing. */
+/* The state in INFO counts unless a SET was answered later. A failed snapshot need not keep the server from writing. */
 enum rlk_why rlk_refusal(const struct rlk_node *n, struct rlk_reason *why, int64_t now)
 {
   const struct rlk_line *l = n->line;

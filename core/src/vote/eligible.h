@@ -1,10 +1,10 @@
-/* Whether a server may vote, from what its set-up has told (rule C.3), and whether it would grant a lock now. */
+/* Whether a server may vote, from the replies to its set-up (rule C.3), and whether it would grant a lock now. */
 #ifndef RLK_ELIGIBLE_H
 #define RLK_ELIGIBLE_H
 
 #include "guard.h"
 
-/* Notes what the server is from now on. Leases that were granted before may not count any more (FORGOTTEN). */
+/* Notes the server's identity. Leases granted before may not count any more (FORGOTTEN). */
 void rlk_eligible_note_server(struct rlk_line *line);
 /* Why the node is ineligible to vote, or NONE. */
 enum rlk_why rlk_eligible_objection(const struct rlk_line *line, struct rlk_reason *why);

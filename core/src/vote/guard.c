@@ -29,8 +29,8 @@ static int64_t guard_time_ns(const struct rlk_net *net)
   return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&net->options, DRIFT_FACTOR));
 }
 
-/* From when its marker was written, by the server's clock; and from what this process has seen, since that clock may
- * have been stepped. */
+/* Since its marker was written, by the server's clock; and since this process first saw it, as that clock may have
+ * been stepped. */
 static void quarantine(struct rlk_node *n, int64_t now)
 {
   int64_t guard_ns = guard_time_ns(n->net);
@@ -85,7 +85,7 @@ static int note_those_ahead(struct rlk_net *net, int64_t now)
   return is_news;
 }
 
-/* ---- what a set-up finds ---- */
+/* ---- the findings of a set-up ---- */
 
 static struct rlk_marker new_marker(const struct rlk_line *l)
 {
@@ -100,8 +100,8 @@ static struct rlk_marker new_marker(const struct rlk_line *l)
   return marker;
 }
 
-/* It is gone where keys are gone; what a restart, a failover, SWAPDB or a clock that was set back has left there is not
- * of this server as it is now. */
+/* The marker is lost together with other keys; one left by a restart, a failover, SWAPDB or a clock set back is not
+ * valid for the server as it is now. */
 static int is_of_this_server(const struct rlk_line *l, const struct rlk_marker *m)
 {
   if (strcmp(m->run_id, l->run_id) != 0 && !RLK_MUTANT(MARKER_OF_ANYBODY))
@@ -191,7 +191,7 @@ static enum rlk_session_verdict write_new(struct rlk_line *l, struct rlk_reason 
   return RLK_SESSION_DROP;
 }
 
-/* What an operator wants to be written, unless the marker is another one now than what was shown. */
+/* The marker that an operator wants, unless the present one differs from the one that was shown. */
 static int wants_to_write(const struct rlk_line *l)
 {
   const struct rlk_net *net = l->node->net;
@@ -279,7 +279,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
   }
 }
 
-/* What this process has seen. */
+/* The observation of this process. */
 static void note_change(struct rlk_node *n)
 {
   n->voter->changed_ns = rlk_now(n->net);
@@ -298,7 +298,7 @@ int rlk_guard_note_restart(struct rlk_node *n)
   if (RLK_INT(&n->net->options, GUARD) == RLK_GUARD_OFF)
     return 0;
   if (!n->voter->has_voted)
-    return 1; /* what is counted on there was granted by the server before */
+    return 1; /* votes that count there were granted by the server before */
   if (n->voter->former_until_ns > n->voter->changed_ns)
     return 0; /* only one former server is remembered, lest it vote under another address */
   memcpy(n->voter->former_run_id, n->run_id, sizeof n->voter->former_run_id);
@@ -461,7 +461,7 @@ void rlk_guard_looked(struct rlk_line *l, int64_t now)
 {
   int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->voter->marker[0];
   if (l->reply.type != RLK_REPLY_ERROR && !is_none && !note_marker(l, now))
-    return; /* the set-up of a new connection tells */
+    return; /* the set-up of a new connection reports it */
   l->node->voter->marker_read_ns = now;
   rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
@@ -469,7 +469,7 @@ void rlk_guard_looked(struct rlk_line *l, int64_t now)
 static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_outcome *out)
 {
   struct rlk_meaning meaning = {(uint8_t)out->vote, (uint8_t)out->fault};
-  if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection tells it */
+  if (rlk_fault_forbids(meaning.fault)) { /* the set-up of a new connection reports it */
     rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
     return (struct rlk_meaning){RLK_DROPPED, RLK_FAULT_NONE};
   }

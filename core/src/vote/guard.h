@@ -7,7 +7,7 @@
 #include "../base/mutant.h"
 #include "../node/session.h"
 
-/* What the marker of a server is to this client. */
+/* The marker of a server in the eyes of this client. */
 enum rlk_finding {
   RLK_FOUND_NOTHING, /* it was not read */
   RLK_FOUND_OURS,
@@ -20,11 +20,11 @@ enum rlk_finding {
   RLK_FOUND_FOREIGN
 };
 
-/* What is known of a node as a voter. */
+/* The state of a node as a voter. */
 struct rlk_voter {
-  enum rlk_finding finding;     /* what the last set-up found */
+  enum rlk_finding finding;     /* the finding of the last set-up */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */
-  struct rlk_marker mark;       /* what the last marker that was read says */
+  struct rlk_marker mark;       /* the contents of the last marker that was read */
   int64_t since_ns;             /* when it was written, by our clock */
   int64_t ttl_limit_ms;         /* no longer leases are asked for there */
   int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
@@ -38,7 +38,7 @@ struct rlk_voter {
   int64_t step_ns;         /* how far it was stepped forward, if that was the last that happened */
   int64_t marker_read_ns;  /* when its marker was read last, other than behind a SET */
   int has_voted;           /* it was ready as that server */
-  int64_t leases_until_ns; /* until then somebody counts on a lease there, as was noted before the set-up was judged */
+  int64_t leases_until_ns; /* until then a client relies on a lease there, as noted before the set-up was judged */
 };
 
 void rlk_guard_init(struct rlk_net *net); /* when the options stand */
@@ -55,39 +55,37 @@ static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
   return now_ns < node->voter->quarantined_until_ns || now_ns < node->voter->ahead_until_ns;
 }
 
-/* What a set-up has told of the server's past: READY, perhaps with a quarantine; CONTINUE while the marker is being
- * written; REFUSE or DROP with the reason in why. */
+/* The server's past by its set-up: READY, perhaps with a quarantine; CONTINUE while the marker is being written;
+ * REFUSE or DROP with the reason in why. */
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
 
 /* This process has seen that the server has lost keys: it does not vote until it has been set up and judged again. */
 void rlk_guard_note_loss(struct rlk_node *node);
-/* It has seen that it was started anew, or is another one: 1 if leases there go on to count, since nobody else is
- * granted them. Then node->run_id is still that of the former server. */
+/* The server was restarted, or is another one: 1 if leases there continue to count, since no other client is granted
+ * them. Then node->run_id is still that of the former server. */
 int rlk_guard_note_restart(struct rlk_node *node);
-/* What the node has told of the time in a set-up may show that another one is ahead, or is not: one that is ahead of
- * the others may have been stepped before this process could see it, so it does not vote for the longest TTL (AHEAD).
- */
+/* A time read in a set-up may show whether another node's clock is ahead: one that is ahead of the others may have
+ * been stepped before this process could see it, so it does not vote for the longest TTL (AHEAD). */
 void rlk_guard_compare_clocks(struct rlk_node *node, int64_t now_ns);
-/* What the replies to CLOCK and MARKER mean: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? A
- * clock that was stepped forward ends leases there earlier (STEPPED). */
+/* The replies to CLOCK and MARKER: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? A clock
+ * stepped forward ends leases there earlier (STEPPED). */
 void rlk_guard_proof(struct rlk_node *node, struct rlk_outcome *outcome);
 /* The marker of a node that is quarantined was read again: an operator may have ended that. */
 void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */
-/* The same for a node that was set up, once a majority votes; where none does, a lock that waits tells it of all. */
+/* The same for a node that was set up, once a majority votes; if none does, a waiting lock reports all of them. */
 void rlk_guard_tell_ready(struct rlk_node *node, int64_t now_ns);
 /* Why it does not vote, and for how long; NONE if it is not quarantined. */
 enum rlk_why rlk_guard_why(const struct rlk_node *node, int64_t now_ns);
 void rlk_guard_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
-/* "for another 12.3 s, since 2023-11-14T22:13:20Z": what a reason of the guard is in detail; nothing if it has no end.
- */
+/* "for another 12.3 s, since 2023-11-14T22:13:20Z": the detail of a reason of the guard; nothing if it has no end */
 void rlk_guard_left_words(const struct rlk_node *node, struct rlk_text *out, int64_t now_ns);
 /* The same in one word, "" if it is not quarantined; and when that ends, RLK_NEVER if that is not known yet. */
 const char *rlk_guard_reason(const struct rlk_node *node, int64_t now_ns);
 int64_t rlk_guard_until_ns(const struct rlk_node *node);
 /* How long a client that has seen nothing of the server does not count it yet, by its marker alone. */
 int64_t rlk_guard_left_ms(const struct rlk_node *node, int64_t now_ns);
-/* What its marker says, where that keeps this client, or a lease of ttl_ms, out; NONE if it does not. */
+/* The reason if its marker keeps this client, or a lease of ttl_ms, out; else NONE. */
 enum rlk_why rlk_guard_finding(const struct rlk_node *node, struct rlk_reason *why);
 enum rlk_why rlk_guard_limit(const struct rlk_node *node, int64_t ttl_ms, struct rlk_reason *why);
 

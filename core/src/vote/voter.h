@@ -1,5 +1,5 @@
-/* A node as a voter: whether its server may vote, from what it tells. Nothing above this floor pulls outcomes from a
- * node itself. */
+/* A node as a voter: whether its server may vote, from its replies. Only this floor pulls outcomes from a node
+ * itself. */
 #ifndef RLK_VOTER_H
 #define RLK_VOTER_H
 
@@ -22,7 +22,7 @@ static inline int rlk_voter_next(struct rlk_node *node, struct rlk_outcome *outc
   return 0;
 }
 
-/* Writes what is queued; first asks a node, from time to time, whether it is still eligible. */
+/* Writes the queued bytes; before that checks from time to time whether the node is still eligible. */
 static inline void rlk_voter_flush(struct rlk_node *node, int64_t now_ns)
 {
   if (now_ns >= node->look_again_ns)

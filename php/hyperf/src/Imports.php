@@ -7,7 +7,7 @@ namespace Redlock\Hyperf;
 /** @internal The classes that one namespace of a file imports by `use`. */
 final class Imports
 {
-    /** @var array<string, string> class by alias, in lower case: PHP does not tell cases of class names apart */
+    /** @var array<string, string> class by alias, in lower case: PHP's class names are not case-sensitive */
     private array $classes = [];
 
     public function __construct(private readonly string $namespace = '')

@@ -15,7 +15,7 @@ use Redlock\Figures;
  */
 final class Metrics
 {
-    /** @var \WeakMap<Client, array<string, float>> what each counter was told so far */
+    /** @var \WeakMap<Client, array<string, float>> the values reported so far, by counter */
     private \WeakMap $told;
 
     public function __construct(
@@ -64,8 +64,8 @@ final class Metrics
     }
 
     /**
-     * What is counted over all clients of a worker is told what has come since the last time. A sum has fractions, and
-     * only a gauge takes them.
+     * Counters over all clients of a worker are increased by the difference since the last time. A sum has fractions,
+     * and only a gauge takes them.
      *
      * @param array<string, string> $labels
      * @param array<string, float> $told

@@ -12,7 +12,7 @@ final class ServerTest extends NodesTestCase
 {
     private string $app;
     private int $port;
-    /** @var resource bound, not listening: nobody else is given the port */
+    /** @var resource bound, not listening: keeps the port reserved */
     private $reservation;
     /** @var resource */
     private $server;
@@ -117,7 +117,7 @@ final class ServerTest extends NodesTestCase
     }
 
     /**
-     * Whoever paid is told so, and nothing else.
+     * A customer who paid gets that answer, and no other.
      *
      * @param list<string> $ids
      */

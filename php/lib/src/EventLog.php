@@ -10,7 +10,7 @@ use Psr\Log\LoggerInterface;
 /** @internal Events of a client as PSR-3 records and as objects for a PSR-14 dispatcher. */
 final class EventLog
 {
-    /** What nobody has to look at. */
+    /** Events that need no attention. */
     private const INFORMATION = ['node_up'];
 
     private const OF_LOCKS = ['at_risk' => Event\AtRisk::class, 'limit' => Event\LimitReached::class];

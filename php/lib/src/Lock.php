@@ -19,10 +19,10 @@ final class Lock implements LockInterface
     /** The native lock renews because run() wants it. */
     private bool $renewsForRun = false;
 
-    /** So long a node is waited for that is asked who holds the lock. */
+    /** How long to wait for a node that is asked for the holder. */
     private const HOLDER_LIMIT_MS = 250;
 
-    /** In nanoseconds, if somebody listens. */
+    /** In nanoseconds, if there is a listener. */
     private ?int $heldSince = null;
 
     /** By release() or detach(), since run() began. */
@@ -197,7 +197,7 @@ final class Lock implements LockInterface
         }
     }
 
-    /** Runs one operation to its end, which the dispatcher is told: its status. */
+    /** Runs one operation to its end and reports it to the dispatcher. Returns its status. */
     private function perform(int $operation, int $arg): int
     {
         $events = $this->driver->events;

@@ -56,7 +56,7 @@ interface LockInterface
      * Takes the lock, calls $body with it, and releases it whatever happens. The lease is renewed meanwhile, unless the
      * option renew was given. If the body fails its own error leaves. What fails after the body has what it returned:
      * LostException, if the lock was lost meanwhile, and every other exception of this package in $result; one of
-     * somebody else (a logger's, for example) has such an exception as the last of its getPrevious().
+     * other code (a logger's, for example) has such an exception as the last of its getPrevious().
      *
      * @template T
      * @param callable(static): T $body no generator: its code would run after the release

@@ -9,7 +9,7 @@ final class ResourceStatus
 {
     /**
      * @param ?string $token of the holder, escaped, 64 bytes at most; null: there is no holder, or its key is no string
-     * @param ?int $remainingMs until the holder's majority ends if nobody extends it; null: there is no holder;
+     * @param ?int $remainingMs until the holder's majority ends unless it is extended; null: there is no holder;
      *     REDLOCK_TTL_ENDLESS: its keys have no TTL
      * @param array<string, array{status: int, words: string, ttl_ms: string, token: string}> $nodes by name
      * @param ?array{client_name: string, host: string, pid: int, held_ms: int, readers?: int} $heldBy the client that
@@ -26,7 +26,7 @@ final class ResourceStatus
     ) {
     }
 
-    /** Neither this nor isHeld(): nobody knows, or no token is on a majority. */
+    /** Neither this nor isHeld(): it is unknown, or no token is on a majority. */
     public function isFree(): bool
     {
         return $this->verdict === Verdict::Free;

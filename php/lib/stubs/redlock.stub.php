@@ -199,13 +199,13 @@ namespace Redlock\Native {
         /** The result of the last operation, REDLOCK_PENDING while it runs. */
         public function status(): int {}
 
-        /** As status(); once the operation has ended nobody waits for it any more. */
+        /** As status(); once the operation has ended its waiter is dropped. */
         public function ended(): int {}
 
         /** Waits for the operation; REDLOCK_PENDING when $limitMs (-1: none) has passed or a signal came. */
         public function wait(int $limitMs): int {}
 
-        /** Gives up the operation in flight; nobody waits for it any more. */
+        /** Gives up the operation in flight and drops its waiter. */
         public function cancel(): void {}
 
         /** Gives up the operation in flight and what is held, without waiting for answers. */
@@ -297,7 +297,7 @@ namespace Redlock\Exception {
     {
         public int $status = REDLOCK_BUSY;
 
-        /** @var ?array{client_name: string, host: string, pid: int, held_ms: int} null: another library, or not told */
+        /** @var ?array{client_name: string, host: string, pid: int, held_ms: int} null: another library, or unknown */
         public ?array $heldBy = null;
     }
 

@@ -38,7 +38,7 @@ final class Cluster
         $this->call('reset');
     }
 
-    /** Until reset() the nodes are as nobody has used them yet. */
+    /** Until reset() the nodes are as before their first use. */
     public function makeNew(): void
     {
         $this->call('new');

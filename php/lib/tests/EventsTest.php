@@ -16,7 +16,7 @@ use Redlock\Exception\LostException;
 use Redlock\Exception\NoQuorumException;
 use Redlock\Lock;
 
-/** What a PSR-14 dispatcher is told. */
+/** The events that a PSR-14 dispatcher gets. */
 final class EventsTest extends NodesTestCase
 {
     public function testTheLifeOfALock(): void
@@ -169,7 +169,7 @@ final class EventsTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    /** Events are for those who listen: the same calls, and nobody is told. */
+    /** Events are for listeners: the same calls without one. */
     public function testFromArrayTakesADispatcherToo(): void
     {
         $client = Client::fromArray($this->config(), dispatcher: $heard = new Dispatcher());

@@ -464,7 +464,7 @@ final class LockTest extends NodesTestCase
         $begunNs = \hrtime(true);
         try {
             $lock->acquire();
-            $this->fail('nobody said why');
+            $this->fail('no reason was given');
         } catch (\DomainException $why) {
             $this->assertStringContainsString('redlock bootstrap ends that if no lock is live', $why->getMessage());
         }

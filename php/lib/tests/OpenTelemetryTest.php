@@ -15,7 +15,7 @@ use Redlock\OpenTelemetry\TracedLock;
 use Redlock\Testing\MemoryClient;
 use Redlock\Tests\Telemetry\Backend;
 
-/** Spans and metrics, as OpenTelemetry is told them. */
+/** Spans and metrics, as OpenTelemetry gets them. */
 final class OpenTelemetryTest extends NodesTestCase
 {
     private const CLIENT = 1; /* kind of spans */

@@ -483,7 +483,7 @@ final class SymfonyStoreTest extends NodesTestCase
 
     // ---- readers
 
-    /** A node that lags behind is told later. */
+    /** A node that lags behind gets it later. */
     private function assertType(string $type, string $resource): void
     {
         $isSo = static fn (Node $node): bool => $node->command('TYPE', $resource) === $type;

@@ -62,7 +62,7 @@ final class ThreadBodies
         return $GLOBALS['lock']->tryAcquire();
     }
 
-    /** Holds a lock until it is told to end; returns whether it still had it then. */
+    /** Holds a lock until asked to end; returns whether it still had it then. */
     public static function hold(array $config, Channel $ready, Channel $end): bool
     {
         $lock = Client::fromArray($config)->lock('thread');

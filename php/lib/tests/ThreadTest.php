@@ -69,7 +69,7 @@ final class ThreadTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
-    /** Who waits is told by the tags of ended operations, which each thread numbers by itself. */
+    /** The waiter is found by the tags of ended operations, which each thread numbers by itself. */
     public function testFibersAreNotWokenByAnotherThread(): void
     {
         $held = self::inThreads('holdInFibers', $this->config(), 10, 16);

@@ -142,7 +142,7 @@ class Node:
 
     def _answers(self) -> bool:
         try:
-            # a server of somebody else on that port would have another pid
+            # another server on that port would have another pid
             return self.command("PING") == b"PONG" and int(self.info("server")["process_id"]) == self.pid
         except (OSError, ReplyError, KeyError):
             return False

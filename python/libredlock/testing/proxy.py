@@ -71,7 +71,7 @@ class _End(asyncio.Protocol):
         self.owed: Deque[List[Cut]] = deque()  # of the server: the cuts in each reply to come
         self.full = True       # takes nothing now: is not connected yet, or does not read
         self.ended = False     # sends no more
-        self.finished = False  # and the other end was told so
+        self.finished = False  # and the other end was notified
         self.lost = False      # is closed in both directions
         self.late: Optional[bool] = None  # dropped with late=True: whether it waits for deliver()
         self.silent = False    # what comes is kept back, until speak()

@@ -8,7 +8,7 @@ MARKER = "libredlock:m"
 
 @pytest.fixture
 def new(nodes):
-    """The nodes as nobody has used them yet."""
+    """The nodes before their first use."""
     for node in nodes:
         node.flush()
     return nodes

@@ -254,7 +254,7 @@ def test_exit_while_waiting(make, nodes):
 
 @pytest.mark.needs("exit", "start")
 def test_exit_in_mid_acquire(make, nodes, proxied):
-    """The nodes have granted and nobody knows it yet; the TTL is longer than what is waited for here."""
+    """The nodes have granted, but the replies are not read yet; the TTL is longer than the waits here."""
     for proxy in proxied:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(DOWN), byte=0, direction=DOWN)
     party = make(urls=urls(proxied), ttl_ms=25000)

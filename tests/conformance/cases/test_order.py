@@ -1,10 +1,10 @@
-"""Waiting in order: who came first is served first, also of different faces."""
+"""Waiting in order: first come, first served, also across faces."""
 import faces
 from driver import Waiting, now_ms
 from testing import eventually
 
 QUEUE = "libredlock:q:r"
-TTL_MS = 20000  # nobody waits for a lease to end
+TTL_MS = 20000  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c
 SOON_S = 30
 

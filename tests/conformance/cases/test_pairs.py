@@ -112,7 +112,7 @@ def test_all_resources_or_none(first, second, nodes):
     assert both.acquire() == "OK"
     assert other.acquire(wait_ms=0) == "BUSY"
     assert second.lock("a").acquire(wait_ms=0) == "BUSY"
-    assert single.acquire(wait_ms=20000) == "OK"  # nobody holds one of them while it has not got the other
+    assert single.acquire(wait_ms=20000) == "OK"  # no client holds one of them without the other
     assert both.release() == "OK"
     waiting = other.waiting()
     assert single.release() == "OK"

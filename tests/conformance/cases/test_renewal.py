@@ -39,7 +39,7 @@ def test_a_hold_ends_at_max_hold(make, nodes):
 
 @pytest.mark.needs("renew", "validity")
 def test_loss_at_the_local_deadline(make, nodes):
-    """Every node hangs: nobody tells the holder, and it knows all the same."""
+    """Every node hangs: the holder gets no reply, yet knows of the loss."""
     lock = make(**short(1200), renew=True).lock()
     assert lock.acquire(wait_ms=20000) == "OK"
     for node in nodes:

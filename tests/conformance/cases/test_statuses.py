@@ -51,7 +51,7 @@ def test_timed_out(face, make, nodes):
 
 @pytest.mark.needs("start", "state")
 def test_in_flight(face, make, nodes):
-    """Those of Python share a lock, as they do a threading.Lock: the second one is told that nothing is held yet."""
+    """Those of Python share a lock, as they do a threading.Lock: the second one gets NOT_HELD."""
     occupy(nodes)
     lock = make().lock()
     assert lock.start("acquire", -1) == "OK"

@@ -117,7 +117,7 @@ class FiberDriver extends SuspendingDriver
         return Client::connect($nodes, null, $this->events, ...$options);
     }
 
-    /** A Fiber that nobody keeps is ended, so all are kept until they have ended. */
+    /** An unreferenced Fiber is ended, so all are kept until they have ended. */
     protected function spawn(Closure $task): mixed
     {
         $this->fibers = \array_filter($this->fibers, static fn (Fiber $fiber): bool => !$fiber->isTerminated());

@@ -21,7 +21,7 @@ static void pause_ms(int ms)
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
-/* In place of the C library's, for the shared library too. drain sleeps until nobody drives any more, before it gives
+/* In place of the C library's, for the shared library too. drain sleeps until there is no driver, before it gives
  * the locks back: the thread that was kept comes then. */
 #pragma GCC visibility push(default)
 

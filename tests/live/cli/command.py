@@ -18,7 +18,7 @@ LIMIT_S = 60
 # One attempt is all that these have; the machine may be busy.
 CALM = ("--node-timeout", "2s", "--connect-timeout", "5s")
 
-CLIENT = r"libredlock \(pid \d+ on \S+\) for \d+(\.\d)? m?s"  # who holds a lock, as the command says it
+CLIENT = r"libredlock \(pid \d+ on \S+\) for \d+(\.\d)? m?s"  # the holder of a lock, as the command prints it
 
 USAGE, UNAVAILABLE, INTERNAL, BUSY, LOST, REFUSED_CONFIG, CANNOT_RUN, NOT_FOUND = 64, 69, 70, 75, 76, 78, 126, 127
 

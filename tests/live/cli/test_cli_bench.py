@@ -41,7 +41,7 @@ def test_contention(redlock, nodes, workers):
     report = bench(redlock, *workers, "--resources", "1")
     assert report["resources"] == 1 and report["cycles"] > 0
     assert report["statuses"] == {"OK": report["cycles"]}
-    assert report["acquire"]["p50_us"] > report["release"]["p50_us"], "nobody has waited"
+    assert report["acquire"]["p50_us"] > report["release"]["p50_us"], "no worker has waited"
     eventually(lambda: not nodes.keys(), 20, "nothing is left")
 
 

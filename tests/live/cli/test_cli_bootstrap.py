@@ -17,7 +17,7 @@ pytestmark = pytest.mark.new_nodes
 
 @pytest.fixture(autouse=True)
 def new(nodes):
-    """The nodes as nobody has used them yet."""
+    """The nodes before their first use."""
     for node in nodes:
         node.flush()
 

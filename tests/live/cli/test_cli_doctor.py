@@ -277,7 +277,7 @@ def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advi
 
 
 def test_a_node_of_a_cluster(redlock, make_cluster):
-    """Its slots are served by nobody, which is the first that it says."""
+    """Its slots are not served, which is its first message."""
     server = make_cluster(1, cluster_enabled=True, bootstrapped=False)[0]
     redlock.env["REDLOCK_NODES"] = server.url
     for guard in ("off", "marker"):

@@ -135,7 +135,7 @@ def test_lock_that_lapsed_during_a_stop(shell, redlock, nodes):
 
 
 def test_grandchildren_stop_too(shell, tmp_path):
-    """While redlock is stopped nobody renews the lock, so nobody of the group may work."""
+    """While redlock is stopped the lock is not renewed, so no process of the group may work."""
     pid_file = tmp_path / "pid"
     shell.type("redlock run --ttl 30s job -- sh -c 'sleep 60 & echo $! >%s; kill -STOP $$; wait'\n" % pid_file)
     shell.expect("Stopped")

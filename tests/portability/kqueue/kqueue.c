@@ -134,7 +134,7 @@ static int watch(int kq, uintptr_t ident)
   return errno == ENOENT ? epoll_ctl(kq, EPOLL_CTL_ADD, (int)ident, &event) : -1;
 }
 
-/* Its descriptor is told by a data that no number of a descriptor has. */
+/* Its descriptor is marked by data that is no descriptor's number. */
 static int start_timer(int kq, struct note *note)
 {
   struct itimerspec in = {.it_value = {note->event.data / 1000000, note->event.data % 1000000 * 1000}};

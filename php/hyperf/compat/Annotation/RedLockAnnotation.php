@@ -29,7 +29,7 @@ class RedLockAnnotation extends AbstractAnnotation
     /** @var float */
     public $clockDriftFactor = 0.01;
 
-    /** @var int ms; 60000, if nobody has given another, stands for the TTL of the client */
+    /** @var int ms; 60000, the default, stands for the TTL of the client */
     public $ttl = self::UNCHOSEN_TTL;
 
     /** @var string */

@@ -50,7 +50,7 @@ final class MetricListener implements ListenerInterface
         $this->timer->tick($intervalS, static fn () => $metrics->report());
     }
 
-    /** What a worker tells the metric process is kept until there is enough of it; it would go with the worker. */
+    /** Reports to the metric process are buffered until there are enough; they would be lost with the worker. */
     private function stop(): void
     {
         $this->metrics?->report();

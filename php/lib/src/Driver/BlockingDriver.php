@@ -20,7 +20,7 @@ final class BlockingDriver extends Driver
 {
     private const SLICE_MS = 25;
 
-    /** When nodes have answered: a quarantine of a majority is told then, anything else after SUSPICIOUS_SLICES. */
+    /** When nodes have answered: a quarantine of a majority is reported then, anything else after SUSPICIOUS_SLICES. */
     private const EARLY_SLICES = 100 / self::SLICE_MS;
     private const SUSPICIOUS_SLICES = 1000 / self::SLICE_MS;
 
@@ -78,7 +78,7 @@ final class BlockingDriver extends Driver
         return $own;
     }
 
-    /** A quarantine of a majority lasts, so it is told at once. A logger hears of quarantines by itself. */
+    /** A quarantine of a majority lasts, so it is reported at once. A logger gets quarantines as events. */
     private function tellQuarantine(Native\Lock $lock, bool $majority): bool
     {
         if ($this->events?->hasLogger()) {

@@ -6,7 +6,7 @@ namespace Redlock\Driver;
 
 use Redlock\Native;
 
-/** @internal Ends operations where nobody may wait any more. */
+/** @internal Ends operations where no further wait is possible. */
 final class Leave
 {
     /** Releases without waiting for answers; the status is what is known locally. */

@@ -88,7 +88,7 @@ abstract class SuspendingDriver extends Driver
     /** What Waiters::wake() resumes the caller by; null: it can not be suspended. */
     abstract protected function waiter(): mixed;
 
-    /** Until somebody resumes the caller; false if it was cancelled. */
+    /** Until the caller is resumed; false if it was cancelled. */
     abstract protected function suspend(mixed $waiter): bool;
 
     /** Before an operation is started. */

@@ -11,12 +11,12 @@ use Swow\Coroutine;
 /** @internal Suspends the coroutine of Swow; one more looks at the client's descriptor while something is pending. */
 final class SwowDriver extends SuspendingDriver
 {
-    /** How often the one that looks sees that nobody waits any more. */
+    /** How often the watching coroutine checks whether any other still waits. */
     private const LOOK_AFTER_S = 1;
 
     private bool $looks = false;
 
-    /** @var \WeakMap<Native\Lock, true> what is waited for; a coroutine that is killed runs no finally */
+    /** @var \WeakMap<Native\Lock, true> the awaited locks; a coroutine that is killed runs no finally */
     private \WeakMap $waiting;
 
     public function __construct(Native\Client $client, ?EventLog $events)

@@ -8,15 +8,15 @@ use Redlock\Native;
 use Swoole\Coroutine;
 
 /**
- * Those who wait for an operation: Swoole's coroutines by their number, else what has resume(). The extension keeps one
- * with each lock and gives it back when the operation has ended. Native clients are shared, so whoever asks one of them
- * may find another driver's waiter.
+ * Waiters of operations: Swoole's coroutines by their number, else objects with resume(). The extension keeps one with
+ * each lock and gives it back when the operation has ended. Native clients are shared, so a caller may get another
+ * driver's waiter.
  *
  * @internal
  */
 final class Waiters
 {
-    /** Does what is due on the client and wakes whoever's operation ended; for the turn of a loop. */
+    /** Does the due work of the client and wakes the owners of ended operations; for one turn of a loop. */
     public static function waker(Native\Client $client): \Closure
     {
         return static function () use ($client): void {

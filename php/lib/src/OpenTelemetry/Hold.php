@@ -21,7 +21,7 @@ final class Hold
         $this->scope = $span->activate();
     }
 
-    /** The body has ended; how the release goes can still be told. */
+    /** The body has ended; the result of the release can still be added. */
     public function leave(?\Throwable $failure): void
     {
         $this->scope->detach();

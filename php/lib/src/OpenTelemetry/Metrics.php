@@ -39,7 +39,7 @@ final class Metrics
         $instruments === [] || $meter->batchObserve($this->observe(...), ...$instruments);
     }
 
-    /** @return array<string, mixed> by the names of the samples that they are told */
+    /** @return array<string, mixed> by the names of their samples */
     private static function instruments(MeterInterface $meter, Figures $figure): array
     {
         $name = \preg_replace(['/^redlock_/', '/\.node_/', '/_seconds$/'], ['redlock.', '.node.', ''], $figure->name);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Redlock\Testing;
 
-/** What the nodes are for real clients: who holds what until when, on a clock of its own. */
+/** Stands in for the nodes: the holders of resources and the ends of their leases, on a clock of its own. */
 final class Store
 {
     public bool $reachable = true;
@@ -14,7 +14,7 @@ final class Store
     /** @var array<string, array{token: string, untilMs: int, renewMs: int}> by resource */
     private array $held = [];
 
-    /** A new token, or null: somebody else holds the resource. */
+    /** A new token, or null: another client holds the resource. */
     public function take(string $resource, int $ttlMs, bool $renews): ?string
     {
         if (isset($this->held[$resource])) {
