@@ -219,14 +219,16 @@ def test_every_rule_that_the_code_cites_is_explained():
 
 def test_the_architecture_names_the_files_that_there_are():
     page = (ROOT / "docs/ARCHITECTURE.md").read_text()
-    listed, floor = set(), ""
+    rows, floor = [], ""
     for row in re.findall(r"^\|(.*)\|(.*)\|.*\|$", page.split("| floor | files |")[1].split("\n\n")[0], re.M):
         floor = row[0].strip(" `/") or floor
-        listed |= {f"{floor}/{name}" for name in re.findall(r"`(\w+)`", row[1])}
+        rows += [f"{floor}/{name}" for name in re.findall(r"`(\w+)`", row[1])]
+    listed = set(rows)
+    assert sorted(listed) == sorted(rows)
     files = {str(path.relative_to(ROOT / "core/src"))[:-2] for path in (ROOT / "core/src").rglob("*.[ch]")}
     sources = {name for name in files if (ROOT / f"core/src/{name}.c").exists()}
     assert listed <= files and sources <= listed, (sorted(listed - files), sorted(sources - listed))
-    cited = set(re.findall(r"`((?:base|rules|node|lock|kinds|client|api)/\w+)\.[ch]`", page))
+    cited = set(re.findall(r"`((?:base|rules|node|vote|lock|kinds|client|api)/\w+)\.[ch]`", page))
     assert cited <= files, sorted(cited - files)
     assert all((ROOT / path).exists() for path in re.findall(r"`((?:core|tests|python|php|docs)/[\w/.]+\.\w+)`", page))
 
