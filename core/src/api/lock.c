@@ -113,9 +113,6 @@ static int may_add(redlock_lock *lock, const void *resource, size_t size, struct
     rlk_text_add(why, "add: this handle holds a lock; release or detach it first");
   } else if (!resource || size == 0 || size > RESOURCE_SIZE_MAX) {
     rlk_text_format(why, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
-  } else if (lock->key->all_size + size > RESOURCE_SIZE_MAX) { /* all of them travel in one request */
-    rlk_text_format(why, "resources have %zu bytes together; allowed: 1 to %zu", lock->key->all_size + size,
-                    RESOURCE_SIZE_MAX);
   } else if (lock->key->count == RLK_RESOURCES_MAX) {
     rlk_text_format(why, "a lock has %d resources; allowed: 1 to %d", RLK_RESOURCES_MAX + 1, RLK_RESOURCES_MAX);
   } else if (rlk_key_has(lock->key, resource, size)) {
@@ -230,13 +227,6 @@ void redlock_lock_free(redlock_lock *lock)
   rlk_client_unref(c);
 }
 
-/* What was adopted may be held by readers: it is then released as theirs. */
-static void share_adopted(redlock_lock *lock)
-{
-  if (lock->state == REDLOCK_STATE_ADOPTED && lock->kind->shares && rlk_claim_can_share(lock->claim))
-    lock->claim->kind = lock->kind;
-}
-
 int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
 {
   char why[512];
@@ -253,7 +243,6 @@ int redlock_lock_set(redlock_lock *lock, const char *name, const char *value)
   else
     status = rlk_option_parse(&lock->options, option, value, &text);
   lock->kind = rlk_kind_of(lock);
-  share_adopted(lock);
   lock->is_fenced |= status == REDLOCK_OK && option == RLK_OPT_FENCE;
   if (status != REDLOCK_IN_FLIGHT && lock->state != REDLOCK_STATE_INVALID)
     rlk_lock_refuse(lock, status == REDLOCK_OK ? NULL : why);
