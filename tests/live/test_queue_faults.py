@@ -25,7 +25,7 @@ from queueing import (
     time_of,
     warnings,
 )
-from rl import BUSY, OK, short
+from rl import BUSY, LOST, OK, short
 from testing import eventually
 
 
@@ -132,6 +132,18 @@ def test_order_holds_if_keys_of_the_dead_end_at_different_times(nodes, home_of_r
     rounds = (serve_two(nodes, home_of_r, proxies, make_client) for _ in range(10))
     counted = (order for order, was_quick in rounds if was_quick or order == right)
     assert next(counted, "the machine was late each time") == right
+
+
+def test_a_holder_whose_lease_has_ended_leaves_the_queue(nodes, held, make_client):
+    """Its program may release the lock much later. Until then it would hear the wake-ups of those behind it."""
+    client = make_client(nodes.urls, **short(2000))
+    lock = client.lock()
+    acquired = Call(lock.acquire, PATIENT_MS)
+    places_be(nodes, 1)
+    assert held.release() == OK
+    assert acquired.join() == OK
+    spin(client, lambda: not places(nodes), 20, "it has left the queue")
+    assert lock.release() == LOST
 
 
 # ---- what may happen to the queue
