@@ -254,6 +254,24 @@ static void a_silent_connection_gets_a_second_one_beside_it(void **state)
   }
 }
 
+/* Requests of long ago are answered late, but one after the other: a drain may have queued them all at once. */
+static void a_server_that_works_off_a_long_queue_is_not_given_up(void **state)
+{
+  enum { COUNT = 100 };
+  (void)state;
+  get_ready();
+  for (uint32_t i = 1; i <= COUNT; i++)
+    ask(&rlk_row_delete, i);
+  rlk_voter_flush(&node, world.now_ns);
+  for (uint32_t i = 1; i <= COUNT; i++) {
+    world.now_ns += 200 * MS;
+    rlk_node_timer(&node, world.now_ns);
+    hear(":1\r\n");
+    expect_vote(RLK_GRANTED, RLK_FAULT_NONE, i);
+    expect_no_more();
+  }
+}
+
 static void answers_of_a_silent_connection_do_not_count_after_a_change(void **state)
 {
   static const struct {
@@ -382,6 +400,7 @@ int main(void)
       CASE(a_refusal_of_long_ago_is_looked_into_at_once),
       CASE(a_process_that_stood_still_makes_no_server_silent),
       CASE(a_silent_connection_gets_a_second_one_beside_it),
+      CASE(a_server_that_works_off_a_long_queue_is_not_given_up),
       CASE(answers_of_a_silent_connection_do_not_count_after_a_change),
       CASE(nonsense_for_a_vote_is_one_vote),
       CASE(nonsense_in_the_set_up_makes_no_voter),

@@ -63,7 +63,7 @@ static void arm(struct rlk_node *n)
   const struct rlk_request *o = rlk_line_oldest(n->line);
   int64_t at = n->deletes_retry_ns ? n->deletes_retry_ns : RLK_NEVER;
   if (o)
-    sooner(&at, o->sent_ns + stale_ns(n));
+    sooner(&at, waits_since_ns(n->line) + stale_ns(n));
   if (o && !n->silent_ns && is_open(n))
     sooner(&at, look_ns(n));
   if (n->silent_ns && (n->second || is_open(n)))
@@ -188,7 +188,7 @@ int rlk_silence_hope(const struct rlk_node *n, int is_patient)
 enum rlk_why rlk_silence_timer(struct rlk_node *n, struct rlk_reason *why, int64_t now)
 {
   const struct rlk_request *o = rlk_line_oldest(n->line);
-  if (o && now - o->sent_ns >= stale_ns(n))
+  if (o && now - waits_since_ns(n->line) >= stale_ns(n))
     return rlk_because(why, RLK_WHY_SILENT, "too long");
   if (n->deletes_retry_ns && n->deletes_retry_ns <= now) {
     n->deletes_retry_ns = 0;
