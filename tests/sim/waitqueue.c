@@ -117,7 +117,7 @@ void waitqueue_join(struct request *request, int shares)
     take_out(queue, 0);
   stand_in(request, queue, name, now_us - server_number(request, 7));
   pttl_ms = key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2;
-  if (shares && key->live && key->reader_count)
+  if (shares && key->live && key->reader_count && is_open(key, queue->places[0].name))
     pttl_ms = -2;
   if (!key->live || shares)
     wake_the_first(request, queue, channels, name, shares ? key : NULL);

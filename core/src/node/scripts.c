@@ -89,8 +89,10 @@
   "local function open(h)\n" \
   "  return redis.pcall('EXISTS',KEYS[1])==0 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
   "end\n"
+/* Behind one that does not share the readers' set is not free: it waits for their end. */
 #define STAND_TEXT \
-  JOIN(OPEN, "open(ARGV[1]) and -2 or redis.call('PTTL',KEYS[1])", "do\n", " or not open(h)")
+  JOIN(OPEN, "open(ARGV[1]) and open(redis.call('ZRANGE',KEYS[2],0,0)[1]) and -2 or redis.call('PTTL',KEYS[1])", \
+       "do\n", " or not open(h)")
 
 /* The release on the home node: removes the holder's place and wakes the first waiter. An error of the queue does
  * not fail the release. */
@@ -154,7 +156,7 @@ const struct rlk_script
                      .bit = RLK_SCRIPT_JOIN},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "9ea4742bc93a16874a475cecb8ce7cdfc7c63252",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_stand = {.text = STAND_TEXT, .hash = "15d8da81cb35ff139b9f3da6b36dfe963215ea91",
+  rlk_script_stand = {.text = STAND_TEXT, .hash = "5b6cfdbc24d8ee13b24087aa8010513e1e3f72bf",
                       .bit = RLK_SCRIPT_STAND},
   rlk_script_part = {.text = PART_TEXT},
   rlk_script_leave = {.text = LEAVE_TEXT},
