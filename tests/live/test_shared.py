@@ -1,4 +1,6 @@
 """Locks that are held together, and locks of several resources, by the keys of real nodes."""
+import mmap
+
 import pytest
 
 import rl
@@ -325,6 +327,9 @@ def test_what_cannot_be_added(nodes, make_client):
         assert words in lock.message, lock.message
     assert rl.lib.redlock_lock_add(rl.ffi.NULL, b"x", 1) == INVALID
     assert rl.lib.redlock_lock_add(lock.handle, rl.ffi.NULL, 3) == INVALID
+    with mmap.mmap(-1, 512 << 20) as large:  # as large as one may be by itself
+        assert rl.lib.redlock_lock_add(lock.handle, rl.ffi.from_buffer(large), len(large)) == INVALID
+    assert "resources have 536870" in lock.message and "together" in lock.message, lock.message
     for number in range(99):
         assert lock.add("more:%d" % number) == OK
     assert lock.add("one too many") == INVALID

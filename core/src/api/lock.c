@@ -113,6 +113,9 @@ static int may_add(redlock_lock *lock, const void *resource, size_t size, struct
     rlk_text_add(why, "add: this handle holds a lock; release or detach it first");
   } else if (!resource || size == 0 || size > RESOURCE_SIZE_MAX) {
     rlk_text_format(why, "resource has %zu bytes; allowed: 1 to %zu", resource ? size : 0, RESOURCE_SIZE_MAX);
+  } else if (lock->key->all_size + size > RESOURCE_SIZE_MAX) { /* all of them travel in one request */
+    rlk_text_format(why, "resources have %zu bytes together; allowed: 1 to %zu", lock->key->all_size + size,
+                    RESOURCE_SIZE_MAX);
   } else if (lock->key->count == RLK_RESOURCES_MAX) {
     rlk_text_format(why, "a lock has %d resources; allowed: 1 to %d", RLK_RESOURCES_MAX + 1, RLK_RESOURCES_MAX);
   } else if (rlk_key_has(lock->key, resource, size)) {
