@@ -179,6 +179,17 @@ def test_a_token_is_handed_over(nodes, make_client):
     eventually(lambda: all(members(node) == [b"rl:" + other.token.encode()] for node in nodes), 20, "one is left")
 
 
+def test_a_reader_that_is_adopted_as_a_writer_is_released_as_a_reader(nodes, make_client):
+    one = held(reader(make_client(nodes.urls)))
+    assert one.settle() == OK
+    assert one.detach() == OK
+    heir = make_client(nodes.urls).lock("r", **LONG)
+    assert heir.adopt(one.token) == OK
+    assert heir.set("shared", "true") == OK
+    assert heir.release() == OK
+    eventually(lambda: types(nodes) == ["none"] * 5, 20, "no key is left")
+
+
 def test_adopted_token_unfit_for_a_reader_is_refused(nodes, make_client):
     client = make_client(nodes.urls)
     lock = reader(client)
