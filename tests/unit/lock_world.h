@@ -74,15 +74,21 @@ static void call(int operation, int64_t argument)
 }
 
 /* The oldest request of the node is answered. */
-static void answer_with(int node, const struct rlk_ask *row, int vote, enum rlk_fault fault)
+static void answer_reply(int node, const struct rlk_ask *row, int vote, enum rlk_fault fault,
+                         const struct rlk_reply *reply)
 {
-  struct rlk_reply reply = {.type = row == &rlk_row_hint ? RLK_REPLY_NIL : RLK_REPLY_INTEGER};
   struct rlk_outcome outcome = {
-      .kind = RLK_OUTCOME_ANSWER, .vote = vote, .fault = fault, .reply = &reply, .now_ns = now_ns};
+      .kind = RLK_OUTCOME_ANSWER, .vote = vote, .fault = fault, .reply = reply, .now_ns = now_ns};
   assert_true(asked(node) > 0);
   rlk_requests_take(requests_of(node), &outcome.request);
   assert_ptr_equal(outcome.request.ask, row);
   rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
+}
+
+static void answer_with(int node, const struct rlk_ask *row, int vote, enum rlk_fault fault)
+{
+  struct rlk_reply reply = {.type = row == &rlk_row_hint ? RLK_REPLY_NIL : RLK_REPLY_INTEGER};
+  answer_reply(node, row, vote, fault, &reply);
 }
 
 static void answer(int node, const struct rlk_ask *row, int vote)
