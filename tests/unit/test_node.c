@@ -144,9 +144,8 @@ static void a_node_is_looked_at_again_once_a_ttl(void **state)
   }
 }
 
-static void a_replica_is_refused_but_deletes(void **state)
+static void refuse_a_replica_with_a_delete(void)
 {
-  (void)state;
   connect();
   hear_setup(RUN_ID, "slave");
   expect(RLK_OUTCOME_FORGOTTEN);
@@ -155,6 +154,12 @@ static void a_replica_is_refused_but_deletes(void **state)
   ask(&rlk_row_delete, 1);
   expect_outcomes("down");
   assert_int_equal(node.state, RLK_NODE_REFUSED);
+}
+
+static void a_replica_is_refused_but_deletes(void **state)
+{
+  (void)state;
+  refuse_a_replica_with_a_delete();
   hear(":1\r\n");
   expect_outcomes("1 granted, down");
   assert_int_equal(node.state, RLK_NODE_OFF);
@@ -164,12 +169,7 @@ static void a_replica_is_refused_but_deletes(void **state)
 static void a_refusal_of_long_ago_is_looked_into_at_once(void **state)
 {
   (void)state;
-  connect();
-  hear_setup(RUN_ID, "slave");
-  expect(RLK_OUTCOME_FORGOTTEN);
-  expect(RLK_OUTCOME_PAYABLE);
-  ask(&rlk_row_delete, 1);
-  expect(RLK_OUTCOME_DOWN);
+  refuse_a_replica_with_a_delete();
   world.now_ns += 3600 * 1000 * MS;
   rlk_node_timer(&node, world.now_ns);
   expect_outcomes("1 waiting lost");
