@@ -107,13 +107,12 @@ static void print(void)
   }
   qsort(all, (size_t)count, sizeof all[0], ascending);
   printf("{\"processes\":%d,\"acquired\":%" PRId64 ",\"per_s\":%.2f,\"jain\":%.4f,\"p50_ms\":%.2f,\"p99_ms\":%.2f,"
-         "\"longest_ms\":%.2f,\"commands\":%.2f,\"overlaps\":%" PRId64 ",\"failed\":%" PRId64
-         ",\"reads\":%" PRId64 "}\n",
+         "\"longest_ms\":%.2f,\"commands\":%.2f,\"overlaps\":%" PRId64 ",\"failed\":%" PRId64 ",\"reads\":%" PRId64
+         "}\n",
          processes, sum, (double)sum * 1000 / (double)measure_ms,
          squares > 0 ? (double)sum * (double)sum / ((processes - readers) * squares) : 0,
-         count ? all[count / 2] / 1e3 : 0,
-         count ? all[count * 99 / 100] / 1e3 : 0, (double)longest_ns / 1e6, sum ? (double)commands / (double)sum : 0,
-         (int64_t)shared->overlaps, (int64_t)shared->failed, reads);
+         count ? all[count / 2] / 1e3 : 0, count ? all[count * 99 / 100] / 1e3 : 0, (double)longest_ns / 1e6,
+         sum ? (double)commands / (double)sum : 0, (int64_t)shared->overlaps, (int64_t)shared->failed, reads);
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)

@@ -179,7 +179,7 @@ def test_a_token_is_handed_over(nodes, make_client):
     eventually(lambda: all(members(node) == [b"rl:" + other.token.encode()] for node in nodes), 20, "one is left")
 
 
-def test_a_reader_that_is_adopted_as_a_writer_is_released_as_a_reader(nodes, make_client):
+def test_a_reader_adopted_as_a_writer_is_released_as_a_reader(nodes, make_client):
     one = held(reader(make_client(nodes.urls)))
     assert one.settle() == OK
     assert one.detach() == OK

@@ -6,8 +6,7 @@
 #include "registry.h"
 #include "step.h"
 
-#define CLIENTS_MAX 256 /* clients whose input the thread awaits at the same time; the others are looked at when due   \
-                         */
+#define CLIENTS_MAX 256 /* whose input the thread awaits at the same time; the others are looked at when due */
 
 /* A connection in progress, a scheduled one, or a silence timer needs a thread that attends to it. */
 static int64_t connecting_ns(redlock_client *c, int *look)

@@ -13,8 +13,8 @@ READING = {"shared": True, "strict_release": True}  # home has then told whether
 
 
 def assert_writers_get_through(readers, writers, nodes):
-    """Readers that leave and come again, as often as they are let in, do not overtake a writer that has come before. The
-    turn that they had counts as the first; on a busy machine the home node now and then answers too late to stop one."""
+    """Readers that leave and come again do not overtake a writer that has come before. The turn that they had counts as
+    the first; on a busy machine the home node now and then answers too late to stop one."""
     for reader in readers:
         assert reader.acquire(wait_ms=20000) == "OK"
     wait_for = [stand_in_line(writer, nodes, number) for number, writer in enumerate(writers, 1)]
