@@ -198,12 +198,12 @@ def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn
 
     async def main():
         asyncio.ensure_future(client.lock("r").acquire())
-        await asyncio.sleep(0.05)
+        await until(lambda: client.describe()["waiting"])
 
     asyncio.run(main())
     loop = asyncio.new_event_loop()
     task = loop.create_task(client.lock("r").acquire())
-    loop.run_until_complete(asyncio.sleep(0.05))
+    loop.run_until_complete(until(lambda: client.describe()["waiting"]))
     loop._ready.clear()
     task._log_destroy_pending = False
     loop.close()
@@ -224,7 +224,7 @@ def test_closing_the_client_cancels_waiters(nodes, run, other):
         await shared.acquire()
         waiting = [client.lock("taken"), shared, shared]
         tasks = [asyncio.ensure_future(lock.acquire()) for lock in waiting]
-        await asyncio.sleep(0.02)
+        await until(lambda: client.describe()["waiting"])
         await client.close()
         await client.close()
         for task in tasks:
