@@ -153,7 +153,7 @@ class LockBase(Shared):
         """A term of an election begins. libredlock.otel has more to do here, and in the next two."""
 
     def _leave_hold(self, failure: Optional[BaseException]) -> Any:
-        """It has ended; what the release comes to is not known yet."""
+        """The term has ended; the result of the release is not known yet."""
 
     def _end_hold(self, body: Any) -> None:
         """It was released: body is what _leave_hold() returned."""

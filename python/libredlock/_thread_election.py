@@ -45,8 +45,9 @@ class Seat(Lock):
 class Term(TermBase):
     """One term of a leader: `with term:` releases the seat at the end of the block, and another candidate leads.
 
-    When the lease is lost, somebody else may lead, whatever the block does: it asks `lost`, calls check() before what
-    cannot be undone, or is reported by on_lost. The block then ends without an error, and the loop stands by again.
+    When the lease is lost, somebody else may lead, whatever the block does: the block asks `lost`, calls check() before
+    anything that cannot be undone, or on_lost reports the loss. The block then ends without an error, and the loop
+    stands by again.
     """
 
     def __enter__(self) -> Term:

@@ -84,7 +84,7 @@ final class Election
     }
 
     /**
-     * Stands by no more: a wait ends at once, in whatever Fiber or coroutine; a body is not interrupted, and its lock
+     * Stops standing by: a wait ends at once, in whatever Fiber or coroutine; a body is not interrupted, and its lock
      * not taken again if it was lost. For signal handlers too.
      */
     public function stop(): void

@@ -73,7 +73,7 @@ abstract class SuspendingDriver extends Driver
         $this->resume($lock);
     }
 
-    /** Whoever waits looks what has become of its acquisition. */
+    /** Wakes the waiter, which then looks at its acquisition. */
     final public function resume(Native\Lock $lock): void
     {
         $waiter = $this->acquiring[\spl_object_id($lock)] ?? null;

@@ -103,7 +103,7 @@ final class MemoryLock implements LockInterface
         return $result;
     }
 
-    /** Nobody waits in memory: time passes. */
+    /** Does nothing: a lock in memory never blocks. */
     public function cancel(): void
     {
     }
