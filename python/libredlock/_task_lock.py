@@ -212,11 +212,13 @@ class Lock(LockBase):
         """Of several resources, of the first that is held."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
         for name in self._names():
+            if now_ms() >= until_ms:
+                return None
             try:
                 lock = Lock(self._client, name, {}, "status", None, False)
             except Closed:
                 return None
-            asked, limit_s = self._client._run(lock, lib.REDLOCK_INSPECT, 0), max(0, until_ms - now_ms()) / 1000
+            asked, limit_s = self._client._run(lock, lib.REDLOCK_INSPECT, 0), (until_ms - now_ms()) / 1000
             try:
                 await asyncio.wait_for(asked, limit_s)
             except asyncio.TimeoutError:
@@ -278,7 +280,7 @@ class Lock(LockBase):
                 await self._sleep(ticket, LOOK_AGAIN_S)
 
     async def _alone(self, call: Callable[[], None]) -> None:
-        """Not while another task extends it."""
+        """Calls it while no other task extends the lock."""
         turn = Ticket()
         try:
             await self._wait_for_extensions(turn)

@@ -201,6 +201,8 @@ class Lock(LockBase):
         """Of several resources, of the first that is held."""
         until_ms = now_ms() + HOLDER_LIMIT_MS
         for name in self._names():
+            if now_ms() >= until_ms:
+                return None
             try:
                 handle = Lock(self._client, name, {}, "status", None)._handle
             except Closed:
@@ -274,7 +276,7 @@ class Lock(LockBase):
             self._sleep(ticket, lambda: line[0] is ticket, -1)
 
     def _alone(self, call: Callable[[], None]) -> None:
-        """Not while another thread extends it."""
+        """Calls it while no other thread extends the lock."""
         turn = Ticket()
         try:
             self._wait_for_extensions(turn)
