@@ -113,10 +113,13 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   if (lock->attempt.quarantine_is_told || !waits_for_the_guard(lock) || until_ns == RLK_NEVER || until_ns <= now)
     return;
   lock->attempt.quarantine_is_told = 1;
-  rlk_text_format(&text,
-                  "waits: %d of %d nodes are new or may have lost keys, and do not vote for %lld.%lld s; redlock "
-                  "bootstrap ends that if no lock is live",
-                  tally.quarantined, tally.nodes, (long long)(tenths / 10), (long long)(tenths % 10));
+  if (tally.nodes == 1)
+    rlk_text_format(&text, "waits: the node is new or may have lost keys, and does not vote");
+  else
+    rlk_text_format(&text, "waits: %d of %d nodes are new or may have lost keys, and do not vote", tally.quarantined,
+                    tally.nodes);
+  rlk_text_format(&text, " for %lld.%lld s; redlock bootstrap ends that if no lock is live", (long long)(tenths / 10),
+                  (long long)(tenths % 10));
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 
