@@ -60,16 +60,24 @@ final class ProcessTest extends NodesTestCase
         $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
     }
 
-    public function testAWaitForQuarantinedNodesWarnsWithoutALogger(): void
+    /** @dataProvider newNodes */
+    public function testAWaitForQuarantinedNodesWarnsWithoutALogger(int $nodes, string $words): void
     {
         self::cluster()->makeNew();
+        $urls = \array_slice(\array_column(self::cluster()->nodes, 'url'), 0, $nodes);
         $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(1000); }'
-            . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', self::cluster()->urls(),
+            . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', \implode(',', $urls),
             $this->logOption());
         $logged = $this->logged();
-        $this->assertMatchesRegularExpression('/redlock: "new" waits: \d of 5 nodes are new or may have lost keys, and '
-            . 'do not vote for another \d\d\.\d s; `redlock bootstrap` ends that if no lock is live\n/', $logged);
+        $this->assertMatchesRegularExpression("/redlock: \"new\" waits: $words for another \d\d\.\d s; "
+            . '`redlock bootstrap` ends that if no lock is live\n/', $logged);
         $this->assertSame([1, 'refused'], [\substr_count($logged, ' waits: '), $output]);
+    }
+
+    public static function newNodes(): array
+    {
+        return ['one' => [1, 'the node is new or may have lost keys, and does not vote'],
+            'three' => [3, '\d of 3 nodes are new or may have lost keys, and do not vote']];
     }
 
     public function testAnExceptionOfAHandlerEndsTheWaitAndLeavesNoKey(): void

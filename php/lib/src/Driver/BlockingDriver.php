@@ -91,9 +91,10 @@ final class BlockingDriver extends Driver
             return false;
         }
         $leftMs = \max(\array_column($quarantined, 'quarantine_left_ms')); /* null: not known yet */
-        $this->warn($lock, \sprintf('waits: %d of %d nodes are new or may have lost keys, and do not vote%s; '
-            . '`redlock bootstrap` ends that if no lock is live', $count, \count($nodes),
-            $leftMs === null ? '' : \sprintf(' for another %.1f s', $leftMs / 1000)));
+        $who = \count($nodes) === 1 ? 'the node is new or may have lost keys, and does not vote'
+            : \sprintf('%d of %d nodes are new or may have lost keys, and do not vote', $count, \count($nodes));
+        $left = $leftMs === null ? '' : \sprintf(' for another %.1f s', $leftMs / 1000);
+        $this->warn($lock, "waits: $who$left; `redlock bootstrap` ends that if no lock is live");
         return true;
     }
 
