@@ -12,7 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = os.environ.get("REDLOCK_SIM", ROOT / "build/testbuild/tests/sim/sim")
 SECONDS = 30
-SEEDS_PER_MUTANT = {  # several times what it takes
+SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "quorum-of-one": 100,
     "blind-delete": 100,
     "clock-at-reply": 2000,
@@ -77,7 +77,22 @@ KINDS = {  # few other worlds can show it
     "extended-above": "raising",
     "raise-unnoticed": "raising",
 }
-FIRST = {"waits-for-the-dead": 6900}  # it is rare, and found soon from there
+KEPT = {  # where the hunt for a rare one begins: the world that showed it last
+    "clock-at-reply": 111,
+    "sleeps-for-hint": 2420,
+    "nobody-is-woken": 522,
+    "place-forgotten": 2587,
+    "blocks-the-queue": 1730,
+    "all-alike": 3718,
+    "end-ignored": 199,
+    "waits-for-the-dead": 10610,
+    "guard-too-short": 233,
+    "marker-of-anybody": 582,
+    "no-backoff": 45,
+    "no-last-look": 495,
+    "late-winner": 367,
+    "shortening-forgotten": 2055,
+}
 
 
 def sim(*arguments):
@@ -116,7 +131,8 @@ def test_rare_worlds_keep_every_rule(arguments):
 
 @pytest.mark.parametrize("mutant, seeds", SEEDS_PER_MUTANT.items())
 def test_broken_rule_is_found(mutant, seeds):
-    run = sim("--mutant", mutant, "--seeds", seeds, "--first", FIRST.get(mutant, 1),
+    """A change of the core may move it to another world: the hunt goes on behind the one that is kept."""
+    run = sim("--mutant", mutant, "--seeds", seeds, "--first", KEPT.get(mutant, 1),
               *(["--only", KINDS[mutant]] if mutant in KINDS else []))
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
