@@ -71,4 +71,22 @@ final class SwowTest extends NodesTestCase
         $this->assertNothingIsLeft();
         $this->assertTrue($client->lock('killed')->tryAcquire());
     }
+
+    public function testACancelWakesNoKilledWaiter(): void
+    {
+        $client = $this->client();
+        $holder = $client->lock('killed');
+        $holder->acquire();
+        $waiter = Coroutine::run(static fn () => $client->lock('killed')->acquire(-1));
+        Wait::until(static fn (): bool => $client->describe()['waiting'] === 1, 'the waiter to wait');
+        $waiter->kill();
+        for ($others = []; \count($others) < 300;) { /* some of them have the object ids of what was freed */
+            $others[] = $client->lock('other');
+            \end($others)->cancel();
+            $others[] = new \stdClass();
+        }
+        $this->assertSame(0, $client->inFlight());
+        $holder->release();
+        $this->assertNothingIsLeft();
+    }
 }

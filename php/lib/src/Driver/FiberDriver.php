@@ -33,24 +33,24 @@ final class FiberDriver extends SuspendingDriver
         return true;
     }
 
-    protected function prepare(): void
+    protected function prepare(bool $isNewProcess): void
     {
-        if ($this->isNewProcess()) {
-            [$this->stream, $this->watch, $this->pending] = [Waiters::open($this->client), null, 0];
+        if ($isNewProcess) {
+            [$this->stream, $this->watch] = [Waiters::open($this->client), null];
         }
     }
 
-    protected function watch(Native\Lock $lock): void
+    protected function watch(): void
     {
-        if ($this->pending === 1) {
+        if (\count($this->waiting) === 1) {
             $this->watch = null;
             $this->watch = $this->loop->watch($this->stream, $this->wake);
         }
     }
 
-    protected function unwatch(Native\Lock $lock): void
+    protected function unwatch(): void
     {
-        if ($this->pending === 0 && $this->watch !== null) {
+        if (\count($this->waiting) === 0 && $this->watch !== null) {
             $this->loop->unwatch($this->watch);
         }
     }

@@ -11,11 +11,13 @@ use Swoole\Coroutine;
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
 {
-    /** How many callers are suspended. */
-    protected int $pending = 0;
-
-    /** @var array<int, mixed> the waiters of acquisitions, by the ids of the native locks */
-    private array $acquiring = [];
+    /**
+     * The waiters of acquisitions, and null for those of other operations. Weak, since a coroutine of Swow that is
+     * killed runs no finally.
+     *
+     * @var \WeakMap<Native\Lock, mixed>
+     */
+    protected \WeakMap $waiting;
 
     /** The process of the last operation, as Native\Client::generation() counts them. */
     private int $generation = 0;
@@ -27,6 +29,7 @@ abstract class SuspendingDriver extends Driver
         private readonly ?BlockingDriver $outside = null,
     ) {
         parent::__construct($client, $events);
+        $this->waiting = new \WeakMap();
     }
 
     public function run(Native\Lock $lock, int $operation, int $arg): int
@@ -35,30 +38,24 @@ abstract class SuspendingDriver extends Driver
         if ($waiter === null) {
             return $this->outside->run($lock, $operation, $arg);
         }
-        $this->prepare();
+        $this->prepare($this->isNewProcess());
         $flag = $this->isAlone() ? \REDLOCK_AT_ONCE : 0; /* alone, nothing is gained by sending with others */
         $status = $lock->start($operation | $flag, $arg, $waiter);
         if ($status !== \REDLOCK_OK) {
             return $status;
         }
         $status = \REDLOCK_PENDING;
-        $this->pending++;
-        if ($operation === \REDLOCK_ACQUIRE) {
-            $this->acquiring[\spl_object_id($lock)] = $waiter;
-        }
+        $this->waiting[$lock] = $operation === \REDLOCK_ACQUIRE ? $waiter : null;
         try {
-            $this->watch($lock);
+            $this->watch();
             while (($status = $lock->ended()) === \REDLOCK_PENDING && $this->suspend($waiter)) {
                 continue;
             }
         } catch (\FiberError $closing) {
             $status = Leave::fiber($this->client, $lock, $operation, $closing);
         } finally {
-            $this->pending--;
-            if ($operation === \REDLOCK_ACQUIRE) {
-                unset($this->acquiring[\spl_object_id($lock)]);
-            }
-            $this->unwatch($lock);
+            unset($this->waiting[$lock]);
+            $this->unwatch();
             if ($status === \REDLOCK_PENDING) {
                 $status = Leave::cancelled($lock, $operation);
             }
@@ -76,13 +73,13 @@ abstract class SuspendingDriver extends Driver
     /** Wakes the waiter, which then looks at its acquisition. */
     final public function resume(Native\Lock $lock): void
     {
-        $waiter = $this->acquiring[\spl_object_id($lock)] ?? null;
+        $waiter = $this->waiting[$lock] ?? null;
         \is_int($waiter) ? Coroutine::resume($waiter) : $waiter?->resume();
     }
 
     public function inFlight(): int
     {
-        return $this->pending + $this->bodies + ($this->outside?->inFlight() ?? 0);
+        return \count($this->waiting) + $this->bodies + ($this->outside?->inFlight() ?? 0);
     }
 
     /** What Waiters::wake() resumes the caller by; null: it can not be suspended. */
@@ -91,29 +88,29 @@ abstract class SuspendingDriver extends Driver
     /** Until the caller is resumed; false if it was cancelled. */
     abstract protected function suspend(mixed $waiter): bool;
 
-    /** Before an operation is started. */
-    abstract protected function prepare(): void;
+    /** Before an operation is started, in a new process or in that of the last operation. */
+    abstract protected function prepare(bool $isNewProcess): void;
 
     /** The client's descriptor is watched between these two. */
-    abstract protected function watch(Native\Lock $lock): void;
+    abstract protected function watch(): void;
 
-    abstract protected function unwatch(Native\Lock $lock): void;
+    abstract protected function unwatch(): void;
 
     /** At the first operation of a process: a child's client has another epoll behind the same number. */
-    final protected function isNewProcess(): bool
+    private function isNewProcess(): bool
     {
         $before = $this->generation;
         $this->generation = $this->client->generation();
         if ($this->generation === $before) {
             return false;
         }
-        $this->acquiring = [];
+        $this->waiting = new \WeakMap();
         return true;
     }
 
     protected function isAlone(): bool
     {
-        return $this->pending === 0;
+        return \count($this->waiting) === 0;
     }
 
     /** A logger that fails leaves no lock behind. */

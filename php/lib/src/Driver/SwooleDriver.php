@@ -37,11 +37,8 @@ final class SwooleDriver extends SuspendingDriver
         return Coroutine::suspend();
     }
 
-    protected function prepare(): void
+    protected function prepare(bool $isNewProcess): void
     {
-        if ($this->isNewProcess()) {
-            $this->pending = 0;
-        }
         if ($this->watch->generation !== $this->client->generation()) {
             $this->watch->begin($this->client->generation());
         }
@@ -52,13 +49,13 @@ final class SwooleDriver extends SuspendingDriver
         return $this->watch->pending === 0;
     }
 
-    protected function watch(Native\Lock $lock): void
+    protected function watch(): void
     {
         $this->watch->pending++;
         $this->watch->begun++;
     }
 
-    protected function unwatch(Native\Lock $lock): void
+    protected function unwatch(): void
     {
         $this->watch->pending--;
     }

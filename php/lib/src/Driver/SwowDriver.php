@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock\Driver;
 
-use Redlock\EventLog;
-use Redlock\Native;
 use Swow\Coroutine;
 
 /** @internal Suspends the coroutine of Swow; one more looks at the client's descriptor while something is pending. */
@@ -15,20 +13,6 @@ final class SwowDriver extends SuspendingDriver
     private const LOOK_AFTER_S = 1;
 
     private bool $looks = false;
-
-    /** @var \WeakMap<Native\Lock, true> the awaited locks; a coroutine that is killed runs no finally */
-    private \WeakMap $waiting;
-
-    public function __construct(Native\Client $client, ?EventLog $events)
-    {
-        parent::__construct($client, $events);
-        $this->waiting = new \WeakMap();
-    }
-
-    public function inFlight(): int
-    {
-        return \count($this->waiting) + $this->bodies;
-    }
 
     protected function waiter(): mixed
     {
@@ -41,27 +25,20 @@ final class SwowDriver extends SuspendingDriver
         return true;
     }
 
-    protected function prepare(): void
+    protected function prepare(bool $isNewProcess): void
     {
-        if ($this->isNewProcess()) {
-            [$this->waiting, $this->looks] = [new \WeakMap(), false];
+        if ($isNewProcess) {
+            $this->looks = false;
         }
     }
 
-    protected function isAlone(): bool
+    protected function watch(): void
     {
-        return \count($this->waiting) === 0;
-    }
-
-    protected function watch(Native\Lock $lock): void
-    {
-        $this->waiting[$lock] = true;
         $this->looks || Coroutine::run($this->look(...));
     }
 
-    protected function unwatch(Native\Lock $lock): void
+    protected function unwatch(): void
     {
-        unset($this->waiting[$lock]);
     }
 
     private function look(): void
