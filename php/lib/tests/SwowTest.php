@@ -89,4 +89,28 @@ final class SwowTest extends NodesTestCase
         $holder->release();
         $this->assertNothingIsLeft();
     }
+
+    public function testOthersAreWokenAfterAKilledWaiterWhoseLockIsKept(): void
+    {
+        $client = $this->client();
+        $holders = [$client->lock('killed'), $client->lock('other')];
+        \array_map(static fn (Lock $lock) => $lock->acquire(), $holders);
+        $kept = $client->lock('killed');
+        $waiter = Coroutine::run(static fn () => $kept->acquire(-1));
+        $isWoken = false;
+        Coroutine::run(static function () use ($client, &$isWoken): void {
+            $isWoken = $client->lock('other')->run(static fn (): bool => true, -1);
+        });
+        Wait::until(static fn (): bool => $client->describe()['waiting'] === 2, 'the waiters to wait');
+        $waiter->kill();
+        $holders[0]->release();
+        Wait::until(static fn (): bool => $kept->isHeld(), 'the grant');
+        $holders[1]->release();
+        Wait::until(static function () use (&$isWoken): bool {
+            return $isWoken;
+        }, 'the other waiter');
+        $kept->cancel();
+        $kept->release();
+        $this->assertNothingIsLeft();
+    }
 }

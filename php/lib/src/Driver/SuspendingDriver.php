@@ -6,7 +6,6 @@ namespace Redlock\Driver;
 
 use Redlock\EventLog;
 use Redlock\Native;
-use Swoole\Coroutine;
 
 /** @internal Suspends the caller, a Fiber or a coroutine, while others go on. */
 abstract class SuspendingDriver extends Driver
@@ -74,7 +73,7 @@ abstract class SuspendingDriver extends Driver
     final public function resume(Native\Lock $lock): void
     {
         $waiter = $this->waiting[$lock] ?? null;
-        \is_int($waiter) ? Coroutine::resume($waiter) : $waiter?->resume();
+        $waiter === null || Waiters::resume($waiter);
     }
 
     public function inFlight(): int

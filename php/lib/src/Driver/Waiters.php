@@ -21,9 +21,19 @@ final class Waiters
     {
         return static function () use ($client): void {
             for ($waiter = $client->advance(); $waiter !== null; $waiter = $client->next()) {
-                \is_int($waiter) ? Coroutine::resume($waiter) : $waiter->resume();
+                self::resume($waiter);
             }
         };
+    }
+
+    public static function resume(mixed $waiter): void
+    {
+        if (\is_int($waiter)) {
+            Coroutine::resume($waiter);
+            return;
+        }
+        $isKilled = $waiter instanceof \Swow\Coroutine && !$waiter->isAlive();
+        $isKilled || $waiter->resume();
     }
 
     /** @return resource the client's descriptor, for loops that take streams */
