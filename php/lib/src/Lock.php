@@ -19,7 +19,7 @@ final class Lock implements LockInterface
     /** The native lock renews because run() wants it. */
     private bool $renewsForRun = false;
 
-    /** How long to wait for a node that is asked for the holder. */
+    /** How long to wait for nodes that are asked for the holder. */
     private const HOLDER_LIMIT_MS = 250;
 
     /** In nanoseconds, if there is a listener. */
@@ -264,8 +264,9 @@ final class Lock implements LockInterface
     {
         $known = $this->native->heldBy();
         $unknown = $known === '' && $this->native->attempts() === 1 ? [$this->resource, ...$this->more] : [];
-        while ($known === '' && $unknown !== []) {
-            $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => self::HOLDER_LIMIT_MS]);
+        $untilMs = \intdiv(\hrtime(true), 1000000) + self::HOLDER_LIMIT_MS;
+        while ($known === '' && $unknown !== [] && ($leftMs = $untilMs - \intdiv(\hrtime(true), 1000000)) > 0) {
+            $native = $this->driver->lock(\array_shift($unknown), ['node_timeout_ms' => $leftMs]);
             $this->driver->run($native, \REDLOCK_INSPECT, 0);
             $known = $native->heldBy();
         }

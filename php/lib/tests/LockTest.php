@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Tests;
 
 use Redlock\Client;
+use Redlock\Event\NotAcquired;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
@@ -340,6 +341,28 @@ final class LockTest extends NodesTestCase
             $this->assertSame('worker-7', $busy->heldBy['client_name'], 'who holds one of several');
         }
         $lock->release();
+    }
+
+    public function testNodesThatHangAreAskedOnceForTheHolderOfSeveral(): void
+    {
+        $held = $this->client()->lock('known');
+        $held->acquire();
+        $commands = 0;
+        $hang = static function (object $event) use (&$asker, &$commands): void {
+            if ($event instanceof NotAcquired) {
+                \array_map(static fn (Node $node) => $node->stop(), self::cluster()->nodes);
+                $commands = $asker->describe()['commands'];
+            }
+        };
+        $asker = $this->client(dispatcher: new Dispatcher($hang));
+        try {
+            $asker->lock([...\array_map(static fn (int $number): string => "free:$number", \range(1, 40)), 'known'])
+                ->acquire(0);
+            $this->fail('acquired');
+        } catch (BusyException $busy) {
+            $this->assertNull($busy->heldBy);
+        }
+        $this->assertLessThanOrEqual(20, $asker->describe()['commands'] - $commands, 'ten for each name, 410 for all');
     }
 
     public function testStatusNamesTheHolder(): void
