@@ -233,6 +233,10 @@ class Lock:
         return lib.redlock_lock_fence(self.handle)
 
     @property
+    def slot(self):
+        return lib.redlock_lock_slot(self.handle)
+
+    @property
     def attempts(self):
         return lib.redlock_lock_attempts(self.handle)
 

@@ -25,8 +25,17 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
 {
   redlock_client *c = rlk_client_of(lock);
   struct rlk_claim *claim = rlk_claim_new(lock);
+  char why[200];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  int status;
   if (!claim)
     return REDLOCK_NO_MEMORY;
+  status = lock->kind->pin ? lock->kind->pin(lock, claim, 0, &text) : REDLOCK_OK;
+  if (status != REDLOCK_OK) {
+    rlk_claim_let_go(&c->engine, &claim);
+    rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+    return status;
+  }
   if (rlk_claim_take_token(claim, token, size) != 0) {
     rlk_claim_let_go(&c->engine, &claim);
     return REDLOCK_NO_MEMORY;
@@ -44,6 +53,7 @@ static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now
   claim->until_ns = now + 2 * RLK_INT(&c->engine.net.options, MAX_TTL_MS) * RLK_NS_PER_MS;
   lock->state = REDLOCK_STATE_ADOPTED;
   lock->hold.number = 0;
+  lock->hold.slot = claim->slots.chosen;
   lock->hold.depth = 0;
   lock->hold.loss = REDLOCK_LOSS_NONE;
   rlk_lock_refuse(lock, NULL);

@@ -29,6 +29,7 @@ GETTER(int, redlock_lock_loss, REDLOCK_LOSS_NONE, now(lock)->hold.loss)
 GETTER(int64_t, redlock_lock_validity_ms, -REDLOCK_INVALID, validity_ms(lock, rlk_client_now(c)))
 GETTER(int64_t, redlock_lock_attempts, 0, lock->attempt.count)
 GETTER(int64_t, redlock_lock_fence, 0, lock->hold.number)
+GETTER(int, redlock_lock_slot, -1, lock->claim && lock->claim->slots.count ? lock->hold.slot - 1 : -1)
 
 int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size)
 {

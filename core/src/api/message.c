@@ -2,6 +2,7 @@
  * text is made on demand, never during an operation. */
 #include <string.h>
 
+#include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
 #include "answer.h"
@@ -54,6 +55,8 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
     rlk_text_add(out, ": ");
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
     rlk_text_add(out, "free, but others wait for it and are before this one: ");
+  } else if (lock->op.status == REDLOCK_BUSY && !asks_only && lock->kind->many && !lock->kind->shares) {
+    rlk_text_add(out, "no permit is free: ");
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only) {
     rlk_text_add(out, "held by ");
     if (!rlk_held_by_words(lock, out))

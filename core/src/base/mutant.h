@@ -58,6 +58,8 @@
   X(DOWNGRADE_SHORTENS, "downgrade-shortens", "a downgrade forgets what was left of the lease")                        \
   X(EXTENDED_BY_ANY_KEY, "extended-by-any-key", "of several resources one is enough for an extension")                 \
   X(TAKES_WHAT_IS_FREE, "takes-what-is-free", "of several resources those are taken that are free")                    \
+  X(VOTES_OF_ANY_SLOT, "votes-of-any-slot", "of permits each node picks a slot, and all votes count together")         \
+  X(PICK_FORGOTTEN, "pick-forgotten", "a slot that a node picked without an answer is not given back")                 \
   X(CHILD_KEEPS_SEED, "child-keeps-seed", "the child of a fork makes the same tokens as its parent")
 
 enum {

@@ -76,8 +76,9 @@
 
 static const struct rlk_script
   script_claim = {.text = CLAIM_TEXT, .hash = "287afd706df378732a5511c8818fd377723f6543", .bit = RLK_SCRIPT_CLAIM},
-  script_cut = {.text = CLAIM_TEXT}, /* rare, so always sent in full */
-  script_drop = {.text = DROP_TEXT, .hash = "dcff54b185d202757c8d22eb4a7aea3e3d1195ba", .bit = RLK_SCRIPT_DROP};
+  script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
+const struct rlk_script
+  rlk_script_drop = {.text = DROP_TEXT, .hash = "dcff54b185d202757c8d22eb4a7aea3e3d1195ba", .bit = RLK_SCRIPT_DROP};
 
 /* clang-format on */
 
@@ -126,7 +127,7 @@ static int put_cut(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *cl
 static int put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
 {
   (void)hands_over;
-  if (begin(out, l, &script_drop, 2, claim) != 0)
+  if (begin(out, l, &rlk_script_drop, 2, claim) != 0)
     return -1;
   rlk_out_bulk(out, &claim->kind->form, 1);
   return 0;
@@ -205,4 +206,4 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
   .tells_end = 1, .apart = 1, .finds_own = 1
 
 const struct rlk_kind rlk_several = {.name = "several", .form = 'x', CLAIMED};
-const struct rlk_kind rlk_shared = {.name = "shared", .form = 's', .shares = 1, CLAIMED};
+const struct rlk_kind rlk_shared = {.name = "shared", .form = 's', .shares = 1, .many = 1, CLAIMED};

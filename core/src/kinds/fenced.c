@@ -78,8 +78,9 @@ static int64_t wall_us(const redlock_lock *lock)
 
 /* All nodes should store the same number: from our clock, a little ahead, since nodes that store a larger one need
  * another round trip (rule D.1). */
-static int64_t propose(const redlock_lock *lock)
+static int64_t propose(redlock_lock *lock, int64_t now)
 {
+  (void)now;
   return wall_us(lock) + AHEAD_US;
 }
 

@@ -8,12 +8,14 @@
 enum {
   RLK_SCRIPT_FENCE = RLK_SCRIPT_OF_KIND,
   RLK_SCRIPT_CLAIM = 2 * RLK_SCRIPT_OF_KIND,
-  RLK_SCRIPT_DROP = 4 * RLK_SCRIPT_OF_KIND
+  RLK_SCRIPT_DROP = 4 * RLK_SCRIPT_OF_KIND,
+  RLK_SCRIPT_PICK = 8 * RLK_SCRIPT_OF_KIND
 };
 
-extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_shared;
+extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_shared, rlk_permits;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_claim, rlk_row_claim_on,
-    rlk_row_claim_cut, rlk_row_claim_renew;
+    rlk_row_claim_cut, rlk_row_claim_renew, rlk_row_permit;
+extern const struct rlk_script rlk_script_drop; /* what the token holds of n keys */
 
 /* What happens to a key that holds the token as a string. */
 int rlk_put_extend(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int64_t ttl_ms);

@@ -89,7 +89,7 @@ int rlk_put_release(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *c
   if (hands_over)
     return rlk_put_hand_over(out, l, claim);
   if (RLK_MUTANT(BLIND_DELETE))
-    return rlk_put_del(out, l, key);
+    return rlk_put_del(out, l, key, 0);
   if (rlk_out_knows(l, &rlk_script_release) && !claim->foreign)
     return put_release_by_hash(out, l, claim);
   if (rlk_out_script(out, l, &rlk_script_release, 1, 1, key->bulk_size + claim->token_size + 64) != 0)

@@ -52,10 +52,10 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
   lock->others.asked = 0;
   lock->others.until_ns = 0;
   lock->wait.is_told = 0;
-  if (lock->kind->propose)
-    lock->attempt.proposal = lock->kind->propose(lock);
   e->attempts++;
   lock->attempt.home = may_ask_home(lock, now) ? rlk_backoff_home(lock, now) : -1;
+  if (lock->kind->propose && (lock->attempt.proposal = lock->kind->propose(lock, now)) < 0)
+    return REDLOCK_NO_MEMORY;
   if (lock->attempt.home >= 0 && lock->op.asked.ttl_ms <= e->net.nodes[lock->attempt.home].voter->ttl_limit_ms) {
     ask_home(lock, now);
     return REDLOCK_PENDING;
@@ -163,7 +163,7 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
   if (!again)
-    return lock->attempt.verdict;
+    return lock->kind->tries_on && lock->kind->tries_on(lock) ? rlk_acquire_attempt(lock, now) : lock->attempt.verdict;
   tell_quarantine(lock, now);
   if (lock->attempt.count == 1 || lock->wait.place)
     ask_for_hints(lock, now);
@@ -194,8 +194,8 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
     if (lock->votes[i] == RLK_GRANTED)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
   rlk_renewal_begin(lock);
-  if (lock->kind->shares)
-    rlk_queue_forget(lock); /* waiters behind it that share enter, too */
+  if (lock->kind->many)
+    rlk_queue_forget(lock); /* waiters behind it that may hold beside it enter, too */
   return REDLOCK_OK;
 }
 
@@ -240,6 +240,8 @@ static int advance(redlock_lock *lock, int64_t now)
     int vote = lock->votes[lock->attempt.home];
     if (vote == RLK_ASKED)
       return REDLOCK_PENDING;
+    if (vote != RLK_GRANTED && lock->kind->judge_home)
+      lock->attempt.verdict = lock->kind->judge_home(lock);
     if (vote != RLK_GRANTED)
       return attempt_failed(lock, now);
     rlk_round_ask_all(lock, lock->attempt.home, now);

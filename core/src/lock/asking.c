@@ -221,13 +221,14 @@ static struct rlk_request probe_of(const redlock_lock *lock, const struct rlk_as
   return (struct rlk_request){.ask = ask, .claim = lock->op.probe, .round = lock->round.number, .sent_ns = now};
 }
 
-int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key)
+int rlk_put_del(struct rlk_out *out, struct rlk_line *l, const struct rlk_key *key, int slots)
 {
-  if (rlk_out_begin(out, l, key->all_size + 64) != 0)
+  if (rlk_out_begin(out, l, key->all_size + rlk_slots_room(l->node->net, key, slots) + 64) != 0)
     return -1;
-  rlk_out_array(out, 1 + key->count);
+  rlk_out_array(out, 1 + key->count + (slots > 1 ? slots - 1 : 0));
   RLK_OUT_TEXT(out, "$3\r\nDEL\r\n");
   rlk_out_bytes(out, key->all, key->all_size);
+  rlk_put_slots(out, key, slots);
   return 0;
 }
 
@@ -235,13 +236,14 @@ int rlk_ask_inspect(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   if (rlk_holder_ask_value(n, lock, probe_of(lock, &rlk_row_value, now)) != 0)
     return -1;
-  return ask_ttl(n, lock->key, probe_of(lock, &rlk_row_ttl, now));
+  return ask_ttl(n, lock->op.probe->key, probe_of(lock, &rlk_row_ttl, now));
 }
 
 int rlk_ask_remove(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
+  const struct rlk_claim *probe = lock->op.probe;
   struct rlk_out out;
-  if (rlk_put_del(&out, n->line, lock->key) != 0)
+  if (rlk_put_del(&out, n->line, probe->key, probe->slots.chosen ? 0 : probe->slots.count) != 0)
     return -1;
   rlk_ask_end(&out, probe_of(lock, &rlk_row_remove, now));
   return 0;

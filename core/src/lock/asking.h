@@ -33,7 +33,8 @@ static inline void rlk_put_token(struct rlk_out *out, const struct rlk_claim *cl
 /* One script for several locks. */
 int rlk_put_extensions(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *const *claims, int count,
                        int64_t ttl_ms);
-int rlk_put_del(struct rlk_out *out, struct rlk_line *line, const struct rlk_key *key);
+/* slots: of them all, or 0. */
+int rlk_put_del(struct rlk_out *out, struct rlk_line *line, const struct rlk_key *key, int slots);
 
 int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* A SET with the token of a lock that is held, where the node has lost it or never had it (rule B.7). */

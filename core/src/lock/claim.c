@@ -97,6 +97,35 @@ const char *rlk_key_resource(const struct rlk_key *key)
   return key->bulk + key->bulk_size - 2 - key->resource_size;
 }
 
+/* ---- slots ---- */
+
+void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot)
+{
+  struct rlk_text text = rlk_text_in(name, RLK_SLOT_NAME_SIZE);
+  rlk_text_add(&text, "");
+  if (slot > 0)
+    rlk_text_format(&text, "libredlock:s:%d:", slot);
+}
+
+/* Behind its prefix the key of a slot ends like that of the resource, whose queue and room it has in common. */
+int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot)
+{
+  char name[RLK_SLOT_NAME_SIZE], before[RLK_SLOT_NAME_SIZE + RLK_PREFIX_SIZE_MAX];
+  struct rlk_text text = rlk_text_in(before, sizeof before);
+  struct rlk_key *key;
+  rlk_slot_name(name, slot);
+  rlk_text_add(&text, prefix);
+  rlk_text_add(&text, name);
+  key = slot > 0 ? rlk_key_new(before, rlk_key_resource(claim->key), claim->key->resource_size) : claim->key;
+  if (!key)
+    return -1;
+  if (key != claim->key)
+    rlk_key_drop(claim->key);
+  claim->key = key;
+  claim->slots.chosen = slot + 1;
+  return 0;
+}
+
 /* ---- claim ---- */
 
 static char *put_digits(char *at, uint64_t value, int count)

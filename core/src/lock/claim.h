@@ -64,6 +64,13 @@ struct rlk_claim_node {
   int64_t number;        /* the number that the take returned there, for kinds that ask for one */
 };
 
+/* Of a resource with so many permits, each of which has a slot with a key of its own. */
+struct rlk_slots {
+  int count;  /* 0: it is of another kind */
+  int chosen; /* whose key is that of the claim, from 1; 0: a node has still to choose one */
+  int rivals; /* a node has reported that others use this number of permits; 0: none has */
+};
+
 /* One token on N nodes: an attempt, then the lease, then pending deletes. It outlives its lock handle until no node
  * can hold the token and no reply names it. */
 struct rlk_claim {
@@ -85,7 +92,8 @@ struct rlk_claim {
   int place_shares;     /* which has the form of one that shares */
   int64_t number;       /* the number of the lock, once a majority has granted; 0: none */
   int64_t settle_by_ns; /* by then its kind must have what it needs beside a majority, or the attempt has failed */
-  int64_t until_ns;     /* no node holds it after that, if none executes a SET much later than it was sent */
+  struct rlk_slots slots;
+  int64_t until_ns; /* no node holds it after that, if none executes a SET much later than it was sent */
   size_t token_size;
   char *foreign; /* an adopted token of another size, else NULL */
   char token[RLK_TOKEN_SIZE];
@@ -125,6 +133,11 @@ static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim 
     rlk_claim_free(engine, claim);
 }
 
+enum { RLK_SLOT_NAME_SIZE = 32, RLK_PREFIX_SIZE_MAX = 256 };
+/* What stands before the resource in the key of a slot above 0; slot 0 has the key of the resource. */
+void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot);
+/* The claim is on that slot, from 0: 0, or -1 when memory is out. */
+int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
 struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);
 /* The same with another resource behind them; NULL when memory is out. */
 struct rlk_key *rlk_key_with(const struct rlk_key *key, const char *prefix, const void *resource, size_t size);

@@ -103,6 +103,8 @@ static int may_change(redlock_lock *lock)
   else if (!lock->kind->shares && lock->claim->kind->shares)
     rlk_lock_refuse(lock, RLK_NAMED("shared") " is false; allowed for a lock that is held shared: true, since it does "
                                               "not become exclusive; release it, and acquire it anew");
+  else if (lock->kind->shares && lock->claim->slots.count)
+    rlk_lock_refuse(lock, RLK_NAMED("shared") " is true; allowed for one of several permits: false; release it first");
   else
     return 1;
   return 0;

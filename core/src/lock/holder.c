@@ -121,7 +121,7 @@ static struct rlk_request request_of(const redlock_lock *lock, const struct rlk_
 /* Of several resources the one that is held there. */
 static struct rlk_part part_of(const redlock_lock *lock, const struct rlk_node *n)
 {
-  return rlk_key_part(lock->key, lock->node_answers[n->index].part);
+  return rlk_key_part(claim_of(lock)->key, lock->node_answers[n->index].part);
 }
 
 int rlk_holder_ask_value(struct rlk_node *n, const redlock_lock *lock, struct rlk_request request)

@@ -20,14 +20,21 @@ struct rlk_kind {
   /* Gives it back there. hands_over: the node may have the queue of the resource. */
   int (*put_give)(struct rlk_out *out, struct rlk_line *line, struct rlk_claim *claim, int hands_over);
   char form;     /* its name in its scripts; 0: it has none */
-  int shares;    /* several may hold it at a time: a winner leaves the queue */
+  int shares;    /* it is held by readers */
+  int many;      /* several may hold it at a time: a winner leaves the queue */
   int tells_end; /* a take that meets others reports how long they hold */
   int apart;     /* it leaves the queue with a request of its own, behind the one that gives it back */
   int finds_own; /* a take that meets its own token is granted: there is no need to ask whose key that is */
   /* REDLOCK_OK, or REDLOCK_INVALID with the reason why it cannot be acquired. */
   int (*check)(const redlock_lock *lock, struct rlk_text *why);
-  /* A new attempt: its proposal to all nodes. */
-  int64_t (*propose)(const redlock_lock *lock);
+  /* Prepares a claim that is no attempt: of a token to adopt, or of what is to be inspected or, of_all, removed. As
+   * check, or REDLOCK_NO_MEMORY. */
+  int (*pin)(const redlock_lock *lock, struct rlk_claim *claim, int of_all, struct rlk_text *why);
+  /* A new attempt: its proposal to all nodes; it may change which node is asked first. -1: memory is out. */
+  int64_t (*propose)(redlock_lock *lock, int64_t now_ns);
+  /* The verdict when the node that was asked first has not granted; else that of the last round on all nodes stands. */
+  int (*judge_home)(const redlock_lock *lock);
+  int (*tries_on)(const redlock_lock *lock); /* after the last attempt has failed: 1: make another one */
   struct rlk_tally (*count)(redlock_lock *lock, int64_t now_ns); /* the votes of an attempt */
   /* A majority has granted, until then: 1 if the lock is won with that, 0 if nodes were asked for more. */
   int (*settle)(redlock_lock *lock, int granted, int64_t until_ns, int64_t now_ns);

@@ -40,6 +40,7 @@ struct rlk_hold {
   int64_t depth;      /* how often it was acquired and not released yet (depth.c) */
   struct rlk_terms terms;
   int64_t number;         /* that of a fenced lock; 0: it has none */
+  int slot;               /* that of a permit, from 1; 0: it has none */
   enum redlock_loss loss; /* why it was lost */
   enum redlock_loss cut;  /* why valid_until_ns is earlier than it was, until an extension */
   int is_limited;         /* no renewal follows: max_hold_ms */

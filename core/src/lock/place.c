@@ -51,6 +51,21 @@ static void put_channels(struct rlk_out *out, const struct rlk_queue_keys *keys)
   rlk_out_bytes(out, keys->text + keys->channels, keys->size - keys->channels);
 }
 
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count)
+{
+  return (size_t)count * (strlen(RLK_STRING(net, KEY_PREFIX)) + RLK_SLOT_NAME_SIZE + key->resource_size + 32);
+}
+
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count)
+{
+  const char *prefix = RLK_STRING(out->line->node->net, KEY_PREFIX);
+  for (int i = 1; i < count; i++) {
+    char name[RLK_SLOT_NAME_SIZE];
+    rlk_slot_name(name, i);
+    rlk_bulk_name(&out->line->out, prefix, name, rlk_key_resource(key), key->resource_size);
+  }
+}
+
 /* A script on the key of the lock and the two of its queue. */
 static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
                  const struct rlk_queue_keys *keys)
@@ -61,12 +76,32 @@ static int begin(struct rlk_out *out, struct rlk_line *l, const struct rlk_scrip
   return 0;
 }
 
+/* The same, and on the keys of all slots, if there are any. */
+static int begin_open(struct rlk_out *out, struct rlk_line *l, const struct rlk_script *script, int arguments,
+                      struct rlk_key *key, int slots)
+{
+  const struct rlk_queue_keys *keys = keys_of(l->node->net, key);
+  int more = slots > 1 ? slots - 1 : 0;
+  size_t room = RLK_TOKEN_SIZE_MAX + 256 + rlk_slots_room(l->node->net, key, more);
+  if (!keys || rlk_out_script(out, l, script, 3 + more, arguments, keys->size + room) != 0)
+    return -1;
+  rlk_out_bytes(out, keys->text, keys->channels);
+  rlk_put_slots(out, key, slots);
+  return 0;
+}
+
+static int slots_of(const redlock_lock *lock)
+{
+  return lock->kind->many && !lock->kind->shares ? (int)RLK_INT(&lock->options, PERMITS) : 0;
+}
+
 int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promise *promise, int64_t now)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
   struct rlk_out out;
-  if (begin(&out, n->line, lock->wait.shares ? &rlk_script_stand : &rlk_script_join, 6, keys) != 0)
+  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, lock->key, slots_of(lock)) != 0
+                       : begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
     return -1;
   put_place(&out, lock->wait.place, lock->wait.shares);
   rlk_out_number(&out, waited_us);
@@ -96,7 +131,8 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   struct rlk_out out;
-  if (begin(&out, n->line, lock->kind->form ? &rlk_script_part : &rlk_script_leave, 2, keys) != 0)
+  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, lock->key, slots_of(lock)) != 0
+                       : begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
     return -1;
   put_place(&out, lock->wait.place, lock->wait.shares);
   put_channels(&out, keys);
@@ -108,7 +144,7 @@ int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, claim->key);
   struct rlk_out out;
-  if (begin(&out, n->line, &rlk_script_part, 2, keys) != 0)
+  if (begin_open(&out, n->line, &rlk_script_part, 2, claim->key, claim->slots.count) != 0)
     return -1;
   put_place(&out, claim->place, claim->place_shares);
   put_channels(&out, keys);

@@ -6,6 +6,9 @@
 #include "../node/out.h"
 #include "lock.h"
 
+/* The keys of the slots of a resource behind the first, which is its own. */
+void rlk_put_slots(struct rlk_out *out, const struct rlk_key *key, int count);
+size_t rlk_slots_room(const struct rlk_net *net, const struct rlk_key *key, int count);
 /* When a waiter will ask again: later the more waiters stand before it. */
 struct rlk_promise {
   int64_t first_us, step_us, steps_max_us;

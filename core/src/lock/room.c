@@ -85,7 +85,8 @@ int rlk_room_are_alike(const redlock_lock *one, const redlock_lock *other)
     return 1;
   return a->ttl_ms == b->ttl_ms && a->lease_ns == b->lease_ns && a->node_timeout_ns == b->node_timeout_ns &&
          a->patience_min_ns == b->patience_min_ns && a->min_validity_ns == b->min_validity_ns &&
-         one->kind == other->kind && rlk_key_is_same(one->key, other->key);
+         one->kind == other->kind && RLK_INT(&one->options, PERMITS) == RLK_INT(&other->options, PERMITS) &&
+         RLK_INT(&one->options, SLOT) == RLK_INT(&other->options, SLOT) && rlk_key_is_same(one->key, other->key);
 }
 
 redlock_lock *rlk_room_alike(redlock_lock *from, const redlock_lock *lock)

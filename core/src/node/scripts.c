@@ -84,15 +84,27 @@
 
 #define JOIN_TEXT JOIN("", "redis.call('PTTL',KEYS[1])", "if ttl==-2 then\n", "")
 
-/* For readers a set of readers is open. The 17th byte of their places is a slash. */
+/* Where several may hold the lock at a time. It is open if one of its slots is free, the keys of which are the first
+ * and those behind the promises, or, for readers, if it is a set of readers. The 17th byte of their places is a
+ * slash. */
 #define OPEN \
   "local function open(h)\n" \
-  "  return redis.pcall('EXISTS',KEYS[1])==0 or (h:byte(17)==47 and redis.pcall('TYPE',KEYS[1]).ok=='zset')\n" \
+  "  return redis.call('EXISTS',KEYS[1],unpack(KEYS,4))<#KEYS-2 or\n" \
+  "    (h:byte(17)==47 and redis.call('TYPE',KEYS[1]).ok=='zset')\n" \
+  "end\n"
+#define FIRST_END \
+  "local function first_end()\n" \
+  "  local ttl=redis.call('PTTL',KEYS[1])\n" \
+  "  for i=4,#KEYS do\n" \
+  "    local p=redis.call('PTTL',KEYS[i])\n" \
+  "    if p>=0 and (ttl<0 or p<ttl) then ttl=p end\n" \
+  "  end\n" \
+  "  return ttl\n" \
   "end\n"
 /* Behind one that does not share the readers' set is not free: it waits for their end. */
 #define STAND_TEXT \
-  JOIN(OPEN, "open(ARGV[1]) and open(redis.call('ZRANGE',KEYS[2],0,0)[1]) and -2 or redis.call('PTTL',KEYS[1])", \
-       "do\n", " or not open(h)")
+  JOIN(OPEN FIRST_END, "open(ARGV[1]) and open(redis.call('ZRANGE',KEYS[2],0,0)[1]) and -2 or first_end()", "do\n", \
+       " or not open(h)")
 
 /* The release on the home node: removes the holder's place and wakes the first waiter. An error of the queue does
  * not fail the release. */
@@ -156,7 +168,7 @@ const struct rlk_script
                      .bit = RLK_SCRIPT_JOIN},
   rlk_script_hand_over = {.text = HAND_OVER_TEXT, .hash = "9ea4742bc93a16874a475cecb8ce7cdfc7c63252",
                           .bit = RLK_SCRIPT_HAND_OVER},
-  rlk_script_stand = {.text = STAND_TEXT, .hash = "5b6cfdbc24d8ee13b24087aa8010513e1e3f72bf",
+  rlk_script_stand = {.text = STAND_TEXT, .hash = "d7f782e0b5dffc3706b92f8b95c35958455d5cf0",
                       .bit = RLK_SCRIPT_STAND},
   rlk_script_part = {.text = PART_TEXT},
   rlk_script_leave = {.text = LEAVE_TEXT},

@@ -16,6 +16,7 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
 #define RLK_DAY_MS 86400000
 #define RLK_YEAR_MS 31536000000
 #define RLK_COUNT_MAX 1000000000
+#define RLK_PERMITS_MAX 256
 
 /* X(symbol, name, type, unit, default, min, max, also, scope, help). The range in words is made from type, min, max and
  * also, what the numbers alone do not say; for texts min and max are of their length. Types: INT (milliseconds),
@@ -54,6 +55,10 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
   X(SHARED, "shared", BOOL, "", "false", 0, 1, "", BOTH,                                                               \
     "hold the lock together with others that share it, while nobody holds it exclusively; with queue = false those "   \
     "who share it may keep out one who wants it alone for ever")                                                       \
+  X(PERMITS, "permits", COUNT, "", "1", 1, RLK_PERMITS_MAX, "", BOTH,                                                  \
+    "at most so many hold the resource at a time; the same in all programs that use it")                               \
+  X(SLOT, "slot", COUNT, "", "-1", -1, 255, ", below " RLK_PARTED("permits"), BOTH,                                    \
+    "which of the permits is wanted, from 0; -1: any that is free")                                                    \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

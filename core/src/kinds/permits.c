@@ -1,0 +1,275 @@
+/* Permits: at most K hold a resource (rule G.4). There are K slots, each with a key that is taken as a plain lock is;
+ * slot 0 has the key of the resource. The home node picks a free one, and the others are asked for that. */
+#include <string.h>
+
+#include "../base/mutant.h"
+#include "../lock/asking.h"
+#include "../lock/backoff.h"
+#include "../lock/dispatch.h"
+#include "../lock/lease.h"
+#include "../lock/others.h"
+#include "../lock/place.h"
+#include "../lock/round.h"
+#include "../lock/vote.h"
+#include "kinds.h"
+
+#define AT_ONCE_MAX 4 /* attempts of an acquire that does not wait: what home picks may be taken elsewhere */
+#define RIVALS "libredlock:k:"
+
+/* ---- what the servers run ---- */
+
+/* clang-format off */
+
+/* Takes the first free slot from ARGV[3] on: 1 and its number, or 0. The last key says how many permits the resource
+ * has, as long as one that was picked may be held: 2 and that number if others say so of another one. */
+#define PICK_TEXT \
+  "local n=#KEYS-1\n" \
+  "local k=KEYS[n+1]\n" \
+  "if redis.call('EXISTS',unpack(KEYS,1,n))==n then return {0} end\n" \
+  "local of=tonumber(redis.call('GET',k) or n)\n" \
+  "if of and of~=n then return {2,of} end\n" \
+  "for j=0,n-1 do\n" \
+  "  local i=(ARGV[3]+j)%n\n" \
+  "  if redis.call('SET',KEYS[i+1],ARGV[1],'NX','PX',ARGV[2]) then\n" \
+  "    if redis.call('PTTL',k)<tonumber(ARGV[2]) then redis.call('SET',k,n,'PX',ARGV[2]) end\n" \
+  "    return {1,i}\n" \
+  "  end\n" \
+  "end\n" \
+  "return {0}"
+
+static const struct rlk_script
+  script_pick = {.text = PICK_TEXT, .hash = "1bb921f460d2d9401770d07362f0c0441d06a8ee", .bit = RLK_SCRIPT_PICK};
+
+/* clang-format on */
+
+/* ---- the requests ---- */
+
+static size_t room_of(const struct rlk_line *l, const struct rlk_claim *claim)
+{
+  return claim->key->bulk_size + claim->token_size + 128 +
+         rlk_slots_room(l->node->net, claim->key, claim->slots.count + 1);
+}
+
+static int put_pick(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
+                    const struct rlk_number *ttl, int64_t start)
+{
+  const struct rlk_key *key = claim->key;
+  const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
+  if (rlk_out_script(out, l, &script_pick, claim->slots.count + 1, 3, room_of(l, claim)) != 0)
+    return -1;
+  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_put_slots(out, key, claim->slots.count);
+  rlk_bulk_name(&l->out, prefix, RIVALS, rlk_key_resource(key), key->resource_size);
+  rlk_put_token(out, claim);
+  rlk_out_bytes(out, ttl->bulk, ttl->size);
+  rlk_out_number(out, start % claim->slots.count);
+  return 0;
+}
+
+static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
+                    const struct rlk_number *ttl, int64_t proposal)
+{
+  return claim->slots.chosen ? rlk_mutex.put_take(out, l, claim, ttl, 0) : put_pick(out, l, claim, ttl, proposal);
+}
+
+/* Of a pick without an answer it is not known which slot it took. */
+static int put_give(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *claim, int hands_over)
+{
+  (void)hands_over;
+  if (claim->slots.chosen || RLK_MUTANT(PICK_FORGOTTEN))
+    return rlk_put_release(out, l, claim, 0);
+  if (rlk_out_script(out, l, &rlk_script_drop, claim->slots.count, 2, room_of(l, claim)) != 0)
+    return -1;
+  rlk_out_bytes(out, claim->key->bulk, claim->key->bulk_size);
+  rlk_put_slots(out, claim->key, claim->slots.count);
+  rlk_put_token(out, claim);
+  rlk_out_bulk(out, &claim->kind->form, 1);
+  return 0;
+}
+
+/* ---- the answers ---- */
+
+/* To a pick. One of a slot is no answer to a claim that is on another. */
+static uint8_t read_take(const struct rlk_request *r, const struct rlk_reply *reply)
+{
+  const struct rlk_slots *slots = &r->claim->slots;
+  if (!rlk_reply_is_pair(reply))
+    return RLK_MISFIT;
+  if (reply->integers[0] == 2 && reply->integers[1] > 0 && reply->integers[1] <= RLK_PERMITS_MAX)
+    return RLK_REFUSED;
+  if (reply->integers[0] != 1 || reply->integers[1] < 0 || reply->integers[1] >= slots->count)
+    return RLK_MISFIT;
+  if (slots->chosen && slots->chosen != reply->integers[1] + 1 && !RLK_MUTANT(VOTES_OF_ANY_SLOT))
+    return RLK_MISFIT;
+  return RLK_GRANTED;
+}
+
+static int take_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_wanted(r);
+  return lock && rlk_in_flight(lock) && n->state == RLK_NODE_READY ? rlk_ask_set(n, lock, now) : -1;
+}
+
+/* Others take another number of permits: neither number would be kept. */
+static void disagree(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim *claim = out->request.claim;
+  char words[RLK_WHY_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  claim->slots.rivals = (int)out->reply->integers[1];
+  rlk_text_format(&text, "permits is %d; others that use the resource have %d", claim->slots.count,
+                  claim->slots.rivals);
+  claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  if (!(claim->node[n->index].flags & RLK_SET_LOST))
+    rlk_claim_cleared(rlk_engine_of(n->net), claim, n->index);
+  out->error = words;
+  rlk_vote_note_error(n, out);
+  rlk_vote_set(n, &out->request, RLK_REFUSED, out->now_ns);
+}
+
+static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_claim *claim = out->request.claim;
+  int is_pick = out->fault == RLK_FAULT_NONE && out->reply->type == RLK_REPLY_ARRAY && !claim->given_up;
+  if (out->fault == RLK_FAULT_NONE && out->vote == RLK_REFUSED) {
+    disagree(n, out);
+    return;
+  }
+  if (is_pick && out->vote == RLK_GRANTED && !claim->slots.chosen &&
+      rlk_claim_choose(claim, RLK_STRING(n->net, KEY_PREFIX), (int)out->reply->integers[1]) != 0) {
+    out->fault = RLK_FAULT_LOST; /* memory is out */
+    out->vote = RLK_DROPPED;
+  }
+  if (is_pick && claim->slots.chosen && claim->lock)
+    claim->lock->attempt.proposal = claim->slots.chosen; /* the next attempt begins behind it */
+  rlk_take_arrived(n, out);
+}
+
+const struct rlk_ask rlk_row_permit = {"SET",
+                                       .role = RLK_ASK_TAKE,
+                                       .is_vote = 1,
+                                       .ok = RLK_GRANTED,
+                                       .nil = RLK_BUSY,
+                                       .zero = RLK_BUSY,
+                                       .read = read_take,
+                                       .wrong_type = RLK_BUSY,
+                                       .again = take_again,
+                                       .arrived = take_arrived};
+
+/* ---- attempts ---- */
+
+/* The home node picks a slot. Where it was silent, or may hide that others are free, the client chooses one itself and
+ * asks all. */
+static int home_of(const redlock_lock *lock, int64_t now)
+{
+  int home;
+  if (lock->attempt.count > 1 && (lock->attempt.verdict == REDLOCK_NO_QUORUM || rlk_round_is_overdue(lock, now)))
+    return -1;
+  home = rlk_backoff_node(lock, 0, now);
+  return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;
+}
+
+static int64_t propose(redlock_lock *lock, int64_t now)
+{
+  const char *prefix = RLK_STRING(&lock->engine->net, KEY_PREFIX);
+  struct rlk_slots *slots = &lock->claim->slots;
+  int64_t slot = RLK_INT(&lock->options, SLOT), start = lock->attempt.proposal;
+  slots->count = (int)RLK_INT(&lock->options, PERMITS);
+  if (slot >= 0)
+    return rlk_claim_choose(lock->claim, prefix, (int)slot);
+  if (lock->attempt.count == 1 || rlk_round_is_overdue(lock, now))
+    start = (int64_t)(rlk_random(&lock->engine->net) % RLK_PERMITS_MAX);
+  lock->attempt.home = RLK_MUTANT(VOTES_OF_ANY_SLOT) ? -1 : home_of(lock, now);
+  if (lock->attempt.home < 0 && !RLK_MUTANT(VOTES_OF_ANY_SLOT))
+    return rlk_claim_choose(lock->claim, prefix, (int)(start % slots->count)) == 0 ? start + 1 : -1;
+  rlk_round_clear(lock);
+  lock->others.home = rlk_others_home(lock, now);
+  return start;
+}
+
+static int judge_home(const redlock_lock *lock)
+{
+  if (lock->claim->slots.rivals)
+    return REDLOCK_REFUSED_CONFIG;
+  return lock->votes[lock->attempt.home] == RLK_BUSY ? REDLOCK_BUSY : REDLOCK_NO_QUORUM;
+}
+
+/* Without a wait, too, as long as home had a free slot or said nothing. */
+static int tries_on(const redlock_lock *lock)
+{
+  int is_chosen = lock->claim->slots.chosen != 0;
+  int verdict = lock->attempt.verdict;
+  return lock->attempt.max == 1 && lock->attempt.count < AT_ONCE_MAX && RLK_INT(&lock->options, SLOT) < 0 &&
+         (verdict == REDLOCK_BUSY ? is_chosen : verdict == REDLOCK_NO_QUORUM && !is_chosen);
+}
+
+static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now)
+{
+  (void)granted;
+  (void)until_ns;
+  (void)now;
+  lock->hold.slot = lock->claim->slots.chosen;
+  return 1;
+}
+
+/* ---- what is refused ---- */
+
+#define PERMITS RLK_NAMED("permits")
+
+/* A client that gives all of its locks fencing numbers gives these none: 0 is what a store refuses. */
+static int check(const redlock_lock *lock, struct rlk_text *why)
+{
+  long long permits = (long long)RLK_INT(&lock->options, PERMITS), slot = (long long)RLK_INT(&lock->options, SLOT);
+  if (slot >= permits)
+    rlk_text_format(why, RLK_NAMED("slot") " is %lld; allowed for " PERMITS " %lld: 0 to %lld, or -1 for any", slot,
+                    permits, permits - 1);
+  else if (RLK_INT(&lock->options, SHARED))
+    rlk_text_format(why, PERMITS " is %lld; allowed for a lock that is " RLK_NAMED("shared") ": 1", permits);
+  else if (lock->key->count > 1)
+    rlk_text_format(why, PERMITS " is %lld; allowed for a lock on several resources: 1", permits);
+  else if (lock->is_fenced && RLK_INT(&lock->options, FENCE))
+    rlk_text_format(why,
+                    RLK_NAMED("fence") " is true; allowed for " PERMITS " %lld: false, since none has a fencing number",
+                    permits);
+  else
+    return REDLOCK_OK;
+  return REDLOCK_INVALID;
+}
+
+/* A handle that removes goes for all slots, unless it is of one. */
+static int pin(const redlock_lock *lock, struct rlk_claim *claim, int of_all, struct rlk_text *why)
+{
+  int64_t slot = RLK_INT(&lock->options, SLOT);
+  if (check(lock, why) != REDLOCK_OK)
+    return REDLOCK_INVALID;
+  claim->slots.count = (int)RLK_INT(&lock->options, PERMITS);
+  if (slot < 0 && !of_all) {
+    rlk_text_format(why, RLK_NAMED("slot") " is -1; allowed here for " PERMITS " %d: 0 to %d, the permit that is meant",
+                    claim->slots.count, claim->slots.count - 1);
+    return REDLOCK_INVALID;
+  }
+  return slot < 0 || rlk_claim_choose(claim, RLK_STRING(&lock->engine->net, KEY_PREFIX), (int)slot) == 0
+             ? REDLOCK_OK
+             : REDLOCK_NO_MEMORY;
+}
+
+/* ---- the kind ---- */
+
+const struct rlk_kind rlk_permits = {.name = "permits",
+                                     .form = 'x',
+                                     .many = 1,
+                                     .apart = 1,
+                                     .tells_end = 1, /* that of one slot says little */
+                                     .take = &rlk_row_permit,
+                                     .keep = &rlk_row_extend,
+                                     .cut = &rlk_row_expire,
+                                     .put_take = put_take,
+                                     .put_keep = rlk_put_extend,
+                                     .put_cut = rlk_put_expire,
+                                     .put_give = put_give,
+                                     .check = check,
+                                     .pin = pin,
+                                     .propose = propose,
+                                     .judge_home = judge_home,
+                                     .tries_on = tries_on,
+                                     .settle = settle};

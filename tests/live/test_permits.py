@@ -1,0 +1,154 @@
+"""Permits, by the keys of real nodes."""
+import pytest
+
+import rl
+from helpers import finish, held_everywhere, spin
+from rl import BUSY, HELD, INVALID, LOST, OK, PENDING, REFUSED_CONFIG
+from testing import eventually
+
+LONG = {"ttl_ms": 30000}
+
+
+def permit(client, permits=3, resource="r", **options):
+    return client.lock(resource, permits=str(permits), **{**LONG, **options})
+
+
+def held(lock):
+    assert lock.acquire(20000) == OK, lock.message
+    held_everywhere(lock)
+    return lock
+
+
+def key(slot):
+    return "libredlock:s:%d:r" % slot if slot else "r"
+
+
+def slots(node, permits=3):
+    return [slot for slot in range(permits) if node.command("EXISTS", key(slot))]
+
+
+def nothing_is_left(nodes):
+    eventually(lambda: [slots(node) for node in nodes] == [[]] * len(nodes), 20, "no slot is taken")
+
+
+def test_as_many_hold_as_there_are_permits(nodes, make_client):
+    clients = [make_client(nodes.urls) for _ in range(4)]
+    locks = [held(permit(client)) for client in clients[:3]]
+    assert sorted(lock.slot for lock in locks) == [0, 1, 2]
+    for lock in locks:
+        assert all(node.command("GET", key(lock.slot)).decode() == lock.token for node in nodes)
+    late = permit(clients[3])
+    assert late.acquire() == BUSY
+    assert "no permit is free" in late.message and late.slot == -1
+    assert locks[1].release() == OK
+    assert held(late).slot == locks[1].slot
+    for lock in (locks[0], locks[2], late):
+        assert lock.release() == OK
+    nothing_is_left(nodes)
+
+
+def test_slot_0_is_the_plain_lock(nodes, make_client):
+    client = make_client(nodes.urls)
+    plain = held(client.lock("r", **LONG))
+    taken = [held(permit(make_client(nodes.urls))) for _ in range(2)]
+    assert sorted(lock.slot for lock in taken) == [1, 2]
+    assert permit(client).acquire() == BUSY
+    assert plain.release() == OK
+    assert held(permit(client)).slot == 0
+    assert client.lock("r").acquire() == BUSY
+
+
+def test_a_slot_can_be_chosen(nodes, make_client):
+    client = make_client(nodes.urls)
+    lock = held(permit(client, slot="2"))
+    assert lock.slot == 2 and slots(nodes[0]) == [2]
+    assert permit(make_client(nodes.urls), slot="2").acquire() == BUSY
+    other = permit(client, slot="1")
+    assert held(other).slot == 1
+    assert lock.extend(20000) == OK
+    token = other.token
+    assert other.detach() == OK
+    adopted = permit(make_client(nodes.urls), slot="1")
+    assert adopted.adopt(token) == OK and adopted.slot == 1
+    assert adopted.extend() == OK and adopted.state == HELD
+    assert adopted.release() == OK and lock.release() == OK
+    nothing_is_left(nodes)
+
+
+def test_waiters_come_in_as_permits_are_given_back(nodes, make_client):
+    locks = [held(permit(make_client(nodes.urls))) for _ in range(3)]
+    waiters = [permit(make_client(nodes.urls)) for _ in range(2)]
+    for waiter in waiters:
+        assert waiter.start(rl.ACQUIRE, 60000) == OK
+        spin(waiter.client, lambda: waiter.attempts > 0 and waiter.status == PENDING)
+    assert locks[0].release() == OK
+    assert locks[1].release() == OK
+    for waiter in waiters:
+        assert finish(waiter) == OK, waiter.message
+    assert {waiter.slot for waiter in waiters} == {locks[0].slot, locks[1].slot}
+
+
+def test_a_node_that_lost_a_slot_gets_it_back(nodes, make_client):
+    client = make_client(nodes.urls)
+    lock = held(permit(client, ttl_ms=8000, renew="true"))
+    nodes[0].command("DEL", key(lock.slot))
+    spin(client, lambda: nodes[0].command("GET", key(lock.slot)) == lock.token.encode(), 20, "it is healed")
+    assert lock.release() == OK
+    nothing_is_left(nodes)
+
+
+@pytest.mark.parametrize("options, words", (
+    ({"permits": "2", "slot": "2"}, "slot is 2; allowed for permits 2: 0 to 1"),
+    ({"slot": "1"}, "slot is 1; allowed for permits 1: 0 to 0"),
+    ({"permits": "2", "shared": "true"}, "permits is 2; allowed for a lock that is shared: 1"),
+    ({"permits": "2", "fence": "true"}, "fence is true; allowed for permits 2: false"),
+))
+def test_what_does_not_fit_is_refused(nodes, make_client, options, words):
+    lock = make_client(nodes.urls).lock("r", **options)
+    assert lock.check() == INVALID and words in lock.message
+    assert lock.acquire() == INVALID and words in lock.message
+    assert slots(nodes[0]) == []
+
+
+def test_several_resources_and_an_adoption_without_a_slot_are_refused(nodes, make_client):
+    client = make_client(nodes.urls)
+    lock = client.lock("r", "s", permits="2")
+    assert lock.acquire() == INVALID and "several resources" in lock.message
+    lock = permit(client)
+    assert lock.adopt("0" * 40) == INVALID and "slot is -1" in lock.message
+    assert lock.start(rl.INSPECT) == INVALID and "slot is -1" in lock.message
+
+
+def test_another_number_of_permits_is_refused(nodes, make_client):
+    lock = held(permit(make_client(nodes.urls), 3))
+    other = permit(make_client(nodes.urls), 2)
+    assert held(other.client.lock("s")).release() == OK
+    assert other.acquire(5000) == REFUSED_CONFIG
+    assert "permits is 2; others that use the resource have 3" in other.message
+    assert lock.release() == OK
+    nothing_is_left(nodes)
+
+
+@pytest.mark.parametrize("write", (("RPUSH", "x"), ("SADD", "x"), ("HSET", "x", "1"), ("ZADD", "5", "x"),
+                                   ("XADD", "1-1", "a", "b"), ("SET", "x")))
+def test_keys_of_others_are_taken_slots_and_are_left_alone(nodes, make_client, write):
+    command, *rest = write
+    for node in nodes:
+        for slot in range(3):
+            node.command(command, key(slot), *rest)
+    before = [node.command("DUMP", key(slot)) for node in nodes for slot in range(3)]
+    lock = permit(make_client(nodes.urls))
+    assert lock.acquire() == BUSY and "no permit is free" in lock.message
+    assert [node.command("DUMP", key(slot)) for node in nodes for slot in range(3)] == before
+    for node in nodes:
+        node.command("DEL", key(1))
+    assert held(lock).slot == 1
+
+
+def test_a_removal_takes_all_slots(nodes, make_client):
+    locks = [held(permit(make_client(nodes.urls))) for _ in range(2)]
+    remover = permit(make_client(nodes.urls))
+    assert remover.start(rl.REMOVE) == OK
+    assert finish(remover) == OK
+    nothing_is_left(nodes)
+    assert [lock.extend() for lock in locks] == [LOST] * 2
