@@ -44,7 +44,7 @@ void backing_lose(struct world *world, struct node *node, int index, int by_hand
 static void lose_leases(struct world *world, struct node *node)
 {
   memset(node->waitqueues, 0, sizeof node->waitqueues);
-  for (int i = 0; i < world->resource_count; i++)
+  for (int i = 0; i < world->key_count; i++)
     backing_lose(world, node, i, 0);
   node->epoch++;
   node->restarted_at = world->now;

@@ -124,7 +124,7 @@ void blocking_overdue(struct world *world, const struct event *event)
 
 static int64_t rounds_ms(const struct slot *slot)
 {
-  return world_attempt_ms(slot->process->world);
+  return (slot->is_permit ? 4 : 1) * world_attempt_ms(slot->process->world); /* what is picked may be taken elsewhere */
 }
 
 static const uint32_t acquired = ALLOW(OK) | ALLOW(BUSY) | ALLOW(NO_QUORUM) | ALLOW(TIMED_OUT) | ALLOW(CANCELLED) |

@@ -7,7 +7,7 @@
 
 /* script n key.. token ttl form how, or script n key.. token form */
 struct claim {
-  struct key *keys[RESOURCES_MAX];
+  struct key *keys[KEYS_MAX];
   int count;
   const struct argument *token;
   char text[TOKEN_SIZE + 1];
@@ -19,7 +19,7 @@ static int read_claim(struct request *request, int arguments, struct claim *clai
 {
   int64_t count = server_number(request, 2);
   memset(claim, 0, sizeof *claim);
-  if (count < 1 || count > RESOURCES_MAX || request->count != 3 + count + arguments)
+  if (count < 1 || count > KEYS_MAX || request->count != 3 + count + arguments)
     return -1;
   claim->count = (int)count;
   claim->token = &request->arguments[3 + count];
@@ -169,7 +169,7 @@ static void refuse(struct request *request, const struct claim *claim, int numbe
   server_reply_number(request, ':', claim->begins ? 0 : -1);
   server_reply_number(request, ':', number);
   server_reply_number(request, ':', pttl_ms);
-  if (!claim->begins && resource >= 0 && resource < request->world->resource_count)
+  if (!claim->begins && resource >= 0 && resource < request->world->key_count)
     backing_gone(request->connection, (int)resource, claim->text,
                  request->connection->replies_total + request->reply->end);
 }

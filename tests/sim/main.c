@@ -97,10 +97,10 @@ static const char *shows(int mutant)
   }
 }
 
-/* It breaks a rule of locks that are shared or of several resources. */
+/* It breaks a rule of locks that are shared, of several resources or of several permits. */
 static int is_of_kinds(int mutant)
 {
-  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_TAKES_WHAT_IS_FREE;
+  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_PICK_FORGOTTEN;
 }
 
 static double seconds(clockid_t clock)
@@ -256,7 +256,7 @@ static int parse(int argc, const char **argv, struct request *request)
      "found is success", "NAME"},
     {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that are guarded, or may be raising\n"
      "or lowering max_ttl_ms, too", "KIND"},
-    {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared and of several resources", NULL},
+    {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared, of several resources and permits", NULL},
     {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
     {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
      "messages in which at most N are delayed", "N"},

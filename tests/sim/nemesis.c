@@ -168,6 +168,13 @@ static void swap_database(struct world *world, struct node *node)
   marker_swap(world, node);
 }
 
+/* Of a resource, or of one of its slots. */
+static int any_key(struct world *world)
+{
+  int resource = (int)random_in(&world->random, 0, world->resource_count - 1);
+  return world->mixed ? permit_key(resource, (int)random_in(&world->kinds, 0, PERMITS - 1)) : resource;
+}
+
 /* Leases end where nobody has ended them: new ones may be granted at once. */
 static void lose_keys(struct world *world, struct node *node)
 {
@@ -184,7 +191,7 @@ static void lose_keys(struct world *world, struct node *node)
     break;
   case 2:
     TRACE(world, "node %d    a key is deleted by hand", node->index);
-    backing_lose(world, node, (int)random_in(&world->random, 0, world->resource_count - 1), 1);
+    backing_lose(world, node, any_key(world), 1);
     break;
   case 3:
     demote(world, node);
@@ -199,7 +206,7 @@ static void lose_keys(struct world *world, struct node *node)
 
 static int has_keys(const struct world *world, const struct node *node)
 {
-  for (int i = 0; i < world->resource_count; i++)
+  for (int i = 0; i < world->key_count; i++)
     if (node->keys[i].live)
       return 1;
   return 0;
@@ -238,7 +245,7 @@ static void step_clock(struct world *world, struct node *node)
   if (node->index >= (world->node_count - 1) / 2 || node->is_behind)
     return;
   TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
-  for (int i = 0; i < world->resource_count; i++)
+  for (int i = 0; i < world->key_count; i++)
     backing_lose(world, node, i, 0);
   memset(node->waitqueues, 0, sizeof node->waitqueues);
   memset(node->strays, 0, sizeof node->strays);
@@ -308,7 +315,7 @@ static void strike(struct world *world)
     lose_keys(world, node);
     break;
   case FAULT_LEFTOVER:
-    server_leave_key(world, node, (int)random_in(&world->random, 0, world->resource_count - 1),
+    server_leave_key(world, node, any_key(world),
                      random_in(&world->random, 1, world->last_ttl_ms));
     break;
   case FAULT_ASTRAY:

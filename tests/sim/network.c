@@ -569,7 +569,7 @@ static ssize_t sim_write(struct rlk_link *link, const char *data, size_t size)
 static void note_read(struct connection *connection)
 {
   struct world *world = connection->process->world;
-  for (int i = 0; i < world->resource_count; i++) {
+  for (int i = 0; i < world->key_count; i++) {
     struct key *key = &world->nodes[connection->node].keys[i];
     if (key->serial == connection->serial && !key->read_at && connection->read_total >= key->reply_end)
       key->read_at = world->now;

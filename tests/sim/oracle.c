@@ -21,7 +21,7 @@ static int64_t later(int64_t a, int64_t b)
 static struct holding *holding_of(const struct slot *slot)
 {
   struct world *world = slot->process->world;
-  return slot->holding < 0 ? NULL : &world->resources[slot->resource].ring[slot->holding];
+  return slot->holding < 0 ? NULL : &world->resources[slot->key].ring[slot->holding];
 }
 
 static struct holding *holding_with(struct resource *resource, const char *token)
@@ -35,7 +35,7 @@ static struct holding *holding_with(struct resource *resource, const char *token
 static struct holding *begin_holding(struct slot *slot, const char *token)
 {
   struct world *world = slot->process->world;
-  struct resource *resource = &world->resources[slot->resource];
+  struct resource *resource = &world->resources[slot->key];
   do
     slot->holding = (int)(resource->holdings++ % HOLDINGS_MAX);
   while (resource->ring[slot->holding].open); /* of a process that sleeps */
@@ -47,8 +47,8 @@ static struct holding *begin_holding(struct slot *slot, const char *token)
   memcpy(holding->token, token, TOKEN_SIZE);
   holding->is_shared = slot->is_shared;
   holding->spans = slot->spans;
-  for (int i = 0; i < world->resource_count; i++)
-    if (slot->spans || i == slot->resource)
+  for (int i = 0; i < world->key_count; i++)
+    if ((slot->spans && i < world->resource_count) || i == slot->key)
       holding->robbed |= backing_was_robbed(world, &world->resources[i], token);
   world->wins++;
   return holding;
@@ -78,10 +78,10 @@ static void check_alone_on(struct world *world, const struct resource *resource,
 
 static void check_alone(struct world *world, const struct resource *resource, const struct holding *mine)
 {
-  for (int i = 0; i < world->resource_count; i++)
+  for (int i = 0; i < world->key_count; i++)
     if (&world->resources[i] == resource)
       check_alone_on(world, resource, mine, 0);
-    else if (world->mixed)
+    else if (world->mixed && i < world->resource_count && resource < &world->resources[RESOURCES_MAX])
       check_alone_on(world, &world->resources[i], mine, 1);
 }
 
@@ -95,20 +95,20 @@ static void check_backed(const struct slot *slot, struct holding *holding, int64
   holding->backed_until = until;
   holding->backed_changes = world->changes;
   backed_until = RLK_NEVER;
-  for (int i = 0; i < world->resource_count; i++) {
-    int64_t here = slot->spans || i == slot->resource ? backing_until(slot->process, i, holding->token) : RLK_NEVER;
+  for (int i = 0; i < world->key_count; i++) {
+    int is_held = (slot->spans && i < world->resource_count) || i == slot->key;
+    int64_t here = is_held ? backing_until(slot->process, i, holding->token) : RLK_NEVER;
     backed_until = here < backed_until ? here : backed_until;
   }
   if (backed_until < until)
     world_violation(world, "unbacked: lock %d is held until %.3f ms, a majority of the keys of %s until %.3f ms",
-                    slot->index, (double)until / MS, world->resources[slot->resource].name,
-                    (double)backed_until / MS);
+                    slot->index, (double)until / MS, world->resources[slot->key].name, (double)backed_until / MS);
 }
 
 void oracle_rob(struct world *world, int resource, const char *token)
 {
   /* a token that was handed over has several */
-  for (int r = 0; r < world->resource_count; r++)
+  for (int r = 0; r < world->key_count; r++)
     for (int i = 0; i < HOLDINGS_MAX && (r == resource || world->mixed); i++) {
       struct holding *holding = &world->resources[r].ring[i];
       holding->robbed |= !memcmp(holding->token, token, TOKEN_SIZE);
@@ -151,6 +151,31 @@ static void check_limit(const struct slot *slot, const struct holding *holding, 
     world_violation(slot->process->world, "lock %d is held beyond max_hold_ms", slot->index);
 }
 
+/* No more than that hold a resource at this instant, whichever slots they say they have. */
+static void check_permits(const struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  int count = 0;
+  for (int i = 0; slot->is_permit && i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(world, (uint32_t)i);
+    int uses_it = other->lock && (other->resource == slot->resource || other->spans);
+    const struct holding *holding = uses_it ? holding_of(other) : NULL;
+    count += holding && !holding->robbed && !holding->is_shared && holding->until > world->now;
+  }
+  if (count > PERMITS)
+    world_violation(world, "permits: %d hold %s, of which there are %d", count, world->resources[slot->resource].name,
+                    PERMITS);
+}
+
+/* Which of the keys it holds; -1, and a violation: the slot is none. */
+static int held_key(const struct slot *slot)
+{
+  int number = redlock_lock_slot(slot->lock);
+  if (slot->is_permit != (number >= 0) || number >= PERMITS)
+    world_violation(slot->process->world, "permits: lock %d holds slot %d", slot->index, number);
+  return permit_key(slot->resource, number < PERMITS ? number : 0);
+}
+
 static void see_held(struct slot *slot, struct holding *holding, int64_t until)
 {
   struct world *world = slot->process->world;
@@ -163,7 +188,8 @@ static void see_held(struct slot *slot, struct holding *holding, int64_t until)
     holding->first_until = until;
   check_limit(slot, holding, until);
   check_backed(slot, holding, until);
-  check_alone(world, &world->resources[slot->resource], holding);
+  check_alone(world, &world->resources[slot->key], holding);
+  check_permits(slot);
 }
 
 /* It has ended, and was to last until then. */
@@ -229,6 +255,7 @@ void oracle_observe(struct slot *slot)
   char token[TOKEN_SIZE + 1] = "";
   int held = redlock_lock_state(slot->lock) == REDLOCK_STATE_HELD;
   int64_t validity_ms = held ? redlock_lock_validity_ms(slot->lock) : 0;
+  int key = held && slot->holding < 0 ? held_key(slot) : slot->key;
   if (held && slot->holding < 0)
     redlock_lock_token(slot->lock, token, sizeof token);
   if (process->leaving)
@@ -240,17 +267,18 @@ void oracle_observe(struct slot *slot)
     return;
   }
   if (!holding) {
-    holding = holding_with(&world->resources[slot->resource], token);
+    slot->key = key;
+    holding = holding_with(&world->resources[key], token);
     if (holding && !holding->detached)
       world_violation(world, "lock %d came back after it had ended", slot->index);
     int is_adopted = holding != NULL;
     holding = begin_holding(slot, token);
-    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans)
+    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans && !slot->is_permit)
       check_fence(slot, holding);
     slot->shortens = 0;
     holding->until = holding->since;
     TRACE(world, "process %d lock %d: holds %s for %d ms", process->index, slot->index,
-          world->resources[slot->resource].name, (int)validity_ms);
+          world->resources[slot->key].name, (int)validity_ms);
   }
   see_held(slot, holding, process_true_time(process, process_clock(process) + validity_ms * MS));
 }
@@ -282,7 +310,7 @@ void oracle_lost_in_call(const struct slot *slot, const struct holding *given_up
 void oracle_released(struct slot *slot, int status)
 {
   struct world *world = slot->process->world;
-  const struct resource *resource = &world->resources[slot->resource];
+  const struct resource *resource = &world->resources[slot->key];
   int astray = world->faults.astray || world->twin >= 0; /* a delete may go to another server, or to one twice */
   int was_lost = backing_was_lost(resource, slot->released);
   for (int i = 0; slot->spans && i < world->resource_count; i++)
@@ -404,8 +432,8 @@ void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since = later(free_since(world, slot->resource), slot->started_at), soon = wait_most(slot, since);
-  if (slot->spans)
-    return; /* it is not told of the other resource */
+  if (slot->spans || slot->is_permit)
+    return; /* it is not told of the other resource, or need not have that slot */
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;
@@ -466,7 +494,7 @@ static int flows_freely(const struct world *world, const struct connection *conn
 static const struct holding *holding_of_token(struct world *world, int resource, const char *token)
 {
   const struct holding *holding = holding_with(&world->resources[resource], token);
-  for (int i = 0; !holding && world->mixed && i < world->resource_count; i++)
+  for (int i = 0; !holding && world->mixed && i < world->key_count; i++)
     holding = holding_with(&world->resources[i], token);
   return holding;
 }
@@ -512,7 +540,7 @@ static int is_held(struct world *world, int resource, const char *token)
 void oracle_quiet(struct world *world)
 {
   for (int i = 0; i < world->node_count; i++)
-    for (int r = 0; r < world->resource_count; r++) {
+    for (int r = 0; r < world->key_count; r++) {
       struct node *node = &world->nodes[i];
       server_expire(world, node, r);
       const struct key *key = &node->keys[r];

@@ -79,14 +79,15 @@ int64_t slot_ttl(const struct slot *slot, int64_t ttl_ms)
 static void choose_kind(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t dice = world->mixed ? random_in(&world->kinds, 0, 9) : 0;
-  slot->is_shared = dice >= 4 && dice != 8;
-  slot->spans = dice >= 8;
+  int64_t dice = world->mixed ? random_in(&world->kinds, 0, 13) : 0;
+  slot->is_shared = dice >= 4 && dice <= 9 && dice != 8;
+  slot->spans = dice == 8 || dice == 9;
+  slot->is_permit = dice >= 10;
 }
 
 static int is_plain(const struct slot *slot)
 {
-  return !slot->is_shared && !slot->spans;
+  return !slot->is_shared && !slot->spans && !slot->is_permit;
 }
 
 static void set_kind(struct slot *slot)
@@ -100,6 +101,10 @@ static void set_kind(struct slot *slot)
   }
   if (slot->is_shared)
     slot_set_number(slot, "shared", 1);
+  if (slot->is_permit)
+    slot_set_number(slot, "permits", PERMITS);
+  if (slot->is_permit && random_in(&world->kinds, 0, 4) == 0)
+    slot_set_number(slot, "slot", random_in(&world->kinds, 0, PERMITS - 1));
 }
 
 void slot_make_lock(struct slot *slot)
@@ -112,6 +117,7 @@ void slot_make_lock(struct slot *slot)
     slot->ttl_ms *= 2;
   slot->ttl_ms = slot->renewed_ms = slot_ttl(slot, slot->ttl_ms);
   slot->holding = -1;
+  slot->key = slot->resource;
   slot->operation = 0;
   slot->released[0] = 0;
   slot->last_status = REDLOCK_NOT_HELD;
@@ -148,7 +154,8 @@ static void expect(struct slot *slot, const char *what, int status, uint32_t all
 void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limit_ms, uint32_t allowed)
 {
   struct world *world = slot->process->world;
-  int64_t slack_ms = limit_ms ? 10 : world_attempt_ms(world) + 10;
+  int attempts = slot->is_permit && operation == REDLOCK_ACQUIRE ? 4 : 1; /* what is picked may be taken elsewhere */
+  int64_t slack_ms = limit_ms ? 10 : attempts * world_attempt_ms(world) + 10;
   int manner = slot->index % 2 ? REDLOCK_AT_ONCE : 0;
   int status = redlock_lock_start(slot->lock, operation | manner, argument);
   TRACE(world, "process %d lock %d: starts operation %d (%" PRId64 "): %s", slot->process->index, slot->index,
@@ -310,7 +317,7 @@ static void act_while_pending(struct slot *slot)
 static int downgrade(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  if (!world->mixed || slot->is_shared || random_in(&world->kinds, 0, 9) > 0)
+  if (!world->mixed || slot->is_shared || slot->is_permit || random_in(&world->kinds, 0, 9) > 0)
     return 0;
   slot_set_number(slot, "shared", 1);
   slot->is_shared = 1;
@@ -336,7 +343,7 @@ static void act_while_held(struct slot *slot)
     slot->shortens || !is_plain(slot) ? slot_release(slot) : detach(slot);
   else if (dice < extends + 16)
     expire(slot);
-  else if (dice < extends + 17 && !slot->spans)
+  else if (dice < extends + 17 && !slot->spans && !slot->is_permit)
     slot_start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));
   else
     slot_release(slot);
@@ -363,7 +370,7 @@ static void act_without(struct slot *slot, int state)
     dice < 50 ? extend(slot) : slot_release(slot);
   else if (dice < 4)
     slot_replace_lock(slot), slot_plan(slot, slot_think_time(slot));
-  else if (dice < 6 && slot->spans) /* nobody looks at all of them at once */
+  else if (dice < 6 && (slot->spans || slot->is_permit)) /* nobody looks at all of them at once */
     state == REDLOCK_STATE_LOST ? release_lost(slot) : acquire(slot);
   else if (dice < 5 || (dice == 5 && !world->faults.loss))
     slot_start(slot, REDLOCK_INSPECT, 0, 0, ALLOW(OK));

@@ -17,6 +17,7 @@ struct script {
   int joins, hands_over, leaves;          /* of those who wait */
   int registers, fences, raises;          /* of the restart guard; of fencing numbers */
   int claims, drops, looks, shares;       /* of sets and readers; a queue in which those who share stand, too */
+  int picks;                              /* of permits */
 };
 
 static struct script scripts[SCRIPTS_MAX];
@@ -43,7 +44,8 @@ static int script_by_text(struct request *request, const struct argument *text)
   script->drops = find_text(text->bytes, text->size, "'MGET'");
   script->looks = find_text(text->bytes, text->size, "'ZCOUNT'");
   script->shares = find_text(text->bytes, text->size, "open(h)");
-  if (script->claims || script->drops || script->looks)
+  script->picks = find_text(text->bytes, text->size, "unpack(KEYS,1,n)");
+  if (script->claims || script->drops || script->looks || script->picks)
     return script_count++;
   script->deletes = find_text(text->bytes, text->size, "'DEL'");
   script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
@@ -108,7 +110,7 @@ static void note_gone(struct request *request, int count)
     const struct argument *token = &request->arguments[4 + count + i];
     const struct key *key = server_key(request, 3 + i);
     int resource = key ? (int)(key - request->node->keys) : -1;
-    int is_ours = resource >= 0 && resource < request->world->resource_count && token->size == TOKEN_SIZE;
+    int is_ours = resource >= 0 && resource < request->world->key_count && token->size == TOKEN_SIZE;
     if (is_ours && !server_key_holds(key, token))
       backing_gone(request->connection, resource, token->bytes, reply_end);
   }
@@ -156,7 +158,7 @@ static void run_expire(struct request *request)
     request->world->changes++;
   }
   server_reply_integer(request, confirms);
-  if (!confirms && key >= request->node->keys && key < request->node->keys + request->world->resource_count)
+  if (!confirms && key >= request->node->keys && key < request->node->keys + request->world->key_count)
     backing_gone(request->connection, (int)(key - request->node->keys), request->arguments[4].bytes,
                  request->connection->replies_total + request->reply->end);
 }
@@ -185,7 +187,8 @@ void script_eval(struct request *request)
   request->node->scripts |= UINT32_C(1) << index;
   if (script_is_proof(request))
     server_reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences) && is_full(request))
+  else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences || scripts[index].picks) &&
+           is_full(request))
     server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
   else if (scripts[index].claims)
     claimed_claim(request);
@@ -193,6 +196,8 @@ void script_eval(struct request *request)
     claimed_drop(request);
   else if (scripts[index].looks)
     claimed_look(request);
+  else if (scripts[index].picks)
+    permits_pick(request);
   else if (scripts[index].fences)
     fence_set(request);
   else if (scripts[index].raises)

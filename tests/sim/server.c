@@ -168,7 +168,7 @@ static struct key *stray_key(struct request *request, int resource)
 struct key *server_key(struct request *request, int index)
 {
   struct world *world = request->world;
-  for (int i = 0; index < request->count && i < world->resource_count; i++)
+  for (int i = 0; index < request->count && i < world->key_count; i++)
     if (server_is_text(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
       if (request->connection->database != world->database || request->connection->to_replica)
         return stray_key(request, i);
@@ -262,7 +262,7 @@ static void command_del(struct request *request)
 {
   struct world *world = request->world;
   struct key *key = server_key(request, 1), *keys = request->node->keys;
-  int resource = key >= keys && key < keys + world->resource_count ? (int)(key - keys) : -1;
+  int resource = key >= keys && key < keys + world->key_count ? (int)(key - keys) : -1;
   if (!key)
     return;
   server_reply_integer(request, key->live);

@@ -57,6 +57,10 @@ void claimed_claim(struct request *request);
 void claimed_drop(struct request *request);
 void claimed_look(struct request *request);
 
+/* ---- permits.c: a free slot is picked ---- */
+
+void permits_pick(struct request *request);
+
 /* ---- fence.c ---- */
 
 void fence_set(struct request *request);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../../core/src/client/stepped.h"
+#include "permits.h"
 
 #define MS RLK_NS_PER_MS
 #define PASSWORD "secret"
@@ -18,7 +19,6 @@ enum {
   NODES_MAX = 7,
   PROCESSES_MAX = 5,
   SLOTS_MAX = 3,
-  RESOURCES_MAX = 2,
   READERS_MAX = 64,
   CONNECTIONS_MAX = 512,
   OPEN_MAX = 6 * NODES_MAX,
@@ -250,9 +250,9 @@ struct node {
   uint32_t epoch;          /* how often it has lost keys */
   uint32_t scripts;        /* bits of the script cache */
   uint32_t next_client_id;
-  struct key keys[RESOURCES_MAX];
+  struct key keys[KEYS_MAX];
   int replaced;            /* a writable replica answers at its address */
-  struct key strays[RESOURCES_MAX]; /* in database 0 or on the replica: no vote may come of them */
+  struct key strays[KEYS_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
   char marker[MARKER_MAX]; /* of the restart guard, "" for none */
   char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
@@ -285,6 +285,7 @@ struct slot {
   redlock_lock *lock;
   int index;               /* in the world, for tags and events */
   int resource;
+  int is_permit, key;      /* its lock is one of several permits; what it holds, or held last: a resource or a slot */
   int is_shared;           /* its lock is, or will be with the next acquisition, */
   int spans;               /* and it is one of all resources; else of its own alone */
   enum temper temper;
@@ -469,7 +470,7 @@ struct loss {              /* a key that a server has lost */
 };
 
 struct resource {
-  char name[24];
+  char name[40];
   char detached[TOKEN_SIZE + 1]; /* a token that waits to be adopted; "" if there is none */
   struct holding ring[HOLDINGS_MAX];
   uint32_t holdings;
@@ -584,7 +585,7 @@ struct world {
   int64_t max_ttl_ms;      /* the number that they have at first */
   struct rollout rollout;
   int fenced;              /* ... and fencing numbers */
-  int mixed;               /* locks are plain, shared and of several resources */
+  int mixed;               /* locks are plain, shared, of several resources and permits */
   uint64_t kinds;          /* from which that is drawn: all else is as in a world of plain locks */
   int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
   int calm;                /* faults have ended */
@@ -604,10 +605,10 @@ struct world {
   uint32_t removes[PROCESSES_MAX]; /* resources whose key the process deletes whatever is under it */
   int leads_to[PROCESSES_MAX][NODES_MAX]; /* the server behind each address, for each process */
   int64_t last_ttl_ms;     /* the longest lease that was asked for */
-  int node_count, process_count, resource_count, slot_count;
+  int node_count, process_count, resource_count, key_count, slot_count; /* keys: of resources, and of their slots */
   struct node nodes[NODES_MAX];
   struct process processes[PROCESSES_MAX];
-  struct resource resources[RESOURCES_MAX];
+  struct resource resources[KEYS_MAX]; /* as keys: a slot has holders of its own */
   struct connection connections[CONNECTIONS_MAX];
   uint32_t connection_serial, lives;
   struct tokens tokens;
@@ -695,6 +696,5 @@ int orders_replay(struct world *world);
     if ((world)->tracing) \
       world_trace((world), __VA_ARGS__); \
   } while (0)
-
 
 #endif

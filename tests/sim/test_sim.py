@@ -66,6 +66,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "downgrade-shortens": 500,
     "extended-by-any-key": 200,
     "takes-what-is-free": 200,
+    "votes-of-any-slot": 200,
+    "pick-forgotten": 500,
     "child-keeps-seed": 200,
 }
 KINDS = {  # few other worlds can show it

@@ -73,15 +73,48 @@ static int stand_in(struct request *request, struct waitqueue *queue, const stru
   return at;
 }
 
-/* The key is free, or its readers let one in that shares, whose name has a slash. */
-static int is_open(const struct key *key, const char *name)
+struct slots {             /* keys of a resource, each of which lets one in */
+  const struct key *key[PERMITS];
+  int count;
+};
+
+/* The keys before the first argument of the script: its own, those of the queue, and slots. -1, and a violation. */
+static int read_slots(struct request *request, struct slots *slots)
 {
-  return !key->live || (key->reader_count && name[16] == '/');
+  int64_t keys = server_number(request, 2);
+  slots->count = 0;
+  if (keys != 3 && keys != 2 + PERMITS) {
+    world_violation(request->world, "a script of the queue on %d keys", (int)keys);
+    return -1;
+  }
+  for (int i = 3; i < 3 + keys; i++)
+    if (i == 3 || i > 5)
+      if (!(slots->key[slots->count++] = server_key(request, i)))
+        return -1;
+  return 0;
+}
+
+/* One is free, or the readers of the first let one in that shares, whose name has a slash. */
+static int is_open(const struct slots *slots, const char *name)
+{
+  for (int i = 0; i < slots->count; i++)
+    if (!slots->key[i]->live)
+      return 1;
+  return slots->key[0]->reader_count && name[16] == '/';
+}
+
+/* When the first of them ends, by the clock of the server. */
+static int64_t first_end_ms(const struct slots *slots)
+{
+  int64_t end_ms = slots->key[0]->expire_ms;
+  for (int i = 1; i < slots->count; i++)
+    end_ms = slots->key[i]->expire_ms < end_ms ? slots->key[i]->expire_ms : end_ms;
+  return end_ms;
 }
 
 /* Tells the first, and takes those out that have a listener which does not hear; of others the next is told to ask. */
 static void wake_the_first(struct request *request, struct waitqueue *queue, const struct argument *channels,
-                           const struct argument *but, const struct key *if_open)
+                           const struct argument *but, const struct slots *if_open)
 {
   for (int i = 0, at = 0; i < 100 && at < queue->count && at <= 2; i++) {
     const char *name = queue->places[at].name;
@@ -104,30 +137,33 @@ static void wake_the_first(struct request *request, struct waitqueue *queue, con
 
 void waitqueue_join(struct request *request, int shares)
 {
-  struct key *key = server_key(request, 3);
+  struct slots slots;
   struct waitqueue *queue = queue_of(request, 4, "q");
-  const struct argument *name = &request->arguments[6], *channels = &request->arguments[11];
+  int at = 3 + (int)server_number(request, 2);
+  const struct argument *name = &request->arguments[at], *channels = &request->arguments[at + 5];
   int64_t now_us = clock_us(request), pttl_ms;
   int rank = -1;
-  if (request->count != 12 || server_number(request, 2) != 3 || !key || !queue || !queue_of(request, 5, "p")) {
-    world_violation(request->world, "a JOIN that is not: 3 key queue promises place waited first step most channels");
+  if (read_slots(request, &slots) != 0)
+    return;
+  if (request->count != at + 6 || !queue || !queue_of(request, 5, "p")) {
+    world_violation(request->world, "a JOIN that is not: keys queue promises place waited first step most channels");
     return;
   }
   for (int i = 0; i < 100 && queue->count > 0 && queue->places[0].promised_us <= now_us; i++)
     take_out(queue, 0);
-  stand_in(request, queue, name, now_us - server_number(request, 7));
-  pttl_ms = key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2;
-  if (shares && key->live && key->reader_count && is_open(key, queue->places[0].name))
+  stand_in(request, queue, name, now_us - server_number(request, at + 1));
+  pttl_ms = slots.key[0]->live ? first_end_ms(&slots) - server_clock_ms(request->world, request->node) : -2;
+  if (shares && is_open(&slots, (const char[48]){[16] = name->bytes[16]}) && is_open(&slots, queue->places[0].name))
     pttl_ms = -2;
-  if (!key->live || shares)
-    wake_the_first(request, queue, channels, name, shares ? key : NULL);
+  if (!slots.key[0]->live || shares)
+    wake_the_first(request, queue, channels, name, shares ? &slots : NULL);
   for (rank = 0; rank < queue->count && &queue->places[rank] != place_of(queue, name);)
     rank++;
-  queue->places[rank].promised_us = now_us + server_number(request, 8);
-  if (rank * server_number(request, 9) < server_number(request, 10))
-    queue->places[rank].promised_us += rank * server_number(request, 9);
+  queue->places[rank].promised_us = now_us + server_number(request, at + 2);
+  if (rank * server_number(request, at + 3) < server_number(request, at + 4))
+    queue->places[rank].promised_us += rank * server_number(request, at + 3);
   else
-    queue->places[rank].promised_us += server_number(request, 10);
+    queue->places[rank].promised_us += server_number(request, at + 4);
   server_reply_number(request, '*', 2);
   server_reply_number(request, ':', rank);
   server_reply_number(request, ':', pttl_ms);
@@ -147,14 +183,19 @@ int waitqueue_hand_over(struct request *request)
 
 void waitqueue_leave(struct request *request, int parts)
 {
-  const struct key *key = server_key(request, 3);
+  struct slots slots;
   struct waitqueue *queue = queue_of(request, 4, "q");
-  if (!key || !queue || !queue_of(request, 5, "p"))
+  int at = 3 + (int)server_number(request, 2);
+  if (read_slots(request, &slots) != 0 || !queue || !queue_of(request, 5, "p"))
     return;
-  if (request->arguments[6].size > 0)
-    leave(queue, &request->arguments[6]);
-  if (!key->live || parts)
-    wake_the_first(request, queue, &request->arguments[7], NULL, parts ? key : NULL);
+  if (request->count != at + 2) {
+    world_violation(request->world, "a LEAVE that is not: keys queue promises place channels");
+    return;
+  }
+  if (request->arguments[at].size > 0)
+    leave(queue, &request->arguments[at]);
+  if (!slots.key[0]->live || parts)
+    wake_the_first(request, queue, &request->arguments[at + 1], NULL, parts ? &slots : NULL);
   server_reply_number(request, ':', parts && queue->count > 0 ? 2 : 0);
 }
 

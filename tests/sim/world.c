@@ -176,6 +176,12 @@ static void lay_out(struct world *world)
       world->leads_to[process][i] = own_server(world, i);
   for (int i = 0; i < world->resource_count; i++)
     snprintf(world->resources[i].name, sizeof world->resources[i].name, "orders:%d", i);
+  world->key_count = world->mixed ? KEYS_MAX : world->resource_count;
+  for (int i = 0; world->mixed && i < world->resource_count; i++)
+    for (int slot = 1; slot < PERMITS; slot++) {
+      struct resource *key = &world->resources[permit_key(i, slot)];
+      snprintf(key->name, sizeof key->name, "libredlock:s:%d:orders:%d", slot, i);
+    }
   world->slot_count = 0;
   for (int i = 0; i < world->process_count; i++)
     world->slot_count += world->processes[i].slot_count;
@@ -303,7 +309,7 @@ static void calm_down(struct world *world)
 static void check_empty(struct world *world, const char *when)
 {
   for (int i = 0; i < world->node_count; i++)
-    for (int r = 0; r < world->resource_count; r++) {
+    for (int r = 0; r < world->key_count; r++) {
       server_expire(world, &world->nodes[i], r);
       if (world->nodes[i].keys[r].live)
         world_violation(world, "residue: node %d has a key of %s %s", i, world->resources[r].name, when);
@@ -377,7 +383,7 @@ static void leave(struct world *world)
 
 static void reset(struct world *world, uint64_t seed)
 {
-  for (int i = 0; i < RESOURCES_MAX; i++)
+  for (int i = 0; i < (world_mixes ? KEYS_MAX : RESOURCES_MAX); i++)
     memset(&world->resources[i], 0, sizeof world->resources[i]);
   oracle_start(world);
   world->queue.count = world->queue.order = 0;
