@@ -10,7 +10,10 @@ static int print_token(const struct session *session)
     return print_json(report_json(session, REDLOCK_OK));
   char *token = lock_token(session->lock);
   int64_t fence = redlock_lock_fence(session->lock);
-  bool failed = fence > 0 ? printf("%s %lld\n", token, (long long)fence) < 0 : printf("%s\n", token) < 0;
+  int slot = redlock_lock_slot(session->lock);
+  bool failed = fence > 0   ? printf("%s %lld\n", token, (long long)fence) < 0
+                : slot >= 0 ? printf("%s %d\n", token, slot) < 0
+                            : printf("%s\n", token) < 0;
   free(token);
   return flush_answer(failed);
 }

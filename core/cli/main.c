@@ -17,8 +17,8 @@
 
 static const char
   *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL},
-  *const without_for_lead[] = {"renew", "reentrant", "max_extensions", "fence", "shared", "wait_ms", "retry_count",
-                               NULL},
+  *const without_for_lead[] = {"renew", "reentrant", "max_extensions", "fence", "shared", "permits", "slot",
+                               "wait_ms", "retry_count", NULL},
   *const without_for_acquire[] = {OF_A_HOLD, NULL},
   *const without_for_extend[] = {OF_A_HOLD, OF_A_WAIT, "fence", NULL},
   *const without_for_release[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
@@ -26,8 +26,9 @@ static const char
   *const without_for_status[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
                                  "shared", NULL},
   *const without_for_bootstrap[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "shared",
-                                    NULL},
-  *const without_for_doctor[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, "outage_wait_ms", "shared", "holder_info", NULL};
+                                    "permits", "slot", NULL},
+  *const without_for_doctor[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, "outage_wait_ms", "shared", "permits", "slot",
+                                 "holder_info", NULL};
 
 /* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. status
  * waits for every node, so one that hangs costs no more than a second. */
@@ -44,9 +45,10 @@ static const struct option_default
 static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE... -- CMD [ARGUMENT...]",
      "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
-     "Of several RESOURCEs it has all or none. With --shared others may share them meanwhile.\n"
+     "Of several RESOURCEs it has all or none. With --shared others may share them meanwhile; with "
+     "--permits n so many hold RESOURCE at a time.\n"
      "REDLOCK_RESOURCE (several in lines) and REDLOCK_TOKEN are in CMD's environment, and with --fence the number "
-     "REDLOCK_FENCE.\n"
+     "REDLOCK_FENCE, with --permits the permit REDLOCK_SLOT, from 0.\n"
      "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "
      "while CMD ran, 126 CMD cannot be run, 127 CMD not found, 64 usage, 70 internal.",
      run_main, without_for_run, defaults_of_run},

@@ -143,6 +143,8 @@ json_t *report_json(const struct session *session, int status)
     set_text(report, "token", lock_token(session->lock));
   if (redlock_lock_fence(session->lock) > 0)
     json_object_set_new(report, "fence", json_integer(redlock_lock_fence(session->lock)));
+  if (redlock_lock_slot(session->lock) >= 0)
+    json_object_set_new(report, "slot", json_integer(redlock_lock_slot(session->lock)));
   json_object_set_new(report, "status", json_string(redlock_status_name(status)));
   json_object_set_new(report, "validity_ms", json_integer(redlock_lock_validity_ms(session->lock)));
   set_text(report, "message", outcome(session, status));

@@ -71,6 +71,12 @@ static void export_lock(const struct session *session)
     setenv("REDLOCK_FENCE", number, 1);
   else
     unsetenv("REDLOCK_FENCE"); /* of a lock around this one */
+  if (redlock_lock_slot(session->lock) >= 0) {
+    snprintf(number, sizeof number, "%d", redlock_lock_slot(session->lock));
+    setenv("REDLOCK_SLOT", number, 1);
+  } else {
+    unsetenv("REDLOCK_SLOT");
+  }
 }
 
 static void say_lost(struct run *run)

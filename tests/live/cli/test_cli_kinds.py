@@ -1,5 +1,5 @@
 """Shared locks, and locks of several resources, from the shell."""
-from command import BUSY, LOST, USAGE
+from command import BIN, BUSY, LOST, USAGE
 from testing import eventually
 
 LONG = ("--ttl", "20s")
@@ -65,3 +65,33 @@ def test_what_cannot_be_combined(redlock):
                         (("acquire", *("r%d" % number for number in range(101))), "101 resources")):
         done = redlock.once(*args)
         assert done.returncode == USAGE and words in done.stderr, (args, done.stderr)
+
+
+# ---- permits
+
+TWO = ("--permits", "2")
+
+
+def test_each_job_has_a_permit_of_its_own(redlock, nodes):
+    token, slot = redlock.once("acquire", *TWO, "--slot", "1", *LONG, "gpu").stdout.split()
+    assert slot == "1"
+    done = redlock.once("run", *TWO, "gpu", "--", "sh", "-c", 'echo "$REDLOCK_SLOT"')
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert redlock.once("acquire", "-n", *TWO, "--slot", "1", "gpu").returncode == BUSY
+    done, answer = redlock.json("status", *TWO, "--slot", "1", "gpu")
+    assert (answer["verdict"], answer["holder"]) == ("held", token)
+    done = redlock.once("release", *TWO, "--slot", "1", "gpu", token)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: types(nodes, "libredlock:s:1:gpu") == {"none"}, 20)
+
+
+def test_a_job_without_permits_has_no_slot(redlock):
+    done = redlock.once("run", *TWO, "gpu", "--", BIN, "run", "x", "--", "sh", "-c",
+                        'echo "${REDLOCK_SLOT-none}"')
+    assert (done.returncode, done.stdout) == (0, "none\n"), done.stderr
+
+
+def test_a_permit_that_is_none_is_refused(redlock):
+    done = redlock.once("run", *TWO, "--slot", "2", "gpu", "--", "true")
+    assert done.returncode == USAGE
+    assert "--slot is 2; allowed for --permits 2: 0 to 1" in done.stderr
