@@ -90,6 +90,22 @@ def test_the_documented_permissions_of_a_kind_suffice(nodes, make_client, kinds,
     assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
 
 
+def test_the_documented_permissions_of_permits_suffice(nodes, make_client):
+    urls, permits = documented(nodes, "--permits"), {"permits": "2"}
+    client = make_client(urls, key_prefix="lock:", holder_info="true", ttl_ms=30000)
+    locks = [client.lock("r", **permits) for _ in range(2)]
+    for lock in locks:
+        assert lock.acquire(20000) == OK, lock.message
+        held_everywhere(lock)
+        assert lock.extend() == OK and lock.expire(8000) == OK, lock.message
+    waiting = Call(make_client(urls, key_prefix="lock:").lock("r", **permits).acquire, 60000)
+    eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
+    assert locks[1].release() == OK and waiting.join() == OK
+    assert locks[0].remove() == OK
+    assert [event for event in client.events() if event["event"] == "warning"] == []
+    assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
+
+
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
     urls = allow("resetkeys", "~app:*", "~libredlock:m")
     assert make_client(urls).lock("app:r").acquire() == OK
