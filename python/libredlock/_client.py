@@ -87,6 +87,18 @@ class Client(ClientBase):
         lock: RLock = shared(self, make, resource, (options, on_lost))
         return lock
 
+    def semaphore(
+        self,
+        resource: Resource,
+        permits: int,
+        *,
+        on_lost: Optional[Callable[[Lock], object]] = None,
+        **options: Unpack[LockOptions],
+    ) -> Lock:
+        options["permits"] = permits
+        lock: Lock = self._lock_type(self, resource, options, "semaphore", on_lost)
+        return lock
+
     def election(
         self,
         resource: Resource,

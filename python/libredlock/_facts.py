@@ -71,6 +71,13 @@ class Facts(LockSurface):
         return int(lib.redlock_lock_fence(self._handle)) or None
 
     @property
+    def slot(self) -> Optional[int]:
+        """Which of the permits is held or was last, from 0, with the option permits: at most one holder has it at a
+        time. None without."""
+        slot = int(lib.redlock_lock_slot(self._handle))
+        return slot if slot >= 0 else None
+
+    @property
     def attempts(self) -> int:
         """How many attempts the last acquire() or extend() has made. Local, no I/O."""
         return int(lib.redlock_lock_attempts(self._handle))

@@ -74,6 +74,17 @@ class ClientSurface:
         """
         raise NotImplementedError
 
+    def semaphore(self, *arguments: Any, **options: Any) -> Any:
+        """One of several permits of a resource, which at most so many hold at a time in all programs, with a lease as
+        any lock: client.lock(resource, permits=n). `slot` tells which one is held, from 0. No I/O.
+
+            with client.semaphore("gpu", 4) as permit:
+                work(permit.slot)
+
+        on_lost, cancel_on_lost: as for lock().
+        """
+        raise NotImplementedError
+
     def election(self, *arguments: Any, **options: Any) -> Any:
         """A candidate for the lead of a resource, of any number in all programs. It is an iterator over the terms in
         which it leads; `with term:` is the work of a leader, and `term.fence` the number of the term.

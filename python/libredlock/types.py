@@ -99,6 +99,12 @@ class LockOptions(TypedDict, total=False):
     shared: bool
     """Hold the lock together with others that share it, while nobody holds it exclusively; with queue = false those
     who share it may keep out one who wants it alone for ever. Default: False. Allowed: True or False."""
+    permits: int
+    """At most so many hold the resource at a time; the same in all programs that use it. Default: 1. Allowed: 1 to
+    256."""
+    slot: Optional[int]
+    """Which of the permits is wanted, from 0; None: any that is free. Default: None. Allowed: 0 to 255, below
+    permits, or None."""
     drift_factor: float
     """Clock drift to allow for, as a fraction of the TTL. Default: 0.01. Allowed: 0 to 0.1."""
     node_timeout: Union[Seconds, Literal["auto"]]

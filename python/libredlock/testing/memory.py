@@ -62,6 +62,9 @@ class _Lock:
         if options.get("shared"):
             words = f"{function}(shared=True): MemoryClient has no locks that are shared"
             raise InvalidOption(words, resource=resource)
+        if options.get("permits", 1) != 1 or options.get("slot"):
+            words = f"{function}({resource!r}): MemoryClient has no permits"
+            raise InvalidOption(words, resource=resource)
         self.resource: Any = resource
         self._client, self._store = client, client.store
         self._name = client._prefix + (resource if isinstance(resource, bytes) else resource.encode())
@@ -444,6 +447,9 @@ class MemoryClient(_Client[MemoryLock]):
 
         return shared(self, make, resource, (options, on_lost))
 
+    def semaphore(self, resource: Any, permits: int, *, on_lost: Any = None, **options: Any) -> Any:
+        return self._made(resource, {**options, "permits": permits}, "semaphore", on_lost)
+
     def election(self, resource: Any, *, on_lost: Any = None, **options: Any) -> Any:
         from .._thread_election import Election
 
@@ -479,6 +485,11 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
             return self._made(resource, options, "rlock", on_lost, cancel_on_lost, kind=AsyncMemoryRLock)
 
         return shared(self, make, resource, (options, on_lost, cancel_on_lost))
+
+    def semaphore(
+        self, resource: Any, permits: int, *, on_lost: Any = None, cancel_on_lost: bool = False, **options: Any
+    ) -> Any:
+        return self.lock(resource, on_lost=on_lost, cancel_on_lost=cancel_on_lost, permits=permits, **options)
 
     def election(self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = True, **options: Any) -> Any:
         from .._task_election import Election

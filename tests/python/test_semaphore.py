@@ -1,0 +1,41 @@
+"""Permits: client.semaphore()."""
+import pytest
+
+import libredlock
+from libredlock.testing.memory import MemoryClient
+
+
+def test_as_many_as_there_are_permits(client):
+    with client.semaphore("gpu", 2) as one, client.semaphore("gpu", 2) as two:
+        assert {one.slot, two.slot} == {0, 1}
+        assert client.semaphore("gpu", 2).acquire(blocking=False) is False
+        one.extend(20)
+    with client.lock("gpu", permits=2, slot=1) as chosen:
+        assert chosen.slot == 1
+    assert client.lock("gpu").slot is None
+
+
+@pytest.mark.parametrize("resource, permits, options, words", [
+    ("gpu", 0, {}, "permits"),
+    ("gpu", 257, {}, "permits"),
+    ("gpu", 2, {"slot": 2}, "slot"),
+    ("gpu", 2, {"shared": True}, "shared"),
+    ("gpu", 2, {"fence": True}, "fence"),
+    (["a", "b"], 2, {}, "several resources"),
+])
+def test_what_is_refused(client, resource, permits, options, words):
+    with pytest.raises(libredlock.InvalidOption, match=words):
+        client.semaphore(resource, permits, **options)
+
+
+def test_asyncio(on_client):
+    async def body(client):
+        async with client.semaphore("gpu", 2) as one, client.semaphore("gpu", 2) as two:
+            assert {one.slot, two.slot} == {0, 1}
+
+    on_client(body)
+
+
+def test_a_client_in_memory_has_none():
+    with MemoryClient() as client, pytest.raises(libredlock.InvalidOption, match="no permits"):
+        client.semaphore("gpu", 2)
