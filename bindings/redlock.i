@@ -174,6 +174,7 @@ typedef struct native_lock {
     int64_t state() { return redlock_lock_state($self->handle); }
     int64_t validity_ms() { return redlock_lock_validity_ms($self->handle); }
     int64_t fence() { return redlock_lock_fence($self->handle); }
+    int64_t slot() { return redlock_lock_slot($self->handle); }
     int64_t attempts() { return redlock_lock_attempts($self->handle); }
     zend_string *token();
     int64_t adopt(zend_string *token);

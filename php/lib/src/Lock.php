@@ -123,6 +123,14 @@ final class Lock implements LockInterface
         return $this->native->fence() ?: null;
     }
 
+    /** Which of the permits is held or was last, from 0, with the option permits; null without. */
+    public function slot(): ?int
+    {
+        $slot = $this->native->slot();
+
+        return $slot < 0 ? null : $slot;
+    }
+
     public function attempts(): int
     {
         return $this->native->attempts();

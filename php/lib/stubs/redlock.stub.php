@@ -222,6 +222,8 @@ namespace Redlock\Native {
 
         /** The fencing number, with the option fence; 0 without. */
         public function fence(): int {}
+        /** Which of the permits is held or was last, from 0; -1 without the option permits. */
+        public function slot(): int {}
 
         /** How many attempts the last acquisition or extension has made. */
         public function attempts(): int {}

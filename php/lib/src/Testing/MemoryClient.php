@@ -55,9 +55,9 @@ final class MemoryClient implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
-        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
-        ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): MemoryLock {
@@ -69,6 +69,9 @@ final class MemoryClient implements ClientInterface
         if (\is_array($resource) || ($options['shared'] ?? false)) {
             throw new InvalidOptionException(\is_array($resource) ? 'resource is an array; allowed in memory: a string'
                 : 'shared is true; allowed in memory: false');
+        }
+        if (($options['permits'] ?? 1) != 1 || ($options['slot'] ?? 0) > 0) {
+            throw new InvalidOptionException('permits or slot is set; allowed in memory: one permit');
         }
         if ($resource === '') {
             throw new InvalidOptionException('resource has 0 bytes; allowed: 1 to 536870912');
@@ -84,9 +87,9 @@ final class MemoryClient implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
-        int|string|null $minValidityMs = null, ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null,
-        ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
+        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): MemoryLock {
