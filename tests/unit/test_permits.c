@@ -1,0 +1,130 @@
+/* What is sent for one of several permits, and which answers count. */
+#include "../sim/sha1.h"
+#include "lock_world.h"
+
+static int begin_permits(void **state)
+{
+  int status = begin(state);
+  assert_int_equal(redlock_lock_set(lock, "permits", "3"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 5000);
+  return status;
+}
+
+/* The node that was asked to pick. */
+static int home(void)
+{
+  int home = lock->attempt.home;
+  assert_in_range(home, 0, NODES - 1);
+  for (int i = 0; i < NODES; i++)
+    assert_int_equal(asked(i), i == home ? 1 : 0);
+  return home;
+}
+
+static int others_of(int node)
+{
+  return (node + 1) % NODES;
+}
+
+/* The vote that such an answer to the oldest request of the node is; it is dispatched as that. */
+static int picked(int node, int64_t first, int64_t second, int elements)
+{
+  struct rlk_reply reply = {
+      .type = RLK_REPLY_ARRAY, .elements = elements, .count = elements, .integers = {first, second}};
+  struct rlk_outcome outcome = {.kind = RLK_OUTCOME_ANSWER, .reply = &reply, .now_ns = now_ns};
+  struct rlk_meaning meaning;
+  rlk_requests_take(requests_of(node), &outcome.request);
+  assert_ptr_equal(outcome.request.ask, &rlk_row_permit);
+  meaning = rlk_meaning_of(&outcome.request, &reply);
+  outcome.vote = meaning.vote;
+  outcome.fault = meaning.fault;
+  rlk_dispatch(&client->engine, &client->engine.net.nodes[node], &outcome);
+  return meaning.vote;
+}
+
+static int was_sent(int node, const char *text)
+{
+  struct rlk_buffer *out = &client->engine.net.nodes[node].line->out;
+  return memmem(out->data + out->start, rlk_buffer_size(out), text, strlen(text)) != NULL;
+}
+
+static void home_picks_and_the_others_are_asked_for_that(void **state)
+{
+  int node = home();
+  (void)state;
+  assert_true(was_sent(node, "$16\r\nlibredlock:s:1:r\r\n"));
+  assert_true(was_sent(node, "libredlock:s:2:r") && was_sent(node, "libredlock:k:r"));
+  write_all();
+  assert_int_equal(picked(node, 1, 2, 2), RLK_GRANTED);
+  for (int i = 0; i < NODES; i++)
+    assert_int_equal(was_sent(i, "*6\r\n$3\r\nSET\r\n$16\r\nlibredlock:s:2:r\r\n"), i != node);
+  answer(others_of(node), &rlk_row_permit, RLK_GRANTED);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+  assert_int_equal(redlock_lock_slot(lock), 2);
+}
+
+static void the_hash_is_that_of_the_text(void **state)
+{
+  struct rlk_buffer *out = &client->engine.net.nodes[home()].line->out;
+  const char *size = strstr(out->data + out->start, "EVAL\r\n$") + 7, *text = strstr(size, "\r\n") + 2;
+  char hex[41], call_by_hash[120];
+  int node = home();
+  (void)state;
+  rlk_sha1_hex(text, strtoul(size, NULL, 10), hex);
+  write_all();
+  assert_int_equal(picked(node, 0, 0, 1), RLK_BUSY);
+  rlk_operation_attempt(lock, now_ns);
+  snprintf(call_by_hash, sizeof call_by_hash, "EVALSHA\r\n$40\r\n%s\r\n", hex);
+  assert_true(was_sent(lock->attempt.home, call_by_hash));
+}
+
+static void an_answer_for_another_slot_is_no_vote(void **state)
+{
+  int node = home();
+  (void)state;
+  write_all();
+  assert_int_equal(picked(node, 1, 2, 2), RLK_GRANTED);
+  assert_int_equal(picked(others_of(node), 1, 1, 2), RLK_ERROR);
+  assert_int_equal(lock->claim->slots.chosen, 3);
+  assert_int_not_equal(lock->state, REDLOCK_STATE_HELD);
+}
+
+static void a_slot_that_there_is_not_is_no_answer(void **state)
+{
+  (void)state;
+  write_all();
+  assert_int_equal(picked(home(), 1, 3, 2), RLK_ERROR);
+}
+
+static void a_pick_that_is_given_up_is_dropped_everywhere(void **state)
+{
+  int node = home();
+  (void)state;
+  write_all();
+  rlk_operation_cancel(lock, now_ns);
+  assert_true(was_sent(node, "'MGET'") && was_sent(node, "libredlock:s:2:r"));
+  assert_int_equal(picked(node, 1, 1, 2), RLK_GRANTED); /* late */
+  assert_int_equal(lock->state, REDLOCK_STATE_FREE);
+  assert_int_equal(lock->claim->slots.chosen, 0);
+}
+
+static void another_number_of_permits_is_refused(void **state)
+{
+  char message[400];
+  (void)state;
+  write_all();
+  assert_int_equal(picked(home(), 2, 5, 2), RLK_REFUSED);
+  assert_int_equal(redlock_lock_status(lock), REDLOCK_REFUSED_CONFIG);
+  redlock_lock_message(lock, message, sizeof message);
+  assert_non_null(strstr(message, "permits is 3; others that use the resource have 5"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_permits, end)
+  const struct CMUnitTest tests[] = {
+      TEST(home_picks_and_the_others_are_asked_for_that),  TEST(the_hash_is_that_of_the_text),
+      TEST(an_answer_for_another_slot_is_no_vote),         TEST(a_slot_that_there_is_not_is_no_answer),
+      TEST(a_pick_that_is_given_up_is_dropped_everywhere), TEST(another_number_of_permits_is_refused),
+  };
+  return cmocka_run_group_tests_name("permits", tests, NULL, NULL);
+}
