@@ -170,7 +170,7 @@ static void check_permits(const struct slot *slot)
 /* Which of the keys it holds; -1, and a violation: the slot is none. */
 static int held_key(const struct slot *slot)
 {
-  int number = redlock_lock_slot(slot->lock);
+  int number = slot->process->world->mixed ? redlock_lock_slot(slot->lock) : -1;
   if (slot->is_permit != (number >= 0) || number >= PERMITS)
     world_violation(slot->process->world, "permits: lock %d holds slot %d", slot->index, number);
   return permit_key(slot->resource, number < PERMITS ? number : 0);
