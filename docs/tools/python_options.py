@@ -40,7 +40,7 @@ def of_python(option):
     if option["unit"] == "ms":
         default, allowed = in_seconds(default), in_seconds(allowed)
     if allowed.startswith("-1 to"):
-        allowed = allowed.replace("-1 to", "0 s to" if option["unit"] else "0 to") 
+        allowed = allowed.replace("-1 to", "0 s to" if option["unit"] else "0 to")
         allowed += ", or None" if "-1: " in option["help"] else ", or None: without limit"
         default = "None" if default == "-1" or option["name"] == "wait_ms" else default
     if option["type"] == "bool":
@@ -50,7 +50,8 @@ def of_python(option):
 
 def documented(option):
     default, allowed = of_python(option)
-    meaning = without_ms(option["help"]).replace("; -1 without limit", "").replace("-1 waits", "None waits").replace("-1: ", "None: ")
+    meaning = without_ms(option["help"]).replace("; -1 without limit", "")
+    meaning = meaning.replace("-1 waits", "None waits").replace("-1: ", "None: ")
     if ":" not in meaning.split()[0]:
         meaning = meaning[:1].upper() + meaning[1:]
     facts = [f"Default: {default}." if default else "", f"Allowed: {allowed}." if allowed else ""]
