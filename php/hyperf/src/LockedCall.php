@@ -44,7 +44,7 @@ final class LockedCall
         $resources = \array_values(\array_unique(\array_map($rendered, $spec->templates($this->method))));
         $held = HeldHere::find($spec->place(), $resources, $this->method);
         if ($held !== null) {
-            $this->refuseToWrite($spec, $resources, $held);
+            $this->refuseWhatOthersHave($spec, $resources, $held);
             return $held->run(fn (): mixed => HeldHere::within($spec->place(), $resources, $held,
                 fn (): mixed => $this->run($specs, self::with($fences, $spec, $held))));
         }
@@ -52,15 +52,25 @@ final class LockedCall
     }
 
     /**
-     * A method that wants the lock for itself must not run under one that others have, too.
+     * A method that wants the lock for itself, or together with fewer, must not run under one that others have, too.
      *
      * @param list<string> $resources
      */
-    private function refuseToWrite(LockSpec $spec, array $resources, Lock $held): void
+    private function refuseWhatOthersHave(LockSpec $spec, array $resources, Lock $held): void
     {
-        if ($held->isShared() && !$this->locks->lockFor($spec, $resources)->isShared()) {
-            throw new InvalidOptionException("$this->method: \"$resources[0]\" is held further out with shared: true, "
+        $permits = $held->permits();
+        if (!$held->isShared() && $permits === 1) {
+            return;
+        }
+        $lock = $this->locks->lockFor($spec, $resources);
+        $words = "$this->method: \"$resources[0]\" is held further out with ";
+        if ($held->isShared() && !$lock->isShared()) {
+            throw new InvalidOptionException($words . 'shared: true, '
                 . 'which does not become exclusive; take it without shared there, or after that method has ended');
+        }
+        if ($permits > 1 && $lock->permits() !== $permits) {
+            throw new InvalidOptionException($words . "permits: $permits; take it with as many here, or after that "
+                . 'method has ended');
         }
     }
 

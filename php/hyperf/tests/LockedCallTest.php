@@ -117,6 +117,21 @@ final class LockedCallTest extends NodesTestCase
         }
     }
 
+    public function testAMethodThatWantsItAloneDoesNotRunUnderAPermit(): void
+    {
+        $permit = [(new WithLock('order:#{id}', permits: 2))->spec()];
+        $slots = $this->call($permit, fn (): array => $this->call($permit,
+            static fn (): array => [Locks::current()->slot(), Locks::current()->isHeld()]));
+        $this->assertSame([true, true], [\in_array($slots[0], [0, 1], true), $slots[1]]);
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('Orders::pay: "order:7" is held further out with permits: 2');
+        try {
+            $this->call($permit, fn () => $this->call([new LockSpec('order:#{id}')], fn () => $this->fail('it ran')));
+        } finally {
+            $this->assertNothingIsLeft('libredlock:k:order:7');
+        }
+    }
+
     public function testAMethodUnderSeveralResources(): void
     {
         $both = [(new WithLock(['account:#{from}', 'account:#{to}'], waitMs: 0))->spec()];

@@ -123,7 +123,6 @@ final class Lock implements LockInterface
         return $this->native->fence() ?: null;
     }
 
-    /** Which of the permits is held or was last, from 0, with the option permits; null without. */
     public function slot(): ?int
     {
         $slot = $this->native->slot();
@@ -160,6 +159,12 @@ final class Lock implements LockInterface
     public function isShared(): bool
     {
         return $this->native->get('shared') === 'true';
+    }
+
+    /** The option permits: at most so many hold the resource at a time. */
+    public function permits(): int
+    {
+        return (int) $this->native->get('permits');
     }
 
     public function set(string $option, bool|int|float|string $value): void

@@ -90,6 +90,9 @@ interface LockInterface
      */
     public function fence(): ?int;
 
+    /** With the option permits: the slot of the permit that is held or was held last, from 0; null without. */
+    public function slot(): ?int;
+
     /** How many attempts the last acquisition or extension has made. */
     public function attempts(): int;
 

@@ -79,6 +79,44 @@ final class LockTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testAsManyHoldAsThereArePermits(): void
+    {
+        $client = $this->client();
+        $permits = [$client->lock('gpu', permits: 2), $client->lockFromArray('gpu', ['permits' => 2])];
+        $this->assertNull($permits[0]->slot());
+        $both = function (Lock $one, Lock $two) use ($client): array {
+            $this->assertFalse($client->lock('gpu', permits: 2)->tryAcquire());
+            $one->extend();
+            return [$one->slot(), $two->slot()];
+        };
+        $slots = $permits[0]->run(
+            fn (Lock $one): array => $permits[1]->run(fn (Lock $two): array => $both($one, $two)));
+        \sort($slots);
+        $this->assertSame([0, 1], $slots);
+        $chosen = $client->lock('gpu', permits: 2, slot: 1);
+        $chosen->acquire();
+        $this->assertSame(1, $chosen->slot());
+        $adopted = $this->client()->adopt('gpu', $chosen->detach(), permits: 2, slot: 1);
+        $this->assertSame(1, $adopted->slot());
+        $adopted->release();
+        $this->assertNothingIsLeft('libredlock:k:gpu');
+    }
+
+    public function testPermitsThatDoNotFitAreRefused(): void
+    {
+        foreach ([[['permits' => 257], 'permits is "257"; allowed: 1 to 256'],
+            [['slot' => 2], 'slot is 2; allowed for permits 2: 0 to 1'],
+            [['shared' => true], 'permits is 2; allowed for a lock that is shared: 1'],
+            [['fence' => true], 'fence is true; allowed for permits 2: false']] as [$options, $words]) {
+            try {
+                $this->client()->lockFromArray('gpu', $options + ['permits' => 2])->acquire();
+                $this->fail($words);
+            } catch (InvalidOptionException $refused) {
+                $this->assertStringContainsString($words, $refused->getMessage());
+            }
+        }
+    }
+
     public function testALockOfSeveralResourcesHasAllOrNone(): void
     {
         $client = $this->client(fence: true);

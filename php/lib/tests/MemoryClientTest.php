@@ -194,6 +194,14 @@ final class MemoryClientTest extends TestCase
         $this->client->lock('x', ttlMz: 1);
     }
 
+    public function testThereAreNoPermitsInMemory(): void
+    {
+        $this->assertNull($this->client->lock('gpu', permits: 1, slot: 0)->slot());
+        $this->expectException(InvalidOptionException::class);
+        $this->expectExceptionMessage('permits is 2; allowed in memory: 1');
+        $this->client->lock('gpu', permits: 2);
+    }
+
     public function testTheInterfacesCanBeMocked(): void
     {
         $lock = $this->createMock(LockInterface::class);

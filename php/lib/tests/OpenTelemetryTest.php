@@ -194,6 +194,12 @@ final class OpenTelemetryTest extends NodesTestCase
         $client->lock('r', ttlMs: 0);
     }
 
+    public function testAPermitHasItsSlot(): void
+    {
+        $permit = $this->traced()->lock('gpu', permits: 2, slot: 1);
+        $this->assertSame(1, $permit->run(static fn (LockInterface $held): ?int => $held->slot()));
+    }
+
     public function testLocksInMemory(): void
     {
         $client = new TracedClient(new MemoryClient(), $this->backend->tracers);

@@ -130,6 +130,11 @@ final class TracedLock implements LockInterface
         return $this->lock->fence();
     }
 
+    public function slot(): ?int
+    {
+        return $this->lock->slot();
+    }
+
     public function attempts(): int
     {
         return $this->lock->attempts();

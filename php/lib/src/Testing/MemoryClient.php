@@ -70,8 +70,10 @@ final class MemoryClient implements ClientInterface
             throw new InvalidOptionException(\is_array($resource) ? 'resource is an array; allowed in memory: a string'
                 : 'shared is true; allowed in memory: false');
         }
-        if (($options['permits'] ?? 1) != 1 || ($options['slot'] ?? 0) > 0) {
-            throw new InvalidOptionException('permits or slot is set; allowed in memory: one permit');
+        foreach (['permits' => 1, 'slot' => 0] as $option => $most) {
+            if (($options[$option] ?? $most) > $most) {
+                throw new InvalidOptionException("$option is $options[$option]; allowed in memory: $most");
+            }
         }
         if ($resource === '') {
             throw new InvalidOptionException('resource has 0 bytes; allowed: 1 to 536870912');

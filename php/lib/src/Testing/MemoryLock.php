@@ -113,6 +113,12 @@ final class MemoryLock implements LockInterface
         return $this->fence;
     }
 
+    /** Locks in memory have no permits. */
+    public function slot(): ?int
+    {
+        return null;
+    }
+
     public function attempts(): int
     {
         return $this->attempts;
