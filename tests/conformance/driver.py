@@ -245,11 +245,14 @@ class Lock:
         self.driver = party.driver
         self.made = None
         self.token = ""
+        self.slot = None
 
     @property
     def keys(self):
+        """A permit has the key of its slot."""
         resources = self.resource if isinstance(self.resource, list) else [self.resource]
-        return [self.party.prefix + (one if isinstance(one, bytes) else one.encode()) for one in resources]
+        before = self.party.prefix + (b"libredlock:s:%d:" % self.slot if self.slot else b"")
+        return [before + (one if isinstance(one, bytes) else one.encode()) for one in resources]
 
     @property
     def key(self):
@@ -258,6 +261,7 @@ class Lock:
 
     def _done(self, reply):
         self.token = reply.get("token") or self.token
+        self.slot = reply.get("slot") if "slot" in reply else self.slot
         return reply
 
     def acquire(self, wait_ms=0):

@@ -105,3 +105,51 @@ def test_a_fencing_number_is_refused(face, make, nodes, lock):
     words = refused(face, make, [*resources, "b"], fence=True, **options)
     assert option_name(face, "fence").lstrip("-") in words, words
     assert nodes.keys() == {}
+
+
+# ---- permits
+
+def test_as_many_hold_as_there_are_permits(make):
+    locks = [make(ttl_ms=TTL_MS).lock(permits=3) for _ in range(4)]
+    for lock in locks[:3]:
+        assert lock.acquire(wait_ms=20000) == "OK"
+    assert sorted(lock.slot for lock in locks[:3]) == [0, 1, 2]
+    tried = locks[3].acquire(wait_ms=0)
+    assert tried == "BUSY" and "no permit is free" in tried.message + str(tried.get("words", "")), tried
+    given_back = locks[1].slot
+    assert locks[1].release() == "OK"
+    assert locks[3].acquire(wait_ms=20000) == "OK"
+    assert locks[3].slot == given_back
+    for lock in (locks[0], locks[2], locks[3]):
+        assert lock.release() == "OK"
+
+
+@pytest.mark.needs("extend", "adopt", "detach")
+def test_a_slot_that_was_chosen_is_extended_and_handed_over(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(permits=3, slot=2)
+    assert lock.acquire(wait_ms=20000) == "OK"
+    assert lock.slot == 2 and lock.extend() == "OK"
+    assert make().lock(permits=3, slot=2).acquire(wait_ms=0) == "BUSY"
+    token = lock.detach().token
+    other = make().adopt("r", token, permits=3, slot=2)
+    eventually(lambda: other.extend(TTL_MS) == "OK", 20)
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+def test_a_slot_that_there_is_not_is_refused(face, make, nodes):
+    words = refused(face, make, "r", permits=2, slot=2)
+    assert "slot is 2; allowed for" in words and "0 to 1" in words, words
+    assert nodes.keys() == {}
+
+
+@pytest.mark.parametrize("held, wanted", [(3, 2), (2, 3)])
+def test_another_number_of_permits_is_refused(make, nodes, held, wanted):
+    lock = make(ttl_ms=TTL_MS).lock(permits=held, slot=0)
+    assert lock.acquire(wait_ms=20000) == "OK"
+    before = [(key, node.get(key)) for node in nodes for key in node.keys()]
+    refused = make(ttl_ms=TTL_MS).lock(permits=wanted).acquire(wait_ms=20000)
+    assert refused == "REFUSED_CONFIG", refused
+    assert "%d; others that use the resource have %d" % (wanted, held) in refused.message, refused
+    assert [(key, node.get(key)) for node in nodes for key in node.keys()] == before
+    assert lock.release() == "OK"

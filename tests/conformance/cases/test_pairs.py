@@ -39,6 +39,17 @@ def test_each_has_a_larger_fencing_number_than_the_other_before(first, second, n
     assert first.lock().acquire(wait_ms=20000)["fence"] is None
 
 
+def test_each_has_a_permit_of_its_own(first, second, nodes):
+    locks = [party.lock(permits=2) for party in (first, second, first)]
+    assert [lock.acquire(wait_ms=20000) for lock in locks[:2]] == ["OK", "OK"]
+    assert {lock.slot for lock in locks[:2]} == {0, 1}
+    assert locks[2].acquire(wait_ms=0) == "BUSY"
+    assert locks[1].release() == "OK"
+    assert locks[2].acquire(wait_ms=20000) == "OK"
+    assert locks[2].slot == locks[1].slot
+    assert second.lock(permits=3).acquire(wait_ms=20000) == "REFUSED_CONFIG"
+
+
 @pytest.mark.needs("detach", "adopt")
 def test_hand_over(first, second, nodes):
     one = first.lock()

@@ -265,7 +265,8 @@ class Driver
     protected static function facts(Lock $lock, float $t0Ms): array
     {
         return ['t0_ms' => $t0Ms, 'validity_ms' => $lock->remainingMs(), 'token' => $lock->token(),
-            'votes' => \array_values($lock->votes()), 'message' => $lock->message(), 'fence' => $lock->fence()];
+            'votes' => \array_values($lock->votes()), 'message' => $lock->message(), 'fence' => $lock->fence(),
+            'slot' => $lock->slot()];
     }
 
     protected static function failure(Throwable $error): array

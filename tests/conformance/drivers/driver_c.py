@@ -21,7 +21,7 @@ def outcome(lock, status):
     """What an operation came to."""
     return {"status": status.name, "t0_ms": lock.t0_ms, "validity_ms": lock.validity_ms,
             "token": lock.token, "votes": [lock.answer(node) for node in range(lock.client.node_count)],
-            "message": lock.message, "fence": lock.fence or None}
+            "message": lock.message, "fence": lock.fence or None, "slot": lock.slot if lock.slot >= 0 else None}
 
 
 class Driver(lines.Driver):

@@ -35,6 +35,7 @@ class Lock:
         self.resources = [one if isinstance(one, bytes) else one.encode()
                           for one in (resources if isinstance(resources, list) else [resources])]
         self.token = message.get("token", "")
+        self.slot = None
         self.process = None
 
     def run(self, command, options, *arguments):
@@ -53,25 +54,28 @@ class Lock:
     def reply(self, t0_ms, code, out, err):
         report = json.loads(out) if out.strip() else {}
         status = "CANCELLED" if code == -signal.SIGTERM else report.get("status") or STATUSES.get(code, "INTERNAL")
-        self.token = report.get("token") or self.token
+        self.token, self.slot = report.get("token") or self.token, report.get("slot", self.slot)
         return {"status": status, "exit": code, "t0_ms": t0_ms, "validity_ms": report.get("validity_ms", 0),
                 "token": self.token, "message": err.decode(errors="replace").strip() or report.get("message", ""),
                 "votes": [node.get("answer", "") for node in report.get("nodes", [])], "verdict": report.get("verdict"),
-                "fence": report.get("fence")}
+                "fence": report.get("fence"), "slot": report.get("slot")}
 
     def operate(self, what, arg):
         options = {name: text for name, text in self.options.items() if name != "renew"}
         if what == "acquire":
             return self.run("acquire", options if arg == -2 else dict(options, wait_ms=str(arg)))
         options = {name: text for name, text in options.items() if name in ONLY[what]}
+        if self.slot is not None:
+            options["slot"] = str(self.slot)
         if what == "extend" and arg:
             options["ttl_ms"] = str(arg)
         return self.run(what, options, self.token)
 
 
 CONNECTING = {"key_prefix", "node_timeout_ms", "connect_timeout_ms", "client_name", "exit_drain_ms", "tls_ca_file"}
-ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", "shared"},
-        "release": CONNECTING | {"shared"}, "status": CONNECTING}
+ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", "shared",
+                                 "permits", "slot"},
+        "release": CONNECTING | {"shared", "permits", "slot"}, "status": CONNECTING}
 
 
 class Driver(lines.Driver):

@@ -132,7 +132,8 @@ def facts(lock, t0_ms):
     """What an operation that was done left."""
     words = [vote.words for vote in lock.votes.values()]
     return {"t0_ms": t0_ms, "validity_ms": round(lock.remaining * 1000), "token": lock.token or "", "votes": words,
-            "message": ", ".join("%s %s" % pair for pair in zip(lock.votes, words)), "fence": lock.fence}
+            "message": ", ".join("%s %s" % pair for pair in zip(lock.votes, words)), "fence": lock.fence,
+            "slot": lock.slot}
 
 
 def state(lock):
