@@ -9,7 +9,7 @@
 #include "wire.h"
 
 /* A server answers others between two rounds, and has a pause: 25,000 keys per second at most. */
-enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40 };
+enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40, MARK_SIZE = 3 };
 
 static int compare(const void *left, const void *right)
 {
@@ -47,11 +47,16 @@ static bool is_resource(const struct scan *scan, const char *key, size_t size)
          !begins_with(key, size, scan->own_keys);
 }
 
-/* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, and nothing else is listed. */
+/* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, or 37 and the mark of a permit, and
+ * nothing else is listed. */
 static bool is_token(const redisReply *value)
 {
-  return value->type == REDIS_REPLY_STRING && value->len == TOKEN_SIZE &&
-         strspn(value->str, "0123456789abcdef") == TOKEN_SIZE;
+  static const char digits[] = "0123456789abcdef";
+  if (value->type != REDIS_REPLY_STRING || value->len != TOKEN_SIZE)
+    return false;
+  size_t count = strspn(value->str, digits);
+  return count == TOKEN_SIZE || (count == TOKEN_SIZE - MARK_SIZE && value->str[count] == 'p' &&
+                                 strspn(value->str + count + 1, digits) == MARK_SIZE - 1);
 }
 
 /* A pattern that matches the bytes themselves. */

@@ -40,7 +40,8 @@
  *           is 0.
  *
  * PROMISE   The ABI only grows. Values of enums never change. The format of the token (40 lower-case hexadecimal
- *           digits) and the key (key_prefix followed by the bytes of the resource) are part of this promise.
+ *           digits; of one of several permits 37 digits, "p" and 2 digits) and the key (key_prefix followed by the
+ *           bytes of the resource) are part of this promise.
  *
  * LEASE     With N nodes, a majority is Q = floor(N/2) + 1. Node n counts until e_n = (clock before its request was
  *           queued) + ttl - drift, and the lock is held while at least Q nodes count. Comments below call this the
@@ -479,8 +480,8 @@ REDLOCK_API int redlock_lock_slot(redlock_lock *lock);
  * its client, before the first operation, and for NULL. Any thread. */
 REDLOCK_API int64_t redlock_lock_attempts(redlock_lock *lock);
 
-/* The token of the current or, if none, the last hold: 40 hexadecimal digits, or the adopted token; "" before the
- * first. Any thread. */
+/* The token of the current or, if none, the last hold: 40 hexadecimal digits (see PROMISE), or the adopted token; ""
+ * before the first. Any thread. */
 REDLOCK_API int64_t redlock_lock_token(redlock_lock *lock, char *buf, size_t size);
 
 /* Takes over a token that another handle or process detached: the state becomes ADOPTED with validity 0, and only

@@ -4,7 +4,6 @@ import pytest
 import rl
 from helpers import finish, held_everywhere, spin
 from rl import BUSY, HELD, INVALID, LOST, OK, PENDING, REFUSED_CONFIG
-from testing import eventually
 
 LONG = {"ttl_ms": 30000}
 
@@ -28,7 +27,7 @@ def slots(node, permits=3):
 
 
 def nothing_is_left(nodes):
-    eventually(lambda: [slots(node) for node in nodes] == [[]] * len(nodes), 20, "no slot is taken")
+    nodes.no_keys(20)
 
 
 def test_as_many_hold_as_there_are_permits(nodes, make_client):
@@ -119,14 +118,37 @@ def test_several_resources_and_an_adoption_without_a_slot_are_refused(nodes, mak
     assert lock.start(rl.INSPECT) == INVALID and "slot is -1" in lock.message
 
 
-def test_another_number_of_permits_is_refused(nodes, make_client):
-    lock = held(permit(make_client(nodes.urls), 3))
-    other = permit(make_client(nodes.urls), 2)
+@pytest.mark.parametrize("there, wanted", ((3, 2), (2, 3), (256, 2), (16, 255)))
+def test_another_number_of_permits_is_refused(nodes, make_client, there, wanted):
+    """As long as one of them is held, however it came by its slot; then at once no more."""
+    lock = held(permit(make_client(nodes.urls), there, slot="1"))
+    other = permit(make_client(nodes.urls), wanted)
     assert held(other.client.lock("s")).release() == OK
     assert other.acquire(5000) == REFUSED_CONFIG
-    assert "permits is 2; others that use the resource have 3" in other.message
+    assert "permits is %d; others that use the resource have %d" % (wanted, there) in other.message
+    assert slots(nodes[0]) == [1]
     assert lock.release() == OK
+    assert held(other).release() == OK
     nothing_is_left(nodes)
+
+
+def test_another_number_is_refused_by_whichever_node_is_asked(nodes, make_client):
+    """The home of a resource may be down, or another one for others."""
+    lock = held(permit(make_client(nodes.urls), 3, slot="0"))
+    for order in (nodes.urls[2:] + nodes.urls[:2], list(reversed(nodes.urls))):
+        other = permit(make_client(order), 2)
+        assert held(other.client.lock("s")).release() == OK
+        assert other.acquire(5000) == REFUSED_CONFIG, other.message
+    assert lock.extend() == OK and lock.release() == OK
+    nothing_is_left(nodes)
+
+
+def test_tokens_that_end_like_those_of_permits_are_no_permits(nodes, make_client):
+    """Another library's lock, of whatever text, is a slot that is taken."""
+    for node in nodes:
+        node.command("SET", key(0), "x" * 37 + "p05")
+        node.command("SET", key(1), "a" * 36 + "p05")
+    assert held(permit(make_client(nodes.urls))).slot == 2
 
 
 @pytest.mark.parametrize("write", (("RPUSH", "x"), ("SADD", "x"), ("HSET", "x", "1"), ("ZADD", "5", "x"),

@@ -2,31 +2,38 @@
 #include "server.h"
 
 #include <stdio.h>
+#include <string.h>
 
-/* script n key.. rivals token ttl start */
+/* script n key.. token ttl start */
 static int read_pick(struct request *request, struct key *keys[PERMITS], int64_t *start)
 {
-  const struct argument *first = &request->arguments[3], *rivals = &request->arguments[3 + PERMITS];
-  char name[64];
-  int size = snprintf(name, sizeof name, "libredlock:k:%.*s", first->size < 32 ? (int)first->size : 0, first->bytes);
-  if (request->count != 7 + PERMITS || server_number(request, 2) != PERMITS + 1 ||
-      !server_is_text(rivals, name, (size_t)size) || request->arguments[4 + PERMITS].size != TOKEN_SIZE)
+  if (request->count != 6 + PERMITS || server_number(request, 2) != PERMITS ||
+      request->arguments[3 + PERMITS].size != TOKEN_SIZE)
     return -1;
-  *start = server_number(request, 6 + PERMITS);
+  *start = server_number(request, 5 + PERMITS);
   for (int i = 0; i < PERMITS; i++)
     if (!(keys[i] = server_key(request, 3 + i)))
       return -1;
   return *start < 0 || *start >= PERMITS ? -1 : 0;
 }
 
+/* A token says of how many permits it has one. */
+static int others_have(const struct key *key)
+{
+  unsigned others;
+  if (!key->live || key->reader_count || sscanf(key->token + TOKEN_SIZE - 3, "p%2x", &others) != 1)
+    return PERMITS;
+  return (int)others + 1;
+}
+
 void permits_pick(struct request *request)
 {
   struct key *keys[PERMITS];
-  const struct argument *token = &request->arguments[4 + PERMITS];
+  const struct argument *token = &request->arguments[3 + PERMITS];
   char text[TOKEN_SIZE + 1] = "";
-  int64_t start, ttl_ms = server_number(request, 5 + PERMITS);
+  int64_t start, ttl_ms = server_number(request, 4 + PERMITS);
   if (read_pick(request, keys, &start) != 0 || ttl_ms <= 0) {
-    world_violation(request->world, "a pick that is not: script n key.. rivals token ttl start");
+    world_violation(request->world, "a pick that is not: script n key.. token ttl start");
     return;
   }
   marker_check_ttl(request, ttl_ms);
@@ -37,6 +44,9 @@ void permits_pick(struct request *request)
     server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     return;
   }
+  for (int i = 0; i < PERMITS; i++)
+    if (others_have(keys[i]) != PERMITS)
+      world_violation(request->world, "permits: %s is one of %d", keys[i]->token, others_have(keys[i]));
   for (int i = 0; i < PERMITS; i++) {
     int slot = (int)(start + i) % PERMITS;
     if (keys[slot]->live)

@@ -41,10 +41,10 @@ static int script_by_text(struct request *request, const struct argument *text)
   memcpy(script->text, text->bytes, script->size = text->size);
   rlk_sha1_hex(text->bytes, text->size, script->sha);
   script->claims = find_text(text->bytes, text->size, "'MSETNX'");
-  script->drops = find_text(text->bytes, text->size, "'MGET'");
+  script->picks = find_text(text->bytes, text->size, "return {1,i}");
+  script->drops = !script->picks && find_text(text->bytes, text->size, "'MGET'");
   script->looks = find_text(text->bytes, text->size, "'ZCOUNT'");
   script->shares = find_text(text->bytes, text->size, "open(h)");
-  script->picks = find_text(text->bytes, text->size, "unpack(KEYS,1,n)");
   if (script->claims || script->drops || script->looks || script->picks)
     return script_count++;
   script->deletes = find_text(text->bytes, text->size, "'DEL'");

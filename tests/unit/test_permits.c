@@ -52,7 +52,7 @@ static void home_picks_and_the_others_are_asked_for_that(void **state)
   int node = home();
   (void)state;
   assert_true(was_sent(node, "$16\r\nlibredlock:s:1:r\r\n"));
-  assert_true(was_sent(node, "libredlock:s:2:r") && was_sent(node, "libredlock:k:r"));
+  assert_true(was_sent(node, "libredlock:s:2:r") && was_sent(node, "p02\r\n"));
   write_all();
   assert_int_equal(picked(node, 1, 2, 2), RLK_GRANTED);
   for (int i = 0; i < NODES; i++)

@@ -14,31 +14,28 @@
 #include "kinds.h"
 
 #define AT_ONCE_MAX 4 /* attempts of an acquire that does not wait: what home picks may be taken elsewhere */
-#define RIVALS "libredlock:k:"
 
 /* ---- what the servers run ---- */
 
 /* clang-format off */
 
-/* Takes the first free slot from ARGV[3] on: 1 and its number, or 0. The last key says how many permits the resource
- * has, as long as one that was picked may be held: 2 and that number if others say so of another one. */
+/* Takes the first free slot from ARGV[3] on: 1 and its number, or 0. The token of a permit ends with the number of
+ * permits: 2 and that number if a slot is held by one of another number. */
 #define PICK_TEXT \
-  "local n=#KEYS-1\n" \
-  "local k=KEYS[n+1]\n" \
-  "if redis.call('EXISTS',unpack(KEYS,1,n))==n then return {0} end\n" \
-  "local of=tonumber(redis.call('GET',k) or n)\n" \
-  "if of and of~=n then return {2,of} end\n" \
+  "local n=#KEYS\n" \
+  "local held=redis.call('MGET',unpack(KEYS))\n" \
+  "for _,v in ipairs(held) do\n" \
+  "  local k=v and #v==40 and v:match('^%x+p(%x%x)$')\n" \
+  "  if k and tonumber(k,16)+1~=n then return {2,tonumber(k,16)+1} end\n" \
+  "end\n" \
   "for j=0,n-1 do\n" \
   "  local i=(ARGV[3]+j)%n\n" \
-  "  if redis.call('SET',KEYS[i+1],ARGV[1],'NX','PX',ARGV[2]) then\n" \
-  "    if redis.call('PTTL',k)<tonumber(ARGV[2]) then redis.call('SET',k,n,'PX',ARGV[2]) end\n" \
-  "    return {1,i}\n" \
-  "  end\n" \
+  "  if not held[i+1] and redis.call('SET',KEYS[i+1],ARGV[1],'NX','PX',ARGV[2]) then return {1,i} end\n" \
   "end\n" \
   "return {0}"
 
 static const struct rlk_script
-  script_pick = {.text = PICK_TEXT, .hash = "1bb921f460d2d9401770d07362f0c0441d06a8ee", .bit = RLK_SCRIPT_PICK};
+  script_pick = {.text = PICK_TEXT, .hash = "46c315d90d19662862991be6d118b2726974e15d", .bit = RLK_SCRIPT_PICK};
 
 /* clang-format on */
 
@@ -46,20 +43,17 @@ static const struct rlk_script
 
 static size_t room_of(const struct rlk_line *l, const struct rlk_claim *claim)
 {
-  return claim->key->bulk_size + claim->token_size + 128 +
-         rlk_slots_room(l->node->net, claim->key, claim->slots.count + 1);
+  return claim->key->bulk_size + claim->token_size + 128 + rlk_slots_room(l->node->net, claim->key, claim->slots.count);
 }
 
 static int put_pick(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
                     const struct rlk_number *ttl, int64_t start)
 {
   const struct rlk_key *key = claim->key;
-  const char *prefix = RLK_STRING(l->node->net, KEY_PREFIX);
-  if (rlk_out_script(out, l, &script_pick, claim->slots.count + 1, 3, room_of(l, claim)) != 0)
+  if (rlk_out_script(out, l, &script_pick, claim->slots.count, 3, room_of(l, claim)) != 0)
     return -1;
   rlk_out_bytes(out, key->bulk, key->bulk_size);
   rlk_put_slots(out, key, claim->slots.count);
-  rlk_bulk_name(&l->out, prefix, RIVALS, rlk_key_resource(key), key->resource_size);
   rlk_put_token(out, claim);
   rlk_out_bytes(out, ttl->bulk, ttl->size);
   rlk_out_number(out, start % claim->slots.count);
@@ -175,6 +169,7 @@ static int64_t propose(redlock_lock *lock, int64_t now)
   struct rlk_slots *slots = &lock->claim->slots;
   int64_t slot = RLK_INT(&lock->options, SLOT), start = lock->attempt.proposal;
   slots->count = (int)RLK_INT(&lock->options, PERMITS);
+  rlk_claim_mark(lock->claim);
   if (slot >= 0)
     return rlk_claim_choose(lock->claim, prefix, (int)slot);
   if (lock->attempt.count == 1 || rlk_round_is_overdue(lock, now))

@@ -97,6 +97,17 @@ const char *rlk_key_resource(const struct rlk_key *key)
   return key->bulk + key->bulk_size - 2 - key->resource_size;
 }
 
+int rlk_token_is_own(const char *bytes, size_t size)
+{
+  size_t digits = RLK_TOKEN_SIZE - RLK_TOKEN_MARK_SIZE;
+  if (size != RLK_TOKEN_SIZE)
+    return 0;
+  for (size_t i = 0; i < size; i++)
+    if ((!bytes[i] || !strchr("0123456789abcdef", bytes[i])) && (i != digits || bytes[i] != 'p'))
+      return 0;
+  return 1;
+}
+
 /* ---- slots ---- */
 
 void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot)
@@ -164,6 +175,13 @@ void rlk_claims_seed(struct rlk_engine *e)
 void rlk_claims_client(const struct rlk_engine *e, char *out)
 {
   *put_digits(out, e->token_client, RLK_TOKEN_CLIENT_DIGITS) = 0;
+}
+
+void rlk_claim_mark(struct rlk_claim *claim)
+{
+  char *mark = claim->token + RLK_TOKEN_SIZE - RLK_TOKEN_MARK_SIZE;
+  *mark = 'p';
+  put_digits(mark + 1, (uint64_t)claim->slots.count - 1, RLK_TOKEN_MARK_SIZE - 1);
 }
 
 static struct rlk_claim *take_spare(struct rlk_engine *e)

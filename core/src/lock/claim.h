@@ -13,7 +13,8 @@ enum {
   RLK_OWED_MAX = 131072,        /* given-up tokens that are remembered for nodes that could not be reached */
   RLK_TOKEN_CLIENT_DIGITS = 12, /* a token begins with the number of the client that made it, ... */
   RLK_TOKEN_TIME_DIGITS = 10,   /* ... and when, in units of 2^24 ns */
-  RLK_TOKEN_TIME_SHIFT = 24
+  RLK_TOKEN_TIME_SHIFT = 24,
+  RLK_TOKEN_MARK_SIZE = 3 /* that of a permit ends with its mark */
 };
 
 struct rlk_engine;
@@ -136,6 +137,10 @@ static inline void rlk_claim_settle(struct rlk_engine *engine, struct rlk_claim 
 enum { RLK_SLOT_NAME_SIZE = 32, RLK_PREFIX_SIZE_MAX = 256 };
 /* What stands before the resource in the key of a slot above 0; slot 0 has the key of the resource. */
 void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot);
+/* The token of a permit ends with "p" and two digits of how many there are, less one: others see it on the nodes. */
+void rlk_claim_mark(struct rlk_claim *claim);
+/* Whether the bytes are a token of this library. */
+int rlk_token_is_own(const char *bytes, size_t size);
 /* The claim is on that slot, from 0: 0, or -1 when memory is out. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
 struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);

@@ -181,11 +181,6 @@ static void ask_entry(redlock_lock *lock, struct rlk_node *n, int64_t now)
   lock->holder->awaited |= UINT64_C(1) << n->index;
 }
 
-static int is_ours(const char *value, size_t size)
-{
-  return size == RLK_TOKEN_SIZE && strspn(value, "0123456789abcdef") == RLK_TOKEN_SIZE;
-}
-
 /* If an inspect finds several tokens: the one that most nodes have reported. */
 static int is_outvoted(const redlock_lock *lock, const char *value)
 {
@@ -207,7 +202,7 @@ void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, 
     return;
   if (!lock->op.probe)
     lock->holder->readers = 0;
-  if (!is_ours(value, size)) {
+  if (!rlk_token_is_own(value, size)) {
     if (!lock->op.probe)
       lock->holder->token[0] = lock->holder->entry[0] = 0;
     return;

@@ -128,7 +128,7 @@ final class LockedCallTest extends NodesTestCase
         try {
             $this->call($permit, fn () => $this->call([new LockSpec('order:#{id}')], fn () => $this->fail('it ran')));
         } finally {
-            $this->assertNothingIsLeft('libredlock:k:order:7');
+            $this->assertNothingIsLeft();
         }
     }
 

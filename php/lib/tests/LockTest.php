@@ -99,7 +99,7 @@ final class LockTest extends NodesTestCase
         $adopted = $this->client()->adopt('gpu', $chosen->detach(), permits: 2, slot: 1);
         $this->assertSame(1, $adopted->slot());
         $adopted->release();
-        $this->assertNothingIsLeft('libredlock:k:gpu');
+        $this->assertNothingIsLeft();
     }
 
     public function testPermitsThatDoNotFitAreRefused(): void

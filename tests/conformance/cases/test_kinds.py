@@ -109,7 +109,7 @@ def test_a_fencing_number_is_refused(face, make, nodes, lock):
 
 # ---- permits
 
-def test_as_many_hold_as_there_are_permits(make):
+def test_as_many_hold_as_there_are_permits(make, nodes):
     locks = [make(ttl_ms=TTL_MS).lock(permits=3) for _ in range(4)]
     for lock in locks[:3]:
         assert lock.acquire(wait_ms=20000) == "OK"
@@ -122,6 +122,7 @@ def test_as_many_hold_as_there_are_permits(make):
     assert locks[3].slot == given_back
     for lock in (locks[0], locks[2], locks[3]):
         assert lock.release() == "OK"
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("extend", "adopt", "detach")
