@@ -83,14 +83,9 @@ class Driver
 
     protected function adopt(array $message): array
     {
-        $options = self::listed($message, 'options');
-        $ttlMs = isset($options['ttl_ms']) ? (int) $options['ttl_ms'] : null;
-        unset($options['ttl_ms']);
-        $lock = $this->known('client', $message)->adopt(self::resources($message), $message['token'], $ttlMs);
-        foreach ($options as $name => $value) {
-            $lock->set($name, $value);
-        }
-        $this->locks[$message['lock']] = $lock;
+        $options = self::named(self::listed($message, 'options'));
+        $this->locks[$message['lock']] =
+            $this->known('client', $message)->adopt(self::resources($message), $message['token'], ...$options);
         return ['status' => 'OK'];
     }
 

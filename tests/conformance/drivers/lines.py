@@ -7,7 +7,7 @@ import time
 
 _out = threading.Lock()
 FLOATS = {"retry_jitter", "drift_factor"}
-INTS = {"retry_count", "max_extensions"}
+INTS = {"retry_count", "max_extensions", "permits", "slot"}
 
 
 class Malformed(Exception):
