@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* script n key.. token ttl start */
+/* script n key.. token ttl start most */
 static int read_pick(struct request *request, struct key *keys[PERMITS], int64_t *start)
 {
-  if (request->count != 6 + PERMITS || server_number(request, 2) != PERMITS ||
+  int64_t most = server_number(request, 6 + PERMITS);
+  if (request->count != 7 + PERMITS || (most != 1 && most != PERMITS) || server_number(request, 2) != PERMITS ||
       request->arguments[3 + PERMITS].size != TOKEN_SIZE)
     return -1;
   *start = server_number(request, 5 + PERMITS);
@@ -33,7 +34,7 @@ void permits_pick(struct request *request)
   char text[TOKEN_SIZE + 1] = "";
   int64_t start, ttl_ms = server_number(request, 4 + PERMITS);
   if (read_pick(request, keys, &start) != 0 || ttl_ms <= 0) {
-    world_violation(request->world, "a pick that is not: script n key.. token ttl start");
+    world_violation(request->world, "a pick that is not: script n key.. token ttl start most");
     return;
   }
   marker_check_ttl(request, ttl_ms);
@@ -47,7 +48,7 @@ void permits_pick(struct request *request)
   for (int i = 0; i < PERMITS; i++)
     if (others_have(keys[i]) != PERMITS)
       world_violation(request->world, "permits: %s is one of %d", keys[i]->token, others_have(keys[i]));
-  for (int i = 0; i < PERMITS; i++) {
+  for (int i = 0; i < server_number(request, 6 + PERMITS); i++) {
     int slot = (int)(start + i) % PERMITS;
     if (keys[slot]->live)
       continue;

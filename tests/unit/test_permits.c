@@ -118,6 +118,29 @@ static void another_number_of_permits_is_refused(void **state)
   assert_non_null(strstr(message, "permits is 3; others that use the resource have 5"));
 }
 
+static int begin_chosen(void **state)
+{
+  int status = begin(state);
+  assert_int_equal(redlock_lock_set(lock, "permits", "3"), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, "slot", "2"), REDLOCK_OK);
+  call(REDLOCK_ACQUIRE, 0);
+  return status;
+}
+
+/* Each node looks at all slots before it takes this one: those of another number have a majority of them. */
+static void a_slot_of_the_client_is_picked_by_all(void **state)
+{
+  (void)state;
+  for (int i = 0; i < NODES; i++)
+    assert_true(was_sent(i, "$16\r\nlibredlock:s:1:r\r\n") && was_sent(i, "p02\r\n$") &&
+                was_sent(i, "$1\r\n2\r\n$1\r\n1\r\n"));
+  write_all();
+  assert_int_equal(picked(0, 1, 2, 2), RLK_GRANTED);
+  for (int i = 1; i < NODES && lock->op.status == REDLOCK_PENDING; i++)
+    assert_int_equal(picked(i, 2, 5, 2), RLK_REFUSED);
+  assert_int_equal(redlock_lock_status(lock), REDLOCK_REFUSED_CONFIG);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_permits, end)
@@ -125,6 +148,7 @@ int main(void)
       TEST(home_picks_and_the_others_are_asked_for_that),  TEST(the_hash_is_that_of_the_text),
       TEST(an_answer_for_another_slot_is_no_vote),         TEST(a_slot_that_there_is_not_is_no_answer),
       TEST(a_pick_that_is_given_up_is_dropped_everywhere), TEST(another_number_of_permits_is_refused),
+      cmocka_unit_test_setup_teardown(a_slot_of_the_client_is_picked_by_all, begin_chosen, end),
   };
   return cmocka_run_group_tests_name("permits", tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 
 /* clang-format off */
 
-/* Takes the first free slot from ARGV[3] on: 1 and its number, or 0. The token of a permit ends with the number of
+/* Takes the first free of ARGV[4] slots from ARGV[3] on: 1 and its number, or 0. The token of a permit ends with the number of
  * permits: 2 and that number if a slot is held by one of another number. */
 #define PICK_TEXT \
   "local n=#KEYS\n" \
@@ -28,14 +28,14 @@
   "  local k=v and #v==40 and v:match('^%x+p(%x%x)$')\n" \
   "  if k and tonumber(k,16)+1~=n then return {2,tonumber(k,16)+1} end\n" \
   "end\n" \
-  "for j=0,n-1 do\n" \
+  "for j=0,ARGV[4]-1 do\n" \
   "  local i=(ARGV[3]+j)%n\n" \
   "  if not held[i+1] and redis.call('SET',KEYS[i+1],ARGV[1],'NX','PX',ARGV[2]) then return {1,i} end\n" \
   "end\n" \
   "return {0}"
 
 static const struct rlk_script
-  script_pick = {.text = PICK_TEXT, .hash = "46c315d90d19662862991be6d118b2726974e15d", .bit = RLK_SCRIPT_PICK};
+  script_pick = {.text = PICK_TEXT, .hash = "043834558e8f68ebe89bca8af3af50e561022e3a", .bit = RLK_SCRIPT_PICK};
 
 /* clang-format on */
 
@@ -50,20 +50,23 @@ static int put_pick(struct rlk_out *out, struct rlk_line *l, const struct rlk_cl
                     const struct rlk_number *ttl, int64_t start)
 {
   const struct rlk_key *key = claim->key;
-  if (rlk_out_script(out, l, &script_pick, claim->slots.count, 3, room_of(l, claim)) != 0)
+  int chosen = claim->slots.chosen;
+  if (rlk_out_script(out, l, &script_pick, claim->slots.count, 4, room_of(l, claim)) != 0)
     return -1;
-  rlk_out_bytes(out, key->bulk, key->bulk_size);
+  rlk_bulk_name(&l->out, RLK_STRING(l->node->net, KEY_PREFIX), "", rlk_key_resource(key), key->resource_size);
   rlk_put_slots(out, key, claim->slots.count);
   rlk_put_token(out, claim);
   rlk_out_bytes(out, ttl->bulk, ttl->size);
-  rlk_out_number(out, start % claim->slots.count);
+  rlk_out_number(out, chosen ? chosen - 1 : start % claim->slots.count);
+  rlk_out_number(out, chosen ? 1 : claim->slots.count);
   return 0;
 }
 
+/* A slot that the client has chosen, too, is picked, since no node has looked at the others. */
 static int put_take(struct rlk_out *out, struct rlk_line *l, const struct rlk_claim *claim,
                     const struct rlk_number *ttl, int64_t proposal)
 {
-  return claim->slots.chosen ? rlk_mutex.put_take(out, l, claim, ttl, 0) : put_pick(out, l, claim, ttl, proposal);
+  return claim->slots.is_picked ? rlk_mutex.put_take(out, l, claim, ttl, 0) : put_pick(out, l, claim, ttl, proposal);
 }
 
 /* Of a pick without an answer it is not known which slot it took. */
@@ -129,10 +132,12 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
     disagree(n, out);
     return;
   }
-  if (is_pick && out->vote == RLK_GRANTED && !claim->slots.chosen &&
-      rlk_claim_choose(claim, RLK_STRING(n->net, KEY_PREFIX), (int)out->reply->integers[1]) != 0) {
-    out->fault = RLK_FAULT_LOST; /* memory is out */
-    out->vote = RLK_DROPPED;
+  if (is_pick && out->vote == RLK_GRANTED && !claim->slots.chosen) {
+    if (rlk_claim_choose(claim, RLK_STRING(n->net, KEY_PREFIX), (int)out->reply->integers[1]) != 0) {
+      out->fault = RLK_FAULT_LOST; /* memory is out */
+      out->vote = RLK_DROPPED;
+    }
+    claim->slots.is_picked = claim->slots.chosen != 0;
   }
   if (is_pick && claim->slots.chosen && claim->lock)
     claim->lock->attempt.proposal = claim->slots.chosen; /* the next attempt begins behind it */
@@ -182,10 +187,12 @@ static int64_t propose(redlock_lock *lock, int64_t now)
   return start;
 }
 
-static int judge_home(const redlock_lock *lock)
+static int judge(const redlock_lock *lock)
 {
   if (lock->claim->slots.rivals)
     return REDLOCK_REFUSED_CONFIG;
+  if (lock->op.phase != RLK_ASKING_HOME)
+    return lock->attempt.verdict;
   return lock->votes[lock->attempt.home] == RLK_BUSY ? REDLOCK_BUSY : REDLOCK_NO_QUORUM;
 }
 
@@ -204,6 +211,7 @@ static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now
   (void)until_ns;
   (void)now;
   lock->hold.slot = lock->claim->slots.chosen;
+  lock->claim->slots.is_picked = 1; /* it is healed as a plain lock is */
   return 1;
 }
 
@@ -265,6 +273,6 @@ const struct rlk_kind rlk_permits = {.name = "permits",
                                      .check = check,
                                      .pin = pin,
                                      .propose = propose,
-                                     .judge_home = judge_home,
+                                     .judge = judge,
                                      .tries_on = tries_on,
                                      .settle = settle};

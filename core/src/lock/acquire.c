@@ -156,6 +156,8 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
 {
   enum rlk_turn turn;
   int again;
+  if (lock->kind->judge)
+    lock->attempt.verdict = lock->kind->judge(lock);
   note_lifted(lock);
   note_outage(lock, now);
   again = lock->attempt.verdict != REDLOCK_REFUSED_CONFIG && lock->attempt.count < lock->attempt.max &&
@@ -240,8 +242,6 @@ static int advance(redlock_lock *lock, int64_t now)
     int vote = lock->votes[lock->attempt.home];
     if (vote == RLK_ASKED)
       return REDLOCK_PENDING;
-    if (vote != RLK_GRANTED && lock->kind->judge_home)
-      lock->attempt.verdict = lock->kind->judge_home(lock);
     if (vote != RLK_GRANTED)
       return attempt_failed(lock, now);
     rlk_round_ask_all(lock, lock->attempt.home, now);

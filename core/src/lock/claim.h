@@ -69,6 +69,7 @@ struct rlk_claim_node {
 struct rlk_slots {
   int count;  /* 0: it is of another kind */
   int chosen; /* whose key is that of the claim, from 1; 0: a node has still to choose one */
+  int is_picked; /* a node has chosen it, and has seen who holds the others */
   int rivals; /* a node has reported that others use this number of permits; 0: none has */
 };
 

@@ -32,8 +32,7 @@ struct rlk_kind {
   int (*pin)(const redlock_lock *lock, struct rlk_claim *claim, int of_all, struct rlk_text *why);
   /* A new attempt: its proposal to all nodes; it may change which node is asked first. -1: memory is out. */
   int64_t (*propose)(redlock_lock *lock, int64_t now_ns);
-  /* The verdict when the node that was asked first has not granted; else that of the last round on all nodes stands. */
-  int (*judge_home)(const redlock_lock *lock);
+  int (*judge)(const redlock_lock *lock); /* the verdict of an attempt that has failed; else the last round's stands */
   int (*tries_on)(const redlock_lock *lock); /* after the last attempt has failed: 1: make another one */
   struct rlk_tally (*count)(redlock_lock *lock, int64_t now_ns); /* the votes of an attempt */
   /* A majority has granted, until then: 1 if the lock is won with that, 0 if nodes were asked for more. */

@@ -114,8 +114,7 @@ def test_as_many_hold_as_there_are_permits(make, nodes):
     for lock in locks[:3]:
         assert lock.acquire(wait_ms=20000) == "OK"
     assert sorted(lock.slot for lock in locks[:3]) == [0, 1, 2]
-    tried = locks[3].acquire(wait_ms=0)
-    assert tried == "BUSY" and "no permit is free" in tried.message + str(tried.get("words", "")), tried
+    assert locks[3].acquire(wait_ms=0) == "BUSY"
     given_back = locks[1].slot
     assert locks[1].release() == "OK"
     assert locks[3].acquire(wait_ms=20000) == "OK"
