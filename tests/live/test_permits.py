@@ -118,6 +118,13 @@ def test_several_resources_and_an_adoption_without_a_slot_are_refused(nodes, mak
     assert lock.start(rl.INSPECT) == INVALID and "slot is -1" in lock.message
 
 
+def test_keys_that_are_too_long_together_are_refused(nodes, make_client):
+    lock = make_client(nodes.urls).lock("r" * (3 << 20), permits="256")
+    assert lock.check() == INVALID
+    assert "permits is 256; allowed for a resource of 3145728 bytes: 1 to 170" in lock.message
+    assert lock.set("permits", "170") == OK and lock.check() == OK
+
+
 @pytest.mark.parametrize("there, wanted", ((3, 2), (2, 3), (256, 2), (16, 255)))
 def test_another_number_of_permits_is_refused(nodes, make_client, there, wanted):
     """As long as one of them is held, however it came by its slot; then at once no more."""

@@ -145,9 +145,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_permits, end)
   const struct CMUnitTest tests[] = {
-      TEST(home_picks_and_the_others_are_asked_for_that),  TEST(the_hash_is_that_of_the_text),
-      TEST(an_answer_for_another_slot_is_no_vote),         TEST(a_slot_that_there_is_not_is_no_answer),
-      TEST(a_pick_that_is_given_up_is_dropped_everywhere), TEST(another_number_of_permits_is_refused),
+      TEST(home_picks_and_the_others_are_asked_for_that),
+      TEST(the_hash_is_that_of_the_text),
+      TEST(an_answer_for_another_slot_is_no_vote),
+      TEST(a_slot_that_there_is_not_is_no_answer),
+      TEST(a_pick_that_is_given_up_is_dropped_everywhere),
+      TEST(another_number_of_permits_is_refused),
       cmocka_unit_test_setup_teardown(a_slot_of_the_client_is_picked_by_all, begin_chosen, end),
   };
   return cmocka_run_group_tests_name("permits", tests, NULL, NULL);

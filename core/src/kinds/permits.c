@@ -218,6 +218,7 @@ static int settle(redlock_lock *lock, int granted, int64_t until_ns, int64_t now
 /* ---- what is refused ---- */
 
 #define PERMITS RLK_NAMED("permits")
+#define SLOTS_SIZE_MAX ((size_t)512 << 20)
 
 /* A client that gives all of its locks fencing numbers gives these none: 0 is what a store refuses. */
 static int check(const redlock_lock *lock, struct rlk_text *why)
@@ -230,6 +231,9 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
     rlk_text_format(why, PERMITS " is %lld; allowed for a lock that is " RLK_NAMED("shared") ": 1", permits);
   else if (lock->key->count > 1)
     rlk_text_format(why, PERMITS " is %lld; allowed for a lock on several resources: 1", permits);
+  else if (lock->key->all_size > SLOTS_SIZE_MAX / (size_t)permits) /* the keys of all travel in one request */
+    rlk_text_format(why, PERMITS " is %lld; allowed for a resource of %zu bytes: 1 to %zu", permits,
+                    lock->key->resource_size, SLOTS_SIZE_MAX / lock->key->all_size);
   else if (lock->is_fenced && RLK_INT(&lock->options, FENCE))
     rlk_text_format(why,
                     RLK_NAMED("fence") " is true; allowed for " PERMITS " %lld: false, since none has a fencing number",

@@ -67,10 +67,10 @@ struct rlk_claim_node {
 
 /* Of a resource with so many permits, each of which has a slot with a key of its own. */
 struct rlk_slots {
-  int count;  /* 0: it is of another kind */
-  int chosen; /* whose key is that of the claim, from 1; 0: a node has still to choose one */
+  int count;     /* 0: it is of another kind */
+  int chosen;    /* whose key is that of the claim, from 1; 0: a node has still to choose one */
   int is_picked; /* a node has chosen it, and has seen who holds the others */
-  int rivals; /* a node has reported that others use this number of permits; 0: none has */
+  int rivals;    /* a node has reported that others use this number of permits; 0: none has */
 };
 
 /* One token on N nodes: an attempt, then the lease, then pending deletes. It outlives its lock handle until no node
