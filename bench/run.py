@@ -273,7 +273,8 @@ class Bench:
 
     def kinds(self) -> List[Row]:
         """Cycles of locks that a script takes, beside those of plain locks."""
-        kinds = {"plain": [], "3 resources at once": ["--resources", "3"], "shared": ["--set", "shared=true"]}
+        kinds = {"plain": [], "3 resources at once": ["--resources", "3"], "shared": ["--set", "shared=true"],
+                 "one of 4 permits": ["--set", "permits=4"]}
         goals = {"3 resources at once": (25, 0.4), "shared": (40, 0.33)}
         shapes = {"one at a time": ["--shape", "blocking"],
                   "64 started": ["--shape", "started", "--in-flight", str(IN_FLIGHT)]}
@@ -291,6 +292,13 @@ class Bench:
             ratio = median_ratio(some, plain, "cycles_per_s")
             rows.append(Row("  64 started", "cycles/s", median(some, "cycles_per_s"), ratio=ratio, ratio_to="plain",
                             note=failure_note(some)).judged(ratio, ">=", share))
+        some, plain = runs["one of 4 permits, one at a time"], runs["plain, one at a time"]
+        ratio = median_ratio(some, plain, "p50_us")
+        rows.append(Row("one of 4 permits, p50", "us", median(some, "p50_us"), ratio=ratio, ratio_to="plain",
+                        note=failure_note(some)).judged(ratio, "<=", 2.2))
+        some, plain = runs["one of 4 permits, 64 started"], runs["plain, 64 started"]
+        rows.append(Row("  64 started", "cycles/s", median(some, "cycles_per_s"), ratio_to="plain",
+                        ratio=median_ratio(some, plain, "cycles_per_s"), note=failure_note(some)))
         return rows
 
     def tls(self) -> List[Row]:
