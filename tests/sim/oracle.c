@@ -426,14 +426,27 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   return is_lapsed && later(since, last_end(world, slot->resource)) <= world->now - 500 * MS ? 500 * MS : 1300 * MS;
 }
 
+/* Since when a majority would grant what it waits for: of several permits the one that has been free for longest. */
+static int64_t wanted_since(const struct slot *slot)
+{
+  int64_t since = free_since(slot->process->world, slot->resource);
+  if (slot->wants)
+    return free_since(slot->process->world, permit_key(slot->resource, slot->wants - 1));
+  for (int i = 1; slot->is_permit && i < PERMITS; i++) {
+    int64_t one = free_since(slot->process->world, permit_key(slot->resource, i));
+    since = one < since ? one : since;
+  }
+  return since;
+}
+
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t since = later(free_since(world, slot->resource), slot->started_at), soon = wait_most(slot, since);
-  if (slot->spans || slot->is_permit)
-    return; /* it is not told of the other resource, or need not have that slot */
+  int64_t since = later(wanted_since(slot), slot->started_at), soon = wait_most(slot, since);
+  if (slot->spans)
+    return; /* it is not told of the other resource */
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;

@@ -103,8 +103,9 @@ static void set_kind(struct slot *slot)
     slot_set_number(slot, "shared", 1);
   if (slot->is_permit)
     slot_set_number(slot, "permits", PERMITS);
-  if (slot->is_permit && random_in(&world->kinds, 0, 4) == 0)
-    slot_set_number(slot, "slot", random_in(&world->kinds, 0, PERMITS - 1));
+  slot->wants = slot->is_permit && random_in(&world->kinds, 0, 4) == 0 ? (int)random_in(&world->kinds, 1, PERMITS) : 0;
+  if (slot->wants)
+    slot_set_number(slot, "slot", slot->wants - 1);
 }
 
 void slot_make_lock(struct slot *slot)
