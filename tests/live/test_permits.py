@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_refused(nodes, make_client, options, words):
     assert slots(nodes[0]) == []
 
 
-def test_several_resources_and_an_adoption_without_a_slot_are_refused(nodes, make_client):
+def test_several_resources_or_no_slot_to_adopt_are_refused(nodes, make_client):
     client = make_client(nodes.urls)
     lock = client.lock("r", "s", permits="2")
     assert lock.acquire() == INVALID and "several resources" in lock.message

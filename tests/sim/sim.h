@@ -285,8 +285,7 @@ struct slot {
   redlock_lock *lock;
   int index;               /* in the world, for tags and events */
   int resource;
-  int is_permit, key;      /* its lock is one of several permits; what it holds, or held last: a resource or a slot */
-  int wants;               /* of these permits: that of this slot, from 1; 0: any */
+  int is_permit, wants, key; /* one of several permits, any or this one from 1; the key it holds or held last */
   int is_shared;           /* its lock is, or will be with the next acquisition, */
   int spans;               /* and it is one of all resources; else of its own alone */
   enum temper temper;

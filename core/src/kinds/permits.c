@@ -19,8 +19,8 @@
 
 /* clang-format off */
 
-/* Takes the first free of ARGV[4] slots from ARGV[3] on: 1 and its number, or 0. The token of a permit ends with the number of
- * permits: 2 and that number if a slot is held by one of another number. */
+/* Takes the first free of ARGV[4] slots from ARGV[3] on: 1 and its number, or 0. The token of a permit ends with the
+ * number of permits: 2 and that number if a slot is held by one of another number. */
 #define PICK_TEXT \
   "local n=#KEYS\n" \
   "local held=redis.call('MGET',unpack(KEYS))\n" \
