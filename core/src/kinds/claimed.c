@@ -15,70 +15,81 @@
  * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
  * deleted. */
 #define CLAIM_TEXT \
+  "local call,K,n=redis.call,KEYS,#KEYS\n" \
   "local begins,exact,shared=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s'\n" \
   "if begins and not shared then\n" \
   "  local all={}\n" \
-  "  for i,k in ipairs(KEYS) do all[2*i-1]=k all[2*i]=ARGV[1] end\n" \
-  "  if redis.call('MSETNX',unpack(all))==1 then\n" \
-  "    for _,k in ipairs(KEYS) do redis.call('PEXPIRE',k,ARGV[2]) end\n" \
+  "  for i=1,n do all[2*i-1]=K[i] all[2*i]=ARGV[1] end\n" \
+  "  if call('MSETNX',unpack(all))==1 then\n" \
+  "    for i=1,n do call('PEXPIRE',K[i],ARGV[2]) end\n" \
   "    return {1}\n" \
   "  end\n" \
   "end\n" \
-  "local t=redis.call('TIME')\n" \
+  "local t=call('TIME')\n" \
   "local now=t[1]*1000+math.floor(t[2]/1000)\n" \
   "local till=now+ARGV[2]\n" \
   "local me='rl:'..ARGV[1]\n" \
+  "if begins and shared and call('EXISTS',unpack(K))==0 then\n" \
+  "  local at=string.format('%.0f',till)\n" \
+  "  for i=1,n do call('ZADD',K[i],at,me) call('PEXPIREAT',K[i],at) end\n" \
+  "  return {1}\n" \
+  "end\n" \
   "local was,top={},{}\n" \
-  "for i,k in ipairs(KEYS) do\n" \
-  "  local y,mine=redis.call('TYPE',k).ok,false\n" \
+  "for i,k in ipairs(K) do\n" \
+  "  local y,mine=call('TYPE',k).ok,false\n" \
   "  if y=='none' then mine=begins\n" \
-  "  elseif y=='string' then mine=redis.call('GET',k)==ARGV[1]\n" \
+  "  elseif y=='string' then mine=call('GET',k)==ARGV[1]\n" \
   "  elseif y=='zset' and shared then\n" \
-  "    top[i]=redis.call('ZRANGE',k,-1,-1,'WITHSCORES')\n" \
-  "    mine=redis.call('ZSCORE',k,me) or (begins and top[i][1]:find('^rl:%x+$'))\n" \
+  "    top[i]=call('ZRANGE',k,-1,-1,'WITHSCORES')\n" \
+  "    mine=call('ZSCORE',k,me) or (begins and top[i][1]:find('^rl:%x+$'))\n" \
   "  end\n" \
-  "  if not mine then return {begins and 0 or -1,i,redis.call('PTTL',k)} end\n" \
+  "  if not mine then return {begins and 0 or -1,i,call('PTTL',k)} end\n" \
   "  was[i]=y\n" \
   "end\n" \
-  "for i,k in ipairs(KEYS) do\n" \
+  "for i,k in ipairs(K) do\n" \
   "  local y,at=was[i],till\n" \
   "  if shared then\n" \
   "    if y=='string' then\n" \
-  "      if not exact then at=math.max(till,now+redis.call('PTTL',k)) end\n" \
-  "      redis.call('APPEND',k,'')\n" \
-  "      redis.call('DEL',k)\n" \
-  "    elseif y=='zset' and begins then redis.call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
-  "    local s=y=='zset' and redis.call('ZSCORE',k,me)\n" \
-  "    if not s or exact or tonumber(s)<at then redis.call('ZADD',k,at,me) end\n" \
-  "    if exact then redis.call('PEXPIREAT',k,redis.call('ZRANGE',k,-1,-1,'WITHSCORES')[2])\n" \
-  "    elseif y~='zset' or tonumber(top[i][2])<at then redis.call('PEXPIREAT',k,at) end\n" \
-  "  elseif y=='none' then redis.call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
-  "  elseif exact or redis.call('PTTL',k)<tonumber(ARGV[2]) then redis.call('PEXPIRE',k,ARGV[2]) end\n" \
+  "      if not exact then at=math.max(till,now+call('PTTL',k)) end\n" \
+  "      call('APPEND',k,'')\n" \
+  "      call('DEL',k)\n" \
+  "    elseif y=='zset' and begins then call('ZREMRANGEBYSCORE',k,'-inf','('..now) end\n" \
+  "    local s=y=='zset' and call('ZSCORE',k,me)\n" \
+  "    if not s or exact or tonumber(s)<at then call('ZADD',k,at,me) end\n" \
+  "    if exact then call('PEXPIREAT',k,call('ZRANGE',k,-1,-1,'WITHSCORES')[2])\n" \
+  "    elseif y~='zset' or tonumber(top[i][2])<at then call('PEXPIREAT',k,at) end\n" \
+  "  elseif y=='none' then call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
+  "  elseif exact or call('PTTL',k)<tonumber(ARGV[2]) then call('PEXPIRE',k,ARGV[2]) end\n" \
   "end\n" \
   "return {1}"
 
 /* Deletes the token from the keys: 1 if it was on all of them. A set of readers then ends with the longest remaining
  * lease. */
 #define DROP_TEXT \
-  "local mine,r={},1\n" \
-  "for i,v in ipairs(redis.call('MGET',unpack(KEYS))) do\n" \
-  "  local k,d=KEYS[i],0\n" \
-  "  if v==ARGV[1] then mine[#mine+1]=k d=1\n" \
-  "  elseif ARGV[2]=='s' and not v and redis.call('TYPE',k).ok=='zset' then\n" \
-  "    d=redis.call('ZREM',k,'rl:'..ARGV[1])\n" \
-  "    local top=d==1 and redis.call('ZRANGE',k,-1,-1,'WITHSCORES') or {}\n" \
-  "    if top[2] then redis.call('PEXPIREAT',k,top[2]) end\n" \
-  "  end\n" \
-  "  if d==0 then r=0 end\n" \
+  "local call,K,n,dropped=redis.call,KEYS,#KEYS,0\n" \
+  "if ARGV[2]~='s' then\n" \
+  "  local was=call('MGET',unpack(K))\n" \
+  "  for i=1,n do if was[i]==ARGV[1] then dropped=dropped+1 end end\n" \
+  "  if dropped==n then call('DEL',unpack(K)) return 1 end\n" \
+  "  for i=1,n do if was[i]==ARGV[1] then call('DEL',K[i]) end end\n" \
+  "  return 0\n" \
   "end\n" \
-  "if mine[1] then redis.call('DEL',unpack(mine)) end\n" \
-  "return r"
+  "for _,k in ipairs(K) do\n" \
+  "  local y,d=call('TYPE',k).ok,0\n" \
+  "  if y=='string' and call('GET',k)==ARGV[1] then d=call('DEL',k)\n" \
+  "  elseif y=='zset' then\n" \
+  "    d=call('ZREM',k,'rl:'..ARGV[1])\n" \
+  "    if d==1 and call('EXISTS',k)==1 then call('PEXPIREAT',k,call('ZRANGE',k,-1,-1,'WITHSCORES')[2]) end\n" \
+  "  end\n" \
+  "  dropped=dropped+d\n" \
+  "end\n" \
+  "return dropped==n and 1 or 0"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "287afd706df378732a5511c8818fd377723f6543", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "c589e8e3f734c1f2c4274d23ed92e0a1a76aba50", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
-  rlk_script_drop = {.text = DROP_TEXT, .hash = "dcff54b185d202757c8d22eb4a7aea3e3d1195ba", .bit = RLK_SCRIPT_DROP};
+  rlk_script_drop = {.text = DROP_TEXT, .hash = "f987210513e17224473abafb25ed693c0d7955ff", .bit = RLK_SCRIPT_DROP};
 
 /* clang-format on */
 
