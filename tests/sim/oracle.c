@@ -422,6 +422,8 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
     return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
     return 60 * MS + refused_before(slot); /* it is told */
+  if (!world->faultless && has_leftover(world, slot->resource, since))
+    return 2000 * MS; /* home may keep the key of a holder that died in its release: two pauses of the last of four */
   /* where many have died, those behind them leave a free lock to them */
   return is_lapsed && later(since, last_end(world, slot->resource)) <= world->now - 500 * MS ? 500 * MS : 1300 * MS;
 }
