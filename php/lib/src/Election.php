@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Redlock;
 
-use Redlock\Exception\InFlightException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
 
@@ -93,12 +92,9 @@ final class Election
         if ($this->lock->isHeld()) {
             return;
         }
-        try {
-            foreach (['wait_ms', 'outage_wait_ms'] as $wait) { /* a wait that is about to begin */
-                $this->lock->set($wait, 0);
-            }
-        } catch (InFlightException) {
-            $this->lock->cancel();
+        $this->lock->cancel();
+        foreach (['wait_ms', 'outage_wait_ms'] as $wait) { /* a wait that is about to begin */
+            $this->lock->set($wait, 0);
         }
     }
 }
