@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Redlock\Hyperf;
 
 use Redlock\Exception\InvalidOptionException;
+use Redlock\Options;
 
 /** @internal What one attribute above a method asks for. */
 final class LockSpec
@@ -38,11 +39,12 @@ final class LockSpec
     /** @return list<Template> one for each resource */
     public function templates(string $method): array
     {
-        $made = static fn (mixed $text): Template => \is_string($text) ? new Template($text, $method)
-            : throw new InvalidOptionException("$method: a resource is " . \get_debug_type($text)
-                . '; allowed: strings');
-        return \array_map($made, \array_values((array) $this->resource)) ?: throw new InvalidOptionException(
-            "$method: there are 0 resources; allowed: 1 to 100");
+        try {
+            $resources = Options::resources($this->resource);
+        } catch (\TypeError | InvalidOptionException $refused) {
+            throw new InvalidOptionException("$method: {$refused->getMessage()}");
+        }
+        return \array_map(static fn (string $text): Template => new Template($text, $method), $resources);
     }
 
     /** Where the lock is: two attributes of one place and resource are one lock. */

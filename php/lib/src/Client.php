@@ -130,7 +130,8 @@ final class Client implements ClientInterface
     public function lockFromArray(string|array $resource, array $options): Lock
     {
         $own = $options;
-        [$first, $more] = self::split($resource);
+        $more = Options::resources($resource);
+        $first = \array_shift($more);
         $options += $this->defaults;
         if (!isset($own['fence']) && ($more !== [] || self::shares($options))) {
             unset($options['fence']); // that of all locks: one of this kind has no number
@@ -146,27 +147,6 @@ final class Client implements ClientInterface
     private static function shares(array $options): bool
     {
         return \filter_var($options['shared'] ?? false, \FILTER_VALIDATE_BOOL);
-    }
-
-    /**
-     * @param string|array<mixed> $resource
-     * @return array{string, list<string>} the first and the others
-     */
-    private static function split(string|array $resource): array
-    {
-        if (\is_string($resource)) {
-            return [$resource, []];
-        }
-        foreach ($resource as $one) {
-            if (!\is_string($one)) {
-                throw new \TypeError('a resource is ' . \get_debug_type($one) . '; allowed: strings');
-            }
-        }
-        if ($resource === []) {
-            throw new InvalidOptionException('there are 0 resources; allowed: 1 to 100');
-        }
-        $resources = \array_values($resource);
-        return [$resources[0], \array_slice($resources, 1)];
     }
 
     /** @param never ...$unknown */

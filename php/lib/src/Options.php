@@ -40,6 +40,23 @@ final class Options
     }
 
     /**
+     * The resources of one lock.
+     *
+     * @param string|array<mixed> $resource
+     * @return non-empty-list<string>
+     */
+    public static function resources(string|array $resource): array
+    {
+        foreach ((array) $resource as $one) {
+            if (!\is_string($one)) {
+                throw new \TypeError('a resource is ' . \get_debug_type($one) . '; allowed: strings');
+            }
+        }
+        return \array_values((array) $resource)
+            ?: throw new InvalidOptionException('there are 0 resources; allowed: 1 to 100');
+    }
+
+    /**
      * The options among the parameters of a call.
      *
      * @param array<string, mixed> $parameters by name; null is not given
