@@ -17,20 +17,24 @@ final class HeldHere
     /**
      * The lock further out that holds the resources; null: none was taken, or the body has released it since.
      *
-     * @param list<string> $resources
+     * @param non-empty-list<string> $resources
      * @throws InvalidOptionException only some of them are held, or by several locks
      */
     public static function find(string $place, array $resources, string $method): ?Lock
     {
-        $locks = [];
-        foreach ($resources as $resource) {
-            $lock = self::all()["$place\n$resource"] ?? null;
-            $locks[$resource] = $lock !== null && ($lock->isHeld() || $lock->isLost()) ? $lock : null;
+        $first = self::holding($place, $resources[0]);
+        foreach ($resources as $other) {
+            self::holding($place, $other) === $first || throw new InvalidOptionException("$method: \"$resources[0]\" and "
+                . "\"$other\" are not held by one lock further out, and would be waited for for ever: take all of them "
+                . 'there');
         }
-        $first = \reset($locks);
-        $other = \array_search(false, \array_map(static fn (?Lock $lock): bool => $lock === $first, $locks), true);
-        return $other === false ? $first : throw new InvalidOptionException("$method: \"$resources[0]\" and \"$other\" "
-            . 'are not held by one lock further out, and would be waited for for ever: take all of them there');
+        return $first;
+    }
+
+    private static function holding(string $place, string $resource): ?Lock
+    {
+        $lock = self::all()["$place\n$resource"] ?? null;
+        return $lock?->isHeld() || $lock?->isLost() ? $lock : null;
     }
 
     /** @param list<string> $resources */
