@@ -24,9 +24,9 @@ final class HeldHere
     {
         $first = self::holding($place, $resources[0]);
         foreach ($resources as $other) {
-            self::holding($place, $other) === $first || throw new InvalidOptionException("$method: \"$resources[0]\" and "
-                . "\"$other\" are not held by one lock further out, and would be waited for for ever: take all of them "
-                . 'there');
+            self::holding($place, $other) === $first || throw new InvalidOptionException("$method: \"$resources[0]\" "
+                . "and \"$other\" are not held by one lock further out, and would be waited for for ever: take all of "
+                . 'them there');
         }
         return $first;
     }
