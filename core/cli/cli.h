@@ -215,6 +215,7 @@ void session_settle_first(struct session *session);       /* the same in half of
 int session_acquire(struct session *session);             /* the same, reported with --verbose */
 int session_inspect(struct session *session, redlock_lock *lock);
 int session_inspect_within(struct session *session, redlock_lock *lock, int64_t limit_ms); /* CANCELLED after that */
+int session_inspect_all(struct session *session, redlock_lock *const *locks, int count);   /* OK: each has its status */
 int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms); /* the same */
 void session_settle_until(struct session *session, redlock_lock *lock, int64_t end_ms);
 int session_confirm(struct session *session, int status); /* settles after an OK; OK if the lock is held then */
@@ -252,6 +253,20 @@ char *holder_named(const json_t *client, const char *message);  /* the message, 
 bool has_holder(int verdict);                                   /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */
 void holder_say(struct session *session, const char *more);     /* asks the nodes; on standard error */
+
+/* slots.c: the permits of the session's resource; a lock that needs none of them by number has one */
+struct slots {
+  struct session *session;
+  redlock_lock **locks;
+  int count, held, free, split;
+};
+bool wants_slots(const struct session *session); /* --permits without --slot */
+void slot_set(redlock_lock *lock, int permits, int slot);
+int permits_of(const char *token);                               /* how many there are; 0: it is no permit's token */
+int slots_inspect(struct slots *slots, struct session *session); /* OK, or the first other status but BUSY */
+int slots_verdict(const struct slots *slots);                    /* FREE: at least one is */
+char *slots_words(const struct slots *slots);                    /* "2 of 4 permits held"; free it */
+void slots_free(struct slots *slots);
 
 /* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what
  * failed. */

@@ -18,26 +18,51 @@ int force_check(const struct args *args)
 }
 
 /* Every node answered, and none has a key. */
-static bool is_free(const struct session *session)
+static bool is_free(const struct session *session, redlock_lock *lock)
 {
   for (int i = 0; i < redlock_client_node_count(session->client); i++)
-    if (!node_told(session->lock, i) || node_has_key(session->lock, i))
+    if (!node_told(lock, i) || node_has_key(lock, i))
       return false;
   return true;
 }
 
-static bool user_agrees(struct session *session)
+static bool are_free(const struct slots *slots)
 {
-  char *holder = holder_words(session->client, session->lock), answer[16];
+  for (int i = 0; i < slots->count; i++)
+    if (!is_free(slots->session, slots->locks[i]))
+      return false;
+  return true;
+}
+
+/* Of permits, those that are not free. */
+static void show_holders(const struct slots *slots)
+{
+  for (int i = 0; i < slots->count; i++) {
+    if (slots->count > 1 && is_free(slots->session, slots->locks[i]))
+      continue;
+    char *holder = holder_words(slots->session->client, slots->locks[i]);
+    if (slots->count > 1)
+      fprintf(stderr, "Permit %d is held %s.\n", i, holder);
+    else
+      fprintf(stderr, "The lock is held %s.\n", holder);
+    free(holder);
+  }
+}
+
+static bool user_agrees(const struct slots *slots)
+{
+  struct session *session = slots->session;
+  char answer[16];
   int nodes = redlock_client_node_count(session->client), silent = 0;
   for (int i = 0; i < nodes; i++)
-    silent += !node_told(session->lock, i);
-  fprintf(stderr, "The lock is held %s.\n", holder);
+    silent += !node_told(slots->locks[0], i);
+  show_holders(slots);
   if (silent > 0)
     fprintf(stderr, "%d of %d nodes did not say.\n", silent, nodes);
-  fprintf(stderr, "Its holder is not stopped. Delete the lock? [y/N] ");
+  fputs(slots->count > 1 ? "Their holders are not stopped. Delete all permits? [y/N] "
+                         : "Its holder is not stopped. Delete the lock? [y/N] ",
+        stderr);
   fflush(stderr);
-  free(holder);
   if (session_read(session, answer, sizeof answer) == EOF) {
     fputc('\n', stderr);
     return false;
@@ -70,10 +95,13 @@ static int delete_it(struct session *session)
 
 int force_release(struct session *session)
 {
-  int status = session_inspect(session, session->lock);
-  if (status == REDLOCK_OK && is_free(session))
-    return tell(session, status, "nobody held it");
-  if (session->caught == 0 && (session->args->yes || user_agrees(session)))
+  struct slots slots;
+  bool is_known = slots_inspect(&slots, session) == REDLOCK_OK, was_free = is_known && are_free(&slots);
+  bool agrees = !was_free && session->caught == 0 && (session->args->yes || user_agrees(&slots));
+  slots_free(&slots);
+  if (was_free)
+    return tell(session, REDLOCK_OK, "nobody held it");
+  if (agrees)
     return delete_it(session);
   if (session->caught != 0)
     return 128 + session->caught;

@@ -144,17 +144,18 @@ char *holder_words(redlock_client *client, redlock_lock *lock)
   return words;
 }
 
-/* Uses its own handle, since the session's may be waiting. */
+/* Uses handles of its own, since the session's may be waiting. */
 void holder_say(struct session *session, const char *more)
 {
-  const char *resource = session->args->resource;
-  redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
-  int status = session_inspect(session, lock);
-  char *words = holder_words(session->client, lock);
-  if (status == REDLOCK_OK || status == REDLOCK_BUSY)
-    fail(0, "held %s; %s", words, more);
+  struct slots slots;
+  int status = slots_inspect(&slots, session);
+  char *holder = slots.count > 1 ? NULL : holder_words(session->client, slots.locks[0]);
+  char *words = slots.count > 1 ? slots_words(&slots) : format("held %s", holder);
+  if (status == REDLOCK_OK)
+    fail(0, "%s; %s", words, more);
   else if (session->caught == 0)
     fail(0, "the nodes did not say who holds it; %s", more);
+  free(holder);
   free(words);
-  redlock_lock_free(lock);
+  slots_free(&slots);
 }

@@ -45,22 +45,22 @@ static void note(struct list *list, redlock_lock *lock, const struct scan_name *
   list->found[list->count++] = found;
 }
 
+static redlock_lock *lock_on(redlock_client *client, const struct scan_name *name)
+{
+  redlock_lock *lock = must(redlock_lock_new(client, name->bytes, name->size));
+  if (name->slot > 0)
+    slot_set(lock, name->slot + 1, name->slot);
+  return lock;
+}
+
 /* Asks about up to AT_ONE_TIME resources at once. */
 static int ask_about(struct list *list, struct scan_name *const *names, size_t count)
 {
   redlock_lock *locks[AT_ONE_TIME];
-  int status = REDLOCK_OK;
+  for (size_t i = 0; i < count; i++)
+    locks[i] = lock_on(list->session->client, names[i]);
+  int status = session_inspect_all(list->session, locks, (int)count);
   for (size_t i = 0; i < count; i++) {
-    locks[i] = must(redlock_lock_new(list->session->client, names[i]->bytes, names[i]->size));
-    int started = redlock_lock_start(locks[i], REDLOCK_INSPECT, 0);
-    status = started != REDLOCK_OK ? started : status;
-  }
-  for (size_t i = 0; i < count; i++) {
-    while (status == REDLOCK_OK && redlock_lock_status(locks[i]) == REDLOCK_PENDING) {
-      session_poll(list->session, -1);
-      list->session->caught = session_signal(list->session);
-      status = list->session->caught != 0 ? REDLOCK_CANCELLED : status;
-    }
     if (status == REDLOCK_OK)
       note(list, locks[i], names[i]);
     redlock_lock_free(locks[i]);
@@ -109,12 +109,31 @@ static char *holder_of(const struct found *found)
   return found->client != NULL ? holder_client_words(found->client) : format("not known");
 }
 
-static void print_row(const struct list *list, const struct found *found, int width)
+static bool is_permit(const struct found *found)
+{
+  return found->name->slot > 0 || permits_of(found->token) > 0;
+}
+
+/* "2 of 4"; how many there are is known from the holder's token. */
+static char *slot_words(const struct found *found)
+{
+  int permits = permits_of(found->token);
+  if (!is_permit(found))
+    return format("-");
+  return permits > 0 ? format("%d of %d", found->name->slot, permits) : format("%d", found->name->slot);
+}
+
+static void print_row(const struct list *list, const struct found *found, int width, bool has_slots)
 {
   char *name = shown_name(found->name), *ttl = ttl_words(found), *holder = holder_of(found);
   char *nodes = format("%d of %d", found->nodes, redlock_client_node_count(list->session->client));
+  char *slot = slot_words(found);
   const char *token = *found->token != '\0' ? found->token : "-";
-  printf("%-*s  %8s  %-11s  %-*.*s  %s\n", width, name, nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
+  printf("%-*s  ", width, name);
+  if (has_slots)
+    printf("%-10s  ", slot);
+  printf("%8s  %-11s  %-*.*s  %s\n", nodes, ttl, TOKEN_SHOWN, TOKEN_SHOWN, token, holder);
+  free(slot);
   free(nodes);
   free(holder);
   free(ttl);
@@ -124,15 +143,18 @@ static void print_row(const struct list *list, const struct found *found, int wi
 static int print_table(const struct list *list)
 {
   size_t width = strlen("RESOURCE");
+  bool has_slots = false;
   for (size_t i = 0; i < list->count; i++) {
     char *name = shown_name(list->found[i].name);
     width = strlen(name) > width ? strlen(name) : width;
+    has_slots = has_slots || is_permit(&list->found[i]);
     free(name);
   }
   if (list->count > 0)
-    printf("%-*s  %8s  %-11s  %-*s  %s\n", (int)width, "RESOURCE", "NODES", "TTL", TOKEN_SHOWN, "TOKEN", "HOLDER");
+    printf("%-*s%s  %8s  %-11s  %-*s  %s\n", (int)width, "RESOURCE", has_slots ? "  SLOT      " : "", "NODES", "TTL",
+           TOKEN_SHOWN, "TOKEN", "HOLDER");
   for (size_t i = 0; i < list->count; i++)
-    print_row(list, &list->found[i], (int)width);
+    print_row(list, &list->found[i], (int)width, has_slots);
   return flush_answer(ferror(stdout) != 0);
 }
 
@@ -143,6 +165,10 @@ static json_t *found_json(const struct found *found)
   json_t *object = must(json_object());
   set_bytes(object, "resource", found->name->bytes, found->name->size);
   bool is_held = has_holder(found->verdict);
+  if (is_permit(found))
+    json_object_set_new(object, "slot", json_integer(found->name->slot));
+  if (permits_of(found->token) > 0)
+    json_object_set_new(object, "permits", json_integer(permits_of(found->token)));
   json_object_set_new(object, "verdict", json_string(verdict_name(found->verdict)));
   json_object_set_new(object, "nodes", json_integer(found->nodes));
   if (is_held) {

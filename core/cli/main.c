@@ -25,6 +25,8 @@ static const char
                                   NULL},
   *const without_for_status[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
                                  "shared", NULL},
+  *const without_for_ls[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
+                             "shared", "permits", "slot", NULL},
   *const without_for_bootstrap[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "shared",
                                     "permits", "slot", NULL},
   *const without_for_doctor[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, "outage_wait_ms", "shared", "permits", "slot",
@@ -71,16 +73,18 @@ static const struct command commands[] = {
      without_for_extend, NULL},
     {"release", "[OPTION...] RESOURCE... TOKEN",
      "Releases the lock that has this token; exits with 0 even if it was already gone.\n"
-     "`redlock release --force RESOURCE` deletes it, whoever holds it.",
+     "`redlock release --force RESOURCE` deletes it, whoever holds it; with --permits, the permit --slot or all.",
      release_main, without_for_release, defaults_of_release},
-    {"status", "[OPTION...] RESOURCE...", "Shows what every node knows of the lock, without changing it.", status_main,
-     without_for_status, defaults_of_status},
+    {"status", "[OPTION...] RESOURCE...",
+     "Shows what every node knows of the lock, without changing it.\n"
+     "With --permits n, who holds each of them, unless --slot names one.",
+     status_main, without_for_status, defaults_of_status},
     {"ls", "[OPTION...] [PREFIX]",
      "Lists the locks whose names begin with PREFIX: on how many nodes, for how much longer, and who holds them.\n"
      "Without PREFIX, all behind the key prefix, which must be set then. Goes through all keys of every node (SCAN), "
      "with pauses; the user needs +scan.\nExits with 0 if the list is whole, 69 or 78 if too few nodes could be "
      "scanned.",
-     ls_main, without_for_status, defaults_of_status},
+     ls_main, without_for_ls, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
      "once.\n"

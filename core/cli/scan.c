@@ -9,20 +9,29 @@
 #include "wire.h"
 
 /* A server answers others between two rounds, and has a pause: 25,000 keys per second at most. */
-enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40, MARK_SIZE = 3 };
+enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40, MARK_SIZE = 3, SLOTS_MAX = 256 };
 
 static int compare(const void *left, const void *right)
 {
   const struct scan_name *a = left, *b = right;
   int order = memcmp(a->bytes, b->bytes, a->size < b->size ? a->size : b->size);
-  return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+  order = order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+  return order != 0 ? order : a->slot - b->slot;
 }
 
-static void add(struct scan *scan, const char *bytes, size_t size)
+/* What a key stands for. */
+struct meaning {
+  const char *resource; /* NULL: the key is none of a lock */
+  size_t size;
+  int slot;
+};
+
+static void add(struct scan *scan, const struct meaning *key)
 {
-  struct scan_name *name = must(calloc(1, sizeof *name + size + 1));
-  name->size = size;
-  memcpy(name->bytes, bytes, size);
+  struct scan_name *name = must(calloc(1, sizeof *name + key->size + 1));
+  name->slot = key->slot;
+  name->size = key->size;
+  memcpy(name->bytes, key->resource, key->size);
   if (tfind(name, &scan->tree, compare) != NULL) {
     free(name);
   } else if (scan->count == (size_t)scan->session->args->limit) {
@@ -34,17 +43,46 @@ static void add(struct scan *scan, const char *bytes, size_t size)
   }
 }
 
+#define SLOT_KEYS "libredlock:s:"
+
 static bool begins_with(const char *bytes, size_t size, const char *start)
 {
   return size >= strlen(start) && memcmp(bytes, start, strlen(start)) == 0;
 }
 
-/* Neither the library's own keys nor keys that no program can lock. */
-static bool is_resource(const struct scan *scan, const char *key, size_t size)
+/* The number in front of a colon that begins the rest of a slot's key; 0 if there is none. */
+static int slot_of(const char *rest, size_t size, size_t *digits)
+{
+  int slot = 0;
+  for (*digits = 0; *digits < size && rest[*digits] >= '0' && rest[*digits] <= '9' && slot < SLOTS_MAX; ++*digits)
+    slot = 10 * slot + (rest[*digits] - '0');
+  return *digits < size && rest[*digits] == ':' && slot < SLOTS_MAX ? slot : 0;
+}
+
+/* Of the library's own keys only those of permits stand for a lock; and none that no program can lock. */
+static struct meaning meaning_of(const struct scan *scan, const char *key, size_t size)
 {
   static const char own[] = "libredlock:";
-  return size > strlen(scan->own_keys) - strlen(own) && !begins_with(key, size, own) &&
-         !begins_with(key, size, scan->own_keys);
+  size_t before = strlen(scan->own_keys) - strlen(own), digits;
+  struct meaning meaning = {.resource = NULL};
+  const char *resource = key + before;
+  if (size <= before || memcmp(key, scan->own_keys, before) != 0)
+    return meaning;
+  size -= before;
+  if (begins_with(resource, size, SLOT_KEYS)) {
+    resource += strlen(SLOT_KEYS);
+    size -= strlen(SLOT_KEYS);
+    meaning.slot = slot_of(resource, size, &digits);
+    if (meaning.slot == 0)
+      return meaning;
+    resource += digits + 1;
+    size -= digits + 1;
+  }
+  bool is_wanted = size > 0 && begins_with(resource, size, scan->prefix) && !begins_with(resource, size, own) &&
+                   (meaning.slot > 0 || !begins_with(key, size + before, own));
+  meaning.resource = is_wanted ? resource : NULL;
+  meaning.size = size;
+  return meaning;
 }
 
 /* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, or 37 and the mark of a permit, and
@@ -59,16 +97,25 @@ static bool is_token(const redisReply *value)
                                  strspn(value->str + count + 1, digits) == MARK_SIZE - 1);
 }
 
-/* A pattern that matches the bytes themselves. */
-static char *pattern_of(const char *prefix)
+/* A pattern that matches the bytes themselves, and anything behind them. */
+static char *put_pattern(char *to, const char *bytes, size_t size)
 {
-  char *pattern = must(calloc(strlen(prefix) + 1, 2)), *to = pattern;
-  for (; *prefix != '\0'; prefix++) {
-    if (strchr("*?[]\\^-", *prefix) != NULL)
+  for (; size > 0; bytes++, size--) {
+    if (strchr("*?[]\\^-", *bytes) != NULL)
       *to++ = '\\';
-    *to++ = *prefix;
+    *to++ = *bytes;
   }
-  *to = '*';
+  *to++ = '*';
+  return to;
+}
+
+/* The resource ends the key of a permit, too, and begins behind the key prefix or behind SLOT_KEYS and a number. */
+static char *pattern_of(const struct scan *scan)
+{
+  size_t before = strlen(scan->own_keys) - strlen("libredlock:"), size = strlen(scan->prefix);
+  char *pattern = must(calloc(before + size + 3, 2)), *to = put_pattern(pattern, scan->own_keys, before);
+  if (size > 0)
+    put_pattern(to, scan->prefix, size);
   return pattern;
 }
 
@@ -89,28 +136,31 @@ static bool send_range(struct wire *wire, const redisReply *key)
 }
 
 /* A key may have changed its type meanwhile: such an error is no refusal. */
-static bool take_value(struct scan *scan, const redisReply *key, const redisReply *value, char **why)
+static bool take_value(struct scan *scan, const struct meaning *key, const redisReply *value, char **why)
 {
-  size_t before = strlen(scan->own_keys) - strlen("libredlock:");
   if (value->type == REDIS_REPLY_ERROR && strncmp(value->str, "WRONGTYPE", 9) != 0)
     return *why == NULL ? refuse(scan, value, why) : false;
   if (is_token(value))
-    add(scan, key->str + before, (size_t)key->len - before);
+    add(scan, key);
   return true;
 }
 
 static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *keys, char **why)
 {
+  struct meaning *meanings = must(calloc(keys->elements + 1, sizeof *meanings));
   bool goes_on = true;
-  size_t sent = 0;
-  for (; goes_on && sent < keys->elements; sent++)
-    goes_on = send_range(wire, keys->element[sent]);
-  for (size_t i = 0; i < sent && goes_on; i++) {
+  for (size_t i = 0; goes_on && i < keys->elements; i++) {
+    meanings[i] = meaning_of(scan, keys->element[i]->str, (size_t)keys->element[i]->len);
+    goes_on = meanings[i].resource == NULL || send_range(wire, keys->element[i]);
+  }
+  for (size_t i = 0; goes_on && i < keys->elements; i++) {
+    if (meanings[i].resource == NULL)
+      continue;
     redisReply *value = wire_reply(wire);
-    const redisReply *key = keys->element[i];
-    goes_on = value != NULL && (!is_resource(scan, key->str, (size_t)key->len) || take_value(scan, key, value, why));
+    goes_on = value != NULL && take_value(scan, &meanings[i], value, why);
     freeReplyObject(value);
   }
+  free(meanings);
   return goes_on;
 }
 
@@ -125,7 +175,7 @@ static void take_a_break(struct session *session)
 /* One round; the cursor is "0" behind the last one. */
 static bool scan_round(struct scan *scan, struct wire *wire, char cursor[32], char **why)
 {
-  char *pattern = pattern_of(scan->prefix), count[16];
+  char *pattern = pattern_of(scan), count[16];
   snprintf(count, sizeof count, "%d", KEYS_PER_ROUND);
   const char *words[] = {"SCAN", cursor, "MATCH", pattern, "COUNT", count, "TYPE", "string"};
   redisReply *reply = wire_send(wire, 8, words, NULL) ? wire_reply(wire) : NULL;
@@ -202,9 +252,9 @@ int scan_run(struct scan *scan, struct session *session)
   char key_prefix[512] = "";
   redlock_client_get(session->client, "key_prefix", key_prefix, sizeof key_prefix);
   const char *prefix = session->args->prefix != NULL ? session->args->prefix : "";
-  scan->prefix = format("%s%s", key_prefix, prefix);
+  scan->prefix = format("%s", prefix);
   scan->own_keys = format("%slibredlock:", key_prefix);
-  if (*scan->prefix == '\0')
+  if (*prefix == '\0' && *key_prefix == '\0')
     return fail(EXIT_USAGE, "PREFIX is missing, and no --key-prefix is set; usage: redlock ls [OPTION...] PREFIX");
   struct wires *wires = wires_new(session);
   if (wires == NULL)

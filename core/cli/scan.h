@@ -5,6 +5,7 @@
 #include "cli.h"
 
 struct scan_name {
+  int slot; /* of a permit; 0: the first, or a plain lock */
   size_t size;
   char bytes[]; /* of the resource, with a NUL behind them */
 };
@@ -18,7 +19,7 @@ struct scan {
   int scanned;    /* nodes */
   int forbidden;  /* nodes that forbid SCAN or GETRANGE */
   void *tree;     /* of names, while it goes on */
-  char *prefix;   /* of the keys */
+  char *prefix;   /* of the resources */
   char *own_keys; /* the prefix of the library's own keys */
 };
 

@@ -235,6 +235,16 @@ int session_inspect_within(struct session *session, redlock_lock *lock, int64_t 
   return session_operate_within(session, lock, REDLOCK_INSPECT, limit_ms);
 }
 
+int session_inspect_all(struct session *session, redlock_lock *const *locks, int count)
+{
+  int status = REDLOCK_OK;
+  for (int i = 0; i < count && status == REDLOCK_OK; i++)
+    status = redlock_lock_start(locks[i], REDLOCK_INSPECT, 0);
+  for (int i = 0; i < count && status == REDLOCK_OK; i++)
+    status = await(session, locks[i], -1) == REDLOCK_CANCELLED ? REDLOCK_CANCELLED : REDLOCK_OK;
+  return status;
+}
+
 int session_operate_within(struct session *session, redlock_lock *lock, int operation, int64_t limit_ms)
 {
   int status = redlock_lock_start(lock, operation, 0);

@@ -97,7 +97,7 @@ static char *verdict_words(const struct session *session, int verdict)
   return format("%d of %d nodes answered, %d have no key", told, nodes, told - keys);
 }
 
-static int print_json_status(const struct session *session, int status, int verdict)
+static json_t *status_json(const struct session *session, int status, int verdict)
 {
   json_t *report = report_json(session, status);
   json_object_set_new(report, "verdict", json_string(verdict_name(verdict)));
@@ -108,7 +108,7 @@ static int print_json_status(const struct session *session, int status, int verd
     free(holder);
     set_held_by(report, holder_client(session->lock));
   }
-  return print_json(report);
+  return report;
 }
 
 /* A label's value. It has to be UTF-8: any other byte is replaced. */
@@ -131,8 +131,7 @@ static void put_resource(const struct session *session, const char *figure)
   put_label(session->args->resource);
 }
 
-/* The resource, then the client's message. */
-static int print_status_metrics(const struct session *session, int verdict)
+static void put_verdict(const struct session *session, int verdict)
 {
   puts("# TYPE redlock_resource_verdict gauge\n"
        "# HELP redlock_resource_verdict 1 for the verdict of the nodes on the resource.");
@@ -140,6 +139,12 @@ static int print_status_metrics(const struct session *session, int verdict)
     put_resource(session, "verdict");
     printf(",verdict=\"%s\"} %d\n", verdict_name(i), i == verdict);
   }
+}
+
+/* The resource, then the client's message. */
+static int print_status_metrics(const struct session *session, int verdict)
+{
+  put_verdict(session, verdict);
   if (has_holder(verdict)) {
     int64_t ttl_ms = redlock_lock_holder_ttl_ms(session->lock);
     puts("# TYPE redlock_resource_remaining_seconds gauge\n"
@@ -160,7 +165,7 @@ static int print_status(const struct session *session, int status)
   if (session->args->metrics)
     return print_status_metrics(session, verdict);
   if (session->args->json)
-    return print_json_status(session, status, verdict);
+    return print_json(status_json(session, status, verdict));
   print_table(session);
   char *words = verdict_words(session, verdict);
   bool failed = printf("%s: %s\n", verdict_name(verdict), words) < 0;
@@ -173,13 +178,94 @@ static int quiet_code(int verdict)
   return verdict == REDLOCK_VERDICT_FREE ? 0 : has_holder(verdict) ? EXIT_BUSY : EXIT_UNAVAILABLE;
 }
 
+static bool is_answer(int status)
+{
+  return status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
+         status == REDLOCK_REFUSED_CONFIG;
+}
+
+/* ---- permits, one by one ---- */
+
+static int print_slots_json(const struct slots *slots, int status)
+{
+  struct session one = *slots->session;
+  json_t *report = must(json_object()), *all = must(json_array());
+  set_bytes(report, "resource", one.args->resource, strlen(one.args->resource));
+  json_object_set_new(report, "status", json_string(redlock_status_name(status)));
+  json_object_set_new(report, "verdict", json_string(verdict_name(slots_verdict(slots))));
+  json_object_set_new(report, "permits", json_integer(slots->count));
+  json_object_set_new(report, "held", json_integer(slots->held));
+  for (int i = 0; i < slots->count; i++) {
+    one.lock = slots->locks[i];
+    json_t *slot = status_json(&one, redlock_lock_status(one.lock), redlock_lock_verdict(one.lock));
+    json_object_set_new(slot, "slot", json_integer(i));
+    json_array_append_new(all, slot);
+  }
+  json_object_set_new(report, "slots", all);
+  return print_json(report);
+}
+
+static int print_slots_metrics(const struct slots *slots)
+{
+  put_verdict(slots->session, slots_verdict(slots));
+  puts("# TYPE redlock_resource_permits gauge\n"
+       "# HELP redlock_resource_permits How many may hold the resource at a time; with --permits only.");
+  put_resource(slots->session, "permits");
+  printf("} %d\n", slots->count);
+  puts("# TYPE redlock_resource_permits_held gauge\n"
+       "# HELP redlock_resource_permits_held How many permits are held; with --permits only.");
+  put_resource(slots->session, "permits_held");
+  printf("} %d\n", slots->held);
+  return print_metrics(slots->session->client);
+}
+
+static int print_slots(const struct slots *slots, int status)
+{
+  struct session one = *slots->session;
+  if (one.args->metrics)
+    return print_slots_metrics(slots);
+  if (one.args->json)
+    return print_slots_json(slots, status);
+  puts("SLOT");
+  for (int i = 0; i < slots->count; i++) {
+    one.lock = slots->locks[i];
+    int verdict = redlock_lock_verdict(one.lock);
+    char *words = verdict_words(&one, verdict);
+    printf("%4d  %s: %s\n", i, verdict_name(verdict), words);
+    free(words);
+  }
+  char *words = slots_words(slots);
+  bool failed = printf("%s: %s\n", verdict_name(slots_verdict(slots)), words) < 0;
+  free(words);
+  return flush_answer(failed);
+}
+
+static int inspect_slots(struct session *session)
+{
+  struct slots slots;
+  int code, status = slots_inspect(&slots, session);
+  if (!is_answer(status)) {
+    redlock_lock_free(session->lock);
+    session->lock = slots.locks[0]; /* it has the words */
+    slots.locks[0] = NULL;
+    code = report_failure(session, status);
+  } else if (session->args->quiet) {
+    code = quiet_code(slots_verdict(&slots));
+  } else {
+    int failed = print_slots(&slots, status);
+    code = failed ? failed : exit_code_of(session->args, status);
+  }
+  slots_free(&slots);
+  return code;
+}
+
+/* ---- one lock ---- */
+
 /* Held or free, the question has been answered: both exit with 0. */
 static int inspect(struct session *session)
 {
   int status = session_inspect(session, session->lock);
-  bool asked = status == REDLOCK_OK || status == REDLOCK_BUSY || redlock_status_is(status, REDLOCK_IS_RETRIABLE) ||
-               status == REDLOCK_REFUSED_CONFIG;
-  if (!asked)
+  if (!is_answer(status))
     return report_failure(session, status);
   if (session->args->quiet)
     return quiet_code(redlock_lock_verdict(session->lock));
@@ -194,7 +280,7 @@ static int look_at(const struct args *args)
   struct session session;
   int code = session_open(&session, args);
   if (code == 0)
-    code = inspect(&session);
+    code = wants_slots(&session) ? inspect_slots(&session) : inspect(&session);
   return session_close(&session, code);
 }
 

@@ -23,7 +23,7 @@ the client that is asked. `redlock doctor --metrics` prints those of nodes. [Ale
 
 
 COMMAND_HEAD = """
-`redlock status --metrics RESOURCE` prints those of nodes as well, and two families of the resource:
+`redlock status --metrics RESOURCE` prints those of nodes as well, and these of the resource:
 
 | family | type | labels | meaning |
 |---|---|---|---|

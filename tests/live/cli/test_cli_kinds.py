@@ -1,5 +1,7 @@
-"""Shared locks, and locks of several resources, from the shell."""
-from command import BIN, BUSY, LOST, USAGE
+"""Shared locks, and locks of several resources, and permits, from the shell."""
+import re
+
+from command import BIN, BUSY, CALM, CLIENT, LOST, UNAVAILABLE, USAGE
 from testing import eventually
 
 LONG = ("--ttl", "20s")
@@ -83,6 +85,73 @@ def test_each_job_has_a_permit_of_its_own(redlock, nodes):
     done = redlock.once("release", *TWO, "--slot", "1", "gpu", token)
     assert done.returncode == 0, done.stderr
     eventually(lambda: types(nodes, "libredlock:s:1:gpu") == {"none"}, 20)
+
+
+def test_status_shows_the_permits_one_by_one(redlock, nodes):
+    token = redlock.once("acquire", *TWO, "--slot", "1", *LONG, "--client-name", "w1", "gpu").stdout.split()[0]
+    done = redlock.once("status", *TWO, "gpu")
+    head, first, second, verdict = done.stdout.splitlines()
+    assert (done.returncode, head, verdict) == (0, "SLOT", "free: 1 of 2 permits held")
+    assert first == "   0  free: 5 of 5 nodes answered, 5 have no key"
+    assert re.fullmatch(r"   1  held: by w1 \(pid \d+ on \S+\) for \S+ m?s, %s on 5 of 5 nodes, [\d.]+ s left"
+                        % token[:8], second), second
+    done, answer = redlock.json("status", *TWO, "gpu")
+    assert (answer["verdict"], answer["permits"], answer["held"]) == ("free", 2, 1)
+    assert [(slot["slot"], slot["verdict"], slot.get("holder")) for slot in answer["slots"]] == \
+        [(0, "free", None), (1, "held", token)]
+    assert redlock.once("status", "-q", *TWO, "gpu").returncode == 0
+    assert redlock.once("acquire", *TWO, *LONG, "gpu").returncode == 0
+    assert redlock.once("status", "-q", *TWO, "gpu").returncode == BUSY
+    figures = redlock.once("status", "--metrics", *TWO, "gpu").stdout
+    assert 'redlock_resource_permits_held{resource="gpu"} 2\n' in figures
+    assert 'redlock_resource_verdict{resource="gpu",verdict="held"} 1\n' in figures
+    done = redlock.once("acquire", "-v", "-w", "1", *TWO, "gpu")
+    assert done.returncode == BUSY and "redlock: 2 of 2 permits held; waiting for up to 1s\n" in done.stderr
+
+
+def test_status_of_permits_needs_a_majority(redlock, nodes):
+    for node in list(nodes)[:3]:
+        node.kill()
+    done = redlock.once("status", *TWO, "gpu")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (UNAVAILABLE, "unknown: 0 of 2 permits held, 2 not known")
+    assert redlock.once("status", "-q", *TWO, "gpu").returncode == UNAVAILABLE
+
+
+def test_ls_has_the_permits_under_their_resource(redlock, nodes, tmp_path):
+    for slot in "0", "1":
+        assert redlock.once("acquire", *TWO, "--slot", slot, *LONG, "orders:gpu").returncode == 0
+    redlock.acquire("orders:1", *LONG)
+    for node in nodes:  # keys that are none of a permit's
+        for key in "libredlock:s:1:", "libredlock:s:x:orders:2", "libredlock:s:300:orders:2", "libredlock:p:orders:2":
+            node.command("SET", key, "0" * 40)
+        node.command("SET", "libredlock:s:1:other", "0" * 40)
+    (tmp_path / "conf").write_text("permits = 2\n")  # as the programs have it
+    done = redlock.once("ls", *CALM, "--config", str(tmp_path / "conf"), "orders:")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [re.split("  +", line)[:2] for line in done.stdout.splitlines()] == [
+        ["RESOURCE", "SLOT"], ["orders:1", "-"], ["orders:gpu", "0 of 2"], ["orders:gpu", "1 of 2"]]
+    done, answer = redlock.json("ls", *CALM, "orders:")
+    assert [(lock["resource"], lock.get("slot"), lock.get("permits")) for lock in answer["locks"]] == [
+        ("orders:1", None, None), ("orders:gpu", 0, 2), ("orders:gpu", 1, 2)]
+
+
+def test_an_operator_deletes_one_permit_or_all(redlock, terminal, nodes):
+    def acquire():
+        for slot in "0", "1":
+            assert redlock.once("acquire", *TWO, "--slot", slot, *LONG, "gpu").returncode == 0
+
+    acquire()
+    done = redlock.once("release", "--force", "--yes", *TWO, "--slot", "1", "gpu")
+    assert (done.returncode, done.stderr) == (0, "redlock: deleted on 5 of 5 nodes\n")
+    assert types(nodes, "libredlock:s:1:gpu") == {"none"} and types(nodes, "gpu") == {"string"}
+    assert redlock.once("release", "--force", "--yes", *TWO, "--slot", "0", "gpu").returncode == 0
+    acquire()
+    program = terminal("release", "--force", *TWO, "gpu")
+    program.expect(r"Permit 0 is held by %s, .*\.\s+Permit 1 is held by .*\.\s+"
+                   r"Their holders are not stopped\. Delete all permits\? \[y/N\] " % CLIENT)
+    program.type("y\n")
+    assert program.wait() == 0 and "deleted on 5 of 5 nodes" in program.seen
+    nodes.no_keys()
 
 
 def test_a_job_without_permits_has_no_slot(redlock):

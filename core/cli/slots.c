@@ -1,0 +1,80 @@
+/* slots.c - the permits of a resource. The library looks at one of them at a time, so each has a lock of its own here.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void slot_set(redlock_lock *lock, int permits, int slot)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%d", permits);
+  (void)redlock_lock_set(lock, "permits", text);
+  snprintf(text, sizeof text, "%d", slot);
+  (void)redlock_lock_set(lock, "slot", text);
+}
+
+/* "p" and the number behind it, less 1, in two hexadecimal digits are the end of a permit's token. */
+int permits_of(const char *token)
+{
+  enum { SIZE = 40, MARK = 37 };
+  char *end;
+  if (strlen(token) != SIZE || token[MARK] != 'p')
+    return 0;
+  long permits = strtol(token + MARK + 1, &end, 16) + 1;
+  return *end == '\0' ? (int)permits : 0;
+}
+
+bool wants_slots(const struct session *session)
+{
+  return session_option_ms(session, "permits") > 1 && session_option_ms(session, "slot") < 0;
+}
+
+int slots_inspect(struct slots *slots, struct session *session)
+{
+  int permits = (int)session_option_ms(session, "permits");
+  *slots = (struct slots){.session = session, .count = wants_slots(session) ? permits : 1};
+  slots->locks = must(calloc((size_t)slots->count, sizeof *slots->locks));
+  const char *resource = session->args->resource;
+  for (int i = 0; i < slots->count; i++) {
+    slots->locks[i] = must(redlock_lock_new(session->client, resource, strlen(resource)));
+    if (slots->count > 1)
+      slot_set(slots->locks[i], slots->count, i);
+  }
+  int status = session_inspect_all(session, slots->locks, slots->count);
+  for (int i = 0; i < slots->count && status == REDLOCK_OK; i++)
+    status = redlock_lock_status(slots->locks[i]) == REDLOCK_BUSY ? REDLOCK_OK : redlock_lock_status(slots->locks[i]);
+  for (int i = 0; i < slots->count; i++) {
+    int verdict = redlock_lock_verdict(slots->locks[i]);
+    slots->held += has_holder(verdict);
+    slots->free += verdict == REDLOCK_VERDICT_FREE;
+    slots->split += verdict == REDLOCK_VERDICT_SPLIT;
+  }
+  return status;
+}
+
+void slots_free(struct slots *slots)
+{
+  for (int i = 0; i < slots->count; i++)
+    redlock_lock_free(slots->locks[i]);
+  free(slots->locks);
+}
+
+/* Whether one more may hold the resource. */
+int slots_verdict(const struct slots *slots)
+{
+  return slots->free > 0                              ? REDLOCK_VERDICT_FREE
+         : slots->held == slots->count                ? REDLOCK_VERDICT_HELD
+         : slots->held + slots->split == slots->count ? REDLOCK_VERDICT_SPLIT
+                                                      : REDLOCK_VERDICT_UNKNOWN;
+}
+
+char *slots_words(const struct slots *slots)
+{
+  int unknown = slots->count - slots->held - slots->free;
+  char *more = unknown > 0 ? format(", %d not known", unknown) : format("%s", "");
+  char *words = format("%d of %d permits held%s", slots->held, slots->count, more);
+  free(more);
+  return words;
+}
