@@ -82,8 +82,11 @@ static void not_granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   at->flags |= at->flags & RLK_MAY_HOLD ? 0 : RLK_ANSWERED_BUSY;
   if (n->state != RLK_NODE_READY)
     rlk_vote_set(n, r, early_vote(n), now); /* it may have met its own, under the other name of the server */
-  else if (!ask_whose_key(n, r, now))
+  else if (!ask_whose_key(n, r, now)) {
+    if (r->claim->kind->finds_own)
+      rlk_vote_denied(n, r, now);
     rlk_vote_set(n, r, may_be_its_own(at, r) ? RLK_DROPPED : RLK_BUSY, now);
+  }
 }
 
 /* A server's error means that the SET did not run. An unknown error may come from a proxy and proves nothing. */

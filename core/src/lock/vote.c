@@ -164,9 +164,18 @@ int rlk_vote_checked(const struct rlk_node *n, const struct rlk_request *r, int 
   return vote == RLK_GRANTED && is_early ? RLK_QUARANTINED : vote;
 }
 
+void rlk_vote_denied(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (lock && lock->claim == r->claim && !r->claim->given_up && r->claim->node[n->index].counts_until_ns)
+    rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, now);
+}
+
 void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
+  if (vote == RLK_BUSY)
+    rlk_vote_denied(n, r, now);
   if (lock)
     set_vote(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
 }

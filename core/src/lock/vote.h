@@ -10,6 +10,8 @@ redlock_lock *rlk_vote_lock(const struct rlk_request *request);
 /* The lock whose operation waits for the answer still, or NULL. */
 redlock_lock *rlk_vote_wanted(const struct rlk_request *request);
 void rlk_vote_set(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
+/* A node that was counted does not have the token any more. */
+void rlk_vote_denied(const struct rlk_node *node, const struct rlk_request *request, int64_t now_ns);
 /* Of a SET that may have met its own token. */
 void rlk_vote_confirm(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
 void rlk_vote_delete(struct rlk_node *node, const struct rlk_request *request, int vote, int64_t now_ns);
