@@ -4,6 +4,7 @@ import re
 
 import faces
 from common import FOREIGN, occupy  # noqa: F401
+from driver import Waiting
 from testing import eventually
 from testing.resp import url_of
 
@@ -35,6 +36,18 @@ def acquire_everywhere(lock, nodes):
         return all(node.get(lock.key) == lock.token.encode() for node in nodes) or lock.release() != "OK"
 
     eventually(granted, 60)
+
+
+def places(nodes):
+    """Who waits for the resource r."""
+    return [place for node in nodes for place in node.command("ZRANGE", "libredlock:q:r", 0, -1)]
+
+
+def stand_in_line(lock, nodes, number):
+    """It waits, and this many with it."""
+    waiting = Waiting(lock, -1)
+    eventually(lambda: len(places(nodes)) >= number, 30, "%d wait" % number)
+    return waiting
 
 
 def is_php(face):

@@ -5,11 +5,20 @@ import time
 
 import faces
 from driver import Waiting
-from test_order import stand_in_line
+from steps import stand_in_line
 
 TTL_MS = 20000
 READERS, TURNS_MAX = 32, 3
 READING = {"shared": True, "strict_release": True}  # home has then told whether others wait before they come again
+
+
+def served(waiting):
+    """The locks of those that wait no more; they leave the list."""
+    ended = [one for one in waiting if not one.pending]
+    for one in ended:
+        assert one.result() == "OK"
+        waiting.remove(one)
+    return [one.lock for one in ended]
 
 
 def assert_writers_get_through(readers, writers, nodes):
@@ -17,25 +26,20 @@ def assert_writers_get_through(readers, writers, nodes):
     the first; on a busy machine the home node now and then answers too late to stop one."""
     for reader in readers:
         assert reader.acquire(wait_ms=20000) == "OK"
-    wait_for = [stand_in_line(writer, nodes, number) for number, writer in enumerate(writers, 1)]
-    turns, again = collections.Counter(), {}
-    while wait_for:
+    writing = [stand_in_line(writer, nodes, number) for number, writer in enumerate(writers, 1)]
+    turns, coming = collections.Counter(), []
+    while writing:
         for reader in readers:
-            if reader not in again or not again[reader].pending:
-                assert reader not in again or again[reader].result() == "OK"
-                turns[reader] += 1
-                assert turns[reader] <= TURNS_MAX, turns
-                assert reader.release() == "OK"
-                again[reader] = Waiting(reader, -1)
-        for writer in [one for one in wait_for if not one.pending]:
-            assert writer.result() == "OK"
-            assert writer.lock.release() == "OK"
-            wait_for.remove(writer)
+            turns[reader] += 1
+            assert turns[reader] <= TURNS_MAX, turns
+            assert reader.release() == "OK"
+            coming.append(Waiting(reader, -1))
+        readers = served(coming)
+        for writer in served(writing):
+            assert writer.release() == "OK"
         time.sleep(0.001)
-    for reader, waiting in again.items():
-        assert waiting.result() == "OK"
-        again[reader] = None
-    assert len(again) == READERS
+    assert [waiting.result() for waiting in coming] == ["OK"] * len(coming)
+    assert len(turns) == READERS
 
 
 def test_writers_get_through_between_many_readers(make, parties, nodes):

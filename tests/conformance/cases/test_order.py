@@ -1,23 +1,12 @@
 """Waiting in order: first come, first served, also across faces."""
 import faces
 from driver import Waiting, now_ms
+from steps import places, stand_in_line
 from testing import eventually
 
-QUEUE = "libredlock:q:r"
 TTL_MS = 20000  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c
 SOON_S = 30
-
-
-def places(nodes):
-    return [place for node in nodes for place in node.command("ZRANGE", QUEUE, 0, -1)]
-
-
-def stand_in_line(lock, nodes, number):
-    """It waits, and this many with it."""
-    waiting = Waiting(lock, -1)
-    eventually(lambda: len(places(nodes)) >= number, SOON_S, "%d wait" % number)
-    return waiting
 
 
 def served_ms(nodes):
