@@ -98,6 +98,13 @@ static int check_bench(struct args *args)
   return 0;
 }
 
+static int check_doctor(const struct args *args)
+{
+  if (args->kinds && args->no_write)
+    return fail(EXIT_USAGE, "--kinds tries commands on a key: not allowed with --no-write");
+  return 0;
+}
+
 static int read_time(int64_t *time_ms, const char *flag, const char *given)
 {
   *time_ms = duration_parse(given);
@@ -131,6 +138,7 @@ static int read_flag(struct args *args, const struct parser *parser, int value, 
   case FLAG_WATCH: args->watch = true; return 0;
   case FLAG_METRICS: args->metrics = true; return 0;
   case FLAG_NO_WRITE: args->no_write = true; return 0;
+  case FLAG_KINDS: return kinds_read(&args->kinds, given);
   case FLAG_THREADS: return read_count(&args->threads, "--threads", given, 10000);
   case FLAG_IN_FLIGHT: return read_count(&args->in_flight, "--in-flight", given, 10000);
   case FLAG_RESOURCES: return read_count(&args->resources, "--resources", given, 10000);
@@ -348,6 +356,8 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
     refused = config_read(args);
   if (!refused && command->main == bench_main)
     refused = check_bench(args);
+  if (!refused && command->main == doctor_main)
+    refused = check_doctor(args);
   if (!refused)
     wait_less_than_it_is_kept(args);
   return refused;

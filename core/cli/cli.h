@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "redlock.h"
@@ -88,8 +89,9 @@ struct args {
   bool watch;
   bool metrics;
   bool no_write;
-  int threads;   /* of bench; with in_flight it has none */
-  int in_flight; /* operations started at one time */
+  unsigned kinds; /* of doctor, as bits */
+  int threads;    /* of bench; with in_flight it has none */
+  int in_flight;  /* operations started at one time */
   int resources;
   int limit; /* of ls */
   int64_t for_ms;
@@ -135,6 +137,7 @@ enum flag {
   FLAG_WATCH,
   FLAG_METRICS,
   FLAG_NO_WRITE,
+  FLAG_KINDS,
   FLAG_THREADS,
   FLAG_IN_FLIGHT,
   FLAG_RESOURCES,
@@ -267,6 +270,13 @@ int slots_inspect(struct slots *slots, struct session *session); /* OK, or the f
 int slots_verdict(const struct slots *slots);                    /* FREE: at least one is */
 char *slots_words(const struct slots *slots);                    /* "2 of 4 permits held"; free it */
 void slots_free(struct slots *slots);
+
+/* kinds.c: the rights that kinds of lock need beyond those of a plain one */
+int kinds_read(unsigned *kinds, const char *given); /* "shared,permits": 0, or the exit code of a refusal, printed */
+json_t *kinds_examine(struct session *session);     /* of each node {kind: [commands that are denied]}, or null */
+bool kinds_lack(const json_t *node);                /* whether it denies any; the object is its "kinds" */
+void kinds_print(FILE *out, const json_t *node);
+char *kinds_line(const struct session *session); /* the ACL; free it */
 
 /* leave.c: how `redlock run` ends its hold: LOST if it turns out to be no longer held. *left says in words what
  * failed. */

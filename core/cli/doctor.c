@@ -103,6 +103,29 @@ static json_t *examine(struct session *session, bool writes, int *code)
   return NULL;
 }
 
+static bool lacks_rights(const json_t *node)
+{
+  const char *reason = text_of(node, "reason");
+  return strcmp(reason, "noperm") == 0 || strcmp(reason, "forbids") == 0;
+}
+
+/* Adds what was found about the kinds, and the ACL that the user needs if that was asked for, or a right is missing. */
+static void add_rights(const struct session *session, json_t *report, const json_t *kinds)
+{
+  json_t *nodes = json_object_get(report, "nodes"), *node;
+  bool is_wanted = session->args->kinds != 0;
+  size_t i;
+  json_array_foreach(nodes, i, node) {
+    is_wanted = is_wanted || lacks_rights(node);
+    if (kinds != NULL)
+      json_object_set(node, "kinds", json_array_get(kinds, i));
+  }
+  char *line = kinds_line(session);
+  if (is_wanted)
+    json_object_set_new(report, "acl", json_string(line));
+  free(line);
+}
+
 /* ---- the table ---- */
 
 static char *node_words(const json_t *node)
@@ -287,6 +310,15 @@ static void print_node(const struct table *table, const json_t *node)
   if (strlen(text_of(node, "advice")) > LONG_ADVICE)
     fprintf(out, "    see docs/troubleshooting.md#%s\n", text_of(node, "reason"));
   print_other_number(table, node);
+  kinds_print(out, node);
+}
+
+/* Of the user's rights, if they were asked for or some are missing. */
+static void print_line(FILE *out, const json_t *report)
+{
+  const char *line = json_string_value(json_object_get(report, "acl"));
+  if (line != NULL)
+    fprintf(out, "ACL: %s\n", line);
 }
 
 static void print_verdict(FILE *out, const json_t *report, int nodes)
@@ -328,6 +360,7 @@ static char *table_of(const json_t *report, const struct args *args)
   }
   json_array_foreach(nodes, i, node)
     print_node(&table, node);
+  print_line(table.out, report);
   print_verdict(table.out, report, (int)json_array_size(nodes));
   return fclose(table.out) == 0 ? must(text) : must(NULL);
 }
@@ -388,7 +421,7 @@ static int verdict(const json_t *report)
   size_t i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
-    if (strcmp(text_of(node, "state"), "refused") == 0)
+    if (strcmp(text_of(node, "state"), "refused") == 0 || kinds_lack(node))
       return EXIT_REFUSED_CONFIG;
     if (!votes(node))
       code = EXIT_UNAVAILABLE;
@@ -426,6 +459,7 @@ static int doctor(struct session *session)
 {
   int code = 0, failed;
   int64_t probed_ms = -PROBE_EVERY_MS;
+  json_t *kinds = NULL;
   char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
@@ -433,15 +467,22 @@ static int doctor(struct session *session)
     probed_ms = writes ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
     if (report == NULL) {
+      json_decref(kinds);
       free(last);
       return code;
     }
+    if (writes && session->args->kinds) {
+      json_decref(kinds);
+      kinds = kinds_examine(session);
+    }
+    add_rights(session, report, kinds);
     code = verdict(report);
     failed = print(session, report, &last);
     json_decref(report);
     if (session->args->watch && !failed)
       pause_for(session, begun_ms + WATCH_MS);
   } while (session->args->watch && !failed && session->caught == 0);
+  json_decref(kinds);
   free(last);
   return failed ? failed : code;
 }

@@ -46,6 +46,9 @@ static const struct poptOption details_flag = {
     "verbose", 'v', POPT_ARG_NONE, NULL, FLAG_VERBOSE, "show all columns", NULL};
 static const struct poptOption no_write_flag = {
     "no-write", 0, POPT_ARG_NONE, NULL, FLAG_NO_WRITE, "do not try whether the nodes store a key", NULL};
+static const struct poptOption kinds_flag = {
+    "kinds", 0, POPT_ARG_STRING, NULL, FLAG_KINDS,
+    "also try what these kinds of lock need: shared, several, permits; print the ACL of their user", "KIND,..."};
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
     {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},
@@ -232,6 +235,7 @@ static size_t add_own(struct poptOption *flags, const struct command *command)
   if (command->main == doctor_main) {
     flags[count++] = watch_flag;
     flags[count++] = no_write_flag;
+    flags[count++] = kinds_flag;
     flags[count++] = details_flag;
   }
   if (command->main == ls_main)

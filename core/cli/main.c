@@ -92,7 +92,8 @@ static const struct command commands[] = {
      bootstrap_main, without_for_bootstrap, NULL},
     {"doctor", "[OPTION...]",
      "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"
-     "Stores one key on each node and deletes it again, unless --no-write is given.\n"
+     "Stores one key on each node and deletes it again, unless --no-write is given. With --kinds it also tries what "
+     "these kinds of lock need, and prints the ACL of their user.\n"
      "Exits with 0 if all would, with 78 if one is refused because of its configuration, otherwise with 69.",
      doctor_main, without_for_doctor, defaults_of_doctor},
     {"bench", "[OPTION...]",
