@@ -164,10 +164,15 @@ def test_drain_reads_unread_replies_to_the_end(nodes, client):
         assert lock.start(rl.ACQUIRE, -1) == OK
     nodes[0].stop()
     client.process()
-    timer = threading.Timer(0.2, nodes[0].cont)
-    timer.start()
+
+    def resume():
+        eventually(lambda: not client.describe()["open"], 20, "the drain has begun")
+        nodes[0].cont()
+
+    resuming = threading.Thread(target=resume)
+    resuming.start()
     assert client.drain(20000) == OK
-    timer.join()
+    resuming.join()
     assert nodes.keys() == {}
 
 

@@ -214,6 +214,38 @@ def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn
     nodes.no_keys()
 
 
+def test_an_extension_ends_with_its_closed_loop(nodes):
+    """The lock is that of another loop, whose tasks extend it again."""
+    client = aio.Client(nodes.urls, **CALM)
+    lock, loop, closed = client.lock("r", ttl=30), asyncio.new_event_loop(), asyncio.new_event_loop()
+    loop.run_until_complete(lock.acquire())
+    for node in nodes:
+        node.stop()
+    task = closed.create_task(lock.extend())
+    closed.run_until_complete(asyncio.sleep(0))
+    closed._ready.clear()
+    task._log_destroy_pending = False
+    closed.close()
+    del task, closed
+
+    async def look_for_closed_loops():
+        client._bind()
+
+    async def extend():
+        extending = asyncio.ensure_future(lock.extend())
+        await asyncio.sleep(0)
+        for node in nodes:
+            node.cont()
+        await extending
+
+    asyncio.run(look_for_closed_loops())
+    gc.collect()
+    for coroutine in extend(), lock.release(), client.close():
+        loop.run_until_complete(coroutine)
+    loop.close()
+    nodes.no_keys()
+
+
 def test_closing_the_client_cancels_waiters(nodes, run, other):
     held = other.lock("taken")
     held.acquire()

@@ -10,7 +10,7 @@ import libredlock
 from libredlock import aio
 from libredlock._thread_election import Seat
 from libredlock.testing import eventually
-from patience import CALM, short
+from patience import CALM, short, until
 
 
 def lose(nodes):
@@ -201,8 +201,7 @@ def test_tasks_stand_by(on_client, nodes):
         async for term in first:
             async with term:
                 waiting = asyncio.create_task(stand())
-                while second._lock.attempts == 0 and not second._lock._line:
-                    await asyncio.sleep(0.001)
+                await until(lambda: second._lock.attempts or second._lock._line)
                 assert not waiting.done()
                 second.stop()
                 assert await waiting == []
@@ -219,13 +218,11 @@ def test_cancelling_the_task_leaves_no_seat(on_client, nodes):
                     await asyncio.sleep(60)
 
         task = asyncio.create_task(stand())
-        while not any(node.get("scheduler") for node in nodes):
-            await asyncio.sleep(0.01)
+        await until(lambda: any(node.get("scheduler") for node in nodes))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while any(node.get("scheduler") for node in nodes):
-            await asyncio.sleep(0.01)
+        await until(lambda: not any(node.get("scheduler") for node in nodes))
 
     on_client(body)
 
@@ -240,8 +237,7 @@ def test_close_ends_the_loop(run, nodes, other):
 
         with other.lock("scheduler"):
             task = asyncio.create_task(stand())
-            while not election._lock._line:
-                await asyncio.sleep(0.001)
+            await until(lambda: election._lock._line)
             await client.close()
             assert await task == []
 

@@ -9,7 +9,7 @@ import pytest
 import libredlock
 from libredlock import aio
 from libredlock.testing import eventually
-from patience import CALM, outlived, short
+from patience import CALM, outlived, short, until
 
 
 @pytest.fixture
@@ -70,8 +70,7 @@ def test_asyncio_logs_by_itself(nodes, run, records):
         async with aio.Client(nodes.urls, **CALM) as client:
             lock = client.lock("r", **short(0.4))
             await lock.acquire()
-            while not records("lost"):
-                await asyncio.sleep(0.01)
+            await until(lambda: records("lost"))
 
     run(main())
     assert records("lost")[0].redlock_resource == "r" and records("node_up")

@@ -9,7 +9,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
-from patience import short
+from patience import short, until
 
 
 def in_thread(call):
@@ -250,8 +250,7 @@ def test_a_task_learns_of_the_loss_once_for_each_section(on_client):
     async def body(client):
         lock = client.rlock("tree", **short(0.4))
         assert await lock.acquire() and await lock.acquire()
-        while not lock.lost:
-            await asyncio.sleep(0.01)
+        await until(lambda: lock.lost)
         for call in (lock.acquire, lock.release, lock.acquire, lock.release):
             with pytest.raises(libredlock.Lost):
                 await call()

@@ -8,7 +8,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from libredlock.testing import AsyncMemoryClient, MemoryClient
+from libredlock.testing import AsyncMemoryClient, MemoryClient, eventually
 from patience import short
 
 
@@ -166,10 +166,15 @@ def test_on_busy_skips_returns_something_else_or_raises(client, other):
 def test_on_busy_waits_on_request(client, other):
     held_by_other = other.lock("r", renew=True)
     held_by_other.acquire()
-    timer = threading.Timer(0.2, held_by_other.release)
-    timer.start()
+
+    def release():
+        eventually(lambda: client.describe()["waiting"], 30)
+        held_by_other.release()
+
+    releasing = threading.Thread(target=release)
+    releasing.start()
     assert client.with_lock("r", on_busy="skip", wait=30)(lambda: "ran")() == "ran"
-    timer.join()
+    releasing.join()
 
 
 def test_busy_of_the_function_itself_leaves(client):
