@@ -2,7 +2,8 @@
 
 Records, one JSON object a line:
   hold   resource, token, party, from_ms (acquire had returned), to_ms (release was called, or t0 + validity if
-         earlier), shared (true: others that share may hold it, too)
+         earlier), shared (true: others that share may hold it, too), permits (how many may hold it at a time; 0: it
+         is no permit), slot (of a permit, else 0)
   wait   party, what, from_ms, to_ms (null: it never ended), limit_ms
   key    node, key, token, at_ms, pttl_ms (-1: it never ends), limit_ms (what it may have left at most; 0: nothing may
          be left), gone_ms (how long after the token's last hold, or the first sight of it, it may be seen at most)
@@ -45,19 +46,35 @@ def check(records):
     by_kind = defaultdict(list)
     for record in records:
         by_kind[record["kind"]].append(record)
-    return [*overlaps(by_kind["hold"]), *endless_waits(by_kind["wait"]), *lasting_keys(by_kind["key"]),
-            *keys_without_holders(by_kind["key"], by_kind["hold"]), *untold_losses(by_kind["told"]),
-            *overstatements(by_kind["over"]), *ends(by_kind["end"])]
+    return [*overlaps(by_kind["hold"]), *crowds(by_kind["hold"]), *endless_waits(by_kind["wait"]),
+            *lasting_keys(by_kind["key"]), *keys_without_holders(by_kind["key"], by_kind["hold"]),
+            *untold_losses(by_kind["told"]), *overstatements(by_kind["over"]), *ends(by_kind["end"])]
+
+
+def grouped(holds, key):
+    """Those that last, in the order in which they begin."""
+    groups = defaultdict(list)
+    for hold in sorted(holds, key=lambda hold: hold["from_ms"]):
+        if hold["to_ms"] > hold["from_ms"]:
+            groups[key(hold)].append(hold)
+    return groups.items()
+
+
+def crowds(holds):
+    """More holders at a time than there are permits, whatever their slots."""
+    for resource, some in grouped(holds, lambda hold: hold["resource"]):
+        permits, now = max(hold.get("permits", 0) for hold in some), []
+        for hold in some if permits else []:
+            now = [one for one in now if one["to_ms"] > hold["from_ms"]] + [hold]
+            if len(now) > permits:
+                yield "too many holders: %s held %s together, of %d permits" % (
+                    ", ".join(sorted(one["party"] for one in now)), resource, permits)
 
 
 def overlaps(holds):
-    by_resource = defaultdict(list)
-    for hold in holds:
-        if hold["to_ms"] > hold["from_ms"]:
-            by_resource[hold["resource"]].append(hold)
-    for resource, some in by_resource.items():
+    for (resource, _), some in grouped(holds, lambda hold: (hold["resource"], hold.get("slot", 0))):
         last = {}  # by whether they share: the one that ends last
-        for hold in sorted(some, key=lambda hold: hold["from_ms"]):
+        for hold in some:
             shares = hold.get("shared", False)
             for other in [last[how] for how in (False, True) if how in last and not (how and shares)]:
                 if hold["from_ms"] < other["to_ms"] and hold["token"] != other["token"]:

@@ -29,9 +29,9 @@ class History:
 
 class Hold:
     """One hold of a lock, whose operations go into the history; end_ms is its end as far as the holder was told. Those
-    of a lock of several resources go there for each."""
+    of a lock of several resources go there for each. One of several permits has a slot."""
 
-    def __init__(self, history, client, resource, took, shared=False):
+    def __init__(self, history, client, resource, took, shared=False, permits=0):
         self.history = history
         self.resources = resource if isinstance(resource, list) else [resource]
         self.names = {"client": client, "token": took.token}
@@ -39,8 +39,9 @@ class Hold:
         self.end_ms = took.t0_ms + took.validity_ms
         self.released_ms = None
         self.lost = False
+        self.slot = took.slot if permits else 0
         self.write("acquire", took.t0_ms, self.from_ms, until_ms=self.end_ms, fence=took.get("fence") or None,
-                   shared=shared)
+                   shared=shared, permits=permits, slot=self.slot)
 
     def write(self, op, call_ms, return_ms, **fields):
         for resource in self.resources:

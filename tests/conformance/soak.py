@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Processes of all faces contend for the same resources, alone, together or for two at once, under faults.
+"""Processes of all faces contend for the same resources, alone, together, for two at once or for permits, under faults.
 
 A checker reads the log, and the judge the history of holds.
 
@@ -31,19 +31,24 @@ from history import JUDGE, History, Hold, judge  # noqa: E402
 from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
 
 RESOURCES = ["orders", "stock", "mail"]
+OF_PERMITS, PERMITS = "gpu", 3
 TTLS_MS = [800, 1200, 2000]
 MAX_TTL_MS = 2000
 WAIT_MS = 3000
 PATIENCE_S = 60  # a slow machine has started the last face so late after the end at most
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
-KINDS = ["writers", "readers", "two resources"]
+KINDS = ["writers", "readers", "two resources", "permits"]
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": 0}
 TOKEN_AND_PTTL = """local token
 if redis.call('type', KEYS[1]).ok == 'zset' then token = redis.call('zrange', KEYS[1], -1, -1)[1]:sub(4)
 else token = redis.call('get', KEYS[1]) end
 return {token, redis.call('pttl', KEYS[1])}"""  # of one moment; of readers the one whose lease is longest
-HELPER = b"libredlock:"
+HELPER, SLOT = b"libredlock:", b"libredlock:s:"
 GONE_MS = MAX_TTL_MS + 15000  # a lease's keys end so soon after it, though a debt or a late SET came to a busy node
+
+
+def of_a_lock(key):
+    return key.startswith(SLOT) or not key.startswith(HELPER)
 
 
 def restart(node, lose_data, down_ms=0):
@@ -113,14 +118,27 @@ class Worker(threading.Thread):
             self.round()
 
     def choose(self):
-        """What to lock, and how: two at once now and then, in any order."""
-        several = self.random.random() < 0.25
-        options = {"shared": True} if self.random.random() < 0.4 else {}
-        if self.soak.guarded and (several or options):
+        """What to lock, and how."""
+        resource, options = self.choose_permit() if self.random.random() < 0.3 else self.choose_lock()
+        if self.soak.guarded and (isinstance(resource, list) or options):
             options["fence"] = False  # these have no numbers, and the command refuses to give them some
         if "renew" in self.party.can and self.random.random() < 0.3:
             options["renew"] = True
+        return resource, options
+
+    def choose_lock(self):
+        """Two resources at once now and then, in any order."""
+        several = self.random.random() < 0.25
+        options = {"shared": True} if self.random.random() < 0.4 else {}
         return self.random.sample(RESOURCES, 2) if several else self.random.choice(RESOURCES), options
+
+    def choose_permit(self):
+        """Any, or a certain one; now and then a plain lock, which takes slot 0."""
+        how = self.random.random()
+        options = {"permits": PERMITS} if how > 0.1 else {}
+        if how > 0.85:
+            options["slot"] = self.random.randrange(PERMITS)
+        return OF_PERMITS, options
 
     def round(self):
         (resource, options), ttl_ms = self.choose(), self.random.choice(TTLS_MS)
@@ -129,8 +147,8 @@ class Worker(threading.Thread):
         self.log.count(took.status)
         if took != "OK":
             return
-        shared = options.get("shared", False)
-        hold = Hold(self.soak.history, self.name, resource, took, shared)
+        shared, permits = options.get("shared", False), options.get("permits", 0)
+        hold = Hold(self.soak.history, self.name, resource, took, shared, permits)
         try:
             self.keep(lock, hold)
             hold.release()
@@ -140,9 +158,9 @@ class Worker(threading.Thread):
             hold.close()
             for one in hold.resources:
                 self.log.write("hold", resource=one, token=took.token, party=self.name, from_ms=hold.from_ms,
-                               to_ms=hold.end_ms, shared=shared)
+                               to_ms=hold.end_ms, shared=shared, permits=permits, slot=hold.slot)
             self.log.count("holds of " + self.face)
-            self.log.count("holds of readers" if shared else "holds of writers")
+            self.log.count("holds of readers" if shared else "holds of permits" if permits else "holds of writers")
             if len(hold.resources) > 1:
                 self.log.count("holds of two resources")
 
@@ -262,7 +280,7 @@ class Soak:
             self.step_clock()
             time.sleep(0.1)
         end_s = time.monotonic() + 3 * MAX_TTL_MS / 1000
-        while any(not key.startswith(HELPER) for key in self.cluster.keys()) and time.monotonic() < end_s:
+        while any(of_a_lock(key) for key in self.cluster.keys()) and time.monotonic() < end_s:
             time.sleep(0.05)
         self.look_at_keys(0)
 
@@ -280,7 +298,7 @@ class Soak:
     def look_at_keys(self, limit_ms):
         for node in self.cluster:
             try:
-                for key in (key for key in node.command("KEYS", "*") if not key.startswith(HELPER)):
+                for key in filter(of_a_lock, node.command("KEYS", "*")):
                     at_ms, (token, pttl) = now_ms(), node.command("EVAL", TOKEN_AND_PTTL, 1, key)
                     if token and pttl != -2 and (limit_ms or pttl > 0) or pttl == -1:
                         self.log.write("key", node=node.name, key=key.decode(), token=token.decode(), at_ms=at_ms,

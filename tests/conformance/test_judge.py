@@ -7,10 +7,12 @@ from driver import Reply, now_ms
 from history import JUDGE, History, Hold, judge
 
 
-def operation(op, token, call_ms, return_ms, until_ms=None, resource="r", fence=None, shared=False):
+def operation(op, token, call_ms, return_ms, until_ms=None, resource="r", fence=None, shared=False, slot=None):
     fields = {} if until_ms is None else {"until_ms": until_ms}
     if op == "acquire":
         fields.update(fence=fence, shared=shared)
+    if slot is not None:
+        fields.update(permits=PERMITS, slot=slot)
     return dict(fields, op=op, resource=resource, client="of-" + token, token=token, call_ms=call_ms,
                 return_ms=return_ms)
 
@@ -21,6 +23,7 @@ def held(token, from_ms, to_ms, **more):
             operation("release", token, to_ms, to_ms + 1, resource=more.get("resource", "r"))]
 
 
+PERMITS = 3
 GOOD = [
     *held("a", 10, 20),
     *held("elsewhere", 12, 18, resource="s"),
@@ -30,6 +33,8 @@ GOOD = [
     *held("f", 105, 107, fence=9),
     *held("g", 110, 130, shared=True), *held("h", 112, 120, shared=True), *held("i", 125, 140, shared=True),
     *held("j", 142, 150), *held("k", 151, 160, shared=True),
+    *held("l", 162, 180, slot=0), *held("m", 164, 172, slot=2), *held("n", 166, 190, slot=1),
+    *held("o", 174, 185, slot=2), *held("p", 182, 188),  # a plain lock is in slot 0
 ]
 BAD = {
     "two hold it at once": (held("x", 15, 16), "a x"),
@@ -49,6 +54,10 @@ BAD = {
     "one that shares beside one that holds it alone": (held("x", 144, 146, shared=True), "j x"),
     "one that shares longer than its validity": ([operation("acquire", "x", 114, 115, 116, shared=True),
                                                   operation("release", "x", 117, 118)], "x"),
+    "more than there are permits": (held("x", 168, 170, slot=PERMITS), "l m n x"),
+    "two in one slot": (held("x", 173.2, 173.4, slot=1), "n x"),
+    "a plain lock beside the permit of slot 0": (held("x", 173.2, 173.4), "l x"),
+    "a permit of slot 0 beside a plain lock": (held("x", 186.5, 187, slot=0), "p x"),
     "a reader that was told after its release": ([operation("hold", "h", 122, 123, 124)], "h"),
 }
 

@@ -6,7 +6,8 @@
 // one clock) and op:
 //
 //	acquire  the lock was granted; it is valid until until_ms at least; fence: its fencing token, or null; shared: true
-//	         if others that share it may hold it, too
+//	         if others that share it may hold it, too; permits: so many may hold the resource at a time, each in a
+//	         slot of its own, or 0. Any other lock of that resource takes slot 0.
 //	hold     the client was told that it still holds the lock, until until_ms at least
 //	release  the client gave the lock up
 //	lose     the client holds it no longer and has not released it: its validity has ended, or it was told of a loss
@@ -45,6 +46,8 @@ type operation struct {
 	UntilMs  *float64 `json:"until_ms"`
 	Fence    *uint64  `json:"fence"`
 	Shared   bool     `json:"shared"`
+	Permits  int      `json:"permits"`
+	Slot     int      `json:"slot"`
 }
 
 func (o operation) String() string {
@@ -57,6 +60,9 @@ func (o operation) String() string {
 	}
 	if o.Shared {
 		text += "  shared"
+	}
+	if o.Permits > 0 {
+		text += fmt.Sprintf("  slot %d of %d", o.Slot, o.Permits)
 	}
 	return text
 }
@@ -80,14 +86,17 @@ func (o operation) problem() error {
 
 // ---- the model
 
-// A hold: its token, until when it is valid, and whether others may hold the lock beside it.
+// A hold: its token, until when it is valid, whether others may hold the lock beside it, and how many permits there are.
 type hold struct {
 	token   string
 	untilMs float64
 	shared  bool
+	permits int
+	slot    int
 }
 
-// A lock: who holds it, by token, which is one or only such as share it; and the last fencing token granted.
+// A lock: who holds it, by token, which is one in each slot or only such as share it; and the last fencing token
+// granted.
 type lock struct {
 	holds []hold
 	fence uint64
@@ -103,13 +112,18 @@ func (l lock) with(place, taken int, more ...hold) lock {
 	return lock{append(holds, l.holds[place+taken:]...), l.fence}
 }
 
+// Permits are counted by themselves, so that a wrong slot hides no holder.
 func (l lock) admits(o operation) bool {
+	permits := o.Permits
 	for _, one := range l.holds {
-		if !one.shared || !o.Shared || one.token == o.Token {
+		if one.token == o.Token || (one.slot == o.Slot && !(one.shared && o.Shared)) {
 			return false
 		}
+		if one.permits > permits {
+			permits = one.permits
+		}
 	}
-	return o.Fence == nil || *o.Fence > l.fence
+	return (permits == 0 || len(l.holds) < permits) && (o.Fence == nil || *o.Fence > l.fence)
 }
 
 // Whether a lock allows the operation, and its state afterwards. A hold must end by the end of its validity.
@@ -119,7 +133,7 @@ func (l lock) after(o operation) (bool, lock) {
 		if !l.admits(o) {
 			return false, l
 		}
-		l = l.with(place, 0, hold{o.Token, *o.UntilMs, o.Shared})
+		l = l.with(place, 0, hold{o.Token, *o.UntilMs, o.Shared, o.Permits, o.Slot})
 		if o.Fence != nil {
 			l.fence = *o.Fence
 		}
