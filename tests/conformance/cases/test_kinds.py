@@ -35,6 +35,21 @@ def test_keys_of_other_kinds_are_busy_and_stay(make, nodes, lock):
     assert set(nodes.keys()) == {name.encode() for name in names}
 
 
+def test_readers_with_a_stranger_among_them_are_not_joined(make, nodes):
+    """Whose end is the last: it may be another program's set."""
+    reader, other = (make(ttl_ms=TTL_MS).lock(shared=True) for _ in range(2))
+    assert reader.acquire(wait_ms=20000) == "OK"
+    for node in nodes:
+        node.command("ZADD", "r", 9 * 10 ** 12, "stranger")
+    before = [node.command("DUMP", "r") for node in nodes]
+    tried = other.acquire(wait_ms=0)
+    assert tried == "BUSY" and "held by others" in tried.message, tried
+    assert [node.command("DUMP", "r") for node in nodes] == before and set(nodes.keys()) == {b"r"}
+    for node in nodes:
+        node.command("ZREM", "r", "stranger")
+    assert other.acquire(wait_ms=20000) == "OK"
+
+
 def test_a_plain_lock_of_another_library_excludes_readers(make, nodes):
     lock = make(ttl_ms=TTL_MS).lock(shared=True)
     for node in nodes:
@@ -122,6 +137,29 @@ def test_as_many_hold_as_there_are_permits(make, nodes):
     for lock in (locks[0], locks[2], locks[3]):
         assert lock.release() == "OK"
     nodes.no_keys(LATE_S)
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=" ".join)
+def test_keys_of_other_kinds_are_permits_that_are_taken(make, nodes, value):
+    """Under the name, and under that of the second slot."""
+    command, *rest = value
+    names = ["r", "libredlock:s:1:r"]
+    for node in nodes:
+        for name in names:
+            node.command(command, name, *rest)
+
+    def there():
+        return [(node.command("DUMP", name), node.command("PTTL", name)) for node in nodes for name in names]
+
+    seen, party = there(), make(ttl_ms=TTL_MS)
+    for options in ({}, {"slot": 0}, {"slot": 1}):
+        tried = party.lock(permits=2, **options).acquire(wait_ms=0)
+        assert tried == "BUSY" and "no permit is free" in tried.message, tried
+    assert there() == seen and set(nodes.keys()) == {name.encode() for name in names}
+    for node in nodes:
+        node.command("DEL", names[1])
+    lock = party.lock(permits=2)
+    assert lock.acquire(wait_ms=20000) == "OK" and lock.slot == 1
 
 
 @pytest.mark.needs("extend", "adopt", "detach")

@@ -51,6 +51,17 @@ def test_each_has_a_permit_of_its_own(first, second, nodes):
     assert other == "REFUSED_CONFIG" and "have 2" in other.message, other
 
 
+def test_no_more_hold_than_the_larger_number_of_permits(first, second, nodes):
+    """The holder of a slot that the other does not know is not noticed by it, but notices it."""
+    last = first.lock(permits=3, slot=2)
+    acquire_everywhere(last, nodes)
+    locks = [second.lock(permits=2) for _ in range(3)]
+    assert [lock.acquire(wait_ms=20000) for lock in locks[:2]] == ["OK", "OK"]
+    assert locks[2].acquire(wait_ms=0) == "BUSY"
+    refused = first.lock(permits=3).acquire(wait_ms=20000)
+    assert refused == "REFUSED_CONFIG" and "permits is 3; others that use the resource have 2" in refused.message
+
+
 @pytest.mark.needs("detach", "adopt")
 def test_hand_over(first, second, nodes):
     one = first.lock()
