@@ -43,3 +43,50 @@ def test_python_md(script, nodes, source):
     status, out, err = script(PATIENT + source).end()
     others = [line for line in err.splitlines() if not line.startswith("node_down ")]  # recipe 10 kills a node
     assert status == 0 and others == [], out + err
+
+
+BODIES = """
+import libredlock
+
+client = libredlock.Client()
+
+
+class Branch(list):
+    def __iter__(self):
+        print(tree.owned())
+        return super().__iter__()
+
+
+def read():
+    print(client.status("report:7").verdict)
+
+
+def transfer():
+    print(client.status("account:2").held)
+
+
+def train(slot):
+    print("slot", slot)
+
+
+def schedule(number):
+    print("term", number)
+    raise SystemExit  # else it leads on
+
+
+"""
+SAID = {
+    "Shared": "shared",
+    "Several resources": "True",
+    "Permits": "slot [0-3]",
+    "Re-entrant": "True\nTrue\nTrue",
+    "Leader": "term \\d{16}",
+}
+
+
+@pytest.mark.parametrize("source", list(programs("kinds.md")))
+def test_kinds_md(script, nodes, source, request):
+    heading = request.node.callspec.id
+    more = "prune(Branch([Branch([Branch()])]))\n" if heading == "Re-entrant" else ""
+    status, out, err = script(PATIENT + BODIES + source + more).end()
+    assert (status, err) == (0, "") and re.fullmatch(SAID[heading], out), out + err

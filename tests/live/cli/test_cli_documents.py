@@ -123,5 +123,8 @@ def test_kinds_of_lock(type_in, three, tmp_path):
                        "transfer": 'echo "$REDLOCK_RESOURCE"'}.items():
         (tmp_path / f"{name}.sh").write_text(f"#!/bin/sh\n{says} || [ $? = 75 ]\n")
         (tmp_path / f"{name}.sh").chmod(0o755)
-    said = type_in(typed("docs/kinds.md", "Shared") + typed("docs/kinds.md", "Several resources"))
-    assert re.search(r"^shared: .*\nheld: .*\naccount:1\naccount:2\n$", said, re.M | re.S), said
+    (tmp_path / "train").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "train").chmod(0o755)
+    said = type_in("".join(typed("docs/kinds.md", kind) for kind in ("Shared", "Several resources", "Permits")))
+    assert re.search(r"^shared: .*\nheld: .*\naccount:1\naccount:2\n--gpu [0-3]\nSLOT\n.*^free: 0 of 4 permits held\n$",
+                     said, re.M | re.S), said
