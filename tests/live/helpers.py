@@ -97,15 +97,18 @@ class Call(threading.Thread):
 
 
 class Pulse(threading.Thread):
-    """Sees how late the threads of this process are: late_s is the longest delay in its `with` block."""
+    """Sees how late the threads of this process are, and the servers on these connections: late_s is the longest delay
+    in its `with` block."""
 
-    def __init__(self):
+    def __init__(self, *connections):
         super().__init__(daemon=True)
-        self.late_s, self.is_over = 0, threading.Event()
+        self.late_s, self.is_over, self.connections = 0, threading.Event(), connections
 
     def run(self):
         before = time.monotonic()
         while not self.is_over.wait(0.01):
+            for connection in self.connections:
+                connection.command("PING")
             before, last = time.monotonic(), before
             self.late_s = max(self.late_s, before - last - 0.01)
 

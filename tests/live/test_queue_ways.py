@@ -4,7 +4,7 @@ import pytest
 
 import rl
 from common import occupy
-from helpers import spin
+from helpers import Pulse, spin
 from queueing import (
     LONG,
     PATIENT_MS,
@@ -187,20 +187,36 @@ def test_a_node_that_is_quick_again_is_home_again(nodes, home_of_r, proxies, hel
     assert sorted(turns.end()) == [0, 1, 2]
 
 
+def answer_slowly(nodes, home, slow, queued):
+    """How often the other servers were asked meanwhile, and whether the machine was quick enough for that: a node that
+    takes 0.3 s is home no more."""
+    connection = home.connect(timeout_s=20)
+    with Pulse(connection) as pulse:
+        turns, _ = queued()
+        eventually(lambda: [node for node in nodes if members(node)] == [home], 20)
+        others = [node for node in nodes if node is not home]
+        asked, asked_elsewhere = home.calls("zrank"), sum(node.calls("zrank") for node in others)
+        slow.delay(down_ms=80)
+        eventually(lambda: asked_since(home, asked + 1), 20, "one slow answer has come, for it has asked again")
+        slow.delay()
+        asked = home.calls("zrank")
+        eventually(lambda: asked_since(home, asked + 2), 20)
+        asked_elsewhere = sum(node.calls("zrank") for node in others) - asked_elsewhere
+    connection.close()
+    return turns, asked_elsewhere, pulse.late_s < 0.05
+
+
 def test_a_few_slow_answers_move_no_queue(nodes, home_of_r, proxies, held, queued):
     slow = proxies[nodes.nodes.index(home_of_r)]
-    others = [node for node in nodes if node is not home_of_r]
-    turns, _ = queued(1, urls=[proxy.url for proxy in proxies])
-    eventually(lambda: [node for node in nodes if members(node)] == [home_of_r], 20)
-    asked, asked_elsewhere = home_of_r.calls("zrank"), [node.calls("zrank") for node in others]
-    slow.delay(down_ms=80)
-    eventually(lambda: asked_since(home_of_r, asked + 1), 20, "one slow answer has come, for it has asked again")
-    slow.delay()
-    asked = home_of_r.calls("zrank")
-    eventually(lambda: asked_since(home_of_r, asked + 2), 20)
-    assert [node.calls("zrank") for node in others] == asked_elsewhere
-    assert held.release() == OK
-    assert turns.end() == [0]
+    for _ in range(10):
+        turns, asked_elsewhere, was_quick = answer_slowly(
+            nodes, home_of_r, slow, lambda: queued(1, urls=[proxy.url for proxy in proxies]))
+        assert held.release() == OK
+        assert turns.end() == [0]
+        if was_quick or asked_elsewhere == 0:
+            break
+        assert held.acquire(PATIENT_MS) == OK
+    assert asked_elsewhere == 0, "was quick" if was_quick else "the machine was late each time"
 
 
 # ---- those that have died with the holder
