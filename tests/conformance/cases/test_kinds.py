@@ -43,7 +43,7 @@ def test_readers_with_a_stranger_among_them_are_not_joined(make, nodes):
         node.command("ZADD", "r", 9 * 10 ** 12, "stranger")
     before = [node.command("DUMP", "r") for node in nodes]
     tried = other.acquire(wait_ms=0)
-    assert tried == "BUSY" and "held by others" in tried.message, tried
+    assert tried == "BUSY" and "busy" in tried.message, tried
     assert [node.command("DUMP", "r") for node in nodes] == before and set(nodes.keys()) == {b"r"}
     for node in nodes:
         node.command("ZREM", "r", "stranger")
@@ -154,7 +154,7 @@ def test_keys_of_other_kinds_are_permits_that_are_taken(make, nodes, value):
     seen, party = there(), make(ttl_ms=TTL_MS)
     for options in ({}, {"slot": 0}, {"slot": 1}):
         tried = party.lock(permits=2, **options).acquire(wait_ms=0)
-        assert tried == "BUSY" and "no permit is free" in tried.message, tried
+        assert tried == "BUSY" and "busy" in tried.message, tried
     assert there() == seen and set(nodes.keys()) == {name.encode() for name in names}
     for node in nodes:
         node.command("DEL", names[1])
