@@ -18,6 +18,7 @@ from testing import ReplyError, eventually
 
 MARKER = "libredlock:m"
 PAGE = Path(__file__).parents[3] / "docs/troubleshooting.md"
+PATIENT = ("--connect-timeout", "20s")  # the machine may be busy
 
 
 def rows(text):
@@ -259,10 +260,10 @@ def test_what_it_stores(redlock, nodes, option, sets):
     (no_marker, "is not a marker of this library", "use a key_prefix of your own"),
 ])
 def test_a_node_whose_configuration_forbids_it(redlock, nodes, harm, words, advice):
-    assert redlock("bootstrap", "--yes").returncode == 0
+    assert redlock("bootstrap", "--yes", *PATIENT).returncode == 0
     try:
         harm(nodes)
-        done = redlock("doctor", "-v", "--guard", "marker")
+        done = redlock("doctor", "-v", "--guard", "marker", *PATIENT)
     finally:
         nodes[1].command("ACL", "SETUSER", "default", "+evalsha", "+script")
         nodes[1].command("CONFIG", "SET", "requirepass", "")
