@@ -422,10 +422,20 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
     return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
     return 60 * MS + refused_before(slot); /* it is told */
-  if (!world->faultless && has_leftover(world, slot->resource, since))
-    return 2000 * MS; /* home may keep the key of a holder that died in its release: two pauses of the last of four */
-  /* where many have died, those behind them leave a free lock to them */
-  return is_lapsed && later(since, last_end(world, slot->resource)) <= world->now - 500 * MS ? 500 * MS : 1300 * MS;
+  if (is_lapsed || has_leftover(world, slot->resource, since)) /* home may keep the key of one that died in its release */
+    return later(since, last_end(world, slot->resource)) - since + 500 * MS;
+  return 1300 * MS;
+}
+
+static int plain_ones_wait(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
+    if (other->resource == slot->resource && other->operation == REDLOCK_ACQUIRE && !other->is_permit)
+      return 1;
+  }
+  return 0;
 }
 
 /* Since when a majority would grant what it waits for: of several permits the one that has been free for longest. */
@@ -447,8 +457,8 @@ void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since = later(wanted_since(slot), slot->started_at), soon = wait_most(slot, since);
-  if (slot->spans)
-    return; /* it is not told of the other resource */
+  if (slot->spans || (slot->is_permit && plain_ones_wait(slot)))
+    return; /* it is not told of the other resource; or a waiter before it may want the first permit alone */
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;
