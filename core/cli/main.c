@@ -48,7 +48,7 @@ static const struct command commands[] = {
     {"run", "[OPTION...] RESOURCE... -- CMD [ARGUMENT...]",
      "Acquires the lock, renews it while CMD runs and ends CMD's process group if the lock is lost.\n"
      "Of several RESOURCEs it has all or none. With --shared others may share them meanwhile; with "
-     "--permits n so many hold RESOURCE at a time.\n"
+     "--permits n, at most n hold RESOURCE at a time.\n"
      "REDLOCK_RESOURCE (several in lines) and REDLOCK_TOKEN are in CMD's environment, and with --fence the number "
      "REDLOCK_FENCE, with --permits the permit REDLOCK_SLOT, from 0.\n"
      "Exits with CMD's status, or 75 others hold the lock, 69 no quorum, 78 nodes refuse by configuration, 76 lost "

@@ -219,6 +219,20 @@ static int print_slots_metrics(const struct slots *slots)
   return print_metrics(slots->session->client);
 }
 
+/* Their numbers of permits are wrong, or that of this command is, which then does not look at all slots. */
+static void say_other_number(const struct slots *slots)
+{
+  for (int i = 0; i < slots->count; i++) {
+    char *token = lock_holder(slots->locks[i]);
+    int permits = permits_of(token);
+    free(token);
+    if (permits == 0 || permits == slots->count)
+      continue;
+    fail(0, "--permits is %d; the holder of permit %d has %d", slots->count, i, permits);
+    return;
+  }
+}
+
 static int print_slots(const struct slots *slots, int status)
 {
   struct session one = *slots->session;
@@ -234,6 +248,7 @@ static int print_slots(const struct slots *slots, int status)
     printf("%4d  %s: %s\n", i, verdict_name(verdict), words);
     free(words);
   }
+  say_other_number(slots);
   char *words = slots_words(slots);
   bool failed = printf("%s: %s\n", verdict_name(slots_verdict(slots)), words) < 0;
   free(words);

@@ -109,6 +109,13 @@ def test_status_shows_the_permits_one_by_one(redlock, nodes):
     assert done.returncode == BUSY and "redlock: 2 of 2 permits held; waiting for up to 1s\n" in done.stderr
 
 
+def test_status_with_another_number_of_permits(redlock, nodes):
+    assert redlock.once("acquire", "--permits", "4", "--slot", "1", *LONG, "gpu").returncode == 0
+    done = redlock.once("status", *TWO, "gpu")
+    assert (done.returncode, done.stderr) == (0, "redlock: --permits is 2; the holder of permit 1 has 4\n")
+    assert redlock.once("status", "--permits", "4", "gpu").stderr == ""
+
+
 def test_status_of_permits_needs_a_majority(redlock, nodes):
     for node in list(nodes)[:3]:
         node.kill()
