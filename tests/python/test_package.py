@@ -1,5 +1,6 @@
 """Building and installing: wheel, sdist, the wheel with hiredis in it, and other interpreters."""
 
+import fcntl
 import glob
 import json
 import os
@@ -60,8 +61,14 @@ def sources(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def wheel(sources, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, sources)
+    """That of such a clone, built once for all processes of the run."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "wheel"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(folder.glob("*.whl")):
+            pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, sources)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

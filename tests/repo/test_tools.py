@@ -22,7 +22,7 @@ def read(tmp_path, cases, status=0, allowed=()):
     folder.mkdir()
     if cases is not None:
         (folder / "part.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
-    (folder / "status").write_text(f"{status} 7\n")
+    (folder / "status").write_text(f"{status} 7 5\n")
     return summary.read_part(folder, set(allowed))
 
 
@@ -34,7 +34,7 @@ def test_cases_are_counted(tmp_path):
     part = read(tmp_path, PASSED + FAILED + SKIPPED, 1, ["no kernel support"])
     assert counts(part) == (1, 1, 1)
     assert part.failures == [("a::two", "1 != 2")]
-    assert part.seconds == 7
+    assert (part.seconds, part.processor) == (7, 5)
 
 
 def test_a_skip_for_an_unlisted_reason_is_a_failure(tmp_path):
@@ -59,7 +59,7 @@ def test_the_closing_line(tmp_path):
     for name, cases, status in ("one", PASSED, 0), ("two", PASSED + FAILED, 1):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.xml").write_text(f"<testsuite>{cases}</testsuite>")
-        (tmp_path / name / "status").write_text(f"{status} 1\n")
+        (tmp_path / name / "status").write_text(f"{status} 1 0\n")
     done = subprocess.run([sys.executable, ROOT / "tests/tools/summary.py", tmp_path], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "2 passed, 1 failed"
     assert done.returncode == 1
@@ -68,7 +68,7 @@ def test_the_closing_line(tmp_path):
 def test_a_part_that_left_nothing_is_a_failure(tmp_path, capsys):
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "x.xml").write_text(f"<testsuite>{PASSED}</testsuite>")
-    (tmp_path / "one" / "status").write_text("0 1\n")
+    (tmp_path / "one" / "status").write_text("0 1 0\n")
     assert summary.main(tmp_path, "one") == 0
     assert summary.main(tmp_path, "one", "two") == 1
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
@@ -107,6 +107,23 @@ def test_lint_finds_long_files_and_functions():
         found = [list(lint.problems_of_length(["x = 1"] * lines, False, lint.most_lines(name)))
                  for lines in (most, most + 1)]
         assert found == [[], [(most + 1, f"{most + 1} lines, {most} are allowed")]]
+
+
+def alone(folder, *words):
+    """What `dev` and tests/run do under a name, in the shell: they share what they build."""
+    command = [f". '{ROOT}/tests/tools/setup.sh' && alone \"$@\"; echo and goes on", "sh", "name", *words]
+    return subprocess.Popen(["bash", "-c", *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_one_process_builds_what_several_need(tmp_path):
+    busy = "mkdir busy && sleep 0.2 && rmdir busy"  # fails if somebody is busy
+    for one in [alone(tmp_path, "sh", "-c", busy) for _ in range(3)]:
+        assert one.communicate() == (b"and goes on\n", b"") and one.returncode == 0
+
+
+def test_a_build_that_fails_ends_who_needs_it(tmp_path):
+    one = alone(tmp_path, "fail", "words")
+    assert one.communicate() == (b"", b"dev: words\n") and one.returncode == 2
 
 
 def in_repository(folder, *arguments, **options):

@@ -15,6 +15,14 @@ quietly() {
   fi
 }
 
+# alone NAME COMMAND...: once no other process does something under that name; parts of the tests run side by side.
+alone() {
+  local lock=build/$1.lock
+  shift
+  mkdir -p build
+  (flock 9 && "$@" 9>&-) 9>"$lock" || exit
+}
+
 # ---- system packages: this is the only list -------------------------------------------------------------------
 
 packages_of() {
@@ -56,13 +64,18 @@ missing_packages() {
 
 # need_packages GROUP...
 need_packages() {
-  local wanted missing as_root=()
+  local wanted
   wanted=$(packages_of "$@" | xargs -n 1 | sort -u)
   if ! command -v apt-get >/dev/null; then
     echo "dev: no apt-get here; these have to be installed already:" $wanted >&2
     return
   fi
-  mapfile -t missing < <(missing_packages $wanted)
+  if [ -n "$(missing_packages $wanted)" ]; then alone apt install_packages $wanted; fi
+}
+
+install_packages() {
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages "$@") # without those that another process has installed meanwhile
   [ ${#missing[@]} -gt 0 ] || return 0
   [ "$(id -u)" = 0 ] || as_root=(sudo)
   echo "== installing with apt-get: ${missing[*]}"
@@ -74,7 +87,9 @@ need_packages() {
 # ---- Python environments --------------------------------------------------------------------------------------
 
 # need_venv NAME REQUIREMENTS: made again when its pinned list changes.
-need_venv() {
+need_venv() { alone "$1" make_venv "$@"; }
+
+make_venv() {
   local venv=$1 requirements=$2
   cmp -s "$requirements" "build/$venv/requirements.txt" && return
   echo "== making the Python environment build/$venv"
@@ -88,15 +103,30 @@ need_pytest() { need_venv venv tests/requirements.txt; }
 
 # need_package VENV REQUIREMENTS: the Python package as it is now, installed into an environment of its own.
 need_package() {
-  local venv=$1
   need_packages python pytest
-  need_venv "$venv" "$2"
-  local stamp=build/$venv/installed
-  if [ -f "$stamp" ] && [ -z "$(find core bindings python setup.py pyproject.toml \
-    -type f -not -name '*.pyc' -newer "$stamp" -print -quit)" ]; then return; fi
+  need_venv "$1" "$2"
+  alone package install_package "$1"
+}
+
+install_package() {
+  local venv=$1
+  make_wheel "build/$venv/bin/pip"
+  if [ "build/$venv/installed" -nt build/wheel/made ]; then return; fi
   echo "== installing the Python package into build/$venv"
-  quietly "$venv" "build/$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall .
-  touch "$stamp"
+  quietly "$venv" "build/$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+    build/wheel/*.whl
+  touch "build/$venv/installed"
+}
+
+# make_wheel PIP: once for all environments.
+make_wheel() {
+  local made=build/wheel/made
+  if [ -f "$made" ] && [ -z "$(find core bindings python setup.py pyproject.toml \
+    -type f -not -name '*.pyc' -newer "$made" -print -quit)" ]; then return; fi
+  echo "== making the wheel of the Python package"
+  rm -rf build/wheel
+  quietly wheel "$1" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+  touch "$made"
 }
 
 need_tested_package() { need_package venv-python tests/python/requirements.txt; }
@@ -104,11 +134,12 @@ need_tested_package() { need_package venv-python tests/python/requirements.txt; 
 # ---- builds ---------------------------------------------------------------------------------------------------
 
 # build PRESET [CMAKE-ARGUMENT...]
-build() {
+build() { alone "$1" configure_and_build "$@"; }
+
+configure_and_build() {
   local preset=$1
   shift
   echo "== building build/$preset"
-  mkdir -p build
   : >"build/$preset.log"
   quietly "$preset" cmake --preset "$preset" "$@"
   quietly "$preset" cmake --build --preset "$preset"
@@ -124,7 +155,7 @@ use_build() {
 need_judge() {
   need_packages go
   echo "== building build/judge"
-  quietly judge env -C tests/judge go build -buildvcs=false -o ../../build/judge/judge .
+  alone judge quietly judge env -C tests/judge go build -buildvcs=false -o ../../build/judge/judge .
 }
 
 # The library, and both bindings as they are now.

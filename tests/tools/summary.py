@@ -3,7 +3,8 @@
 
     summary.py RESULTS [PART...]
 
-RESULTS holds a folder per part: JUnit files (*.xml) and `status`, the part's exit status and its seconds. A part that
+RESULTS holds a folder per part: JUnit files (*.xml) and `status`: the part's exit status, its seconds, and those of
+processor time, which tell what makes the whole of them long, as several run side by side. A part that
 ended badly without a failed case, or well without any case, counts as one failure; so does one of the PARTs of which
 nothing is there, and a skip whose reason is not in tests/allowed-skips.txt.
 """
@@ -20,6 +21,7 @@ ALLOWED_SKIPS = Path(__file__).resolve().parent.parent / "allowed-skips.txt"
 class Part:
     name: str
     seconds: int = 0
+    processor: int = 0
     passed: int = 0
     failures: list = field(default_factory=list)  # (case, words)
     skips: list = field(default_factory=list)  # (case, reason)
@@ -60,7 +62,7 @@ def read_part(folder, allowed):
     part = Part(folder.name)
     for path in sorted(folder.glob("*.xml")):
         count_file(part, path)
-    status, part.seconds = map(int, (folder / "status").read_text(encoding="utf-8").split())
+    status, part.seconds, part.processor = map(int, (folder / "status").read_text(encoding="utf-8").split())
     if status != 0 and not part.failures:
         part.failures.append((part.name, f"ended with status {status} although no case failed"))
     if status == 0 and not (part.passed or part.skips or part.failures):
@@ -73,9 +75,9 @@ def read_part(folder, allowed):
 
 
 def report(parts):
-    print(f"{'part':<12} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}")
+    print(f"{'part':<12} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8} {'processor':>10}")
     for part in parts:
-        counts = f"{part.passed:>7} {len(part.failures):>7} {len(part.skips):>8} {part.seconds:>8}"
+        counts = f"{part.passed:>7} {len(part.failures):>7} {len(part.skips):>8} {part.seconds:>8} {part.processor:>10}"
         print(f"{part.name:<12} {counts}")
     for reason in sorted({reason for part in parts for _, reason in part.skips}):
         cases = [f"{part.name} {name}" for part in parts for name, why in part.skips if why == reason]
