@@ -104,7 +104,7 @@ def test_from_the_shell(new):
 
 BLOCKING = """
 import libredlock
-with libredlock.Client() as client, client.lock("orders:42", ttl=10):
+with libredlock.Client(node_timeout=2) as client, client.lock("orders:42", ttl=10):
     print("held")
 """
 
@@ -112,7 +112,7 @@ ASYNCIO = """
 import asyncio
 from libredlock import aio
 async def main():
-    async with aio.Client() as client, client.lock("orders:42", ttl=10):
+    async with aio.Client(node_timeout=2) as client, client.lock("orders:42", ttl=10):
         print("held")
 asyncio.run(main())
 """

@@ -108,7 +108,7 @@ def test_the_timeout_covers_the_queue(client):
 
 def test_with_on_a_lock_that_another_thread_holds_is_busy(client):
     lock = client.lock("r", wait=0.05)
-    lock.acquire()
+    assert lock.acquire(timeout=20)
     with pytest.raises(libredlock.Busy, match="this thread holds 'r' already: a Lock is not re-entrant"):
         with lock:
             pytest.fail("entered")
