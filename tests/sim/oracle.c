@@ -422,7 +422,8 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
     return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
     return 60 * MS + refused_before(slot); /* it is told */
-  if (is_lapsed || has_leftover(world, slot->resource, since)) /* home may keep the key of one that died in its release */
+  /* home may keep the key of a holder that died in its release */
+  if (is_lapsed || has_leftover(world, slot->resource, since))
     return later(since, last_end(world, slot->resource)) - since + 500 * MS;
   return 1300 * MS;
 }
