@@ -15,6 +15,8 @@ from conftest import DESKTOP, PHONE, SITE
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30
 
+pytestmark = pytest.mark.timeout(900)  # the first case waits until a browser has opened all pages
+
 
 def test_no_page_has_anything_on_the_console(visits, browser):
     assert len(visits) > 40
