@@ -12,6 +12,7 @@ from ._blocking import drive
 from ._core import lib
 from ._election import options_of
 from ._notify import notifier
+from ._options import with_permits
 from ._queue import Ticket
 from ._reentrant import shared
 from ._thread_election import Election, Seat
@@ -90,13 +91,14 @@ class Client(ClientBase):
     def semaphore(
         self,
         resource: Resource,
-        permits: int,
+        count: Optional[int] = None,
+        /,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,
         **options: Unpack[LockOptions],
     ) -> Lock:
-        options["permits"] = permits
-        lock: Lock = self._lock_type(self, resource, options, "semaphore", on_lost)
+        given = with_permits(count, options)
+        lock: Lock = self._lock_type(self, resource, given, "semaphore", on_lost)
         return lock
 
     def election(

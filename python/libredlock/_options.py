@@ -238,6 +238,15 @@ def ttl_ms(value: Any) -> int:
 _INT64_MAX = 2**63 - 1
 
 
+def with_permits(count: Optional[int], options: Any) -> Dict[str, Any]:
+    """semaphore()'s second argument, which may also be given as the option permits."""
+    if count is not None and "permits" in options:
+        raise TypeError("semaphore() got multiple values for argument 'permits'")
+    if count is None and "permits" not in options:
+        raise TypeError("semaphore() misses an argument: how many permits, as in semaphore('gpu', 4)")
+    return dict(options) if count is None else {**options, "permits": count}
+
+
 def as_text(option: Option, value: Any) -> str:
     """A keyword's value as the core reads it."""
     if value is None and option.may_be_endless:

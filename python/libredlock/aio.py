@@ -20,6 +20,7 @@ from ._binding import Binding, in_thread, need_loop, running_loop, settle, start
 from ._core import lib
 from ._election import options_of
 from ._line import AT_ONCE
+from ._options import with_permits
 from ._queue import Ticket
 from ._reentrant import shared
 from ._task_election import Election, Term
@@ -93,14 +94,15 @@ class Client(ClientBase):
     def semaphore(
         self,
         resource: Resource,
-        permits: int,
+        count: Optional[int] = None,
+        /,
         *,
         on_lost: Optional[Callable[[Lock], object]] = None,
         cancel_on_lost: bool = False,
         **options: Unpack[LockOptions],
     ) -> Lock:
-        options["permits"] = permits
-        lock: Lock = self._lock_type(self, resource, options, "semaphore", on_lost, cancel_on_lost)
+        given = with_permits(count, options)
+        lock: Lock = self._lock_type(self, resource, given, "semaphore", on_lost, cancel_on_lost)
         return lock
 
     def election(

@@ -28,6 +28,14 @@ def test_what_is_refused(client, resource, permits, options, words):
         client.semaphore(resource, permits, **options)
 
 
+def test_how_many_may_be_an_option(client):
+    with client.semaphore("gpu", permits=2), client.semaphore("gpu", 2):
+        assert client.semaphore("gpu", permits=2).acquire(blocking=False) is False
+    for arguments, options in ((), {}), ((2,), {"permits": 2}):
+        with pytest.raises(TypeError, match="permits"):
+            client.semaphore("gpu", *arguments, **options)
+
+
 def test_asyncio(on_client):
     async def body(client):
         async with client.semaphore("gpu", 2) as one, client.semaphore("gpu", 2) as two:

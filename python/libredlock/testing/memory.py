@@ -39,7 +39,17 @@ from .._errors import (
     Vote,
 )
 from .._lock import note_loss
-from .._options import BY_OPTION, CLIENT_KEYWORDS, LOCK_KEYWORDS, seconds, set_client, ttl_ms, unknown, wait_ms
+from .._options import (
+    BY_OPTION,
+    CLIENT_KEYWORDS,
+    LOCK_KEYWORDS,
+    seconds,
+    set_client,
+    ttl_ms,
+    unknown,
+    wait_ms,
+    with_permits,
+)
 from .._reentrant import shared
 from .store import Hold, Store
 
@@ -79,6 +89,7 @@ class _Lock:
         self._hold: Optional[Hold] = None
         self._last: Optional[Hold] = None
         self.fence: Optional[int] = None
+        self.slot: Optional[int] = None
         self.attempts = 0
         self._is_stopped = False
 
@@ -447,8 +458,10 @@ class MemoryClient(_Client[MemoryLock]):
 
         return shared(self, make, resource, (options, on_lost))
 
-    def semaphore(self, resource: Any, permits: int, *, on_lost: Any = None, **options: Any) -> Any:
-        return self._made(resource, {**options, "permits": permits}, "semaphore", on_lost)
+    def semaphore(
+        self, resource: Any, count: Optional[int] = None, /, *, on_lost: Any = None, **options: Any
+    ) -> Any:
+        return self._made(resource, with_permits(count, options), "semaphore", on_lost)
 
     def election(self, resource: Any, *, on_lost: Any = None, **options: Any) -> Any:
         from .._thread_election import Election
@@ -487,9 +500,10 @@ class AsyncMemoryClient(_Client[AsyncMemoryLock]):
         return shared(self, make, resource, (options, on_lost, cancel_on_lost))
 
     def semaphore(
-        self, resource: Any, permits: int, *, on_lost: Any = None, cancel_on_lost: bool = False, **options: Any
+        self, resource: Any, count: Optional[int] = None, /, *, on_lost: Any = None, cancel_on_lost: bool = False,
+        **options: Any,
     ) -> Any:
-        return self.lock(resource, on_lost=on_lost, cancel_on_lost=cancel_on_lost, permits=permits, **options)
+        return self._made(resource, with_permits(count, options), "semaphore", on_lost, cancel_on_lost)
 
     def election(self, resource: Any, *, on_lost: Any = None, cancel_on_lost: bool = True, **options: Any) -> Any:
         from .._task_election import Election
