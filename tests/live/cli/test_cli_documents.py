@@ -125,6 +125,7 @@ def test_kinds_of_lock(type_in, three, tmp_path):
         (tmp_path / f"{name}.sh").chmod(0o755)
     (tmp_path / "train").write_text('#!/bin/sh\necho "$@"\n')
     (tmp_path / "train").chmod(0o755)
-    said = type_in("".join(typed("docs/kinds.md", kind) for kind in ("Shared", "Several resources", "Permits")))
+    places = ("docs/kinds.md", "Shared"), ("docs/kinds.md", "Several resources"), ("docs/kinds.md", "Permits")
+    said = type_in("".join(typed(*place) for place in places))
     assert re.search(r"^shared: .*\nheld: .*\naccount:1\naccount:2\n--gpu [0-3]\nSLOT\n.*^free: 0 of 4 permits held\n$",
                      said, re.M | re.S), said
