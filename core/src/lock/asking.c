@@ -153,7 +153,7 @@ static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_a
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
   if (rlk_guard_checks_votes(n))
     ask_time(n, claim, now);
-  if (rlk_claim_is_unproved(claim, n))
+  if (rlk_claim_is_unproved(claim, n) || (ask == &rlk_row_confirm && rlk_guard_checks_votes(n)))
     ask_marker(n, vote);
   rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;

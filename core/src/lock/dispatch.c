@@ -136,7 +136,7 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
     return;
   at->flags &= (uint8_t)~RLK_UNCHECKED;
   rlk_vote_note_error(n, out);
-  if (r->of.vote->role != RLK_ASK_TAKE) {
+  if (r->of.vote->role != RLK_ASK_TAKE && r->of.vote != &rlk_row_confirm) {
     rlk_vote_proved(n, r, out->vote, out->now_ns);
     return;
   }

@@ -176,7 +176,9 @@ void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote,
   redlock_lock *lock = rlk_vote_lock(r);
   if (vote == RLK_BUSY)
     rlk_vote_denied(n, r, now);
-  if (lock)
+  if (vote == RLK_GRANTED && rlk_guard_checks_votes(n))
+    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the SET that it stands for has read no marker, or another's */
+  else if (lock)
     set_vote(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
 }
 
