@@ -221,8 +221,9 @@ def test_an_extension_ends_with_its_closed_loop(nodes):
     loop.run_until_complete(lock.acquire())
     for node in nodes:
         node.stop()
+    sent = client.describe()["commands"]
     task = closed.create_task(lock.extend())
-    closed.run_until_complete(asyncio.sleep(0))
+    closed.run_until_complete(until(lambda: client.describe()["commands"] > sent))
     closed._ready.clear()
     task._log_destroy_pending = False
     closed.close()
@@ -232,8 +233,9 @@ def test_an_extension_ends_with_its_closed_loop(nodes):
         client._bind()
 
     async def extend():
+        sent = client.describe()["commands"]
         extending = asyncio.ensure_future(lock.extend())
-        await asyncio.sleep(0)
+        await until(lambda: extending.done() or client.describe()["commands"] > sent)
         for node in nodes:
             node.cont()
         await extending
