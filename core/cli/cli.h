@@ -249,9 +249,10 @@ char *quarantine_words(struct session *session);
 /* holder.c: who holds the lock, from the answers to an inspect */
 bool node_told(redlock_lock *lock, int node); /* did it say whether it has the key? */
 bool node_has_key(redlock_lock *lock, int node);
-json_t *holder_client(redlock_lock *lock);                      /* as redlock_lock_held_by; NULL if not known */
-json_t *holder_found(struct session *session);                  /* the same; asks the nodes if it is not known */
-char *holder_client_words(const json_t *client);                /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
+json_t *holder_client(redlock_lock *lock);       /* as redlock_lock_held_by; NULL if not known */
+json_t *holder_found(struct session *session);   /* the same; asks the nodes if it is not known */
+char *holder_client_words(const json_t *client); /* "worker-7 (pid 812 on web-3) for 4.2 s"; free it */
+char *reader_words(const json_t *client);        /* "3 readers, with the longest lease " and the words above; free it */
 char *holder_named(const json_t *client, const char *message);  /* the message, with its name for "others"; free it */
 bool has_holder(int verdict);                                   /* one, or readers */
 char *holder_words(redlock_client *client, redlock_lock *lock); /* "by 0123abcd on 5 of 5 nodes, 9.8 s left"; free it */

@@ -95,23 +95,30 @@ char *holder_named(const json_t *client, const char *message)
   return words;
 }
 
+char *reader_words(const json_t *client)
+{
+  long long readers = json_integer_value(json_object_get(client, "readers"));
+  if (readers == 0)
+    return format("readers");
+  char *name = holder_client_words(client);
+  char *words =
+      readers == 1 ? format("1 reader, %s", name) : format("%lld readers, with the longest lease %s", readers, name);
+  free(name);
+  return words;
+}
+
 /* "by 3 readers, ... longest, on 5 of 5 nodes, 9 s left" */
-static char *reader_words(redlock_client *client, redlock_lock *lock)
+static char *shared_words(redlock_client *client, redlock_lock *lock)
 {
   int count = 0, nodes = redlock_client_node_count(client);
-  char *left = left_words(redlock_lock_holder_ttl_ms(lock));
   json_t *holder = holder_client(lock);
-  long long readers = json_integer_value(json_object_get(holder, "readers"));
-  char *name = holder != NULL ? holder_client_words(holder) : format("%s", "");
+  char *left = left_words(redlock_lock_holder_ttl_ms(lock)), *readers = reader_words(holder);
   for (int i = 0; i < nodes; i++)
     count += node_has_key(lock, i);
-  char *who = readers == 1  ? format("1 reader, %s,", name)
-              : readers > 1 ? format("%lld readers, with the longest lease %s,", readers, name)
-                            : format("readers");
-  char *words = format("by %s on %d of %d nodes, %s", who, count, nodes, left);
+  char *words =
+      format("by %s%s on %d of %d nodes, %s", readers, strchr(readers, ' ') != NULL ? "," : "", count, nodes, left);
   json_decref(holder);
-  free(name);
-  free(who);
+  free(readers);
   free(left);
   return words;
 }
@@ -124,7 +131,7 @@ bool has_holder(int verdict)
 char *holder_words(redlock_client *client, redlock_lock *lock)
 {
   if (redlock_lock_verdict(lock) == REDLOCK_VERDICT_SHARED)
-    return reader_words(client, lock);
+    return shared_words(client, lock);
   if (redlock_lock_verdict(lock) != REDLOCK_VERDICT_HELD)
     return no_holder_words(client, lock);
   char *token = lock_holder(lock);

@@ -106,6 +106,8 @@ static char *holder_of(const struct found *found)
 {
   if (!has_holder(found->verdict))
     return format("held by no majority");
+  if (found->verdict == REDLOCK_VERDICT_SHARED)
+    return reader_words(found->client);
   return found->client != NULL ? holder_client_words(found->client) : format("not known");
 }
 

@@ -1,4 +1,5 @@
-/* scan.c - the names of locks that the nodes have: SCAN for the keys, GETRANGE for the form of their values. */
+/* scan.c - the names of locks that the nodes have: SCAN for the keys, GETRANGE and ZRANGE for the form of their values.
+ */
 #include "scan.h"
 
 #include <search.h>
@@ -87,14 +88,25 @@ static struct meaning meaning_of(const struct scan *scan, const char *key, size_
 
 /* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, or 37 and the mark of a permit, and
  * nothing else is listed. */
-static bool is_token(const redisReply *value)
+static bool is_token(const char *text, size_t size)
 {
   static const char digits[] = "0123456789abcdef";
-  if (value->type != REDIS_REPLY_STRING || value->len != TOKEN_SIZE)
+  if (size != TOKEN_SIZE)
     return false;
-  size_t count = strspn(value->str, digits);
-  return count == TOKEN_SIZE || (count == TOKEN_SIZE - MARK_SIZE && value->str[count] == 'p' &&
-                                 strspn(value->str + count + 1, digits) == MARK_SIZE - 1);
+  size_t count = strspn(text, digits);
+  return count == TOKEN_SIZE ||
+         (count == TOKEN_SIZE - MARK_SIZE && text[count] == 'p' && strspn(text + count + 1, digits) == MARK_SIZE - 1);
+}
+
+/* A plain lock's value, or the members of a set of readers. */
+static bool has_token(const redisReply *value)
+{
+  static const char reader[] = "rl:";
+  if (value->type == REDIS_REPLY_STRING)
+    return is_token(value->str, value->len);
+  const redisReply *member = value->type == REDIS_REPLY_ARRAY && value->elements > 0 ? value->element[0] : NULL;
+  return member != NULL && member->type == REDIS_REPLY_STRING && begins_with(member->str, member->len, reader) &&
+         is_token(member->str + strlen(reader), member->len - strlen(reader));
 }
 
 /* A pattern that matches the bytes themselves, and anything behind them. */
@@ -129,30 +141,35 @@ static bool refuse(struct scan *scan, const redisReply *reply, char **why)
   return false;
 }
 
-static bool send_range(struct wire *wire, const redisReply *key)
+/* How to read the token in a key of a plain lock, and one of those that readers have. */
+static const char *const reads[][3] = {{"GETRANGE", "0", "40"}, {"ZRANGE", "0", "0"}};
+
+static bool send_read(struct wire *wire, const char *const read[3], const redisReply *key)
 {
-  const char *words[] = {"GETRANGE", key->str, "0", "40"};
-  return wire_send(wire, 4, words, (const size_t[]){strlen(words[0]), (size_t)key->len, 1, 2});
+  const char *words[] = {read[0], key->str, read[1], read[2]};
+  return wire_send(wire, 4, words,
+                   (const size_t[]){strlen(read[0]), (size_t)key->len, strlen(read[1]), strlen(read[2])});
 }
 
-/* A key may have changed its type meanwhile: such an error is no refusal. */
-static bool take_value(struct scan *scan, const struct meaning *key, const redisReply *value, char **why)
+/* The meaning of a key without a token is NULL; one of another type keeps it, for the next command. */
+static bool take_value(struct scan *scan, struct meaning *key, const redisReply *value, char **why)
 {
-  if (value->type == REDIS_REPLY_ERROR && strncmp(value->str, "WRONGTYPE", 9) != 0)
+  if (value->type == REDIS_REPLY_ERROR && strncmp(value->str, "WRONGTYPE", 9) == 0)
+    return true;
+  if (value->type == REDIS_REPLY_ERROR)
     return *why == NULL ? refuse(scan, value, why) : false;
-  if (is_token(value))
+  if (has_token(value))
     add(scan, key);
+  key->resource = NULL;
   return true;
 }
 
-static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *keys, char **why)
+static bool read_keys(struct scan *scan, struct wire *wire, const char *const read[3], const redisReply *keys,
+                      struct meaning *meanings, char **why)
 {
-  struct meaning *meanings = must(calloc(keys->elements + 1, sizeof *meanings));
   bool goes_on = true;
-  for (size_t i = 0; goes_on && i < keys->elements; i++) {
-    meanings[i] = meaning_of(scan, keys->element[i]->str, (size_t)keys->element[i]->len);
-    goes_on = meanings[i].resource == NULL || send_range(wire, keys->element[i]);
-  }
+  for (size_t i = 0; goes_on && i < keys->elements; i++)
+    goes_on = meanings[i].resource == NULL || send_read(wire, read, keys->element[i]);
   for (size_t i = 0; goes_on && i < keys->elements; i++) {
     if (meanings[i].resource == NULL)
       continue;
@@ -160,6 +177,17 @@ static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *ke
     goes_on = value != NULL && take_value(scan, &meanings[i], value, why);
     freeReplyObject(value);
   }
+  return goes_on;
+}
+
+static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *keys, char **why)
+{
+  struct meaning *meanings = must(calloc(keys->elements + 1, sizeof *meanings));
+  for (size_t i = 0; i < keys->elements; i++)
+    meanings[i] = meaning_of(scan, keys->element[i]->str, (size_t)keys->element[i]->len);
+  bool goes_on = true;
+  for (size_t i = 0; goes_on && i < sizeof reads / sizeof *reads; i++)
+    goes_on = read_keys(scan, wire, reads[i], keys, meanings, why);
   free(meanings);
   return goes_on;
 }
@@ -177,8 +205,8 @@ static bool scan_round(struct scan *scan, struct wire *wire, char cursor[32], ch
 {
   char *pattern = pattern_of(scan), count[16];
   snprintf(count, sizeof count, "%d", KEYS_PER_ROUND);
-  const char *words[] = {"SCAN", cursor, "MATCH", pattern, "COUNT", count, "TYPE", "string"};
-  redisReply *reply = wire_send(wire, 8, words, NULL) ? wire_reply(wire) : NULL;
+  const char *words[] = {"SCAN", cursor, "MATCH", pattern, "COUNT", count};
+  redisReply *reply = wire_send(wire, 6, words, NULL) ? wire_reply(wire) : NULL;
   bool goes_on = reply != NULL;
   if (goes_on && reply->type == REDIS_REPLY_ERROR)
     goes_on = refuse(scan, reply, why);

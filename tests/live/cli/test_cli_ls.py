@@ -25,6 +25,25 @@ def test_ls_names_the_holders(redlock, nodes):
     assert re.fullmatch(r"5 of 5  \d+\.\d s   +[0-9a-f]{8}  not known", listed["orders:7"].strip())
 
 
+def test_ls_names_the_readers(redlock):
+    one = [redlock.acquire("orders:1", "--shared", "--ttl", "20s", "--client-name", "worker-7")]
+    two = [redlock.acquire("orders:2", "--shared", "--ttl", "20s") for _ in range(2)]
+    done = redlock("ls", *CALM, "orders:")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = rows(done)
+    row = r"5 of 5  \d+\.\d s   +%s  %s \(pid \d+ on \S+\) for \S+ m?s"
+    assert re.fullmatch(row % (one[0][:8], "1 reader, worker-7"), listed["orders:1"].strip())
+    longest = row % ("[0-9a-f]{8}", "2 readers, with the longest lease libredlock")
+    assert re.fullmatch(longest, listed["orders:2"].strip())
+    done, answer = redlock.json("ls", "orders:")
+    assert [(lock["verdict"], lock["nodes"], lock["held_by"]["readers"]) for lock in answer["locks"]] == \
+        [("shared", 5, 1), ("shared", 5, 2)]
+    for resource, tokens in {"orders:1": one, "orders:2": two}.items():
+        for token in tokens:
+            assert redlock("release", "--shared", resource, token).returncode == 0
+    assert redlock("ls", *CALM, "orders:").stdout == ""
+
+
 def test_json(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "20s")
     for node in list(nodes)[:2]:
@@ -45,6 +64,7 @@ def test_lists_only_values_of_our_form(redlock, nodes):
         node.command("SET", "a*b:long", TOKEN + "0")
         node.command("SET", "a*b:upper", TOKEN.upper())
         node.command("RPUSH", "a*b:list", TOKEN)
+        node.command("ZADD", "a*b:scores", 1, "not a token")
         node.command("SET", "axb:other", TOKEN)
         node.command("SET", "a*b:lock", TOKEN)
         node.command("SET", "libredlock:own", TOKEN)
@@ -109,6 +129,7 @@ ACL = """~* resetchannels &* -@all +hello +auth +select +info +set +get +getrang
 
 def test_the_operator_needs_scan(redlock, nodes):
     redlock.acquire("orders:42", "--ttl", "20s")
+    redlock.acquire("orders:43", "--shared", "--ttl", "20s")
     for node in nodes:
         node.command("ACL", "SETUSER", "app", "reset", "on", ">s3cret", *ACL)
     urls = ",".join(node.url.replace("redis://", "redis://app:s3cret@") for node in nodes)
@@ -120,7 +141,7 @@ def test_the_operator_needs_scan(redlock, nodes):
         assert "its user needs +scan and +getrange" in done.stderr and "s3cret" not in done.stderr
         for node in nodes:
             node.command("ACL", "SETUSER", "app", "+scan")
-        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42"]
+        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42", "orders:43"]
     finally:
         for node in nodes:
             node.command("ACL", "DELUSER", "app")
