@@ -1,6 +1,7 @@
 /* When all is whole again everybody wants one lock at once, and one of them dies. As long as a majority would grant it,
  * somebody is granted it soon: whatever the servers have lost before, and whoever stands first in the queue. */
 #include "sim.h"
+#include "waiting.h"
 
 enum { RESOURCE = 0, LASTS_MS = 60000 };
 

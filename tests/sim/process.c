@@ -1,5 +1,6 @@
 /* A simulated client process: one redlock_client of the unchanged core in the started shape, stepped by events. */
 #include "sim.h"
+#include "waiting.h"
 
 #include "../../core/src/base/mutant.h"
 #include <inttypes.h>

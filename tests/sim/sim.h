@@ -492,9 +492,6 @@ void oracle_lost_in_call(const struct slot *slot, const struct holding *given_up
 void oracle_detach(struct slot *slot);
 void oracle_released(struct slot *slot, int status);
 void oracle_rob(struct world *world, int resource, const char *token);
-void oracle_waits(const struct slot *slot);
-void oracle_stands_still(struct world *world, int resource);
-void oracle_order(struct slot *winner);
 void oracle_expired(struct world *world, struct node *node, int resource);
 void oracle_quiet(struct world *world);
 void oracle_token(struct world *world, const char *token, uint32_t life);
