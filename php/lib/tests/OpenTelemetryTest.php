@@ -84,6 +84,15 @@ final class OpenTelemetryTest extends NodesTestCase
         $this->assertSame("r\xff", $lock->resource());
     }
 
+    public function testSpansNameEachResource(): void
+    {
+        $lock = $this->traced()->lock(['orders', "r\xff"]);
+        $lock->run(static fn (): null => null);
+        foreach (['acquire', 'hold', 'release'] as $name) {
+            $this->assertSame('orders, r\377', $this->backend->attributes($name)['resource']);
+        }
+    }
+
     public function testBusyIsNoErrorAndNoQuorumIsOne(): void
     {
         $theirs = $this->client()->lock('r');

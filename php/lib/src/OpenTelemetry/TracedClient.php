@@ -58,7 +58,7 @@ final class TracedClient implements ClientInterface
 
     public function lockFromArray(string|array $resource, array $options): TracedLock
     {
-        return $this->traced($this->client->lockFromArray($resource, $options), $options);
+        return $this->traced($this->client->lockFromArray($resource, $options), $resource, $options);
     }
 
     /** @param never ...$unknown */
@@ -75,7 +75,8 @@ final class TracedClient implements ClientInterface
         mixed ...$unknown,
     ): TracedLock {
         $options = Options::given(\get_defined_vars(), $unknown);
-        return $this->traced($this->client->adopt($resource, $token, ...Options::named($options)), $options);
+        $lock = $this->client->adopt($resource, $token, ...Options::named($options));
+        return $this->traced($lock, $resource, $options);
     }
 
     public function status(string $resource): ResourceStatus
@@ -123,10 +124,13 @@ final class TracedClient implements ClientInterface
         return $this->client->drain($limitMs);
     }
 
-    /** @param array<string, mixed> $options by the names of the table */
-    private function traced(LockInterface $lock, array $options): TracedLock
+    /**
+     * @param string|array<string> $resource
+     * @param array<string, mixed> $options by the names of the table
+     */
+    private function traced(LockInterface $lock, string|array $resource, array $options): TracedLock
     {
-        $attributes = ['redlock.resource' => self::shown($lock->resource())]
+        $attributes = ['redlock.resource' => \implode(', ', \array_map(self::shown(...), (array) $resource))]
             + ($this->name === '' ? [] : ['redlock.client' => $this->name]);
         $option = fn (string $name): int => (int) ($options[$name] ?? $this->client->option($name));
         return new TracedLock($lock, new Spans($this->tracer, $attributes), $option('ttl_ms'), $option('wait_ms'));
