@@ -265,15 +265,18 @@ static int64_t turn_ns(const redlock_lock *lock)
   return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
 }
 
-static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
+/* Whether somebody before it is gone. */
+static int note_rank(redlock_lock *lock, int64_t rank, int64_t now)
 {
+  int fell = rank < lock->wait.rank && lock->wait.is_ranked;
   if (rank == lock->wait.rank)
-    return;
-  if (rank < lock->wait.rank && lock->wait.is_ranked)
+    return 0;
+  if (fell)
     lock->wait.step_ns = (now - lock->wait.rank_changed_ns) / (lock->wait.rank - rank);
   lock->wait.rank_changed_ns = now;
   lock->wait.rank = rank;
   lock->wait.is_ranked = 1;
+  return fell;
 }
 
 /* The key of a holder that has died has ended when it was to end, not when that is noticed. */
@@ -294,6 +297,15 @@ static void note_held(redlock_lock *lock, int64_t until_ns)
   lock->node_answers[lock->wait.home].until_ns = until_ns;
 }
 
+/* The one that is gone may have held the lock since the last question. Then the lock has been free for less than it
+ * seems, and the one that is first now has just been woken. */
+static void leave_first_its_turn(redlock_lock *lock, int64_t now)
+{
+  int64_t earliest_ns = now + OVERSLEPT_NS - turn_ns(lock);
+  if (lock->wait.rank > 0 && lock->wait.free_ns != RLK_NEVER && lock->wait.free_ns < earliest_ns)
+    lock->wait.free_ns = earliest_ns;
+}
+
 /* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
@@ -307,13 +319,16 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
+  int fell;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
-  note_rank(lock, rank, now);
+  fell = note_rank(lock, rank, now);
   if (until_ns == 0)
     note_free(lock, now);
   else
     note_held(lock, until_ns);
+  if (fell)
+    leave_first_its_turn(lock, now);
   if (lock->wait.free_ns != RLK_NEVER && now - lock->wait.free_ns >= turn_ns(lock))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
