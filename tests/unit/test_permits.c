@@ -118,6 +118,67 @@ static void another_number_of_permits_is_refused(void **state)
   assert_non_null(strstr(message, "permits is 3; others that use the resource have 5"));
 }
 
+/* Whatever was deleted meanwhile. */
+static void next_attempt(void)
+{
+  struct rlk_request request;
+  for (int i = 0; i < NODES; i++)
+    while (asked(i) > 0)
+      rlk_requests_take(requests_of(i), &request);
+  write_all();
+  rlk_operation_attempt(lock, now_ns);
+}
+
+static void busy_everywhere(void)
+{
+  write_all();
+  for (int i = 0; i < NODES && lock->op.phase == RLK_ASKING_ALL; i++)
+    picked(i, 0, 0, 1);
+  assert_int_equal(lock->op.phase, RLK_SLEEPING);
+  next_attempt();
+}
+
+/* Home picks this slot, and the others have it taken. */
+static void offered_in_vain(int64_t slot)
+{
+  int node = home();
+  write_all();
+  assert_int_equal(picked(node, 1, slot, 2), RLK_GRANTED);
+  for (int i = 0; i < NODES; i++)
+    if (i != node && lock->op.phase == RLK_ASKING_ALL)
+      answer(i, &rlk_row_permit, RLK_BUSY);
+  assert_int_equal(lock->op.phase, RLK_SLEEPING);
+  next_attempt();
+}
+
+/* The slots that it asks all nodes for, in this attempt. */
+static int asks_all_for(int slot)
+{
+  return lock->attempt.home < 0 && lock->claim->slots.chosen == slot + 1;
+}
+
+/* A dead holder's keys of the other slots are left on home, and a majority has these free. */
+static void home_alone_does_not_keep_slots_from_it(void **state)
+{
+  (void)state;
+  offered_in_vain(2);
+  offered_in_vain(2);
+  assert_true(asks_all_for(0));
+  busy_everywhere();
+  offered_in_vain(2);
+  assert_true(asks_all_for(1));
+}
+
+/* Each of two that are free at home is asked for once. */
+static void what_home_offers_by_turns_is_not_in_vain(void **state)
+{
+  (void)state;
+  offered_in_vain(2);
+  offered_in_vain(1);
+  offered_in_vain(2);
+  assert_in_range(lock->attempt.home, 0, NODES - 1);
+}
+
 static int begin_chosen(void **state)
 {
   int status = begin(state);
@@ -151,6 +212,8 @@ int main(void)
       TEST(a_slot_that_there_is_not_is_no_answer),
       TEST(a_pick_that_is_given_up_is_dropped_everywhere),
       TEST(another_number_of_permits_is_refused),
+      TEST(home_alone_does_not_keep_slots_from_it),
+      TEST(what_home_offers_by_turns_is_not_in_vain),
       cmocka_unit_test_setup_teardown(a_slot_of_the_client_is_picked_by_all, begin_chosen, end),
   };
   return cmocka_run_group_tests_name("permits", tests, NULL, NULL);

@@ -124,6 +124,17 @@ static void disagree(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_set(n, &out->request, RLK_REFUSED, out->now_ns);
 }
 
+/* The next attempt begins behind the slot that this one tries. If home offers one in vain again, it has the others
+ * held, perhaps by the dead and alone: then that attempt begins where this one did, and at all nodes. */
+static void note_slot(redlock_lock *lock, const struct rlk_slots *slots)
+{
+  lock->attempt.is_offered_again = slots->is_picked && slots->chosen == lock->attempt.offered;
+  if (slots->is_picked)
+    lock->attempt.offered = slots->chosen;
+  if (!lock->attempt.is_offered_again)
+    lock->attempt.proposal = slots->chosen;
+}
+
 static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_claim *claim = out->request.claim;
@@ -140,7 +151,7 @@ static void take_arrived(struct rlk_node *n, struct rlk_outcome *out)
     claim->slots.is_picked = claim->slots.chosen != 0;
   }
   if (is_pick && claim->slots.chosen && claim->lock)
-    claim->lock->attempt.proposal = claim->slots.chosen; /* the next attempt begins behind it */
+    note_slot(claim->lock, &claim->slots);
   rlk_take_arrived(n, out);
 }
 
@@ -157,12 +168,12 @@ const struct rlk_ask rlk_row_permit = {"SET",
 
 /* ---- attempts ---- */
 
-/* The home node picks a slot. Where it was silent, or may hide that others are free, the client chooses one itself and
- * asks all. */
+/* The home node picks a slot. Where it was silent, or hides that others are free, or may do so, the client chooses one
+ * itself and asks all. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  int home;
-  if (lock->attempt.count > 1 && (lock->attempt.verdict == REDLOCK_NO_QUORUM || rlk_round_is_overdue(lock, now)))
+  int home, may_hide = lock->attempt.is_offered_again || rlk_round_is_overdue(lock, now);
+  if (lock->attempt.count > 1 && (lock->attempt.verdict == REDLOCK_NO_QUORUM || may_hide))
     return -1;
   home = rlk_backoff_node(lock, 0, now);
   return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;
@@ -179,7 +190,10 @@ static int64_t propose(redlock_lock *lock, int64_t now)
     return rlk_claim_choose(lock->claim, prefix, (int)slot);
   if (lock->attempt.count == 1 || rlk_round_is_overdue(lock, now))
     start = (int64_t)(rlk_random(&lock->engine->net) % RLK_PERMITS_MAX);
+  if (lock->attempt.count == 1)
+    lock->attempt.offered = 0;
   lock->attempt.home = RLK_MUTANT(VOTES_OF_ANY_SLOT) ? -1 : home_of(lock, now);
+  lock->attempt.is_offered_again = 0;
   if (lock->attempt.home < 0 && !RLK_MUTANT(VOTES_OF_ANY_SLOT))
     return rlk_claim_choose(lock->claim, prefix, (int)(start % slots->count)) == 0 ? start + 1 : -1;
   rlk_round_clear(lock);
