@@ -32,6 +32,12 @@ def spin(client, condition, within_s=10, what=""):
     return eventually(look, within_s, what)
 
 
+def all_released(client, nodes):
+    """Runs the client until every key is deleted: a release is over before slow nodes have been told."""
+    spin(client, lambda: not nodes.keys(), 30, "no node has a key")
+    assert [node.info("stats")["expired_keys"] for node in nodes] == ["0"] * len(nodes)
+
+
 def finish(lock, within_s=30):
     """Runs the operation in flight to its end: its status."""
     spin(lock.client, lambda: lock.status != rl.PENDING, within_s, "the operation ends")
