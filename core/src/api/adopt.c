@@ -24,18 +24,10 @@ static int is_token(redlock_lock *lock, const void *token, size_t size)
 static int adopt(redlock_lock *lock, const void *token, size_t size, int64_t now)
 {
   redlock_client *c = rlk_client_of(lock);
-  struct rlk_claim *claim = rlk_claim_new(lock);
-  char why[200];
-  struct rlk_text text = rlk_text_in(why, sizeof why);
-  int status;
-  if (!claim)
-    return REDLOCK_NO_MEMORY;
-  status = lock->kind->pin ? lock->kind->pin(lock, claim, 0, &text) : REDLOCK_OK;
-  if (status != REDLOCK_OK) {
-    rlk_claim_let_go(&c->engine, &claim);
-    rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+  struct rlk_claim *claim;
+  int status = rlk_claim_pin(lock, 0, &claim);
+  if (status != REDLOCK_OK)
     return status;
-  }
   if (rlk_claim_take_token(claim, token, size) != 0) {
     rlk_claim_let_go(&c->engine, &claim);
     return REDLOCK_NO_MEMORY;

@@ -55,7 +55,7 @@ static void verdict(const redlock_lock *lock, struct rlk_text *out)
     rlk_text_add(out, ": ");
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only && is_left_to_others(lock)) {
     rlk_text_add(out, "free, but others wait for it and are before this one: ");
-  } else if (lock->op.status == REDLOCK_BUSY && !asks_only && lock->kind->many && !lock->kind->shares) {
+  } else if (lock->op.status == REDLOCK_BUSY && !asks_only && rlk_lock_slots(lock)) {
     rlk_text_add(out, "no permit is free: ");
   } else if (lock->op.status == REDLOCK_BUSY && !asks_only) {
     rlk_text_add(out, "held by ");

@@ -184,7 +184,7 @@ static int64_t propose(redlock_lock *lock, int64_t now)
   const char *prefix = RLK_STRING(&lock->engine->net, KEY_PREFIX);
   struct rlk_slots *slots = &lock->claim->slots;
   int64_t slot = RLK_INT(&lock->options, SLOT), start = lock->attempt.proposal;
-  slots->count = (int)RLK_INT(&lock->options, PERMITS);
+  slots->count = rlk_lock_slots(lock);
   rlk_claim_mark(lock->claim);
   if (slot >= 0)
     return rlk_claim_choose(lock->claim, prefix, (int)slot);
@@ -263,7 +263,7 @@ static int pin(const redlock_lock *lock, struct rlk_claim *claim, int of_all, st
   int64_t slot = RLK_INT(&lock->options, SLOT);
   if (check(lock, why) != REDLOCK_OK)
     return REDLOCK_INVALID;
-  claim->slots.count = (int)RLK_INT(&lock->options, PERMITS);
+  claim->slots.count = rlk_lock_slots(lock);
   if (slot < 0 && !of_all) {
     rlk_text_format(why, RLK_NAMED("slot") " is -1; allowed here for " PERMITS " %d: 0 to %d, the permit that is meant",
                     claim->slots.count, claim->slots.count - 1);

@@ -40,4 +40,10 @@ struct rlk_kind {
   void (*joined)(redlock_lock *lock, int node, int64_t now_ns); /* a node has granted after the lock was won */
 };
 
+/* Of how many slots it may take any; 0: there are none of its kind. */
+static inline int rlk_lock_slots(const redlock_lock *lock)
+{
+  return lock->kind->many && !lock->kind->shares ? (int)RLK_INT(&lock->options, PERMITS) : 0;
+}
+
 #endif

@@ -90,17 +90,12 @@ static int begin_open(struct rlk_out *out, struct rlk_line *l, const struct rlk_
   return 0;
 }
 
-static int slots_of(const redlock_lock *lock)
-{
-  return lock->kind->many && !lock->kind->shares ? (int)RLK_INT(&lock->options, PERMITS) : 0;
-}
-
 int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promise *promise, int64_t now)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
   struct rlk_out out;
-  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, lock->key, slots_of(lock)) != 0
+  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, lock->key, rlk_lock_slots(lock)) != 0
                        : begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
     return -1;
   put_place(&out, lock->wait.place, lock->wait.shares);
@@ -131,7 +126,7 @@ int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
   struct rlk_out out;
-  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, lock->key, slots_of(lock)) != 0
+  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, lock->key, rlk_lock_slots(lock)) != 0
                        : begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
     return -1;
   put_place(&out, lock->wait.place, lock->wait.shares);

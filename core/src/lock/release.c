@@ -169,25 +169,33 @@ static int advance_remove(redlock_lock *lock, int64_t now)
   return rlk_judge_remove(&tally);
 }
 
-/* The claim carries the answers; its token is never sent. */
-static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
+int rlk_claim_pin(redlock_lock *lock, int of_all, struct rlk_claim **claim)
 {
   char why[200];
   struct rlk_text text = rlk_text_in(why, sizeof why);
+  int status;
+  *claim = rlk_claim_new(lock);
+  if (!*claim)
+    return REDLOCK_NO_MEMORY;
+  status = lock->kind->pin ? lock->kind->pin(lock, *claim, of_all, &text) : REDLOCK_OK;
+  if (status == REDLOCK_OK)
+    return REDLOCK_OK;
+  rlk_claim_let_go(lock->engine, claim);
+  rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+  return status;
+}
+
+/* The claim carries the answers; its token is never sent. */
+static int begin_probe(redlock_lock *lock, const struct rlk_call *call, int64_t now)
+{
   int status;
   if (call->verb == &rlk_inspect && lock->key->count > 1) {
     rlk_lock_refuse(lock, "inspect: this handle has several resources; look at each of them by itself");
     return REDLOCK_INVALID;
   }
-  lock->op.probe = rlk_claim_new(lock);
-  if (!lock->op.probe)
-    return REDLOCK_NO_MEMORY;
-  status = lock->kind->pin ? lock->kind->pin(lock, lock->op.probe, call->verb == &rlk_remove, &text) : REDLOCK_OK;
-  if (status != REDLOCK_OK) {
-    rlk_claim_let_go(lock->engine, &lock->op.probe);
-    rlk_lock_refuse(lock, status == REDLOCK_INVALID ? why : NULL);
+  status = rlk_claim_pin(lock, call->verb == &rlk_remove, &lock->op.probe);
+  if (status != REDLOCK_OK)
     return status;
-  }
   rlk_flight_begin(lock, call->verb);
   rlk_round_clear(lock);
   rlk_round_ask_all(lock, -1, now);
