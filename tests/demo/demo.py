@@ -19,12 +19,12 @@ sys.path.insert(0, str(ROOT / "python" / "libredlock"))
 import php_step  # noqa: E402
 import python_step  # noqa: E402
 import tls_step  # noqa: E402
-from steps import BIN, BUILD  # noqa: E402
+from steps import BIN, BUILD, KEYS_END_S, LIMIT_S  # noqa: E402
 from testing import Cluster, eventually  # noqa: E402
 
 BUSY, NO_QUORUM = 75, 69
-LIMIT_S = 60
-PATIENCE = ["--node-timeout", "1s"]  # with 50 ms a stall of the machine would be a verdict
+PATIENCE = ["--node-timeout", "2s"]  # with 50 ms a stall of the machine would be a verdict
+CALM = "connect_timeout_ms = 20000\nexit_drain_ms = 20000\n"
 
 
 class Unexpected(Exception):
@@ -41,6 +41,8 @@ class Demo:
 
     def open(self):
         self.cluster = Cluster(5, bootstrapped=False)
+        (self.folder / "calm.conf").write_text(CALM)
+        os.environ["REDLOCK_CONFIG"] = str(self.folder / "calm.conf")
         self.env = dict(os.environ, REDLOCK_NODES=self.cluster.nodes_env)
 
     def close(self):
@@ -83,7 +85,7 @@ class Demo:
         program = self.folder / Path(source).stem
         print("    $ cc -o %s %s -lredlock" % (program.name, source))
         subprocess.run(["cc", "-o", program, ROOT / source, "-I", ROOT / "core" / "include", "-L", BUILD, "-lredlock",
-                        "-Wl,-rpath," + str(BUILD)], check=True, timeout=60)
+                        "-Wl,-rpath," + str(BUILD)], check=True, timeout=LIMIT_S)
         return program
 
 
@@ -128,7 +130,7 @@ def bootstrap(demo):
 
 def acquire(demo):
     """A client takes the lock `orders:42` and gets a token"""
-    status, out = demo.redlock("acquire", "--ttl", "10s", "orders:42")
+    status, out = demo.redlock("acquire", "--ttl", "20s", "orders:42")
     expect(status == 0 and len(token_in(out)) == 40, "acquire")
     demo.token = token_in(out)
 
@@ -143,22 +145,22 @@ def refuse(demo):
 
 def extend(demo):
     """The holder extends the lock; then the nodes show it, and it is released"""
-    status, _ = demo.redlock("extend", "--ttl", "20s", "orders:42", demo.token)
+    status, _ = demo.redlock("extend", "--ttl", "30s", "orders:42", demo.token)
     expect(status == 0, "extend")
+    extended = [node for node in demo.cluster if node.pttl("orders:42") > 20000]
+    expect(len(extended) >= demo.cluster.quorum, "a majority has the longer TTL")
     status, out = demo.redlock("status", "orders:42")
     expect(status == 0 and out.count(demo.token[:8]) >= 3, "status shows the token on a majority")
-    extended = [node for node in demo.cluster if node.pttl("orders:42") > 10000]
-    expect(len(extended) >= demo.cluster.quorum, "a majority has the longer TTL")
     status, _ = demo.redlock("release", "orders:42", demo.token)
     expect(status == 0, "release")
 
 
 def renew(demo):
-    """A lock is renewed for as long as its job runs: here beyond the first TTL of 3 s"""
-    job = demo.begin("run", "--ttl", "3s", "sync", "--", "sh", "-c", "echo job begins; read go; echo job ends")
+    """A lock is renewed for as long as its job runs: here beyond the first TTL of 5 s"""
+    job = demo.begin("run", "--ttl", "5s", "sync", "--", "sh", "-c", "echo job begins; read go; echo job ends")
     expect("begins" in read_line(job), "the job begins")
     begun = time.monotonic()
-    eventually(lambda: time.monotonic() - begun > 3.6, 30)
+    eventually(lambda: time.monotonic() - begun > 5.6, 30)
     status, _ = demo.redlock("acquire", "--wait", "0", "sync")
     expect(status == BUSY, "the lock is held after its first TTL")
     say("still held %.1f s after the job began" % (time.monotonic() - begun))
@@ -204,7 +206,7 @@ def nodes_restarted(demo):
 
 def run_a_job(demo):
     """`redlock run` holds the lock around a job and exits with the job's status"""
-    status, out = demo.redlock("run", "--ttl", "5s", "nightly-report", "--", "sh", "-c",
+    status, out = demo.redlock("run", "--ttl", "10s", "nightly-report", "--", "sh", "-c",
                                "echo this runs under $REDLOCK_RESOURCE; exit 3")
     say("exit status %d" % status)
     expect(status == 3 and "nightly-report" in out, "the job ran and its status came back")
@@ -214,8 +216,8 @@ def two_jobs(demo):
     """Two jobs contend for one lock: one after the other, never at once"""
     script = "echo $0 begins; echo $0 begins >>{0}; sleep 0.4; echo $0 ends; echo $0 ends >>{0}".format(
         shlex.quote(str(demo.folder / "log")))
-    argv = [BIN, "run", "--wait", "30s", "report", "--", "sh", "-c", script]
-    jobs = [demo.start([*argv, name], "redlock run --wait 30s report -- ./job %s &" % name) for name in ("one", "two")]
+    argv = [BIN, "run", "--wait", "60s", "report", "--", "sh", "-c", script]
+    jobs = [demo.start([*argv, name], "redlock run --wait 60s report -- ./job %s &" % name) for name in ("one", "two")]
     for job in jobs:
         expect(demo.finish(job)[0] == 0, "both jobs run")
     words = [line.split() for line in (demo.folder / "log").read_text().splitlines()]
@@ -235,9 +237,9 @@ def c_program(demo):
 def stopped_holder(demo):
     """A holder that is stopped for longer than its TTL learns that it lost the lock"""
     program = demo.compile("docs/examples/hold.c")
-    holder = demo.start([program, "orders:45", "1000"], "./hold orders:45 1000 &")
+    holder = demo.start([program, "orders:45", "3000"], "./hold orders:45 3000 &")
     expect(read_line(holder).startswith("held"), "the holder holds")
-    say("kill -STOP the holder; its TTL is 1 s")
+    say("kill -STOP the holder; its TTL is 3 s")
     holder.send_signal(signal.SIGSTOP)
     status, out = demo.redlock("acquire", "--wait", "30s", "orders:45")
     expect(status == 0, "another client gets the lock after the TTL")
@@ -274,7 +276,7 @@ def run_steps(demo):
     for number, step in enumerate(STEPS, 1):
         print("\n%d. %s" % (number, step.__doc__.splitlines()[0]))
         step(demo)
-    demo.cluster.no_keys()
+    demo.cluster.no_keys(KEYS_END_S)
 
 
 def end(*_):

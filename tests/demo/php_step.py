@@ -17,7 +17,7 @@ require '{ROOT}/php/lib/src/extension.php';
 """
 
 BLOCKING = """
-$client = Redlock\\Client::connect(nodeTimeoutMs: 1000);
+$client = Redlock\\Client::connect(nodeTimeoutMs: 2000);
 $client->lock('orders:51', ttlMs: 10000)->run(function (Redlock\\Lock $lock) use ($client) {
     echo "held for {$lock->remainingMs()} ms\\n";
     echo 'a second one: ', json_encode($client->lock('orders:51')->tryAcquire()), "\\n";
@@ -27,7 +27,7 @@ echo 'after run: ', $client->status('orders:51')->isFree() ? 'free' : 'held', "\
 
 FIBERS = """
 $loop = new Redlock\\Tests\\StreamSelectLoop();
-$client = Redlock\\Client::connect(loop: $loop, retryDelayMs: 5, nodeTimeoutMs: 1000);
+$client = Redlock\\Client::connect(loop: $loop, retryDelayMs: 5, nodeTimeoutMs: 2000);
 $job = fn (int $number) => fn () => $client->lock('shared')->run(function () use ($loop, $number) {
     echo "fiber $number begins, ";
     $loop->delay(10);
@@ -37,14 +37,14 @@ $loop->run([$job(1), $job(2), $job(3)]);
 """
 
 HOLD = """
-$lock = Redlock\\Client::connect(nodeTimeoutMs: 1000)->lock('orders:52', ttlMs: 20000);
+$lock = Redlock\\Client::connect(nodeTimeoutMs: 2000)->lock('orders:52', ttlMs: 30000);
 $lock->acquire();
 echo $lock->detach();
 """
 
 REFUSED = """
 import libredlock
-with libredlock.Client(node_timeout=1) as client:
+with libredlock.Client(node_timeout=2) as client:
     print("python gets it:", client.lock("orders:52").acquire(blocking=False))
 """
 
@@ -59,10 +59,10 @@ def step(cluster):
     token = php(cluster, "take orders:52 and hand its token over", HOLD).strip()
     out = run(cluster, [PYTHON, "-c", REFUSED], "python  # the same resource")
     expect("gets it: False" in out, "Python is refused")
-    run(cluster, [BIN, "extend", "--node-timeout", "1s", "--ttl", "30s", "orders:52", token],
-         "redlock extend --node-timeout 1s --ttl 30s orders:52 TOKEN")
-    run(cluster, [BIN, "release", "--node-timeout", "1s", "orders:52", token],
-         "redlock release --node-timeout 1s orders:52 TOKEN")
+    run(cluster, [BIN, "extend", "--node-timeout", "2s", "--ttl", "30s", "orders:52", token],
+         "redlock extend --node-timeout 2s --ttl 30s orders:52 TOKEN")
+    run(cluster, [BIN, "release", "--node-timeout", "2s", "orders:52", token],
+         "redlock release --node-timeout 2s orders:52 TOKEN")
 
 
 def is_current(built):

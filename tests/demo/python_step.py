@@ -5,7 +5,7 @@ from steps import BIN, PYTHON, expect, run
 
 SYNCHRONOUS = """
 import libredlock
-with libredlock.Client(node_timeout=1) as client, libredlock.Client(node_timeout=2) as other:
+with libredlock.Client(node_timeout=2) as client, libredlock.Client(node_timeout=2) as other:
     with client.lock("orders:42", ttl=10) as lock:
         print(f"held for {lock.remaining:.2f} s, token {lock.token[:8]}...")
         print("another client gets it:", other.lock("orders:42").acquire(blocking=False))
@@ -16,19 +16,19 @@ ASYNCIO = """
 import asyncio
 from libredlock import aio
 async def job(client, number):
-    async with client.lock("shared", ttl=5):
+    async with client.lock("shared", ttl=10):
         print("task", number, end=" begins, ")
         await asyncio.sleep(0.01)
         print("ends")
 async def main():
-    async with aio.Client(node_timeout=1) as client:
+    async with aio.Client(node_timeout=2) as client:
         await asyncio.gather(*(job(client, number) for number in (1, 2, 3)))
 asyncio.run(main())
 """
 
 KEEP = """
 import sys, libredlock
-with libredlock.Client(node_timeout=1) as client:
+with libredlock.Client(node_timeout=2) as client:
     lock = client.adopt("orders:46", sys.argv[1], ttl=20)
     lock.extend()
     print(f"extended: {lock.remaining:.1f} s left")
@@ -43,10 +43,10 @@ def step(cluster):
     expect("gets it: False" in out and "after the block: free" in out, "the with block")
     out = _python(cluster, "three tasks, one lock", ASYNCIO)
     expect(out.count("begins, ends") == 3, "the tasks come one after the other")
-    token = run(cluster, [BIN, "acquire", "--ttl", "8s", "orders:46"], "redlock acquire --ttl 8s orders:46").strip()
+    token = run(cluster, [BIN, "acquire", "--ttl", "12s", "orders:46"], "redlock acquire --ttl 12s orders:46").strip()
     out = _python(cluster, f"extend the lock of token {token[:8]}...", KEEP, token)
     left_s = float(re.search(r"extended: ([0-9.]+) s left", out)[1])
-    expect(8 < left_s < 20 and "released: free" in out, "Python extends the lock of the shell")
+    expect(12 < left_s < 20 and "released: free" in out, "Python extends the lock of the shell")
 
 
 def _python(cluster, title, source, *arguments):

@@ -3,22 +3,22 @@ import os
 import subprocess
 
 from php_step import php
-from steps import BIN, PYTHON, expect, run
+from steps import BIN, KEYS_END_S, LIMIT_S, PYTHON, expect, run
 from testing import Cluster, Tls
 
 WITH = """
 import asyncio, libredlock
 from libredlock import aio
-with libredlock.Client(node_timeout=1) as client, client.lock("orders:61") as lock:
+with libredlock.Client(node_timeout=2) as client, client.lock("orders:61") as lock:
     print(f"held for {lock.remaining:.1f} s over", *{node["tls"] for node in client.describe()["nodes"]})
 async def main():
-    async with aio.Client(node_timeout=1) as client, client.lock("orders:61") as lock:
+    async with aio.Client(node_timeout=2) as client, client.lock("orders:61") as lock:
         print(f"held for {lock.remaining:.1f} s by asyncio")
 asyncio.run(main())
 """
 
 RUN = """
-$client = Redlock\\Client::connect(nodeTimeoutMs: 1000);
+$client = Redlock\\Client::connect(nodeTimeoutMs: 2000);
 $client->lock('orders:61')->run(function (Redlock\\Lock $lock) use ($client) {
     echo "held for {$lock->remainingMs()} ms over {$client->describe()['nodes'][0]['tls']}\\n";
 });
@@ -30,7 +30,7 @@ def step(demo):
     tls = certificate(demo.folder)
     with Cluster(3, tls=tls, bootstrapped=False) as cluster:
         refused = subprocess.run([BIN, "doctor"], env=dict(os.environ, REDLOCK_NODES=cluster.nodes_env),
-                                 capture_output=True, text=True, timeout=60).stdout
+                                 capture_output=True, text=True, timeout=LIMIT_S).stdout
         print("    $ redlock doctor", "...", *refused.splitlines()[-4:], sep="\n    ")
         expect(refused.count("certificate is refused") == 3, "nobody is trusted without a reason")
         print("  the authority is named with --tls-ca-file, tls_ca_file=, tlsCaFile:, or for all by the system:")
@@ -39,13 +39,13 @@ def step(demo):
         run(cluster, [BIN, "bootstrap", "--yes"], "redlock bootstrap --yes", trusting)
         out = run(cluster, [BIN, "doctor", "-v"], "redlock doctor -v", trusting)
         expect(out.count(" TLSv1.3, ") == 3 and "all 3 nodes may vote" in out, "doctor")
-        run(cluster, [BIN, "run", "--node-timeout", "1s", "orders:61", "--", "echo", "the job runs"],
-            "redlock run --node-timeout 1s orders:61 -- echo the job runs", trusting)
+        run(cluster, [BIN, "run", "--node-timeout", "2s", "orders:61", "--", "echo", "the job runs"],
+            "redlock run --node-timeout 2s orders:61 -- echo the job runs", trusting)
         run(cluster, [str(demo.compile("docs/examples/lock.c")), "from C"], './lock "from C"', trusting)
         out = run(cluster, [PYTHON, "-c", WITH], "python  # a with block, and asyncio", trusting)
         expect("over TLSv1.3" in out and "by asyncio" in out, "Python")
         expect("over TLSv1.3" in php(cluster, "run() around a function", RUN, trusting), "PHP")
-        cluster.no_keys()
+        cluster.no_keys(KEYS_END_S)
 
 
 def certificate(folder):
