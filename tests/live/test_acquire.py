@@ -4,7 +4,7 @@ import re
 import pytest
 
 import rl
-from helpers import FOREIGN, finish, occupy, spin
+from helpers import FOREIGN, finish, occupy, spin, spin_until_deleted
 from rl import BUSY, HELD, LOST, NO_QUORUM, OK, REFUSED_CONFIG, TIMED_OUT, UNREACHABLE
 from testing import HOLD, BlackHole, eventually
 
@@ -120,7 +120,7 @@ def test_another_type_under_the_key_at_extend(nodes, hold):
         node.command("HSET", "r", "field", "1")
     assert lock.extend() == LOST
     assert lock.release() == LOST
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]})
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, 5, "its own keys are deleted")
 
 
 def test_64_nodes(make_cluster, make_client):
@@ -169,7 +169,7 @@ def test_hung_majority_is_no_quorum(nodes, make_client):
     assert lock.acquire(1500) == NO_QUORUM  # a wait ends with the last verdict
     for node in nodes.nodes[:3]:
         node.cont()
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
 
 
 def test_a_hung_node_gets_no_endless_queue(nodes, make_client):
@@ -226,7 +226,7 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     nodes[0].cont()
     spin(client, lambda: client.describe()["nodes"][0]["state"] == "ready", 20)
     assert lock.release() in (OK, rl.LOST)
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_more_than_a_socket_takes(nodes, make_client):

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import rl
-from helpers import Call, finish, held_everywhere, occupy, spin
+from helpers import Call, finish, held_everywhere, occupy, spin, spin_until_deleted
 from rl import CANCELLED, HELD, INVALID, OK, PENDING
 from testing import eventually
 
@@ -46,7 +46,7 @@ def test_cancel_at_every_step(nodes, client):
                 assert lock.status == CANCELLED and lock.state == rl.FREE
                 assert lock.start(rl.ACQUIRE, -1) == OK and lock.cancel() == OK  # the handle is free at once
             lock.free()
-            spin(client, lambda: not nodes.keys())
+            spin_until_deleted(client, nodes)
     assert granted > 0
 
 
@@ -55,7 +55,7 @@ def test_cancel_of_a_release_goes_on(nodes, client):
     assert lock.acquire() == OK
     assert lock.start(rl.RELEASE) == OK and lock.cancel() == OK
     assert lock.state == rl.FREE and lock.status == CANCELLED
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_cancel_of_an_extension_keeps_the_lock(nodes, client):
@@ -64,7 +64,7 @@ def test_cancel_of_an_extension_keeps_the_lock(nodes, client):
     assert lock.start(rl.EXTEND) == OK and lock.cancel() == OK
     assert lock.status == CANCELLED and lock.state == HELD
     assert lock.extend() == OK and lock.release() == OK
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_cancel_in_a_signal_handler(nodes, client):
@@ -97,7 +97,7 @@ def test_free_of_a_lock_in_mid_operation(nodes, make_client, proxies, operation)
     lock.free()
     for p in proxies:
         p.go()
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
     assert client.next() in (None, 0)
 
 

@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, Call, held_everywhere, lapse, occupy, spin
+from helpers import FOREIGN, Call, held_everywhere, lapse, occupy, spin, spin_until_deleted
 from rl import BUSY, HELD, INVALID, LIMIT, LOST, NO_QUORUM, OK
 from testing import eventually
 
@@ -135,7 +135,7 @@ def test_extension_that_succeeds_too_late_revives_nothing(nodes, proxies, hold):
     spin(client, lambda: lock.status != rl.PENDING)
     assert lock.status in (LOST, NO_QUORUM) and lock.state == rl.State.LOST
     assert lock.release() == LOST
-    spin(client, lambda: not nodes.keys())  # the long keys do not stay for their 20 s
+    spin_until_deleted(client, nodes)  # the long keys do not stay for their 20 s
 
 
 def test_script_cache_flushed(nodes, held):
@@ -146,7 +146,7 @@ def test_script_cache_flushed(nodes, held):
     for node in nodes:
         node.command("SCRIPT", "FLUSH")
     assert held.release() == OK, held.message
-    spin(held.client, lambda: not nodes.keys())  # the slower nodes' NOSCRIPT is repaired when it is read
+    spin_until_deleted(held.client, nodes)  # the slower nodes' NOSCRIPT is repaired when it is read
 
 
 def test_release_that_meets_noscript_waits_for_slower_nodes(nodes, proxy, hold):
@@ -157,7 +157,7 @@ def test_release_that_meets_noscript_waits_for_slower_nodes(nodes, proxy, hold):
         node.command("SCRIPT", "FLUSH")
     slow.hold("down")
     releasing = Call(lock.release)
-    eventually(lambda: not any(node.keys() for node in nodes.nodes[1:]))
+    eventually(lambda: not any(node.keys() for node in nodes.nodes[1:]), 20, "they have deleted it")
     slow.go()
     assert releasing.join() == OK
     assert not nodes.keys()

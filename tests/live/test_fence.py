@@ -225,7 +225,7 @@ def test_a_server_that_lost_the_number_draws_a_larger_one(make_cluster, guarded)
     number = first.fence
     assert first.release() == OK
     for server in servers.nodes:
-        eventually(lambda: server.get("r") is None)
+        eventually(lambda: server.get("r") is None, 5, "the key is deleted")
         server.restart(empty=True)
     second = guarded(servers.nodes, **FENCED).lock()
     assert second.acquire(60000) == OK, second.message

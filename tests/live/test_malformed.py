@@ -3,7 +3,7 @@ in unit/test_node.c; here are those that are long or never end, and a few to see
 import pytest
 
 import rl
-from helpers import spin
+from helpers import spin, spin_until_deleted
 from rl import NO_QUORUM, OK
 from testing import CLOSE, HOLD, RESET
 
@@ -36,7 +36,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
         assert lock.release() == OK
     answer = lock.answer(0)
     assert "\x1b" not in answer and "\n" not in lock.message and len(answer) < 1000
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
     if place == "SET":
         few = make_client([f.url for f in fakes] + nodes.urls[:1], node_timeout_ms=200, **HASTY).lock()
         status = few.acquire(0)
@@ -44,7 +44,7 @@ def test_malformed(nodes, make_client, fake_server, place, bytes_):
             assert status != OK and few.state == rl.FREE, few.message
         assert all(few.client.node_name(i) in few.message for i in range(3))
         few.release()
-        spin(few.client, lambda: not nodes.keys())
+        spin_until_deleted(few.client, nodes)
 
 
 @pytest.mark.parametrize("bytes_", NASTY.values(), ids=NASTY.keys())

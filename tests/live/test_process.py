@@ -3,7 +3,7 @@ import os
 import resource
 
 import rl
-from helpers import run_python, spin
+from helpers import run_python, spin_until_deleted
 from rl import OK
 from testing import eventually
 
@@ -82,7 +82,7 @@ def test_memory_does_not_grow(nodes, client):
     cycles(6000)
     assert resident_kb() - before < 4096
     nodes[0].cont()
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_failure_to_start_the_renewal_thread_is_reported(nodes):

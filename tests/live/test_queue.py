@@ -33,7 +33,7 @@ def test_clients_are_served_in_the_order_of_arrival(nodes, held, queued):
     assert sum(bool(members(node)) for node in nodes) == 1, "one node has the queue"
     assert held.release() == OK
     assert turns.end() == [0, 1, 2, 3, 4]
-    eventually(lambda: not places(nodes))
+    eventually(lambda: not places(nodes), 5, "their places are given back")
 
 
 def test_a_single_node(make_cluster, hold, queued):
@@ -329,7 +329,7 @@ def test_a_waiter_whose_time_is_over_leaves_the_queue(nodes, held, make_client):
     waiting = Call(lock.acquire, 1500)
     places_be(nodes, 1)
     assert waiting.join() == BUSY
-    eventually(lambda: not places(nodes), what="its place is given back")
+    eventually(lambda: not places(nodes), 5, "its place is given back")
 
 
 def test_a_waiter_that_is_cancelled_leaves_the_queue(nodes, held, make_client):
@@ -338,7 +338,7 @@ def test_a_waiter_that_is_cancelled_leaves_the_queue(nodes, held, make_client):
     places_be(nodes, 1)
     assert lock.cancel() == OK
     assert waiting.join() == CANCELLED
-    eventually(lambda: not places(nodes), what="its place is given back")
+    eventually(lambda: not places(nodes), 5, "its place is given back")
 
 
 def test_a_client_that_is_freed_leaves_the_queue(nodes, held):
@@ -347,7 +347,7 @@ def test_a_client_that_is_freed_leaves_the_queue(nodes, held):
     assert lock.start(rl.ACQUIRE, PATIENT_MS) == OK
     spin(client, lambda: places(nodes), 20)
     client.free()
-    eventually(lambda: not places(nodes), what="its place is given back")
+    eventually(lambda: not places(nodes), 5, "its place is given back")
 
 
 def test_the_next_of_a_client_waits_on_when_the_first_gives_up(nodes, held, make_client):

@@ -157,7 +157,7 @@ def test_handles_on_different_terms_each_have_a_place(nodes, held, make_client):
         assert [lock.status for lock in done] == [OK], done[0].message
         locks.remove(done[0])
         assert done[0].release() == OK
-    spin(client, lambda: not places(nodes), what="all places are given back")
+    spin(client, lambda: not places(nodes), 10, "all places are given back")
 
 
 # ---- a home node that is slow

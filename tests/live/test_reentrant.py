@@ -23,7 +23,7 @@ def test_only_the_outermost_release_deletes(nodes, held, make_client):
     assert nodes.keys() == {b"r": [0, 1, 2, 3, 4]}
     assert other.acquire(0) == BUSY
     assert held.release() == OK and held.state == FREE
-    eventually(lambda: nodes.keys() == {})
+    nodes.no_keys()
     assert other.acquire(5000) == OK
 
 

@@ -2,7 +2,7 @@
 import pytest
 
 import rl
-from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin
+from helpers import FOREIGN, acquire_until, finish, held_everywhere, now_ms, occupy, spin, spin_until_deleted
 from rl import BUSY, OK, TIMED_OUT
 from testing import eventually
 
@@ -36,7 +36,7 @@ def test_deletes_whose_replies_were_lost_contradict_nothing(nodes, proxies, hold
     for p in proxies:
         p.hold("down")
     assert lock.start(rl.RELEASE) == OK
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
     for p in proxies:
         p.drop()
         p.go()
@@ -62,7 +62,7 @@ def test_release_debt_is_paid_when_the_node_is_back(nodes, behind):
     assert behind.release() == OK
     spin(behind.client, lambda: nodes.keys() == {b"r": [0]})
     away.go()
-    spin(behind.client, lambda: not nodes.keys(), what="the debt is paid, long before the TTL of 30 s")
+    spin_until_deleted(behind.client, nodes)
 
 
 def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
@@ -72,7 +72,7 @@ def test_release_debt_of_a_connection_that_broke_at_the_release(nodes, behind):
     eventually(broken.held_bytes)
     broken.drop()  # the delete is lost
     broken.go()
-    spin(behind.client, lambda: not nodes.keys())
+    spin_until_deleted(behind.client, nodes)
 
 
 def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, hold):
@@ -82,7 +82,7 @@ def test_release_debt_of_a_node_that_restarts_with_its_data(make_cluster, hold):
     assert lock.release() == OK
     durable[0].start()
     assert durable[0].get("r") is not None
-    spin(lock.client, lambda: not durable.keys())
+    spin_until_deleted(lock.client, durable)
 
 
 def test_debts_of_many_locks(nodes, behind):
@@ -95,7 +95,7 @@ def test_debts_of_many_locks(nodes, behind):
     for lock in [*locks, behind]:
         assert lock.release() == OK
     behind.proxies[0].go()
-    spin(behind.client, lambda: not nodes.keys())
+    spin_until_deleted(behind.client, nodes)
 
 
 def test_debt_is_dropped_with_its_ttl(nodes, make_client, proxy):
@@ -130,7 +130,7 @@ def test_free_releases(nodes, client):
     lock = client.lock(ttl_ms=30000)
     assert lock.acquire() == OK
     lock.free()
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_release_that_meets_noscript_while_its_client_leaves(nodes, hold):

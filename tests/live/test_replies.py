@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import rl
-from helpers import acquire_until, spin
+from helpers import acquire_until, spin, spin_until_deleted
 from rl import BUSY, HELD, NO_QUORUM, OK, REFUSED_CONFIG
 from testing import ReplyError, RespConnection, eventually
 
@@ -87,7 +87,7 @@ def test_out_of_memory(nodes, hold):
     assert lock.extend() == OK, lock.message  # scripts without a shebang still work
     assert lock.client.lock("other").acquire() == NO_QUORUM
     assert lock.release() == OK
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
     assert lock.acquire() == NO_QUORUM
     assert lock.said("OOM") == 3
 
@@ -99,17 +99,17 @@ def test_misconf(nodes, mended, hold):
     eventually(lambda: nodes.keys() in ({b"r": [0]}, {}))
     votes_no(lock, 0, "MISCONF")
     assert lock.release() == OK
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
 
 
 def test_misconf_ends_and_the_debt_is_paid(nodes, mended, hold):
     lock = hold(ttl_ms=30000)
     fail_background_saves(nodes[0])
     assert lock.release() == OK
-    eventually(lambda: nodes.keys() == {b"r": [0]})
+    eventually(lambda: nodes.keys() == {b"r": [0]}, 20, "the others have deleted it")
     nodes[0].config_set("save", "")
     nodes[0].kill_clients()  # a debt is paid after the next set-up at the latest
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
 
 
 def test_busy_script(nodes, hold):
@@ -197,7 +197,7 @@ def test_error_that_is_not_the_servers_leaves_it_open(nodes, make_client, fake_s
     lock = make_client([p.url for p in proxies], max_ttl_ms=60000, ttl_ms=60000).lock()
     assert lock.acquire() == NO_QUORUM, lock.message
     assert lock.said("upstream failure") >= 2
-    spin(lock.client, lambda: not nodes.keys())
+    spin_until_deleted(lock.client, nodes)
     assert sum(p.count("EVAL") for p in proxies) >= 2
 
 

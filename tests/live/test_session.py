@@ -4,7 +4,7 @@ import socket
 import pytest
 
 import rl
-from helpers import by_name, finish, spin
+from helpers import by_name, finish, spin, spin_until_deleted
 from rl import OK, REFUSED_CONFIG, UNREACHABLE
 from testing import HOLD, bulk, eventually
 
@@ -142,7 +142,7 @@ def test_server_that_changed_its_address_never_counts_twice(nodes, make_client, 
     for p in proxies:
         p.go()
     spin(client, lambda: [node["state"] for node in client.describe()["nodes"]] == ["ready"] * 3)
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 @pytest.fixture

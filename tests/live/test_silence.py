@@ -7,7 +7,7 @@ import socket
 import pytest
 
 import rl
-from helpers import all_released, finish, now_ms, spin
+from helpers import finish, now_ms, spin, spin_until_deleted
 from rl import ACQUIRE, HELD, OK
 from testing import HOLD, eventually
 
@@ -106,7 +106,7 @@ def test_renewed_lock_survives(nodes, client, proxies):
     assert lock.state == HELD, lock.message
     assert client.describe()["renewals"] > 0 and client.describe()["lost"] == 0
     assert lock.release() == OK
-    all_released(client, nodes)
+    spin_until_deleted(client, nodes)
 
 
 def test_extension_and_release_get_through(nodes, client, proxies):
@@ -117,7 +117,7 @@ def test_extension_and_release_get_through(nodes, client, proxies):
     assert lock.validity_ms > 8000
     silence(proxies)
     assert lock.release() == OK, lock.message
-    all_released(client, nodes)
+    spin_until_deleted(client, nodes)
 
 
 def test_key_that_the_silent_connection_made_is_known_as_its_own(nodes, client, lock, proxies):

@@ -5,7 +5,7 @@ import threading
 import time
 
 import rl
-from helpers import FOREIGN, Call, finish, occupy, spin
+from helpers import FOREIGN, Call, finish, occupy, spin, spin_until_deleted
 from rl import BUSY, CANCELLED, HELD, IN_FLIGHT, INVALID, NO_QUORUM, NOT_HELD, OK, PENDING
 from testing import eventually
 
@@ -136,7 +136,7 @@ def test_many_in_flight(nodes, client):
     for tag in locks.keys() - busy:
         assert locks[tag].start(rl.RELEASE) == OK
     assert sorted(run_loop(client, 200)) == sorted(locks.keys() - busy)
-    eventually(lambda: nodes.keys().keys() == {b"m%d" % tag for tag in busy})
+    eventually(lambda: nodes.keys().keys() == {b"m%d" % tag for tag in busy}, 5, "its own keys are deleted")
 
 
 def test_deadlines_are_in_the_descriptor(nodes, make_client):
@@ -152,7 +152,7 @@ def test_deadlines_are_in_the_descriptor(nodes, make_client):
     assert run_loop(client, 1) == [1] and lock.status == NO_QUORUM
     for node in nodes:
         node.cont()
-    spin(client, lambda: not nodes.keys())
+    spin_until_deleted(client, nodes)
 
 
 def test_refused_at_once(client):

@@ -41,7 +41,7 @@ def test_terms_follow_each_other(client, other, nodes):
         thread.join(60)
         assert not thread.is_alive()
     assert len(terms) >= 4 and terms == sorted(set(terms))
-    eventually(lambda: not any(node.get("scheduler") for node in nodes))
+    eventually(lambda: not any(node.get("scheduler") for node in nodes), 5, "the key is deleted")
 
 
 def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):

@@ -7,7 +7,7 @@ from typing import Callable, TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], within_s: float = 5.0, what: str = "") -> T:
+def eventually(condition: Callable[[], T], within_s: float = 30.0, what: str = "") -> T:
     """The first true value of condition(); AssertionError when there is none within the bound."""
     end = time.monotonic() + within_s
     pause_s = 0.0005
