@@ -87,7 +87,7 @@ def test_a_lost_shortening_limits_every_later_extension(nodes, proxy, hold):
     assert lock.validity_ms <= 20000
     for p in proxies[1:]:
         p.deliver()
-    eventually(lambda: all(node.pttl("r") <= 20000 for node in nodes.nodes[1:3]), 10, "they are executed late")
+    eventually(lambda: all(node.pttl("r") <= 20000 for node in nodes.nodes[1:3]), what="they are executed late")
     assert lock.release() == OK
 
 

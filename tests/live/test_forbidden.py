@@ -271,7 +271,7 @@ def test_a_release_needs_no_right_to_the_keys_of_the_queue(nodes, allow, make_cl
         assert lock.acquire(5000) == OK, lock.message
         held_everywhere(lock)
         assert lock.release() == OK
-        eventually(lambda: b"job:a" not in nodes.keys(), 10, "all keys are deleted")
+        eventually(lambda: b"job:a" not in nodes.keys(), 20, "all keys are deleted")
     assert any(event["event"] == "warning" for event in client.events())
 
 
@@ -291,11 +291,11 @@ def test_a_release_waits_for_the_first_answer_of_the_queue(nodes, proxies, allow
     held_everywhere(lock)
     proxies[slow].hold("down")
     releasing = Call(lock.release)
-    eventually(proxies[slow].held_bytes, 10, "the slow node has answered")
-    eventually(lambda: len(nodes.keys().get(b"job:a", [])) <= 1, 10, "the others have deleted")
+    eventually(proxies[slow].held_bytes, what="the slow node has answered")
+    eventually(lambda: len(nodes.keys().get(b"job:a", [])) <= 1, 20, "the others have deleted")
     proxies[slow].go()
     assert releasing.join() == OK
-    eventually(lambda: b"job:a" not in nodes.keys(), 10, "all keys are deleted")
+    eventually(lambda: b"job:a" not in nodes.keys(), 20, "all keys are deleted")
 
 
 @pytest.mark.parametrize("count", [1, 3])

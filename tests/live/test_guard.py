@@ -140,7 +140,7 @@ def test_a_failover_behind_a_connection_that_is_kept(make_cluster, balancer, gua
     first, second = guarded([balancer]).lock(), guarded([balancer])
     assert first.acquire(0) == OK
     balancer.server = make_cluster(1).nodes[0]
-    eventually(lambda: balancer.moved >= 2, 10, "the connections of both clients lead to the other server")
+    eventually(lambda: balancer.moved >= 2, what="the connections of both clients lead to the other server")
     granted_to_another(second, first)
 
 
@@ -149,7 +149,7 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
     client = make_client(make_cluster(nodes).urls, **GUARDED)
     lock = client.lock()
     lock.start(rl.ACQUIRE, 15000)
-    eventually(lambda: "quarantined" in lock.message, 10, "it says why it waits")
+    eventually(lambda: "quarantined" in lock.message, what="it says why it waits")
     assert re.search("new, or without its keys.* since 2", lock.message)
     assert not any(node["votes"] for node in client.describe()["nodes"])
     assert lock.wait(20000) == OK, lock.message
@@ -170,7 +170,7 @@ def test_emptied_server_is_reported_while_the_others_vote(make_cluster, make_cli
         told.extend(event for event in client.events() if event["event"] == "warning")
         return told
 
-    eventually(is_told, 10, "the node is quarantined")
+    eventually(is_told, what="the node is quarantined")
     assert client.lock().acquire(0) == OK
     (warning,) = told + [event for event in client.events() if event["event"] == "warning"]
     assert warning["node"] == cluster[lost].name and warning["detail"].startswith("quarantined for another ")
@@ -190,7 +190,7 @@ def test_the_operator_ends_the_wait_of_a_program_that_runs(make_cluster, make_cl
     client = make_client(urls, **dict(GUARDED, max_ttl_ms=3600000))
     lock = client.lock()
     lock.start(rl.ACQUIRE, 3000000)
-    eventually(lambda: " for another 3" in lock.message, 10, "it says why it waits")
+    eventually(lambda: " for another 3" in lock.message, what="it says why it waits")
     bootstrapped(urls, max_ttl_ms=3600000)
     assert lock.wait(20000) == OK, lock.message
     assert all(node["connects"] == 1 for node in client.describe()["nodes"])

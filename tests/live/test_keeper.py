@@ -274,5 +274,5 @@ def test_repair_of_a_renewal_is_for_those_that_are_held_still(make_client, fake_
         seen = (args for f in fakes for args in f.seen)
         return [args for args in seen if args[0] == b"EVAL" and b"PEXPIRE" in args[1] and token in args]
 
-    eventually(lambda: extended(kept), 10, "the repair")
+    eventually(lambda: extended(kept), what="the repair")
     assert not extended(gone)

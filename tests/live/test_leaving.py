@@ -17,7 +17,7 @@ def draining(nodes, hold):
     nodes[0].stop()
     begun = time.monotonic()
     call = Call(client.drain, 2000)
-    eventually(lambda: client.process() == INVALID, 10, "the drain has begun")
+    eventually(lambda: client.process() == INVALID, what="the drain has begun")
     yield client, call, begun
     nodes[0].cont()
 

@@ -128,7 +128,7 @@ def test_an_outage_in_the_middle_of_a_wait(nodes, make_client):
     lock = make_client(nodes.urls, outage_wait_ms=300, retry_delay_ms=20, node_timeout_ms=500).lock()
     occupy(nodes)
     waiting = Call(lock.acquire, -1)
-    eventually(lambda: lock.votes.count(BUSY) >= 3, 10, "others hold it")
+    eventually(lambda: lock.votes.count(BUSY) >= 3, what="others hold it")
     for node in nodes.nodes[:3]:
         node.kill()
     assert waiting.join() == NO_QUORUM
@@ -159,7 +159,7 @@ def test_the_time_out_counts_from_the_write(nodes, make_client):
     eventually(lambda: now_ms() > late, 10)
     assert client.process() == OK
     assert lock.status in (rl.PENDING, OK), lock.message
-    spin(client, lambda: lock.status != rl.PENDING, 10)
+    spin(client, lambda: lock.status != rl.PENDING)
     assert lock.status == OK and lock.state == HELD
     assert lock.release() == OK
 

@@ -292,7 +292,7 @@ def test_a_cancelled_wait_of_a_thread_does_not_keep_a_loop_awake(nodes, client):
     lock = client.lock()
     assert client.fd >= 0
     waiting = Call(lock.acquire, -1)
-    eventually(lambda: lock.votes.count(BUSY) >= 3, 10)
+    eventually(lambda: lock.votes.count(BUSY) >= 3)
     assert lock.cancel() == OK
     assert waiting.join() == CANCELLED
     assert turns(client) < 100
@@ -405,11 +405,11 @@ def test_settle_beside_a_thread_that_drives(nodes, client):
     other = client.lock("busy")
     waiting = Call(other.acquire, -1)
     lock = client.lock()
-    eventually(lambda: other.votes.count(BUSY) >= 3, 10)
+    eventually(lambda: other.votes.count(BUSY) >= 3)
     nodes[0].stop()
     assert lock.acquire(5000) == OK
     settling = Call(lock.settle, -1)
-    eventually(lambda: lock.set("strict_release", "false") == IN_FLIGHT, 10, "it waits")
+    eventually(lambda: lock.set("strict_release", "false") == IN_FLIGHT, what="it waits")
     nodes[0].cont()
     assert settling.join() == OK and lock.votes == [OK] * 5
     other.cancel()

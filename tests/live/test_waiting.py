@@ -85,7 +85,7 @@ def test_a_leftover_key_on_one_node_hides_no_free_majority(nodes, make_client, l
     occupy(nodes.nodes[:3])
     lock = client.lock()
     waiting = Call(lock.acquire, 10000)
-    eventually(lambda: lock.votes.count(BUSY) == 3, 10, "the attempt was refused")
+    eventually(lambda: lock.votes.count(BUSY) == 3, what="the attempt was refused")
     for i in range(3):
         if i != leftover:
             nodes[i].command("DEL", "r")

@@ -78,7 +78,7 @@ def test_late_set(make, nodes, proxied, direction, lost):
     for proxy in proxied:
         proxy.go()
     if "state" in party.can:
-        eventually(lambda: all(node.calls("set") > n for node, n in zip(nodes, before)), 10, "they are executed")
+        eventually(lambda: all(node.calls("set") > n for node, n in zip(nodes, before)), what="they are executed")
     nodes.no_keys(within_s=10)
     assert lock.acquire(wait_ms=20000) == "OK", "late replies belong to the attempt of old"
 
@@ -90,12 +90,12 @@ def test_cancel_in_mid_acquire(make, nodes, proxied, direction):
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(direction), byte=0, direction=direction)
     waiting = make(urls=urls(proxied), ttl_ms=30000).lock().waiting()
     eventually(lambda: sum(b"SET" in proxy.held_bytes(UP) for proxy in proxied) >= 3 if direction == UP else
-               len(nodes.keys().get(b"r", [])) >= 3, 10, "a majority has granted, or is asked")
+               len(nodes.keys().get(b"r", [])) >= 3, what="a majority has granted, or is asked")
     waiting.cancel()
     assert waiting.result() == "CANCELLED"
     for proxy in proxied:
         proxy.go()
-    eventually(lambda: sum(node.calls("set") for node in nodes) >= 3, 10, "what was sent is executed")
+    eventually(lambda: sum(node.calls("set") for node in nodes) >= 3, what="what was sent is executed")
     nodes.no_keys(within_s=15)
     assert waiting.lock.acquire(wait_ms=20000) == "OK"
 
@@ -268,7 +268,7 @@ def test_exit_in_mid_acquire(make, nodes, proxied):
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(DOWN), byte=0, direction=DOWN)
     party = make(urls=urls(proxied), ttl_ms=25000)
     assert party.lock().start() == "OK"
-    eventually(lambda: len(nodes.keys().get(b"r", [])) >= 3, 10, "a majority has granted")
+    eventually(lambda: len(nodes.keys().get(b"r", [])) >= 3, what="a majority has granted")
     party.exit("normal")
     nodes.no_keys(LATE_S)
 
@@ -297,7 +297,7 @@ def test_nodes_restarted_without_their_data(make, nodes):
     for node in nodes[:3]:
         node.restart(empty=True)
     assert lock.extend().status in ("LOST", "NO_QUORUM")
-    eventually(lambda: lock.extend() == "LOST", 10, "it is known to be lost")
+    eventually(lambda: lock.extend() == "LOST", what="it is known to be lost")
 
 
 def test_the_same_server_twice(make, nodes):
