@@ -29,13 +29,17 @@ def inspect(client):
     ("aa.!!", Verdict.SPLIT, ""),
     ("aa!!!", Verdict.UNKNOWN, ""),
     ("!!!!!", Verdict.UNKNOWN, ""),
-    ("###..", Verdict.HELD, ""),
+    ("###..", Verdict.HELD, "owner"),
     ("##a..", Verdict.SPLIT, ""),
+    ("LLL..", Verdict.HELD, ""),
+    ("LL#..", Verdict.SPLIT, ""),
 ])
 def test_verdict(nodes, make_client, keys, verdict, holder):
     for node, key in zip(nodes, keys):
         if key == "#":
             node.command("HSET", "r", "owner", "1")
+        elif key == "L":
+            node.command("RPUSH", "r", "x")
         elif key not in ".!":
             node.set("r", key, px=60000)
         elif key == "!":

@@ -270,8 +270,6 @@ static uint8_t batch_fits(const struct rlk_request *r, const struct rlk_reply *r
 static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   redlock_lock *lock = out->request.claim->lock;
-  struct rlk_text text;
-  char value[300];
   if (out->vote)
     rlk_vote_seen(n, out);
   if (out->fault || !lock || lock->op.probe != out->request.claim)
@@ -281,11 +279,7 @@ static void value_arrived(struct rlk_node *n, struct rlk_outcome *out)
       rlk_holder_look(lock, n, out->now_ns);
     return;
   }
-  text = rlk_text_in(value, sizeof value);
-  rlk_text_escaped(&text, out->reply->text.data, out->reply->text.end);
-  free(lock->node_answers[n->index].value);
-  lock->node_answers[n->index].value = strdup(value); /* without memory the value is not shown */
-  rlk_holder_seen(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
+  rlk_holder_value(lock, n, out->reply->text.data, out->reply->text.end, out->now_ns);
 }
 
 static void hint_arrived(struct rlk_node *n, struct rlk_outcome *out)

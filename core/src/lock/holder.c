@@ -63,9 +63,14 @@ void rlk_holder_publish(struct rlk_node *n, int64_t ttl_ms, int64_t now)
 
 /* ---- the replies about holders ---- */
 
-/* The type of a key that is no string; for readers also their count, and the token of the longest lease. */
+/* The type of a key that is no string; for readers also their count, and the token of the longest lease; for a hash of
+ * one field, which is how home-made locks have their owner, that. */
 static const struct rlk_script script_look = {
     .text = "local y=redis.call('TYPE',KEYS[1]).ok\n"
+            "if y=='hash' then\n"
+            "  local f=redis.call('HRANDFIELD',KEYS[1],2)\n"
+            "  return f[2] and y or 'hash '..f[1]:sub(1,64)\n"
+            "end\n"
             "local top=y=='zset' and redis.call('ZRANGE',KEYS[1],-1,-1)[1] or ''\n"
             "if not top:find('^rl:%x+$') then return y end\n"
             "local t=redis.call('TIME')\n"
@@ -195,7 +200,7 @@ static int is_outvoted(const redlock_lock *lock, const char *value)
   return 0;
 }
 
-void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, size_t size, int64_t now)
+static void seen(redlock_lock *lock, struct rlk_node *n, const char *value, size_t size, int64_t now)
 {
   int is_same_client;
   if (!holder_of(lock))
@@ -217,6 +222,22 @@ void rlk_holder_seen(redlock_lock *lock, struct rlk_node *n, const char *value, 
   if (!is_same_client)
     lock->holder->awaited = 0;
   ask_entry(lock, n, now);
+}
+
+static void show_value(redlock_lock *lock, const struct rlk_node *n, const char *words)
+{
+  free(lock->node_answers[n->index].value);
+  lock->node_answers[n->index].value = strdup(words); /* without memory it is not shown */
+}
+
+void rlk_holder_value(redlock_lock *lock, struct rlk_node *n, const char *value, size_t size, int64_t now)
+{
+  char words[300];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  rlk_text_escaped(&text, value, size);
+  if (lock->op.probe)
+    show_value(lock, n, words);
+  seen(lock, n, value, size, now);
 }
 
 /* The answer may be late, and be of another client than the one that is asked for now. */
@@ -251,25 +272,26 @@ static void refused(struct rlk_node *n, const struct rlk_outcome *out)
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
 }
 
-/* "shared", how many, and the token of the longest lease; or another type. */
+/* "shared", how many, and the token of the longest lease; "hash" and its field; or another type. */
 static void looked(redlock_lock *lock, struct rlk_node *n, const struct rlk_reply *reply, int64_t now)
 {
-  static const char shared[] = "shared ";
-  struct rlk_node_answer *answer = &lock->node_answers[n->index];
+  static const char shared[] = "shared ", hash[] = "hash ";
   const char *text = reply->text.data;
+  size_t size = reply->text.end;
   char *token;
   int64_t readers;
+  if (size > sizeof hash - 1 && memcmp(text, hash, sizeof hash - 1) == 0)
+    rlk_holder_value(lock, n, text + sizeof hash - 1, size - (sizeof hash - 1), now);
   if (strncmp(text, shared, sizeof shared - 1) != 0 || !holder_of(lock))
     return;
   readers = strtoll(text + sizeof shared - 1, &token, 10);
   if (readers < 0 || *token++ != ' ')
     return;
   if (lock->op.probe) {
-    answer->readers = readers;
-    free(answer->value);
-    answer->value = strdup(token); /* without memory it is not shown */
+    lock->node_answers[n->index].readers = readers;
+    show_value(lock, n, token);
   }
-  rlk_holder_seen(lock, n, token, strlen(token), now);
+  seen(lock, n, token, strlen(token), now);
   lock->holder->readers = readers;
 }
 
@@ -309,7 +331,7 @@ int rlk_holder_outcome(redlock_lock *lock, struct rlk_node *n, const struct rlk_
   if (is_of_another_type(out))
     rlk_holder_look(lock, n, out->now_ns);
   else if (reply->type == RLK_REPLY_STRING && out->request.ask == &rlk_row_holder)
-    rlk_holder_seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
+    seen(lock, n, reply->text.data, reply->text.end, out->now_ns);
   else
     told(lock, n, out);
   return lock->op.kind == REDLOCK_INSPECT;

@@ -35,7 +35,7 @@ int rlk_holder_ask_value(struct rlk_node *node, const redlock_lock *lock, struct
 void rlk_holder_ask(redlock_lock *lock, int64_t now_ns);
 void rlk_holder_ask_at(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The value of the key at the node: its holder's entry is asked for there. */
-void rlk_holder_seen(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
+void rlk_holder_value(redlock_lock *lock, struct rlk_node *node, const char *value, size_t size, int64_t now_ns);
 /* The key there is no string: asks for its type. */
 void rlk_holder_look(redlock_lock *lock, struct rlk_node *node, int64_t now_ns);
 /* The holder's token; the type of its key if that is no string; the entry of the holder's client; the SET of this

@@ -421,7 +421,7 @@ final class LockTest extends NodesTestCase
     /** @return list<array{string, Verdict, 2?: string}> the keys of five nodes: a token, . none, # a hash, ! down */
     public static function verdicts(): array
     {
-        return [['aa...', Verdict::Free], ['aaabb', Verdict::Held, 'a'], ['###..', Verdict::Held],
+        return [['aa...', Verdict::Free], ['aaabb', Verdict::Held, 'a'], ['###..', Verdict::Held, 'owner'],
             ['aabb.', Verdict::Split], ['aa!!!', Verdict::Unknown]];
     }
 
