@@ -6,6 +6,20 @@ FOREIGN = "f" * 40
 # Generous where the time-out is not the subject.
 CALM = {"ttl_ms": 8000, "node_timeout_ms": 2000, "connect_timeout_ms": 5000}
 
+# A home-made re-entrant lock: a hash {owner: count}. The arguments are the owner and seconds.
+HASH_LOCK = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 or redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+  return nil
+end
+return redis.call('PTTL', KEYS[1])"""
+HASH_UNLOCK = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then redis.call('EXPIRE', KEYS[1], ARGV[2])
+else redis.call('DEL', KEYS[1]) end
+return 1"""
+
 
 def short(ttl_ms):
     """Options for a lease whose lapse is the subject."""

@@ -48,7 +48,7 @@ static const struct poptOption no_write_flag = {
     "no-write", 0, POPT_ARG_NONE, NULL, FLAG_NO_WRITE, "do not try whether the nodes store a key", NULL};
 static const struct poptOption kinds_flag = {
     "kinds", 0, POPT_ARG_STRING, NULL, FLAG_KINDS,
-    "also try what these kinds of lock need: shared, several, permits; print the ACL of their user", "KIND,..."};
+    "also try what these kinds of lock need: shared, several, permits, hash; print the ACL of their user", "KIND,..."};
 static const struct poptOption bench_flags[] = {
     {"for", 0, POPT_ARG_STRING, NULL, FLAG_FOR, "how long to measure (default 10s)", "DURATION"},
     {"threads", 0, POPT_ARG_STRING, NULL, FLAG_THREADS, "number of threads, each with blocking calls (default 1)", "N"},

@@ -95,7 +95,7 @@ static const struct {
   const char *title;
   const char *options[12];
 } groups[] = {
-    {"Options", {"nodes", "ttl_ms", "wait_ms", "shared", "permits", "slot", "fence", "key_prefix"}},
+    {"Options", {"nodes", "ttl_ms", "wait_ms", "shared", "permits", "slot", "layout", "fence", "key_prefix"}},
     {"Nodes",
      {"guard", "max_ttl_ms", "cluster", "user_file", "password_file", "client_name", "holder_info",
       "connect_timeout_ms", "node_timeout_ms"}},

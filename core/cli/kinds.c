@@ -6,9 +6,9 @@
 #include "cli.h"
 #include "wire.h"
 
-enum { SHARED = 1, SEVERAL = 2, PERMITS = 4 };
+enum { SHARED = 1, SEVERAL = 2, PERMITS = 4, HASH = 8 };
 
-static const char *const names[] = {"shared", "several", "permits", NULL}; /* in the order of the bits */
+static const char *const names[] = {"shared", "several", "permits", "hash", NULL}; /* in the order of the bits */
 
 /* clang-format off */
 /* docs/redlock.md, Permissions, has the same: first what a plain lock needs, then what the kinds add. */
@@ -20,12 +20,16 @@ static const char rights[] =
 static const struct {
   const char *name, *arguments[2];
   unsigned kinds;
-} commands[] = {{"type", {NULL}, SHARED | SEVERAL},
+} commands[] = {{"type", {NULL}, SHARED | SEVERAL | HASH},
                 {"mget", {NULL}, SHARED | SEVERAL | PERMITS},
                 {"append", {""}, SHARED},
                 {"zcount", {"-inf", "+inf"}, SHARED},
                 {"zremrangebyscore", {"-inf", "+inf"}, SHARED},
                 {"msetnx", {"x"}, SEVERAL},
+                {"hset", {"x", "1"}, HASH},
+                {"hexists", {"x"}, HASH},
+                {"hdel", {"x"}, HASH},
+                {"hrandfield", {NULL}, HASH},
                 {"pexpireat", {"1"}, SHARED}};
 /* clang-format on */
 
@@ -39,7 +43,7 @@ int kinds_read(unsigned *kinds, const char *given)
     while (names[i] != NULL && (strlen(names[i]) != size || strncmp(names[i], word, size) != 0))
       i++;
     if (names[i] == NULL)
-      return fail(EXIT_USAGE, "--kinds %s: allowed are shared, several and permits, separated by commas", given);
+      return fail(EXIT_USAGE, "--kinds %s: allowed are shared, several, permits and hash, separated by commas", given);
     *kinds |= 1U << i;
     word += size;
   } while (*word++ == ',');

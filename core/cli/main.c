@@ -17,20 +17,20 @@
 
 static const char
   *const without_for_run[] = {"renew", "reentrant", "max_extensions", NULL},
-  *const without_for_lead[] = {"renew", "reentrant", "max_extensions", "fence", "shared", "permits", "slot",
+  *const without_for_lead[] = {"renew", "reentrant", "max_extensions", "fence", "shared", "permits", "slot", "layout",
                                "wait_ms", "retry_count", NULL},
   *const without_for_acquire[] = {OF_A_HOLD, NULL},
   *const without_for_extend[] = {OF_A_HOLD, OF_A_WAIT, "fence", NULL},
   *const without_for_release[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
                                   NULL},
   *const without_for_status[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
-                                 "shared", NULL},
+                                 "shared", "layout", NULL},
   *const without_for_ls[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "max_ttl_ms",
-                             "shared", "permits", "slot", NULL},
+                             "shared", "permits", "slot", "layout", NULL},
   *const without_for_bootstrap[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, OF_A_LEASE, "outage_wait_ms", "guard", "shared",
-                                    "permits", "slot", NULL},
+                                    "permits", "slot", "layout", NULL},
   *const without_for_doctor[] = {OF_A_HOLD, OF_A_WAIT, OF_A_GRANT, "outage_wait_ms", "shared", "permits", "slot",
-                                 "holder_info", NULL};
+                                 "layout", "holder_info", NULL};
 
 /* Commands that grant no lock run without the guard: they write no marker, and serve nodes of any max_ttl_ms. status
  * waits for every node, so one that hangs costs no more than a second. */

@@ -105,6 +105,9 @@ class LockOptions(TypedDict, total=False):
     slot: Optional[int]
     """Which of the permits is wanted, from 0; None: any that is free. Default: None. Allowed: 0 to 255, below
     permits, or None."""
+    layout: Literal["string", "hash"]
+    """What a node stores for the lock. string: the token, as plain locks of any library do; hash: {token: 1}, which
+    programs with a home-made re-entrant lock ({owner: count}) wait for. Default: string. Allowed: string or hash."""
     drift_factor: float
     """Clock drift to allow for, as a fraction of the TTL. Default: 0.01. Allowed: 0 to 0.1."""
     node_timeout: Union[Seconds, Literal["auto"]]

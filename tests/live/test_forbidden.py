@@ -106,6 +106,24 @@ def test_the_documented_permissions_of_permits_suffice(nodes, make_client):
     assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
 
 
+def test_the_documented_permissions_of_a_hash_suffice(nodes, make_client):
+    urls = documented(nodes, "--layout hash")
+    client = make_client(urls, key_prefix="lock:", holder_info="true", ttl_ms=30000, layout="hash")
+    lock = client.lock("r")
+    assert lock.acquire(20000) == OK, lock.message
+    held_everywhere(lock)
+    assert lock.extend() == OK and lock.expire(8000) == OK, lock.message
+    look = client.lock("r")
+    look.start(rl.INSPECT)
+    assert look.wait() == BUSY and (look.holder, look.said("NOPERM")) == (lock.token, 0), look.message
+    waiting = Call(make_client(urls, key_prefix="lock:", layout="hash").lock("r").acquire, 60000)
+    eventually(lambda: any(row.get("sub") == "1" for node in nodes for row in node.clients()), 20, "it listens")
+    assert lock.release() == OK and waiting.join() == OK
+    assert lock.remove() == OK
+    assert [event for event in client.events() if event["event"] == "warning"] == []
+    assert [node.command("ACL", "LOG") for node in nodes] == [[]] * 5
+
+
 def test_scripts_are_proved_on_no_key_of_the_user(nodes, allow, make_client):
     urls = allow("resetkeys", "~app:*", "~libredlock:m")
     assert make_client(urls).lock("app:r").acquire() == OK

@@ -1,4 +1,4 @@
-/* Keys that are taken by a script, on a model server: of several resources, and sets of readers. */
+/* Keys that are taken by a script, on a model server: of several resources, sets of readers, and hashes. */
 #include "server.h"
 #include "../../core/src/base/mutant.h"
 
@@ -12,7 +12,7 @@ struct claim {
   const struct argument *token;
   char text[TOKEN_SIZE + 1];
   int64_t ttl_ms, now_ms;
-  int shares, begins, exact;
+  int shares, is_hash, begins, exact;
 };
 
 static int read_claim(struct request *request, int arguments, struct claim *claim)
@@ -24,6 +24,7 @@ static int read_claim(struct request *request, int arguments, struct claim *clai
   claim->count = (int)count;
   claim->token = &request->arguments[3 + count];
   claim->shares = is(request, 3 + (int)count + (arguments == 4 ? 2 : 1), "s");
+  claim->is_hash = is(request, 3 + (int)count + (arguments == 4 ? 2 : 1), "h");
   claim->now_ms = server_clock_ms(request->world, request->node);
   if (arguments == 4) {
     claim->ttl_ms = server_number(request, 4 + (int)count);
@@ -129,6 +130,8 @@ static int is_own(struct key *key, const struct claim *claim)
 {
   if (!key->live)
     return claim->begins;
+  if (key->is_hash || claim->is_hash)
+    return claim->is_hash && server_hash_holds(key, claim->token);
   if (!key->reader_count)
     return server_key_holds(key, claim->token);
   return claim->shares && (claim->begins || claimed_reader(key, claim->text));
@@ -153,6 +156,7 @@ static void hold(struct request *request, struct key *key, const struct claim *c
   int64_t until_ms = claim->now_ms + claim->ttl_ms;
   if (!key->live) {
     server_set_key(request, key, claim->token, claim->ttl_ms);
+    key->is_hash = claim->is_hash;
     return;
   }
   server_note_told(request, key);
@@ -221,7 +225,7 @@ void claimed_claim(struct request *request)
 static int drop(struct request *request, struct key *key, const struct claim *claim)
 {
   struct reader *reader = claimed_reader(key, claim->text);
-  if (server_key_holds(key, claim->token)) {
+  if (server_key_holds(key, claim->token) || (claim->is_hash && server_hash_holds(key, claim->token))) {
     server_free(request->world, key);
     return 1;
   }
@@ -267,6 +271,8 @@ void claimed_look(struct request *request)
   }
   if (longest)
     snprintf(text, sizeof text, "shared %d %s", count, longest->token);
+  else if (key && key->live && key->is_hash)
+    snprintf(text, sizeof text, "hash %s", key->token);
   else
     snprintf(text, sizeof text, "%s", key && key->live ? "string" : "none");
   server_reply_bulk(request, text, strlen(text));

@@ -269,7 +269,8 @@ void oracle_observe(struct slot *slot)
       world_violation(world, "lock %d came back after it had ended", slot->index);
     int is_adopted = holding != NULL;
     holding = begin_holding(slot, token);
-    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans && !slot->is_permit)
+    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans && !slot->is_permit &&
+        !slot->is_hash)
       check_fence(slot, holding);
     slot->shortens = 0;
     holding->until = holding->since;

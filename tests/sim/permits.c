@@ -22,7 +22,7 @@ static int read_pick(struct request *request, struct key *keys[PERMITS], int64_t
 static int others_have(const struct key *key)
 {
   unsigned others;
-  if (!key->live || key->reader_count || sscanf(key->token + TOKEN_SIZE - 3, "p%2x", &others) != 1)
+  if (!key->live || key->reader_count || key->is_hash || sscanf(key->token + TOKEN_SIZE - 3, "p%2x", &others) != 1)
     return PERMITS;
   return (int)others + 1;
 }

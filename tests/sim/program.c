@@ -79,15 +79,16 @@ int64_t slot_ttl(const struct slot *slot, int64_t ttl_ms)
 static void choose_kind(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t dice = world->mixed ? random_in(&world->kinds, 0, 13) : 0;
+  int64_t dice = world->mixed ? random_in(&world->kinds, 0, 16) : 0;
   slot->is_shared = dice >= 4 && dice <= 9 && dice != 8;
-  slot->spans = dice == 8 || dice == 9;
-  slot->is_permit = dice >= 10;
+  slot->spans = dice == 8 || dice == 9 || dice == 16;
+  slot->is_permit = dice >= 10 && dice <= 13;
+  slot->is_hash = dice >= 14;
 }
 
 static int is_plain(const struct slot *slot)
 {
-  return !slot->is_shared && !slot->spans && !slot->is_permit;
+  return !slot->is_shared && !slot->spans && !slot->is_permit && !slot->is_hash;
 }
 
 static void set_kind(struct slot *slot)
@@ -99,6 +100,8 @@ static void set_kind(struct slot *slot)
         !slot->process->leaving)
       world_violation(world, "a resource is refused");
   }
+  if (slot->is_hash && redlock_lock_set(slot->lock, "layout", "hash") != REDLOCK_OK && !slot->process->leaving)
+    world_violation(world, "a layout is refused");
   if (slot->is_shared)
     slot_set_number(slot, "shared", 1);
   if (slot->is_permit)
@@ -318,7 +321,8 @@ static void act_while_pending(struct slot *slot)
 static int downgrade(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  if (!world->mixed || slot->is_shared || slot->is_permit || random_in(&world->kinds, 0, 9) > 0)
+  if (!world->mixed || slot->is_shared || slot->is_permit || slot->is_hash ||
+      random_in(&world->kinds, 0, 9) > 0)
     return 0;
   slot_set_number(slot, "shared", 1);
   slot->is_shared = 1;

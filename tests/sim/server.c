@@ -181,7 +181,12 @@ struct key *server_key(struct request *request, int index)
 
 int server_key_holds(const struct key *key, const struct argument *token)
 {
-  return key->live && server_is_text(token, key->token, strlen(key->token));
+  return key->live && !key->is_hash && server_is_text(token, key->token, strlen(key->token));
+}
+
+int server_hash_holds(const struct key *key, const struct argument *token)
+{
+  return key->live && key->is_hash && server_is_text(token, key->token, strlen(key->token));
 }
 
 /* The client is to be told that its token is there. */
@@ -250,7 +255,7 @@ static void command_pttl(struct request *request)
 static void command_get(struct request *request, const char *missing)
 {
   struct key *key = server_key(request, 1);
-  if (key && key->live && key->reader_count)
+  if (key && key->live && (key->reader_count || key->is_hash))
     server_reply(request, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
   else if (key && key->live)
     server_reply_bulk(request, key->token, strlen(key->token));

@@ -39,7 +39,8 @@ void server_reply_number(struct request *request, char type, int64_t value);
 void server_reply_bulk(struct request *request, const char *bytes, size_t size);
 struct key *server_key(struct request *request, int index);
 
-int server_key_holds(const struct key *key, const struct argument *token);
+int server_key_holds(const struct key *key, const struct argument *token); /* as a string */
+int server_hash_holds(const struct key *key, const struct argument *token);
 void server_set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms);
 void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms);
 void server_note_told(const struct request *request, struct key *key);

@@ -198,7 +198,7 @@ struct reader {            /* of a key that is shared */
 
 struct key {
   int live;
-  int reader_count;        /* it is a set of these, and has no token; 0: a string */
+  int reader_count, is_hash; /* it is a set of readers, and has no token; a hash, with its token as the field */
   struct reader readers[READERS_MAX];
   char token[TOKEN_SIZE + 1];
   int64_t expire_ms;       /* on the node's clock */
@@ -287,7 +287,7 @@ struct slot {
   int resource;
   int is_permit, wants, key; /* one of several permits, any or this one from 1; the key it holds or held last */
   int is_shared;           /* its lock is, or will be with the next acquisition, */
-  int spans;               /* and it is one of all resources; else of its own alone */
+  int spans, is_hash;      /* and it is one of all resources, else of its own alone; its key is a hash */
   enum temper temper;
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
   int64_t renewed_ms;      /* what a renewal asks for */

@@ -1,4 +1,4 @@
-/* What is sent for a lock that is shared or of several resources. What the answers mean is in test_meaning.c. */
+/* What is sent for locks that are shared, of several resources or hashes; test_meaning.c has what the answers mean. */
 #include "../sim/sha1.h"
 #include "lock_world.h"
 
@@ -38,10 +38,10 @@ static void hash_of_text(char *hex)
   rlk_sha1_hex(text, strtoul(size, NULL, 10), hex);
 }
 
-static void check_calls(const char *form, const char *shared)
+static void check_calls(const char *form, const char *option, const char *value)
 {
   char tail[60], head[80], claim[41], drop[41] = "";
-  assert_int_equal(redlock_lock_set(lock, "shared", shared), REDLOCK_OK);
+  assert_int_equal(redlock_lock_set(lock, option, value), REDLOCK_OK);
   call(REDLOCK_ACQUIRE, 0);
   snprintf(tail, sizeof tail, "\r\n$5\r\n30000\r\n$1\r\n%s\r\n$1\r\n1\r\n", form);
   assert_sent(0, "*9\r\n$4\r\nEVAL\r\n$", tail);
@@ -83,13 +83,19 @@ static void check_calls(const char *form, const char *shared)
 static void all_keys_of_a_set_are_called(void **state)
 {
   (void)state;
-  check_calls("x", "false");
+  check_calls("x", "shared", "false");
 }
 
 static void a_shared_set_says_so(void **state)
 {
   (void)state;
-  check_calls("s", "true");
+  check_calls("s", "shared", "true");
+}
+
+static void a_hash_says_so(void **state)
+{
+  (void)state;
+  check_calls("h", "layout", "hash");
 }
 
 /* The server names the one that is not free by its place among them. */
@@ -118,6 +124,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       CASE(all_keys_of_a_set_are_called),
       CASE(a_shared_set_says_so),
+      CASE(a_hash_says_so),
       CASE(the_parts_of_a_key_are_those_that_were_added),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

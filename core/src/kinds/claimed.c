@@ -1,5 +1,6 @@
-/* Locks taken by a script: of several resources, all or none of them on a node; and shared ones, whose keys are sets
- * of readers (rules G.1 to G.3). A resource held exclusively has the same key and value as that of a plain lock. */
+/* Locks taken by a script: of several resources, all or none of them on a node; shared ones, whose keys are sets of
+ * readers (rules G.1 to G.3); and those whose key is a hash with the token as its only field. Any other resource held
+ * exclusively has the same key and value as that of a plain lock. */
 #include "../lock/asking.h"
 #include "../lock/dispatch.h"
 #include "../lock/vote.h"
@@ -13,11 +14,11 @@
  * as a plain lock does. s: each is a sorted set of readers scored by the end of their leases, and lives as long as
  * the longest. A set with foreign members belongs to somebody else. If a string holds the same token it becomes a
  * set that ends no earlier than the string would have; APPEND finds out whether the server is full before it is
- * deleted. */
+ * deleted. h: each is a hash with the token as its field. */
 #define CLAIM_TEXT \
   "local call,K,n=redis.call,KEYS,#KEYS\n" \
-  "local begins,exact,shared=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s'\n" \
-  "if begins and not shared then\n" \
+  "local begins,exact,shared,hash=ARGV[4]=='1',ARGV[4]=='2',ARGV[3]=='s',ARGV[3]=='h'\n" \
+  "if begins and ARGV[3]=='x' then\n" \
   "  local all={}\n" \
   "  for i=1,n do all[2*i-1]=K[i] all[2*i]=ARGV[1] end\n" \
   "  if call('MSETNX',unpack(all))==1 then\n" \
@@ -38,7 +39,8 @@
   "for i,k in ipairs(K) do\n" \
   "  local y,mine=call('TYPE',k).ok,false\n" \
   "  if y=='none' then mine=begins\n" \
-  "  elseif y=='string' then mine=call('GET',k)==ARGV[1]\n" \
+  "  elseif y=='string' then mine=not hash and call('GET',k)==ARGV[1]\n" \
+  "  elseif y=='hash' then mine=hash and call('HEXISTS',k,ARGV[1])==1\n" \
   "  elseif y=='zset' and shared then\n" \
   "    top[i]=call('ZRANGE',k,-1,-1,'WITHSCORES')\n" \
   "    mine=call('ZSCORE',k,me) or (begins and top[i][1]:find('^rl:%x+$'))\n" \
@@ -58,8 +60,11 @@
   "    if not s or exact or tonumber(s)<at then call('ZADD',k,at,me) end\n" \
   "    if exact then call('PEXPIREAT',k,call('ZRANGE',k,-1,-1,'WITHSCORES')[2])\n" \
   "    elseif y~='zset' or tonumber(top[i][2])<at then call('PEXPIREAT',k,at) end\n" \
-  "  elseif y=='none' then call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
-  "  elseif exact or call('PTTL',k)<tonumber(ARGV[2]) then call('PEXPIRE',k,ARGV[2]) end\n" \
+  "  elseif y=='none' and not hash then call('SET',k,ARGV[1],'PX',ARGV[2])\n" \
+  "  else\n" \
+  "    if y=='none' then call('HSET',k,ARGV[1],'1') end\n" \
+  "    if exact or call('PTTL',k)<tonumber(ARGV[2]) then call('PEXPIRE',k,ARGV[2]) end\n" \
+  "  end\n" \
   "end\n" \
   "return {1}"
 
@@ -67,7 +72,7 @@
  * lease. */
 #define DROP_TEXT \
   "local call,K,n,dropped=redis.call,KEYS,#KEYS,0\n" \
-  "if ARGV[2]~='s' then\n" \
+  "if ARGV[2]=='x' then\n" \
   "  local was=call('MGET',unpack(K))\n" \
   "  for i=1,n do if was[i]==ARGV[1] then dropped=dropped+1 end end\n" \
   "  if dropped==n then call('DEL',unpack(K)) return 1 end\n" \
@@ -77,7 +82,8 @@
   "for _,k in ipairs(K) do\n" \
   "  local y,d=call('TYPE',k).ok,0\n" \
   "  if y=='string' and call('GET',k)==ARGV[1] then d=call('DEL',k)\n" \
-  "  elseif y=='zset' then\n" \
+  "  elseif y=='hash' and ARGV[2]=='h' then d=call('HDEL',k,ARGV[1])\n" \
+  "  elseif y=='zset' and ARGV[2]=='s' then\n" \
   "    d=call('ZREM',k,'rl:'..ARGV[1])\n" \
   "    if d==1 and call('EXISTS',k)==1 then call('PEXPIREAT',k,call('ZRANGE',k,-1,-1,'WITHSCORES')[2]) end\n" \
   "  end\n" \
@@ -86,10 +92,10 @@
   "return dropped==n and 1 or 0"
 
 static const struct rlk_script
-  script_claim = {.text = CLAIM_TEXT, .hash = "c589e8e3f734c1f2c4274d23ed92e0a1a76aba50", .bit = RLK_SCRIPT_CLAIM},
+  script_claim = {.text = CLAIM_TEXT, .hash = "21095ebd3e7e95a2aef33212867c1e175029b691", .bit = RLK_SCRIPT_CLAIM},
   script_cut = {.text = CLAIM_TEXT}; /* rare, so always sent in full */
 const struct rlk_script
-  rlk_script_drop = {.text = DROP_TEXT, .hash = "f987210513e17224473abafb25ed693c0d7955ff", .bit = RLK_SCRIPT_DROP};
+  rlk_script_drop = {.text = DROP_TEXT, .hash = "5bc3a15da515caaf1debfec9e34a0f6ca8a6c00b", .bit = RLK_SCRIPT_DROP};
 
 /* clang-format on */
 
@@ -200,14 +206,20 @@ const struct rlk_ask
 
 /* ---- the kinds ---- */
 
+#define A_HASH "a lock whose " RLK_NAMED("layout") " is hash"
+
 /* These locks get no fencing numbers even if the client has fence on: 0, which a store refuses. */
 static int check(const redlock_lock *lock, struct rlk_text *why)
 {
-  if (!lock->is_fenced || !RLK_INT(&lock->options, FENCE))
+  const char *what = lock->kind == &rlk_hash      ? A_HASH
+                     : lock->kind == &rlk_several ? "a lock that is on several resources"
+                                                  : "a lock that is " RLK_NAMED("shared");
+  if (lock->kind == &rlk_hash && RLK_INT(&lock->options, SHARED))
+    rlk_text_add(why, RLK_NAMED("shared") " is true; allowed for " A_HASH ": false");
+  else if (lock->is_fenced && RLK_INT(&lock->options, FENCE))
+    rlk_text_format(why, RLK_NAMED("fence") " is true; allowed for %s: false, since it has no fencing number", what);
+  else
     return REDLOCK_OK;
-  rlk_text_add(why, RLK_NAMED("fence") " is true; allowed for a lock that is ");
-  rlk_text_add(why, lock->kind->shares ? RLK_NAMED("shared") : "on several resources");
-  rlk_text_add(why, ": false, since it has no fencing number");
   return REDLOCK_INVALID;
 }
 
@@ -217,4 +229,5 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
   .tells_end = 1, .apart = 1, .finds_own = 1
 
 const struct rlk_kind rlk_several = {.name = "several", .form = 'x', CLAIMED};
+const struct rlk_kind rlk_hash = {.name = "hash", .form = 'h', .alone = A_HASH, CLAIMED};
 const struct rlk_kind rlk_shared = {.name = "shared", .form = 's', .shares = 1, .many = 1, CLAIMED};

@@ -12,7 +12,7 @@ enum {
   RLK_SCRIPT_PICK = 8 * RLK_SCRIPT_OF_KIND
 };
 
-extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_shared, rlk_permits;
+extern const struct rlk_kind rlk_mutex, rlk_fenced, rlk_several, rlk_hash, rlk_shared, rlk_permits;
 extern const struct rlk_ask rlk_row_set, rlk_row_fenced, rlk_row_raise, rlk_row_claim, rlk_row_claim_on,
     rlk_row_claim_cut, rlk_row_claim_renew, rlk_row_permit;
 extern const struct rlk_script rlk_script_drop; /* what the token holds of n keys */

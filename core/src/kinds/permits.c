@@ -243,6 +243,8 @@ static int check(const redlock_lock *lock, struct rlk_text *why)
                     permits, permits - 1);
   else if (RLK_INT(&lock->options, SHARED))
     rlk_text_format(why, PERMITS " is %lld; allowed for a lock that is " RLK_NAMED("shared") ": 1", permits);
+  else if (RLK_INT(&lock->options, LAYOUT) == RLK_LAYOUT_HASH)
+    rlk_text_format(why, PERMITS " is %lld; allowed for a lock whose " RLK_NAMED("layout") " is hash: 1", permits);
   else if (lock->key->count > 1)
     rlk_text_format(why, PERMITS " is %lld; allowed for a lock on several resources: 1", permits);
   else if (lock->key->all_size > SLOTS_SIZE_MAX / (size_t)permits) /* the keys of all travel in one request */
@@ -279,6 +281,7 @@ static int pin(const redlock_lock *lock, struct rlk_claim *claim, int of_all, st
 const struct rlk_kind rlk_permits = {.name = "permits",
                                      .form = 'x',
                                      .many = 1,
+                                     .alone = "one of several permits",
                                      .apart = 1,
                                      .tells_end = 1, /* that of one slot says little */
                                      .take = &rlk_row_permit,

@@ -98,13 +98,17 @@ static int timer(redlock_lock *lock, int64_t now)
  * There is no way back: a late request of a reader would turn the string into a set again. */
 static int may_change(redlock_lock *lock)
 {
-  if (lock->kind->shares && !lock->claim->kind->shares && !rlk_claim_can_share(lock->claim))
+  const char *alone = lock->claim->kind->alone;
+  char why[120];
+  struct rlk_text text = rlk_text_in(why, sizeof why);
+  if (alone && RLK_INT(&lock->options, SHARED)) {
+    rlk_text_format(&text, RLK_NAMED("shared") " is true; allowed for %s: false; release it first", alone);
+    rlk_lock_refuse(lock, why);
+  } else if (lock->kind->shares && !lock->claim->kind->shares && !rlk_claim_can_share(lock->claim))
     rlk_lock_refuse_token(lock);
   else if (!lock->kind->shares && lock->claim->kind->shares)
     rlk_lock_refuse(lock, RLK_NAMED("shared") " is false; allowed for a lock that is held shared: true, since it does "
                                               "not become exclusive; release it, and acquire it anew");
-  else if (lock->kind->shares && lock->claim->slots.count)
-    rlk_lock_refuse(lock, RLK_NAMED("shared") " is true; allowed for one of several permits: false; release it first");
   else
     return 1;
   return 0;

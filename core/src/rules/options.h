@@ -9,6 +9,7 @@
 
 enum rlk_guard { RLK_GUARD_MARKER, RLK_GUARD_EXTERNAL, RLK_GUARD_OFF };
 enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
+enum { RLK_LAYOUT_STRING, RLK_LAYOUT_HASH };
 
 #define RLK_AUTO INT64_MIN /* the value "auto": derived from the TTL of each call */
 #define RLK_TTL_MS_MIN 20
@@ -59,6 +60,9 @@ enum { RLK_WAKE_AUTO, RLK_WAKE_PUSH, RLK_WAKE_POLL };
     "at most so many hold the resource at a time; the same in all programs that use it")                               \
   X(SLOT, "slot", COUNT, "", "-1", -1, 255, ", below " RLK_PARTED("permits"), BOTH,                                    \
     "which of the permits is wanted, from 0; -1: any that is free")                                                    \
+  X(LAYOUT, "layout", CHOICE, "", "string", 0, 1, "string or hash", BOTH,                                              \
+    "what a node stores for the lock. string: the token, as plain locks of any library do; hash: {token: 1}, which "   \
+    "programs with a home-made re-entrant lock ({owner: count}) wait for")                                             \
   X(DRIFT_FACTOR, "drift_factor", FLOAT, "", "0.01", 0, 0.1, "", BOTH,                                                 \
     "clock drift to allow for, as a fraction of the TTL")                                                              \
   X(NODE_TIMEOUT_MS, "node_timeout_ms", AUTO_INT, "ms", "auto", 1, 60000, ", not above a quarter of the TTL", BOTH,    \

@@ -101,6 +101,15 @@ final class LockedCallTest extends NodesTestCase
         $this->assertNothingIsLeft();
     }
 
+    public function testABodyRunsUnderALockThatIsAHash(): void
+    {
+        $types = $this->call([(new WithLock('order:#{id}', layout: 'hash'))->spec()], static fn (): array => \array_map(
+            static fn (Node $node): string => $node->command('TYPE', 'order:7'), self::cluster()->nodes));
+        $this->assertContains('hash', $types);
+        $this->assertNotContains('string', $types);
+        $this->assertNothingIsLeft();
+    }
+
     public function testABodyThatWritesDoesNotRunUnderALockThatOthersHaveToo(): void
     {
         $ran = false;

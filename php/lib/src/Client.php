@@ -59,12 +59,13 @@ final class Client implements ClientInterface
         ?int $ttlMs = null, ?int $maxTtlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null,
         ?int $retryCount = null, ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null,
         ?string $wake = null, ?string $guard = null, ?string $cluster = null, ?bool $fence = null, ?bool $shared = null,
-        ?int $permits = null, ?int $slot = null, ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null,
-        ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?string $keyPrefix = null,
-        ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null, ?string $userFile = null,
-        ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null, ?string $tlsCertFile = null,
-        ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null, ?int $exitDrainMs = null,
+        ?int $permits = null, ?int $slot = null, ?string $layout = null, ?float $driftFactor = null,
+        int|string|null $nodeTimeoutMs = null, ?int $connectTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?string $keyPrefix = null, ?bool $strictRelease = null, ?string $clientName = null, ?bool $holderInfo = null,
+        ?string $userFile = null, ?string $passwordFile = null, ?string $tlsCaFile = null, ?string $tlsCaPath = null,
+        ?string $tlsCertFile = null, ?string $tlsKeyFile = null, ?string $tlsServerName = null, ?bool $tlsVerify = null,
+        ?int $exitDrainMs = null,
         /* end of options */
         mixed ...$unknown,
     ): self {
@@ -114,9 +115,10 @@ final class Client implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {
@@ -156,9 +158,10 @@ final class Client implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): Lock {

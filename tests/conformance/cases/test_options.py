@@ -119,7 +119,7 @@ def test_every_option_has_a_good_value(face, make, tmp_path):
             "strict_release": True, "client_name": "me", "holder_info": False, "exit_drain_ms": 200,
             "max_ttl_ms": 20000, "wait_ms": 1000, "outage_wait_ms": 2000, "key_prefix": "p:", "queue": False,
             "wake": "poll", "guard": "external", "cluster": "-", "fence": True, "shared": True,
-            "permits": 1, "slot": -1, "user_file": str(secret), "password_file": str(secret)}
+            "permits": 1, "slot": -1, "layout": "string", "user_file": str(secret), "password_file": str(secret)}
     good.update({"tls_%s" % name: str(secret) for name in ("ca_file", "ca_path", "cert_file", "key_file")})
     good.update({"tls_server_name": "redis.example", "tls_verify": True})  # of no meaning to nodes without TLS
     assert set(TABLE) == set(good) | {"nodes", "ttl_ms", "node_timeout_ms", "connect_timeout_ms"}

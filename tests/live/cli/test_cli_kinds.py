@@ -171,3 +171,39 @@ def test_a_permit_that_is_none_is_refused(redlock):
     done = redlock.once("run", *TWO, "--slot", "2", "gpu", "--", "true")
     assert done.returncode == USAGE
     assert "--slot is 2; allowed for --permits 2: 0 to 1" in done.stderr
+
+
+# ---- hashes
+
+HASH = ("--layout", "hash")
+
+
+def test_a_hash_is_extended_shown_and_released(redlock, nodes):
+    token = redlock.acquire("import", *HASH, *LONG)
+    eventually(lambda: types(nodes, "import") == {"hash"}, 20)
+    assert all(node.command("HGETALL", "import") == [token.encode(), b"1"] for node in nodes)
+    done, answer = redlock.json("status", "import")
+    assert (answer["verdict"], answer["holder"]) == ("held", token)
+    assert redlock.once("run", "-n", "import", "--", "true").returncode == BUSY
+    assert redlock.once("extend", "import", token).returncode == LOST
+    for command in ("extend", "--ttl", "30s"), ("expire", "--ttl", "10s"), ("release",):
+        done = redlock.once(*command, *HASH, "import", token)
+        assert done.returncode == 0, done.stderr
+    eventually(lambda: types(nodes, "import") == {"none"}, 20)
+
+
+def test_the_owner_of_a_home_made_lock_is_shown(redlock, nodes):
+    for node in nodes:
+        node.command("HSET", "import", "web-3:7", "2")
+        node.command("PEXPIRE", "import", 60000)
+    done = redlock.once("status", "import")
+    assert "web-3:7 on 5 of 5 nodes" in done.stdout, done.stdout
+    done = redlock.once("run", "-n", *HASH, "import", "--", "true")
+    assert done.returncode == BUSY
+    assert all(node.command("HGETALL", "import") == [b"web-3:7", b"2"] for node in nodes)
+
+
+def test_a_hash_that_is_shared_is_refused(redlock):
+    done = redlock.once("run", *HASH, "--shared", "import", "--", "true")
+    assert done.returncode == USAGE
+    assert "--shared is true; allowed for a lock whose --layout is hash: false" in done.stderr

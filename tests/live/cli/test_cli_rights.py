@@ -8,7 +8,8 @@ import pytest
 from command import BUSY, REFUSED_CONFIG, UNAVAILABLE, USAGE
 
 PAGE = (Path(__file__).parents[3] / "docs/redlock.md").read_text()
-LOCKS = {"shared": ("--shared", "a"), "several": ("a", "b"), "permits": ("--permits", "3", "a")}
+LOCKS = {"shared": ("--shared", "a"), "several": ("a", "b"), "permits": ("--permits", "3", "a"),
+         "hash": ("--layout", "hash", "a")}
 
 
 def acl(redlock, *args):
@@ -55,7 +56,7 @@ def test_the_rights_that_it_names_are_enough_and_needed(redlock, nodes, user, ki
     token, *slot = first.stdout.split()
     slot = ("--slot", *slot) if slot else ()
     second = redlock.once("acquire", "-n", "--ttl", "20s", *LOCKS[kind])
-    assert second.returncode == (BUSY if kind == "several" else 0), second.stderr
+    assert second.returncode == (BUSY if kind in ("several", "hash") else 0), second.stderr
     assert redlock.once("extend", "--ttl", "25s", *slot, *LOCKS[kind], token).returncode == 0
     done = redlock.once("release", *slot, *LOCKS[kind], token)
     assert (done.returncode, done.stderr) == (0, "redlock: released\n")
@@ -64,7 +65,7 @@ def test_the_rights_that_it_names_are_enough_and_needed(redlock, nodes, user, ki
 def test_the_page_has_the_same_rights(redlock, nodes):
     line = re.search(r"^    user app on >s3cret (~lock:.*\+subscribe)$", PAGE, re.M)[1].split()
     nodes.bootstrap(key_prefix="lock:")
-    more = {re.search("[a-z]+", kind)[0]: rights.split() for kind, rights in
+    more = {re.search("[a-z]+", kind.replace("--layout", ""))[0]: rights.split() for kind, rights in
             re.findall(r"^\| \[(.*?)\]\(kinds.md#.*?\) \| `(\+.*)` \|$", PAGE, re.M)}
     for kind in LOCKS:
         named = acl(redlock, "--key-prefix", "lock:", "--kinds", kind)
@@ -103,7 +104,7 @@ def test_a_user_of_some_keys_only(redlock, nodes):
 
 
 @pytest.mark.parametrize("args, words", [
-    (("--kinds", "rw"), "--kinds rw: allowed are shared, several and permits, separated by commas"),
+    (("--kinds", "rw"), "--kinds rw: allowed are shared, several, permits and hash, separated by commas"),
     (("--kinds", "shared,"), "--kinds shared,: allowed are"), (("--kinds", ""), "--kinds : allowed are"),
     (("--kinds", "shared", "--no-write"), "--kinds tries commands on a key: not allowed with --no-write"),
 ])

@@ -32,6 +32,7 @@ class WithLock extends AbstractMultipleAnnotation
      * @param ?string $fence the parameter of the method that is given the fencing number of the lock
      * @param ?bool $shared hold the lock together with others that share it
      * @param ?int $permits how many may hold the resource at a time
+     * @param ?string $layout 'hash': programs with a home-made lock, which is a hash, wait for this one
      */
     public function __construct(
         public string|array $resource,
@@ -49,6 +50,7 @@ class WithLock extends AbstractMultipleAnnotation
         public ?string $fence = null,
         public ?bool $shared = null,
         public ?int $permits = null,
+        public ?string $layout = null,
     ) {
     }
 
@@ -57,7 +59,7 @@ class WithLock extends AbstractMultipleAnnotation
         $options = ['ttl_ms' => $this->ttlMs, 'wait_ms' => $this->waitMs, 'retry_count' => $this->retryCount,
             'retry_delay_ms' => $this->retryDelayMs, 'renew' => $this->renew, 'max_hold_ms' => $this->maxHoldMs,
             'outage_wait_ms' => $this->outageWaitMs, 'shared' => $this->shared,
-            'permits' => $this->permits, 'fence' => $this->fence === null ? null : true];
+            'permits' => $this->permits, 'layout' => $this->layout, 'fence' => $this->fence === null ? null : true];
         return new LockSpec($this->resource, \array_filter($options, static fn (mixed $value): bool => $value !== null),
             $this->cluster, onBusy: $this->onBusy, onNoQuorum: $this->onNoQuorum, onLost: $this->onLost,
             fence: $this->fence);

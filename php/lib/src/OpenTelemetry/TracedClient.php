@@ -42,9 +42,10 @@ final class TracedClient implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): TracedLock {
@@ -68,9 +69,10 @@ final class TracedClient implements ClientInterface
         /* options of locks: made by ./dev docs */
         ?int $ttlMs = null, ?int $waitMs = null, ?int $outageWaitMs = null, ?int $retryCount = null,
         ?int $retryDelayMs = null, ?float $retryJitter = null, ?bool $queue = null, ?bool $fence = null,
-        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?float $driftFactor = null,
-        int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null, ?bool $renew = null,
-        ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null, ?bool $strictRelease = null,
+        ?bool $shared = null, ?int $permits = null, ?int $slot = null, ?string $layout = null,
+        ?float $driftFactor = null, int|string|null $nodeTimeoutMs = null, int|string|null $minValidityMs = null,
+        ?bool $renew = null, ?bool $reentrant = null, ?int $maxExtensions = null, ?int $maxHoldMs = null,
+        ?bool $strictRelease = null,
         /* end of options */
         mixed ...$unknown,
     ): TracedLock {
