@@ -367,8 +367,8 @@ def _end_ms(node, key, token):
     try:
         connection = node.connect(1)
         try:
-            value, pttl, score, clock = connection.pipeline(
-                [("GET", key), ("PTTL", key), ("ZSCORE", key, b"rl:" + token), ("TIME",)])
+            value, pttl, score, clock, count = connection.pipeline(
+                [("GET", key), ("PTTL", key), ("ZSCORE", key, b"rl:" + token), ("TIME",), ("HGET", key, token)])
             after_ms = now_ms()
         finally:
             connection.close()
@@ -378,4 +378,4 @@ def _end_ms(node, key, token):
         return float("inf")
     if isinstance(score, bytes):  # of one that shares the key
         return after_ms + float(score) - (int(clock[0]) * 1000 + int(clock[1]) // 1000) + 1
-    return after_ms + pttl + 1 if value == token else after_ms
+    return after_ms + pttl + 1 if value == token or isinstance(count, bytes) else after_ms

@@ -29,11 +29,11 @@ def values(nodes, key):
     return set(found) - {None}
 
 
-def acquire_everywhere(lock, nodes):
+def acquire_everywhere(lock, nodes, has=lambda node, key, token: node.get(key) == token):
     """Until all nodes have granted: from now on the party is connected to all of them, and no vote is on its way."""
     def granted():
         assert lock.acquire(wait_ms=20000) == "OK"
-        return all(node.get(lock.key) == lock.token.encode() for node in nodes) or lock.release() != "OK"
+        return all(has(node, lock.key, lock.token.encode()) for node in nodes) or lock.release() != "OK"
 
     eventually(granted, 60)
 

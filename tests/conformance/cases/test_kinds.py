@@ -1,6 +1,7 @@
-"""Locks that are shared or of several resources: what keeps them out, and what is refused."""
+"""Locks that are shared, of several resources or hashes, and permits: what keeps them out, and what is refused."""
 import pytest
 
+from common import HASH_LOCK, HASH_UNLOCK
 from driver import refusal
 from steps import LATE_S, acquire_everywhere, error_name, option_name
 from testing import eventually
@@ -8,7 +9,8 @@ from testing import eventually
 TTL_MS = 20000
 OTHERS = (("RPUSH", "x"), ("SADD", "x"), ("HSET", "owner", "1"), ("ZADD", "5", "x"), ("ZADD", "5", "__write__"),
           ("XADD", "1-1", "a", "b"), ("SET", "x"))  # a home-made lock's hash and the set of symfony/lock among them
-LOCKS = {"shared": ([], {"shared": True}), "several": (["a"], {}), "several shared": (["a"], {"shared": True})}
+LOCKS = {"shared": ([], {"shared": True}), "several": (["a"], {}), "several shared": (["a"], {"shared": True}),
+         "hash": ([], {"layout": "hash"}), "several hashes": (["a"], {"layout": "hash"})}
 
 
 # ---- keys of others
@@ -82,6 +84,48 @@ def test_readers_exclude_a_plain_lock_of_another_library(make, nodes):
     eventually(lambda: theirs() == 5, LATE_S)
 
 
+def home_made(node, script, owner, seconds=60):
+    return node.command("EVAL", script, 1, "r", owner, seconds)
+
+
+def test_a_home_made_hash_lock_waits_for_a_hash(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(layout="hash")
+    acquire_everywhere(lock, nodes, lambda node, key, token: node.command("HEXISTS", key, token))
+    assert all(node.command("HGETALL", "r") == [lock.token.encode(), b"1"] for node in nodes)
+    assert all(0 < home_made(node, HASH_LOCK, "them") <= TTL_MS for node in nodes)
+    assert [home_made(node, HASH_UNLOCK, "them") for node in nodes] == [0] * 5
+    assert lock.release() == "OK"
+    nodes.no_keys(LATE_S)
+    assert [home_made(node, HASH_LOCK, "them") for node in nodes] == [None] * 5
+
+
+def test_a_hash_waits_for_a_home_made_hash_lock(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(layout="hash")
+    for node in nodes:
+        assert [home_made(node, HASH_LOCK, "them") for _ in range(2)] == [None, None]
+    assert lock.acquire(wait_ms=0) == "BUSY"
+    waiting = lock.waiting()
+    eventually(lambda: sum(node.calls("zadd") for node in nodes) > 0, 30, "it waits")
+    for node in nodes:
+        assert node.command("HGETALL", "r") == [b"them", b"2"]
+        assert [home_made(node, HASH_UNLOCK, "them") for _ in range(2)] == [1, 1]
+    assert waiting.result() == "OK"
+    assert lock.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
+@pytest.mark.needs("extend", "adopt", "detach")
+def test_a_hash_is_extended_and_handed_over(make, nodes):
+    lock = make(ttl_ms=TTL_MS).lock(layout="hash")
+    assert lock.acquire(wait_ms=20000) == "OK"
+    assert lock.extend() == "OK"
+    token = lock.detach().token
+    other = make().adopt("r", token, layout="hash")
+    eventually(lambda: other.extend(TTL_MS) == "OK", 20)
+    assert other.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
 # ---- what is refused
 
 def refused(face, make, resource, **options):
@@ -119,6 +163,19 @@ def test_a_fencing_number_is_refused(face, make, nodes, lock):
     resources, options = LOCKS[lock]
     words = refused(face, make, [*resources, "b"], fence=True, **options)
     assert option_name(face, "fence").lstrip("-") in words, words
+    assert nodes.keys() == {}
+
+
+@pytest.mark.parametrize("option, value", [("shared", True), ("permits", 2)])
+def test_a_hash_that_is_something_else_is_refused(face, make, nodes, option, value):
+    words = refused(face, make, "r", layout="hash", **{option: value})
+    assert option in words and "layout is hash" in words.replace("--", ""), words
+    assert nodes.keys() == {}
+
+
+def test_another_layout_is_refused(face, make, nodes):
+    words = refused(face, make, "r", layout="list")
+    assert "string or hash" in words, words
     assert nodes.keys() == {}
 
 

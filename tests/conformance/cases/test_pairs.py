@@ -62,6 +62,19 @@ def test_no_more_hold_than_the_larger_number_of_permits(first, second, nodes):
     assert refused == "REFUSED_CONFIG" and "permits is 3; others that use the resource have 2" in refused.message
 
 
+def test_hashes_keep_each_other_and_plain_locks_out(first, second, nodes):
+    one, two = (party.lock(layout="hash") for party in (first, second))
+    plain = second.lock()
+    assert one.acquire(wait_ms=20000) == "OK"
+    assert (two.acquire(wait_ms=0), plain.acquire(wait_ms=0)) == ("BUSY", "BUSY")
+    assert one.release() == "OK"
+    assert plain.acquire(wait_ms=20000) == "OK"
+    assert one.acquire(wait_ms=0) == "BUSY"
+    assert plain.release() == "OK"
+    assert two.acquire(wait_ms=20000) == "OK" and two.release() == "OK"
+    nodes.no_keys(LATE_S)
+
+
 @pytest.mark.needs("detach", "adopt")
 def test_hand_over(first, second, nodes):
     one = first.lock()

@@ -74,8 +74,8 @@ class Lock:
 
 CONNECTING = {"key_prefix", "node_timeout_ms", "connect_timeout_ms", "client_name", "exit_drain_ms", "tls_ca_file"}
 ONLY = {"extend": CONNECTING | {"guard", "ttl_ms", "max_ttl_ms", "drift_factor", "min_validity_ms", "shared",
-                                 "permits", "slot"},
-        "release": CONNECTING | {"shared", "permits", "slot"}, "status": CONNECTING}
+                                 "permits", "slot", "layout"},
+        "release": CONNECTING | {"shared", "permits", "slot", "layout"}, "status": CONNECTING}
 
 
 class Driver(lines.Driver):
