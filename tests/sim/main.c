@@ -67,6 +67,7 @@ static const char *shows(int mutant)
   case RLK_MUTANT_END_IGNORED:
   case RLK_MUTANT_WAITS_FOR_THE_DEAD:
     return "missed:";
+  case RLK_MUTANT_WAITS_AT_THE_FIRST:
   case RLK_MUTANT_QUEUE_JUMPER:
   case RLK_MUTANT_PLACE_FORGOTTEN:
     return "overtaken:";
@@ -102,7 +103,7 @@ static const char *shows(int mutant)
 /* It breaks a rule of locks that are shared, of several resources or of several permits. */
 static int is_of_kinds(int mutant)
 {
-  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_PICK_FORGOTTEN;
+  return mutant >= RLK_MUTANT_READER_DELETES && mutant <= RLK_MUTANT_WAITS_AT_THE_FIRST;
 }
 
 static double seconds(clockid_t clock)

@@ -293,7 +293,8 @@ struct slot {
   int64_t renewed_ms;      /* what a renewal asks for */
   int operation;           /* what was started last, 0 when its end was seen */
   int64_t started_at;
-  int overtaken;           /* how often one who came later was granted the lock before it */
+  int overtaken;           /* how often one who came later was granted the lock before it, */
+  int64_t overtaken_at;    /* and when last */
   int64_t must_end_by;     /* true time; RLK_NEVER for an unlimited wait */
   int told;                /* redlock_client_next has named it since the operation was started */
   int last_status;
@@ -476,7 +477,8 @@ struct resource {
   uint32_t holdings;
   struct loss losses[LOSSES_MAX];
   uint32_t loss_count;
-  int64_t fence;           /* of the last holder */
+  int64_t fence;           /* of the last holder, */
+  int64_t granted_at;      /* and when it was granted */
 };
 
 struct tokens {            /* a hash set */

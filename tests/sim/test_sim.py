@@ -68,6 +68,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "takes-what-is-free": 200,
     "votes-of-any-slot": 200,
     "pick-forgotten": 500,
+    "waits-at-the-first": 3000,
     "child-keeps-seed": 200,
 }
 KINDS = {  # few other worlds can show it
@@ -86,6 +87,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "place-forgotten": 2587,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
+    "waits-at-the-first": 1060,
     "end-ignored": 199,
     "waits-for-the-dead": 10610,
     "guard-too-short": 233,

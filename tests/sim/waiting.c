@@ -3,13 +3,19 @@
 
 #include "sim.h"
 
-/* Since when nobody's key has been on a majority of the servers; RLK_NEVER if it is. */
-static int64_t free_since(const struct world *world, int resource)
+static int64_t key_free_since(const struct world *world, const struct key *key)
+{
+  return !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RLK_NEVER;
+}
+
+/* Since when nobody's key of these resources has been on a majority of the servers; RLK_NEVER if one is. */
+static int64_t all_free_since(const struct world *world, int first, int count)
 {
   int64_t since[NODES_MAX] = {0};
   for (int i = 0; i < world->node_count; i++) {
-    const struct key *key = &world->nodes[i].keys[resource];
-    int64_t moment = !key->live ? key->freed_at : key->expires_at <= world->now ? key->expires_at : RLK_NEVER;
+    int64_t moment = 0;
+    for (int r = first; r < first + count; r++)
+      moment = later(moment, key_free_since(world, &world->nodes[i].keys[r]));
     if (i == world->twin) /* no address leads there */
       moment = RLK_NEVER;
     int at = i;
@@ -18,6 +24,11 @@ static int64_t free_since(const struct world *world, int resource)
     since[at] = moment;
   }
   return since[world->node_count / 2];
+}
+
+static int64_t free_since(const struct world *world, int resource)
+{
+  return all_free_since(world, resource, 1);
 }
 
 /* Nobody has released it: then nobody tells whose turn it is. */
@@ -106,6 +117,8 @@ static int plain_ones_wait(const struct slot *slot)
 static int64_t wanted_since(const struct slot *slot)
 {
   int64_t since = free_since(slot->process->world, slot->resource);
+  if (slot->spans)
+    return all_free_since(slot->process->world, 0, slot->process->world->resource_count);
   if (slot->wants)
     return free_since(slot->process->world, permit_key(slot->resource, slot->wants - 1));
   for (int i = 1; slot->is_permit && i < PERMITS; i++) {
@@ -121,8 +134,8 @@ void oracle_waits(const struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since = later(wanted_since(slot), slot->started_at), soon = wait_most(slot, since);
-  if (slot->spans || (slot->is_permit && plain_ones_wait(slot)))
-    return; /* it is not told of the other resource; or a waiter before it may want the first permit alone */
+  if (slot->is_permit && plain_ones_wait(slot))
+    return; /* a waiter before it may want the first permit alone */
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;
@@ -150,6 +163,42 @@ static int waits_at_two_homes(const struct slot *slot)
   return at && world->now >= at && slot->started_at < at * 12 / 10;
 }
 
+/* It waits for another of its resources, which somebody has had since it was overtaken last. */
+static int lacks_another(const struct slot *slot, const struct slot *winner)
+{
+  const struct world *world = slot->process->world;
+  for (int i = 0; i < world->resource_count && !winner->spans; i++)
+    if (i != winner->key && free_since(world, i) == RLK_NEVER && world->resources[i].granted_at <= slot->overtaken_at)
+      return 1;
+  return 0;
+}
+
+/* A lock of several resources is not overtaken again and again by those who want one of them. While it waits for
+ * another it is, since none is kept free for it for long. */
+static void order_of_several(struct slot *winner)
+{
+  const int overtaken_max = 12;
+  struct world *world = winner->process->world;
+  if (winner->key >= world->resource_count)
+    return; /* a permit of which it takes no notice */
+  for (int i = 0; world->orderly && world->mixed && !world->faults.process_end && i < world->process_count * SLOTS_MAX;
+       i++) {
+    struct slot *slot = world_slot(world, (uint32_t)i);
+    if (slot == winner || !slot->spans || slot->operation != REDLOCK_ACQUIRE ||
+        (slot->is_shared && winner->is_shared) || may_be_refused(slot) || waits_at_two_homes(slot) ||
+        lacks_another(slot, winner) ||
+        slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
+      continue;
+    slot->overtaken_at = world->now;
+    if (++slot->overtaken > overtaken_max)
+      world_violation(world, "overtaken: %d times others who came later were granted one of the resources of lock %d",
+                      slot->overtaken, slot->index);
+  }
+  for (int i = 0; i < world->resource_count; i++)
+    if (winner->spans || i == winner->key)
+      world->resources[i].granted_at = world->now;
+}
+
 /* Where everybody waits in order nobody is overtaken again and again. A few times are granted: keys are left behind,
  * and places are lost. */
 void oracle_order(struct slot *winner)
@@ -157,6 +206,7 @@ void oracle_order(struct slot *winner)
   const int overtaken_max = 3;
   struct world *world = winner->process->world;
   int agree = !world->faults.process_end; /* one that has just begun distrusts a clock that is ahead, and so home */
+  order_of_several(winner);
   for (int i = 0; world->orderly && !world->mixed && agree && i < world->process_count * SLOTS_MAX; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || slot->resource != winner->resource || slot->operation != REDLOCK_ACQUIRE ||

@@ -60,6 +60,7 @@
   X(TAKES_WHAT_IS_FREE, "takes-what-is-free", "of several resources those are taken that are free")                    \
   X(VOTES_OF_ANY_SLOT, "votes-of-any-slot", "of permits each node picks a slot, and all votes count together")         \
   X(PICK_FORGOTTEN, "pick-forgotten", "a slot that a node picked without an answer is not given back")                 \
+  X(WAITS_AT_THE_FIRST, "waits-at-the-first", "of several resources only the first has its place in a queue")          \
   X(CHILD_KEEPS_SEED, "child-keeps-seed", "the child of a fork makes the same tokens as its parent")
 
 enum {

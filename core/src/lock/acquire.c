@@ -196,7 +196,7 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
     if (lock->votes[i] == RLK_GRANTED)
       rlk_holder_show(&lock->engine->net.nodes[i], lock->op.asked.ttl_ms, now);
   rlk_renewal_begin(lock);
-  if (lock->kind->many)
+  if (lock->kind->many || lock->key->count > 1)
     rlk_queue_forget(lock); /* waiters behind it that may hold beside it enter, too */
   return REDLOCK_OK;
 }
@@ -362,7 +362,7 @@ static int ask(struct rlk_node *n, redlock_lock *lock, int64_t now)
   int hint = (lock->attempt.count > 1 && !lock->wait.place) || lock->attempt.max == 1;
   if (rlk_ask_set(n, lock, now) != 0)
     return -1;
-  if ((n->index == lock->others.home || lock->others.home == RLK_QUEUE_ANYWHERE) &&
+  if ((n->index == lock->others.home || lock->others.home <= RLK_QUEUE_ANYWHERE) &&
       rlk_ask_is_queued(n, lock, now) == 0)
     lock->others.asked |= UINT64_C(1) << n->index; /* only a hint, too */
   if (hint)

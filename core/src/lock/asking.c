@@ -102,7 +102,7 @@ int rlk_ask_hint(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, in
 
 int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, int64_t now)
 {
-  int hands_over = claim->hands_over == n->index || claim->hands_over == RLK_QUEUE_ANYWHERE;
+  int hands_over = claim->hands_over == n->index || claim->hands_over <= RLK_QUEUE_ANYWHERE;
   struct rlk_out out;
   if (n->line->requests.count >= RLK_REQUESTS_MAX || claim->kind->put_give(&out, n->line, claim, hands_over) != 0)
     return -1;

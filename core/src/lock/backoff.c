@@ -114,10 +114,10 @@ int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t 
 }
 
 /* The highest by the rendezvous hash, of all nodes or of those that can be asked and are not slow. */
-static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_t now)
+static int highest(const redlock_lock *lock, const struct rlk_key *key, int of_all, int64_t late_ns, int64_t now)
 {
   const struct rlk_engine *e = lock->engine;
-  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(lock->key), lock->key->resource_size);
+  uint64_t resource = hash(UINT64_C(0xcbf29ce484222325), rlk_key_resource(key), key->resource_size);
   uint64_t best = 0;
   int home = -1;
   for (int i = 0; i < e->net.node_count; i++) {
@@ -132,16 +132,16 @@ static int highest(const redlock_lock *lock, int of_all, int64_t late_ns, int64_
   return home;
 }
 
-int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now)
+int rlk_backoff_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns, int64_t now)
 {
   const struct rlk_node *nodes = lock->engine->net.nodes;
-  if (lock->key->home < 0 || lock->key->home_servers != lock->engine->net.servers) {
-    lock->key->home = highest(lock, 1, 0, now);
-    lock->key->home_servers = lock->engine->net.servers;
+  if (key->home < 0 || key->home_servers != lock->engine->net.servers) {
+    key->home = highest(lock, key, 1, 0, now);
+    key->home_servers = lock->engine->net.servers;
   }
-  if (may_be_home(lock, &nodes[lock->key->home], late_ns, now))
-    return lock->key->home;
-  return highest(lock, 0, late_ns, now);
+  if (may_be_home(lock, &nodes[key->home], late_ns, now))
+    return key->home;
+  return highest(lock, key, 0, late_ns, now);
 }
 
 /* All are asked when fewer than a majority can be, and when the others should be free by now, or may be for all that is
@@ -150,7 +150,7 @@ int rlk_backoff_home(redlock_lock *lock, int64_t now)
 {
   if (majority_free_ns(lock) <= now || lacks_a_hint(lock) || !rlk_backoff_has_majority(lock, 0, now))
     return -1;
-  return rlk_backoff_node(lock, 0, now);
+  return rlk_backoff_node(lock, lock->key, 0, now);
 }
 
 int64_t rlk_backoff_round_trip_ns(const struct rlk_engine *e)

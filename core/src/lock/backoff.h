@@ -4,9 +4,11 @@
 
 #include "lock.h"
 
-/* The node that all contenders for the resource have in common, among those that can be asked and have no reply
- * outstanding for longer than late_ns or than usual; -1 if there is none. */
-int rlk_backoff_node(const redlock_lock *lock, int64_t late_ns, int64_t now_ns);
+#define RLK_LATE_NS                                                                                                    \
+  (300 * RLK_NS_PER_MS) /* a home node is given up after this: moving costs all waiters their places */
+/* The node that all contenders for the resource of that key have in common, among those that can be asked and have no
+ * reply outstanding for longer than late_ns or than usual; -1 if there is none. */
+int rlk_backoff_node(const redlock_lock *lock, struct rlk_key *key, int64_t late_ns, int64_t now_ns);
 int rlk_backoff_has_majority(const redlock_lock *lock, int64_t late_ns, int64_t now_ns); /* ... of such nodes */
 /* The node for a retry, or -1 if all should be asked. */
 int rlk_backoff_home(redlock_lock *lock, int64_t now_ns);

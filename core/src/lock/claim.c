@@ -19,7 +19,7 @@ struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t siz
   struct rlk_key *key = malloc(sizeof *key);
   if (!key)
     return NULL;
-  *key = (struct rlk_key){.users = 1, .home = -1};
+  *key = (struct rlk_key){.users = 1, .home = -1, .queue_home = -1};
   key->resource_size = size;
   key->bulk = key->all = rlk_bulk_new(prefix, resource, size, &key->bulk_size);
   key->all_size = key->bulk_size;
@@ -66,6 +66,23 @@ struct rlk_part rlk_key_part(const struct rlk_key *key, int index)
   }
 }
 
+struct rlk_key *rlk_key_alone(struct rlk_key *key, int index)
+{
+  char prefix[RLK_PREFIX_SIZE_MAX + 1] = "";
+  struct rlk_part part;
+  if (index == 0)
+    return key;
+  if (!key->alone && !(key->alone = calloc((size_t)key->count, sizeof(struct rlk_key *))))
+    return NULL;
+  if (!key->alone[index]) {
+    part = rlk_key_part(key, index);
+    size_t size = (size_t)strtoull(part.bulk + 1, NULL, 10) - part.resource_size;
+    memcpy(prefix, part.resource - size, size);
+    key->alone[index] = rlk_key_new(prefix, part.resource, part.resource_size);
+  }
+  return key->alone[index];
+}
+
 int rlk_key_has(const struct rlk_key *key, const void *resource, size_t size)
 {
   for (int i = 0; i < key->count; i++) {
@@ -85,6 +102,9 @@ void rlk_key_drop(struct rlk_key *key)
 {
   if (!key || --key->users > 0)
     return;
+  for (int i = 0; key->alone && i < key->count; i++)
+    rlk_key_drop(key->alone[i]);
+  free(key->alone);
   if (key->all != key->bulk)
     free(key->all);
   free(key->bulk);

@@ -30,18 +30,20 @@ struct rlk_queue_keys {
 
 enum { RLK_RESOURCES_MAX = 100 };
 
-/* The resources of a lock as keys, shared by it and the claims on them. The first one names it, and has its queue. */
+/* The resources of a lock as keys, shared by it and the claims on them. The first one names it. */
 struct rlk_key {
   int users;
   int home;              /* the node that all contenders have in common, once it is known; -1 */
   uint64_t home_servers; /* net->servers at that time */
+  int queue_home;        /* of one of several: where others may wait, at the last look; -1: nowhere */
   struct rlk_queue_keys queue;
   size_t bulk_size;     /* of the RESP bulk string in bulk */
   size_t resource_size; /* the resource stands at its end, before CRLF */
   char *bulk;
   int count; /* of resources */
   size_t all_size;
-  char *all; /* the bulk strings of all, one behind the other; of one resource: bulk */
+  char *all;              /* the bulk strings of all, one behind the other; of one resource: bulk */
+  struct rlk_key **alone; /* each but the first as a key by itself, where it was asked for; else NULL */
 };
 
 enum {
@@ -155,6 +157,9 @@ struct rlk_part {
   size_t bulk_size, resource_size;
 };
 struct rlk_part rlk_key_part(const struct rlk_key *key, int index);
+/* That resource as a key that has its queue and its home, which lives as long as the key; for the first that is the key
+ * itself. NULL when memory is out. */
+struct rlk_key *rlk_key_alone(struct rlk_key *key, int index);
 void rlk_key_drop(struct rlk_key *key);
 const char *rlk_key_resource(const struct rlk_key *key);
 struct rlk_claim *rlk_claim_new(redlock_lock *lock);

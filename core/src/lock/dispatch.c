@@ -14,6 +14,7 @@
 #include "operation.h"
 #include "others.h"
 #include "queue.h"
+#include "room.h"
 #include "release.h"
 #include "round.h"
 #include "vote.h"
@@ -160,7 +161,7 @@ static int release_alone(struct rlk_node *n, const struct rlk_request *r, int64_
 {
   if (!r->of.hands_over)
     return -1;
-  rlk_queue_denied(n, now);
+  rlk_room_denied(n, now);
   r->claim->hands_over = -1;
   return rlk_ask_delete(n, r->claim, r->round, now);
 }
@@ -328,7 +329,11 @@ static void queued_arrived(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_note_error(n, out);
   if (out->fault || out->reply->type != RLK_REPLY_INTEGER || !lock || lock->round.number != out->request.round)
     return;
+  if (out->reply->integer > 0)
+    lock->others.part = out->request.of.part.number;
   lock->others.are_waiting |= out->reply->integer > 0;
+  if (!out->request.of.part.is_last)
+    return;
   lock->others.asked &= ~(UINT64_C(1) << n->index);
   if (lock->others.until_ns)
     rlk_operation_advance(lock, out->now_ns);
@@ -358,6 +363,27 @@ static void join_arrived(struct rlk_node *n, struct rlk_outcome *out)
   else
     turn = rlk_queue_refused(lock, n->index, out->fault, out->now_ns);
   if (turn == RLK_TURN_ATTEMPT)
+    rlk_operation_attempt(lock, out->now_ns);
+}
+
+static int join_part_again(struct rlk_node *n, const struct rlk_request *r, int64_t now)
+{
+  redlock_lock *lock = rlk_vote_lock(r);
+  if (lock && rlk_in_flight(lock))
+    rlk_queue_placed_part(lock, r->of.part.number, n->index, -1, 0, now); /* it is asked for again */
+  return 0;
+}
+
+static void join_part_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  redlock_lock *lock = rlk_vote_lock(&out->request);
+  const struct rlk_reply *reply = out->reply;
+  int is_answer = out->fault == RLK_FAULT_NONE;
+  if (!lock || !rlk_in_flight(lock) || lock->op.kind != REDLOCK_ACQUIRE)
+    return;
+  if (rlk_queue_placed_part(lock, out->request.of.part.number, n->index, is_answer ? reply->integers[0] : -1,
+                            is_answer ? rlk_pttl_end_ns(reply->integers[1], out->now_ns) : 0,
+                            out->now_ns) == RLK_TURN_ATTEMPT)
     rlk_operation_attempt(lock, out->now_ns);
 }
 
@@ -406,6 +432,8 @@ const struct rlk_ask
   rlk_row_queued = {"EXISTS", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS, .arrived = queued_arrived},
   rlk_row_join = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
                   .again = join_again, .arrived = join_arrived},
+  rlk_row_join_part = {"the script of the queue", .role = RLK_ASK_QUICK, .read = place_fits,
+                       .again = join_part_again, .arrived = join_part_arrived},
   rlk_row_part = {"the script of the queue", .odd = RLK_FITS, .even = RLK_FITS, .error = RLK_FITS,
                   .arrived = part_arrived},
   rlk_row_holder = {"GETRANGE", .rest = RLK_FITS, .error = RLK_FITS, .arrived = holder_arrived},

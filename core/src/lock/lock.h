@@ -21,7 +21,10 @@ struct rlk_node_answer {
   char *error;              /* ERROR: the server's text, or NULL */
 };
 
-enum { RLK_QUEUE_ANYWHERE = -2 /* the client is connecting: it does not know yet where others wait */ };
+enum {
+  RLK_QUEUE_ANYWHERE = -2, /* the client is connecting: it does not know yet where others wait */
+  RLK_QUEUE_EACH = -3      /* each of several resources has a home of its own */
+};
 
 enum rlk_phase {
   RLK_IDLE,
@@ -128,8 +131,18 @@ struct rlk_attempt {
   int quarantine_is_told;
 };
 
+/* The place of a lock of several resources in the queue of another one of them (further.c). */
+struct rlk_further {
+  int part;
+  int home;       /* the node of that queue */
+  uint64_t place; /* its name there; 0: it has none */
+  int64_t ask_ns; /* when it is to be asked for again */
+};
+
 /* Its position in the order of waiters for a resource (queue.c, room.c). */
 struct rlk_wait {
+  struct rlk_key *key;           /* the resource in whose queue it has its place: that of the lock or of one part */
+  int part;                      /* which of several that is */
   struct rlk_room *room;         /* NULL: it does not wait there */
   redlock_lock *next, *previous; /* in it */
   redlock_lock *next_placed;     /* in its bucket of engine->placed */
@@ -138,11 +151,13 @@ struct rlk_wait {
   int home;                      /* the node of that queue */
   int64_t rank;                  /* of the last answer */
   int64_t rank_changed_ns;
-  int is_ranked;   /* there was an answer */
-  int is_told;     /* that it is its turn, while an attempt was under way */
-  int64_t step_ns; /* how long one of the waiters before it took; 0: not known */
-  int64_t free_ns; /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
-  int in_vain;     /* attempts that failed although it says so */
+  int is_ranked;               /* there was an answer */
+  int is_told;                 /* that it is its turn, while an attempt was under way */
+  int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
+  int64_t free_ns;             /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
+  int in_vain;                 /* attempts that failed although it says so */
+  struct rlk_further *further; /* of several resources: in their number; NULL: none was needed yet */
+  int further_count;
 };
 
 /* Whether others wait for its resource (queue.c). */
@@ -151,7 +166,8 @@ struct rlk_others {
   int home;         /* the node that is asked behind its SET, RLK_QUEUE_..., or -1 */
   uint64_t asked;   /* nodes whose answer to that is outstanding, as bits */
   int64_t until_ns; /* a lock that is won waits for them no longer than that; 0: it does not wait */
-  int are_waiting;  /* the home node said so behind its vote */
+  int are_waiting;  /* a home node said so behind its vote, */
+  int part;         /* of that one of several resources */
 };
 
 struct redlock_lock {

@@ -29,11 +29,22 @@ static int is_connecting(const struct rlk_engine *e)
   return 0;
 }
 
+/* Notes the homes of several resources in their keys. */
+static int homes(const redlock_lock *lock, int64_t now)
+{
+  for (int i = 0; i < lock->key->count; i++) {
+    struct rlk_key *key = rlk_key_alone(lock->key, i);
+    if (key)
+      key->queue_home = rlk_room_home(lock, key, now);
+  }
+  return RLK_QUEUE_EACH;
+}
+
 static int home_or_anywhere(const redlock_lock *lock, int64_t now)
 {
   if (is_connecting(lock->engine))
     return RLK_QUEUE_ANYWHERE;
-  return rlk_queue_home(lock, now);
+  return lock->key->count > 1 ? homes(lock, now) : rlk_queue_home(lock, now);
 }
 
 int rlk_others_home(const redlock_lock *lock, int64_t now)
@@ -73,7 +84,8 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
   int is_brief;
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
+  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS &&
+             lock->key->count == 1;
   if (is_brief && is_alone(lock, ALONE_NS, now))
     return;
   if (!is_brief)
@@ -92,7 +104,7 @@ void rlk_others_let_in(redlock_lock *lock, int64_t now)
   lock->claim->place = lock->wait.place;
   lock->claim->place_shares = lock->wait.shares;
   for (int i = 0; i < e->net.node_count; i++)
-    if ((home == i || home == RLK_QUEUE_ANYWHERE) && e->net.nodes[i].state == RLK_NODE_READY)
+    if ((home == i || home <= RLK_QUEUE_ANYWHERE) && e->net.nodes[i].state == RLK_NODE_READY)
       rlk_ask_part(&e->net.nodes[i], lock->claim, now); /* without memory they find out by asking */
   lock->wait.place = 0;
 }

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "../base/mutant.h"
+#include "../node/listener.h"
 #include "asking.h"
 #include "kind.h"
 
 #define QUEUE_PREFIX "libredlock:q:"
 #define PROMISES_PREFIX "libredlock:p:"
 #define CHANNEL_PREFIX "libredlock:w:"
+#define GRACE_NS (100 * RLK_NS_PER_MS) /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* NULL when memory is out. */
 static const struct rlk_queue_keys *keys_of(const struct rlk_net *net, struct rlk_key *key)
@@ -90,60 +92,135 @@ static int begin_open(struct rlk_out *out, struct rlk_line *l, const struct rlk_
   return 0;
 }
 
-int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, const struct rlk_promise *promise, int64_t now)
+/* Of one of several resources, as far as that is known. */
+static int is_home(const struct rlk_node *n, struct rlk_key *key, int part, int home)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
-  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (now - lock->attempt.arrived_ns) / 1000;
+  const struct rlk_key *alone = rlk_key_alone(key, part);
+  return alone && (home == RLK_QUEUE_ANYWHERE || alone->queue_home == n->index);
+}
+
+struct rlk_promise rlk_promise_of(const redlock_lock *lock, const struct rlk_node *home)
+{
+  int64_t most_ns = rlk_listener_is_ready(home) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS;
+  return (struct rlk_promise){(RLK_STEP_NS + rlk_node_patience_ns(home, &lock->op.asked) + GRACE_NS) / 1000,
+                              RLK_STEP_NS / 1000, most_ns / 1000};
+}
+
+static int ask_join(struct rlk_node *n, redlock_lock *lock, struct rlk_key *key, uint64_t place,
+                    struct rlk_request request)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, key);
+  struct rlk_promise promise = rlk_promise_of(lock, n);
+  int64_t waited_us = RLK_MUTANT(PLACE_FORGOTTEN) ? 0 : (request.sent_ns - lock->attempt.arrived_ns) / 1000;
   struct rlk_out out;
-  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, lock->key, rlk_lock_slots(lock)) != 0
+  if (lock->kind->many ? begin_open(&out, n->line, &rlk_script_stand, 6, key, rlk_lock_slots(lock)) != 0
                        : begin(&out, n->line, &rlk_script_join, 6, keys) != 0)
     return -1;
-  put_place(&out, lock->wait.place, lock->wait.shares);
+  put_place(&out, place, lock->kind->shares);
   rlk_out_number(&out, waited_us);
-  rlk_out_number(&out, promise->first_us);
-  rlk_out_number(&out, promise->step_us);
-  rlk_out_number(&out, promise->steps_max_us);
+  rlk_out_number(&out, promise.first_us);
+  rlk_out_number(&out, promise.step_us);
+  rlk_out_number(&out, promise.steps_max_us);
   put_channels(&out, keys);
-  rlk_ask_end(&out, (struct rlk_request){
-                        .ask = &rlk_row_join, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
+  rlk_ask_end(&out, request);
   return 0;
 }
 
-int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
+int rlk_ask_join(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
+  return ask_join(
+      n, lock, lock->wait.key, lock->wait.place,
+      (struct rlk_request){.ask = &rlk_row_join, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
+}
+
+int rlk_ask_join_part(struct rlk_node *n, redlock_lock *lock, int part, uint64_t place, int64_t now)
+{
+  struct rlk_key *key = rlk_key_alone(lock->key, part);
+  return key ? ask_join(n, lock, key, place,
+                        (struct rlk_request){
+                            .ask = &rlk_row_join_part, .claim = lock->claim, .sent_ns = now, .of.part.number = part})
+             : -1;
+}
+
+static int ask_is_queued(struct rlk_node *n, redlock_lock *lock, int part, int is_last, int64_t now)
+{
+  struct rlk_key *key = rlk_key_alone(lock->key, part);
+  const struct rlk_queue_keys *keys = key ? keys_of(n->net, key) : NULL;
   struct rlk_out out;
   if (!keys || rlk_out_begin(&out, n->line, keys->size + 64) != 0)
     return -1;
   RLK_OUT_TEXT(&out, "*2\r\n$6\r\nEXISTS\r\n");
   rlk_out_bytes(&out, keys->text + keys->queue, keys->promises - keys->queue);
-  rlk_ask_end(&out, (struct rlk_request){
-                        .ask = &rlk_row_queued, .claim = lock->claim, .round = lock->round.number, .sent_ns = now});
+  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_queued,
+                                         .claim = lock->claim,
+                                         .round = lock->round.number,
+                                         .sent_ns = now,
+                                         .of.part = {part, is_last}});
   return 0;
 }
 
-int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
+/* Of several resources those whose home the node is, or may be. */
+int rlk_ask_is_queued(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, lock->key);
+  int last = -1;
+  if (lock->others.home != RLK_QUEUE_EACH && lock->key->count == 1)
+    return ask_is_queued(n, lock, 0, 1, now);
+  for (int i = 0; i < lock->key->count; i++)
+    if (is_home(n, lock->key, i, lock->others.home))
+      last = i;
+  for (int i = 0; i <= last; i++)
+    if (is_home(n, lock->key, i, lock->others.home) && ask_is_queued(n, lock, i, i == last, now) != 0)
+      return -1;
+  return last < 0 ? -1 : 0;
+}
+
+static int ask_leave(struct rlk_node *n, const redlock_lock *lock, struct rlk_key *key, uint64_t place)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, key);
   struct rlk_out out;
-  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, lock->key, rlk_lock_slots(lock)) != 0
+  if (lock->kind->form ? begin_open(&out, n->line, &rlk_script_part, 2, key, rlk_lock_slots(lock)) != 0
                        : begin(&out, n->line, &rlk_script_leave, 2, keys) != 0)
     return -1;
-  put_place(&out, lock->wait.place, lock->wait.shares);
+  put_place(&out, place, lock->wait.shares);
   put_channels(&out, keys);
   rlk_out_end(&out, (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = rlk_now(n->net)});
   return 0;
 }
 
-int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+int rlk_ask_leave(struct rlk_node *n, redlock_lock *lock)
 {
-  const struct rlk_queue_keys *keys = keys_of(n->net, claim->key);
+  return ask_leave(n, lock, lock->wait.key, lock->wait.place);
+}
+
+int rlk_ask_leave_part(struct rlk_node *n, redlock_lock *lock, int part, uint64_t place)
+{
+  struct rlk_key *key = rlk_key_alone(lock->key, part);
+  return key ? ask_leave(n, lock, key, place) : -1;
+}
+
+static int ask_part(struct rlk_node *n, struct rlk_claim *claim, struct rlk_key *key, struct rlk_request request)
+{
+  const struct rlk_queue_keys *keys = keys_of(n->net, key);
   struct rlk_out out;
-  if (begin_open(&out, n->line, &rlk_script_part, 2, claim->key, claim->slots.count) != 0)
+  if (begin_open(&out, n->line, &rlk_script_part, 2, key, claim->slots.count) != 0)
     return -1;
   put_place(&out, claim->place, claim->place_shares);
   put_channels(&out, keys);
-  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now});
+  if (request.claim)
+    rlk_ask_end(&out, request);
+  else
+    rlk_out_end(&out, request);
+  return 0;
+}
+
+int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
+{
+  if (claim->key->count == 1)
+    return ask_part(n, claim, claim->key, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now});
+  for (int i = 0; i < claim->key->count; i++)
+    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) &&
+        ask_part(n, claim, rlk_key_alone(claim->key, i), (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = now}))
+      return -1;
   return 0;
 }
 

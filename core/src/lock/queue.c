@@ -8,28 +8,22 @@
 #include "asking.h"
 #include "place.h"
 #include "backoff.h"
+#include "further.h"
 #include "holder.h"
 #include "kind.h"
 #include "room.h"
 #include "round.h"
 
 #define MS RLK_NS_PER_MS
-#define REFUSED_NS (10000 * MS) /* how long an unusable queue is left alone */
-#define STEP_NS (250 * MS)      /* waiters ask again less often the more waiters stand before them, */
-#define STEP_MAX_NS (4000 * MS) /* but at least this often, */
-#define POLL_MAX_NS (1000 * MS) /* or this often without push */
-#define TURN_MAX_NS (300 * MS)  /* how long a free lock is left to the waiters before, however many */
-#define SPREAD_NS (10 * MS)     /* between waiters that would ask at the same moment */
+#define TURN_MAX_NS (300 * MS) /* how long a free lock is left to the waiters before, however many */
+#define SPREAD_NS (10 * MS)    /* between waiters that would ask at the same moment */
 #define SPREAD_MAX_NS (100 * MS)
 #define RESOURCE_MAX 65536 /* longer ones are waited for without the queue */
 #define ASK_MIN_NS (5 * MS)
 #define PAUSE_MIN_NS (MS / 2)
-#define LATE_NS (300 * MS)     /* a home node is given up after this: moving costs all waiters their places */
-#define ASK_NS (100 * MS)      /* the next in turn asks this often, beside the push */
 #define OVERSLEPT_NS (50 * MS) /* a free lock that is not taken by then is taken by the next */
 #define IN_VAIN_MAX 8
 #define HOLDER_NS (1000 * MS) /* a longer wait asks who holds the lock */
-#define GRACE_NS (100 * MS)   /* a promise is kept by then, or the next in the queue goes ahead */
 
 /* ---- the waiters behind a leader ---- */
 
@@ -88,6 +82,7 @@ static void take_place(redlock_lock *lock, const struct rlk_node *home)
 static void take_over(redlock_lock *lock, redlock_lock *from, int64_t now)
 {
   uint64_t place = from->wait.place;
+  rlk_further_leave(from);
   leave_place(from);
   from->wait.place = 0;
   be_at(lock, place);
@@ -130,17 +125,13 @@ void rlk_queue_init(struct rlk_engine *e)
 
 int rlk_queue_home(const redlock_lock *lock, int64_t now)
 {
-  int home = rlk_backoff_node(lock, LATE_NS, now);
-  const struct rlk_room *room = lock->wait.room || !lock->engine->room_count ? lock->wait.room : rlk_room_of(lock, now);
-  if (home < 0 || now < lock->engine->peers[home].queue_again_ns || (room && now < room->queue_again_ns))
-    return -1;
-  return home;
+  return rlk_room_home(lock, lock->wait.key, now);
 }
 
 /* The home node, if its queue can be used and a majority can be asked; else -1. */
 static int home_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_backoff_has_majority(lock, LATE_NS, now) ? rlk_queue_home(lock, now) : -1;
+  return rlk_backoff_has_majority(lock, RLK_LATE_NS, now) ? rlk_queue_home(lock, now) : -1;
 }
 
 /* The one before it may be the holder itself, whose place goes with its release. */
@@ -163,12 +154,12 @@ static int64_t spread_ns(const redlock_lock *lock)
 /* With push, asking only covers a push that is lost. */
 static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 {
-  int64_t pause_ns = STEP_NS * (lock->wait.rank + 1);
+  int64_t pause_ns = RLK_STEP_NS * (lock->wait.rank + 1);
   if (lock->wait.rank == 0) /* the holder has no place, and may not wake the next */
-    return within(now - lock->wait.rank_changed_ns, ASK_MIN_NS, ASK_NS);
+    return within(now - lock->wait.rank_changed_ns, ASK_MIN_NS, RLK_ASK_NS);
   if (is_next(lock))
-    return ASK_NS;
-  return pause_ns < STEP_MAX_NS ? pause_ns : STEP_MAX_NS;
+    return RLK_ASK_NS;
+  return pause_ns < RLK_STEP_MAX_NS ? pause_ns : RLK_STEP_MAX_NS;
 }
 
 /* When it asks again if no push wakes it: soon if it is next, and the later the longer nothing has changed; but not
@@ -176,14 +167,14 @@ static int64_t pushed_pause_ns(const redlock_lock *lock, int64_t now)
 static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 {
   int64_t delay_ns = RLK_INT(&lock->options, RETRY_DELAY_MS) * MS;
-  int64_t top_ns = delay_ns < 2 * ASK_NS ? delay_ns : 2 * ASK_NS;
+  int64_t top_ns = delay_ns < 2 * RLK_ASK_NS ? delay_ns : 2 * RLK_ASK_NS;
   int64_t same_ns = within((now - lock->wait.rank_changed_ns) / 4, PAUSE_MIN_NS, top_ns);
   int64_t before = lock->wait.rank - 1;
   if (is_next(lock))
     return same_ns;
   if (lock->wait.step_ns)
     same_ns = within(lock->wait.step_ns / 3, PAUSE_MIN_NS, top_ns);
-  return within(same_ns * before, PAUSE_MIN_NS, POLL_MAX_NS);
+  return within(same_ns * before, PAUSE_MIN_NS, RLK_POLL_MAX_NS);
 }
 
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
@@ -196,15 +187,13 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
 {
   struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
-  int64_t most_ns = rlk_listener_is_ready(home) ? STEP_MAX_NS : POLL_MAX_NS;
-  struct rlk_promise promise = {(STEP_NS + patience_ns + GRACE_NS) / 1000, STEP_NS / 1000, most_ns / 1000};
-  if (rlk_ask_join(home, lock, &promise, now) != 0)
+  if (rlk_ask_join(home, lock, now) != 0)
     return RLK_TURN_ATTEMPT;
   if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
   lock->op.phase = RLK_ASKING_QUEUE;
   lock->round.is_tight = 0;
-  rlk_round_set_timer(lock, now + (patience_ns > LATE_NS ? patience_ns : LATE_NS));
+  rlk_round_set_timer(lock, now + (patience_ns > RLK_LATE_NS ? patience_ns : RLK_LATE_NS));
   return RLK_TURN_WAIT;
 }
 
@@ -234,11 +223,14 @@ static enum rlk_turn ask_for_place(redlock_lock *lock, int64_t now)
   }
   lock->wait.home = home;
   lock->round.number++;
+  rlk_further_ask(lock, now);
   return ask(lock, now);
 }
 
 static enum rlk_turn sleep_until(redlock_lock *lock, int64_t at_ns)
 {
+  int64_t due_ns = rlk_further_due_ns(lock);
+  at_ns = due_ns < at_ns ? due_ns : at_ns;
   lock->op.phase = RLK_SLEEPING;
   lock->attempt.wake_ns = at_ns;
   rlk_round_set_timer(lock, at_ns);
@@ -261,7 +253,7 @@ static int64_t turn_ns(const redlock_lock *lock)
 {
   int64_t most_ns = RLK_MUTANT(WAITS_FOR_THE_DEAD) ? INT64_MAX : TURN_MAX_NS;
   int64_t turn_ns =
-      lock->wait.rank > 1 ? within(lock->wait.rank * STEP_NS, 0, most_ns) : lock->wait.rank * OVERSLEPT_NS;
+      lock->wait.rank > 1 ? within(lock->wait.rank * RLK_STEP_NS, 0, most_ns) : lock->wait.rank * OVERSLEPT_NS;
   return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
 }
 
@@ -294,6 +286,7 @@ static void note_held(redlock_lock *lock, int64_t until_ns)
   lock->wait.free_ns = RLK_NEVER;
   lock->wait.in_vain = 0;
   lock->votes[lock->wait.home] = RLK_BUSY;
+  lock->node_answers[lock->wait.home].part = lock->wait.part;
   lock->node_answers[lock->wait.home].until_ns = until_ns;
 }
 
@@ -338,31 +331,16 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
   return sleep_until(lock, next_question_ns(lock, until_ns, now));
 }
 
-static void tell_refused(struct rlk_node *n)
+enum rlk_turn rlk_queue_placed_part(redlock_lock *lock, int part, int node, int64_t rank, int64_t until_ns, int64_t now)
 {
-  if (!rlk_peer_of(n)->queue_refused)
-    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
-                  "the wait queue cannot be used on this node; waiters retry at random");
-  rlk_peer_of(n)->queue_refused = 1;
+  if (!rlk_further_placed(lock, part, node, rank, now) || lock->op.phase != RLK_SLEEPING)
+    return RLK_TURN_NONE;
+  return rank == 0 && until_ns == 0 ? RLK_TURN_ATTEMPT : sleep_until(lock, lock->attempt.wake_ns);
 }
 
-void rlk_queue_denied(struct rlk_node *n, int64_t now)
-{
-  tell_refused(n);
-  rlk_peer_of(n)->queue_works = 0;
-  rlk_peer_of(n)->queue_again_ns = now + REFUSED_NS;
-}
-
-/* A denied command concerns all resources; any other error may come from the keys of this one. */
 enum rlk_turn rlk_queue_refused(redlock_lock *lock, int node, enum rlk_fault fault, int64_t now)
 {
-  struct rlk_node *n = &lock->engine->net.nodes[node];
-  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait.room) {
-    rlk_queue_denied(n, now);
-  } else {
-    tell_refused(n);
-    lock->wait.room->queue_again_ns = now + REFUSED_NS;
-  }
+  rlk_room_refused(lock, &lock->engine->net.nodes[node], fault, now);
   return lock->op.phase == RLK_ASKING_QUEUE ? RLK_TURN_ATTEMPT : RLK_TURN_NONE;
 }
 
@@ -380,6 +358,7 @@ int rlk_queue_is_used(const redlock_lock *lock)
 
 void rlk_queue_forget(redlock_lock *lock)
 {
+  rlk_further_leave(lock);
   give_place_back(lock);
   leave_place(lock);
   lock->wait.place = 0;
@@ -389,6 +368,8 @@ enum rlk_turn rlk_queue_begin(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
   lock->wait.place = 0;
+  lock->wait.part = lock->wait.further_count = 0;
+  lock->wait.key = lock->key;
   lock->others.are_waiting = 0;
   lock->attempt.began_ns = lock->attempt.arrived_ns = lock->round.asked_all_ns = now;
   lock->attempt.arrival = ++lock->engine->arrivals;
@@ -431,8 +412,11 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
 {
   struct rlk_room *room;
   redlock_lock *next;
-  int has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
-  if (has_home && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->key, now)) != NULL)
+  int has_home;
+  if (lock->key->count > 1 && !RLK_MUTANT(WAITS_AT_THE_FIRST))
+    rlk_further_choose(lock);
+  has_home = rlk_queue_is_used(lock) && home_of(lock, now) >= 0;
+  if (has_home && !lock->wait.room && (room = rlk_room_make(lock->engine, lock->wait.key, now)) != NULL)
     rlk_room_enter(room, lock);
   if (lock->wait.room && has_home && !rlk_room_leads(lock))
     return stand_behind(lock, now);
@@ -445,8 +429,11 @@ enum rlk_turn rlk_queue_wait(redlock_lock *lock, int64_t now)
     make_way(lock, now);
   if (!has_home || !lock->wait.room || is_in_the_way(lock))
     return RLK_TURN_NONE;
+  if (lock->key->count > 1 && !RLK_MUTANT(WAITS_AT_THE_FIRST))
+    rlk_further_note(lock);
   if (!lock->wait.place || lock->wait.is_told)
     return ask_for_place(lock, now);
+  rlk_further_ask(lock, now);
   rlk_listener_want(&lock->engine->net.nodes[lock->wait.home], now);
   return sleep_until(lock, now + rlk_backoff_pause_ns(lock));
 }
@@ -478,6 +465,7 @@ void rlk_queue_leave(redlock_lock *lock)
   rlk_holder_share(lock, room->first);
   heir = rlk_room_leads(lock) ? rlk_room_alike(lock->wait.next, lock) : NULL;
   rlk_room_leave(lock);
+  rlk_further_leave(lock);
   leave_place(lock);
   if (lock->op.status != REDLOCK_OK)
     give_place_back(lock);
@@ -497,8 +485,10 @@ redlock_lock *rlk_queue_woken(struct rlk_engine *e, const char *text, int node, 
   if (strncmp(text, e->queue_name, name_size) == 0 && (text[name_size] == ':' || text[name_size] == '/'))
     place = strtoull(text + name_size + 1, NULL, 10);
   lock = *placed_bucket(e, place);
-  while (lock && lock->wait.place != place)
+  while (lock && lock->wait.place >> 1 != place >> 1) /* that of a further place may listen, or not */
     lock = lock->wait.next_placed;
+  if (lock && is_question)
+    rlk_further_question(lock, node);
   if (lock && rlk_room_is_trying(lock))
     lock->wait.is_told = 1; /* its finding may be older */
   else if (lock && lock->op.phase == RLK_SLEEPING && is_question)

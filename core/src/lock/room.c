@@ -5,7 +5,10 @@
 
 #include "../base/list.h"
 #include "../base/mutant.h"
+#include "backoff.h"
 #include "operation.h"
+
+#define REFUSED_NS (10000 * RLK_NS_PER_MS) /* how long an unusable queue is left alone */
 
 static struct rlk_room **bucket_of(struct rlk_engine *e, const char *resource, size_t size)
 {
@@ -40,7 +43,41 @@ struct rlk_room *rlk_room_find(struct rlk_engine *e, const char *resource, size_
 
 struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now)
 {
-  return rlk_room_find(lock->engine, rlk_key_resource(lock->key), lock->key->resource_size, now);
+  return rlk_room_find(lock->engine, rlk_key_resource(lock->wait.key), lock->wait.key->resource_size, now);
+}
+
+int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  int home = rlk_backoff_node(lock, key, RLK_LATE_NS, now);
+  const struct rlk_room *room = e->room_count ? rlk_room_find(e, rlk_key_resource(key), key->resource_size, now) : NULL;
+  return home < 0 || now < e->peers[home].queue_again_ns || (room && now < room->queue_again_ns) ? -1 : home;
+}
+
+static void tell_refused(struct rlk_node *n)
+{
+  if (!rlk_peer_of(n)->queue_refused)
+    rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index,
+                  "the wait queue cannot be used on this node; waiters retry at random");
+  rlk_peer_of(n)->queue_refused = 1;
+}
+
+void rlk_room_denied(struct rlk_node *n, int64_t now)
+{
+  tell_refused(n);
+  rlk_peer_of(n)->queue_works = 0;
+  rlk_peer_of(n)->queue_again_ns = now + REFUSED_NS;
+}
+
+/* A denied command concerns all resources; any other error may come from the keys of this one. */
+void rlk_room_refused(const redlock_lock *lock, struct rlk_node *n, enum rlk_fault fault, int64_t now)
+{
+  if (fault == RLK_FAULT_PERMISSION || fault == RLK_FAULT_UNKNOWN || !lock->wait.room) {
+    rlk_room_denied(n, now);
+  } else {
+    tell_refused(n);
+    lock->wait.room->queue_again_ns = now + REFUSED_NS;
+  }
 }
 
 struct rlk_room *rlk_room_make(struct rlk_engine *e, struct rlk_key *key, int64_t now)

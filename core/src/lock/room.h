@@ -17,6 +17,12 @@ struct rlk_room {
 /* Both also free rooms that are no longer needed. */
 struct rlk_room *rlk_room_find(struct rlk_engine *engine, const char *resource, size_t size, int64_t now_ns);
 struct rlk_room *rlk_room_of(const redlock_lock *lock, int64_t now_ns);
+/* The home node of one of the lock's resources, if its queue can be used; else -1. */
+int rlk_room_home(const redlock_lock *lock, struct rlk_key *key, int64_t now_ns);
+/* The node denies the keys of queues: for a while it is not asked for them. */
+void rlk_room_denied(struct rlk_node *node, int64_t now_ns);
+/* ... or it does not have the queue of the lock's resource, or of all. */
+void rlk_room_refused(const redlock_lock *lock, struct rlk_node *node, enum rlk_fault fault, int64_t now_ns);
 struct rlk_room *rlk_room_make(struct rlk_engine *engine, struct rlk_key *key, int64_t now_ns); /* NULL: no memory */
 void rlk_room_enter(struct rlk_room *room, redlock_lock *lock); /* in the order in which they began */
 void rlk_room_leave(redlock_lock *lock);

@@ -31,7 +31,10 @@ struct rlk_request {
     int64_t number;             /* the number to which it is raised */
     int64_t client;             /* the number of the client whose entry is asked for */
     int hands_over;             /* delete: it is the script of the queue */
-    struct rlk_batch *batch;    /* renewal: only carried here */
+    struct {
+      int number, is_last;
+    } part;                  /* question about a queue: of that one of several resources, the last to the node */
+    struct rlk_batch *batch; /* renewal: only carried here */
   } of;
 };
 

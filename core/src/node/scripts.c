@@ -170,7 +170,7 @@ const struct rlk_script
                           .bit = RLK_SCRIPT_HAND_OVER},
   rlk_script_stand = {.text = STAND_TEXT, .hash = "d7f782e0b5dffc3706b92f8b95c35958455d5cf0",
                       .bit = RLK_SCRIPT_STAND},
-  rlk_script_part = {.text = PART_TEXT},
+  rlk_script_part = {.text = PART_TEXT, .hash = "a10c7a2b650e4e1fd52c9144df66ea2f91f275a9", .bit = RLK_SCRIPT_PART},
   rlk_script_leave = {.text = LEAVE_TEXT},
   rlk_script_proof = {.text = PROOF_TEXT},
   rlk_script_register = {.text = REGISTER_TEXT},

@@ -11,7 +11,8 @@ enum {
   RLK_SCRIPT_JOIN = 4,
   RLK_SCRIPT_HAND_OVER = 8,
   RLK_SCRIPT_STAND = 16,
-  RLK_SCRIPT_OF_KIND = 32 /* the first script of the kinds */
+  RLK_SCRIPT_PART = 32,
+  RLK_SCRIPT_OF_KIND = 64 /* the first script of the kinds */
 };
 
 struct rlk_script {
