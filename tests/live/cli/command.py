@@ -17,6 +17,8 @@ TOKEN = re.compile(r"^[0-9a-f]{40}$")
 LIMIT_S = 60
 # One attempt is all that these have; the machine may be busy.
 CALM = ("--node-timeout", "2s", "--connect-timeout", "5s")
+# What is owed to a node that is slow is sent all the same; by default a command exits after half a second.
+SETTINGS = Path(__file__).with_name("calm.conf")
 
 CLIENT = r"libredlock \(pid \d+ on \S+\) for \d+(\.\d)? m?s"  # the holder of a lock, as the command prints it
 
@@ -27,7 +29,7 @@ class Command:
     """redlock with REDLOCK_NODES set; what it starts is ended by end()."""
 
     def __init__(self, nodes_env):
-        self.env = dict(os.environ, REDLOCK_NODES=nodes_env, REDLOCK_CONFIG="")
+        self.env = dict(os.environ, REDLOCK_NODES=nodes_env, REDLOCK_CONFIG=str(SETTINGS))
         self.started = []
 
     def start(self, *args, stdin=subprocess.DEVNULL, **popen):
