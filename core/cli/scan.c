@@ -1,5 +1,5 @@
-/* scan.c - the names of locks that the nodes have: SCAN for the keys, GETRANGE and ZRANGE for the form of their values.
- */
+/* scan.c - the names of locks that the nodes have: SCAN for the keys, GETRANGE, ZRANGE and HRANDFIELD for the form of
+ * their values. */
 #include "scan.h"
 
 #include <search.h>
@@ -98,15 +98,22 @@ static bool is_token(const char *text, size_t size)
          (count == TOKEN_SIZE - MARK_SIZE && text[count] == 'p' && strspn(text + count + 1, digits) == MARK_SIZE - 1);
 }
 
-/* A plain lock's value, or the members of a set of readers. */
-static bool has_token(const redisReply *value)
+/* How to read the token in a key of a plain lock, one of those that readers have, and one that is a hash. The rights of
+ * operators may be older than hashes. */
+static const struct {
+  const char *words[3], *before_token;
+  bool may_be_denied;
+} reads[] = {
+    {{"GETRANGE", "0", "40"}, "", false}, {{"ZRANGE", "0", "0"}, "rl:", false}, {{"HRANDFIELD", "2", NULL}, "", true}};
+
+enum { READS = sizeof reads / sizeof *reads };
+
+static bool has_token(const redisReply *value, const char *before)
 {
-  static const char reader[] = "rl:";
-  if (value->type == REDIS_REPLY_STRING)
-    return is_token(value->str, value->len);
-  const redisReply *member = value->type == REDIS_REPLY_ARRAY && value->elements > 0 ? value->element[0] : NULL;
-  return member != NULL && member->type == REDIS_REPLY_STRING && begins_with(member->str, member->len, reader) &&
-         is_token(member->str + strlen(reader), member->len - strlen(reader));
+  if (value->type == REDIS_REPLY_ARRAY)
+    value = value->elements == 1 ? value->element[0] : NULL;
+  return value != NULL && value->type == REDIS_REPLY_STRING && begins_with(value->str, value->len, before) &&
+         is_token(value->str + strlen(before), value->len - strlen(before));
 }
 
 /* A pattern that matches the bytes themselves, and anything behind them. */
@@ -141,40 +148,37 @@ static bool refuse(struct scan *scan, const redisReply *reply, char **why)
   return false;
 }
 
-/* How to read the token in a key of a plain lock, and one of those that readers have. */
-static const char *const reads[][3] = {{"GETRANGE", "0", "40"}, {"ZRANGE", "0", "0"}};
-
 static bool send_read(struct wire *wire, const char *const read[3], const redisReply *key)
 {
   const char *words[] = {read[0], key->str, read[1], read[2]};
-  return wire_send(wire, 4, words,
-                   (const size_t[]){strlen(read[0]), (size_t)key->len, strlen(read[1]), strlen(read[2])});
+  size_t sizes[] = {strlen(read[0]), (size_t)key->len, strlen(read[1]), read[2] != NULL ? strlen(read[2]) : 0};
+  return wire_send(wire, read[2] != NULL ? 4 : 3, words, sizes);
 }
 
 /* The meaning of a key without a token is NULL; one of another type keeps it, for the next command. */
-static bool take_value(struct scan *scan, struct meaning *key, const redisReply *value, char **why)
+static bool take_value(struct scan *scan, struct meaning *key, int read, const redisReply *value, char **why)
 {
-  if (value->type == REDIS_REPLY_ERROR && strncmp(value->str, "WRONGTYPE", 9) == 0)
+  if (value->type == REDIS_REPLY_ERROR && (strncmp(value->str, "WRONGTYPE", 9) == 0 || reads[read].may_be_denied))
     return true;
   if (value->type == REDIS_REPLY_ERROR)
     return *why == NULL ? refuse(scan, value, why) : false;
-  if (has_token(value))
+  if (has_token(value, reads[read].before_token))
     add(scan, key);
   key->resource = NULL;
   return true;
 }
 
-static bool read_keys(struct scan *scan, struct wire *wire, const char *const read[3], const redisReply *keys,
-                      struct meaning *meanings, char **why)
+static bool read_keys(struct scan *scan, struct wire *wire, int read, const redisReply *keys, struct meaning *meanings,
+                      char **why)
 {
   bool goes_on = true;
   for (size_t i = 0; goes_on && i < keys->elements; i++)
-    goes_on = meanings[i].resource == NULL || send_read(wire, read, keys->element[i]);
+    goes_on = meanings[i].resource == NULL || send_read(wire, reads[read].words, keys->element[i]);
   for (size_t i = 0; goes_on && i < keys->elements; i++) {
     if (meanings[i].resource == NULL)
       continue;
     redisReply *value = wire_reply(wire);
-    goes_on = value != NULL && take_value(scan, &meanings[i], value, why);
+    goes_on = value != NULL && take_value(scan, &meanings[i], read, value, why);
     freeReplyObject(value);
   }
   return goes_on;
@@ -186,8 +190,8 @@ static bool take_keys(struct scan *scan, struct wire *wire, const redisReply *ke
   for (size_t i = 0; i < keys->elements; i++)
     meanings[i] = meaning_of(scan, keys->element[i]->str, (size_t)keys->element[i]->len);
   bool goes_on = true;
-  for (size_t i = 0; goes_on && i < sizeof reads / sizeof *reads; i++)
-    goes_on = read_keys(scan, wire, reads[i], keys, meanings, why);
+  for (int i = 0; goes_on && i < READS; i++)
+    goes_on = read_keys(scan, wire, i, keys, meanings, why);
   free(meanings);
   return goes_on;
 }

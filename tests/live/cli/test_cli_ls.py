@@ -44,6 +44,18 @@ def test_ls_names_the_readers(redlock):
     assert redlock("ls", *CALM, "orders:").stdout == ""
 
 
+def test_ls_names_the_holder_of_a_hash(redlock, nodes):
+    token = redlock.acquire("orders:1", "--layout", "hash", "--ttl", "20s", "--client-name", "worker-7")
+    for node in nodes:
+        node.command("HSET", "orders:cart", TOKEN, 1, TOKEN[::-1], 1)
+        node.command("HSET", "orders:theirs", "owner", 1)
+    done = redlock("ls", *CALM, "orders:")
+    assert (done.returncode, done.stderr, list(rows(done))) == (0, "", ["orders:1"])
+    assert re.fullmatch(r"5 of 5  \d+\.\d s   +%s  worker-7 \(pid \d+ on \S+\) for \S+ m?s" % token[:8],
+                        rows(done)["orders:1"].strip())
+    assert redlock.json("ls", "orders:")[1]["locks"][0]["holder"] == token
+
+
 def test_json(redlock, nodes):
     token = redlock.acquire("orders:42", "--ttl", "20s")
     for node in list(nodes)[:2]:
@@ -130,6 +142,7 @@ ACL = """~* resetchannels &* -@all +hello +auth +select +info +set +get +getrang
 def test_the_operator_needs_scan(redlock, nodes):
     redlock.acquire("orders:42", "--ttl", "20s")
     redlock.acquire("orders:43", "--shared", "--ttl", "20s")
+    redlock.acquire("orders:44", "--layout", "hash", "--ttl", "20s")
     for node in nodes:
         node.command("ACL", "SETUSER", "app", "reset", "on", ">s3cret", *ACL)
     urls = ",".join(node.url.replace("redis://", "redis://app:s3cret@") for node in nodes)
@@ -141,7 +154,11 @@ def test_the_operator_needs_scan(redlock, nodes):
         assert "its user needs +scan and +getrange" in done.stderr and "s3cret" not in done.stderr
         for node in nodes:
             node.command("ACL", "SETUSER", "app", "+scan")
-        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42", "orders:43"]
+        done = redlock("ls", *CALM, "orders:")
+        assert (done.returncode, list(rows(done))) == (0, ["orders:42", "orders:43"]), "it may not read hashes"
+        for node in nodes:
+            node.command("ACL", "SETUSER", "app", "+type", "+hrandfield")
+        assert list(rows(redlock("ls", *CALM, "orders:"))) == ["orders:42", "orders:43", "orders:44"]
     finally:
         for node in nodes:
             node.command("ACL", "DELUSER", "app")
