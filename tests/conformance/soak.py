@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Processes of all faces contend for the same resources, alone, together, for two at once or for permits, under faults.
+"""Processes of all faces contend for the same resources, alone, together, for two, permits or a hash, under faults.
 
 A checker reads the log, and the judge the history of holds.
 
@@ -32,15 +32,17 @@ from testing import BOTH, DOWN, UP, Cluster, Proxy, ReplyError  # noqa: E402
 
 RESOURCES = ["orders", "stock", "mail"]
 OF_PERMITS, PERMITS = "gpu", 3
+HASH = "cart"  # its locks are hashes, but for a few
 TTLS_MS = [800, 1200, 2000]
 MAX_TTL_MS = 2000
 WAIT_MS = 3000
 PATIENCE_S = 60  # a slow machine has started the last face so late after the end at most
 SLACK_MS = 20000  # a client may be stopped for a while, and the machine is busy
-KINDS = ["writers", "readers", "two resources", "permits"]
+KINDS = ["writers", "readers", "two resources", "permits", "hashes"]
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": 0}
-TOKEN_AND_PTTL = """local token
-if redis.call('type', KEYS[1]).ok == 'zset' then token = redis.call('zrange', KEYS[1], -1, -1)[1]:sub(4)
+TOKEN_AND_PTTL = """local token, is = nil, redis.call('type', KEYS[1]).ok
+if is == 'zset' then token = redis.call('zrange', KEYS[1], -1, -1)[1]:sub(4)
+elseif is == 'hash' then token = redis.call('hkeys', KEYS[1])[1]
 else token = redis.call('get', KEYS[1]) end
 return {token, redis.call('pttl', KEYS[1])}"""  # of one moment; of readers the one whose lease is longest
 HELPER, SLOT = b"libredlock:", b"libredlock:s:"
@@ -119,7 +121,8 @@ class Worker(threading.Thread):
 
     def choose(self):
         """What to lock, and how."""
-        resource, options = self.choose_permit() if self.random.random() < 0.3 else self.choose_lock()
+        kinds = [self.choose_permit] * 3 + [self.choose_hash] * 1 + [self.choose_lock] * 6
+        resource, options = self.random.choice(kinds)()
         if self.soak.guarded and (isinstance(resource, list) or options):
             options["fence"] = False  # these have no numbers, and the command refuses to give them some
         if "renew" in self.party.can and self.random.random() < 0.3:
@@ -139,6 +142,10 @@ class Worker(threading.Thread):
         if how > 0.85:
             options["slot"] = self.random.randrange(PERMITS)
         return OF_PERMITS, options
+
+    def choose_hash(self):
+        """Now and then a plain lock, which excludes the others."""
+        return HASH, {"layout": "hash"} if self.random.random() < 0.9 else {}
 
     def round(self):
         (resource, options), ttl_ms = self.choose(), self.random.choice(TTLS_MS)
@@ -161,6 +168,8 @@ class Worker(threading.Thread):
                                to_ms=hold.end_ms, shared=shared, permits=permits, slot=hold.slot)
             self.log.count("holds of " + self.face)
             self.log.count("holds of readers" if shared else "holds of permits" if permits else "holds of writers")
+            if "layout" in options:
+                self.log.count("holds of hashes")
             if len(hold.resources) > 1:
                 self.log.count("holds of two resources")
 

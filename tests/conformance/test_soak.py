@@ -110,7 +110,7 @@ def test_a_short_soak(tmp_path, capsys, how):
 def test_idle_face_or_kind_is_reported():
     counts = collections.Counter({"holds of " + what: 1 for what in ("c", "writers", "two resources")})
     words = soak.too_little(counts, ["c", "php"])
-    assert words == ["too little work: no hold of " + what for what in ("php", "readers", "permits")]
+    assert words == ["too little work: no hold of " + what for what in ("php", "readers", "permits", "hashes")]
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon"])
