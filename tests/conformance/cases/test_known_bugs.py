@@ -14,6 +14,7 @@ from steps import (
     occupy,
     operate,
     other_name,
+    own_ttl_ms,
     values,
 )
 from testing import DOWN, UP, eventually
@@ -30,19 +31,21 @@ def test_zero_nodes(make):
 
 def test_even_split(make, nodes):
     occupy(nodes[:2])
-    assert make(urls=nodes.urls[:4]).lock().acquire() == "BUSY"
-    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, 5, "nothing is left of the loser")
+    party = make(urls=nodes.urls[:4])
+    assert party.lock(ttl_ms=own_ttl_ms(party)).acquire() == "BUSY"
+    eventually(lambda: nodes.keys() == {b"r": [0, 1]}, LATE_S, "nothing is left of the loser")
 
 
 def test_as_many_contenders_as_nodes(make, nodes):
-    waiting = [make().lock().waiting() for _ in nodes]
+    parties = [make() for _ in nodes]
+    waiting = [party.lock(ttl_ms=own_ttl_ms(party)).waiting() for party in parties]
     while waiting:
         ended = eventually(lambda: [one for one in waiting if not one.pending], 30, "one of them has it")
         assert len(ended) == 1
         assert ended[0].result() == "OK"
         assert ended[0].lock.release() == "OK"
         waiting.remove(ended[0])
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.parametrize("lost", [1, 3])
@@ -63,10 +66,10 @@ def test_late_set(make, nodes, proxied, direction, lost):
     """The deletes go on the connections of the SETs and follow them; a run of the command has connections of its own,
     there the TTL ends what comes late."""
     party = make(urls=urls(proxied))
-    lock = party.lock(ttl_ms=25000 if "state" in party.can else 4000)
+    lock = party.lock(ttl_ms=own_ttl_ms(party))
     acquire_everywhere(lock, nodes)
     assert lock.release() == "OK"
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
     for proxy in proxied[:lost]:
         proxy.at("SET", "r", lambda proxy=proxy: proxy.hold(direction), byte=0, direction=direction)
     before = [node.calls("set") for node in nodes]
@@ -103,12 +106,13 @@ def test_cancel_in_mid_acquire(make, nodes, proxied, direction):
 @pytest.mark.needs("cancel")
 def test_cancel_of_a_waiter(make, nodes):
     occupy(nodes)
-    waiting = make().lock().waiting()
+    party = make()
+    waiting = party.lock(ttl_ms=own_ttl_ms(party)).waiting()
     eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     waiting.cancel()
     assert waiting.result() == "CANCELLED"
     assert "state" not in waiting.lock.party.can or waiting.lock.state == "FREE"
-    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, LATE_S)
 
 
 @pytest.mark.needs("extend")
@@ -122,12 +126,13 @@ def test_key_gone_at_extend(make, nodes):
 
 
 def test_foreign_owner_at_release(make, nodes):
-    lock = make().lock()
+    party = make()
+    lock = party.lock(ttl_ms=own_ttl_ms(party))
     acquire_everywhere(lock, nodes)
     occupy(nodes[:4])
     gave = lock.release()  # of a token that was taken over one node is enough to have held it
     assert gave == "LOST" or gave == "OK" and "state" not in lock.party.can
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2, 3]}, 5, "its own on the fifth is deleted")
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2, 3]}, LATE_S, "its own on the fifth is deleted")
     assert [node.get("r") for node in nodes[:4]] == [FOREIGN.encode()] * 4
 
 
@@ -168,15 +173,16 @@ def test_a_minority_is_away(face, make, nodes, black_hole, how):
             assert operation() == "OK"
             assert time.monotonic() - begun_s < 15
     if how == "misconfigured":
-        counts_for_nothing(nodes, make(urls=addresses, **patient))
+        counts_for_nothing(nodes, lock)
 
 
-def counts_for_nothing(nodes, party):
-    """nodes[0]: a SET may have gone to it with a set-up, before the answer that it evicts keys."""
-    nodes.no_keys(within_s=30)
+def counts_for_nothing(nodes, lock):
+    """nodes[0]: a SET may have gone to it with a set-up, before the answer that it evicts keys. The client deletes its
+    key there when it is used next."""
+    eventually(lambda: lock.party.status("r") and not nodes.keys(), what="the key is deleted")
     for node in nodes[1:3]:
         node.kill()
-    assert party.lock().acquire().status in ("NO_QUORUM", "REFUSED_CONFIG")
+    assert lock.acquire().status in ("NO_QUORUM", "REFUSED_CONFIG")
 
 
 @pytest.mark.needs("extend")
@@ -254,7 +260,7 @@ def test_exit_while_held(make, nodes, mode):
 @pytest.mark.needs("exit", "start")
 def test_exit_while_waiting(make, nodes):
     occupy(nodes)
-    party = make()
+    party = make(exit_drain_ms=5000)
     assert party.lock().start() == "OK"
     eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     party.exit("normal")

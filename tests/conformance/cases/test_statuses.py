@@ -2,7 +2,7 @@
 import pytest
 
 from driver import short
-from steps import FOREIGN, acquire_everywhere, error_name, occupy
+from steps import FOREIGN, LATE_S, acquire_everywhere, error_name, occupy, own_ttl_ms
 from testing import eventually
 
 CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "TIMED_OUT": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
@@ -128,11 +128,12 @@ def test_a_busy_body_is_not_entered(face, make, nodes):
 
 def test_unix_sockets_and_passwords(make, make_cluster):
     with make_cluster(3, unix=True, password="p@ss,word/%") as cluster:
-        lock = make(urls=cluster.urls).lock()
+        party = make(urls=cluster.urls)
+        lock = party.lock(ttl_ms=own_ttl_ms(party))
         assert lock.driver.call("acquire", lock=lock.name, wait_ms=0) == "OK"
         assert len(cluster.keys()[b"r"]) >= 2
         assert lock.release() == "OK"
-        cluster.no_keys()
+        cluster.no_keys(LATE_S)
 
 
 def test_users_of_an_acl(make, make_cluster):
