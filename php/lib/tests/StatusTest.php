@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Redlock\Tests;
+
+use Redlock\Event\NotAcquired;
+use Redlock\Exception\BusyException;
+use Redlock\Exception\LostException;
+use Redlock\Verdict;
+
+final class StatusTest extends NodesTestCase
+{
+    public function testStatusAndBusyNameTheClientThatHoldsIt(): void
+    {
+        $holder = $this->client(clientName: 'worker-7');
+        $asker = $this->client();
+        $this->assertNull($asker->status('known')->heldBy);
+        $lock = $holder->lock('known');
+        $lock->acquire();
+        $heldBy = $asker->status('known')->heldBy;
+        $this->assertSame(['worker-7', \gethostname(), \getmypid()],
+            [$heldBy['client_name'], $heldBy['host'], $heldBy['pid']]);
+        $this->assertGreaterThanOrEqual(0, $heldBy['held_ms']);
+        foreach ([0, 1500] as $waitMs) { /* a single attempt asks for it, a wait has learnt it */
+            try {
+                $asker->lock('known')->acquire($waitMs);
+                $this->fail('acquired');
+            } catch (BusyException $busy) {
+                $this->assertSame(\array_diff_key($heldBy, ['held_ms' => 0]),
+                    \array_diff_key($busy->heldBy, ['held_ms' => 0]), "after $waitMs ms");
+            }
+        }
+        $this->assertStringStartsWith('held by worker-7 (pid ' . \getmypid() . ' on ', $busy->getMessage());
+        try {
+            $asker->lock(['free', 'known'])->acquire(0);
+            $this->fail('acquired');
+        } catch (BusyException $busy) {
+            $this->assertSame('worker-7', $busy->heldBy['client_name'], 'who holds one of several');
+        }
+        $lock->release();
+    }
+
+    public function testNodesThatHangAreAskedOnceForTheHolderOfSeveral(): void
+    {
+        $held = $this->client()->lock('known');
+        $held->acquire();
+        $commands = 0;
+        $hang = static function (object $event) use (&$asker, &$commands): void {
+            if ($event instanceof NotAcquired) {
+                \array_map(static fn (Node $node) => $node->stop(), self::cluster()->nodes);
+                $commands = $asker->describe()['commands'];
+            }
+        };
+        $asker = $this->client(dispatcher: new Dispatcher($hang));
+        try {
+            $asker->lock([...\array_map(static fn (int $number): string => "free:$number", \range(1, 40)), 'known'])
+                ->acquire(0);
+            $this->fail('acquired');
+        } catch (BusyException $busy) {
+            $this->assertNull($busy->heldBy);
+        }
+        $this->assertLessThanOrEqual(20, $asker->describe()['commands'] - $commands, 'ten for each name, 410 for all');
+    }
+
+    public function testStatusNamesTheHolder(): void
+    {
+        $client = $this->client();
+        $this->assertTrue($client->status('asked')->isFree());
+        $lock = $client->lock('asked');
+        $lock->acquire();
+        $status = $client->status('asked');
+        $this->assertTrue($status->isHeld());
+        $this->assertSame($lock->token(), $status->token);
+        $this->assertTrue($status->remainingMs > 10_000 && $status->remainingMs <= 30_000, "$status->remainingMs ms");
+        $tokens = \array_unique(\array_filter(\array_column($status->nodes, 'token')));
+        $this->assertSame([$lock->token()], \array_values($tokens));
+        $this->assertTrue($lock->isHeld());
+    }
+
+    /** @return list<array{string, Verdict, 2?: string}> the keys of five nodes: a token, . none, # a hash, ! down */
+    public static function verdicts(): array
+    {
+        return [['aa...', Verdict::Free], ['aaabb', Verdict::Held, 'a'], ['###..', Verdict::Held, 'owner'],
+            ['aabb.', Verdict::Split], ['aa!!!', Verdict::Unknown]];
+    }
+
+    /** @dataProvider verdicts */
+    public function testStatusSaysFreeHeldSplitOrUnknown(string $keys, Verdict $verdict, ?string $token = null): void
+    {
+        foreach (\str_split($keys) as $i => $key) {
+            $node = self::cluster()->nodes[$i];
+            match ($key) {
+                '.' => null,
+                '#' => $node->command('HSET', 'asked', 'owner', '1'),
+                '!' => $node->kill(),
+                default => $node->command('SET', 'asked', $key),
+            };
+        }
+        $client = $this->client(nodeTimeoutMs: 500, outageWaitMs: 500, clientName: 'keys-' . \bin2hex($keys));
+        $status = $client->status('asked');
+        $isHeld = $verdict === Verdict::Held;
+        $this->assertSame([$verdict, $token, $isHeld ? \REDLOCK_TTL_ENDLESS : null],
+            [$status->verdict, $status->token, $status->remainingMs], $status->message);
+        $this->assertSame([$isHeld, $verdict === Verdict::Free], [$status->isHeld(), $status->isFree()]);
+    }
+
+    public function testALockIsRemovedByForce(): void
+    {
+        $client = $this->client();
+        $lock = $client->lock('removed');
+        $lock->acquire();
+        $client->remove('removed');
+        $this->assertNothingIsLeft();
+        $this->assertTrue($client->lock('removed')->tryAcquire());
+        $this->expectException(LostException::class);
+        $lock->release();
+    }
+}
