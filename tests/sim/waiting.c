@@ -167,7 +167,7 @@ static int waits_at_two_homes(const struct slot *slot)
 static int lacks_another(const struct slot *slot, const struct slot *winner)
 {
   const struct world *world = slot->process->world;
-  for (int i = 0; i < world->resource_count && !winner->spans; i++)
+  for (int i = 0; i < world->resource_count; i++)
     if (i != winner->key && free_since(world, i) == RLK_NEVER && world->resources[i].granted_at <= slot->overtaken_at)
       return 1;
   return 0;
@@ -186,7 +186,7 @@ static void order_of_several(struct slot *winner)
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || !slot->spans || slot->operation != REDLOCK_ACQUIRE ||
         (slot->is_shared && winner->is_shared) || may_be_refused(slot) || waits_at_two_homes(slot) ||
-        lacks_another(slot, winner) ||
+        winner->spans || lacks_another(slot, winner) ||
         slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
       continue;
     slot->overtaken_at = world->now;
