@@ -124,6 +124,7 @@ def test_locks_of_several_kinds_keep_every_rule():
 RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a lock that lost its key when it began to be shared": ("--mixed", "--seed", 1500000000015615),
     "the child of a fork that distrusts a clock": ("--seed", 1600000000058897),
+    "a waiter behind many that have died": ("--seed", 3202553),
     "a holder that dies in its release, and two waiters with it": ("--seed", 1800000000263106),
     "a holder that dies in its release, and four waiters with it": ("--seed", 2110000000567804),
     "a permit behind a waiter that wants the first one alone": ("--mixed", "--seed", 2200000000010005),

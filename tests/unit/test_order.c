@@ -81,6 +81,19 @@ static void the_dead_are_not_waited_for(void **state)
   assert_in_range(left_for_ms(7), 300, 500);
 }
 
+/* Each question takes one of them out, and none of them has held the lock. */
+static void the_dead_are_not_waited_for_one_by_one(void **state)
+{
+  int64_t since_ns = now_ns, rank = 200;
+  (void)state;
+  placed(rank, FREE);
+  while (lock->op.phase != RLK_ASKING_ALL) {
+    ask_again();
+    placed(--rank, FREE);
+  }
+  assert_in_range((now_ns - since_ns) / MS, 300, 500);
+}
+
 /* The third does not see that the first is served between two questions: the lock is free again, not still. */
 static void one_that_was_served_unseen_takes_no_turn_from_the_next(void **state)
 {
@@ -121,6 +134,7 @@ int main(void)
       TEST(the_first_takes_it_at_once),
       TEST(the_next_leaves_it_to_one_that_may_have_overslept),
       TEST(the_dead_are_not_waited_for),
+      TEST(the_dead_are_not_waited_for_one_by_one),
       TEST(one_that_was_served_unseen_takes_no_turn_from_the_next),
       TEST(the_end_of_an_earlier_key_is_no_end_of_a_later_one),
       TEST(the_heir_of_the_first_place_takes_it_at_once),

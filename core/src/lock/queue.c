@@ -291,12 +291,24 @@ static void note_held(redlock_lock *lock, int64_t until_ns)
 }
 
 /* The one that is gone may have held the lock since the last question. Then the lock has been free for less than it
- * seems, and the one that is first now has just been woken. */
+ * seems, and the one that is first now has just been woken. If all before it have died, that delays nothing: the lock
+ * is left to them for no longer than to the longest queue. */
 static void leave_first_its_turn(redlock_lock *lock, int64_t now)
 {
-  int64_t earliest_ns = now + OVERSLEPT_NS - turn_ns(lock);
-  if (lock->wait.rank > 0 && lock->wait.free_ns != RLK_NEVER && lock->wait.free_ns < earliest_ns)
-    lock->wait.free_ns = earliest_ns;
+  int64_t last_ns;
+  if (lock->wait.free_ns == RLK_NEVER)
+    return;
+  last_ns = lock->wait.free_ns + TURN_MAX_NS + SPREAD_MAX_NS + OVERSLEPT_NS;
+  lock->wait.leave_until_ns = now + OVERSLEPT_NS;
+  if (lock->wait.leave_until_ns > last_ns && now < last_ns + OVERSLEPT_NS)
+    lock->wait.leave_until_ns = last_ns;
+}
+
+/* When a lock that is free may be taken by it. */
+static int64_t turn_at_ns(const redlock_lock *lock)
+{
+  int64_t at_ns = lock->wait.free_ns + turn_ns(lock);
+  return lock->wait.rank > 0 && lock->wait.leave_until_ns > at_ns ? lock->wait.leave_until_ns : at_ns;
 }
 
 /* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
@@ -304,7 +316,7 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 {
   int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
   if (lock->wait.free_ns != RLK_NEVER)
-    other_ns = lock->wait.free_ns + turn_ns(lock) + OVERSLEPT_NS;
+    other_ns = lock->wait.leave_until_ns > now ? turn_at_ns(lock) : turn_at_ns(lock) + OVERSLEPT_NS;
   else if (until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
     other_ns = until_ns + MS + spread_ns(lock);
   return other_ns < at_ns ? other_ns : at_ns;
@@ -322,7 +334,7 @@ enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_n
     note_held(lock, until_ns);
   if (fell)
     leave_first_its_turn(lock, now);
-  if (lock->wait.free_ns != RLK_NEVER && now - lock->wait.free_ns >= turn_ns(lock))
+  if (lock->wait.free_ns != RLK_NEVER && now >= turn_at_ns(lock))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
   if (is_next(lock) && rlk_round_is_overdue(lock, now))
