@@ -1,0 +1,72 @@
+"""redlock doctor --watch: the table again and again."""
+import fcntl
+import json
+import re
+import signal
+import struct
+import termios
+
+import pytest
+
+from command import finish, read_until
+from testing import eventually
+
+
+def test_watch_tries_the_nodes_less_often_than_it_asks_them(redlock, nodes):
+    """With --watch the nodes are asked each second, and tried every ten. What it stores is deleted at once."""
+    stored = [node.calls("set") for node in nodes]
+    watching = redlock.start("doctor", "--watch")
+    read_until(watching.stdout, "all 5 nodes may vote\n\n")
+    asked = nodes[0].calls("pttl")
+    eventually(lambda: nodes[0].calls("pttl") >= asked + 4, 60, "it asks again and again")
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+    assert all(1 <= node.calls("set") - before < 4 for node, before in zip(nodes, stored))
+    nodes.no_keys()
+
+
+def test_watch_asks_again_until_a_signal_comes(redlock, nodes):
+    watching = redlock.start("doctor", "--watch")
+    read_until(watching.stdout, "all 5 nodes may vote\n\n")
+    nodes[0].kill()
+    read_until(watching.stdout, "4 of 5 nodes may vote")
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+
+
+def test_watch_refreshes_the_table_in_place(terminal, nodes):
+    program = terminal("doctor", "--watch")
+    program.expect(r"all 5 nodes may vote\r\n")
+    program.expect("(?s)\x1b\\[7A\x1b\\[J.*all 5 nodes may vote")  # up by the table's lines
+    program.type("\x03")
+    assert program.wait() == -signal.SIGINT
+
+
+@pytest.mark.parametrize("rows, columns, refresh", [
+    (50, 40, "\x1b\\[13A\x1b\\[J"),  # the heading and the nodes take two lines each, whatever the colours
+    (7, 200, "\x1b\\[H\x1b\\[J"),    # it began above what is shown
+])
+def test_watch_on_a_small_terminal(terminal, nodes, rows, columns, refresh):
+    program = terminal("doctor", "--watch")
+    fcntl.ioctl(program.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    program.expect(r"all 5 nodes may vote\r\n")
+    program.expect("(?s)%s.*all 5 nodes may vote" % refresh)
+    program.type("\x03")
+    assert program.wait() == -signal.SIGINT
+
+
+def test_watch_in_json(redlock, nodes):
+    """A line each time, for programs that read them."""
+    watching = redlock.start("doctor", "--watch", "--json")
+    lines = read_until(watching.stdout, "}\n{").splitlines()
+    watching.send_signal(signal.SIGTERM)
+    assert finish(watching).returncode == -signal.SIGTERM
+    assert json.loads(lines[0])["voting"] == 5
+
+
+def test_watch_into_a_file_says_when(redlock, nodes):
+    watching = redlock.start("doctor", "--watch")
+    text = read_until(watching.stdout, "all 5 nodes may vote\n\n20")
+    watching.send_signal(signal.SIGTERM)
+    finish(watching)
+    assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\nNODE", text)
