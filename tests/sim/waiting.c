@@ -130,12 +130,16 @@ static int64_t wanted_since(const struct slot *slot)
 
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
-void oracle_waits(const struct slot *slot)
+void oracle_waits(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  int64_t since = later(wanted_since(slot), slot->started_at), soon = wait_most(slot, since);
-  if (slot->is_permit && plain_ones_wait(slot))
-    return; /* a waiter before it may want the first permit alone */
+  int64_t since, soon;
+  if (slot->is_permit && plain_ones_wait(slot)) {
+    slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
+    return;
+  }
+  since = later(wanted_since(slot), later(slot->started_at, slot->behind_at));
+  soon = wait_most(slot, since);
   if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
       world->now - slot->started_at < soon || may_be_refused(slot))
     return;

@@ -7,7 +7,7 @@
 struct slot;
 struct world;
 
-void oracle_waits(const struct slot *slot);
+void oracle_waits(struct slot *slot);
 void oracle_stands_still(struct world *world, int resource);
 void oracle_order(struct slot *winner);
 
