@@ -226,7 +226,7 @@ def test_hung_node_is_given_up_after_a_while_and_comes_back(nodes, make_client):
     nodes[0].cont()
     spin(client, lambda: client.describe()["nodes"][0]["state"] == "ready", 20)
     assert lock.release() in (OK, rl.LOST)
-    spin_until_deleted(client, nodes)
+    spin(client, lambda: not nodes.keys())
 
 
 def test_more_than_a_socket_takes(nodes, make_client):

@@ -92,7 +92,7 @@ def test_replace_while_a_node_is_away(make_cluster, make_client):
     urls = [server.url for server in servers]
     bootstrapped(urls)
     servers[2].stop()
-    status, nodes = bootstrap(urls, REPLACE, max_ttl_ms=8000, connect_timeout_ms=500)
+    status, nodes = bootstrap(urls, REPLACE, max_ttl_ms=8000, connect_timeout_ms=3000)
     assert status == NO_QUORUM and [node[0] for node in nodes] == ["replaced", "replaced", "no_answer"]
     servers[2].cont()
     lock = make_client(urls, **dict(GUARDED, max_ttl_ms=8000, ttl_ms=8000)).lock()

@@ -4,7 +4,7 @@ import os
 import pytest
 
 import rl
-from helpers import Call, lapse, now_ms, spin, spin_until_deleted
+from helpers import Call, lapse, now_ms, spin
 from rl import HELD, LIMIT, LOST, NOT_HELD, OK
 from testing import HOLD, eventually
 
@@ -144,14 +144,14 @@ def test_release_in_the_middle_of_a_renewal(nodes, make_client, proxies):
     for p in proxies:
         p.go()
     assert releasing.join() in (OK, LOST)
-    spin_until_deleted(client, nodes)
+    spin(client, lambda: not nodes.keys())
 
 
 def test_free_ends_the_renewal(nodes, renewing):
     lock = renewing()
     client = lock.client
     lock.free()
-    spin_until_deleted(client, nodes)
+    spin(client, lambda: not nodes.keys())
 
 
 def test_free_of_the_client_ends_the_renewal(nodes, renewing):

@@ -99,7 +99,7 @@ def test_misconf(nodes, mended, hold):
     eventually(lambda: nodes.keys() in ({b"r": [0]}, {}))
     votes_no(lock, 0, "MISCONF")
     assert lock.release() == OK
-    spin_until_deleted(lock.client, nodes)
+    spin(lock.client, lambda: not nodes.keys())
 
 
 def test_misconf_ends_and_the_debt_is_paid(nodes, mended, hold):
