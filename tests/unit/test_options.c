@@ -1,4 +1,5 @@
-/* Ranges and terms of options, what node URLs say, texts and commands: what test_settings.c cannot see from outside. */
+/* Ranges and terms of options, what node URLs say, texts and commands: what test_settings.c and test_arguments.c
+ * cannot see from outside. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
