@@ -11,14 +11,14 @@
 
 enum { ARENA_SIZE = 16 << 20, CLASSES = 32, ALIGNMENT = 16 };
 
-struct arena {             /* at its own beginning */
+struct arena { /* at its own beginning */
   size_t used;
   struct block *spare[CLASSES];
 };
 
-struct block {             /* before each piece of memory; ALIGNMENT bytes */
-  uint64_t class;
-  struct block *next;      /* while it is spare */
+struct block { /* before each piece of memory; ALIGNMENT bytes */
+  uint64_t size_class;
+  struct block *next; /* while it is spare */
 };
 
 static struct arena *arenas[PROCESSES_MAX], *current;
@@ -44,27 +44,27 @@ static struct arena *arena_of(const void *memory)
 
 static void *allocate(struct arena *arena, size_t size)
 {
-  unsigned class = 5;
+  unsigned size_class = 5;
   struct block *block;
-  while ((size_t)1 << class < size + sizeof *block)
-    class++;
-  block = arena->spare[class];
+  while ((size_t)1 << size_class < size + sizeof *block)
+    size_class++;
+  block = arena->spare[size_class];
   if (block) {
-    arena->spare[class] = block->next;
+    arena->spare[size_class] = block->next;
   } else {
-    if (arena->used + ((size_t)1 << class) > ARENA_SIZE)
+    if (arena->used + ((size_t)1 << size_class) > ARENA_SIZE)
       return NULL;
     block = (struct block *)((char *)arena + arena->used);
-    arena->used += (size_t)1 << class;
+    arena->used += (size_t)1 << size_class;
   }
-  block->class = class;
+  block->size_class = size_class;
   return block + 1;
 }
 
 static size_t room_in(const void *memory)
 {
   const struct block *block = (const struct block *)memory - 1;
-  return ((size_t)1 << block->class) - sizeof *block;
+  return ((size_t)1 << block->size_class) - sizeof *block;
 }
 
 /* ---- what the C library's functions become, for the protocol library, too ---- */
@@ -95,8 +95,8 @@ FOR_ALL void free(void *memory)
     __libc_free(memory);
     return;
   }
-  block->next = arena->spare[block->class];
-  arena->spare[block->class] = block;
+  block->next = arena->spare[block->size_class];
+  arena->spare[block->size_class] = block;
 }
 
 FOR_ALL void *realloc(void *memory, size_t size)

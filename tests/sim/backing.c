@@ -198,7 +198,7 @@ static uint32_t untold_links(const struct process *process, const struct loss *l
 
 /* ---- counting ---- */
 
-struct backing {           /* one key */
+struct backing { /* one key */
   uint32_t links;
   int64_t until;
 };

@@ -127,8 +127,8 @@ static int64_t rounds_ms(const struct slot *slot)
   return (slot->is_permit ? 4 : 1) * world_attempt_ms(slot->process->world); /* what is picked may be taken elsewhere */
 }
 
-static const uint32_t acquired = ALLOW(OK) | ALLOW(BUSY) | ALLOW(NO_QUORUM) | ALLOW(TIMED_OUT) | ALLOW(CANCELLED) |
-                                 ALLOW(REFUSED_CONFIG);
+static const uint32_t acquired =
+    ALLOW(OK) | ALLOW(BUSY) | ALLOW(NO_QUORUM) | ALLOW(TIMED_OUT) | ALLOW(CANCELLED) | ALLOW(REFUSED_CONFIG);
 
 /* The started shape, waited for by slices. */
 static int start_and_wait(struct slot *slot, int64_t wait_ms)
@@ -160,13 +160,10 @@ static void acquire(struct slot *slot)
   int64_t wait_ms = 0, limit_ms = rounds_ms(slot);
   int is_started = random_in(&world->random, 0, 3) == 0, status;
   switch (random_in(&world->random, 0, 5)) {
-  case 0:
-    wait_ms = limit_ms = -1;
-    break;
+  case 0: wait_ms = limit_ms = -1; break;
   case 1:
   case 2:
-  case 3:
-    wait_ms = limit_ms = random_in(&world->random, 1, 2 * slot->ttl_ms);
+  case 3: wait_ms = limit_ms = random_in(&world->random, 1, 2 * slot->ttl_ms);
   }
   oracle_give_up(slot); /* if it has lapsed since the last look */
   begin_call(slot, is_started ? "start and wait" : "acquire", limit_ms);
@@ -325,11 +322,8 @@ static void disturb(struct process *process)
     if (slot->lock)
       redlock_lock_cancel(slot->lock);
     break;
-  case 3:
-    redlock_client_process(process->client);
-    break;
-  default:
-    redlock_client_describe(process->client, text, sizeof text);
+  case 3: redlock_client_process(process->client); break;
+  default: redlock_client_describe(process->client, text, sizeof text);
   }
 }
 

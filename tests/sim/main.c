@@ -30,10 +30,9 @@ struct total {
   double started, started_cpu;
 };
 
-static const char *const mutants[] = {
-  "none",
+static const char *const mutants[] = {"none",
 #define MUTANT_NAME(name, text, wrong) text,
-  RLK_MUTANTS(MUTANT_NAME)
+                                      RLK_MUTANTS(MUTANT_NAME)
 #undef MUTANT_NAME
 };
 
@@ -44,59 +43,41 @@ static const char *const mutants[] = {
 static const char *shows(int mutant)
 {
   switch (mutant) {
-  case RLK_MUTANT_NONE:
-    return NULL;
+  case RLK_MUTANT_NONE: return NULL;
   case RLK_MUTANT_RESTART_IGNORED: /* others may hold as long as the holder can not know: see README */
   case RLK_MUTANT_GONE_IGNORED:
   case RLK_MUTANT_DEMOTION_IGNORED:
   case RLK_MUTANT_COUNTED_TWICE:
   case RLK_MUTANT_SHORTENING_FORGOTTEN:
-  case RLK_MUTANT_EXTENDED_BY_ANY_KEY:
-    return "unbacked:";
-  case RLK_MUTANT_PICK_FORGOTTEN:
-    return "residue:";
-  case RLK_MUTANT_RELEASE_HESITATES:
-    return "came back";
-  case RLK_MUTANT_LOST_IS_REENTERED:
-    return "depth:";
+  case RLK_MUTANT_EXTENDED_BY_ANY_KEY: return "unbacked:";
+  case RLK_MUTANT_PICK_FORGOTTEN: return "residue:";
+  case RLK_MUTANT_RELEASE_HESITATES: return "came back";
+  case RLK_MUTANT_LOST_IS_REENTERED: return "depth:";
   case RLK_MUTANT_SLEEPS_FOR_HINT:
   case RLK_MUTANT_HOME_ONLY:
   case RLK_MUTANT_NOBODY_IS_WOKEN:
   case RLK_MUTANT_BLOCKS_THE_QUEUE:
   case RLK_MUTANT_ALL_ALIKE:
   case RLK_MUTANT_END_IGNORED:
-  case RLK_MUTANT_WAITS_FOR_THE_DEAD:
-    return "missed:";
+  case RLK_MUTANT_WAITS_FOR_THE_DEAD: return "missed:";
   case RLK_MUTANT_WAITS_AT_THE_FIRST:
   case RLK_MUTANT_QUEUE_JUMPER:
-  case RLK_MUTANT_PLACE_FORGOTTEN:
-    return "overtaken:";
+  case RLK_MUTANT_PLACE_FORGOTTEN: return "overtaken:";
   case RLK_MUTANT_FENCE_NOT_RAISED:
   case RLK_MUTANT_ANY_NUMBER:
-  case RLK_MUTANT_FIRST_NUMBER_OF_ONE:
-    return "fence:";
-  case RLK_MUTANT_NO_BACKOFF:
-    return "back off";
-  case RLK_MUTANT_NO_HEIR:
-    return "has not returned";
-  case RLK_MUTANT_NO_LAST_LOOK:
-    return "returned OK, but";
-  case RLK_MUTANT_CHILD_KEEPS_LOCKS:
-    return "in the child of a fork";
-  case RLK_MUTANT_CHILD_KEEPS_CLAIMS:
-    return "speaks for token";
-  case RLK_MUTANT_CHILD_KEEPS_SEED:
-    return "for their own";
+  case RLK_MUTANT_FIRST_NUMBER_OF_ONE: return "fence:";
+  case RLK_MUTANT_NO_BACKOFF: return "back off";
+  case RLK_MUTANT_NO_HEIR: return "has not returned";
+  case RLK_MUTANT_NO_LAST_LOOK: return "returned OK, but";
+  case RLK_MUTANT_CHILD_KEEPS_LOCKS: return "in the child of a fork";
+  case RLK_MUTANT_CHILD_KEEPS_CLAIMS: return "speaks for token";
+  case RLK_MUTANT_CHILD_KEEPS_SEED: return "for their own";
   case RLK_MUTANT_NUMBER_IGNORED:
-  case RLK_MUTANT_EXTENDED_ABOVE:
-    return "are allowed";
+  case RLK_MUTANT_EXTENDED_ABOVE: return "are allowed";
   case RLK_MUTANT_FUTURE_MARKER: /* the node stays out for as long as its clock was set back */
-  case RLK_MUTANT_RAISE_UNNOTICED:
-    return "can not acquire";
-  case RLK_MUTANT_LATE_WINNER: /* then the last look is the only one */
-    return "returns LOST";
-  default:
-    return "is held by lock";
+  case RLK_MUTANT_RAISE_UNNOTICED: return "can not acquire";
+  case RLK_MUTANT_LATE_WINNER: /* then the last look is the only one */ return "returns LOST";
+  default: return "is held by lock";
   }
 }
 
@@ -250,23 +231,30 @@ static int check(struct request *request)
 static int parse(int argc, const char **argv, struct request *request)
 {
   struct poptOption options[] = {
-    {"seeds", 0, POPT_ARG_LONGLONG, &request->seeds, 0, "run N worlds (default 100)", "N"},
-    {"first", 0, POPT_ARG_LONGLONG, &request->first, 0, "the first of them (default 1)", "S"},
-    {"seconds", 0, POPT_ARG_DOUBLE, &request->seconds, 0, "run worlds for T seconds", "T"},
-    {"seed", 0, POPT_ARG_LONGLONG, &request->seed, 0, "run world S alone", "S"},
-    {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
-    {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0, "break a rule of the core (core/src/base/mutant.h); to be\n"
-     "found is success", "NAME"},
-    {"only", 0, POPT_ARG_STRING, &request->only, 0, "only worlds that are guarded, or may be raising\n"
-     "or lowering max_ttl_ms, too", "KIND"},
-    {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared, of several resources and permits", NULL},
-    {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
-    {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0, "short histories with every order of their\n"
-     "messages in which at most N are delayed", "N"},
-    {"order", 0, POPT_ARG_STRING, &request->order, 0, "one of these orders alone", "HISTORY:DELAYS"},
-    {"without", 0, POPT_ARG_STRING, &request->without, 0, "leave out these kinds of faults", "FAULT,..."},
-    {"strikes", 0, POPT_ARG_STRING, &request->strikes, 0, "of what the nemesis does, only these, or none", "N,..."},
-    POPT_AUTOHELP POPT_TABLEEND};
+      {"seeds", 0, POPT_ARG_LONGLONG, &request->seeds, 0, "run N worlds (default 100)", "N"},
+      {"first", 0, POPT_ARG_LONGLONG, &request->first, 0, "the first of them (default 1)", "S"},
+      {"seconds", 0, POPT_ARG_DOUBLE, &request->seconds, 0, "run worlds for T seconds", "T"},
+      {"seed", 0, POPT_ARG_LONGLONG, &request->seed, 0, "run world S alone", "S"},
+      {"trace", 0, POPT_ARG_NONE, &request->trace, 0, "print everything that happens, with virtual time in ms", NULL},
+      {"mutant", 0, POPT_ARG_STRING, &request->mutant, 0,
+       "break a rule of the core (core/src/base/mutant.h); to be\n"
+       "found is success",
+       "NAME"},
+      {"only", 0, POPT_ARG_STRING, &request->only, 0,
+       "only worlds that are guarded, or may be raising\n"
+       "or lowering max_ttl_ms, too",
+       "KIND"},
+      {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared, of several resources and permits",
+       NULL},
+      {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
+      {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0,
+       "short histories with every order of their\n"
+       "messages in which at most N are delayed",
+       "N"},
+      {"order", 0, POPT_ARG_STRING, &request->order, 0, "one of these orders alone", "HISTORY:DELAYS"},
+      {"without", 0, POPT_ARG_STRING, &request->without, 0, "leave out these kinds of faults", "FAULT,..."},
+      {"strikes", 0, POPT_ARG_STRING, &request->strikes, 0, "of what the nemesis does, only these, or none", "N,..."},
+      POPT_AUTOHELP POPT_TABLEEND};
   poptContext context = poptGetContext("sim", argc, argv, options, 0);
   int status = poptGetNextOpt(context), refused = 0;
   if (status < -1)
@@ -280,8 +268,8 @@ static int parse(int argc, const char **argv, struct request *request)
 
 int main(int argc, const char **argv)
 {
-  struct request request = {.seeds = NOT_GIVEN, .first = 1, .seed = NOT_GIVEN, .seconds = NOT_GIVEN,
-                            .exhaustive = NOT_GIVEN};
+  struct request request = {
+      .seeds = NOT_GIVEN, .first = 1, .seed = NOT_GIVEN, .seconds = NOT_GIVEN, .exhaustive = NOT_GIVEN};
   int status = parse(argc, argv, &request);
   if (status || (status = check(&request)))
     return status;

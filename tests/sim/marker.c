@@ -22,7 +22,7 @@ static void write_marker(struct node *node, const char *run_id, int64_t since_ms
 static struct rlk_marker marker_for(const struct world *world, int database)
 {
   return (struct rlk_marker){
-    .nodes = world->node_count, .database = database, .nonce = "00", .max_ttl_ms = world->max_ttl_ms, .cluster = "-"};
+      .nodes = world->node_count, .database = database, .nonce = "00", .max_ttl_ms = world->max_ttl_ms, .cluster = "-"};
 }
 
 /* An operator says that no lock is live. */
@@ -106,8 +106,7 @@ void marker_check_ttl(const struct request *request, int64_t ttl_ms)
 /* script 1 key seen head since tail; since is empty: the server's time */
 void marker_register(struct request *request)
 {
-  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5],
-                        *tail = &request->arguments[7];
+  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5], *tail = &request->arguments[7];
   char *marker = marker_of(request);
   if (request->count != 8 || !marker_is_key(request, 3) || request->arguments[6].size || head->size > 60 ||
       tail->size > 120) {

@@ -10,10 +10,9 @@
 int rlk_test_mutant;
 int rlk_test_wait_all;
 
-static const char *const names[] = {
-  "none",
+static const char *const names[] = {"none",
 #define RLK_MUTANT_NAME(name, text, wrong) text,
-  RLK_MUTANTS(RLK_MUTANT_NAME)
+                                    RLK_MUTANTS(RLK_MUTANT_NAME)
 #undef RLK_MUTANT_NAME
 };
 

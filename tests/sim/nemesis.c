@@ -182,9 +182,7 @@ static void lose_keys(struct world *world, struct node *node)
   if (node->asleep || node->down || node->replaced)
     return;
   switch (kind) {
-  case 0:
-    restart_node(world, node, 1);
-    break;
+  case 0: restart_node(world, node, 1); break;
   case 1:
     TRACE(world, "node %d    FLUSHALL", node->index);
     backing_lose_all(world, node);
@@ -193,14 +191,9 @@ static void lose_keys(struct world *world, struct node *node)
     TRACE(world, "node %d    a key is deleted by hand", node->index);
     backing_lose(world, node, any_key(world), 1);
     break;
-  case 3:
-    demote(world, node);
-    break;
-  case 4:
-    swap_database(world, node);
-    break;
-  default:
-    promote_replica(world, node);
+  case 3: demote(world, node); break;
+  case 4: swap_database(world, node); break;
+  default: promote_replica(world, node);
   }
 }
 
@@ -267,11 +260,10 @@ static void leave_one(struct world *world, const struct process *process)
 static int64_t draw_fault(struct world *world)
 {
   const struct faults *faults = &world->faults;
-  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause,
-                              faults->restart,      faults->script_flush, faults->node_error,
-                              faults->replica,      faults->loss,       faults->leftover,     faults->astray,
-                              faults->fork,         faults->clock_step, faults->outage,
-                              faults->process_end};
+  const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause, faults->restart,
+                              faults->script_flush, faults->node_error, faults->replica,       faults->loss,
+                              faults->leftover,     faults->astray,     faults->fork,          faults->clock_step,
+                              faults->outage,       faults->process_end};
   int64_t total = 0, kind = 0;
   for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
@@ -290,46 +282,21 @@ static void strike(struct world *world)
   if (fault < 0 || does_without(world, (enum fault)fault) || !rollout_allows(world, node, (enum fault)fault))
     return;
   switch (fault) {
-  case FAULT_DROP:
-    network_nemesis_drop(world);
-    break;
-  case FAULT_NODE_PAUSE:
-    pause_node(world, node);
-    break;
-  case FAULT_PROCESS_PAUSE:
-    process_sleep(process, world_edge(world));
-    break;
-  case FAULT_RESTART:
-    restart_node(world, node, 0);
-    break;
-  case FAULT_SCRIPT_FLUSH:
-    flush_scripts(world, node);
-    break;
-  case FAULT_NODE_ERROR:
-    break_node(world, node);
-    break;
-  case FAULT_REPLICA:
-    replace_node(world, node);
-    break;
-  case FAULT_LOSS:
-    lose_keys(world, node);
-    break;
+  case FAULT_DROP: network_nemesis_drop(world); break;
+  case FAULT_NODE_PAUSE: pause_node(world, node); break;
+  case FAULT_PROCESS_PAUSE: process_sleep(process, world_edge(world)); break;
+  case FAULT_RESTART: restart_node(world, node, 0); break;
+  case FAULT_SCRIPT_FLUSH: flush_scripts(world, node); break;
+  case FAULT_NODE_ERROR: break_node(world, node); break;
+  case FAULT_REPLICA: replace_node(world, node); break;
+  case FAULT_LOSS: lose_keys(world, node); break;
   case FAULT_LEFTOVER:
-    server_leave_key(world, node, any_key(world),
-                     random_in(&world->random, 1, world->last_ttl_ms));
+    server_leave_key(world, node, any_key(world), random_in(&world->random, 1, world->last_ttl_ms));
     break;
-  case FAULT_ASTRAY:
-    lead_astray(world, node->index);
-    break;
-  case FAULT_FORK:
-    fork_process(process);
-    break;
-  case FAULT_CLOCK_STEP:
-    step_clock(world, node);
-    break;
-  case FAULT_OUTAGE:
-    fail_together(world);
-    break;
+  case FAULT_ASTRAY: lead_astray(world, node->index); break;
+  case FAULT_FORK: fork_process(process); break;
+  case FAULT_CLOCK_STEP: step_clock(world, node); break;
+  case FAULT_OUTAGE: fail_together(world); break;
   default:
     if (world->orderly)
       leave_one(world, process);
@@ -359,17 +326,10 @@ static void nemesis(struct world *world)
 void nemesis_event(struct world *world, const struct event *event)
 {
   switch (event->kind) {
-  case EVENT_NEMESIS:
-    nemesis(world);
-    break;
-  case EVENT_NODE_AWAKE:
-    wake_node(world, &world->nodes[event->index]);
-    break;
-  case EVENT_ADDRESS:
-    lead_back(world, (int)event->index);
-    break;
-  default:
-    node_up(world, &world->nodes[event->index]);
+  case EVENT_NEMESIS: nemesis(world); break;
+  case EVENT_NODE_AWAKE: wake_node(world, &world->nodes[event->index]); break;
+  case EVENT_ADDRESS: lead_back(world, (int)event->index); break;
+  default: node_up(world, &world->nodes[event->index]);
   }
 }
 

@@ -386,19 +386,11 @@ void network_event(struct world *world, const struct event *event)
     return;
   connection->in_flight--;
   switch (event->kind) {
-  case EVENT_CONNECTED:
-    connected(world, connection);
-    break;
+  case EVENT_CONNECTED: connected(world, connection); break;
   case EVENT_UP:
-  case EVENT_ORPHAN:
-    bytes_up(world, connection, event);
-    break;
-  case EVENT_UP_END:
-    server_sees_end(world, connection);
-    break;
-  case EVENT_DOWN:
-    bytes_down(connection, event);
-    break;
+  case EVENT_ORPHAN: bytes_up(world, connection, event); break;
+  case EVENT_UP_END: server_sees_end(world, connection); break;
+  case EVENT_DOWN: bytes_down(connection, event); break;
   case EVENT_UNREAD:
     if (ready_for(connection) & RLK_READABLE)
       report(connection, RLK_READABLE);
@@ -408,8 +400,7 @@ void network_event(struct world *world, const struct event *event)
     connection->cut_down = 1;
     report(connection, RLK_READABLE | RLK_WRITABLE);
     break;
-  default:
-    writable(connection);
+  default: writable(connection);
   }
   give_back(world, connection);
 }
@@ -496,8 +487,8 @@ static int sim_open(struct rlk_link *link, const struct rlk_address *address)
   connection->state = CONNECTION_CONNECTING;
   connection->want_write = link->writing = 1;
   link->fd = (int)connection->index;
-  TRACE(world, "process %d #%u connects to node %d by address %d", process->index, connection->serial,
-        connection->node, connection->link_node);
+  TRACE(world, "process %d #%u connects to node %d by address %d", process->index, connection->serial, connection->node,
+        connection->link_node);
   if (dice >= world->faults.refuse) /* else the SYN is swallowed */
     plan(world, connection, EVENT_CONNECTED, world->now + process->lag + 2 * delay(world), 0);
   return -EINPROGRESS;
@@ -506,12 +497,9 @@ static int sim_open(struct rlk_link *link, const struct rlk_address *address)
 static int sim_finish(struct rlk_link *link)
 {
   switch (of_link(link)->state) {
-  case CONNECTION_OPEN:
-    return 0;
-  case CONNECTION_CONNECTING:
-    return -EINPROGRESS;
-  default:
-    return -ECONNREFUSED;
+  case CONNECTION_OPEN: return 0;
+  case CONNECTION_CONNECTING: return -EINPROGRESS;
+  default: return -ECONNREFUSED;
   }
 }
 
@@ -640,5 +628,5 @@ static void sim_abandon(struct rlk_link *link)
   link->writing = 0;
 }
 
-const struct rlk_link_ops sim_link_ops = {sim_open,       sim_finish,     sim_write, sim_read,
-                                         sim_want_write, sim_close, sim_abandon, NULL, NULL};
+const struct rlk_link_ops sim_link_ops = {sim_open,  sim_finish,  sim_write, sim_read, sim_want_write,
+                                          sim_close, sim_abandon, NULL,      NULL};

@@ -269,8 +269,7 @@ void oracle_observe(struct slot *slot)
       world_violation(world, "lock %d came back after it had ended", slot->index);
     int is_adopted = holding != NULL;
     holding = begin_holding(slot, token);
-    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans && !slot->is_permit &&
-        !slot->is_hash)
+    if (world->fenced && !is_adopted && !slot->is_shared && !slot->spans && !slot->is_permit && !slot->is_hash)
       check_fence(slot, holding);
     slot->shortens = 0;
     holding->until = holding->since;
@@ -341,8 +340,7 @@ static int flows_freely(const struct world *world, const struct connection *conn
 {
   return connection && connection->client_open && !connection->dropped && !connection->stalled &&
          connection->up.head == connection->up.end && connection->process->client && !connection->process->asleep &&
-         (!connection->process->running || connection->process->calls) &&
-         !world->nodes[connection->node].asleep;
+         (!connection->process->running || connection->process->calls) && !world->nodes[connection->node].asleep;
 }
 
 /* One of several resources is noted with one of them. */

@@ -24,18 +24,18 @@ struct history {
 };
 
 static const struct history histories[] = {
-  {"loss", 0, 0, 1, {{STEP_TRY, STEP_EXTEND}, {STEP_WAIT, STEP_WAIT}}},
-  {"contend", 0, 0, 0, {{STEP_TRY}, {STEP_TRY, STEP_WAIT}}},
-  {"release", 0, 0, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT}}},
-  {"extend", 0, 0, 0, {{STEP_TRY, STEP_EXTEND, STEP_EXTEND}, {STEP_TRY, STEP_WAIT}}},
-  {"fence", 0, 1, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT, STEP_RELEASE}}},
-  {"renew", 1, 1, 0, {{STEP_TRY, STEP_LENGTHEN}, {STEP_WAIT}}},
+    {"loss", 0, 0, 1, {{STEP_TRY, STEP_EXTEND}, {STEP_WAIT, STEP_WAIT}}},
+    {"contend", 0, 0, 0, {{STEP_TRY}, {STEP_TRY, STEP_WAIT}}},
+    {"release", 0, 0, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT}}},
+    {"extend", 0, 0, 0, {{STEP_TRY, STEP_EXTEND, STEP_EXTEND}, {STEP_TRY, STEP_WAIT}}},
+    {"fence", 0, 1, 0, {{STEP_TRY, STEP_RELEASE, STEP_WAIT}, {STEP_WAIT, STEP_RELEASE}}},
+    {"renew", 1, 1, 0, {{STEP_TRY, STEP_LENGTHEN}, {STEP_WAIT}}},
 };
 
 enum { HISTORIES = sizeof histories / sizeof *histories };
 
 /* In time; after what the other client sends meanwhile, but in time for the attempt; when the lease is over. */
-static const int64_t delays[] = {MS / 10, NODE_TIMEOUT_MS * MS * 2 / 3, TTL_MS * MS * 11 / 10};
+static const int64_t delays[] = {MS / 10, NODE_TIMEOUT_MS *MS * 2 / 3, TTL_MS *MS * 11 / 10};
 
 enum { DELAYS = sizeof delays / sizeof *delays };
 
@@ -127,21 +127,13 @@ void orders_act(struct slot *slot)
   if (slot->operation)
     return;
   switch (next_step(slot)) {
-  case STEP_TRY:
-    slot_start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(OK));
-    break;
-  case STEP_WAIT:
-    slot_start(slot, REDLOCK_ACQUIRE, 2 * TTL_MS, 2 * TTL_MS, ALLOW(OK));
-    break;
-  case STEP_EXTEND:
-    slot_start(slot, REDLOCK_EXTEND, 0, slot_extension_limit_ms(slot), ALLOW(OK) | ALLOW(LOST));
-    break;
+  case STEP_TRY: slot_start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(OK)); break;
+  case STEP_WAIT: slot_start(slot, REDLOCK_ACQUIRE, 2 * TTL_MS, 2 * TTL_MS, ALLOW(OK)); break;
+  case STEP_EXTEND: slot_start(slot, REDLOCK_EXTEND, 0, slot_extension_limit_ms(slot), ALLOW(OK) | ALLOW(LOST)); break;
   case STEP_LENGTHEN:
     slot_start(slot, REDLOCK_EXTEND, 2 * TTL_MS, slot_extension_limit_ms(slot), ALLOW(OK) | ALLOW(LOST));
     break;
-  case STEP_RELEASE:
-    slot_release(slot);
-    break;
+  case STEP_RELEASE: slot_release(slot); break;
   default: break;
   }
 }

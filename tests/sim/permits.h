@@ -4,8 +4,8 @@
 
 enum {
   RESOURCES_MAX = 2,
-  PERMITS = 3,                        /* of a resource, where it has several: slot 0 has its own key, */
-  KEYS_MAX = RESOURCES_MAX * PERMITS  /* and the others have keys behind those of all resources */
+  PERMITS = 3,                       /* of a resource, where it has several: slot 0 has its own key, */
+  KEYS_MAX = RESOURCES_MAX * PERMITS /* and the others have keys behind those of all resources */
 };
 
 static inline int permit_key(int resource, int slot)

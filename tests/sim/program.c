@@ -23,14 +23,10 @@ static int64_t hold_time(struct slot *slot)
   if (world->patient)
     return random_in(&world->random, 0, (world->orderly ? 100 : 1000) * MS);
   switch (slot->temper) {
-  case TEMPER_CHURN:
-    return random_in(&world->random, 0, 2 * MS);
-  case TEMPER_HOLD:
-    return ttl * random_in(&world->random, 30, 110) / 100;
-  case TEMPER_EXTEND:
-    return ttl * random_in(&world->random, 5, 80) / 100;
-  default:
-    return ttl * random_in(&world->random, 50, 400) / 100;
+  case TEMPER_CHURN: return random_in(&world->random, 0, 2 * MS);
+  case TEMPER_HOLD: return ttl * random_in(&world->random, 30, 110) / 100;
+  case TEMPER_EXTEND: return ttl * random_in(&world->random, 5, 80) / 100;
+  default: return ttl * random_in(&world->random, 50, 400) / 100;
   }
 }
 
@@ -154,7 +150,6 @@ static void expect(struct slot *slot, const char *what, int status, uint32_t all
                   message);
 }
 
-
 void slot_start(struct slot *slot, int operation, int64_t argument, int64_t limit_ms, uint32_t allowed)
 {
   struct world *world = slot->process->world;
@@ -182,12 +177,8 @@ static void acquire(struct slot *slot)
 {
   struct world *world = slot->process->world;
   switch (world->patient ? 0 : random_in(&world->random, 0, 9)) {
-  case 0:
-    slot_start(slot, REDLOCK_ACQUIRE, -1, -1, ALLOW(OK));
-    break;
-  case 1:
-    slot_start(slot, REDLOCK_ACQUIRE, -2, 3 * slot->ttl_ms, ALLOW(OK));
-    break;
+  case 0: slot_start(slot, REDLOCK_ACQUIRE, -1, -1, ALLOW(OK)); break;
+  case 1: slot_start(slot, REDLOCK_ACQUIRE, -2, 3 * slot->ttl_ms, ALLOW(OK)); break;
   case 2:
   case 3:
   case 4: {
@@ -195,8 +186,7 @@ static void acquire(struct slot *slot)
     slot_start(slot, REDLOCK_ACQUIRE, wait_ms, wait_ms, ALLOW(OK));
     break;
   }
-  default:
-    slot_start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(OK));
+  default: slot_start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(OK));
   }
 }
 
@@ -302,9 +292,7 @@ static void act_while_pending(struct slot *slot)
 {
   int64_t dice = random_in(&slot->process->world->random, 0, 9);
   switch (dice == 2 && slot->is_reentrant ? 3 : dice) { /* it may be held by now */
-  case 0:
-    slot_cancel(slot);
-    break;
+  case 0: slot_cancel(slot); break;
   case 1:
     slot_replace_lock(slot);
     slot_plan(slot, slot_think_time(slot));
@@ -312,8 +300,7 @@ static void act_while_pending(struct slot *slot)
   case 2: /* in flight, unless its end is due and seen only by this very call */
     slot_start(slot, REDLOCK_ACQUIRE, 0, 0, ALLOW(IN_FLIGHT) | ALLOW(OK) | ALLOW(INVALID));
     break;
-  default:
-    slot_plan(slot, patience(slot));
+  default: slot_plan(slot, patience(slot));
   }
 }
 
@@ -321,8 +308,7 @@ static void act_while_pending(struct slot *slot)
 static int downgrade(struct slot *slot)
 {
   struct world *world = slot->process->world;
-  if (!world->mixed || slot->is_shared || slot->is_permit || slot->is_hash ||
-      random_in(&world->kinds, 0, 9) > 0)
+  if (!world->mixed || slot->is_shared || slot->is_permit || slot->is_hash || random_in(&world->kinds, 0, 9) > 0)
     return 0;
   slot_set_number(slot, "shared", 1);
   slot->is_shared = 1;
@@ -383,8 +369,7 @@ static void act_without(struct slot *slot, int state)
     remove_by_force(slot);
   else if ((dice < 50 || slot->is_reentrant) && state == REDLOCK_STATE_LOST)
     release_lost(slot);
-  else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0] &&
-           is_plain(slot))
+  else if (dice < 60 && slot->process->world->resources[slot->resource].detached[0] && is_plain(slot))
     adopt(slot);
   else if (dice < 64 && state == REDLOCK_STATE_FORKED)
     slot_start(slot, dice % 2 ? REDLOCK_RELEASE : REDLOCK_EXTEND, 0, 0, ALLOW(FORKED));

@@ -3,14 +3,14 @@
 #include "sim.h"
 
 enum { /* steps of one that raises */
-  RAISE_PROGRAMS = 1,
-  RAISE_MARKERS,
+       RAISE_PROGRAMS = 1,
+       RAISE_MARKERS,
 };
 
 enum { /* and of one that lowers */
-  LOWER_LEASES = 1,
-  LOWER_MARKERS,
-  LOWER_PROGRAMS,
+       LOWER_LEASES = 1,
+       LOWER_MARKERS,
+       LOWER_PROGRAMS,
 };
 
 void rollout_choose(struct world *world)
@@ -111,9 +111,7 @@ static void lower_number(struct world *world)
 {
   struct rollout *rollout = &world->rollout;
   switch (rollout->step) {
-  case 0:
-    next_step(world);
-    break;
+  case 0: next_step(world); break;
   case LOWER_LEASES:
     if (give(world, rollout->large_ms, rollout->small_ms))
       next_step(world);
@@ -122,9 +120,7 @@ static void lower_number(struct world *world)
     if (has_passed(world, rollout->large_ms) && replace_markers(world, rollout->small_ms))
       next_step(world);
     break;
-  case LOWER_PROGRAMS:
-    give(world, rollout->small_ms, rollout->small_ms);
-    break;
+  case LOWER_PROGRAMS: give(world, rollout->small_ms, rollout->small_ms); break;
   }
 }
 

@@ -87,7 +87,7 @@ static void run_release(struct request *request, const struct script *script)
 {
   int keys = script->hands_over ? 3 : 1;
   struct key *key =
-    server_number(request, 2) == keys && request->count == (keys == 3 ? 9 : 5) ? server_key(request, 3) : NULL;
+      server_number(request, 2) == keys && request->count == (keys == 3 ? 9 : 5) ? server_key(request, 3) : NULL;
   const struct argument *token = &request->arguments[3 + keys];
   if (!key) {
     world_violation(request->world, "a release that the model does not know");

@@ -347,16 +347,15 @@ static void command_info(struct request *request)
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
                       "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                      node->old ? "5.0.14" : "7.0.15", run_id,
-                      is_replica(request) ? "slave" : "master");
+                      node->old ? "5.0.14" : "7.0.15", run_id, is_replica(request) ? "slave" : "master");
   server_reply_bulk(request, text, (size_t)size);
 }
 
 static void command_auth(struct request *request)
 {
   authenticate(request, request->count - 1);
-  server_reply(request, request->connection->authenticated ? "+OK\r\n"
-                                                           : "-WRONGPASS invalid username-password pair\r\n");
+  server_reply(request,
+               request->connection->authenticated ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
 }
 
 static void command_select(struct request *request)
@@ -393,12 +392,23 @@ static const struct command {
   int is_setup;
   void (*run)(struct request *request);
 } commands[] = {
-  {"SET", 3, 1, 0, command_set},       {"EVALSHA", 3, 1, 0, script_eval},      {"EVAL", 3, 1, 0, script_eval},
-  {"PTTL", 2, 0, 0, command_pttl},     {"GET", 2, 0, 0, command_plain_get},     {"GETRANGE", 4, 0, 0, command_getrange},
-  {"DEL", 2, 1, 0, command_del},       {"HELLO", 1, 0, 1, command_hello},       {"INFO", 1, 0, 1, command_info},
-  {"SCRIPT", 2, 0, 1, script_command}, {"CLIENT", 2, 0, 1, command_client},         {"AUTH", 2, 0, 1, command_auth},
-  {"SELECT", 2, 0, 1, command_select}, {"PING", 1, 0, 0, command_ping},         {"TIME", 1, 0, 0, marker_time},
-  {"EXISTS", 2, 0, 0, waitqueue_exists}, {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
+    {"SET", 3, 1, 0, command_set},
+    {"EVALSHA", 3, 1, 0, script_eval},
+    {"EVAL", 3, 1, 0, script_eval},
+    {"PTTL", 2, 0, 0, command_pttl},
+    {"GET", 2, 0, 0, command_plain_get},
+    {"GETRANGE", 4, 0, 0, command_getrange},
+    {"DEL", 2, 1, 0, command_del},
+    {"HELLO", 1, 0, 1, command_hello},
+    {"INFO", 1, 0, 1, command_info},
+    {"SCRIPT", 2, 0, 1, script_command},
+    {"CLIENT", 2, 0, 1, command_client},
+    {"AUTH", 2, 0, 1, command_auth},
+    {"SELECT", 2, 0, 1, command_select},
+    {"PING", 1, 0, 0, command_ping},
+    {"TIME", 1, 0, 0, marker_time},
+    {"EXISTS", 2, 0, 0, waitqueue_exists},
+    {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
 };
 
 static const struct command *command_of(const struct request *request)
@@ -418,20 +428,15 @@ static const char *refusal(const struct request *request, const struct command *
   if (node->error_until <= request->world->now)
     return NULL;
   switch (node->error) {
-  case NODE_ERROR_LOADING:
-    return "-LOADING Redis is loading the dataset in memory\r\n";
-  case NODE_ERROR_BUSY:
-    return "-BUSY Redis is busy running a script.\r\n";
+  case NODE_ERROR_LOADING: return "-LOADING Redis is loading the dataset in memory\r\n";
+  case NODE_ERROR_BUSY: return "-BUSY Redis is busy running a script.\r\n";
   case NODE_ERROR_OOM: /* scripts without a shebang still run */
     return command->run == command_set ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : NULL;
-  case NODE_ERROR_MISCONF:
-    return command->writes ? "-MISCONF Redis is unable to persist to disk.\r\n" : NULL;
+  case NODE_ERROR_MISCONF: return command->writes ? "-MISCONF Redis is unable to persist to disk.\r\n" : NULL;
   case NODE_ERROR_READONLY:
     return command->writes ? "-READONLY You can't write against a read only replica.\r\n" : NULL;
-  case NODE_ERROR_SELECT:
-    return command->run == command_select ? "-ERR DB index is out of range\r\n" : NULL;
-  default:
-    return NULL;
+  case NODE_ERROR_SELECT: return command->run == command_select ? "-ERR DB index is out of range\r\n" : NULL;
+  default: return NULL;
   }
 }
 
@@ -458,8 +463,8 @@ static void execute(struct request *request)
   size_t before = request->reply->end;
   const char *error = NULL;
   if (!command)
-    world_violation(request->world, "a command that the model does not know: %.*s",
-                    (int)request->arguments[0].size, request->arguments[0].bytes);
+    world_violation(request->world, "a command that the model does not know: %.*s", (int)request->arguments[0].size,
+                    request->arguments[0].bytes);
   else if ((error = refusal(request, command)))
     server_reply(request, error);
   else

@@ -19,7 +19,7 @@ struct request {
   struct node *node;
   struct connection *connection;
   struct stream *reply;
-  size_t size;             /* of its bytes */
+  size_t size; /* of its bytes */
   int count;
   struct argument arguments[ARGUMENTS_MAX];
 };

@@ -12,7 +12,7 @@ enum { SHAPE_SIZE = 512 };
 
 static const char *const names[] = {
 #define FAULT_NAME(name, text) text,
-  FAULTS(FAULT_NAME)
+    FAULTS(FAULT_NAME)
 #undef FAULT_NAME
 };
 

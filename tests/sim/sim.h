@@ -34,7 +34,7 @@ enum {
   LOSSES_MAX = 128,
   MESSAGES_MAX = 1024,
   STRIKES_MAX = 8192,
-  MASTER = SLOTS_MAX,     /* threads of a process: one per slot, one that does everything else, one that renews */
+  MASTER = SLOTS_MAX, /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
   THREADS_PER_PROCESS,
   REPLICA_INCARNATION = 1 << 16 /* a replica has a run_id of its own */
@@ -67,34 +67,34 @@ static inline int random_hits(uint64_t *state, uint32_t per_million)
 /* ---- queue.c: what happens when ---- */
 
 enum event_kind {
-  EVENT_CONNECTED,      /* a connect has its outcome */
-  EVENT_UP,             /* bytes reach the server */
-  EVENT_ORPHAN,         /* bytes of a broken connection reach the server after all */
-  EVENT_UP_END,         /* the client's end of stream reaches the server */
-  EVENT_DOWN,           /* bytes reach the client */
-  EVENT_DOWN_END,       /* end of stream or reset reaches the client */
-  EVENT_WRITABLE,       /* a stalled or fresh connection takes bytes */
-  EVENT_WAKE,           /* a process's next deadline */
-  EVENT_AWAKE,          /* a paused process goes on */
-  EVENT_ACTION,         /* the program around a lock does something */
-  EVENT_NEMESIS,        /* something breaks */
+  EVENT_CONNECTED, /* a connect has its outcome */
+  EVENT_UP,        /* bytes reach the server */
+  EVENT_ORPHAN,    /* bytes of a broken connection reach the server after all */
+  EVENT_UP_END,    /* the client's end of stream reaches the server */
+  EVENT_DOWN,      /* bytes reach the client */
+  EVENT_DOWN_END,  /* end of stream or reset reaches the client */
+  EVENT_WRITABLE,  /* a stalled or fresh connection takes bytes */
+  EVENT_WAKE,      /* a process's next deadline */
+  EVENT_AWAKE,     /* a paused process goes on */
+  EVENT_ACTION,    /* the program around a lock does something */
+  EVENT_NEMESIS,   /* something breaks */
   EVENT_NODE_AWAKE,
-  EVENT_CHILD,          /* the parent of a fork ends, its child goes on */
-  EVENT_THREAD,         /* a thread may run */
-  EVENT_OVERDUE,        /* a blocking call should have returned */
-  EVENT_ADDRESS,        /* an address that led elsewhere leads to its own server again */
+  EVENT_CHILD,   /* the parent of a fork ends, its child goes on */
+  EVENT_THREAD,  /* a thread may run */
+  EVENT_OVERDUE, /* a blocking call should have returned */
+  EVENT_ADDRESS, /* an address that led elsewhere leads to its own server again */
   EVENT_NODE_UP,
-  EVENT_ROLLOUT,        /* the operator goes a step further */
-  EVENT_UNREAD          /* a poller tells again of what was not read */
+  EVENT_ROLLOUT, /* the operator goes a step further */
+  EVENT_UNREAD   /* a poller tells again of what was not read */
 };
 
 struct event {
   int64_t at;
-  uint64_t order;       /* events of one instant happen in the order they were planned */
+  uint64_t order; /* events of one instant happen in the order they were planned */
   uint32_t kind;
-  uint32_t index;       /* connection, process, slot or node */
-  uint32_t serial;      /* of the connection or action: a stale event is ignored */
-  uint32_t size;        /* bytes, for EVENT_UP and EVENT_DOWN */
+  uint32_t index;  /* connection, process, slot or node */
+  uint32_t serial; /* of the connection or action: a stale event is ignored */
+  uint32_t size;   /* bytes, for EVENT_UP and EVENT_DOWN */
 };
 
 struct queue {
@@ -118,53 +118,53 @@ enum connection_state { CONNECTION_FREE, CONNECTION_CONNECTING, CONNECTION_OPEN,
 
 struct written_set {
   char token[TOKEN_SIZE];
-  uint64_t start;          /* its place in the client's bytes */
+  uint64_t start; /* its place in the client's bytes */
 };
 
-struct gone {              /* the answer of an extension that the token is not there */
+struct gone { /* the answer of an extension that the token is not there */
   int resource;
   char token[TOKEN_SIZE];
-  uint32_t losses;         /* how many there had been: it tells of none that came later */
-  uint64_t reply_end;      /* its place in the server's bytes, 0 once it was read, */
-  uint32_t read;           /* with which read */
+  uint32_t losses;    /* how many there had been: it tells of none that came later */
+  uint64_t reply_end; /* its place in the server's bytes, 0 once it was read, */
+  uint32_t read;      /* with which read */
 };
 
 struct connection {
   struct process *process;
-  uint32_t life;           /* of the process that opened it */
-  int node;                /* the server at the other end */
-  int link_node;           /* the core's number for the address: two addresses may lead to one server */
-  uint32_t index, serial;  /* the serial is unique in its world */
-  uint32_t generation;     /* of the core's link */
-  uint32_t in_flight;      /* events that name this connection */
+  uint32_t life;          /* of the process that opened it */
+  int node;               /* the server at the other end */
+  int link_node;          /* the core's number for the address: two addresses may lead to one server */
+  uint32_t index, serial; /* the serial is unique in its world */
+  uint32_t generation;    /* of the core's link */
+  uint32_t in_flight;     /* events that name this connection */
   enum connection_state state;
   int client_open, server_open;
-  int dropped;             /* broken by the network or a node: bytes may have been lost */
-  int cut_up, cut_down;    /* what was on its way in that direction never arrives */
-  int ended, reset;        /* the client sees end of stream or a reset once it has read what arrived */
-  int want_write, stalled; /* a stalled connection takes no bytes */
-  int report;              /* what a sleeping process has not been told yet */
-  int64_t trouble_at;      /* last time it did not flow freely */
+  int dropped;                        /* broken by the network or a node: bytes may have been lost */
+  int cut_up, cut_down;               /* what was on its way in that direction never arrives */
+  int ended, reset;                   /* the client sees end of stream or a reset once it has read what arrived */
+  int want_write, stalled;            /* a stalled connection takes no bytes */
+  int report;                         /* what a sleeping process has not been told yet */
+  int64_t trouble_at;                 /* last time it did not flow freely */
   uint64_t replies_total, read_total; /* bytes the server has sent and the client has read */
   uint64_t written_total, executed_total;
-  uint64_t write_ends[WRITES_KEPT];   /* where the client's last writes ended */
+  uint64_t write_ends[WRITES_KEPT]; /* where the client's last writes ended */
   uint32_t writes;
   struct written_set sets[SETS_KEPT]; /* the last SETs that were executed */
   uint32_t set_count;
   int authenticated, database;
   char channel[CHANNEL_MAX]; /* that it has subscribed to, "" for none */
-  uint32_t client_id;      /* the server's number for it */
+  uint32_t client_id;        /* the server's number for it */
   int to_replica;
-  uint64_t setup_end;      /* of the replies to the set-up so far, */
-  uint64_t other_end;      /* and to the first other request after one that tells; 0: there was none */
-  int64_t written_at;      /* by the clock of its process, when the last bytes were */
-  int setup_tells;         /* they name a run_id and role, and have not been read to the end yet */
+  uint64_t setup_end; /* of the replies to the set-up so far, */
+  uint64_t other_end; /* and to the first other request after one that tells; 0: there was none */
+  int64_t written_at; /* by the clock of its process, when the last bytes were */
+  int setup_tells;    /* they name a run_id and role, and have not been read to the end yet */
   int setup_replica;
   uint32_t setup_incarnation, setup_epoch;
-  int64_t allows_ms;       /* the largest number that a marker has told over it; 0: none has */
-  uint64_t told_end;       /* the end of the reply that has told the first, */
-  uint64_t untold_total;   /* and what the client has queued before it has read that */
-  int whole_write_told;    /* one since then was taken whole */
+  int64_t allows_ms;     /* the largest number that a marker has told over it; 0: none has */
+  uint64_t told_end;     /* the end of the reply that has told the first, */
+  uint64_t untold_total; /* and what the client has queued before it has read that */
+  int whole_write_told;  /* one since then was taken whole */
   struct gone gone[GONE_KEPT];
   uint32_t gone_count;
   uint32_t reads;
@@ -190,7 +190,7 @@ extern const struct rlk_link_ops sim_link_ops;
 
 /* ---- server.c: a model of one Redis server ---- */
 
-struct reader {            /* of a key that is shared */
+struct reader { /* of a key that is shared */
   char token[TOKEN_SIZE + 1];
   int64_t expire_ms, expires_at;
   uint8_t links[PROCESSES_MAX];
@@ -201,13 +201,13 @@ struct key {
   int reader_count, is_hash; /* it is a set of readers, and has no token; a hash, with its token as the field */
   struct reader readers[READERS_MAX];
   char token[TOKEN_SIZE + 1];
-  int64_t expire_ms;       /* on the node's clock */
-  int64_t expires_at;      /* the same in true time */
-  int64_t freed_at;        /* true time of its end, if that was not its expiry */
+  int64_t expire_ms;            /* on the node's clock */
+  int64_t expires_at;           /* the same in true time */
+  int64_t freed_at;             /* true time of its end, if that was not its expiry */
   uint8_t links[PROCESSES_MAX]; /* addresses over which the process was told that its token is there */
-  int64_t set_at, read_at; /* true time of the SET, and of its reply being read by the client (0: not yet) */
+  int64_t set_at, read_at;      /* true time of the SET, and of its reply being read by the client (0: not yet) */
   uint32_t connection, serial;
-  uint64_t reply_end;      /* position in that connection's replies */
+  uint64_t reply_end; /* position in that connection's replies */
 };
 
 enum node_error {
@@ -216,12 +216,12 @@ enum node_error {
   NODE_ERROR_OOM,
   NODE_ERROR_MISCONF,
   NODE_ERROR_LOADING,
-  NODE_ERROR_READONLY,     /* a replica for a while */
-  NODE_ERROR_SELECT,       /* SELECT fails: nothing may be asked of database 0 instead */
+  NODE_ERROR_READONLY, /* a replica for a while */
+  NODE_ERROR_SELECT,   /* SELECT fails: nothing may be asked of database 0 instead */
   NODE_ERRORS
 };
 
-struct place {             /* of one who waits in order */
+struct place { /* of one who waits in order */
   char name[48];
   int64_t arrived_us, promised_us;
 };
@@ -237,24 +237,24 @@ struct node {
   int index;
   int64_t clock_offset;
   int64_t clock_ppm;
-  int is_behind;           /* its clock was set back */
-  int64_t stepped_at;      /* when its clock was last stepped forward; 0: never */
+  int is_behind;      /* its clock was set back */
+  int64_t stepped_at; /* when its clock was last stepped forward; 0: never */
   int asleep, down;
-  int old;                 /* knows no HELLO */
-  int kills_nobody;        /* CLIENT KILL is not allowed */
+  int old;          /* knows no HELLO */
+  int kills_nobody; /* CLIENT KILL is not allowed */
   enum node_error error;
   int64_t error_until;
-  int64_t trouble_at;      /* last time it did not answer as it should */
-  int64_t restarted_at;    /* also when it stopped being a master: leases there do not count any more */
-  uint32_t incarnation;    /* its run_id */
-  uint32_t epoch;          /* how often it has lost keys */
-  uint32_t scripts;        /* bits of the script cache */
+  int64_t trouble_at;   /* last time it did not answer as it should */
+  int64_t restarted_at; /* also when it stopped being a master: leases there do not count any more */
+  uint32_t incarnation; /* its run_id */
+  uint32_t epoch;       /* how often it has lost keys */
+  uint32_t scripts;     /* bits of the script cache */
   uint32_t next_client_id;
   struct key keys[KEYS_MAX];
-  int replaced;            /* a writable replica answers at its address */
+  int replaced;                /* a writable replica answers at its address */
   struct key strays[KEYS_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
-  char marker[MARKER_MAX]; /* of the restart guard, "" for none */
+  char marker[MARKER_MAX];       /* of the restart guard, "" for none */
   char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
   int entry_count;
   int64_t fences[RESOURCES_MAX]; /* the last number of each; 0: none */
@@ -283,44 +283,44 @@ enum temper { TEMPER_CHURN, TEMPER_HOLD, TEMPER_EXTEND, TEMPER_RENEW, TEMPERS };
 struct slot {
   struct process *process;
   redlock_lock *lock;
-  int index;               /* in the world, for tags and events */
+  int index; /* in the world, for tags and events */
   int resource;
   int is_permit, wants, key; /* one of several permits, any or this one from 1; the key it holds or held last */
-  int is_shared;           /* its lock is, or will be with the next acquisition, */
-  int spans, is_hash;      /* and it is one of all resources, else of its own alone; its key is a hash */
+  int is_shared;             /* its lock is, or will be with the next acquisition, */
+  int spans, is_hash;        /* and it is one of all resources, else of its own alone; its key is a hash */
   enum temper temper;
   int64_t ttl_ms, max_hold_ms, outage_wait_ms;
-  int64_t renewed_ms;      /* what a renewal asks for */
-  int operation;           /* what was started last, 0 when its end was seen */
+  int64_t renewed_ms; /* what a renewal asks for */
+  int operation;      /* what was started last, 0 when its end was seen */
   int64_t started_at;
-  int overtaken;           /* how often one who came later was granted the lock before it, */
-  int64_t overtaken_at;    /* and when last */
-  int64_t behind_at;       /* one of several permits: when last somebody waited who wants the resource in another way */
-  int64_t must_end_by;     /* true time; RLK_NEVER for an unlimited wait */
-  int told;                /* redlock_client_next has named it since the operation was started */
+  int overtaken;        /* how often one who came later was granted the lock before it, */
+  int64_t overtaken_at; /* and when last */
+  int64_t behind_at;    /* one of several permits: when last somebody waited who wants the resource in another way */
+  int64_t must_end_by;  /* true time; RLK_NEVER for an unlimited wait */
+  int told;             /* redlock_client_next has named it since the operation was started */
   int last_status;
-  int has_lapsed;          /* ... before its last release began */
+  int has_lapsed; /* ... before its last release began */
   uint32_t action_serial;
-  int action_due;          /* it came while the process slept */
+  int action_due;                /* it came while the process slept */
   char released[TOKEN_SIZE + 1]; /* held when its release was started; "" if it was not */
-  int shortens;            /* its holder has asked for an earlier end of the lease */
-  const char *call;        /* the blocking call that its thread is in */
+  int shortens;                  /* its holder has asked for an earlier end of the lease */
+  const char *call;              /* the blocking call that its thread is in */
   uint32_t call_serial;
-  int64_t leased_until;    /* no answer to what its thread has asked for can lengthen the lease beyond this */
-  int64_t overdue_at;      /* it should have returned by then, */
-  int64_t stolen_before;   /* if no more was stolen from the process than this */
-  int holding;             /* index in the resource's ring, -1 if none */
-  int step;                /* of a history whose orders are enumerated */
-  int is_reentrant;        /* its program acquires again what it holds; */
-  int depth;               /* how often, 0 if it has not yet; */
+  int64_t leased_until;       /* no answer to what its thread has asked for can lengthen the lease beyond this */
+  int64_t overdue_at;         /* it should have returned by then, */
+  int64_t stolen_before;      /* if no more was stolen from the process than this */
+  int holding;                /* index in the resource's ring, -1 if none */
+  int step;                   /* of a history whose orders are enumerated */
+  int is_reentrant;           /* its program acquires again what it holds; */
+  int depth;                  /* how often, 0 if it has not yet; */
   char outer[TOKEN_SIZE + 1]; /* with the token of its outermost acquire; */
-  uint64_t depth_random;   /* when: a stream of its own */
+  uint64_t depth_random;      /* when: a stream of its own */
 };
 
-struct informed {          /* what the last set-up on an address has told */
-  int server;              /* -1: there was none */
+struct informed { /* what the last set-up on an address has told */
+  int server;     /* -1: there was none */
   uint32_t incarnation;
-  uint32_t epoch;          /* losses of earlier ones are known */
+  uint32_t epoch; /* losses of earlier ones are known */
 };
 
 struct process {
@@ -331,33 +331,33 @@ struct process {
   int64_t clock_ppm;
   uint64_t random;
   int asleep;
-  int lagged;              /* it slept within a call, which has returned only now */
+  int lagged; /* it slept within a call, which has returned only now */
   uint32_t sleep_serial;
   int64_t started_at, slept_at, woke_at;
-  int64_t wake_at;         /* planned EVENT_WAKE */
-  int64_t lag;             /* time that has passed inside the running call */
-  int looking;             /* the program reads its locks: no lag here */
-  int forks;               /* it may: then all its memory is in an arena */
-  int has_child;           /* which waits for its end */
-  uint32_t life;           /* unique in its world; a child has one of its own */
-  int muted;               /* killed: what it still writes goes nowhere */
-  int blocking;            /* its threads use the blocking calls */
-  int running;             /* threads that have not ended */
-  int in_client;           /* threads within a call on the client itself: none may be when it is freed */
-  int calls;               /* threads within a blocking call: without one nobody sends or reads */
-  int mutex_taken;         /* the client's */
+  int64_t wake_at; /* planned EVENT_WAKE */
+  int64_t lag;     /* time that has passed inside the running call */
+  int looking;     /* the program reads its locks: no lag here */
+  int forks;       /* it may: then all its memory is in an arena */
+  int has_child;   /* which waits for its end */
+  uint32_t life;   /* unique in its world; a child has one of its own */
+  int muted;       /* killed: what it still writes goes nowhere */
+  int blocking;    /* its threads use the blocking calls */
+  int running;     /* threads that have not ended */
+  int in_client;   /* threads within a call on the client itself: none may be when it is freed */
+  int calls;       /* threads within a blocking call: without one nobody sends or reads */
+  int mutex_taken; /* the client's */
   int has_to_leave, leaving, drained, ending;
   int64_t max_ttl_ms;      /* its client's, */
   int64_t next_max_ttl_ms; /* and that of the next client in its place */
   int64_t ttl_most_ms;     /* no lease that it asks for is longer, */
   int64_t next_ttl_most_ms;
-  int64_t stolen;          /* time for which threads of it were kept from running, in all, */
-  int64_t stolen_until;    /* and the end of the last one of these times */
-  int steps_now;           /* steps without time passing */
+  int64_t stolen;       /* time for which threads of it were kept from running, in all, */
+  int64_t stolen_until; /* and the end of the last one of these times */
+  int steps_now;        /* steps without time passing */
   int64_t steps_at;
   struct informed informed[NODES_MAX];
   int64_t clock_read_at[NODES_MAX]; /* for the first time since it started; 0: not yet */
-  uint32_t open[OPEN_MAX]; /* its connections */
+  uint32_t open[OPEN_MAX];          /* its connections */
   int open_count;
   int slot_count;
   struct slot slots[SLOTS_MAX];
@@ -365,10 +365,10 @@ struct process {
 
 /* ---- depth.c: locks that are acquired again ---- */
 
-void depth_begin(struct slot *slot);   /* a new handle */
-int depth_act(struct slot *slot);      /* 1: it was acquired or released once more */
-void depth_unwind(struct slot *slot);  /* all but the outermost release */
-void depth_end(struct slot *slot);     /* ... and it is acquired again no more */
+void depth_begin(struct slot *slot);  /* a new handle */
+int depth_act(struct slot *slot);     /* 1: it was acquired or released once more */
+void depth_unwind(struct slot *slot); /* all but the outermost release */
+void depth_end(struct slot *slot);    /* ... and it is acquired again no more */
 
 void process_start(struct world *world, int index);
 void process_end(struct process *process);
@@ -444,12 +444,12 @@ void blocking_overdue(struct world *world, const struct event *event);
 /* ---- oracle.c ---- */
 
 struct holding {
-  int slot;                /* index in the world, -1 for none */
+  int slot; /* index in the world, -1 for none */
   char token[TOKEN_SIZE + 1];
-  int64_t since, until;    /* true time; until is what the holder's own clock says */
-  int64_t first_until;     /* of the lease that it began with */
-  int64_t promised_until;  /* until, before it was given up */
-  int64_t given_up_at;     /* release, free, detach; 0 if it lapsed or is still held */
+  int64_t since, until;   /* true time; until is what the holder's own clock says */
+  int64_t first_until;    /* of the lease that it began with */
+  int64_t promised_until; /* until, before it was given up */
+  int64_t given_up_at;    /* release, free, detach; 0 if it lapsed or is still held */
   int open;
   int detached;            /* handed over: nobody has to delete it, and another may adopt it */
   int is_shared;           /* others may share it */
@@ -461,12 +461,12 @@ struct holding {
 
 #define DAY (INT64_C(86400000) * MS)
 
-struct loss {              /* a key that a server has lost */
+struct loss { /* a key that a server has lost */
   char token[TOKEN_SIZE];
   int node;
-  int by_hand;             /* not by a server: no guard sees that */
+  int by_hand; /* not by a server: no guard sees that */
   uint32_t epoch;
-  int64_t expires_at;      /* when it would have ended: nobody was told of more */
+  int64_t expires_at; /* when it would have ended: nobody was told of more */
   uint8_t links[PROCESSES_MAX];
   uint8_t told[PROCESSES_MAX]; /* addresses over which the process has read that it is gone */
 };
@@ -478,13 +478,13 @@ struct resource {
   uint32_t holdings;
   struct loss losses[LOSSES_MAX];
   uint32_t loss_count;
-  int64_t fence;           /* of the last holder, */
-  int64_t granted_at;      /* and when it was granted */
+  int64_t fence;      /* of the last holder, */
+  int64_t granted_at; /* and when it was granted */
 };
 
-struct tokens {            /* a hash set */
+struct tokens { /* a hash set */
   uint64_t *marks;
-  uint32_t *owners;        /* the process that made it, 0 once it was handed over */
+  uint32_t *owners; /* the process that made it, 0 once it was handed over */
   uint64_t mask;
 };
 
@@ -519,13 +519,13 @@ int64_t backing_until(struct process *process, int resource, const char *token);
 
 /* ---- world.c ---- */
 
-struct faults {            /* the switches of one world; probabilities in parts per million */
+struct faults { /* the switches of one world; probabilities in parts per million */
   int64_t delay_min, delay_max;
-  uint32_t tail, edge;     /* of one delay: a heavy tail; right at the edge of a lease or time-out */
-  uint32_t split;          /* of one write: it arrives in two pieces */
-  uint32_t stall;          /* of one write: the socket takes only a part */
-  uint32_t lag;            /* of one clock reading or write: the process loses the processor there */
-  int64_t refuse;          /* of one connect */
+  uint32_t tail, edge; /* of one delay: a heavy tail; right at the edge of a lease or time-out */
+  uint32_t split;      /* of one write: it arrives in two pieces */
+  uint32_t stall;      /* of one write: the socket takes only a part */
+  uint32_t lag;        /* of one clock reading or write: the process loses the processor there */
+  int64_t refuse;      /* of one connect */
   /* how often the nemesis does this or that, in proportion */
   uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
   uint32_t loss, leftover, astray, fork, clock_step, outage;
@@ -534,77 +534,76 @@ struct faults {            /* the switches of one world; probabilities in parts 
 };
 
 /* Faults by name, so that some can be left out: first what the nemesis does, then what just happens. */
-#define FAULTS(X) \
-  X(DROP, "drop") X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") \
-  X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") \
-  X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork") X(CLOCK_STEP, "clock-step") \
-  X(OUTAGE, "outage") \
-  X(PROCESS_END, "process-end") \
-  X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
+#define FAULTS(X)                                                                                                      \
+  X(DROP, "drop")                                                                                                      \
+  X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") X(SCRIPT_FLUSH, "script-flush")  \
+      X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") X(LEFTOVER, "leftover") X(ASTRAY, "astray")    \
+          X(FORK, "fork") X(CLOCK_STEP, "clock-step") X(OUTAGE, "outage") X(PROCESS_END, "process-end")                \
+              X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
 
 enum fault {
 #define FAULT(name, text) FAULT_##name,
   FAULTS(FAULT)
 #undef FAULT
-  FAULT_COUNT
+      FAULT_COUNT
 };
 
-struct orders {            /* of messages: how long each takes is given instead of drawn */
-  int history;             /* what the clients do, from 1; 0: all is drawn */
-  int count, given;        /* messages so far; those for which a delay is given: the others are in time */
+struct orders {     /* of messages: how long each takes is given instead of drawn */
+  int history;      /* what the clients do, from 1; 0: all is drawn */
+  int count, given; /* messages so far; those for which a delay is given: the others are in time */
   uint8_t delays[MESSAGES_MAX];
 };
 
 /* What of its faults a world does without, to see which of them a violation needs. */
 struct omissions {
-  uint32_t faults;         /* a bit for each kind */
+  uint32_t faults; /* a bit for each kind */
   uint64_t strikes[STRIKES_MAX / 64];
 };
 
 enum rollout_kind { ROLLOUT_NONE, ROLLOUT_RAISES, ROLLOUT_LOWERS };
 
-struct rollout {           /* max_ttl_ms is changed while programs run */
+struct rollout { /* max_ttl_ms is changed while programs run */
   enum rollout_kind kind;
-  int step;                /* what the operator has done so far */
+  int step; /* what the operator has done so far */
   int64_t small_ms, large_ms;
-  int64_t since;           /* when the last step was complete */
+  int64_t since; /* when the last step was complete */
 };
 
 struct world {
   uint64_t seed, random;
   struct omissions omissions;
   struct orders orders;
-  uint32_t strikes;        /* of the nemesis so far */
+  uint32_t strikes; /* of the nemesis so far */
   int64_t now;
   int64_t end_of_work;
-  int patient;             /* leases and waits are long, and some keys are left behind; else nothing breaks */
-  int orderly;             /* everybody waits in order */
-  int64_t home_moves_at;   /* from then on processes trust a node whose clock is ahead, one after the other; 0: none */
-  int64_t refused_ttl_ms;  /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
-  int guarded;             /* its clients have the restart guard */
-  int64_t max_ttl_ms;      /* the number that they have at first */
+  int patient;            /* leases and waits are long, and some keys are left behind; else nothing breaks */
+  int orderly;            /* everybody waits in order */
+  int64_t home_moves_at;  /* from then on processes trust a node whose clock is ahead, one after the other; 0: none */
+  int64_t refused_ttl_ms; /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
+  int guarded;            /* its clients have the restart guard */
+  int64_t max_ttl_ms;     /* the number that they have at first */
   struct rollout rollout;
-  int fenced;              /* ... and fencing numbers */
-  int mixed;               /* locks are plain, shared, of several resources and permits */
-  uint64_t kinds;          /* from which that is drawn: all else is as in a world of plain locks */
-  int faultless;           /* nothing breaks from the beginning: then no lock that is renewed may lapse */
-  int calm;                /* faults have ended */
-  int64_t contest_at;      /* when everybody has begun to wait for one lock */
+  int fenced;         /* ... and fencing numbers */
+  int mixed;          /* locks are plain, shared, of several resources and permits */
+  uint64_t kinds;     /* from which that is drawn: all else is as in a world of plain locks */
+  int faultless;      /* nothing breaks from the beginning: then no lock that is renewed may lapse */
+  int calm;           /* faults have ended */
+  int64_t contest_at; /* when everybody has begun to wait for one lock */
   int tracing;
   uint64_t hash;
   char violation[512];
-  const char *hunted;      /* only a violation with these words counts, NULL: each */
-  uint64_t changes;        /* of what holders may count on */
+  const char *hunted; /* only a violation with these words counts, NULL: each */
+  uint64_t changes;   /* of what holders may count on */
   struct queue queue;
   struct faults faults;
   int64_t ttl_ms, node_timeout_ms, connect_timeout_ms;
   int explicit_timeout;
   int drift_percent;
-  int database;            /* of all nodes; with one other than 0 there is a password too */
-  int twin;                /* address that leads to the server of node 0, -1 if none */
-  uint32_t removes[PROCESSES_MAX]; /* resources whose key the process deletes whatever is under it */
+  int database;                           /* of all nodes; with one other than 0 there is a password too */
+  int twin;                               /* address that leads to the server of node 0, -1 if none */
+  uint32_t removes[PROCESSES_MAX];        /* resources whose key the process deletes whatever is under it */
   int leads_to[PROCESSES_MAX][NODES_MAX]; /* the server behind each address, for each process */
-  int64_t last_ttl_ms;     /* the longest lease that was asked for */
+  int64_t last_ttl_ms;                    /* the longest lease that was asked for */
   int node_count, process_count, resource_count, key_count, slot_count; /* keys: of resources, and of their slots */
   struct node nodes[NODES_MAX];
   struct process processes[PROCESSES_MAX];
@@ -618,7 +617,7 @@ struct world {
 struct slot *world_slot(struct world *world, uint32_t index);
 /* By how much the clocks of a guarded world differ at most. */
 int64_t clocks_apart_ms(const struct world *world);
-extern int world_mixes;     /* those that follow are mixed */
+extern int world_mixes; /* those that follow are mixed */
 void world_run(struct world *world, uint64_t seed);
 void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial);
 void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b);
@@ -673,7 +672,7 @@ void contest_run(struct world *world);
 
 /* ---- shrink.c: which faults a violation needs ---- */
 
-int shrink_parse_faults(struct omissions *omissions, const char *names); /* -1: a name is unknown */
+int shrink_parse_faults(struct omissions *omissions, const char *names);    /* -1: a name is unknown */
 int shrink_parse_strikes(struct omissions *omissions, const char *numbers); /* those that are kept; -1: no number */
 int shrink(struct world *world, uint64_t seed, const char *mutant);
 
@@ -691,10 +690,10 @@ int orders_parse(struct world *world, const char *text);
 int orders_run(struct world *world, int most, const char *mutant);
 int orders_replay(struct world *world);
 
-#define TRACE(world, ...) \
-  do { \
-    if ((world)->tracing) \
-      world_trace((world), __VA_ARGS__); \
+#define TRACE(world, ...)                                                                                              \
+  do {                                                                                                                 \
+    if ((world)->tracing)                                                                                              \
+      world_trace((world), __VA_ARGS__);                                                                               \
   } while (0)
 
 #endif

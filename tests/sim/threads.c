@@ -21,14 +21,14 @@ enum thread_state { THREAD_ENDED, THREAD_READY, THREAD_POLLS, THREAD_WAITS_FOR_B
 struct thread {
   struct process *process;
   void (*run)(struct process *process, int number);
-  int number;              /* within its process */
+  int number; /* within its process */
   enum thread_state state;
-  const void *waits_for;   /* the eventcount */
+  const void *waits_for; /* the eventcount */
   uint32_t bit;
-  uint32_t serial;         /* of the event that lets it run */
-  uint32_t switches;       /* how often it gave the processor up */
-  int due;                 /* it may run once its process does */
-  int looking;             /* no preemption: the program looks at what a call has left */
+  uint32_t serial;   /* of the event that lets it run */
+  uint32_t switches; /* how often it gave the processor up */
+  int due;           /* it may run once its process does */
+  int looking;       /* no preemption: the program looks at what a call has left */
   ucontext_t context;
   void *stack;
 };

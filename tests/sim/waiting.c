@@ -189,8 +189,8 @@ static void order_of_several(struct slot *winner)
        i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     if (slot == winner || !slot->spans || slot->operation != REDLOCK_ACQUIRE ||
-        (slot->is_shared && winner->is_shared) || may_be_refused(slot) || waits_at_two_homes(slot) ||
-        winner->spans || lacks_another(slot, winner) ||
+        (slot->is_shared && winner->is_shared) || may_be_refused(slot) || waits_at_two_homes(slot) || winner->spans ||
+        lacks_another(slot, winner) ||
         slot->started_at + 2 * (world->now - slot->started_at) * world->drift_percent / 100 >= winner->started_at)
       continue;
     slot->overtaken_at = world->now;

@@ -73,7 +73,7 @@ static int stand_in(struct request *request, struct waitqueue *queue, const stru
   return at;
 }
 
-struct slots {             /* keys of a resource, each of which lets one in */
+struct slots { /* keys of a resource, each of which lets one in */
   const struct key *key[PERMITS];
   int count;
 };
@@ -224,9 +224,7 @@ void waitqueue_meddle(struct world *world, struct node *node, int resource)
 {
   struct waitqueue *queue = &node->waitqueues[resource];
   switch (random_in(&world->random, 0, 2)) {
-  case 0:
-    queue->count = 0;
-    return;
+  case 0: queue->count = 0; return;
   case 1:
     if (queue->count < PLACES_MAX) {
       memmove(&queue->places[1], &queue->places[0], (size_t)queue->count++ * sizeof queue->places[0]);

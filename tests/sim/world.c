@@ -76,13 +76,10 @@ int64_t world_edge(struct world *world)
   int64_t timeout = world->node_timeout_ms * MS;
   int64_t percent = random_in(&world->random, 930, 1030);
   switch (random_in(&world->random, 0, 5)) {
-  case 0:
-    return ttl * random_in(&world->random, 200, 600) / 1000;
+  case 0: return ttl * random_in(&world->random, 200, 600) / 1000;
   case 1:
-  case 2:
-    return timeout * percent / 1000;
-  default:
-    return ttl * percent / 1000;
+  case 2: return timeout * percent / 1000;
+  default: return ttl * percent / 1000;
   }
 }
 
@@ -91,7 +88,7 @@ static uint32_t pick(struct world *world, const uint32_t *from, int count)
   return from[random_in(&world->random, 0, count - 1)];
 }
 
-#define PICK(world, ...) \
+#define PICK(world, ...)                                                                                               \
   pick((world), (const uint32_t[]){__VA_ARGS__}, (int)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
 
 static void choose_faults(struct world *world)
@@ -239,26 +236,15 @@ static void handle(struct world *world, const struct event *event)
   case EVENT_WAKE:
   case EVENT_AWAKE:
   case EVENT_ACTION:
-  case EVENT_CHILD:
-    process_event(world, event);
-    break;
-  case EVENT_THREAD:
-    thread_event(world, event);
-    break;
-  case EVENT_OVERDUE:
-    blocking_overdue(world, event);
-    break;
-  case EVENT_ROLLOUT:
-    rollout_go_on(world);
-    break;
+  case EVENT_CHILD: process_event(world, event); break;
+  case EVENT_THREAD: thread_event(world, event); break;
+  case EVENT_OVERDUE: blocking_overdue(world, event); break;
+  case EVENT_ROLLOUT: rollout_go_on(world); break;
   case EVENT_NEMESIS:
   case EVENT_NODE_AWAKE:
   case EVENT_ADDRESS:
-  case EVENT_NODE_UP:
-    nemesis_event(world, event);
-    break;
-  default:
-    network_event(world, event);
+  case EVENT_NODE_UP: nemesis_event(world, event); break;
+  default: network_event(world, event);
   }
 }
 
