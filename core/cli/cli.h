@@ -266,7 +266,7 @@ struct slots {
 };
 bool wants_slots(const struct session *session); /* --permits without --slot */
 void slot_set(redlock_lock *lock, int permits, int slot);
-int permits_of(const char *token);                               /* how many there are; 0: it is no permit's token */
+int permits_of(const char *token);                               /* how many there are; else 0 or less */
 int slots_inspect(struct slots *slots, struct session *session); /* OK, or the first other status but BUSY */
 int slots_verdict(const struct slots *slots);                    /* FREE: at least one is */
 char *slots_words(const struct slots *slots);                    /* "2 of 4 permits held"; free it */

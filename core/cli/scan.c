@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock/claim.h"
 #include "wire.h"
 
 /* A server answers others between two rounds, and has a pause: 25,000 keys per second at most. */
-enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, TOKEN_SIZE = 40, MARK_SIZE = 3, SLOTS_MAX = 256 };
+enum { KEYS_PER_ROUND = 250, PAUSE_MS = 10, SLOTS_MAX = 256 };
 
 static int compare(const void *left, const void *right)
 {
@@ -86,18 +87,6 @@ static struct meaning meaning_of(const struct scan *scan, const char *key, size_
   return meaning;
 }
 
-/* Any Redlock library's token is text; ours has 40 lower-case hexadecimal digits, or 37 and the mark of a permit, and
- * nothing else is listed. */
-static bool is_token(const char *text, size_t size)
-{
-  static const char digits[] = "0123456789abcdef";
-  if (size != TOKEN_SIZE)
-    return false;
-  size_t count = strspn(text, digits);
-  return count == TOKEN_SIZE ||
-         (count == TOKEN_SIZE - MARK_SIZE && text[count] == 'p' && strspn(text + count + 1, digits) == MARK_SIZE - 1);
-}
-
 /* How to read the token in a key of a plain lock, one of those that readers have, and one that is a hash. The rights of
  * operators may be older than hashes. */
 static const struct {
@@ -108,12 +97,13 @@ static const struct {
 
 enum { READS = sizeof reads / sizeof *reads };
 
+/* One of this library: nothing else is listed. */
 static bool has_token(const redisReply *value, const char *before)
 {
   if (value->type == REDIS_REPLY_ARRAY)
     value = value->elements == 1 ? value->element[0] : NULL;
   return value != NULL && value->type == REDIS_REPLY_STRING && begins_with(value->str, value->len, before) &&
-         is_token(value->str + strlen(before), value->len - strlen(before));
+         rlk_token_permits(value->str + strlen(before), value->len - strlen(before)) >= 0;
 }
 
 /* A pattern that matches the bytes themselves, and anything behind them. */

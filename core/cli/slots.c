@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock/claim.h"
+
 void slot_set(redlock_lock *lock, int permits, int slot)
 {
   char text[24];
@@ -15,15 +17,9 @@ void slot_set(redlock_lock *lock, int permits, int slot)
   (void)redlock_lock_set(lock, "slot", text);
 }
 
-/* "p" and the number behind it, less 1, in two hexadecimal digits are the end of a permit's token. */
 int permits_of(const char *token)
 {
-  enum { SIZE = 40, MARK = 37 };
-  char *end;
-  if (strlen(token) != SIZE || token[MARK] != 'p')
-    return 0;
-  long permits = strtol(token + MARK + 1, &end, 16) + 1;
-  return *end == '\0' ? (int)permits : 0;
+  return rlk_token_permits(token, strlen(token));
 }
 
 bool wants_slots(const struct session *session)

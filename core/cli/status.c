@@ -226,7 +226,7 @@ static void say_other_number(const struct slots *slots)
     char *token = lock_holder(slots->locks[i]);
     int permits = permits_of(token);
     free(token);
-    if (permits == 0 || permits == slots->count)
+    if (permits <= 0 || permits == slots->count)
       continue;
     fail(0, "--permits is %d; the holder of permit %d has %d", slots->count, i, permits);
     return;

@@ -89,6 +89,23 @@ static void copies_part_for_good(void **state)
   leave(&other);
 }
 
+static void a_token_tells_how_many_permits_there_are(void **state)
+{
+  static const struct {
+    const char *text;
+    int permits;
+  } tokens[] = {
+      {"0123456789abcdef0123456789abcdef01234p03", 4},    {"0123456789abcdef0123456789abcdef01234pff", 256},
+      {"0123456789abcdef0123456789abcdef01234567", 0},    {"0123456789abcdef0123456789abcdef01234p0g", -1},
+      {"0123456789abcdef0123456789abcdef0123p403", -1},   {"0123456789abcdef0123456789abcdeF01234p03", -1},
+      {"0123456789abcdef0123456789abcdef01234p3", -1},    {"0123456789abcdef0123456789abcdef01234p033", -1},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++)
+    assert_int_equal(rlk_token_permits(tokens[i].text, strlen(tokens[i].text)), tokens[i].permits);
+  assert_int_equal(rlk_token_permits("0123456789abcdef0123456789abcdef01234p0\0", 40), -1);
+}
+
 /* Of a lock that was handed over and freed, whose SET was answered after that. */
 static void a_token_found_on_no_node_is_forgotten_in_time(void **state)
 {
@@ -365,6 +382,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copies_of_a_process_have_tokens_of_their_own),
       cmocka_unit_test(copies_part_for_good),
+      cmocka_unit_test(a_token_tells_how_many_permits_there_are),
       cmocka_unit_test(a_token_found_on_no_node_is_forgotten_in_time),
       cmocka_unit_test(a_delete_that_met_no_script_is_asked_again_with_its_text),
       cmocka_unit_test(a_delete_waits_where_too_much_is_unanswered),

@@ -117,15 +117,21 @@ const char *rlk_key_resource(const struct rlk_key *key)
   return key->bulk + key->bulk_size - 2 - key->resource_size;
 }
 
-int rlk_token_is_own(const char *bytes, size_t size)
+int rlk_token_permits(const char *bytes, size_t size)
 {
-  size_t digits = RLK_TOKEN_SIZE - RLK_TOKEN_MARK_SIZE;
+  static const char digits[] = "0123456789abcdef";
+  const size_t mark = RLK_TOKEN_SIZE - RLK_TOKEN_MARK_SIZE;
+  int permits = 1;
   if (size != RLK_TOKEN_SIZE)
-    return 0;
-  for (size_t i = 0; i < size; i++)
-    if ((!bytes[i] || !strchr("0123456789abcdef", bytes[i])) && (i != digits || bytes[i] != 'p'))
-      return 0;
-  return 1;
+    return -1;
+  for (size_t i = 0; i < size; i++) {
+    const char *digit = bytes[i] ? strchr(digits, bytes[i]) : NULL;
+    if (!digit && (i != mark || bytes[i] != 'p'))
+      return -1;
+    if (i > mark)
+      permits += (int)(digit - digits) << 4 * (RLK_TOKEN_SIZE - 1 - i);
+  }
+  return bytes[mark] == 'p' ? permits : 0;
 }
 
 /* ---- slots ---- */

@@ -142,8 +142,8 @@ enum { RLK_SLOT_NAME_SIZE = 32, RLK_PREFIX_SIZE_MAX = 256 };
 void rlk_slot_name(char name[RLK_SLOT_NAME_SIZE], int slot);
 /* The token of a permit ends with "p" and two digits of how many there are, less one: others see it on the nodes. */
 void rlk_claim_mark(struct rlk_claim *claim);
-/* Whether the bytes are a token of this library. */
-int rlk_token_is_own(const char *bytes, size_t size);
+/* How many permits there are by a token of one; 0: it is that of another lock; -1: it is none of this library. */
+int rlk_token_permits(const char *bytes, size_t size);
 /* The claim is on that slot, from 0: 0, or -1 when memory is out. */
 int rlk_claim_choose(struct rlk_claim *claim, const char *prefix, int slot);
 struct rlk_key *rlk_key_new(const char *prefix, const void *resource, size_t size);

@@ -207,7 +207,7 @@ static void seen(redlock_lock *lock, struct rlk_node *n, const char *value, size
     return;
   if (!lock->op.probe)
     lock->holder->readers = 0;
-  if (!rlk_token_is_own(value, size)) {
+  if (rlk_token_permits(value, size) < 0) {
     if (!lock->op.probe)
       lock->holder->token[0] = lock->holder->entry[0] = 0;
     return;
