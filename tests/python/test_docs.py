@@ -65,6 +65,10 @@ def transfer():
     print(client.status("account:2").held)
 
 
+def import_all():
+    print(client.status("import").verdict)
+
+
 def train(slot):
     print("slot", slot)
 
@@ -80,6 +84,7 @@ SAID = {
     "Several resources": "True",
     "Permits": "slot [0-3]",
     "Re-entrant": "True\nTrue\nTrue",
+    "Hash": "held",
     "Leader": "term \\d{16}",
 }
 

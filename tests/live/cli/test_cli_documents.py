@@ -129,3 +129,12 @@ def test_kinds_of_lock(type_in, three, tmp_path):
     said = type_in("".join(typed(*place) for place in places))
     assert re.search(r"^shared: .*\nheld: .*\naccount:1\naccount:2\n--gpu [0-3]\nSLOT\n.*^free: 0 of 4 permits held\n$",
                      said, re.M | re.S), said
+
+
+def test_locks_that_are_hashes(type_in, nodes, three, tmp_path):
+    (tmp_path / "import.sh").write_text(f"#!/bin/sh\nredis-cli -p {nodes[0].port} type import\n")
+    (tmp_path / "import.sh").chmod(0o755)
+    assert type_in(typed("docs/kinds.md", "Hash")).endswith("hash\n")
+    nodes.bootstrap(nodes=nodes[:1])
+    script = typed("docs/moving-from-hash-locks.md", "While old and new programs run")
+    assert type_in(script.replace("redis://10.0.0.1", nodes[0].url)).endswith("hash\n")
