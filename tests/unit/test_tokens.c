@@ -95,10 +95,10 @@ static void a_token_tells_how_many_permits_there_are(void **state)
     const char *text;
     int permits;
   } tokens[] = {
-      {"0123456789abcdef0123456789abcdef01234p03", 4},    {"0123456789abcdef0123456789abcdef01234pff", 256},
-      {"0123456789abcdef0123456789abcdef01234567", 0},    {"0123456789abcdef0123456789abcdef01234p0g", -1},
-      {"0123456789abcdef0123456789abcdef0123p403", -1},   {"0123456789abcdef0123456789abcdeF01234p03", -1},
-      {"0123456789abcdef0123456789abcdef01234p3", -1},    {"0123456789abcdef0123456789abcdef01234p033", -1},
+      {"0123456789abcdef0123456789abcdef01234p03", 4},  {"0123456789abcdef0123456789abcdef01234pff", 256},
+      {"0123456789abcdef0123456789abcdef01234567", 0},  {"0123456789abcdef0123456789abcdef01234p0g", -1},
+      {"0123456789abcdef0123456789abcdef0123p403", -1}, {"0123456789abcdef0123456789abcdeF01234p03", -1},
+      {"0123456789abcdef0123456789abcdef01234p3", -1},  {"0123456789abcdef0123456789abcdef01234p033", -1},
   };
   (void)state;
   for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++)
