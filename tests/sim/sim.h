@@ -536,10 +536,11 @@ struct faults { /* the switches of one world; probabilities in parts per million
 /* Faults by name, so that some can be left out: first what the nemesis does, then what just happens. */
 #define FAULTS(X)                                                                                                      \
   X(DROP, "drop")                                                                                                      \
-  X(NODE_PAUSE, "node-pause") X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") X(SCRIPT_FLUSH, "script-flush")  \
-      X(NODE_ERROR, "node-error") X(REPLICA, "replica") X(LOSS, "loss") X(LEFTOVER, "leftover") X(ASTRAY, "astray")    \
-          X(FORK, "fork") X(CLOCK_STEP, "clock-step") X(OUTAGE, "outage") X(PROCESS_END, "process-end")                \
-              X(TAIL, "tail") X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
+  X(NODE_PAUSE, "node-pause")                                                                                          \
+  X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error")  \
+      X(REPLICA, "replica") X(LOSS, "loss") X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork")                \
+          X(CLOCK_STEP, "clock-step") X(OUTAGE, "outage") X(PROCESS_END, "process-end") X(TAIL, "tail")                \
+              X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
 
 enum fault {
 #define FAULT(name, text) FAULT_##name,
