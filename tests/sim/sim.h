@@ -11,6 +11,7 @@
 
 #include "../../core/src/client/stepped.h"
 #include "permits.h"
+#include "random.h"
 
 #define MS RLK_NS_PER_MS
 #define PASSWORD "secret"
@@ -42,27 +43,6 @@ enum {
 
 struct world;
 struct rlk_poll_event;
-
-/* ---- random numbers ---- */
-
-static inline uint64_t random_next(uint64_t *state)
-{
-  uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-/* Uniform in [low, high]. */
-static inline int64_t random_in(uint64_t *state, int64_t low, int64_t high)
-{
-  return low + (int64_t)(random_next(state) % (uint64_t)(high - low + 1));
-}
-
-static inline int random_hits(uint64_t *state, uint32_t per_million)
-{
-  return per_million && random_next(state) % 1000000 < per_million;
-}
 
 /* ---- queue.c: what happens when ---- */
 
@@ -537,10 +517,24 @@ struct faults { /* the switches of one world; probabilities in parts per million
 #define FAULTS(X)                                                                                                      \
   X(DROP, "drop")                                                                                                      \
   X(NODE_PAUSE, "node-pause")                                                                                          \
-  X(PROCESS_PAUSE, "process-pause") X(RESTART, "restart") X(SCRIPT_FLUSH, "script-flush") X(NODE_ERROR, "node-error")  \
-      X(REPLICA, "replica") X(LOSS, "loss") X(LEFTOVER, "leftover") X(ASTRAY, "astray") X(FORK, "fork")                \
-          X(CLOCK_STEP, "clock-step") X(OUTAGE, "outage") X(PROCESS_END, "process-end") X(TAIL, "tail")                \
-              X(EDGE, "edge") X(SPLIT, "split") X(STALL, "stall") X(LAG, "lag") X(REFUSE, "refuse")
+  X(PROCESS_PAUSE, "process-pause")                                                                                    \
+  X(RESTART, "restart")                                                                                                \
+  X(SCRIPT_FLUSH, "script-flush")                                                                                      \
+  X(NODE_ERROR, "node-error")                                                                                          \
+  X(REPLICA, "replica")                                                                                                \
+  X(LOSS, "loss")                                                                                                      \
+  X(LEFTOVER, "leftover")                                                                                              \
+  X(ASTRAY, "astray")                                                                                                  \
+  X(FORK, "fork")                                                                                                      \
+  X(CLOCK_STEP, "clock-step")                                                                                          \
+  X(OUTAGE, "outage")                                                                                                  \
+  X(PROCESS_END, "process-end")                                                                                        \
+  X(TAIL, "tail")                                                                                                      \
+  X(EDGE, "edge")                                                                                                      \
+  X(SPLIT, "split")                                                                                                    \
+  X(STALL, "stall")                                                                                                    \
+  X(LAG, "lag")                                                                                                        \
+  X(REFUSE, "refuse")
 
 enum fault {
 #define FAULT(name, text) FAULT_##name,
