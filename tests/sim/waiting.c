@@ -167,12 +167,28 @@ static int waits_at_two_homes(const struct slot *slot)
   return at && world->now >= at && slot->started_at < at * 12 / 10;
 }
 
-/* It waits for another of its resources, which somebody has had since it was overtaken last. */
+/* Somebody who came earlier waits for that resource. */
+static int waits_before(const struct slot *slot, int resource)
+{
+  const struct world *world = slot->process->world;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
+    if (other != slot && (other->spans || other->resource == resource) && other->operation == REDLOCK_ACQUIRE &&
+        other->started_at <= slot->started_at)
+      return 1;
+  }
+  return 0;
+}
+
+/* It waits for another of its resources, which somebody has had since it was overtaken last, or for which somebody
+ * waits before it. */
 static int lacks_another(const struct slot *slot, const struct slot *winner)
 {
   const struct world *world = slot->process->world;
   for (int i = 0; i < world->resource_count; i++)
-    if (i != winner->key && free_since(world, i) == RLK_NEVER && world->resources[i].granted_at <= slot->overtaken_at)
+    if (i != winner->key &&
+        ((free_since(world, i) == RLK_NEVER && world->resources[i].granted_at <= slot->overtaken_at) ||
+         waits_before(slot, i)))
       return 1;
   return 0;
 }
@@ -181,7 +197,7 @@ static int lacks_another(const struct slot *slot, const struct slot *winner)
  * another it is, since none is kept free for it for long. */
 static void order_of_several(struct slot *winner)
 {
-  const int overtaken_max = 20;
+  const int overtaken_max = 12;
   struct world *world = winner->process->world;
   if (winner->key >= world->resource_count)
     return; /* a permit of which it takes no notice */
