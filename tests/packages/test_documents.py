@@ -27,7 +27,7 @@ SHOWN = {  # no commands, or run elsewhere
     ("docs/php.md", "Nodes"): "test_bootstrap of the command, BootstrapTest.php",
 }
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 def at_nodes(text, nodes):
