@@ -94,29 +94,6 @@ static void the_dead_are_not_waited_for_one_by_one(void **state)
   assert_in_range((now_ns - since_ns) / MS, 300, 500);
 }
 
-/* The third does not see that the first is served between two questions: the lock is free again, not still. */
-static void one_that_was_served_unseen_takes_no_turn_from_the_next(void **state)
-{
-  (void)state;
-  placed(3, FREE);
-  for (int64_t rank = 2; rank > 0; rank--) {
-    ask_again_in_ms(350);
-    placed(rank, FREE);
-    assert_int_equal(lock->op.phase, RLK_SLEEPING);
-  }
-  ask_again();
-  assert_in_range(left_for_ms(1), 0, 2 * OVERSLEPT_MS);
-}
-
-/* ... also if it knows when the key of an earlier holder was to end. */
-static void the_end_of_an_earlier_key_is_no_end_of_a_later_one(void **state)
-{
-  (void)state;
-  placed(2, 20);
-  ask_again_in_ms(400);
-  assert_in_range(left_for_ms(1), OVERSLEPT_MS, 3 * OVERSLEPT_MS);
-}
-
 static void the_heir_of_the_first_place_takes_it_at_once(void **state)
 {
   (void)state;
@@ -135,8 +112,6 @@ int main(void)
       TEST(the_next_leaves_it_to_one_that_may_have_overslept),
       TEST(the_dead_are_not_waited_for),
       TEST(the_dead_are_not_waited_for_one_by_one),
-      TEST(one_that_was_served_unseen_takes_no_turn_from_the_next),
-      TEST(the_end_of_an_earlier_key_is_no_end_of_a_later_one),
       TEST(the_heir_of_the_first_place_takes_it_at_once),
   };
   return cmocka_run_group_tests_name("order", tests, NULL, NULL);

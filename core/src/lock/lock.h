@@ -155,7 +155,6 @@ struct rlk_wait {
   int is_told;                 /* that it is its turn, while an attempt was under way */
   int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
   int64_t free_ns;             /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
-  int64_t leave_until_ns;      /* a lock that is free is left to those before it until then */
   int in_vain;                 /* attempts that failed although it says so */
   struct rlk_further *further; /* of several resources: in their number; NULL: none was needed yet */
   int further_count;

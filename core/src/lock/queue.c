@@ -257,18 +257,15 @@ static int64_t turn_ns(const redlock_lock *lock)
   return (turn_ns + spread_ns(lock)) << (lock->wait.in_vain < IN_VAIN_MAX ? lock->wait.in_vain : IN_VAIN_MAX);
 }
 
-/* Whether somebody before it is gone. */
-static int note_rank(redlock_lock *lock, int64_t rank, int64_t now)
+static void note_rank(redlock_lock *lock, int64_t rank, int64_t now)
 {
-  int fell = rank < lock->wait.rank && lock->wait.is_ranked;
   if (rank == lock->wait.rank)
-    return 0;
-  if (fell)
+    return;
+  if (rank < lock->wait.rank && lock->wait.is_ranked)
     lock->wait.step_ns = (now - lock->wait.rank_changed_ns) / (lock->wait.rank - rank);
   lock->wait.rank_changed_ns = now;
   lock->wait.rank = rank;
   lock->wait.is_ranked = 1;
-  return fell;
 }
 
 /* The key of a holder that has died has ended when it was to end, not when that is noticed. */
@@ -290,33 +287,12 @@ static void note_held(redlock_lock *lock, int64_t until_ns)
   lock->node_answers[lock->wait.home].until_ns = until_ns;
 }
 
-/* The one that is gone may have held the lock since the last question. Then the lock has been free for less than it
- * seems, and the one that is first now has just been woken. If all before it have died, that delays nothing: the lock
- * is left to them for no longer than to the longest queue. */
-static void leave_first_its_turn(redlock_lock *lock, int64_t now)
-{
-  int64_t last_ns;
-  if (lock->wait.free_ns == RLK_NEVER)
-    return;
-  last_ns = lock->wait.free_ns + TURN_MAX_NS + SPREAD_MAX_NS + OVERSLEPT_NS;
-  lock->wait.leave_until_ns = now + OVERSLEPT_NS;
-  if (lock->wait.leave_until_ns > last_ns && now < last_ns + OVERSLEPT_NS)
-    lock->wait.leave_until_ns = last_ns;
-}
-
-/* When a lock that is free may be taken by it. */
-static int64_t turn_at_ns(const redlock_lock *lock)
-{
-  int64_t at_ns = lock->wait.free_ns + turn_ns(lock);
-  return lock->wait.rank > 0 && lock->wait.leave_until_ns > at_ns ? lock->wait.leave_until_ns : at_ns;
-}
-
 /* When it asks again: after a pause, at its turn, or when the key ends that is there now. */
 static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int64_t now)
 {
   int64_t at_ns = now + pause_ns(lock, now), other_ns = RLK_NEVER;
   if (lock->wait.free_ns != RLK_NEVER)
-    other_ns = lock->wait.leave_until_ns > now ? turn_at_ns(lock) : turn_at_ns(lock) + OVERSLEPT_NS;
+    other_ns = lock->wait.free_ns + turn_ns(lock) + OVERSLEPT_NS;
   else if (until_ns != RLK_NEVER && !RLK_MUTANT(END_IGNORED))
     other_ns = until_ns + MS + spread_ns(lock);
   return other_ns < at_ns ? other_ns : at_ns;
@@ -324,17 +300,14 @@ static int64_t next_question_ns(const redlock_lock *lock, int64_t until_ns, int6
 
 enum rlk_turn rlk_queue_placed(redlock_lock *lock, int64_t rank, int64_t until_ns, int64_t now)
 {
-  int fell;
   if (lock->op.phase != RLK_ASKING_QUEUE)
     return RLK_TURN_NONE;
-  fell = note_rank(lock, rank, now);
+  note_rank(lock, rank, now);
   if (until_ns == 0)
     note_free(lock, now);
   else
     note_held(lock, until_ns);
-  if (fell)
-    leave_first_its_turn(lock, now);
-  if (lock->wait.free_ns != RLK_NEVER && now >= turn_at_ns(lock))
+  if (lock->wait.free_ns != RLK_NEVER && now - lock->wait.free_ns >= turn_ns(lock))
     return RLK_TURN_ATTEMPT;
   note_busy(lock, now);
   if (is_next(lock) && rlk_round_is_overdue(lock, now))
