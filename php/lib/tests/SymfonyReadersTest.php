@@ -9,12 +9,13 @@ use Symfony\Component\Lock\Key;
 
 final class SymfonyReadersTest extends SymfonyTestCase
 {
-    /** A node that lags behind gets it later. */
+    /** On a majority: a node that was too late for the first request is not sent the second one either. */
     private function assertType(string $type, string $resource): void
     {
+        $nodes = self::cluster()->nodes;
         $isSo = static fn (Node $node): bool => $node->command('TYPE', $resource) === $type;
-        Wait::until(static fn (): bool => \array_filter(self::cluster()->nodes, $isSo) === self::cluster()->nodes,
-            "$resource to be a $type on every node");
+        Wait::until(static fn (): bool => 2 * \count(\array_filter($nodes, $isSo)) > \count($nodes),
+            "$resource to be a $type on a majority");
         $this->addToAssertionCount(1);
     }
 
