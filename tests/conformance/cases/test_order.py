@@ -15,6 +15,27 @@ def served_ms(nodes):
     return now_ms() - (TTL_MS - max(left))
 
 
+def promises(nodes):
+    """Until when each place is kept; every question of a waiter moves that."""
+    found = {}
+    for node in nodes:
+        words = node.command("ZRANGE", "libredlock:p:r", 0, -1, "WITHSCORES")
+        found.update(zip(words[::2], words[1::2]))
+    return found
+
+
+def all_see_that_it_is_held(nodes):
+    """A waiter that has found the lock free, and asks next when it is free again, takes the hold between for free time,
+    and goes ahead of its turn. The holder's place, if it is still there, is the first."""
+    before, behind = promises(nodes), places(nodes)[1:]
+
+    def have_asked():
+        now = promises(nodes)
+        return all(now.get(place) != before.get(place) for place in behind)
+
+    eventually(have_asked, SOON_S, "all have asked")
+
+
 def release_and_see_order(holder, waiting, nodes, *comers):
     """Waiters are served in order. The next in line may take a lock that has been free for 50 ms: the one before it has
     overslept. A busy machine delays the reply to a release: the lock may be free since its call."""
@@ -28,6 +49,7 @@ def release_and_see_order(holder, waiting, nodes, *comers):
         assert one is waiting[0] or free_ms > OVERSLEPT_MS - 10, (waiting.index(one), free_ms)
         waiting.remove(one)
         assert all(other.pending for other in waiting)
+        all_see_that_it_is_held(nodes)
         freed_ms = now_ms()
         assert one.lock.release() == "OK"
 
