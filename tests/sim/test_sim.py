@@ -87,7 +87,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "place-forgotten": 2587,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "waits-at-the-first": 1135,
+    "waits-at-the-first": 5322,
     "end-ignored": 199,
     "waits-for-the-dead": 10610,
     "guard-too-short": 233,
