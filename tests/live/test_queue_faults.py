@@ -11,6 +11,7 @@ from common import now_ms, occupy
 from helpers import Call, Pulse, python, spin
 from queueing import (
     LONG,
+    OVERSLEPT_MS,
     PATIENT_MS,
     PROMISES,
     QUEUE,
@@ -273,9 +274,6 @@ def allow(nodes, *rules):
     for node in nodes:
         node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "&*", "+@all", *rules)
     return [node.url_with("few", "p") for node in nodes]
-
-
-OVERSLEPT_MS = 50  # of core/src/lock/queue.c
 
 
 def release_in_order(held, locks):
