@@ -11,7 +11,7 @@ from testing import ReplyError, eventually
 
 QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
 LONG = {"ttl_ms": 30000}  # no test waits for a lease to end
-OVERSLEPT_MS = 50  # of core/src/lock/queue.c: a lock that stays free so long is taken by the next but one
+OVERSLEPT_MS = 50  # of core/src/lock/queue.c: the second in line takes a lock that has been free for this long
 SOON_S = 30  # whoever would wait for the end of a lease waits longer
 PATIENT_MS = 120000
 

@@ -179,7 +179,7 @@ def test_lone_handle_lets_in_a_waiter_that_came_meanwhile(nodes, make_client, on
         return OK in (alone.status, newcomer.status)
 
     spin(clients[1], somebody_holds, SOON_S)
-    late = now_ms() - freed_ms > OVERSLEPT_MS - 1  # this thread: then the one behind may go ahead
+    late = now_ms() - freed_ms > OVERSLEPT_MS - 1  # if this thread was late, the second in line may go ahead
     assert (newcomer.status, alone.status) == (OK, PENDING) or late
 
 
