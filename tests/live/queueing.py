@@ -55,6 +55,13 @@ def time_of(node):
     return seconds * 1000000 + micros
 
 
+def keep_places(nodes, resource="r"):
+    """Those who wait now keep their places although they are not run: they promise to ask again much later."""
+    for node in nodes:
+        for place in members(node, "libredlock:q:" + resource):
+            node.command("ZADD", "libredlock:p:" + resource, time_of(node) + 600000000, place)
+
+
 def stand_before(node, promise_us, ago_us=1000000000):
     """Places of three waiters that came ago_us earlier and have promised to ask again."""
     now = time_of(node)

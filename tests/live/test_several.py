@@ -3,6 +3,7 @@ import pytest
 
 import rl
 from helpers import finish, held_everywhere, spin
+from queueing import keep_places
 from rl import OK, PENDING
 from testing import eventually
 
@@ -76,6 +77,7 @@ def test_it_does_not_pass_those_who_wait_for_the_last_of_them(nodes, make_client
     holder = held(make_client(nodes.urls).lock("b", **LONG))
     first = started(make_client(nodes.urls).lock("b", **LONG))
     spin(first.client, lambda: places(nodes, "b"), 20, "it waits")
+    keep_places(nodes, "b")
     for node in nodes:  # free, and nobody was told
         node.command("DEL", "b")
     lock = make_client(nodes.urls).lock("a", "b", **LONG)
