@@ -3,7 +3,7 @@ import os
 import resource
 
 import rl
-from helpers import run_python, spin_until_deleted
+from helpers import run_python, spin, spin_until_deleted
 from rl import OK
 from testing import eventually
 
@@ -76,6 +76,7 @@ def test_memory_does_not_grow(nodes, client):
             lock.release()
 
     cycles(2000)
+    spin(client, lambda: not nodes.keys(), what="all have released")  # no key is to end on a node that hangs
     nodes[0].stop()
     cycles(2000)
     before = resident_kb()
