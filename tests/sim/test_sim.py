@@ -130,6 +130,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a permit behind a waiter that wants the first one alone": ("--mixed", "--seed", 2200000000010005),
     "permits, and a home that offers one in vain again and again": ("--mixed", "--seed", 2200000000011901),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
+    "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),
 }
 

@@ -1,3 +1,4 @@
+/* further.c - the places of a lock of several resources beside that of its own queue: one for each that was in use. */
 #include "further.h"
 
 #include <stdlib.h>
@@ -92,9 +93,11 @@ int rlk_further_placed(redlock_lock *lock, int part, int node, int64_t rank, int
 {
   struct rlk_further *at = further_of(lock, part);
   int64_t pause_ns = RLK_STEP_NS * (rank + 1);
-  int64_t most_ns = rlk_listener_is_ready(&lock->engine->net.nodes[node]) ? RLK_STEP_MAX_NS : RLK_POLL_MAX_NS;
+  int64_t most_ns = RLK_POLL_MAX_NS;
   if (!at || !at->place || at->home != node)
     return 0;
+  if (at->place & 1 && rlk_listener_is_ready(&lock->engine->net.nodes[node]))
+    most_ns = RLK_STEP_MAX_NS;
   if (rank < 0) {
     at->place = 0;
     return 0;

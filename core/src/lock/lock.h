@@ -153,6 +153,7 @@ struct rlk_wait {
   int64_t rank_changed_ns;
   int is_ranked;               /* there was an answer */
   int is_told;                 /* that it is its turn, while an attempt was under way */
+  int relies_on_push;          /* it promised to ask again as one that is woken */
   int64_t step_ns;             /* how long one of the waiters before it took; 0: not known */
   int64_t free_ns;             /* since when the home node reports that the lock is free; RLK_NEVER: it is held */
   int in_vain;                 /* attempts that failed although it says so */

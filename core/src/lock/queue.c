@@ -180,7 +180,8 @@ static int64_t polled_pause_ns(const redlock_lock *lock, int64_t now)
 static int64_t pause_ns(const redlock_lock *lock, int64_t now)
 {
   const struct rlk_node *home = &lock->engine->net.nodes[lock->wait.home];
-  return rlk_listener_is_ready(home) ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
+  int is_pushed = lock->wait.relies_on_push && rlk_listener_is_ready(home);
+  return is_pushed ? pushed_pause_ns(lock, now) : polled_pause_ns(lock, now);
 }
 
 static enum rlk_turn ask(redlock_lock *lock, int64_t now)
@@ -189,6 +190,7 @@ static enum rlk_turn ask(redlock_lock *lock, int64_t now)
   int64_t patience_ns = rlk_node_patience_ns(home, &lock->op.asked);
   if (rlk_ask_join(home, lock, now) != 0)
     return RLK_TURN_ATTEMPT;
+  lock->wait.relies_on_push = rlk_listener_is_ready(home);
   if (now - lock->attempt.began_ns >= HOLDER_NS)
     rlk_holder_ask_at(lock, home, now);
   lock->op.phase = RLK_ASKING_QUEUE;
