@@ -118,6 +118,48 @@ static void the_parts_of_a_key_are_those_that_were_added(void **state)
   assert_int_equal(redlock_lock_add(lock, "x", 1), REDLOCK_INVALID);
 }
 
+/* Answers all that was asked, every lock being free; others wait for that one of its resources. Returns how many
+ * queues were asked. */
+static int answer_everything(int waited_for)
+{
+  int questions = 0;
+  write_all();
+  for (int i = 0; i < NODES; i++)
+    while (asked(i) > 0) {
+      struct rlk_request *oldest = &requests_of(i)->ring[requests_of(i)->first];
+      int is_left = oldest->ask == &rlk_row_part && oldest->of.part.number == waited_for;
+      struct rlk_reply reply = {.type = RLK_REPLY_INTEGER, .integer = is_left ? 2 : 0};
+      questions += oldest->ask == &rlk_row_queued || oldest->ask == &rlk_row_part;
+      answer_reply(i, oldest->ask, RLK_GRANTED, RLK_FAULT_NONE, &reply);
+    }
+  return questions;
+}
+
+/* Returns how many queues were asked. */
+static int cycle(int waited_for)
+{
+  int questions;
+  call(REDLOCK_ACQUIRE, 60000);
+  questions = answer_everything(waited_for);
+  assert_int_equal(lock->state, REDLOCK_STATE_HELD);
+  call(REDLOCK_RELEASE, 0);
+  return questions + answer_everything(waited_for);
+}
+
+static void queues_that_were_empty_a_moment_ago_are_not_asked_again(void **state)
+{
+  (void)state;
+  assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].run_id[0] = 'r'; /* it was connected */
+  assert_int_equal(cycle(-1), 4);                /* two when it is taken, two when it is released */
+  assert_int_equal(cycle(-1), 0);
+  now_ns += 30 * MS;
+  assert_int_equal(cycle(1), 2); /* only when it is released */
+  assert_int_equal(cycle(-1), 4);
+  assert_int_equal(cycle(-1), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin_claimed, end)
@@ -126,6 +168,7 @@ int main(void)
       CASE(a_shared_set_says_so),
       CASE(a_hash_says_so),
       CASE(the_parts_of_a_key_are_those_that_were_added),
+      CASE(queues_that_were_empty_a_moment_ago_are_not_asked_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

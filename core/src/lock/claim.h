@@ -92,6 +92,7 @@ struct rlk_claim {
   int is_detached;      /* handed over: nothing is ever sent for it */
   int is_adopted;       /* others may have set it where it was not counted */
   int hands_over;       /* the node whose delete reports the first in the queue; -1: none */
+  int queues_empty;     /* of several resources: how many homes have said so behind its deletes */
   uint64_t place;       /* ... and takes this place out of it, */
   int place_shares;     /* which has the form of one that shares */
   int64_t number;       /* the number of the lock, once a majority has granted; 0: none */

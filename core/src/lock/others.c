@@ -84,13 +84,13 @@ void rlk_others_hand_over(redlock_lock *lock, int64_t now)
   int is_brief;
   if (!RLK_INT(&lock->options, QUEUE) || lock->claim->given_up || lock->claim->holders == 0)
     return;
-  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS &&
-             lock->key->count == 1;
+  is_brief = !lock->wait.place && !lock->engine->room_count && now - lock->attempt.began_ns < BRIEF_NS;
   if (is_brief && is_alone(lock, ALONE_NS, now))
     return;
   if (!is_brief)
     lock->others.alone_ns = 0; /* until home answers */
   lock->claim->hands_over = lock->wait.place ? lock->wait.home : home_or_anywhere(lock, now);
+  lock->claim->queues_empty = 0;
   lock->claim->place = lock->wait.place;
   lock->claim->place_shares = lock->wait.shares;
 }
@@ -127,4 +127,14 @@ void rlk_others_handed_over(struct rlk_engine *e, struct rlk_claim *claim, int o
     first = first->wait.next;
   if (first && first->op.phase == RLK_SLEEPING)
     rlk_timer_set(&e->net.timers, &first->op.timer, now); /* of this client: the node need not report it */
+}
+
+void rlk_others_handed_over_part(struct rlk_claim *claim, int others_wait, int64_t now)
+{
+  if (claim->hands_over != RLK_QUEUE_EACH || !claim->lock)
+    return;
+  if (others_wait)
+    claim->lock->others.alone_ns = 0;
+  else if (++claim->queues_empty == claim->key->count)
+    claim->lock->others.alone_ns = now;
 }

@@ -198,7 +198,7 @@ int rlk_ask_leave_part(struct rlk_node *n, redlock_lock *lock, int part, uint64_
   return key ? ask_leave(n, lock, key, place) : -1;
 }
 
-static int ask_part(struct rlk_node *n, struct rlk_claim *claim, struct rlk_key *key, struct rlk_request request)
+static int ask_part(struct rlk_node *n, struct rlk_claim *claim, struct rlk_key *key, int part, int64_t now)
 {
   const struct rlk_queue_keys *keys = keys_of(n->net, key);
   struct rlk_out out;
@@ -206,20 +206,16 @@ static int ask_part(struct rlk_node *n, struct rlk_claim *claim, struct rlk_key 
     return -1;
   put_place(&out, claim->place, claim->place_shares);
   put_channels(&out, keys);
-  if (request.claim)
-    rlk_ask_end(&out, request);
-  else
-    rlk_out_end(&out, request);
+  rlk_ask_end(&out, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now, .of.part.number = part});
   return 0;
 }
 
 int rlk_ask_part(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
 {
   if (claim->key->count == 1)
-    return ask_part(n, claim, claim->key, (struct rlk_request){.ask = &rlk_row_part, .claim = claim, .sent_ns = now});
+    return ask_part(n, claim, claim->key, 0, now);
   for (int i = 0; i < claim->key->count; i++)
-    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) &&
-        ask_part(n, claim, rlk_key_alone(claim->key, i), (struct rlk_request){.ask = &rlk_row_nothing, .sent_ns = now}))
+    if (is_home(n, claim->key, i, RLK_QUEUE_EACH) && ask_part(n, claim, rlk_key_alone(claim->key, i), i, now) != 0)
       return -1;
   return 0;
 }
