@@ -388,6 +388,8 @@ void process_start(struct world *world, int index)
   client_option(process, "drift_factor", world->drift_percent == 1 ? "0.01" : "0.1");
   if (world->explicit_timeout)
     client_number(process, "node_timeout_ms", world->node_timeout_ms);
+  if (world->polls_every && process->index % world->polls_every == 0)
+    client_option(process, "wake", "poll");
   threads_open(process);
   if (redlock_client_open(process->client) != REDLOCK_OK)
     client_option(process, "open", "");

@@ -89,7 +89,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "all-alike": 3718,
     "waits-at-the-first": 5322,
     "end-ignored": 199,
-    "waits-for-the-dead": 10610,
+    "waits-for-the-dead": 280,
     "guard-too-short": 233,
     "marker-of-anybody": 582,
     "no-backoff": 45,

@@ -42,6 +42,17 @@ static int has_lapsed(const struct world *world, int resource)
   return 0;
 }
 
+/* A node's key was deleted: a waiter that polls is not told, and does not know when that was. */
+static int was_released(const struct world *world, int resource)
+{
+  for (int i = 0; i < world->node_count; i++) {
+    const struct key *key = &world->nodes[i].keys[resource];
+    if (!key->live && key->freed_at != key->expires_at)
+      return 1;
+  }
+  return 0;
+}
+
 /* The end of the last key that nobody has deleted, in the future if it is still there; 0: all were. */
 static int64_t last_end(const struct world *world, int resource)
 {
@@ -92,7 +103,8 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
 {
   const struct world *world = slot->process->world;
   int is_lapsed = has_lapsed(world, slot->resource);
-  if (!world->orderly || world->faults.leftover || world->mixed)
+  if (!world->orderly || world->faults.leftover || world->mixed ||
+      (world->polls_every && was_released(world, slot->resource)))
     return 1500 * MS;
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
     return 60 * MS + refused_before(slot); /* it is told */

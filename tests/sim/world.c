@@ -417,6 +417,15 @@ static void choose_guard(struct world *world, uint64_t seed)
     world->faults.clock_step = seed / 8 % 3 * 2;
 }
 
+/* In half of the worlds in which all processes but one are killed, all of them or every second one poll: a node does
+ * not notice that such a waiter has died before its promise ends. */
+static void choose_wake(struct world *world)
+{
+  static const int polls_every[] = {0, 1, 2, 0};
+  int is_mortal = world->orderly && world->faults.process_end;
+  world->polls_every = is_mortal ? polls_every[world->seed / 16 % 4] : 0;
+}
+
 /* The last node's numbers are far ahead, as one that lies has them, or its clock is. */
 static void mislead(struct world *world, struct node *node)
 {
@@ -464,6 +473,7 @@ void world_run(struct world *world, uint64_t seed)
     world->resource_count = RESOURCES_MAX;
   lay_out(world);
   choose_guard(world, seed);
+  choose_wake(world);
   rollout_choose(world);
   for (int i = 0; i < world->node_count; i++)
     start_node(world, i);
