@@ -237,6 +237,8 @@ static int drop(struct request *request, struct key *key, const struct claim *cl
     server_free(request->world, key);
   else
     end_with_the_longest(request, key);
+  if (key->live && key->expire_ms <= claim->now_ms) /* only readers that have died are left */
+    server_free(request->world, key);
   return 1;
 }
 

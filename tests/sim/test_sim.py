@@ -129,6 +129,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a holder that dies in its release, and four waiters with it": ("--seed", 2110000000567804),
     "a permit behind a waiter that wants the first one alone": ("--mixed", "--seed", 2200000000010005),
     "permits, and a home that offers one in vain again and again": ("--mixed", "--seed", 2200000000011901),
+    "a last reader that leaves long after another one has died": ("--mixed", "--seed", 169897),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
     "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),
