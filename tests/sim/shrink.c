@@ -131,7 +131,8 @@ static void leave_out_from(struct omissions *omissions, uint32_t first)
 
 static void print_replay(const struct world *world, const char *mutant, uint32_t strikes)
 {
-  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64, world->seed, world->violation, world->seed);
+  printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 "%s", world->seed, world->violation, world->seed,
+         world_mixes ? " --mixed" : "");
   if (mutant)
     printf(" --mutant %s", mutant);
   printf(" --without ");

@@ -230,6 +230,10 @@ def test_shrinking_finds_the_faults_that_a_violation_needs():
         assert "unbacked" not in sim(*replay).stdout
 
 
+def test_what_is_shrunk_of_a_mixed_world_is_replayed_in_one():
+    assert "--mixed" in replay_of(sim("--seed", 1, "--mixed", "--mutant", "takes-what-is-free", "--shrink"))
+
+
 def test_shrinking_a_world_without_a_violation_says_so():
     run = sim("--seed", 7, "--shrink")
     assert run.returncode == 1 and "has no violation" in run.stdout
