@@ -169,6 +169,23 @@ static void home_alone_does_not_keep_slots_from_it(void **state)
   assert_true(asks_all_for(1));
 }
 
+/* Home has all of them held, and waits are over after which all nodes are asked. */
+static void all_nodes_are_asked_for_one_slot_after_the_other(void **state)
+{
+  int slots = 0;
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    write_all();
+    assert_int_equal(picked(home(), 0, 0, 1), RLK_BUSY);
+    now_ns += 800 * MS;
+    next_attempt();
+    assert_int_equal(lock->attempt.home, -1);
+    slots |= 1 << (lock->claim->slots.chosen - 1);
+    busy_everywhere();
+  }
+  assert_int_equal(slots, 7);
+}
+
 /* Each of two that are free at home is asked for once. */
 static void what_home_offers_by_turns_is_not_in_vain(void **state)
 {
@@ -213,6 +230,7 @@ int main(void)
       TEST(a_pick_that_is_given_up_is_dropped_everywhere),
       TEST(another_number_of_permits_is_refused),
       TEST(home_alone_does_not_keep_slots_from_it),
+      TEST(all_nodes_are_asked_for_one_slot_after_the_other),
       TEST(what_home_offers_by_turns_is_not_in_vain),
       cmocka_unit_test_setup_teardown(a_slot_of_the_client_is_picked_by_all, begin_chosen, end),
   };

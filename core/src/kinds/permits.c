@@ -188,10 +188,12 @@ static int64_t propose(redlock_lock *lock, int64_t now)
   rlk_claim_mark(lock->claim);
   if (slot >= 0)
     return rlk_claim_choose(lock->claim, prefix, (int)slot);
-  if (lock->attempt.count == 1 || rlk_round_is_overdue(lock, now))
-    start = (int64_t)(rlk_random(&lock->engine->net) % RLK_PERMITS_MAX);
-  if (lock->attempt.count == 1)
+  if (lock->attempt.count == 1) {
     lock->attempt.offered = 0;
+    lock->attempt.asked_of_all = start = (int64_t)(rlk_random(&lock->engine->net) % RLK_PERMITS_MAX);
+  } else if (rlk_round_is_overdue(lock, now)) {
+    start = ++lock->attempt.asked_of_all; /* one after the other, since home may have all of them held */
+  }
   lock->attempt.home = RLK_MUTANT(VOTES_OF_ANY_SLOT) ? -1 : home_of(lock, now);
   lock->attempt.is_offered_again = 0;
   if (lock->attempt.home < 0 && !RLK_MUTANT(VOTES_OF_ANY_SLOT))

@@ -127,6 +127,7 @@ struct rlk_attempt {
   int64_t proposal;           /* to all nodes, of a kind that asks for a number */
   int offered;                /* permits: the slot, from 1, that home offered last; 0: none */
   int is_offered_again;       /* ... in vain, and again */
+  int64_t asked_of_all;       /* permits: the slot, counted on, that all nodes were asked for last */
   struct rlk_number ttl_text; /* as it is sent */
   int quarantine_is_told;
 };
