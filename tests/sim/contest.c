@@ -13,19 +13,18 @@ static int takes_part(const struct slot *slot)
 /* All that wait, or hold; 0 when the contest is over. */
 static int go_on(struct world *world)
 {
-  int count = 0, waiting = 0;
+  int count = 0;
   for (int i = 0; i < world->process_count * SLOTS_MAX && !world->violation[0]; i++) {
     struct slot *slot = world_slot(world, (uint32_t)i);
     int is_held = slot->holding >= 0;
     if (!takes_part(slot) || (!slot->operation && !is_held))
       continue;
     count++;
-    waiting += slot->operation == REDLOCK_ACQUIRE;
     if (!slot->operation && random_in(&world->random, 0, 2) == 0)
       process_contend(slot, REDLOCK_RELEASE);
+    if (slot->operation == REDLOCK_ACQUIRE)
+      oracle_stands_still(slot);
   }
-  if (waiting)
-    oracle_stands_still(world, RESOURCE);
   return count;
 }
 

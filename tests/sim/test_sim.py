@@ -130,6 +130,8 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a permit behind a waiter that wants the first one alone": ("--mixed", "--seed", 2200000000010005),
     "permits, and a home that offers one in vain again and again": ("--mixed", "--seed", 2200000000011901),
     "a last reader that leaves long after another one has died": ("--mixed", "--seed", 169897),
+    "a waiter for one certain permit that a majority has held": ("--mixed", "--seed", 2400000000013544),
+    "a key left at home, and a lock of both resources first in line": ("--mixed", "--seed", 2400000000009589),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
     "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),

@@ -103,6 +103,8 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
 {
   const struct world *world = slot->process->world;
   int is_lapsed = has_lapsed(world, slot->resource);
+  if (slot->is_permit && !slot->wants) /* home may hide a free one: all nodes are asked for one after the other */
+    return (PERMITS + 1) * 750 * MS;
   if (!world->orderly || world->faults.leftover || world->mixed ||
       (world->polls_every && was_released(world, slot->resource)))
     return 1500 * MS;
@@ -140,13 +142,36 @@ static int64_t wanted_since(const struct slot *slot)
   return since;
 }
 
+static int is_held_somewhere(const struct world *world, int resource)
+{
+  for (int i = 0; i < world->node_count; i++)
+    if (world->nodes[i].keys[resource].live && world->nodes[i].keys[resource].expires_at > world->now)
+      return 1;
+  return 0;
+}
+
+/* Home may have a key that nobody will delete. Then the first in the queue finds out that the others have none; but one
+ * that waits for several cannot win if another resource is held, and those behind it believe home. */
+static int is_hidden_behind_several(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  if (!is_held_somewhere(world, slot->resource))
+    return 0;
+  for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
+    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
+    if (other != slot && other->spans && other->operation == REDLOCK_ACQUIRE)
+      return 1;
+  }
+  return 0;
+}
+
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
  * it: whatever was left behind on the other nodes, whoever cannot win stands before it, and how many have died. */
 void oracle_waits(struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since, soon;
-  if (slot->is_permit && plain_ones_wait(slot)) {
+  if ((slot->is_permit && plain_ones_wait(slot)) || is_hidden_behind_several(slot)) {
     slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
     return;
   }
@@ -160,15 +185,16 @@ void oracle_waits(struct slot *slot)
                     (double)(world->now - since) / MS, slot->index, world->resources[slot->resource].name);
 }
 
-/* Nothing breaks any more, and somebody waits: then a lock that a majority would grant is granted soon. Nobody is told
- * where a key or a place of one who has died is left, and waiters that listen ask every 4 s. */
-void oracle_stands_still(struct world *world, int resource)
+/* Nothing breaks any more: then what a majority would grant to one that waits is granted soon. Nobody is told where a
+ * key or a place of one who has died is left, and waiters that listen ask every 4 s. */
+void oracle_stands_still(struct slot *slot)
 {
-  int64_t since = later(free_since(world, resource), world->contest_at);
+  struct world *world = slot->process->world;
+  int64_t since = later(wanted_since(slot), world->contest_at);
   const int64_t soon = 5000 * MS;
   if (since < world->now - soon)
     world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
-                    (double)(world->now - since) / MS, world->resources[resource].name);
+                    (double)(world->now - since) / MS, world->resources[slot->resource].name);
 }
 
 /* A node that was distrusted at first becomes home: those who notice that later stand in another queue for a while. */

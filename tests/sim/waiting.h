@@ -8,7 +8,7 @@ struct slot;
 struct world;
 
 void oracle_waits(struct slot *slot);
-void oracle_stands_still(struct world *world, int resource);
+void oracle_stands_still(struct slot *slot);
 void oracle_order(struct slot *winner);
 
 static inline int64_t later(int64_t a, int64_t b)
