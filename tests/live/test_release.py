@@ -176,8 +176,8 @@ def test_nothing_is_owed_after_a_release(nodes, make_client):
 
 
 def take_many(client, nodes, count):
-    """So many locks that all nodes have granted, none of which ends meanwhile."""
-    locks = [client.lock("m%d" % i, ttl_ms=600000) for i in range(count)]
+    """So many locks that all nodes have granted, however late, none of which ends meanwhile."""
+    locks = [client.lock("m%d" % i, ttl_ms=600000, node_timeout_ms=20000) for i in range(count)]
     for first in range(0, count, 500):
         for lock in locks[first:first + 500]:
             assert lock.start(rl.ACQUIRE, -1) == OK

@@ -42,7 +42,7 @@ def told(client):
 
 def taken_and_given_back(lock, nodes):
     """Every connection has been used, and owes nothing."""
-    assert lock.acquire() == OK, lock.message
+    assert lock.acquire(20000) == OK, lock.message
     spin(lock.client, lambda: all(node.get("r") for node in nodes), what="all nodes have granted")
     assert lock.release() == OK
     spin(lock.client, lambda: not any(node["owed"] for node in lock.client.describe()["nodes"]))
