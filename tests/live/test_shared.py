@@ -153,7 +153,7 @@ def test_a_reader_of_a_token_without_end_is_looked_at(nodes, make_client):
     look = inspected(make_client(nodes.urls))
     assert look.verdict == Verdict.SHARED, look.message
     assert look.holder == "a" * 128
-    assert [node["connects"] for node in look.client.describe()["nodes"]] == [1] * 5
+    assert "node_down" not in [event["event"] for event in look.client.events()]
 
 
 def test_a_fence_is_refused_where_it_was_asked_for(nodes, make_client):
@@ -306,7 +306,7 @@ def test_a_set_without_one_of_its_keys_is_lost(nodes, make_client):
 
 
 def test_a_set_is_renewed_and_healed(nodes, make_client):
-    lock = held(make_client(nodes.urls).lock("a", "b", renew="true", node_timeout_ms=500, ttl_ms=2000))
+    lock = held(make_client(nodes.urls).lock("a", "b", renew="true"))
     nodes[2].command("DEL", "b")
     eventually(lambda: types(nodes, "b") == ["string"] * 5, 20, "it is there again")
     assert lock.release() == OK
