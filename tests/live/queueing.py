@@ -4,7 +4,7 @@ import threading
 import pytest
 
 import rl
-from common import occupy
+from common import now_ms, occupy
 from helpers import Call, spin
 from rl import OK
 from testing import ReplyError, eventually
@@ -55,6 +55,32 @@ def time_of(node):
     return seconds * 1000000 + micros
 
 
+def promises(nodes):
+    """Until when waiters keep their places, if that is not over; each of their questions moves it."""
+    found = {}
+    with kit:
+        for node in nodes:
+            row, now_us = node.command("ZRANGE", PROMISES, 0, -1, "WITHSCORES"), time_of(node)
+            found.update((place, until) for place, until in zip(row[::2], row[1::2]) if float(until) > now_us)
+    return found
+
+
+def all_see_that_it_is_held(nodes, run=lambda: None):
+    """A waiter that has found the lock free, and asks next when it is free again, takes the hold between for free time,
+    and goes ahead of its turn. So all are told to ask now. One does not: the holder has its place until it releases."""
+    before = promises(nodes)
+    with kit:
+        for node in nodes:
+            for place in before:
+                node.command("PUBLISH", b"libredlock:w:" + place[:16], place + b"?")
+
+    def have_asked():
+        run()
+        return len(before.items() & promises(nodes).items()) <= 1
+
+    eventually(have_asked, 20, "all have asked")
+
+
 def keep_places(nodes, resource="r"):
     """Those who wait now keep their places although they are not run: they promise to ask again much later."""
     for node in nodes:
@@ -74,17 +100,25 @@ def stand_before(node, promise_us, ago_us=1000000000):
 class Turns:
     """Threads that wait for the same lock, and who was served when."""
 
-    def __init__(self):
-        self.order, self.calls = [], []
+    def __init__(self, nodes):
+        self.nodes, self.came, self.served, self.calls, self.freed_ms = nodes, [], [], [], None
 
     def wait(self, name, lock, while_held=lambda: None):
+        self.came.append(name)
         self.calls.append(Call(self._turn, name, lock, while_held))
 
     def _turn(self, name, lock, while_held):
         assert lock.acquire(PATIENT_MS) == OK, lock.message
-        self.order.append(name)
+        self.served.append((name, now_ms(), self.freed_ms))
         while_held()
+        if self.freed_ms:
+            all_see_that_it_is_held(self.nodes)
+            self.freed_ms = now_ms()
         assert lock.release() == OK, lock.message
+
+    @property
+    def order(self):
+        return [name for name, _, _ in self.served]
 
     def end(self, within_s=SOON_S):
         """The order in which all were served."""
@@ -92,12 +126,29 @@ class Turns:
             call.join(within_s)
         return self.order
 
+    def end_in_order(self, freed_ms):
+        """All are served in the order in which they came. Only one that is late for its turn, as on a busy machine, may
+        see the next go ahead."""
+        self.freed_ms = self.freed_ms or freed_ms
+        self.end()
+        waiting = list(self.came)
+        for name, at_ms, later_freed_ms in self.served:
+            free_ms = at_ms - (later_freed_ms or freed_ms)
+            assert name == waiting[0] or free_ms > OVERSLEPT_MS - 1, (self.order, free_ms)
+            waiting.remove(name)
+
+    def serve(self, held):
+        """Releases the lock for which they wait: they are served in order."""
+        self.freed_ms = now_ms()
+        assert held.release() == OK
+        self.end_in_order(self.freed_ms)
+
 
 @pytest.fixture
 def queued(nodes, make_client):
     """queued(count, **options): so many clients that wait in order of their numbers, as Turns, and their clients."""
     def queued(count, servers=nodes, urls=None, **options):
-        turns, clients = Turns(), []
+        turns, clients = Turns(servers), []
         for number in range(count):
             clients.append(make_client(urls or servers.urls, **dict(LONG, **options)))
             turns.wait(number, clients[-1].lock())

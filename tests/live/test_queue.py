@@ -15,6 +15,7 @@ from queueing import (
     QUEUE,
     SOON_S,
     Turns,
+    all_see_that_it_is_held,
     home,
     members,
     places,
@@ -30,10 +31,9 @@ from testing import eventually
 
 def test_clients_are_served_in_the_order_of_arrival(nodes, held, queued):
     turns, _ = queued(5)
-    assert len({place.split(b":")[0] for place in places(nodes)}) == 5
+    eventually(lambda: len({place.split(b":")[0] for place in places(nodes)}) == 5, 20, "each client has a place")
     assert sum(bool(members(node)) for node in nodes) == 1, "one node has the queue"
-    assert held.release() == OK
-    assert turns.end() == [0, 1, 2, 3, 4]
+    turns.serve(held)
     eventually(lambda: not places(nodes), 5, "their places are given back")
 
 
@@ -41,8 +41,7 @@ def test_a_single_node(make_cluster, hold, queued):
     nodes = make_cluster(1)
     held = hold(nodes, **LONG)
     turns, _ = queued(4, nodes)
-    assert held.release() == OK
-    assert turns.end() == [0, 1, 2, 3]
+    turns.serve(held)
 
 
 def test_waiters_of_one_client_are_served_in_order(nodes, held, make_client):
@@ -95,11 +94,12 @@ def test_queue_order_is_by_arrival_not_by_first_refusal(nodes, home_of_r, make_c
 def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_client):
     """It has no place of its own before the first one's turn has come; later ones are behind it."""
     one, other = make_client(nodes.urls, **LONG), make_client(nodes.urls, **LONG)
-    turns = Turns()
+    turns = Turns(nodes)
 
     def all_queue():
-        """The holder has a place until it releases."""
-        eventually(lambda: len(places(nodes)) == (1, 3, 3, 2, 2, 1)[len(turns.order)], 30)
+        """Both clients, as long as one of their locks waits; and the holder has a place until it releases."""
+        waiting = sum(turns.order.count(name) < turns.came.count(name) for name in ("one", "other"))
+        eventually(lambda: len(places(nodes)) == 1 + waiting, 30)
 
     turns.wait("one", one.lock(), all_queue)
     places_be(nodes, 1)
@@ -110,28 +110,32 @@ def test_second_waiter_of_a_client_keeps_its_arrival_time(nodes, held, make_clie
     turns.wait("other", other.lock(), all_queue)
     places_be(nodes, 2)
     turns.wait("other", other.lock(), all_queue)
-    assert held.release() == OK
-    assert turns.end() == ["one"] * 3 + ["other"] * 2
+    turns.serve(held)
 
 
 ROUNDS = 12
 
 
 def take_turns(nodes, locks, while_held):
-    """Everybody takes and releases again and again: who held when."""
-    order = []
+    """Everybody takes and releases again and again: who held when, and after which it had been free for long."""
+    order, late, freed_ms = [], [], now_ms()
 
     def work(name, lock):
+        nonlocal freed_ms
         for _ in range(ROUNDS):
             assert lock.acquire(PATIENT_MS) == OK, lock.message
+            if now_ms() - freed_ms > OVERSLEPT_MS - 1:
+                late.append(len(order))
             order.append(name)
             while_held(order)
+            all_see_that_it_is_held(nodes)
+            freed_ms = now_ms()
             assert lock.release() == OK, lock.message
 
     calls = [Call(work, name, lock) for name, lock in enumerate(locks)]
     for call in calls:
         call.join(120)
-    return order
+    return order, late
 
 
 def test_releaser_that_comes_again_queues_last(nodes, make_client):
@@ -140,9 +144,12 @@ def test_releaser_that_comes_again_queues_last(nodes, make_client):
         waiting = sum(order.count(name) < ROUNDS for name in range(3) if name != order[-1])
         eventually(lambda: len(places(nodes)) >= waiting + (len(order) > 1), 20)
 
-    order = take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(3)], others_wait)
-    first = order[:3]
-    assert sorted(first) == [0, 1, 2] and order == first * ROUNDS
+    order, late = take_turns(nodes, [make_client(nodes.urls, **LONG).lock() for _ in range(3)], others_wait)
+    line = list(dict.fromkeys(order))
+    for number, name in enumerate(order):
+        assert name == line[0] or number in late, (order, late)  # one that is late for its turn may be overtaken
+        line.remove(name)
+        line.append(name)
 
 
 def test_a_releaser_goes_behind_the_other_waiters_of_its_client(nodes, make_client):
@@ -193,7 +200,7 @@ def test_a_handle_that_is_alone_asks_again(nodes, make_client):
 
 
 def test_without_the_queue_a_releaser_may_overtake(nodes, make_client):
-    order = take_turns(nodes, [make_client(nodes.urls, queue="false").lock() for _ in range(3)], lambda order: None)
+    order, _ = take_turns(nodes, [make_client(nodes.urls, queue="false").lock() for _ in range(3)], lambda order: None)
     assert order != order[:3] * ROUNDS
     assert places(nodes) == []
 
@@ -358,7 +365,7 @@ def test_the_next_of_a_client_waits_on_when_the_first_gives_up(nodes, held, make
     first, second = client.lock(), client.lock()
     waiting = Call(first.acquire, 1500)
     places_be(nodes, 1)
-    turns = Turns()
+    turns = Turns(nodes)
     turns.wait("second", second)
     assert waiting.join() == BUSY
     places_be(nodes, 1)
@@ -368,7 +375,7 @@ def test_the_next_of_a_client_waits_on_when_the_first_gives_up(nodes, held, make
 
 def is_told_when_the_first_leaves(nodes, held, make_client):
     """The first hears that its turn has come, and leaves instead."""
-    client, turns = make_client(nodes.urls, **LONG), Turns()
+    client, turns = make_client(nodes.urls, **LONG), Turns(nodes)
     first = client.lock()
     assert first.start(rl.ACQUIRE, PATIENT_MS) == OK
     node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
