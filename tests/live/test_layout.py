@@ -127,7 +127,7 @@ def test_a_field_of_another_stays_when_it_is_released(nodes, make_client):
 
 
 def test_it_is_renewed_and_healed(nodes, make_client):
-    lock = held(hashed(make_client(nodes.urls), renew="true", node_timeout_ms=500, ttl_ms=2000))
+    lock = held(hashed(make_client(nodes.urls), renew="true", ttl_ms=8000))
     nodes[2].command("DEL", "r")
     eventually(lambda: fields(nodes[2]) == {lock.token.encode(): b"1"}, 20, "it is there again")
     assert (lock.state, lock.release()) == (HELD, OK)
