@@ -84,8 +84,9 @@ def all_see_that_it_is_held(nodes, run=lambda: None):
 def keep_places(nodes, resource="r"):
     """Those who wait now keep their places although they are not run: they promise to ask again much later."""
     for node in nodes:
-        for place in members(node, "libredlock:q:" + resource):
-            node.command("ZADD", "libredlock:p:" + resource, time_of(node) + 600000000, place)
+        for place in members(node, "libredlock:p:" + resource):
+            with kit:
+                node.command("ZADD", "libredlock:p:" + resource, "XX", time_of(node) + 600000000, place)
 
 
 def stand_before(node, promise_us, ago_us=1000000000):
@@ -113,6 +114,7 @@ class Turns:
         while_held()
         if self.freed_ms:
             all_see_that_it_is_held(self.nodes)
+            keep_places(self.nodes)
             self.freed_ms = now_ms()
         assert lock.release() == OK, lock.message
 
@@ -139,6 +141,7 @@ class Turns:
 
     def serve(self, held):
         """Releases the lock for which they wait: they are served in order."""
+        keep_places(self.nodes)
         self.freed_ms = now_ms()
         assert held.release() == OK
         self.end_in_order(self.freed_ms)

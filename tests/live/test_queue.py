@@ -17,6 +17,7 @@ from queueing import (
     Turns,
     all_see_that_it_is_held,
     home,
+    keep_places,
     members,
     places,
     places_be,
@@ -129,6 +130,7 @@ def take_turns(nodes, locks, while_held):
             order.append(name)
             while_held(order)
             all_see_that_it_is_held(nodes)
+            keep_places(nodes)
             freed_ms = now_ms()
             assert lock.release() == OK, lock.message
 

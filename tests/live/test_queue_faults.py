@@ -19,6 +19,7 @@ from queueing import (
     Turns,
     all_see_that_it_is_held,
     home,
+    keep_places,
     members,
     places,
     places_be,
@@ -279,6 +280,7 @@ def allow(nodes, *rules):
 def release_in_order(nodes, held, locks):
     """They win in order. Without wake-ups the first in line asks every 100 ms; the one behind it may take a lock that
     it finds free and that stays free for 50 ms."""
+    keep_places(nodes)
     waiting, freed_ms = list(range(len(locks))), now_ms()
     assert held.release() == OK
 
@@ -295,6 +297,7 @@ def release_in_order(nodes, held, locks):
                 assert number == waiting[0] or free_ms > OVERSLEPT_MS - 1, (number, waiting, free_ms)
                 waiting.remove(number)
                 all_see_that_it_is_held(nodes, run)
+                keep_places(nodes)
                 freed_ms = now_ms()
                 assert lock.release() == OK, lock.message
         return not waiting
