@@ -235,7 +235,7 @@ static int lacks_another(const struct slot *slot, const struct slot *winner)
  * another it is, since none is kept free for it for long. */
 static void order_of_several(struct slot *winner)
 {
-  const int overtaken_max = 12;
+  const int overtaken_max = 16;
   struct world *world = winner->process->world;
   if (winner->key >= world->resource_count)
     return; /* a permit of which it takes no notice */
