@@ -107,6 +107,7 @@ static void lead_astray(struct world *world, int address)
   int server = (int)random_in(&world->random, 0, world->node_count - 1);
   int process = (int)random_in(&world->random, -1, world->process_count - 1);
   TRACE(world, "network   address %d leads to node %d", address, server);
+  world->astray_at = world->now;
   for (int i = 0; i < world->process_count; i++)
     if (process < 0 || process == i)
       world->leads_to[i][address] = server;
@@ -118,6 +119,8 @@ static void lead_astray(struct world *world, int address)
 static void lead_back(struct world *world, int address)
 {
   TRACE(world, "network   address %d leads to its own node", address);
+  if (world->astray_at)
+    world->astray_at = world->now;
   for (int i = 0; i < PROCESSES_MAX; i++)
     world->leads_to[i][address] = own_server(world, address);
   if (world->calm || random_in(&world->random, 0, 1))

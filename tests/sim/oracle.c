@@ -112,10 +112,12 @@ void oracle_rob(struct world *world, int resource, const char *token)
 }
 
 /* A lease may be cut short only where a node was restarted after it had granted a vote, which may have been before the
- * win. */
+ * win, or where its address leads to another server. */
 static int node_restarted_since(const struct world *world, int64_t since)
 {
   since -= world->last_ttl_ms * MS * 11 / 10;
+  if (world->astray_at && world->astray_at >= since)
+    return 1;
   for (int i = 0; i < world->node_count; i++)
     if (world->nodes[i].restarted_at >= since)
       return 1;

@@ -574,6 +574,7 @@ struct world {
   int patient;            /* leases and waits are long, and some keys are left behind; else nothing breaks */
   int orderly;            /* everybody waits in order */
   int polls_every;        /* of the processes one in so many has wake=poll; 0: none */
+  int64_t astray_at;      /* when an address began to lead to another server, or its own, last; 0: never */
   int64_t home_moves_at;  /* from then on processes trust a node whose clock is ahead, one after the other; 0: none */
   int64_t refused_ttl_ms; /* ... and now and then the nodes refuse leases that are longer; 0: they do not */
   int guarded;            /* its clients have the restart guard */

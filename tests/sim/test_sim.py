@@ -131,6 +131,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "permits, and a home that offers one in vain again and again": ("--mixed", "--seed", 2200000000011901),
     "a last reader that leaves long after another one has died": ("--mixed", "--seed", 169897),
     "a waiter for one certain permit that a majority has held": ("--mixed", "--seed", 2400000000013544),
+    "an address that leads to another server while a vote is late": ("--mixed", "--seed", 2450000000279295),
     "a key left at home, and a lock of both resources first in line": ("--mixed", "--seed", 2400000000009589),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
     "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),

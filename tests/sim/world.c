@@ -381,7 +381,7 @@ static void reset(struct world *world, uint64_t seed)
   world->now = MS;
   world->calm = 0;
   world->contest_at = 0;
-  world->home_moves_at = 0;
+  world->home_moves_at = world->astray_at = 0;
   world->hash = seed;
   world->violation[0] = 0;
   world->events = 0;
