@@ -2,6 +2,11 @@
 
 import asyncio
 
+import pytest
+
+import libredlock
+from libredlock.testing import eventually
+
 CALM = {"node_timeout": 2, "connect_timeout": 20, "exit_drain": 2}
 
 
@@ -19,6 +24,33 @@ def connected(client):
 def outlived(nodes):
     """Whether a lease was renewed three times: each time half a TTL had gone by."""
     return max(node.calls("pexpire") for node in nodes) >= 3
+
+
+def busy(attempt):
+    """The Busy that names the holder. An attempt asks the nodes for the name for 250 ms at most, so a late machine may
+    need several."""
+
+    def failure():
+        with pytest.raises(libredlock.RedlockError) as caught:
+            attempt()
+        return named(caught.value)
+
+    return eventually(failure, what="Busy names the holder")
+
+
+async def busy_in_task(attempt):
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 30
+    while True:
+        with pytest.raises(libredlock.RedlockError) as caught:
+            await attempt()
+        if named(caught.value):
+            return caught.value
+        assert loop.time() < end, f"Busy names the holder (last: {caught.value!r})"
+
+
+def named(failure):
+    return failure if isinstance(failure, libredlock.Busy) and failure.held_by else None
 
 
 async def until(condition, within=30.0):
