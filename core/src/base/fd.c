@@ -13,6 +13,9 @@
 
 #include "platform.h"
 #include "system.h"
+#ifdef RLK_LINUX
+#include <sys/timerfd.h>
+#endif
 
 int rlk_fd_set_up(int fd)
 {
@@ -43,6 +46,17 @@ int rlk_fd_poll(struct pollfd *fds, int count, int64_t timeout_ns)
   return ppoll(fds, (nfds_t)count, timeout_ns == RLK_NEVER ? NULL : &limit, NULL);
 }
 
+void rlk_fd_timer(int *timer, int64_t at_ns)
+{
+  struct itimerspec spec = {{0, 0}, {0, 0}};
+  if (at_ns != RLK_NEVER)
+    spec.it_value = (struct timespec){at_ns / 1000000000, at_ns % 1000000000};
+  if (*timer < 0)
+    *timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (*timer >= 0)
+    timerfd_settime(*timer, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
 #else
 
 int rlk_fd_socket(int family)
@@ -65,6 +79,12 @@ int rlk_fd_poll(struct pollfd *fds, int count, int64_t timeout_ns)
 {
   int64_t timeout_ms = timeout_ns / RLK_NS_PER_MS + (timeout_ns % RLK_NS_PER_MS > 0); /* never too early */
   return poll(fds, (nfds_t)count, timeout_ns == RLK_NEVER ? -1 : timeout_ms < INT_MAX ? (int)timeout_ms : INT_MAX);
+}
+
+void rlk_fd_timer(int *timer, int64_t at_ns)
+{
+  (void)timer;
+  (void)at_ns;
 }
 
 #endif

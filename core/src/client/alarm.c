@@ -1,8 +1,10 @@
 #include "alarm.h"
 
+#include <unistd.h>
+
 #include "../base/fork.h"
 
-struct rlk_alarm rlk_alarm = {.bell = {-1, -1}};
+struct rlk_alarm rlk_alarm = {.bell = {-1, -1}, .timer = -1};
 
 void rlk_alarm_forked(void)
 {
@@ -11,6 +13,9 @@ void rlk_alarm_forked(void)
   rlk_alarm.generation = rlk_fork_generation();
   rlk_alarm.running = 0;
   rlk_bell_close(&rlk_alarm.bell);
+  if (rlk_alarm.timer >= 0)
+    close(rlk_alarm.timer);
+  rlk_alarm.timer = -1;
 }
 
 void rlk_alarm_set(redlock_client *c, int64_t at_ns)

@@ -8,6 +8,7 @@
 extern struct rlk_alarm {
   atomic_int running; /* the keeper's thread is there */
   struct rlk_bell bell;
+  int timer; /* readable when the keeper has work to do; or -1 */
   _Atomic int64_t sleeps_until_ns;
   uint32_t generation; /* of the process that it runs in */
 } rlk_alarm;

@@ -44,7 +44,7 @@ static int64_t service_one(redlock_client *c, int *look)
 static int service_all(struct pollfd *fds, int64_t *next)
 {
   redlock_client *c;
-  int count = 1;
+  int count = 2;
   *next = RLK_NEVER;
   fds[0] = (struct pollfd){.fd = rlk_alarm.bell.readable, .events = POLLIN};
   c = rlk_registry_lock();
@@ -61,6 +61,8 @@ static int service_all(struct pollfd *fds, int64_t *next)
     rlk_client_leave(c);
   }
   atomic_store(&rlk_alarm.sleeps_until_ns, *next);
+  rlk_fd_timer(&rlk_alarm.timer, *next);
+  fds[1] = (struct pollfd){.fd = rlk_alarm.timer, .events = POLLIN};
   rlk_registry_unlock();
   return count;
 }
