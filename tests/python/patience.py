@@ -1,6 +1,7 @@
 """Options for a machine that may be slow or busy, where time-outs are not the subject."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -26,14 +27,14 @@ def outlived(nodes):
     return max(node.calls("pexpire") for node in nodes) >= 3
 
 
-def busy(attempt):
-    """The Busy that names the holder. An attempt asks the nodes for the name for 250 ms at most, so a late machine may
-    need several."""
+def busy(attempt, words=""):
+    """The Busy that names the holder, in these words. An attempt asks the nodes for the name for 250 ms at most, so a
+    late machine may need several."""
 
     def failure():
         with pytest.raises(libredlock.RedlockError) as caught:
             attempt()
-        return named(caught.value)
+        return named(caught.value) if re.search(words, str(caught.value)) else None
 
     return eventually(failure, what="Busy names the holder")
 

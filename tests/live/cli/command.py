@@ -47,6 +47,17 @@ class Command:
         wait = ("--wait", "0") if command in ("acquire", "run") else ()
         return self(command, *CALM, *wait, *args, **popen)
 
+    def busy(self, words, *args):
+        """A command that finds the lock busy and says these words about its holder. It asks the nodes for the name for
+        250 ms at most, so a late machine may need several runs."""
+        end = time.monotonic() + 20  # leases of 30 s last longer
+        while True:
+            done = self(*args)
+            said = done.stdout + done.stderr
+            if done.returncode == BUSY and re.search(words, said):
+                return done
+            assert time.monotonic() < end, "%r is missing in %r" % (words, said)
+
     def json(self, command, *args, **popen):
         done = self.once(command, "--json", *args, **popen)
         return done, json.loads(done.stdout)

@@ -72,9 +72,9 @@ def test_busy_says_which_client_holds_it(redlock, wait):
     holder = redlock.start("run", *CALM, "--client-name", "worker-7", "orders:42", "--", "cat", stdin=subprocess.PIPE)
     eventually(lambda: redlock.json("status", "orders:42")[1].get("held_by"))
     client = r"worker-7 \(pid %d on %s\) for \d+(\.\d)? m?s" % (holder.pid, re.escape(socket.gethostname()))
-    done = redlock("acquire", *CALM, wait, "orders:42")
-    assert done.returncode == BUSY and re.match("redlock: held by %s: 0 of 5 nodes granted" % client, done.stderr)
-    held_by = json.loads(redlock("acquire", *CALM, "--json", wait, "orders:42").stdout)["held_by"]
+    words = "held by %s: 0 of 5 nodes granted" % client
+    assert re.match("redlock: " + words, redlock.busy(words, "acquire", *CALM, wait, "orders:42").stderr)
+    held_by = json.loads(redlock.busy(words, "acquire", *CALM, "--json", wait, "orders:42").stdout)["held_by"]
     assert (held_by["client_name"], held_by["pid"], held_by["host"]) == ("worker-7", holder.pid, socket.gethostname())
     assert finish(holder).returncode == 0
     assert "held_by" not in redlock.json("status", "orders:42")[1]
@@ -102,8 +102,7 @@ def test_quiet_says_what_else_is_wrong(redlock, nodes):
 
 def test_verbose_names_the_holder(redlock):
     token = redlock.acquire("orders:42", "--ttl", "30s")
-    done = redlock.once("acquire", "-v", "orders:42")
-    assert done.returncode == BUSY and re.search("held by %s: " % CLIENT, done.stderr)
+    done = redlock.busy("held by %s: " % CLIENT, "acquire", *CALM, "--wait", "0", "-v", "orders:42")
     who = "%s, %s" % (CLIENT, token[:8])
     assert re.search(r"held by %s on 5 of 5 nodes, \d+\.\d s left; waited \d" % who, done.stderr), done.stderr
     assert token not in done.stderr

@@ -153,7 +153,7 @@ def test_an_operator_deletes_one_permit_or_all(redlock, terminal, nodes):
     assert types(nodes, "libredlock:s:1:gpu") == {"none"} and types(nodes, "gpu") == {"string"}
     assert redlock.once("release", "--force", "--yes", *TWO, "--slot", "0", "gpu").returncode == 0
     acquire()
-    program = terminal("release", "--force", *TWO, "gpu")
+    program = terminal("release", "--force", *CALM, *TWO, "gpu")
     program.expect(r"Permit 0 is held by %s, .*\.\s+Permit 1 is held by .*\.\s+"
                    r"Their holders are not stopped\. Delete all permits\? \[y/N\] " % CLIENT)
     program.type("y\n")

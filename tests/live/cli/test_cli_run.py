@@ -415,10 +415,9 @@ def test_json_when_busy(redlock):
 def test_json_when_busy_names_the_holder(redlock, wait):
     redlock.acquire("job", "--ttl", "30s", "--client-name", "worker-7")
     eventually(lambda: redlock.json("status", "job")[1].get("held_by"))
-    done = redlock("run", *CALM, *wait, "--json", "job", "--", "true")
+    done = redlock.busy(r"held by worker-7 \(pid ", "run", *CALM, *wait, "--json", "job", "--", "true")
     report = json.loads(done.stderr)
-    assert (done.returncode, report["held_by"]["client_name"]) == (BUSY, "worker-7")
-    assert "held by worker-7 (pid " in report["message"]
+    assert report["held_by"]["client_name"] == "worker-7" and "held by worker-7 (pid " in report["message"]
 
 
 def test_json_when_lost(redlock, nodes):
