@@ -50,6 +50,18 @@ async def busy_in_task(attempt):
         assert loop.time() < end, f"Busy names the holder (last: {caught.value!r})"
 
 
+def at_once(attempt):
+    """What a single attempt returns. One that was too late for a majority is made again."""
+
+    def answered():
+        try:
+            return (attempt(),)
+        except (libredlock.NoQuorum, libredlock.TimedOut):
+            return None
+
+    return eventually(answered)[0]
+
+
 def named(failure):
     return failure if isinstance(failure, libredlock.Busy) and failure.held_by else None
 

@@ -192,7 +192,7 @@ def test_other_event_loops_are_refused_in_words(nodes):
 
 
 def test_closing_the_loop_with_operations_pending_is_clean(nodes, other, recwarn):
-    held = other.lock("r")
+    held = other.lock("r", renew=True)
     held.acquire()
     client = aio.Client(nodes.urls, **CALM)
 
@@ -249,7 +249,7 @@ def test_an_extension_ends_with_its_closed_loop(nodes):
 
 
 def test_closing_the_client_cancels_waiters(nodes, run, other):
-    held = other.lock("taken")
+    held = other.lock("taken", renew=True)
     held.acquire()
 
     async def main():

@@ -72,7 +72,7 @@ def test_while_it_waits_for_others(nodes, run, other):
             with pytest.raises(asyncio.CancelledError):
                 await waiting
 
-    held = other.lock("r")
+    held = other.lock("r", renew=True)
     held.acquire()
     run(main())
     held.release()

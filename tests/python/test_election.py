@@ -45,7 +45,7 @@ def test_terms_follow_each_other(client, other, nodes):
 
 
 def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
-    election = client.election("scheduler", **short(0.8))
+    election = client.election("scheduler", **short(4))
     terms = []
     for term in election:
         with term:
@@ -65,7 +65,7 @@ def test_a_loss_ends_the_term_and_it_stands_by_again(client, nodes):
 
 
 def test_a_block_that_ends_in_peace_after_a_loss(client, nodes):
-    election = client.election("scheduler", **short(0.8))
+    election = client.election("scheduler", **short(4))
     terms = []
     for term in election:
         with term:
@@ -135,7 +135,7 @@ def test_close_ends_a_wait(nodes, other):
 
 def test_on_lost(client, nodes):
     told = threading.Event()
-    election = client.election("scheduler", on_lost=lambda lock: told.set(), **short(0.8))
+    election = client.election("scheduler", on_lost=lambda lock: told.set(), **short(4))
     for term in election:
         with term:
             lose(nodes)
@@ -172,7 +172,7 @@ def test_it_shows_itself(client):
 
 def test_a_loss_cancels_the_block_and_it_stands_by_again(on_client, nodes):
     async def body(client):
-        election = client.election("scheduler", **short(0.8))
+        election = client.election("scheduler", **short(4))
         terms = []
         async for term in election:
             async with term:

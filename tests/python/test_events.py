@@ -106,9 +106,9 @@ def test_on_lost_of_an_adopted_lock(client, other):
     lock.acquire()
     client.status("r")
     lost = threading.Event()
-    adopted = other.adopt("r", lock.detach(), **short(0.4), on_lost=lambda lock: lost.set())
+    adopted = other.adopt("r", lock.detach(), **short(4), on_lost=lambda lock: lost.set())
     adopted.extend()
-    adopted.extend(0.5)
+    adopted.extend(4.5)
     assert lost.wait(60) and adopted.lost
 
 

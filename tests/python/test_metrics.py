@@ -32,11 +32,15 @@ def client(nodes):
 def test_acquisitions_waits_and_holds_are_counted(nodes, client):
     before = figures(client.metrics())
     assert before["redlock_acquisitions_total", "OK"] == 0 and before["redlock_wait_seconds_count",] == 0
-    lock = client.lock("r")
+    lock, quick, at_once = client.lock("r"), 0, 0
     for _ in range(3):
+        begun_s = time.monotonic()
         lock.acquire()
         lock.release()
-    with client.lock("s"):
+        at_once += lock.attempts == 1
+        quick += time.monotonic() - begun_s < 0.25
+    with client.lock("s") as held:
+        at_once += held.attempts == 1
         time.sleep(0.3)
         assert figures(client.metrics())["redlock_locks_held",] == 1
         assert not client.lock("s").acquire(blocking=False)
@@ -45,10 +49,10 @@ def test_acquisitions_waits_and_holds_are_counted(nodes, client):
     assert after["redlock_locks_held",] == 0
     for name in ("wait_seconds", "hold_seconds", "attempts_per_acquisition"):
         assert after["redlock_%s_count" % name,] == after["redlock_%s_bucket" % name, "+Inf"] == 4
-    assert after["redlock_attempts_per_acquisition_bucket", "1.0"] == 4
-    assert 0.3 <= after["redlock_hold_seconds_sum",] < 5
-    assert after["redlock_hold_seconds_bucket", "0.25"] == 3
-    assert 0 < after["redlock_wait_seconds_sum",] < 5
+    assert after["redlock_attempts_per_acquisition_bucket", "1.0"] == at_once
+    assert 0.3 <= after["redlock_hold_seconds_sum",] < 60
+    assert quick <= after["redlock_hold_seconds_bucket", "0.25"] <= 3
+    assert 0 < after["redlock_wait_seconds_sum",] < 60
     assert after["redlock_attempts_total",] >= 5
 
 
@@ -77,7 +81,7 @@ def test_nodes_have_labels_of_their_own(nodes, client):
         assert votes[0] + votes[1] == 3 and votes[2:] == [0, 0]
     assert sum(after["redlock_node_votes_total", node.name, "granted"] for node in nodes) >= 9  # majorities
     assert after["redlock_node_drops_total", name] >= 1 and after["redlock_node_connects_total", other] == 1
-    assert 0 < after["redlock_node_rtt_seconds", other] < 5
+    assert 0 < after["redlock_node_rtt_seconds", other] < 60
 
 
 def test_busy_votes(nodes, client):

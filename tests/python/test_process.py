@@ -264,7 +264,7 @@ def test_detached_locks_survive_the_exit(script, nodes, client):
 FORK = """
 import os, sys
 client = libredlock.Client(**CALM)
-lock = client.lock("r", ttl=10)
+lock = client.lock("r", ttl=30)
 lock.acquire()
 pid = os.fork()
 if pid == 0:
