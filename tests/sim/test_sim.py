@@ -135,6 +135,7 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a key left at home, and a lock of both resources first in line": ("--mixed", "--seed", 2400000000009589),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
     "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),
+    "a lock released at the old home while its waiter stands at the new one": ("--seed", 2480000000008877),
     "a node that denies a token which it has extended before": ("--seed", 2100000000508594),
 }
 

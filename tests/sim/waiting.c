@@ -98,6 +98,14 @@ static int64_t refused_before(const struct slot *slot)
   return count * 4 * world->faults.delay_max;
 }
 
+/* A node that was distrusted at first becomes home: those who notice that later stand in another queue for a while. */
+static int waits_at_two_homes(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  int64_t at = world->home_moves_at;
+  return at && world->now >= at && slot->started_at < at * 12 / 10;
+}
+
 /* Within what time of `since` the lock is granted to somebody. */
 static int64_t wait_most(const struct slot *slot, int64_t since)
 {
@@ -108,7 +116,7 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
   if (!world->orderly || world->faults.leftover || world->mixed ||
       (world->polls_every && was_released(world, slot->resource)))
     return 1500 * MS;
-  if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since))
+  if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since) && !waits_at_two_homes(slot))
     return 60 * MS + refused_before(slot); /* it is told */
   /* home may keep the key of a holder that died in its release */
   if (is_lapsed || has_leftover(world, slot->resource, since))
@@ -195,14 +203,6 @@ void oracle_stands_still(struct slot *slot)
   if (since < world->now - soon)
     world_violation(world, "stuck: a majority has been free for %.3f ms, and nobody is granted %s",
                     (double)(world->now - since) / MS, world->resources[slot->resource].name);
-}
-
-/* A node that was distrusted at first becomes home: those who notice that later stand in another queue for a while. */
-static int waits_at_two_homes(const struct slot *slot)
-{
-  const struct world *world = slot->process->world;
-  int64_t at = world->home_moves_at;
-  return at && world->now >= at && slot->started_at < at * 12 / 10;
 }
 
 /* Somebody who came earlier waits for that resource. */
