@@ -9,13 +9,13 @@ from testing import eventually
 from testing.resp import url_of
 
 COMMANDS = {"acquire": "SET", "extend": "EVALSHA", "release": "EVALSHA"}
-LATE_S = 12  # the last SET of an early win may arrive after a delete by another connection: then its TTL ends it
+LATE_S = 18  # the last SET of an early win may arrive after a delete by another connection: then its TTL ends it
 
 
 def own_ttl_ms(party):
     """What is gone within LATE_S was deleted; but a run of the command exits before slow nodes have been told, there
     the TTL ends what is left."""
-    return 25000 if "state" in party.can else 4000
+    return 25000 if "state" in party.can else 9000
 
 
 def other_name(node):
@@ -42,6 +42,11 @@ def acquire_everywhere(lock, nodes, has=lambda node, key, token: node.get(key) =
         return all(has(node, lock.key, lock.token.encode()) for node in nodes) or lock.release() != "OK"
 
     eventually(granted, 60)
+
+
+def waited(lock, wait_ms):
+    """What an acquisition says whose wait ends. One that no node has answered in time is made again."""
+    return eventually(lambda: (reply := lock.acquire(wait_ms=wait_ms)) != "TIMED_OUT" and reply)
 
 
 def places(nodes):

@@ -6,6 +6,7 @@ import pytest
 
 import faces
 from driver import now_ms
+from steps import LATE_S
 
 
 def contend(parties, rounds):
@@ -44,7 +45,7 @@ def test_contenders(make, nodes, count, rounds):
     holds = contend([make() for _ in range(count)], rounds)
     assert len(holds) == count * rounds
     assert_one_at_a_time(holds)
-    nodes.no_keys(12)
+    nodes.no_keys(LATE_S)
 
 
 def test_contenders_of_all_faces(parties, nodes):
@@ -52,4 +53,4 @@ def test_contenders_of_all_faces(parties, nodes):
     holds = contend([parties(face) for face in wanted], 2)
     assert len(holds) == 34
     assert_one_at_a_time(holds)
-    nodes.no_keys(12)
+    nodes.no_keys(LATE_S)

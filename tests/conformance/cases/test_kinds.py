@@ -6,7 +6,7 @@ from driver import refusal
 from steps import LATE_S, acquire_everywhere, error_name, option_name
 from testing import eventually
 
-TTL_MS = 20000
+TTL_MS = 25000
 OTHERS = (("RPUSH", "x"), ("SADD", "x"), ("HSET", "owner", "1"), ("ZADD", "5", "x"), ("ZADD", "5", "__write__"),
           ("XADD", "1-1", "a", "b"), ("SET", "x"))  # a home-made lock's hash and the set of symfony/lock among them
 LOCKS = {"shared": ([], {"shared": True}), "several": (["a"], {}), "several shared": (["a"], {"shared": True}),

@@ -53,11 +53,11 @@ def test_set_reply_of_a_broken_connection(make, nodes, proxied, lost):
     """The SET that is sent again meets its own key."""
     for proxy in proxied[:lost]:
         proxy.at("SET", "r", proxy.drop, byte=0, direction=DOWN)
-    lock = make(urls=urls(proxied), ttl_ms=4000).lock()
+    lock = make(urls=urls(proxied), ttl_ms=9000).lock()
     took = lock.acquire(wait_ms=20000)
     assert took == "OK" and values(nodes, "r") == {took.token.encode()}
     assert lock.release() == "OK"
-    nodes.no_keys(within_s=10)
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.parametrize("lost", [2, 3])
@@ -82,7 +82,7 @@ def test_late_set(make, nodes, proxied, direction, lost):
         proxy.go()
     if "state" in party.can:
         eventually(lambda: all(node.calls("set") > n for node, n in zip(nodes, before)), what="they are executed")
-    nodes.no_keys(within_s=10)
+    nodes.no_keys(LATE_S)
     assert lock.acquire(wait_ms=20000) == "OK", "late replies belong to the attempt of old"
 
 
@@ -99,7 +99,7 @@ def test_cancel_in_mid_acquire(make, nodes, proxied, direction):
     for proxy in proxied:
         proxy.go()
     eventually(lambda: sum(node.calls("set") for node in nodes) >= 3, what="what was sent is executed")
-    nodes.no_keys(within_s=15)
+    nodes.no_keys(LATE_S)
     assert waiting.lock.acquire(wait_ms=20000) == "OK"
 
 
@@ -143,7 +143,7 @@ def test_reply_after_the_ttl(make, nodes, proxied):
     refused = lock.acquire()
     assert refused.status in ("NO_QUORUM", "TIMED_OUT") and refused.validity_ms == 0
     assert "state" not in lock.party.can or lock.state == "FREE"
-    nodes.no_keys(within_s=10)
+    nodes.no_keys(LATE_S)
     assert make().lock().acquire(wait_ms=20000) == "OK"
 
 
@@ -151,8 +151,8 @@ def test_reply_after_the_ttl(make, nodes, proxied):
 @pytest.mark.parametrize("how", ["dead", "hung", "holed", "dead and hung", "misconfigured"])
 def test_a_minority_is_away(face, make, nodes, black_hole, how):
     """No operation waits for it, however long it may take to answer."""
-    patient = {} if face == "cli" else {"ttl_ms": 120000, "max_ttl_ms": 120000, "node_timeout_ms": 30000,
-                                         "connect_timeout_ms": 30000}
+    patient = {} if face == "cli" else {"ttl_ms": 240000, "max_ttl_ms": 240000, "node_timeout_ms": 60000,
+                                         "connect_timeout_ms": 60000}
     make(**patient)  # has the nodes bootstrapped, while all are there
     addresses = nodes.urls
     if how == "holed":
@@ -171,7 +171,7 @@ def test_a_minority_is_away(face, make, nodes, black_hole, how):
         for operation in (lock.acquire, lock.extend, lock.release):
             begun_s = time.monotonic()
             assert operation() == "OK"
-            assert time.monotonic() - begun_s < 15
+            assert time.monotonic() - begun_s < 45
     if how == "misconfigured":
         counts_for_nothing(nodes, lock)
 
@@ -217,7 +217,7 @@ def test_a_release_does_not_fail_because_of_nodes(make, nodes):
 
 @pytest.mark.needs("fork", "state")
 def test_fork_while_held(face, make, nodes):
-    party = make()
+    party = make(ttl_ms=25000)
     lock = party.lock()
     token = lock.acquire().token
     replies = party.fork(("state", lock), ("validity", lock), ("extend", lock), ("release", lock), ("detach", lock))
@@ -227,12 +227,12 @@ def test_fork_while_held(face, make, nodes):
     assert lock.extend() == "OK"
     assert values(nodes, "r") == {token.encode()}
     assert lock.release() == "OK"
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("fork")
 def test_a_forked_child_contends_as_everybody(make, nodes):
-    party = make()
+    party = make(ttl_ms=25000)
     lock = party.lock()
     assert lock.acquire() == "OK"
     replies = party.fork(("lock", None, dict(lock="child", resource="r", options={})),
@@ -242,29 +242,29 @@ def test_a_forked_child_contends_as_everybody(make, nodes):
                          ("release", None, dict(lock="other")))
     assert [reply.status for reply in replies] == ["OK", "BUSY", "OK", "OK", "OK"]
     assert lock.release() == "OK"
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("exit")
 @pytest.mark.parametrize("mode", ["normal", "hard"])
 def test_exit_while_held(make, nodes, mode):
-    party = make(exit_drain_ms=5000)
+    party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     party.exit(mode)
     if mode == "hard":
         assert list(nodes.keys()) == [b"r"]
     else:
-        nodes.no_keys()
+        nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("exit", "start")
 def test_exit_while_waiting(make, nodes):
     occupy(nodes)
-    party = make(exit_drain_ms=5000)
+    party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().start() == "OK"
     eventually(lambda: sum(node.calls("set") for node in nodes) > 8, 30, "it waits")
     party.exit("normal")
-    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, 5)
+    eventually(lambda: {node.get("r") for node in nodes} == {FOREIGN.encode()}, LATE_S)
 
 
 @pytest.mark.needs("exit", "start")
@@ -281,19 +281,19 @@ def test_exit_in_mid_acquire(make, nodes, proxied):
 
 @pytest.mark.needs("exception")
 def test_error_while_held(make, nodes):
-    party = make(exit_drain_ms=5000)
+    party = make(exit_drain_ms=5000, ttl_ms=25000)
     assert party.lock().acquire() == "OK"
     assert party.exit("exception") != 0
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("exception", "body")
 def test_exit_in_mid_body(make, nodes):
-    party = make(exit_drain_ms=5000)
+    party = make(exit_drain_ms=5000, ttl_ms=25000)
     lock = party.lock()
     assert lock.body() == "OK"
     assert party.exit("exception") != 0
-    nodes.no_keys()
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("extend")

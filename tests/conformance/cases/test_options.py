@@ -80,7 +80,7 @@ def test_a_lease_with_too_little_left_is_none(make, nodes):
     """8000 ms less 1 % of drift cannot be worth 7990."""
     refused = refusal(make(min_validity_ms=7990, check=False))
     assert refused.status in ("INVALID", "NO_QUORUM"), refused
-    nodes.no_keys(12)
+    nodes.no_keys(LATE_S)
 
 
 @pytest.mark.needs("state")

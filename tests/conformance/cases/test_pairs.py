@@ -94,7 +94,7 @@ def test_extended_by_its_token(first, second, nodes):
     assert one.acquire() == "OK"
     other = second.adopt("r", one.token)
     eventually(lambda: other.extend(25000) == "OK", 20)
-    eventually(lambda: sum(node.pttl("r") > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
+    eventually(lambda: sum(node.pttl("r") > 8000 for node in nodes) >= 3, 20, "a majority has the new TTL")
     other.detach()
     assert one.extend() == "OK"
     assert one.release() == "OK"
@@ -165,7 +165,7 @@ def test_several_are_extended_and_released_by_their_token(first, second, nodes):
     other = second.adopt(["a", "b"], one.token, shared=True)
     eventually(lambda: other.extend(25000) == "OK", 20)
     for key in "ab":
-        eventually(lambda: sum(node.pttl(key) > 8000 for node in nodes) >= 3, 5, "a majority has the new TTL")
+        eventually(lambda: sum(node.pttl(key) > 8000 for node in nodes) >= 3, 20, "a majority has the new TTL")
     assert other.release() == "OK"
     nodes.no_keys(LATE_S)
     assert one.extend() == "LOST"

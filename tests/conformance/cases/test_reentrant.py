@@ -39,7 +39,7 @@ def test_inner_calls_need_no_node(make, nodes):
 
 
 def test_what_was_lost_is_not_acquired_again_inside(make, nodes):
-    lock = make(**short(1000)).lock(reentrant=True)
+    lock = make(**short(4000)).lock(reentrant=True)
     assert lock.acquire(wait_ms=20000) == "OK"
     assert lock.acquire(wait_ms=0) == "OK"
     eventually(lambda: lock.state == "LOST", 20, "the lease ends")

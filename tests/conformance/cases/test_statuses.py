@@ -76,7 +76,7 @@ def test_lost(face, make):
 @pytest.mark.needs("extend")
 def test_lost_at_the_nodes(face, make, nodes):
     """Another has it on a majority: its keys are left alone, and the lock's own are deleted."""
-    lock = make(max_ttl_ms=60000).lock()
+    lock = make(max_ttl_ms=60000).lock(ttl_ms=30000)
     acquire_everywhere(lock, nodes)
     occupy(nodes[:3])
     says(face, lock.extend(60000), "LOST")
@@ -84,7 +84,7 @@ def test_lost_at_the_nodes(face, make, nodes):
         assert (lock.state, lock.validity_ms) == ("LOST", 0)
     says(face, lock.extend(60000), "LOST")
     assert lock.release() == "LOST"
-    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, 5)
+    eventually(lambda: nodes.keys() == {b"r": [0, 1, 2]}, LATE_S)
     assert all(node.get("r") == FOREIGN.encode() and node.pttl("r") <= 30000 for node in nodes[:3])
 
 
