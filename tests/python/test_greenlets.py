@@ -251,14 +251,30 @@ print(order[0::2] == order[1::2], len(order))
 """
 
 
+USE = """
+client.status("used")
+with client.lock("used"):
+    pass
+while [event["event"] for event in client.events()].count("node_up") < 5:
+    time.sleep(0.001)
+"""
+# eventlet makes the locks of logging and threading green, which a thread must not be about to take.
+UNTIL_THE_THREAD_WAITS = """
+while any(frame.f_code.co_name != "_readable" for thread, frame in sys._current_frames().items()
+          if thread != threading.get_ident()):
+    time.sleep(0.001)
+"""
+
+
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("use", ["", "client.status('used')\nwith client.lock('used'): pass\n"], ids=["made", "used"])
+@pytest.mark.parametrize("use", ["", USE], ids=["made", "used"])
 @pytest.mark.parametrize("fork", [False, True], ids=["same process", "preload"])
 def test_a_client_made_before_the_process_was_patched(script, nodes, name, use, fork):
     """As a server makes it that loads the program, forks its workers and patches them."""
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
-    source = f"import libredlock, os\nclient = libredlock.Client(**{CALM})\n{use}"
+    source = f"import libredlock, os, sys, threading, time\nclient = libredlock.Client(**{CALM})\n{use}"
+    source += UNTIL_THE_THREAD_WAITS
     if fork:
         source += "pid = os.fork()\nif pid: os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
     source += f"{LATE[name]}\n{PATCH[name]}\n{ONE_NAME}"
