@@ -142,7 +142,7 @@ final class ClientTest extends NodesTestCase
     {
         $client = Client::connect(self::cluster()->urls(), ttlMs: 200, renew: true);
         $locks = \array_map(static fn (int $i): Lock => $client->lock("renewed:$i"), \range(1, 60));
-        \array_map(static fn (Lock $lock) => $lock->tryAcquire(), $locks);
+        \array_map(static fn (Lock $lock) => $lock->tryAcquire(30000), $locks);
         for ($i = 0; $i < 5000; $i++) {
             $this->assertNotSame([], $client->describe()); /* throws if the text was cut off */
         }

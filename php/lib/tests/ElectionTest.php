@@ -16,7 +16,7 @@ use Redlock\Testing\MemoryClient;
 /** One candidate leads at a time. */
 final class ElectionTest extends NodesTestCase
 {
-    private const SHORT = ['ttlMs' => 800, 'nodeTimeoutMs' => 200];
+    private const SHORT = ['ttlMs' => 4000, 'nodeTimeoutMs' => 1000];
 
     private function lose(): void
     {

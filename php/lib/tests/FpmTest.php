@@ -60,7 +60,7 @@ final class FpmTest extends NodesTestCase
     {
         $server = $this->serve(2);
         $killed = $this->connect()
-            . '$lock = $client->lock("killed", ttlMs: 5000, nodeTimeoutMs: 1250); $lock->acquire();'
+            . '$lock = $client->lock("killed", ttlMs: 8000, nodeTimeoutMs: 2000); $lock->acquire();'
             . 'posix_kill(getmypid(), 9);';
         $this->assertNull($server->request($killed));
         $this->assertSame(['killed'], \array_keys(self::cluster()->keys()));

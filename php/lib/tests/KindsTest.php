@@ -138,7 +138,7 @@ final class KindsTest extends NodesTestCase
 
     public function testALostReentrantLockIsNotTakenAgainInside(): void
     {
-        $lock = $this->client()->lock('tree', ...LockTest::SHORT, reentrant: true);
+        $lock = $this->client()->lock('tree', ttlMs: 4000, nodeTimeoutMs: 1000, reentrant: true);
         $lock->acquire();
         $lock->acquire();
         Wait::until(static fn (): bool => $lock->isLost(), 'the end of the lease');

@@ -8,6 +8,7 @@ use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
 use Redlock\Exception\RedlockThrowable;
+use Redlock\Exception\TimedOutException;
 use Redlock\Lock;
 
 final class LockTest extends NodesTestCase
@@ -43,13 +44,20 @@ final class LockTest extends NodesTestCase
         $holder = $client->lock('waited');
         $holder->acquire();
         foreach ([[0, 0.0], [300, 0.3e9], [null, 0.7e9]] as [$waitMs, $leastNs]) {
-            $begun = \hrtime(true);
-            $this->assertFalse($client->lock('waited')->tryAcquire($waitMs));
+            do { /* again if no node was in time */
+                $begun = \hrtime(true);
+                try {
+                    $isTaken = $client->lock('waited')->tryAcquire($waitMs);
+                } catch (TimedOutException) {
+                    $isTaken = null;
+                }
+            } while ($isTaken === null);
+            $this->assertFalse($isTaken);
             $this->assertGreaterThanOrEqual($leastNs, \hrtime(true) - $begun);
         }
         $holder->release();
         $short = $client->lock('waited', ...self::SHORT);
-        $short->acquire();
+        $short->acquire(30000);
         $second = $client->lock('waited');
         $this->assertTrue($second->tryAcquire(-1), 'once the lease has ended');
         $this->assertTrue($second->isHeld());

@@ -54,7 +54,7 @@ final class ProcessTest extends NodesTestCase
     public function testWithoutALoggerTheWarningGoesToPhpsLog(): void
     {
         $output = $this->php(self::connecting('$argv[1]') . '$lock = $client->lock("mine"); $lock->acquire();'
-            . 'var_dump($client->lock("mine")->tryAcquire(1500));', self::cluster()->urls(), $this->logOption());
+            . 'var_dump($client->lock("mine")->tryAcquire(4000));', self::cluster()->urls(), $this->logOption());
         $this->assertStringContainsString('bool(false)', $output);
         $words = 'redlock: "mine" waits for a lock that this process itself holds';
         $this->assertSame(\PHP_ZTS ? 0 : 1, \substr_count($this->logged(), $words));
@@ -65,7 +65,7 @@ final class ProcessTest extends NodesTestCase
     {
         self::cluster()->makeNew();
         $urls = \array_slice(\array_column(self::cluster()->nodes, 'url'), 0, $nodes);
-        $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(1000); }'
+        $output = $this->php(self::connecting('$argv[1]') . 'try { $client->lock("new")->acquire(4000); }'
             . 'catch (Redlock\Exception\NoQuorumException) { echo "refused"; }', \implode(',', $urls),
             $this->logOption());
         $logged = $this->logged();
@@ -120,21 +120,21 @@ final class ProcessTest extends NodesTestCase
         ];
     }
 
-    /** Each of them waits for the node that is stopped: one after the other they take 16 s. */
+    /** Each of them waits for the node that is stopped: one after the other they take 40 s. */
     public function testClientsLeaveTogetherAtTheEndOfAProcess(): void
     {
         $node = self::cluster()->nodes[0];
         $script = '';
         foreach (\range(1, 4) as $i) {
-            $script .= self::connecting('$argv[1]', clientName: "leaver$i", exitDrainMs: 4000)
+            $script .= self::connecting('$argv[1]', clientName: "leaver$i", exitDrainMs: 10000)
                 . "\$client->status('x'); \$lock = \$client->lock('left:$i'); \$lock->acquire();"
                 . "\$all[] = [\$client, \$lock]; ";
         }
         $begun = \hrtime(true);
         $this->assertSame('held', $this->php("$script posix_kill({$node->pid()}, SIGSTOP); echo 'held';",
             self::cluster()->urls()));
-        $this->assertGreaterThan(3.5e9, \hrtime(true) - $begun);
-        $this->assertLessThan(10e9, \hrtime(true) - $begun);
+        $this->assertGreaterThan(9e9, \hrtime(true) - $begun);
+        $this->assertLessThan(30e9, \hrtime(true) - $begun);
         $node->cont();
         $this->assertNothingIsLeft();
     }

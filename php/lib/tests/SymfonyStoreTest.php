@@ -23,11 +23,11 @@ final class SymfonyStoreTest extends SymfonyTestCase
 
     public function testTheNodesHoldTheTtlOfTheCallerAndTheKeySaysNoMore(): void
     {
-        foreach ([5.0, 60.0, 300.0, 4000.0] as $ttl) {
+        foreach ([20.0, 60.0, 300.0, 4000.0] as $ttl) {
             $lock = $this->factory()->createLock("ttl:$ttl", $ttl, false);
             $this->assertTrue($lock->acquire());
             self::assertLeftMs((int) ($lock->getRemainingLifetime() * 1000), (int) ($ttl * 1000), "ttl:$ttl");
-            $this->assertGreaterThan($ttl * 0.97 - 2.5, $lock->getRemainingLifetime());
+            $this->assertGreaterThan($ttl * 0.97 - 15, $lock->getRemainingLifetime());
             $this->assertLessThan($ttl, $lock->getRemainingLifetime());
         }
     }
@@ -47,7 +47,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
 
     public function testItEndsWhenTheTtlHasPassed(): void
     {
-        $lock = $this->factory()->createLock('ends', 1.0, false);
+        $lock = $this->factory()->createLock('ends', 4.0, false);
         $lock->acquire();
         $this->assertTrue($lock->isAcquired());
         Wait::until(static fn (): bool => !$lock->isAcquired(), 'the TTL to pass');
@@ -74,16 +74,16 @@ final class SymfonyStoreTest extends SymfonyTestCase
 
     public function testATtlAboveTheLongestLeaseIsRenewed(): void
     {
-        self::cluster()->bootstrap(maxTtlMs: 4000);
-        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 4000, ttlMs: 4000);
-        $lock = (new LockFactory(new RedlockStore($client)))->createLock('renewed', 8.0, false);
+        self::cluster()->bootstrap(maxTtlMs: 6000);
+        $client = $this->client(nodeTimeoutMs: 'auto', maxTtlMs: 6000, ttlMs: 6000);
+        $lock = (new LockFactory(new RedlockStore($client)))->createLock('renewed', 12.0, false);
         $begun = \hrtime(true);
         $lock->acquire();
-        $this->assertLessThan(4.0, $lock->getRemainingLifetime(), 'the nodes hold no more');
-        Wait::until(static fn (): bool => \hrtime(true) - $begun > 5e9, 'longer than a lease');
+        $this->assertLessThan(6.0, $lock->getRemainingLifetime(), 'the nodes hold no more');
+        Wait::until(static fn (): bool => \hrtime(true) - $begun > 7e9, 'longer than a lease');
         $this->assertTrue($lock->isAcquired());
         Wait::until(static fn (): bool => !$lock->isAcquired(), 'the whole TTL');
-        $this->assertGreaterThan(5.5e9, \hrtime(true) - $begun);
+        $this->assertGreaterThan(8e9, \hrtime(true) - $begun);
     }
 
     public function testARenewedLockThatIsRefreshedToLessEnds(): void
@@ -172,7 +172,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
     {
         $store = $this->store();
         $store->save($key = new Key('anew'));
-        $store->putOffExpiration($key, 0.4);
+        $store->putOffExpiration($key, 2.0);
         Wait::until(static fn (): bool => !$store->exists($key), 'the lease to end');
         $key->resetLifetime();
         $store->save($key);
@@ -215,7 +215,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
     {
         $store = $this->store();
         $store->save($first = new Key('wait'));
-        $store->putOffExpiration($first, 0.5);
+        $store->putOffExpiration($first, 2.0);
         $store->waitAndSave($second = new Key('wait'));
         $this->assertTrue($store->exists($second));
         $this->assertFalse($store->exists($first));
@@ -251,7 +251,7 @@ final class SymfonyStoreTest extends SymfonyTestCase
         $store = $this->store();
         $store->delete(new Key('never'));
         $store->save($key = new Key('lapsed'));
-        $store->putOffExpiration($key, 0.3);
+        $store->putOffExpiration($key, 2.0);
         Wait::until(static fn (): bool => !$store->exists($key), 'the lease to end');
         $store->delete($key);
         $this->assertFalse($store->exists($key));
