@@ -1,6 +1,11 @@
 /* The oracle of those who wait: they see in time that a lock is free, and nobody is overtaken again and again. */
 #include "waiting.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../core/src/client/client.h"
+#include "../../core/src/lock/room.h"
 #include "sim.h"
 
 static int64_t key_free_since(const struct world *world, const struct key *key)
@@ -150,27 +155,70 @@ static int64_t wanted_since(const struct slot *slot)
   return since;
 }
 
-static int is_held_somewhere(const struct world *world, int resource)
-{
-  for (int i = 0; i < world->node_count; i++)
-    if (world->nodes[i].keys[resource].live && world->nodes[i].keys[resource].expires_at > world->now)
-      return 1;
-  return 0;
-}
-
-/* Home may have a key that nobody will delete. Then the first in the queue finds out that the others have none; but one
- * that waits for several cannot win if another resource is held, and those behind it believe home. */
-static int is_hidden_behind_several(const struct slot *slot)
+/* Home says that it is held: its key is there, or those of all permits are. */
+static int is_held_at(const struct node *home, const struct slot *slot)
 {
   const struct world *world = slot->process->world;
-  if (!is_held_somewhere(world, slot->resource))
+  for (int i = 0; i < (slot->is_permit ? PERMITS : 1); i++) {
+    const struct key *key = &home->keys[permit_key(slot->resource, i)];
+    if (!key->live || key->expires_at <= world->now)
+      return 0;
+  }
+  return 1;
+}
+
+/* The lock that asks the nodes for this waiter, which may be another one of its client; NULL: it has no place. */
+static const redlock_lock *placed_for(const struct slot *slot)
+{
+  const redlock_lock *leader = slot->lock && slot->lock->wait.room ? rlk_room_leader(slot->lock) : NULL;
+  return leader && leader->wait.place ? leader : NULL;
+}
+
+/* How many stand before it in that queue; -1: it does not stand there. */
+static int rank_of(const struct slot *slot, const struct waitqueue *queue)
+{
+  const redlock_lock *leader = placed_for(slot);
+  const char *client = slot->process->client->engine.queue_name;
+  size_t size = strlen(client);
+  for (int i = 0; leader && i < queue->count; i++) {
+    const char *name = queue->places[i].name;
+    if (strncmp(name, client, size) == 0 && strtoull(name + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
+      return i;
+  }
+  return -1;
+}
+
+/* Home may have a key that nobody will delete. The first two in its queue ask the other nodes, too. If one waits for
+ * several resources it cannot win while another one is held, and one that waits for permits asks for these one after
+ * the other: those behind them believe home. */
+static int is_hidden_behind_others(const struct slot *slot)
+{
+  struct world *world = slot->process->world;
+  const redlock_lock *leader = placed_for(slot);
+  const struct node *home = leader ? &world->nodes[own_server(world, leader->wait.home)] : NULL;
+  const struct waitqueue *queue = home ? &home->waitqueues[slot->resource] : NULL;
+  int in_vain[] = {0, 0};
+  if (!home || slot->spans || !is_held_at(home, slot) || rank_of(slot, queue) < 2 ||
+      all_free_since(world, 0, world->resource_count) != RLK_NEVER)
     return 0;
   for (int i = 0; i < world->process_count * SLOTS_MAX; i++) {
-    const struct slot *other = world_slot(slot->process->world, (uint32_t)i);
-    if (other != slot && other->spans && other->operation == REDLOCK_ACQUIRE)
-      return 1;
+    const struct slot *other = world_slot(world, (uint32_t)i);
+    int is_one = other->operation == REDLOCK_ACQUIRE && (other->spans || other->is_permit);
+    int rank = is_one ? rank_of(other, queue) : -1;
+    if (rank == 0 || rank == 1)
+      in_vain[rank] = 1;
   }
-  return 0;
+  return in_vain[0] && in_vain[1];
+}
+
+/* From here on the next in that queue has to ask the other nodes. Who is hidden until now may look much later. */
+void oracle_moves_up(struct world *world)
+{
+  for (int i = 0; world->patient && i < world->process_count * SLOTS_MAX; i++) {
+    struct slot *slot = world_slot(world, (uint32_t)i);
+    if (slot->operation == REDLOCK_ACQUIRE && is_hidden_behind_others(slot))
+      slot->behind_at = world->now;
+  }
 }
 
 /* Where nothing breaks a waiter that a majority would grant the lock sees that soon, unless somebody else is granted
@@ -179,14 +227,15 @@ void oracle_waits(struct slot *slot)
 {
   struct world *world = slot->process->world;
   int64_t since, soon;
-  if ((slot->is_permit && plain_ones_wait(slot)) || is_hidden_behind_several(slot)) {
+  if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE)
+    return;
+  if ((slot->is_permit && plain_ones_wait(slot)) || is_hidden_behind_others(slot)) {
     slot->behind_at = world->now; /* a waiter before it may want the first permit alone */
     return;
   }
   since = later(wanted_since(slot), later(slot->started_at, slot->behind_at));
   soon = wait_most(slot, since);
-  if (!world->patient || world->contest_at || slot->operation != REDLOCK_ACQUIRE ||
-      world->now - slot->started_at < soon || may_be_refused(slot))
+  if (world->now - slot->started_at < soon || may_be_refused(slot))
     return;
   if (since <= world->now - soon)
     world_violation(world, "missed: a majority has been free for %.3f ms, and lock %d still waits for %s",

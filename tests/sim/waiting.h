@@ -8,6 +8,7 @@ struct slot;
 struct world;
 
 void oracle_waits(struct slot *slot);
+void oracle_moves_up(struct world *world); /* a place is about to be given back */
 void oracle_stands_still(struct slot *slot);
 void oracle_order(struct slot *winner);
 

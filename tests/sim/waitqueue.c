@@ -1,5 +1,6 @@
 /* What a model server does for those who wait in order: their queue, its scripts by their meaning, and its channels. */
 #include "server.h"
+#include "waiting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,17 +35,18 @@ static struct place *place_of(struct waitqueue *queue, const struct argument *na
   return NULL;
 }
 
-static void take_out(struct waitqueue *queue, int index)
+static void take_out(const struct request *request, struct waitqueue *queue, int index)
 {
+  oracle_moves_up(request->world);
   queue->count--;
   memmove(&queue->places[index], &queue->places[index + 1], (size_t)(queue->count - index) * sizeof queue->places[0]);
 }
 
-static void leave(struct waitqueue *queue, const struct argument *name)
+static void leave(const struct request *request, struct waitqueue *queue, const struct argument *name)
 {
   struct place *place = place_of(queue, name);
   if (place)
-    take_out(queue, (int)(place - queue->places));
+    take_out(request, queue, (int)(place - queue->places));
 }
 
 /* By arrival, then by name. */
@@ -59,7 +61,7 @@ static int stand_in(struct request *request, struct waitqueue *queue, const stru
   const struct place *before = place_of(queue, name);
   struct place place = {.arrived_us = before && before->arrived_us < arrived_us ? before->arrived_us : arrived_us};
   int at = 0;
-  leave(queue, name);
+  leave(request, queue, name);
   if (queue->count == PLACES_MAX || name->size >= sizeof place.name) {
     world_violation(request->world, "more waiters than the model can hold");
     return 0;
@@ -129,7 +131,7 @@ static void wake_the_first(struct request *request, struct waitqueue *queue, con
     if (network_publish(request->world, request->node->index, channel, message) > 0)
       return;
     if (strchr("13579", name[size - 1]))
-      take_out(queue, at);
+      take_out(request, queue, at);
     else
       at++;
   }
@@ -150,7 +152,7 @@ void waitqueue_join(struct request *request, int shares)
     return;
   }
   for (int i = 0; i < 100 && queue->count > 0 && queue->places[0].promised_us <= now_us; i++)
-    take_out(queue, 0);
+    take_out(request, queue, 0);
   stand_in(request, queue, name, now_us - server_number(request, at + 1));
   pttl_ms = slots.key[0]->live ? first_end_ms(&slots) - server_clock_ms(request->world, request->node) : -2;
   if (shares && is_open(&slots, (const char[48]){[16] = name->bytes[16]}) && is_open(&slots, queue->places[0].name))
@@ -176,7 +178,7 @@ int waitqueue_hand_over(struct request *request)
   if (!queue || !queue_of(request, 5, "p"))
     return 0;
   if (request->arguments[7].size > 0)
-    leave(queue, &request->arguments[7]);
+    leave(request, queue, &request->arguments[7]);
   wake_the_first(request, queue, &request->arguments[8], NULL, NULL);
   return queue->count;
 }
@@ -193,7 +195,7 @@ void waitqueue_leave(struct request *request, int parts)
     return;
   }
   if (request->arguments[at].size > 0)
-    leave(queue, &request->arguments[at]);
+    leave(request, queue, &request->arguments[at]);
   if (!slots.key[0]->live || parts)
     wake_the_first(request, queue, &request->arguments[at + 1], NULL, parts ? &slots : NULL);
   server_reply_number(request, ':', parts && queue->count > 0 ? 2 : 0);
