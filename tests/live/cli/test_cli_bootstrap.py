@@ -29,17 +29,17 @@ def markers(nodes):
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_the_first_lock_on_new_nodes_says_why_it_waits(redlock, nodes, verbose):
-    done = redlock("run", *(["-v"] if verbose else []), *GUARDED, "--ttl", "3s", "--max-ttl", "3s", "orders:42", "--",
+    done = redlock("run", *(["-v"] if verbose else []), *GUARDED, "--ttl", "6s", "--max-ttl", "6s", "orders:42", "--",
                    "echo", "done")
     assert (done.returncode, done.stdout) == (0, "done\n")
     said = done.stderr.splitlines()
     if verbose:
-        assert re.fullmatch(r"redlock: acquired the lock after [2-9]\.\d s", said.pop())
+        assert re.fullmatch(r"redlock: acquired the lock after \d+\.\d s", said.pop())
         assert said.pop() == "redlock: held by nobody; waiting for up to 40s"
     (why,) = said
-    assert re.fullmatch(r"redlock: waiting: 5 of 5 nodes are new or may have lost keys, and do not vote for another "
-                        r"[123]\.\d s; `redlock bootstrap` ends that if no lock is live", why), why
-    assert all(marker.split()[6] == b"3000" for marker in markers(nodes))
+    assert re.fullmatch(r"redlock: waiting: [345] of 5 nodes are new or may have lost keys, and do not vote for "
+                        r"another [1-6]\.\d s; `redlock bootstrap` ends that if no lock is live", why), why
+    assert all(marker.split()[6] == b"6000" for marker in markers(nodes))
 
 
 def test_slow_answers_are_no_reason_to_say_why(redlock, nodes, proxy):
@@ -136,7 +136,7 @@ def test_a_node_that_is_down(redlock, make_cluster):
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
     for node in cluster.nodes[:2]:
         node.flush()
-    done = redlock("bootstrap", "--yes", "--connect-timeout", "1s")
+    done = redlock("bootstrap", "--yes", "--connect-timeout", "5s")
     assert done.returncode == UNAVAILABLE
     told = done.stdout.splitlines()
     assert told[:2] == ["%s: registered; it votes" % node.name for node in cluster.nodes[:2]]
@@ -235,7 +235,7 @@ def test_commands_that_grant_nothing_run_without_the_guard(redlock, nodes):
 
 def test_keep_shortens_the_wait_for_others_only(redlock, nodes):
     """Half of it is less than the quarantine of new nodes, which has to be outlived."""
-    keep = ["--max-ttl", "4s", "--ttl", "4s", "--keep", "4s"]
+    keep = ["--max-ttl", "8s", "--ttl", "8s", "--keep", "8s"]
     done = redlock("run", "--guard", "marker", *keep, "job", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     occupy(nodes, "other", ttl_ms=15000)  # less than the wait for anything else

@@ -43,12 +43,23 @@ def test_quiet_says_nothing_of_a_success(redlock, nodes):
 def test_extend_says_what_the_nodes_keep(redlock, nodes):
     """It never shortens a lease."""
     token = acquired(redlock, nodes, ttl="30s")
-    done = redlock.once("extend", "--ttl", "9s", "orders:42", token)
-    validity, kept = re.fullmatch(r"redlock: held for (\S+) s; the nodes keep it for (\S+) s: extend never shortens "
-                                  r"a lease, expire does\n", done.stderr).groups()
-    assert done.returncode == 0 and float(validity) < 9 and 15 < float(kept) <= 30
-    done, answer = redlock.json("extend", "--ttl", "9s", "orders:42", token)
-    assert answer["validity_ms"] < 9000 and 15000 < answer["holder_ttl_ms"] <= 30000
+    words = re.compile(r"redlock: held for (\S+) s; the nodes keep it for (\S+) s: extend never shortens a lease, "
+                       r"expire does\n")
+
+    def says():
+        """The nodes are asked for 500 ms at most, so a late machine may need several attempts."""
+        done = redlock.once("extend", "--ttl", "9s", "orders:42", token)
+        assert done.returncode == 0
+        return words.fullmatch(done.stderr)
+
+    validity, kept = eventually(says, 15, words.pattern).groups()
+    assert float(validity) < 9 and 9 < float(kept) <= 30
+    answer = eventually(lambda: kept_ms(redlock.json("extend", "--ttl", "9s", "orders:42", token)[1]), 15, "the answer")
+    assert answer["validity_ms"] < 9000 < answer["holder_ttl_ms"] <= 30000
+
+
+def kept_ms(answer):
+    return answer if answer["holder_ttl_ms"] > 0 else None
 
 
 @pytest.mark.parametrize("ttl, seconds", [("9s", 9), ("30s", 30)])
@@ -122,10 +133,10 @@ def test_slower_nodes_are_awaited_once(redlock, nodes):
     token = acquired(redlock, nodes, ttl="30s")
     nodes[4].stop()
     begun = time.monotonic()
-    done = redlock("release", "--exit-drain", "6s", "--connect-timeout", "1m", "orders:42", token)
+    done = redlock("release", "--exit-drain", "10s", "--connect-timeout", "1m", "orders:42", token)
     took_s = time.monotonic() - begun
     nodes[4].cont()
-    assert (done.returncode, done.stderr) == (0, "redlock: released\n") and took_s < 11
+    assert (done.returncode, done.stderr) == (0, "redlock: released\n") and took_s < 19
 
 
 def test_release_twice_is_no_error(redlock, nodes):

@@ -98,8 +98,8 @@ def test_job_that_outlasts_the_time_gives_the_lock_back(redlock, nodes):
 
 def test_waiter_gives_up_before_the_kept_lock_is_free(redlock, nodes, log):
     """Also without --wait, whatever its default is."""
-    keep = ("--keep", "6s")
-    hosts = [redlock.start("run", *CALM, "--ttl", "10s", *keep, "job", "--", *job(log)) for _ in range(2)]
+    keep = ("--keep", "16s")
+    hosts = [redlock.start("run", *CALM, "--ttl", "20s", *keep, "job", "--", *job(log)) for _ in range(2)]
     assert sorted(finish(host).returncode for host in hosts) == [0, BUSY]
 
 

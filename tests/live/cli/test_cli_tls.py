@@ -65,7 +65,7 @@ def test_reason_stays_while_a_node_is_tried_again(nodes, redlock):
     """These wait for a handshake that never comes; the last one may have just begun."""
     urls = [node.url.replace("redis://", "rediss://") for node in nodes]
     redlock.env["REDLOCK_NODES"] = ",".join(urls)
-    done = redlock("acquire", "--connect-timeout", "200ms", "--wait", "1s", "--outage-wait", "1s", "r")
+    done = redlock("acquire", "--connect-timeout", "500ms", "--wait", "3s", "--outage-wait", "3s", "r")
     assert done.returncode == UNAVAILABLE
     reason = "no answer to the TLS handshake in time"
     assert reason in done.stderr and all(node.name in done.stderr for node in nodes), done.stderr
