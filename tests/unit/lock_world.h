@@ -19,6 +19,7 @@
 #include "lock/lease.h"
 #include "lock/operation.h"
 #include "lock/renewal.h"
+#include "node/state.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -43,7 +44,7 @@ static int begin(void **state)
   assert_int_equal(redlock_client_open(client), REDLOCK_OK);
   lock = redlock_lock_new(client, "r", 1);
   for (int i = 0; i < NODES; i++)
-    client->engine.net.nodes[i].state = RLK_NODE_READY;
+    rlk_node_be(client->engine.net.nodes[i].line, RLK_NODE_READY);
   now_ns = rlk_client_now(client);
   return lock ? 0 : -1;
 }
@@ -52,7 +53,7 @@ static int end(void **state)
 {
   (void)state;
   for (int i = 0; i < NODES; i++)
-    client->engine.net.nodes[i].state = RLK_NODE_OFF;
+    rlk_node_be(client->engine.net.nodes[i].line, RLK_NODE_OFF);
   redlock_lock_free(lock);
   redlock_client_free(client);
   return 0;

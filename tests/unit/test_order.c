@@ -7,8 +7,6 @@ static int begin_waiting(void **state)
 {
   int status = begin(state);
   assert_int_equal(redlock_lock_set(lock, "queue", "true"), REDLOCK_OK);
-  for (int i = 0; i < NODES; i++)
-    client->engine.net.nodes[i].listener_again_ns = RLK_NEVER; /* it polls */
   call(REDLOCK_ACQUIRE, 60000);
   write_all();
   for (int i = 0; i < NODES; i++)
