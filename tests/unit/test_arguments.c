@@ -29,51 +29,13 @@ static void urls_are_taken_and_shown_without_their_secrets(void **state)
   assert_int_equal(redlock_client_node_count(client), 2);
 }
 
-static void a_refused_url_has_the_reason(void **state)
+static void a_path_of_a_unix_socket_has_107_bytes(void **state)
 {
-  static const char *const urls[][2] = {
-      {"rediss://h:0", "port"},
-      {"http://h", "redis://"},
-      {"127.0.0.1:7001", "redis://"},
-      {"redis://", "host"},
-      {"redis://h:0", "port"},
-      {"redis://h:65536", "port"},
-      {"redis://u:sesame@h:99999", "port"},
-      {"redis://h:x", "port"},
-      {"redis://h/x", "database"},
-      {"redis://h/-1", "database"},
-      {"redis://[::1", "bracket"},
-      {"redis://u%zz:p@h", "%"},
-      {"redis://user@h", "password"},
-      {"unix://run/r.sock", "/"},
-      {"unix:///r.sock?x=1", "db"},
-      {"redis://h :1", "space"},
-      {"redis://h,,redis://i", "nodes"},
-      {"redis://h:1,", "nodes"},
-      {"a", "redis://"},
-      {"redis:/a", "redis://"},
-      {"redis://:6379", "host"},
-      {"redis://[]", "host"},
-      {"redis://[::1]x", "port"},
-      {"redis://u:sesame%2@a", "%"},
-      {"redis://u:sesame%00@a", "%"},
-      {"redis://sesame@a", "password"},
-      {"redis://u:sesame@", "host"},
-      {"redis://a:1:2", "port"},
-      {"redis://a?x=1", "redis://"},
-      {"unix://", "/"},
-      {",", "nodes"},
-  };
   char deep[300] = "unix:///";
   (void)state;
-  for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-    assert_int_equal(set("nodes", urls[i][0]), REDLOCK_INVALID);
-    assert_says(message(), urls[i][1]);
-    assert_says(message(), "nodes");
-    assert_says(message(), "redis://");
-    assert_null(strstr(message(), "sesame"));
-  }
-  memset(deep + 8, 'p', 200);
+  memset(deep + 8, 'p', 106);
+  assert_int_equal(set("nodes", deep), REDLOCK_OK);
+  deep[8 + 106] = 'p';
   assert_int_equal(set("nodes", deep), REDLOCK_INVALID);
   assert_says(message(), "107");
 }
@@ -89,24 +51,6 @@ static void there_may_be_64_nodes(void **state)
       assert_int_equal(redlock_client_node_count(client), i);
   }
   assert_says(message(), "64");
-}
-
-static void a_server_is_listed_once(void **state)
-{
-  static const char *const twice[][2] = {
-      {"redis://127.0.0.1:7001,redis://127.0.0.1:7001", "127.0.0.1:7001"},
-      {"redis://h,redis://h:6379", "h:6379"},
-      {"redis://h/1,redis://h/2", "h:6379"},
-      {"redis://:a@h,redis://:b@h", "h:6379"},
-      {"unix:///r.sock,unix:///r.sock", "/r.sock"},
-      {"redis://H,redis://h", "h:6379"},
-  };
-  (void)state;
-  for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++) {
-    assert_int_equal(set("nodes", twice[i][0]), REDLOCK_INVALID);
-    assert_says(message(), twice[i][1]);
-    assert_says(message(), "twice");
-  }
 }
 
 /* ---- locks ---- */
@@ -218,9 +162,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       FRESH(urls_are_taken_and_shown_without_their_secrets),
-      FRESH(a_refused_url_has_the_reason),
+      FRESH(a_path_of_a_unix_socket_has_107_bytes),
       FRESH(there_may_be_64_nodes),
-      FRESH(a_server_is_listed_once),
       OPEN(a_locks_options_are_its_own),
       OPEN(a_locks_options_are_checked_before_anything_is_sent),
       OPEN(waits_and_operations_have_a_range),
