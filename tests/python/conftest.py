@@ -10,7 +10,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
-from patience import CALM, connected
+from patience import CALM, connected, said_in_time
 
 pytest_plugins = ["libredlock.testing.plugin"]
 
@@ -90,14 +90,14 @@ class Script:
         self.child.send_signal(signal.SIGINT)
 
     def end(self, timeout=60):
-        """The rest of what it says: status, standard output, standard error."""
+        """The rest of what it says: status, standard output, standard error but for warnings of late nodes."""
         try:
             out, err = self.child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             self._kill()
             out, err = self.child.communicate()
             raise AssertionError(f"the program hangs; it said: {out} {err}") from None
-        return self.child.returncode, out.strip(), err.strip()
+        return self.child.returncode, out.strip(), said_in_time(err).strip()
 
     def close(self):
         if self.child.poll() is None:

@@ -66,6 +66,11 @@ def named(failure):
     return failure if isinstance(failure, libredlock.Busy) and failure.held_by else None
 
 
+def said_in_time(text):
+    """What a program said, without its warnings of nodes that were late."""
+    return re.sub(r"node_(?:silent|down) \S+: no answer for .*\n?", "", text)
+
+
 async def until(condition, within=30.0):
     """Waits for it in a task, without holding up the loop."""
     loop = asyncio.get_running_loop()

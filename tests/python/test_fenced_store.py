@@ -10,6 +10,7 @@ import pytest
 
 import libredlock
 from libredlock.testing import eventually
+from patience import said_in_time
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples/fenced_store.py"
 
@@ -34,6 +35,12 @@ def program(nodes, tmp_path):
         one.communicate()
 
 
+def outcome(holder):
+    """What it says when it goes on to write."""
+    out, err = holder.communicate("\n", 60)
+    return out, said_in_time(err)
+
+
 def balance(tmp_path):
     return sqlite3.connect(tmp_path / "accounts.db").execute("SELECT balance FROM account WHERE id = 42").fetchone()
 
@@ -41,7 +48,7 @@ def balance(tmp_path):
 def test_one_after_the_other_may_write(program, tmp_path):
     for amount in (1, 2, 3):
         holder, _ = program(amount)
-        assert holder.communicate("\n", 60) == ("written\n", "")
+        assert outcome(holder) == ("written\n", "")
         assert holder.returncode == 0 and balance(tmp_path) == (amount,)
 
 
@@ -51,9 +58,9 @@ def test_a_holder_that_was_stopped_beyond_its_lease_is_refused(program, client, 
     eventually(lambda: not client.lock("account:42").locked(), 20, "its lease has ended")
     holder, second = program(2)
     assert second > first
-    assert holder.communicate("\n", 60) == ("written\n", "")
+    assert outcome(holder) == ("written\n", "")
     late.send_signal(signal.SIGCONT)
-    written, said = late.communicate("\n", 60)
+    written, said = outcome(late)
     assert written == "" and said.endswith("refused: a later holder has written\n")
     assert late.returncode == 1 and balance(tmp_path) == (2,)
 

@@ -248,7 +248,7 @@ def test_ttl_that_looks_like_milliseconds_is_refused(client, nodes):
 
 def test_the_words_have_the_options_names(client, caplog):
     """Those of the core end in _ms."""
-    lock = client.lock("r", **short(0.4), max_hold=0.8, renew=True)
+    lock = client.lock("r", **short(4), max_hold=5, renew=True)
     lock.acquire()
     lapse(lock)
     with pytest.raises(libredlock.Lost, match="'r' was lost: max_hold allowed no further renewal"):
