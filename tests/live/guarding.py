@@ -7,7 +7,7 @@ import rl
 from rl import HELD, NO_QUORUM, OK
 
 MAX_TTL_MS = 4000
-GUARDED = dict(guard="marker", max_ttl_ms=MAX_TTL_MS, ttl_ms=MAX_TTL_MS, node_timeout_ms="auto", min_validity_ms="auto")
+GUARDED = dict(guard="marker", max_ttl_ms=MAX_TTL_MS, ttl_ms=MAX_TTL_MS, node_timeout_ms=1000, min_validity_ms="auto")
 MARKER = "libredlock:m"
 
 

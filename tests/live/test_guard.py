@@ -261,7 +261,7 @@ def test_an_adopted_token_counts_where_the_marker_is_as_it_was(make_cluster, gua
 
 def test_expire_of_an_adopted_lock(make_cluster, guarded):
     servers = make_cluster(3).nodes
-    first, second = guarded(servers).lock(), guarded(servers).lock()
+    first, second = guarded(servers).lock(), guarded(servers, node_timeout_ms=750).lock()
     assert first.acquire(0) == OK
     second.adopt(first.token)
     first.detach()
@@ -273,7 +273,7 @@ def test_expire_of_an_adopted_lock(make_cluster, guarded):
 
 def test_expire_of_an_adopted_token_skips_emptied_nodes(make_cluster, guarded):
     servers = make_cluster(3).nodes
-    lock = guarded(servers, outage_wait_ms=500).lock()
+    lock = guarded(servers, outage_wait_ms=500, node_timeout_ms=750).lock()
     token = "0123456789" * 4
     lock.adopt(token)
     servers[0].flush()

@@ -210,9 +210,10 @@ def test_the_queue_is_made_again_while_the_lock_is_held(nodes, held, queued, hap
     turns, _ = queued(4)
     eventually(lambda: all(int(place[-1:]) % 2 for place in places(nodes)), 20, "they listen: their places stay")
     before = places(nodes)
+    assert held.extend() == OK  # for longer than the wait
     happens(nodes, home(nodes))
     eventually(lambda: any(who(members(node)) == who(before) and len(members(node, PROMISES)) == 4 for node in nodes),
-               30, "all wait again")
+               25, "all wait again")
     turns.serve(held)
 
 
@@ -354,9 +355,11 @@ def test_release_succeeds_when_publish_is_denied(make_cluster, make_client, rule
 
 
 def test_refusal_is_reported_once_not_every_ten_seconds(nodes, held, make_client):
+    """Of each node on which it would wait: another is home when the first one was late."""
     client = make_client(allow(nodes, "-zadd"), **LONG)
     assert client.lock().acquire(12000) == BUSY
-    assert len(warnings(client)) == 1
+    told = [warning["node"] for warning in warnings(client)]
+    assert told and len(told) == len(set(told))
 
 
 def channel_of(node):

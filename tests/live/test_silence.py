@@ -87,13 +87,17 @@ def test_with_default_options(nodes, proxies):
 
 
 def test_explicit_timeout_is_extended_only_after_idle(nodes, proxies, make_client):
+    """A late machine may need several attempts; without more time each of them fails."""
     lock = make_client([p.url for p in proxies], node_timeout_ms=100).lock()
-    taken_and_given_back(lock, nodes)
-    idle_until = now_s() + 1.5
-    eventually(lambda: now_s() > idle_until)
-    silence(proxies)
-    assert lock.acquire(0) == OK, lock.message
-    assert lock.release() == OK
+
+    def is_granted_after_idle():
+        taken_and_given_back(lock, nodes)
+        idle_until = now_s() + 1.5
+        eventually(lambda: now_s() > idle_until)
+        silence(proxies)
+        return lock.acquire(0) == OK and lock.release() == OK
+
+    eventually(is_granted_after_idle, 60, "it is granted")
 
 
 def test_renewed_lock_survives(nodes, client, proxies):
