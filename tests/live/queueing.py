@@ -1,30 +1,17 @@
 """What the tests of waiting in order share: who stands in the queue on the nodes, and who is served when."""
-import threading
-
 import pytest
 
 import rl
 from common import now_ms, occupy
 from helpers import Call, spin
 from rl import OK
-from testing import ReplyError, eventually
+from testing import eventually
+from waiters import PROMISES, QUEUE, all_see_that_it_is_held, keep_places, members, time_of
 
-QUEUE, PROMISES = "libredlock:q:r", "libredlock:p:r"
 LONG = {"ttl_ms": 30000}  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c: the second in line takes a lock that has been free for this long
 SOON_S = 30  # whoever would wait for the end of a lease waits longer
 PATIENT_MS = 120000
-
-
-kit = threading.Lock()  # around the nodes' own connections, for threads that ask
-
-
-def members(node, key=QUEUE):
-    try:
-        with kit:
-            return node.command("ZRANGE", key, 0, -1)
-    except ReplyError:  # somebody else's key
-        return []
 
 
 def places(nodes, key=QUEUE):
@@ -47,46 +34,6 @@ def warnings(client):
 
 def subscribers(nodes):
     return [row for node in nodes for row in node.clients() if row.get("sub", "0") != "0"]
-
-
-def time_of(node):
-    """Its clock, in us."""
-    seconds, micros = map(int, node.command("TIME"))
-    return seconds * 1000000 + micros
-
-
-def promises(nodes):
-    """Until when waiters keep their places, if that is not over; each of their questions moves it."""
-    found = {}
-    with kit:
-        for node in nodes:
-            row, now_us = node.command("ZRANGE", PROMISES, 0, -1, "WITHSCORES"), time_of(node)
-            found.update((place, until) for place, until in zip(row[::2], row[1::2]) if float(until) > now_us)
-    return found
-
-
-def all_see_that_it_is_held(nodes, run=lambda: None):
-    """A waiter that has found the lock free, and asks next when it is free again, takes the hold between for free time,
-    and goes ahead of its turn. So all are told to ask now. One does not: the holder has its place until it releases."""
-    before = promises(nodes)
-    with kit:
-        for node in nodes:
-            for place in before:
-                node.command("PUBLISH", b"libredlock:w:" + place[:16], place + b"?")
-
-    def have_asked():
-        run()
-        return len(before.items() & promises(nodes).items()) <= 1
-
-    eventually(have_asked, 20, "all have asked")
-
-
-def keep_places(nodes, resource="r"):
-    """Those who wait now keep their places although they are not run: they promise to ask again much later."""
-    for node in nodes:
-        for place in members(node, "libredlock:p:" + resource):
-            with kit:
-                node.command("ZADD", "libredlock:p:" + resource, "XX", time_of(node) + 600000000, place)
 
 
 def stand_before(node, promise_us, ago_us=1000000000):

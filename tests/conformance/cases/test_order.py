@@ -3,6 +3,7 @@ import faces
 from driver import Waiting, now_ms
 from steps import places, stand_in_line
 from testing import eventually
+from waiters import all_see_that_it_is_held, keep_places
 
 TTL_MS = 20000  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c
@@ -13,31 +14,6 @@ def served_ms(nodes):
     """When the lock was taken that is held now."""
     left = [node.command("PTTL", "r") for node in nodes]
     return now_ms() - (TTL_MS - max(left))
-
-
-def promises(nodes):
-    """Until when waiters keep their places, if that is not over; each of their questions moves it."""
-    found = {}
-    for node in nodes:
-        words, (seconds, micros) = node.command("ZRANGE", "libredlock:p:r", 0, -1, "WITHSCORES"), node.command("TIME")
-        now_us = int(seconds) * 1000000 + int(micros)
-        found.update((place, until) for place, until in zip(words[::2], words[1::2]) if float(until) > now_us)
-    return found
-
-
-def keep_places(nodes):
-    """Nobody loses its place because its process is late: they promise to ask again much later."""
-    for node in nodes:
-        seconds, _ = node.command("TIME")
-        for place in node.command("ZRANGE", "libredlock:p:r", 0, -1):
-            node.command("ZADD", "libredlock:p:r", "XX", (int(seconds) + 600) * 1000000, place)
-
-
-def all_see_that_it_is_held(nodes):
-    """A waiter that has found the lock free, and asks next when it is free again, takes the hold between for free time,
-    and goes ahead of its turn. So all ask before the next release, but one: the holder has its place until then."""
-    before = promises(nodes)
-    eventually(lambda: len(before.items() & promises(nodes).items()) <= 1, SOON_S, "all have asked")
 
 
 def asked_for_a_queue(nodes):
