@@ -111,6 +111,44 @@ static int waits_at_two_homes(const struct slot *slot)
   return at && world->now >= at && slot->started_at < at * 12 / 10;
 }
 
+/* The lock that asks the nodes for this waiter, which may be another one of its client; NULL: it has no place. */
+static const redlock_lock *placed_for(const struct slot *slot)
+{
+  const redlock_lock *leader = slot->lock && slot->lock->wait.room ? rlk_room_leader(slot->lock) : NULL;
+  return leader && leader->wait.place ? leader : NULL;
+}
+
+/* The queue in which it stands, as its client has it; NULL: in none. */
+static const struct waitqueue *queue_at_home(const struct slot *slot)
+{
+  const struct world *world = slot->process->world;
+  const redlock_lock *leader = placed_for(slot);
+  return leader ? &world->nodes[own_server(world, leader->wait.home)].waitqueues[slot->resource] : NULL;
+}
+
+/* How many stand before it in that queue; -1: it does not stand there. */
+static int rank_of(const struct slot *slot, const struct waitqueue *queue)
+{
+  const redlock_lock *leader = placed_for(slot);
+  const char *client = slot->process->client->engine.queue_name;
+  size_t size = strlen(client);
+  for (int i = 0; leader && i < queue->count; i++) {
+    const char *name = queue->places[i].name;
+    if (strncmp(name, client, size) == 0 && strtoull(name + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
+      return i;
+  }
+  return -1;
+}
+
+/* One whose home says that the lock is free takes it when those before it have had their turn. Where none of them can
+ * win, as they wait for several resources or have died, that is when it asks: the later the more stand before it. */
+static int64_t own_pace(const struct slot *slot)
+{
+  const struct waitqueue *queue = queue_at_home(slot);
+  int64_t rank = queue ? rank_of(slot, queue) : 0;
+  return (rank < 15 ? (rank + 1) * 250 : 4000) * MS + 500 * MS;
+}
+
 /* Within what time of `since` the lock is granted to somebody. */
 static int64_t wait_most(const struct slot *slot, int64_t since)
 {
@@ -120,7 +158,7 @@ static int64_t wait_most(const struct slot *slot, int64_t since)
     return (PERMITS + 1) * 750 * MS;
   if (!world->orderly || world->faults.leftover || world->mixed ||
       (world->polls_every && was_released(world, slot->resource)))
-    return 1500 * MS;
+    return later(1500 * MS, world->mixed ? own_pace(slot) : 0);
   if (world->faultless && !is_lapsed && !has_leftover(world, slot->resource, since) && !waits_at_two_homes(slot))
     return 60 * MS + refused_before(slot); /* it is told */
   /* home may keep the key of a holder that died in its release */
@@ -165,27 +203,6 @@ static int is_held_at(const struct node *home, const struct slot *slot)
       return 0;
   }
   return 1;
-}
-
-/* The lock that asks the nodes for this waiter, which may be another one of its client; NULL: it has no place. */
-static const redlock_lock *placed_for(const struct slot *slot)
-{
-  const redlock_lock *leader = slot->lock && slot->lock->wait.room ? rlk_room_leader(slot->lock) : NULL;
-  return leader && leader->wait.place ? leader : NULL;
-}
-
-/* How many stand before it in that queue; -1: it does not stand there. */
-static int rank_of(const struct slot *slot, const struct waitqueue *queue)
-{
-  const redlock_lock *leader = placed_for(slot);
-  const char *client = slot->process->client->engine.queue_name;
-  size_t size = strlen(client);
-  for (int i = 0; leader && i < queue->count; i++) {
-    const char *name = queue->places[i].name;
-    if (strncmp(name, client, size) == 0 && strtoull(name + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
-      return i;
-  }
-  return -1;
 }
 
 /* Home may have a key that nobody will delete. The first two in its queue ask the other nodes, too. If one waits for
