@@ -133,6 +133,8 @@ RARE = {  # worlds that showed a fault, of the core or of its oracle
     "a waiter for one certain permit that a majority has held": ("--mixed", "--seed", 2400000000013544),
     "an address that leads to another server while a vote is late": ("--mixed", "--seed", 2450000000279295),
     "a key left at home, and two locks of both resources first in line": ("--mixed", "--seed", 2400000000009589),
+    "a reader behind four locks of both resources that cannot win": ("--mixed", "--seed", 2490000000130738),
+    "a waiter behind one for both that cannot win, and three that died": ("--mixed", "--seed", 2490000000046644),
     "a key left at home, and a permit's waiter behind one for both": ("--mixed", "--seed", 2470000000424569),
     "a server with two addresses that is flushed between two votes": ("--seed", 2110000000997033),
     "a listener that gets ready between a question to the queue and its answer": ("--seed", 2170000000082201),
