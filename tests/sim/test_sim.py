@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.timeout(1000)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = os.environ.get("REDLOCK_SIM", ROOT / "build/testbuild/tests/sim/sim")
 SECONDS = 30
@@ -100,7 +102,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
 
 
 def sim(*arguments):
-    return subprocess.run([SIM, *map(str, arguments)], capture_output=True, text=True, timeout=280)
+    return subprocess.run([SIM, *map(str, arguments)], capture_output=True, text=True, timeout=900)
 
 
 def trace_hash(run):
