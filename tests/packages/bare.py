@@ -17,6 +17,8 @@ APT::Keep-Downloaded-Packages "true";
 Acquire::Retries "3";
 """
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# For the command, on a machine that is busy.
+PATIENT = {"REDLOCK_CONNECT_TIMEOUT_MS": "20000", "REDLOCK_NODE_TIMEOUT_MS": "2000"}
 CERTIFICATES = "/run/host-certificates.crt"
 BOOT = """\
 mount -t proc proc /proc

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from bare import run
+from bare import PATIENT, run
 from conftest import ROOT
 from pages import typed
 
@@ -74,7 +74,8 @@ def test_tools(install, install_older, container, nodes, version):
     assert make == "./dev package debian"
     bare = install("libredlock0", "redlock-tools", line=upgrade)
     assert set(bare.run("dpkg-query -Wf '${Version}\n' libredlock0 redlock-tools").split()) == {version}
-    said = bare.run(f"redlock --version; redlock doctor | tail -n 1; {UNDER_LOCK}", REDLOCK_NODES=nodes.nodes_env)
+    said = bare.run(f"redlock --version; redlock doctor | tail -n 1; {UNDER_LOCK}", REDLOCK_NODES=nodes.nodes_env,
+                    **PATIENT)
     told, doctor, status, token = said.splitlines()
     assert told == f"redlock {version}" and doctor == "all 3 nodes may vote"
     assert (json.loads(status)["verdict"], json.loads(status)["holder"]) == ("held", token)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bare import run
+from bare import PATIENT, run
 from conftest import BARE, ROOT
 from dockerfile import Image, instructions
 from pages import typed
@@ -90,9 +90,10 @@ def the_image(image, nodes, version):
     build, start = typed("docs/deploy.md", "A container image").splitlines()
     assert build == "docker build -f deploy/Dockerfile -t redlock ."
     _, arguments = start.split(" redlock ")
-    assert image.run(*arguments.split(), REDLOCK_NODES=nodes.nodes_env).endswith("\nall 3 nodes may vote\n")
+    said = image.run(*arguments.split(), REDLOCK_NODES=nodes.nodes_env, **PATIENT)
+    assert said.endswith("\nall 3 nodes may vote\n")
     look = "id -u; redlock status --json image"
-    said = image.run("run", "image", "--", "sh", "-c", look, REDLOCK_NODES=nodes.nodes_env)
+    said = image.run("run", "image", "--", "sh", "-c", look, REDLOCK_NODES=nodes.nodes_env, **PATIENT)
     assert said.startswith("65532\n") and '"verdict":"held"' in said
     nodes.no_keys()
     assert image.container.run("command -v cc gcc cmake || ls -d /src /build 2>/dev/null || true") == ""
@@ -141,7 +142,7 @@ def allow_what_the_secret_says(nodes):
     number = re.search(r"^max_ttl_ms = (\d+)$", secret["stringData"]["redlock.conf"], re.M)[1]
     command = Path(os.environ.get("REDLOCK_BUILD_DIR", ROOT / "build/dev")) / "redlock"
     run(command, "bootstrap", "--replace", "--yes",
-        env={**os.environ, "REDLOCK_NODES": nodes.nodes_env, "REDLOCK_MAX_TTL_MS": number})
+        env={**os.environ, **PATIENT, "REDLOCK_NODES": nodes.nodes_env, "REDLOCK_MAX_TTL_MS": number})
 
 
 def the_cron_job_runs_once(image, nodes):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bare import run
+from bare import PATIENT, run
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "packages"))
@@ -82,7 +82,7 @@ def test_units(musl, unit):
 def test_the_command(musl, nodes):
     command = musl.folder / "redlock/redlock"
     assert "ld-musl" in run("readelf", "-l", command)
-    environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env}
+    environment = {**os.environ, **PATIENT, "REDLOCK_NODES": nodes.nodes_env}
     token = run(command, "acquire", "--ttl", "20s", "musl", env=environment).strip()
     assert re.fullmatch(r"[0-9a-f]{40}", token)
     assert "held" in run(command, "status", "musl", env=environment)

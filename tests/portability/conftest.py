@@ -15,7 +15,7 @@ UNITS = sorted(path.stem for path in (ROOT / "tests/unit").glob("test_*.c"))
 sys.path[:0] = [str(ROOT / "tests/kit"), str(ROOT / "tests/packages"), str(ROOT / "packages")]
 pytest_plugins = ["testing.plugin"]
 
-from bare import run  # noqa: E402
+from bare import PATIENT, run  # noqa: E402
 from roots import Root  # noqa: E402
 
 
@@ -46,7 +46,7 @@ def check_units(folder, *launcher, **environment):
 
 def check_command(nodes, command, *launcher):
     """A lock is taken, seen, refused to another, and released."""
-    environment = {**os.environ, "REDLOCK_NODES": nodes.nodes_env}
+    environment = {**os.environ, **PATIENT, "REDLOCK_NODES": nodes.nodes_env}
 
     def redlock(*words):
         return run(*launcher, command, *words, env=environment)
