@@ -28,7 +28,7 @@ def one(records, event):
 
 
 def test_loss_is_logged_without_being_asked_for(client, records, nodes):
-    lock = client.lock("orders:42", **short(2), renew=True)
+    lock = client.lock("orders:42", **short(6), renew=True)
     lock.acquire()
     eventually(lambda: outlived(nodes), 30)
     for node in nodes:
@@ -298,9 +298,10 @@ for _ in range(3):
 
 def test_a_fork_in_c_is_noticed(script, nodes):
     """As uWSGI forks: none of Python's hooks runs in the child. So no other thread may wait for the GIL just then: the
-    child would inherit its place in a condition variable, and hang in CPython."""
+    child would inherit its place in a condition variable, and hang in CPython. On a late machine one may have begun to
+    wait after the look; then another child is forked."""
     source = f"""
-import ctypes, os, threading
+import ctypes, os, threading, time
 import libredlock
 from libredlock.testing import eventually
 
@@ -311,8 +312,21 @@ def others_wait_for_the_gil():
 client = libredlock.Client(**{CALM})
 lock = client.lock("parent's", ttl=30)
 lock.acquire()
-eventually(lambda: not others_wait_for_the_gil(), 30)
-pid = ctypes.PyDLL(None).fork()
+def fork():
+    lock.extend()
+    eventually(lambda: not others_wait_for_the_gil(), 30)
+    return ctypes.PyDLL(None).fork()
+def has_ended(pid):
+    for _ in range(1500):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+for _ in range(3):
+    pid = fork()
+    if pid == 0 or has_ended(pid):
+        break
 if pid == 0:
     try:
         lost = threading.Event()
@@ -325,7 +339,6 @@ if pid == 0:
             print("forked", flush=True)
     finally:
         os._exit(0)
-os.waitpid(pid, 0)
 lock.check()
 lock.release()
 """
