@@ -207,7 +207,7 @@ def test_stopped_node_does_not_block_others(nodes, proxy):
     other = RespConnection((one.host, one.port))
     one.hold(UP)
     other.sock.sendall(GET)
-    eventually(lambda: GET in one.held_bytes(UP))
+    eventually(lambda: GET in one.held_bytes(UP), 120)  # megabytes may stand before it
     one.drop()
     with pytest.raises(OSError):
         other.read()

@@ -278,11 +278,23 @@ def allow(nodes, *rules):
     return [node.url_with("few", "p") for node in nodes]
 
 
+def warned_once_a_node(client):
+    """Of each node that was home, or that seemed to be while another was late."""
+    told = [event["node"] for event in warnings(client)]
+    assert len(set(told)) == len(told), told
+    return bool(told)
+
+
+def stand_in_one_queue(nodes):
+    """Else the home node was late, and those who stand elsewhere do not keep the order of the others."""
+    return sum(bool(places([node])) for node in nodes) == 1
+
+
 def release_in_order(nodes, held, locks):
     """They win in order. Without wake-ups the first in line asks every 100 ms; the one behind it may take a lock that
     it finds free and that stays free for 50 ms."""
     keep_places(nodes)
-    waiting, freed_ms = list(range(len(locks))), now_ms()
+    waiting, freed_ms, is_one_queue = list(range(len(locks))), now_ms(), stand_in_one_queue(nodes)
     assert held.release() == OK
 
     def run():
@@ -290,15 +302,17 @@ def release_in_order(nodes, held, locks):
             lock.client.process()
 
     def look():
-        nonlocal freed_ms
+        nonlocal freed_ms, is_one_queue
         run()
         for number, lock in enumerate(locks):
             if number in waiting and lock.status == OK:
                 free_ms = now_ms() - freed_ms
-                assert number == waiting[0] or free_ms > OVERSLEPT_MS - 1, (number, waiting, free_ms)
+                may_pass = free_ms > OVERSLEPT_MS - 1 or not is_one_queue
+                assert number == waiting[0] or may_pass, (number, waiting, free_ms)
                 waiting.remove(number)
                 all_see_that_it_is_held(nodes, run)
                 keep_places(nodes)
+                is_one_queue = stand_in_one_queue(nodes)
                 freed_ms = now_ms()
                 assert lock.release() == OK, lock.message
         return not waiting
@@ -321,8 +335,7 @@ def test_waiter_without_publish_and_subscribe_is_served_in_order(nodes, held, ma
         eventually(stand_in_line, 20, "%d wait" % (number + 1))
     release_in_order(nodes, held, locks)
     for lock in locks if rule != "-publish" else []:
-        told = [event["node"] for event in warnings(lock.client)]
-        assert told and len(set(told)) == len(told), "once for each node that was home, or seemed to be"
+        assert warned_once_a_node(lock.client)
 
 
 @pytest.mark.parametrize("rule", ["-zadd", "-zrange", "-zrank", "-zscore", "-time"])
@@ -336,9 +349,8 @@ def test_clients_that_may_not_queue_are_served(nodes, held, make_client, rule):
         eventually(lambda: lock.votes.count(BUSY) >= 3, 20)
     assert held.release() == OK
     assert sorted(turns.end()) == [0, 1, 2]
-    told = [len(warnings(client)) for client in clients]
-    assert max(told) <= 1
-    assert min(told) == 1 or rule == "-zscore", "which not everybody needs"
+    for client in clients:
+        assert warned_once_a_node(client) or rule == "-zscore", "which not everybody needs"
 
 
 @pytest.mark.parametrize("rule", ["-publish", "-zrem", "-exists"])
