@@ -75,10 +75,11 @@ static void released(struct worker *worker)
   __atomic_fetch_add(&worker->bench->cycles, 1, __ATOMIC_RELAXED);
 }
 
-/* Up to the end of the measurement. */
+/* Up to the end of the measurement. -1 would be no limit. */
 static int64_t wait_ms(const struct bench *bench)
 {
   int64_t left_ms = (bench->end_ns - now_ns()) / 1000000 + 1, option_ms = bench->wait_ms;
+  left_ms = left_ms > 0 ? left_ms : 0; /* the end may have come since it was looked at */
   return option_ms < 0 || left_ms < option_ms ? left_ms : option_ms;
 }
 
