@@ -55,3 +55,15 @@ def keep_places(nodes, resource="r"):
         for place in members(node, "libredlock:p:" + resource):
             with kit:
                 node.command("ZADD", "libredlock:p:" + resource, "XX", time_of(node) + 600000000, place)
+
+
+def asked_for_a_queue(nodes):
+    return [node.calls("exists") for node in nodes]
+
+
+def disagree_about_home(nodes, asked_before):
+    """Whether somebody stands, or looked for the queue, on another node than the others: theirs has answered it slowly.
+    Such clients do not keep each other's order. One that has not connected yet looks on all nodes."""
+    asked = [now > before for now, before in zip(asked_for_a_queue(nodes), asked_before)]
+    elsewhere = [was_asked for node, was_asked in zip(nodes, asked) if not members(node)]
+    return len(elsewhere) < len(nodes) - 1 or any(elsewhere) and not all(elsewhere)

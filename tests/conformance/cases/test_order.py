@@ -3,7 +3,7 @@ import faces
 from driver import Waiting, now_ms
 from steps import places, stand_in_line
 from testing import eventually
-from waiters import all_see_that_it_is_held, keep_places
+from waiters import all_see_that_it_is_held, asked_for_a_queue, disagree_about_home, keep_places
 
 TTL_MS = 20000  # no test waits for a lease to end
 OVERSLEPT_MS = 50  # of core/src/lock/queue.c
@@ -14,18 +14,6 @@ def served_ms(nodes):
     """When the lock was taken that is held now."""
     left = [node.command("PTTL", "r") for node in nodes]
     return now_ms() - (TTL_MS - max(left))
-
-
-def asked_for_a_queue(nodes):
-    return [node.calls("exists") for node in nodes]
-
-
-def disagree_about_home(nodes, asked_before):
-    """Whether somebody stands, or looked for the queue, on another node than the others: theirs has answered it slowly.
-    Such clients do not keep each other's order. One that has not connected yet looks on all nodes."""
-    asked = [now > before for now, before in zip(asked_for_a_queue(nodes), asked_before)]
-    elsewhere = [was_asked for node, was_asked in zip(nodes, asked) if not places([node])]
-    return len(elsewhere) < len(nodes) - 1 or any(elsewhere) and not all(elsewhere)
 
 
 def release_and_see_order(holder, waiting, nodes, *comers):
