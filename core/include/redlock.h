@@ -246,7 +246,8 @@ REDLOCK_API REDLOCK_CHECK redlock_client *redlock_client_new(void);
  * TLS. The list may end in the option max_ttl_ms, as a duration: "redis://a,redis://b,redis://c?max_ttl=5m". Percent-
  * encode a comma, '@' or other special character within a part. Returns REDLOCK_INVALID for an unknown
  * name, a value out of range, and after redlock_client_open; the message names the option, the value and what is
- * allowed. Both texts are copied. Not thread-safe: call it before the client is shared. */
+ * allowed, and what was set before stays. Both texts are copied. Not thread-safe: call it before the client is
+ * shared. */
 REDLOCK_API int redlock_client_set(redlock_client *client, const char *name, const char *value);
 
 /* Copies the value of an option as text; passwords in "nodes" appear as ***. -REDLOCK_INVALID for an unknown name. */

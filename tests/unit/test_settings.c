@@ -126,6 +126,18 @@ static void what_was_set_stays_after_a_refusal(void **state)
   assert_string_equal(message(), "");
 }
 
+static void the_list_of_nodes_stays_after_a_refusal(void **state)
+{
+  char name[64];
+  (void)state;
+  assert_int_equal(set("nodes", "redis://a,redis://b,redis://c?max_ttl=5m"), REDLOCK_OK);
+  assert_int_equal(set("nodes", "redis://d,redis://e,,"), REDLOCK_INVALID);
+  assert_int_equal(redlock_client_node_count(client), 3);
+  assert_true(redlock_client_node_name(client, 0, name, sizeof name) > 0);
+  assert_string_equal(name, "a:6379");
+  assert_string_equal(get("max_ttl_ms"), "300000");
+}
+
 static void truth_has_several_words(void **state)
 {
   static const char *const yes[] = {"true", "1", "YES", "on"}, *const no[] = {"false", "0", "No", "off"};
@@ -308,6 +320,7 @@ int main(void)
       FRESH(every_option_takes_its_default),
       FRESH(a_bad_value_is_refused_in_words_and_changes_nothing),
       FRESH(what_was_set_stays_after_a_refusal),
+      FRESH(the_list_of_nodes_stays_after_a_refusal),
       FRESH(truth_has_several_words),
       FRESH(texts_have_a_longest_size),
       FRESH(an_option_has_a_name_and_a_value),

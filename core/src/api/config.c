@@ -73,14 +73,9 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
 #define SPACES " \t\r\n"
 
 /* Spaces around the commas are allowed; an empty entry is not: it would make the quorum another one. */
-static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
+static int read_nodes(redlock_client *c, const char *value, struct rlk_text *why)
 {
   int status = REDLOCK_OK;
-  rlk_client_free_nodes(c);
-  c->max_ttl_ms[RLK_BY_NODES] = 0;
-  c->engine.net.nodes = calloc(RLK_NODES_MAX, sizeof *c->engine.net.nodes);
-  if (!c->engine.net.nodes)
-    return REDLOCK_NO_MEMORY;
   value += strspn(value, SPACES);
   for (int more = *value != 0; more && status == REDLOCK_OK;) {
     size_t size = strcspn(value, ",");
@@ -92,10 +87,28 @@ static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
     value += size + (size_t)more;
     value += strspn(value, SPACES);
   }
-  if (status != REDLOCK_OK) {
-    rlk_client_free_nodes(c);
-    c->max_ttl_ms[RLK_BY_NODES] = 0;
+  return status;
+}
+
+static int set_nodes(redlock_client *c, const char *value, struct rlk_text *why)
+{
+  struct rlk_net *net = &c->engine.net;
+  struct rlk_node *old = net->nodes;
+  int64_t old_max_ttl_ms = c->max_ttl_ms[RLK_BY_NODES];
+  int old_count = net->node_count, status = REDLOCK_NO_MEMORY;
+  c->max_ttl_ms[RLK_BY_NODES] = 0;
+  net->node_count = 0;
+  net->nodes = calloc(RLK_NODES_MAX, sizeof *net->nodes);
+  if (net->nodes)
+    status = read_nodes(c, value, why);
+  if (status == REDLOCK_OK) {
+    rlk_client_free_nodes(c, old, old_count);
+    return REDLOCK_OK;
   }
+  rlk_client_free_nodes(c, net->nodes, net->node_count);
+  net->nodes = old;
+  net->node_count = old_count;
+  c->max_ttl_ms[RLK_BY_NODES] = old_max_ttl_ms;
   return status;
 }
 

@@ -15,15 +15,13 @@ void rlk_client_add_node(redlock_client *c, const struct rlk_url *url)
   net->nodes[index].url = *url;
 }
 
-void rlk_client_free_nodes(redlock_client *c)
+void rlk_client_free_nodes(redlock_client *c, struct rlk_node *nodes, int count)
 {
-  for (int i = 0; i < c->engine.net.node_count; i++) {
-    rlk_timer_clear(&c->engine.net.timers, &c->engine.net.nodes[i].timer);
-    rlk_node_free(&c->engine.net.nodes[i]);
+  for (int i = 0; i < count; i++) {
+    rlk_timer_clear(&c->engine.net.timers, &nodes[i].timer);
+    rlk_node_free(&nodes[i]);
   }
-  free(c->engine.net.nodes);
-  c->engine.net.nodes = NULL;
-  c->engine.net.node_count = 0;
+  free(nodes);
 }
 
 void rlk_client_free_texts(redlock_client *c)
@@ -36,7 +34,7 @@ static void destroy(redlock_client *c)
 {
   rlk_claims_free(&c->engine);
   rlk_rooms_free(&c->engine);
-  rlk_client_free_nodes(c);
+  rlk_client_free_nodes(c, c->engine.net.nodes, c->engine.net.node_count);
   rlk_timers_free(&c->engine.net.timers);
   if (!c->engine.net.env.stepped)
     rlk_poller_close(&c->engine.net.poller);

@@ -6,7 +6,7 @@
 
 void rlk_client_unref(redlock_client *client);                               /* with the mutex held; releases it */
 void rlk_client_add_node(redlock_client *client, const struct rlk_url *url); /* takes what url owns */
-void rlk_client_free_nodes(redlock_client *client);
+void rlk_client_free_nodes(redlock_client *client, struct rlk_node *nodes, int count);
 void rlk_client_free_texts(redlock_client *client);
 
 #endif
