@@ -317,12 +317,11 @@ def fork():
     eventually(lambda: not others_wait_for_the_gil(), 30)
     return ctypes.PyDLL(None).fork()
 def has_ended(pid):
-    for _ in range(1500):
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            return True
-        time.sleep(0.01)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
+    try:
+        return eventually(lambda: os.waitpid(pid, os.WNOHANG)[0], 15)
+    except AssertionError:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
 for _ in range(3):
     pid = fork()
     if pid == 0 or has_ended(pid):

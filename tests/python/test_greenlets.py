@@ -256,14 +256,13 @@ USE = """
 client.status("used")
 with client.lock("used"):
     pass
-while [event["event"] for event in client.events()].count("node_up") < 5:
-    time.sleep(0.001)
+seen = []
+eventually(lambda: seen.extend(event["event"] for event in client.events()) or seen.count("node_up") >= 5)
 """
 # eventlet makes the locks of logging and threading green, which a thread must not be about to take.
 UNTIL_THE_THREAD_WAITS = """
-while any(frame.f_code.co_name != "_readable" for thread, frame in sys._current_frames().items()
-          if thread != threading.get_ident()):
-    time.sleep(0.001)
+eventually(lambda: all(frame.f_code.co_name == "_readable" for thread, frame in sys._current_frames().items()
+                       if thread != threading.get_ident()))
 """
 
 
@@ -274,7 +273,8 @@ def test_a_client_made_before_the_process_was_patched(script, nodes, name, use, 
     """As a server makes it that loads the program, forks its workers and patches them."""
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
-    source = f"import libredlock, os, sys, threading, time\nclient = libredlock.Client(**{CALM})\n{use}"
+    source = "import libredlock, os, sys, threading, time\nfrom libredlock.testing import eventually\n"
+    source += f"client = libredlock.Client(**{CALM})\n{use}"
     source += UNTIL_THE_THREAD_WAITS
     if fork:
         source += "pid = os.fork()\nif pid: os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
