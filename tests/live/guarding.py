@@ -38,9 +38,16 @@ def clock_ms(server):
     return int(seconds) * 1000 + int(micros) // 1000
 
 
-def marker_of(server, since=0, nodes=1, database=0, nonce="0a1b", max_ttl_ms=MAX_TTL_MS, cluster="-", run_id=None):
+def marker_of(server, since=0, nodes=1, database=0, nonce="0a1b", max_ttl_ms=MAX_TTL_MS, cluster="-", run_id=None,
+              history=None):
     run_id = run_id or server.info("server")["run_id"]
-    return "v2 %s %d %d %d %s %d %s" % (run_id, since, nodes, database, nonce, max_ttl_ms, cluster)
+    text = "v2 %s %d %d %d %s %d %s" % (run_id, since, nodes, database, nonce, max_ttl_ms, cluster)
+    return text if history is None else text + " " + history
+
+
+def history_of(server):
+    """The field of its marker that says whether it has been a replica."""
+    return server.info("replication")["master_replid2"][:16]
 
 
 @pytest.fixture

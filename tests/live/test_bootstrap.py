@@ -5,7 +5,7 @@ import re
 import pytest
 
 import rl
-from guarding import DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, marker_of
+from guarding import DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, history_of, marker_of
 from helpers import Call, lock_once
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually

@@ -180,7 +180,7 @@ def test_bootstrapped_servers_vote_at_once(make_cluster, guarded):
     servers = make_cluster(3).nodes
     client = guarded(servers)
     assert client.lock().acquire(0) == OK
-    assert all(re.fullmatch(r"v2 %s 0 3 0 [0-9a-f]{16} 4000 -" % server.info("server")["run_id"],
+    assert all(re.fullmatch(r"v2 %s 0 3 0 [0-9a-f]{16} 4000 - 0{16}" % server.info("server")["run_id"],
                             server.get(MARKER).decode()) for server in servers)
 
 

@@ -46,6 +46,8 @@ static int begin(void **state)
   for (int i = 0; i < NODES; i++)
     rlk_node_be(client->engine.net.nodes[i].line, RLK_NODE_READY);
   now_ns = rlk_client_now(client);
+  for (int i = 0; i < NODES; i++)
+    client->engine.net.nodes[i].role_asked_ns = RLK_NEVER; /* no request has another in front of it */
   return lock ? 0 : -1;
 }
 

@@ -31,6 +31,7 @@ static void have_marker(void)
   assert_int_equal(rlk_marker_read(node.voter->marker, &node.voter->mark), 1);
   node.voter->since_ns = world.now_ns - 5000 * MS;
   node.voter->quarantined_until_ns = world.now_ns + 25000 * MS;
+  node.voter->marker_read_ns = world.now_ns - 5000 * MS;
   node.voter->ttl_limit_ms = 20000;
 }
 
@@ -66,16 +67,18 @@ static void an_operator_raises_the_number(void **state)
   assert_true(rlk_guard_waits(&node, world.now_ns));
 }
 
-/* What was asked before is answered by a node that allows less now. */
+/* What was asked before is answered by a node whose marker says that now: a lease that counts goes on to, another one
+ * may begin only as a vote does. */
 static void expect_vote_behind(const char *marker, int64_t ttl_ms, int vote)
 {
   char reply[RLK_MARKER_SIZE + 16];
   snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(marker), marker);
   ask(&rlk_row_marker, 0);
-  rlk_request_at(&node.line->requests, 0)->ttl_ms = ttl_ms;
   hear(reply);
   expect(RLK_OUTCOME_ANSWER);
-  assert_int_equal(outcome.vote, vote);
+  assert_int_equal(outcome.vote, RLK_GRANTED);
+  assert_int_equal(rlk_guard_vote(&node, ttl_ms, world.now_ns), vote);
+  assert_int_equal(node.state, RLK_NODE_READY);
 }
 
 /* The connection stays: locks are renewed over it. */
@@ -92,14 +95,39 @@ static void an_operator_lowers_the_number(void **state)
   expect_vote_behind(MARKER("1000", "a1", "10000"), 10000, RLK_GRANTED);
 }
 
-/* The set-up of a new connection judges it. */
-static void a_number_above_the_clients_is_judged_again(void **state)
+static void a_number_above_the_clients_ends_its_votes_alone(void **state)
+{
+  struct rlk_reason why;
+  (void)state;
+  have_marker();
+  node.voter->quarantined_until_ns = 0;
+  node.voter->since_ns -= 40000 * MS;
+  expect_vote_behind(MARKER("1000", "a1", "40000"), 20, RLK_REFUSED);
+  rlk_guard_limit(&node, 20, &why);
+  assert_string_equal(why.words, "allows leases of 40 s, and max_ttl_ms is 30 s here: give this program the same");
+  assert_int_equal(rlk_guard_cap_ms(&node, 30000), 30000);
+  assert_int_equal(node.voter->changed_ns, 0);
+  expect_vote_behind(MARKER("1000", "a1", "30000"), 30000, RLK_GRANTED);
+}
+
+static void a_smaller_number_caps_extensions(void **state)
 {
   (void)state;
   have_marker();
-  look_and_hear(MARKER("1000", "a1", "40000"));
+  node.voter->finding = RLK_FOUND_SMALLER;
+  assert_int_equal(rlk_guard_cap_ms(&node, 30000), 20000);
+  assert_int_equal(rlk_guard_cap_ms(&node, 10000), 10000);
+}
+
+/* It may have lost them long ago: the marker alone says since when it is to be kept out. */
+static void what_a_process_finds_after_a_pause_has_no_date(void **state)
+{
+  (void)state;
+  have_marker();
+  node.voter->marker_read_ns = world.now_ns - 31000 * MS;
+  look_and_hear(MARKER("0", "b2", "20000"));
   assert_int_equal(node.state, RLK_NODE_OFF);
-  assert_string_equal(node.why.words, "its marker has a larger max_ttl_ms now");
+  assert_int_equal(node.voter->quarantined_until_ns, RLK_NEVER); /* until its set-up is judged */
   assert_int_equal(node.voter->changed_ns, 0);
 }
 
@@ -152,7 +180,9 @@ int main(void)
       cmocka_unit_test_setup_teardown(an_operator_ends_a_quarantine, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_raises_the_number, begin, end),
       cmocka_unit_test_setup_teardown(an_operator_lowers_the_number, begin, end),
-      cmocka_unit_test_setup_teardown(a_number_above_the_clients_is_judged_again, begin, end),
+      cmocka_unit_test_setup_teardown(a_number_above_the_clients_ends_its_votes_alone, begin, end),
+      cmocka_unit_test_setup_teardown(a_smaller_number_caps_extensions, begin, end),
+      cmocka_unit_test_setup_teardown(what_a_process_finds_after_a_pause_has_no_date, begin, end),
       cmocka_unit_test_setup_teardown(another_marker_is_a_loss, begin, end),
       cmocka_unit_test_setup_teardown(a_quarantine_is_described, begin, end),
       cmocka_unit_test_setup_teardown(an_error_in_place_of_the_marker_is_no_loss, begin, end),

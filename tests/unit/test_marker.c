@@ -11,6 +11,7 @@
 #include "rules/marker.h"
 
 #define RUN_ID "0123456789abcdef0123456789abcdef01234567"
+#define REPLID2 "0123456789abcdef"
 #define LONGEST_CLUSTER "abcdefghijklmnopqrstuvwxyzABCDEF"
 
 static void write(const struct rlk_marker *marker, char *out)
@@ -27,6 +28,8 @@ static void a_written_marker_is_read_back(void **state)
       "v2 " RUN_ID " 1795438658011 3 0 46a245bbf6aa95d0 30000 -",
       "v2 " RUN_ID " 0 64 15 46a245bbf6aa95d0 86400000 " LONGEST_CLUSTER,
       "v2 " RUN_ID " 999999999999999 5 1000000 46a2 31536000000 a.b_c-9",
+      "v2 " RUN_ID " 0 3 0 46a245bbf6aa95d0 30000 - 0000000000000000",
+      "v2 " RUN_ID " 999999999999999 64 15 46a245bbf6aa95d0 86400000 " LONGEST_CLUSTER " 0123456789abcdef",
   };
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -42,7 +45,7 @@ static void fields_of_a_later_version_are_tolerated(void **state)
 {
   struct rlk_marker marker;
   (void)state;
-  assert_int_equal(rlk_marker_read("v2 " RUN_ID " 7 3 0 46a2 30000 - more and more", &marker), 1);
+  assert_int_equal(rlk_marker_read("v2 " RUN_ID " 7 3 0 46a2 30000 - " REPLID2 " more", &marker), 1);
   assert_int_equal(marker.max_ttl_ms, 30000);
   assert_string_equal(marker.cluster, "-");
 }
@@ -67,6 +70,13 @@ static void anything_else_is_no_marker(void **state)
       "v2 " RUN_ID " 7 3 0 XYZ 30000 -",
       "v2 " RUN_ID " 7 3 0 46a2 30000 " LONGEST_CLUSTER "x",
       "v2 " RUN_ID " 7 3 0 46a2 30000 a/b",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - ",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - more",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - 0123456789abcde",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - 0123456789abcde more",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - " REPLID2 "0",
+      "v2 " RUN_ID " 7 3 0 46a2 30000 -  " REPLID2,
+      "v2 " RUN_ID " 7 3 0 46a2 30000 - 0123456789ABCDEF",
   };
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -112,6 +122,17 @@ static void an_older_marker_is_another_one(void **state)
   assert_false(rlk_marker_is_same(&now, &older));
 }
 
+static void a_server_with_another_history_is_another_one(void **state)
+{
+  (void)state;
+  assert_false(rlk_replid2_is_same(RLK_REPLID2_NONE, REPLID2));
+  assert_false(rlk_replid2_is_same("fedcba9876543210", REPLID2));
+  assert_true(rlk_replid2_is_same(REPLID2, REPLID2));
+  assert_true(rlk_replid2_is_same(REPLID2, RLK_REPLID2_NONE)); /* it was forgotten */
+  assert_true(rlk_replid2_is_same("", REPLID2));               /* the marker does not name it */
+  assert_true(rlk_replid2_is_same(REPLID2, ""));               /* the server does not show it */
+}
+
 static void names_of_clusters(void **state)
 {
   (void)state;
@@ -126,9 +147,13 @@ static void names_of_clusters(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_written_marker_is_read_back),  cmocka_unit_test(fields_of_a_later_version_are_tolerated),
-      cmocka_unit_test(anything_else_is_no_marker),     cmocka_unit_test(which_is_the_same),
-      cmocka_unit_test(an_older_marker_is_another_one), cmocka_unit_test(names_of_clusters),
+      cmocka_unit_test(a_written_marker_is_read_back),
+      cmocka_unit_test(fields_of_a_later_version_are_tolerated),
+      cmocka_unit_test(anything_else_is_no_marker),
+      cmocka_unit_test(which_is_the_same),
+      cmocka_unit_test(an_older_marker_is_another_one),
+      cmocka_unit_test(a_server_with_another_history_is_another_one),
+      cmocka_unit_test(names_of_clusters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void say_limit(struct rlk_said *said, const redlock_lock *lock, const str
 {
   struct rlk_reason why;
   rlk_guard_limit(n, lock->op.asked.ttl_ms, &why);
-  say(said, RLK_WHY_NONE, why.words); /* with the number to advise */
+  say(said, why.why == RLK_WHY_ALLOWS_LESS ? RLK_WHY_NONE : why.why, why.words); /* with the number to advise */
 }
 
 static void say_error(struct rlk_said *said, const struct rlk_node *n, const char *error)
@@ -91,8 +91,6 @@ static void say_refused(struct rlk_said *said, const redlock_lock *lock, int nod
     say_error(said, n, answer->error);
   else if (!n->refused && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
     say_limit(said, lock, n);
-  else if (!n->refused && n->state == RLK_NODE_READY)
-    say(said, RLK_WHY_ALLOWED_BY_FEW, rlk_why_words(RLK_WHY_ALLOWED_BY_FEW));
   else
     say_down(said, n);
 }

@@ -75,7 +75,8 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
     why.why = rlk_guard_why(n, now);
     rlk_guard_words(n, &text, now);
   } else if (!votes) {
-    why = n->why;
+    if (n->state != RLK_NODE_READY || !rlk_guard_finding(n, &why))
+      why = n->why;
   } else {
     rlk_refusal(n, &why, now);
   }

@@ -32,11 +32,15 @@
   X(WAITS_FOR_THE_DEAD, "waits-for-the-dead", "a waiter leaves a free lock to each of those before it for 1 s")        \
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
+  X(LAPSED_COUNT, "lapsed-count", "a lease that counted once goes on to, at a node that may not vote")                 \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
   X(MARKER_OF_ANYBODY, "marker-of-anybody", "a server votes on with a marker from before it was restarted")            \
   X(DATABASE_IGNORED, "database-ignored", "a marker that was written to another database counts")                      \
   X(FUTURE_MARKER, "future-marker", "a marker counts that was written later than it is now")                           \
+  X(HISTORY_IGNORED, "history-ignored", "a server votes on with a marker from before it was a replica")                \
+  X(SUPERSEDED_MARKER, "superseded-marker", "a marker counts that was followed by another one")                        \
+  X(IDLE_OWN_LOOK, "idle-own-look", "a process that was idle keeps out a server that it finds changed")                \
   X(NUMBER_IGNORED, "number-ignored", "max_ttl_ms of a marker is not looked at")                                       \
   X(EXTENDED_ABOVE, "extended-above", "an extension may be longer than the marker allows")                             \
   X(RAISE_UNNOTICED, "raise-unnoticed", "a marker that allows too little is not read again")                           \

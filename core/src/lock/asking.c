@@ -27,26 +27,47 @@ static int ask_time(struct rlk_node *n, struct rlk_claim *claim, int64_t now)
   return 0;
 }
 
-/* The rest of a vote. Without memory the vote stays open until its time is over. */
-static void ask_marker(struct rlk_node *n, struct rlk_request vote)
+static int put_marker(struct rlk_node *n, struct rlk_out *out)
 {
   const struct rlk_net *net = n->net;
+  if (rlk_out_begin(out, n->line, net->marker_key_size + 32) != 0)
+    return -1;
+  RLK_OUT_TEXT(out, "*2\r\n$3\r\nGET\r\n");
+  rlk_out_bytes(out, net->marker_key, net->marker_key_size);
+  return 0;
+}
+
+/* The rest of a vote or of an extension, which counts when the marker has come. Without memory it stays open until its
+ * time is over. */
+static void ask_proof(struct rlk_node *n, struct rlk_request vote)
+{
   struct rlk_out out;
-  if (rlk_out_begin(&out, n->line, net->marker_key_size + 32) != 0)
+  if (!rlk_guard_checks_votes(n) || ask_time(n, vote.claim, vote.sent_ns) != 0 || put_marker(n, &out) != 0)
     return;
-  RLK_OUT_TEXT(&out, "*2\r\n$3\r\nGET\r\n");
-  rlk_out_bytes(&out, net->marker_key, net->marker_key_size);
   vote.of.vote = vote.ask;
   vote.ask = &rlk_row_marker;
   rlk_ask_end(&out, vote);
+}
+
+/* One marker proves a whole batch. */
+static void ask_batch_proof(struct rlk_node *n, struct rlk_request renewal)
+{
+  struct rlk_out out;
+  if (!rlk_guard_checks_votes(n) || ask_time(n, NULL, renewal.sent_ns) != 0 || put_marker(n, &out) != 0)
+    return;
+  renewal.ask = &rlk_row_renewed;
+  renewal.of.batch->users++;
+  rlk_out_end(&out, renewal);
 }
 
 static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk_kind *kind,
                    const struct rlk_terms *terms, const struct rlk_number *ttl, int64_t proposal)
 {
   struct rlk_claim *claim = vote.claim;
-  uint64_t position = n->line->queued;
   struct rlk_out out;
+  uint64_t position;
+  rlk_session_look_first(n->line, vote.sent_ns);
+  position = n->line->queued;
   if (kind->put_take(&out, n->line, claim, ttl, proposal) != 0)
     return -1;
   vote.ask = kind->take;
@@ -59,8 +80,7 @@ static int ask_set(struct rlk_node *n, struct rlk_request vote, const struct rlk
   claim->node[n->index].flags &= (uint8_t)~RLK_ANSWERED_BUSY;
   claim->node[n->index].flags |= RLK_SET_IN_FLIGHT;
   claim->node[n->index].set_position = position;
-  if (rlk_guard_checks_votes(n) && ask_time(n, claim, vote.sent_ns) == 0)
-    ask_marker(n, vote);
+  ask_proof(n, vote);
   return 0;
 }
 
@@ -115,15 +135,29 @@ int rlk_ask_delete(struct rlk_node *n, struct rlk_claim *claim, uint32_t round, 
   return 0;
 }
 
-/* Of the lock's operation, which extends or shortens a lease. */
-static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_ask *ask, int64_t now)
+/* An extension gives no longer a lease than the marker there names, as a node that lost its keys is kept out for so
+ * long (rule C.3.1). */
+static void cap(const struct rlk_node *n, struct rlk_request *vote)
 {
-  return (struct rlk_request){.ask = ask,
-                              .claim = lock->claim,
-                              .round = lock->round.number,
-                              .sent_ns = now,
-                              .lease_ns = lock->op.asked.lease_ns,
-                              .ttl_ms = lock->op.asked.ttl_ms};
+  int64_t ttl_ms = rlk_guard_cap_ms(n, vote->ttl_ms);
+  if (ttl_ms == vote->ttl_ms)
+    return;
+  vote->ttl_ms = ttl_ms;
+  vote->lease_ns = ttl_ms * MS - rlk_drift_ns(ttl_ms, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
+}
+
+/* Of the lock's operation, which extends or shortens a lease. */
+static struct rlk_request vote_of(const redlock_lock *lock, const struct rlk_node *n, const struct rlk_ask *ask,
+                                  int64_t now)
+{
+  struct rlk_request vote = {.ask = ask,
+                             .claim = lock->claim,
+                             .round = lock->round.number,
+                             .sent_ns = now,
+                             .lease_ns = lock->op.asked.lease_ns,
+                             .ttl_ms = lock->op.asked.ttl_ms};
+  cap(n, &vote);
+  return vote;
 }
 
 int rlk_put_extensions(struct rlk_out *out, struct rlk_line *l, struct rlk_claim *const *claims, int count,
@@ -145,16 +179,13 @@ int rlk_put_extensions(struct rlk_out *out, struct rlk_line *l, struct rlk_claim
 static int ask_extend(struct rlk_node *n, redlock_lock *lock, const struct rlk_ask *ask, int64_t now)
 {
   struct rlk_claim *claim = lock->claim;
-  struct rlk_request vote = vote_of(lock, ask, now);
+  struct rlk_request vote = vote_of(lock, n, ask, now);
   struct rlk_out out;
-  if (claim->kind->put_keep(&out, n->line, claim, lock->op.asked.ttl_ms) != 0)
+  if (claim->kind->put_keep(&out, n->line, claim, vote.ttl_ms) != 0)
     return -1;
   rlk_ask_end(&out, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
-  if (rlk_guard_checks_votes(n))
-    ask_time(n, claim, now);
-  if (rlk_claim_is_unproved(claim, n) || (ask == &rlk_row_confirm && rlk_guard_checks_votes(n)))
-    ask_marker(n, vote);
+  ask_proof(n, vote);
   rlk_holder_show(n, lock->op.asked.ttl_ms, now);
   return 0;
 }
@@ -176,14 +207,13 @@ int rlk_ask_expire(struct rlk_node *n, redlock_lock *lock, int64_t now)
 {
   struct rlk_claim *claim = lock->claim;
   struct rlk_claim_node *at = &claim->node[n->index];
-  struct rlk_request vote = vote_of(lock, claim->kind->cut, now);
+  struct rlk_request vote = vote_of(lock, n, claim->kind->cut, now);
   int64_t end_ns = now + lock->op.asked.lease_ns;
   struct rlk_out out;
-  if (claim->kind->put_cut(&out, n->line, claim, lock->op.asked.ttl_ms) != 0)
+  if (claim->kind->put_cut(&out, n->line, claim, vote.ttl_ms) != 0)
     return -1;
   rlk_ask_end(&out, vote);
-  if (rlk_claim_is_unproved(claim, n))
-    ask_marker(n, vote);
+  ask_proof(n, vote);
   rlk_claim_may_be_at(claim, n->index, gone_by_ns(&lock->op.asked, now));
   if (!at->shortenings || end_ns < at->cap_ns)
     at->cap_ns = end_ns;
@@ -197,11 +227,16 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
 {
   struct rlk_claim *first = batch->claim[0];
   const struct rlk_ask *alone = first->kind->renew;
-  struct rlk_request request = {
-      .ask = alone ? alone : &rlk_row_renew, .sent_ns = now, .lease_ns = batch->terms.lease_ns, .of.batch = batch};
+  struct rlk_request request = {.ask = alone ? alone : &rlk_row_renew,
+                                .sent_ns = now,
+                                .lease_ns = batch->terms.lease_ns,
+                                .ttl_ms = batch->terms.ttl_ms,
+                                .of.batch = batch};
   struct rlk_out out;
-  int status = alone ? first->kind->put_keep(&out, n->line, first, batch->terms.ttl_ms)
-                     : rlk_put_extensions(&out, n->line, batch->claim, batch->count, batch->terms.ttl_ms);
+  int status;
+  cap(n, &request);
+  status = alone ? first->kind->put_keep(&out, n->line, first, request.ttl_ms)
+                 : rlk_put_extensions(&out, n->line, batch->claim, batch->count, request.ttl_ms);
   if (status != 0)
     return -1;
   if (alone && first->lock)
@@ -210,8 +245,7 @@ int rlk_ask_renewal(struct rlk_node *n, struct rlk_batch *batch, int64_t now)
     rlk_claim_may_be_at(batch->claim[i], n->index, gone_by_ns(&batch->terms, now));
   rlk_out_end(&out, request);
   batch->users++;
-  if (rlk_guard_checks_votes(n))
-    ask_time(n, NULL, now);
+  ask_batch_proof(n, request);
   rlk_holder_show(n, batch->terms.ttl_ms, now);
   return 0;
 }

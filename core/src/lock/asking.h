@@ -9,8 +9,8 @@
 
 /* The rows are in dispatch.c, with the functions that get the replies. */
 extern const struct rlk_ask rlk_row_clock, rlk_row_marker, rlk_row_hint, rlk_row_delete, rlk_row_confirm,
-    rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_value, rlk_row_ttl, rlk_row_remove, rlk_row_queued,
-    rlk_row_join, rlk_row_join_part, rlk_row_part;
+    rlk_row_extend, rlk_row_expire, rlk_row_renew, rlk_row_renewed, rlk_row_value, rlk_row_ttl, rlk_row_remove,
+    rlk_row_queued, rlk_row_join, rlk_row_join_part, rlk_row_part;
 
 /* A command is complete that was asked for a claim. */
 static inline void rlk_ask_end(struct rlk_out *out, struct rlk_request request)
@@ -41,13 +41,6 @@ int rlk_ask_set(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 int rlk_ask_heal(struct rlk_node *node, redlock_lock *lock, const struct rlk_terms *terms, int64_t now_ns);
 int rlk_ask_hint(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
 int rlk_ask_delete(struct rlk_node *node, struct rlk_claim *claim, uint32_t round, int64_t now_ns);
-/* An adopted token that the node does not count yet. It is unknown whether the node was eligible to vote when the
- * token was set there, so its marker is read as behind a SET (rule C.3.1). */
-static inline int rlk_claim_is_unproved(const struct rlk_claim *claim, const struct rlk_node *node)
-{
-  return claim->is_adopted && claim->node[node->index].counts_until_ns == 0 && rlk_guard_checks_votes(node);
-}
-
 int rlk_ask_extend(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);
 /* The same for a SET of the lock's attempt that met a key which may be its own. */
 int rlk_ask_confirm(struct rlk_node *node, redlock_lock *lock, int64_t now_ns);

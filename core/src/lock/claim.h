@@ -58,7 +58,7 @@ enum {
 };
 
 struct rlk_claim_node {
-  int64_t counts_until_ns; /* the lease there is counted on until then; 0: it is not (rule 0) */
+  int64_t counts_until_ns; /* the lease there is counted on until then; see rlk_claim_counts (rule 0) */
   uint8_t flags;
   uint8_t cut;           /* enum redlock_loss: why it is not counted on any more, before its time */
   uint16_t shortenings;  /* replies not read yet; RLK_SHORTENING_LOST added: one may still be executed */
@@ -104,6 +104,12 @@ struct rlk_claim {
   char token[RLK_TOKEN_SIZE];
   struct rlk_claim_node node[];
 };
+
+/* The lease there is counted on now. */
+static inline int rlk_claim_counts(const struct rlk_claim *claim, int node, int64_t now_ns)
+{
+  return claim->node[node].counts_until_ns > now_ns;
+}
 
 /* The token may be under its key there, until then at the latest. */
 static inline void rlk_claim_may_be_at(struct rlk_claim *claim, int node, int64_t until_ns)

@@ -60,7 +60,7 @@ static void granted(struct rlk_node *n, struct rlk_request *r, int64_t now)
   if (n->state == RLK_NODE_READY || RLK_MUTANT(REFUSED_VOTES)) {
     if (RLK_MUTANT(CLOCK_AT_REPLY))
       r->sent_ns = now;
-    rlk_vote_set(n, r, rlk_guard_waits(n, now) ? RLK_QUARANTINED : RLK_GRANTED, now); /* if it joined the set-up */
+    rlk_vote_set(n, r, rlk_guard_vote(n, r->ttl_ms, now), now); /* if it joined the set-up */
     return;
   }
   /* Its vote does not count. The key is taken back once the token is given up, not before: the same server may hold it
@@ -109,7 +109,7 @@ RLK_COLD static void set_failed(struct rlk_node *n, struct rlk_outcome *out)
 
 void rlk_take_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
-  out->request.claim->node[n->index].flags &= (uint8_t)~RLK_SET_IN_FLIGHT;
+  out->request.claim->node[n->index].flags &= (uint8_t)~(RLK_SET_IN_FLIGHT | RLK_UNCHECKED);
   if (out->fault != RLK_FAULT_NONE)
     set_failed(n, out);
   else if (out->vote == RLK_GRANTED)
@@ -126,7 +126,7 @@ static uint8_t time_fits(const struct rlk_request *r, const struct rlk_reply *re
   return rlk_reply_is_time(reply, &(int64_t){0}) ? RLK_FITS : RLK_MISFIT;
 }
 
-/* The proof behind a vote: the server has lost no keys since it was found eligible, so the vote counts (rule C.3.1). */
+/* The proof behind a vote or an extension: the server has lost no keys since it was found eligible (rule C.3.1). */
 static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
 {
   struct rlk_request *r = &out->request;
@@ -143,7 +143,7 @@ static void marker_arrived(struct rlk_node *n, struct rlk_outcome *out)
   }
   if (out->fault == RLK_FAULT_LOST)
     at->flags |= RLK_SET_LOST; /* if it is asked again, it may meet its own key */
-  rlk_vote_set(n, r, out->vote, out->now_ns);
+  rlk_vote_set(n, r, out->vote == RLK_GRANTED ? rlk_guard_vote(n, r->ttl_ms, out->now_ns) : out->vote, out->now_ns);
 }
 
 /* ---- deletes ---- */
@@ -263,6 +263,17 @@ void rlk_renew_arrived(struct rlk_node *n, struct rlk_outcome *out)
     rlk_vote_renew(n, &r, out->reply->integers[i] == 1 ? RLK_GRANTED : RLK_GONE, out->now_ns);
   }
   rlk_batch_drop(e, batch);
+}
+
+static void renewed_arrived(struct rlk_node *n, struct rlk_outcome *out)
+{
+  struct rlk_batch *batch = out->request.of.batch;
+  struct rlk_request r = out->request;
+  for (int i = 0; i < batch->count; i++) {
+    r.claim = batch->claim[i];
+    rlk_vote_renewed(n, &r, out->vote, out->now_ns);
+  }
+  rlk_batch_drop(rlk_engine_of(n->net), batch);
 }
 
 static uint8_t batch_fits(const struct rlk_request *r, const struct rlk_reply *reply)
@@ -430,6 +441,7 @@ const struct rlk_ask
                     .arrived = rlk_vote_expired},
   rlk_row_renew = {"the extend script", .is_vote = 1, .read = batch_fits,
                    .again = rlk_renew_again, .arrived = rlk_renew_arrived},
+  rlk_row_renewed = {"GET", .role = RLK_ASK_MARKER, .is_vote = 1, .rest = RLK_FITS, .arrived = renewed_arrived},
   rlk_row_value = {"GETRANGE", .is_vote = 1, .rest = RLK_FITS, .wrong_type = RLK_FITS, .arrived = value_arrived},
   rlk_row_ttl = {"PTTL", .is_vote = 1, .read = ttl_vote, .arrived = ttl_arrived},
   rlk_row_hint = {"PTTL", .role = RLK_ASK_HINT, .rest = RLK_FITS, .error = RLK_FITS, .arrived = hint_arrived},
@@ -489,7 +501,7 @@ void rlk_dispatch_abandoned(struct rlk_engine *e, struct rlk_node *n)
   while (rlk_node_take_lost(n, &r, &again)) {
     if (r.claim)
       r.claim->in_flight--;
-    if (r.ask->arrived == rlk_renew_arrived)
+    if (r.ask->arrived == rlk_renew_arrived || r.ask == &rlk_row_renewed)
       rlk_batch_drop(e, r.of.batch);
   }
 }

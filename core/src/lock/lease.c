@@ -159,7 +159,7 @@ void rlk_lock_cut(redlock_lock *lock, int node, int64_t until_ns, int reason, in
 void rlk_leases_forget(struct rlk_engine *e, const struct rlk_node *n, int reason, int64_t now)
 {
   for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
-    if (claim->node[n->index].counts_until_ns == 0)
+    if (!rlk_claim_counts(claim, n->index, now))
       continue;
     if (claim->lock && claim->lock->claim == claim && !claim->given_up)
       rlk_lock_cut(claim->lock, n->index, 0, reason, now);
@@ -171,7 +171,7 @@ void rlk_leases_shorten(struct rlk_engine *e, const struct rlk_node *n, int64_t 
 {
   for (struct rlk_claim *claim = e->claims; claim; claim = claim->next) {
     int64_t *counts_until_ns = &claim->node[n->index].counts_until_ns, until_ns = *counts_until_ns - step_ns;
-    if (*counts_until_ns == 0)
+    if (!rlk_claim_counts(claim, n->index, now))
       continue;
     if (claim->lock && claim->lock->claim == claim && !claim->given_up)
       rlk_lock_cut(claim->lock, n->index, until_ns, REDLOCK_LOSS_CLOCK, now);

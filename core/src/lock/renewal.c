@@ -111,8 +111,7 @@ static void send_batch(struct rlk_engine *e, struct rlk_batch *batch, int64_t no
   e->batch_answers_ns = now + batch->terms.node_timeout_ns;
   for (int i = 0; i < e->net.node_count && batch->count; i++) {
     struct rlk_node *n = &e->net.nodes[i];
-    if (batch->terms.ttl_ms <= n->voter->ttl_limit_ms &&
-        rlk_node_can_ask(n, rlk_node_patience_ns(n, &batch->terms), now) == RLK_ASKED)
+    if (rlk_node_can_ask(n, rlk_node_patience_ns(n, &batch->terms), now) == RLK_ASKED)
       rlk_ask_renewal(n, batch, now); /* without memory the node misses this round */
   }
   rlk_batch_drop(e, batch);

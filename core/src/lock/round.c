@@ -31,11 +31,6 @@ void rlk_round_ask(redlock_lock *lock, struct rlk_node *n, int64_t now)
   lock->votes[n->index] = lock->op.verb->ask(n, lock, now) == 0 ? RLK_ASKED : RLK_DOWN;
 }
 
-static int takes_a_lease(const redlock_lock *lock)
-{
-  return lock->op.verb->takes_a_lease && !(lock->op.kind == REDLOCK_EXTEND && RLK_MUTANT(EXTENDED_ABOVE));
-}
-
 /* Its marker allowed only shorter leases when it was read. An operator may have raised that since, so it is read again
  * before the node is taken for refused. */
 static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
@@ -47,24 +42,17 @@ static int refuse_ttl(const redlock_lock *lock, struct rlk_node *n, int64_t now)
   return RLK_WAITING;
 }
 
-/* An extension that only a minority allows would count there, beside shorter ones on the others (rule C.3.1). */
-static int is_allowed_by_few(const redlock_lock *lock)
+/* A lease that counts there goes on to; all others begin as a vote does (rule C.3.1). */
+static int begins(const redlock_lock *lock, const struct rlk_node *n, int64_t now)
 {
-  const struct rlk_net *net = &lock->engine->net;
-  int count = 0;
-  if (lock->op.kind == REDLOCK_ACQUIRE || !takes_a_lease(lock))
-    return 0;
-  for (int i = 0; i < net->node_count; i++)
-    count += lock->op.asked.ttl_ms <= net->nodes[i].voter->ttl_limit_ms;
-  return count < lock->engine->quorum;
+  return lock->op.verb->takes_a_lease &&
+         (lock->op.kind == REDLOCK_ACQUIRE || !rlk_claim_counts(lock->claim, n->index, now));
 }
 
 int rlk_round_guard(const redlock_lock *lock, struct rlk_node *n, int64_t now)
 {
-  if (takes_a_lease(lock) && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
+  if (begins(lock, n, now) && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
     return refuse_ttl(lock, n, now);
-  if (is_allowed_by_few(lock))
-    return RLK_REFUSED;
   if (lock->op.kind != REDLOCK_ACQUIRE || !rlk_guard_waits(n, now))
     return RLK_ASKED;
   if (now >= n->look_again_ns)

@@ -157,18 +157,29 @@ void rlk_vote_delete(struct rlk_node *n, const struct rlk_request *r, int vote, 
   rlk_vote_note(lock, n->index, r, vote, now);
 }
 
+/* What counts goes on counting, whatever the guard says of the node; all else begins to as a vote does. */
 int rlk_vote_checked(const struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
-  int is_counted = r->claim->node[n->index].counts_until_ns != 0;
-  int is_early = rlk_claim_is_unproved(r->claim, n) || (!is_counted && rlk_guard_waits(n, now));
-  return vote == RLK_GRANTED && is_early ? RLK_QUARANTINED : vote;
+  int counts = rlk_claim_counts(r->claim, n->index, RLK_MUTANT(LAPSED_COUNT) ? 0 : now);
+  return vote != RLK_GRANTED || counts ? vote : rlk_guard_vote(n, r->ttl_ms, now);
 }
 
 void rlk_vote_denied(const struct rlk_node *n, const struct rlk_request *r, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
-  if (lock && lock->claim == r->claim && !r->claim->given_up && r->claim->node[n->index].counts_until_ns)
+  if (lock && lock->claim == r->claim && !r->claim->given_up && rlk_claim_counts(r->claim, n->index, now))
     rlk_lock_cut(lock, n->index, 0, REDLOCK_LOSS_GONE, now);
+}
+
+/* 1: it is granted, and counts if the marker behind it is the one that is known. */
+static int awaits_proof(const struct rlk_node *n, const struct rlk_request *r, int vote)
+{
+  uint8_t *flags = &r->claim->node[n->index].flags;
+  *flags &= (uint8_t)~RLK_UNCHECKED;
+  if (vote != RLK_GRANTED || !rlk_guard_checks_votes(n))
+    return 0;
+  *flags |= RLK_UNCHECKED;
+  return 1;
 }
 
 void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -176,20 +187,14 @@ void rlk_vote_confirm(struct rlk_node *n, const struct rlk_request *r, int vote,
   redlock_lock *lock = rlk_vote_lock(r);
   if (vote == RLK_BUSY)
     rlk_vote_denied(n, r, now);
-  if (vote == RLK_GRANTED && rlk_guard_checks_votes(n))
-    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the SET that it stands for has read no marker, or another's */
-  else if (lock)
-    set_vote(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
+  if (!awaits_proof(n, r, vote) && lock)
+    set_vote(lock, n->index, r, vote, now);
 }
 
 void rlk_vote_extend(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
-  if (!rlk_vote_lock(r))
-    return;
-  if (vote == RLK_GRANTED && rlk_claim_is_unproved(r->claim, n))
-    r->claim->node[n->index].flags |= RLK_UNCHECKED; /* the marker follows */
-  else
-    rlk_vote_proved(n, r, rlk_vote_checked(n, r, vote, now), now);
+  if (!awaits_proof(n, r, vote))
+    rlk_vote_proved(n, r, vote, now);
 }
 
 void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
@@ -197,6 +202,7 @@ void rlk_vote_proved(struct rlk_node *n, const struct rlk_request *r, int vote, 
   redlock_lock *lock = rlk_vote_lock(r);
   if (!lock)
     return;
+  vote = rlk_vote_checked(n, r, vote, now);
   confirmed(lock, n->index, r, vote, now);
   rlk_vote_note(lock, n->index, r, vote, now);
 }
@@ -212,13 +218,28 @@ void rlk_vote_expired(struct rlk_node *n, struct rlk_outcome *out)
   rlk_vote_extend(n, &out->request, out->vote, out->now_ns);
 }
 
-void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+static void renewed(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
 {
   redlock_lock *lock = rlk_vote_lock(r);
   if (!lock)
     return;
   confirmed(lock, n->index, r, rlk_vote_checked(n, r, vote, now), now);
   rlk_renewal_confirmed(lock);
+}
+
+void rlk_vote_renew(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  if (!awaits_proof(n, r, vote))
+    renewed(n, r, vote, now);
+}
+
+void rlk_vote_renewed(struct rlk_node *n, const struct rlk_request *r, int vote, int64_t now)
+{
+  uint8_t *flags = &r->claim->node[n->index].flags;
+  if (!(*flags & RLK_UNCHECKED))
+    return;
+  *flags &= (uint8_t)~RLK_UNCHECKED;
+  renewed(n, r, vote, now);
 }
 
 void rlk_vote_removed(struct rlk_node *n, struct rlk_outcome *out)

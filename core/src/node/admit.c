@@ -135,6 +135,7 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_because(&n->why, RLK_WHY_NONE, NULL);
   n->busy_until_ns = n->deletes_retry_ns = 0;
   n->look_again_ns = now + rlk_session_pause_ns(n);
+  n->role_asked_ns = now;
   rlk_timer_clear(&n->net->timers, &n->timer);
   if (rlk_session_complete(l) != 0) {
     rlk_node_drop_because(n, RLK_WHY_MEMORY, now);

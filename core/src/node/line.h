@@ -44,7 +44,8 @@ struct rlk_line {
   int setup_fault; /* the first error in it: enum rlk_fault */
   struct rlk_reason setup_error;
   char run_id[41], role[16], mode[16], policy[32], version[24], server[16];
-  char aof[4];                    /* "1": it has an append-only file; "" unknown */
+  char replid2[RLK_REPLID2_DIGITS + 1]; /* the history that it had as a replica, zeros: none; "" unknown */
+  char aof[4];                          /* "1": it has an append-only file; "" unknown */
   char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
   char marker[RLK_MARKER_SIZE];   /* of the restart guard; "" none */
   int is_registered;              /* it was written in this set-up */

@@ -48,6 +48,7 @@ struct rlk_node {
   int no_hello;                 /* the server does not know HELLO */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */
   char run_id[41], version[24]; /* of the last session that was set up */
+  char replid2[RLK_REPLID2_DIGITS + 1];
   /* health */
   int64_t rtt_ns;           /* of votes, smoothed */
   int64_t quick_rtt_ns;     /* the quickest of its last dozens of answers; 0: there was none */
@@ -56,6 +57,7 @@ struct rlk_node {
   int64_t busy_until_ns;    /* no votes are asked for before: it said that it can't just now */
   int64_t deletes_retry_ns; /* pending deletes are sent again; 0: there is no reason */
   int64_t look_again_ns;    /* then it is asked whether it is still eligible */
+  int64_t role_asked_ns;    /* when it was last asked for its role */
   int64_t refused_ns;       /* when it was last found not to be */
   struct rlk_timer listener_timer;
   int64_t listener_wanted_ns, listener_again_ns;

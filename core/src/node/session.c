@@ -170,7 +170,7 @@ enum rlk_why rlk_session_begin(struct rlk_line *l, struct rlk_reason *why)
   l->setup_fault = RLK_FAULT_NONE;
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
-  l->aof_write[0] = l->snapshot[0] = 0;
+  l->aof_write[0] = l->snapshot[0] = l->replid2[0] = 0;
   l->marker[0] = l->is_registered = 0;
   l->maxmemory = l->used_memory = l->client_id = 0;
   l->scripts = RLK_UNKNOWN;
@@ -220,6 +220,7 @@ void rlk_session_read_info(struct rlk_line *l, const char *info)
   info_field(info, "aof_last_write_status", l->aof_write, sizeof l->aof_write);
   info_field(info, "rdb_last_bgsave_status", l->snapshot, sizeof l->snapshot);
   info_field(info, "role", l->role, sizeof l->role);
+  info_field(info, "master_replid2", l->replid2, sizeof l->replid2);
   info_field(info, "maxmemory_policy", l->policy, sizeof l->policy);
   if (info_field(info, "maxmemory", number, sizeof number))
     l->maxmemory = strtoll(number, NULL, 10);
@@ -344,9 +345,11 @@ int rlk_session_is_demoted(const struct rlk_line *l)
   return l->role[0] && strcmp(l->role, "master") != 0;
 }
 
+/* Not by the run_id alone: one that was a replica meanwhile has the keys of another server. */
 int rlk_session_is_other(const struct rlk_line *l)
 {
-  return l->run_id[0] && strcmp(l->node->run_id, l->run_id) != 0;
+  return l->run_id[0] &&
+         (strcmp(l->node->run_id, l->run_id) != 0 || !rlk_replid2_is_same(l->node->replid2, l->replid2));
 }
 
 enum rlk_why rlk_session_change(const struct rlk_line *l)
@@ -372,6 +375,18 @@ static int send_look(struct rlk_line *l, enum rlk_look look, const char *command
   return rlk_out_words(l, 2, words, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
 }
 
+static int look_at_role(struct rlk_line *l, int64_t now)
+{
+  l->node->role_asked_ns = now;
+  return send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now);
+}
+
+void rlk_session_look_first(struct rlk_line *l, int64_t now)
+{
+  if (l->state == RLK_NODE_READY && now - l->node->role_asked_ns > LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS)
+    look_at_role(l, now); /* without memory the set-up's answer stands */
+}
+
 void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
 {
   struct rlk_node *n = l->node;
@@ -381,7 +396,6 @@ void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
     marker_key(l, key, sizeof key);
     send_look(l, RLK_LOOK_MARKER, "GET", key, now);
   }
-  if (send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now) == 0 &&
-      send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
+  if (look_at_role(l, now) == 0 && send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
     send_look(l, RLK_LOOK_POLICY, "INFO", "memory", now);
 }

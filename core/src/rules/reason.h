@@ -161,14 +161,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(ALLOWS_LESS, "allows-less", "allows %s",                                                                           \
     "run `redlock bootstrap --replace` when all programs have the larger max_ttl_ms",                                  \
     "The node was registered with a smaller max_ttl_ms than the lease that is asked for.")                             \
-  X(ALLOWED_BY_FEW, "allowed-by-few", "not asked: too few nodes allow as much",                                        \
-    "run `redlock bootstrap --replace` when all programs have the larger max_ttl_ms",                                  \
-    "A majority of the nodes was registered with a smaller max_ttl_ms.")                                               \
   X(ALLOWS_MORE, "allows-more", "allows leases of %s: give this program the same", RLK_ONE_NUMBER,                     \
     "The node was registered with a larger max_ttl_ms: another program may hold locks for longer than this one "       \
     "would wait after a restart.")                                                                                     \
-  X(OTHER_NUMBER, "other-number", "its marker has a larger max_ttl_ms now", RLK_ONE_NUMBER,                            \
-    "An operator or another program has registered the node anew.")                                                    \
   X(OTHER_NODES, "other-nodes", "its marker names %s nodes: correct this program's list", RLK_CORRECT_LIST,            \
     "The node was registered as one of another number of nodes.")                                                      \
   X(OTHER_CLUSTER, "other-cluster", "its marker names cluster %s: correct this program's list, or its cluster",        \

@@ -15,26 +15,39 @@ static void forget(struct rlk_node *n, enum redlock_loss why)
   rlk_node_tell(n, RLK_OUTCOME_FORGOTTEN);
 }
 
+static void become(struct rlk_node *n, const struct rlk_line *l)
+{
+  if (l->run_id[0])
+    memcpy(n->run_id, l->run_id, sizeof n->run_id);
+  if (l->version[0])
+    memcpy(n->version, l->version, sizeof n->version);
+  if (l->replid2[0])
+    memcpy(n->replid2, l->replid2, sizeof n->replid2);
+}
+
+/* With a guard the leases there go on to count until they end: nobody is granted anything by a replica, or by another
+ * server before that. */
 void rlk_eligible_note_server(struct rlk_line *l)
 {
   struct rlk_node *n = l->node;
   int is_other = rlk_session_is_other(l), restarted = is_other && n->run_id[0];
   int keeps_leases = restarted && rlk_guard_note_restart(n);
+  const char *event = strcmp(n->run_id, l->run_id) != 0 ? "a new run_id" : "a new master_replid2";
   n->net->servers += is_other;
   if (is_other)
     n->voter->clock.at_ns = n->voter->has_voted = 0;
-  if (l->run_id[0])
-    memcpy(n->run_id, l->run_id, sizeof n->run_id);
-  if (l->version[0])
-    memcpy(n->version, l->version, sizeof n->version);
+  become(n, l);
   if (restarted && !keeps_leases && !RLK_MUTANT(RESTART_IGNORED)) {
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id: leases there no longer count");
+    char words[64];
+    struct rlk_text text = rlk_text_in(words, sizeof words);
+    rlk_text_format(&text, "%s: leases there no longer count", event);
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, words);
     forget(n, REDLOCK_LOSS_RESTARTED);
     return;
   }
   if (restarted && keeps_leases)
-    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, "a new run_id");
-  if (rlk_session_is_demoted(l) && !RLK_MUTANT(DEMOTION_IGNORED))
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_RESTARTED, n->index, event);
+  if (rlk_session_is_demoted(l) && RLK_INT(&n->net->options, GUARD) == RLK_GUARD_OFF && !RLK_MUTANT(DEMOTION_IGNORED))
     forget(n, REDLOCK_LOSS_REFUSED);
 }
 

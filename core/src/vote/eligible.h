@@ -13,7 +13,7 @@ enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *line, struct rlk_re
 
 static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
 {
-  return n->state == RLK_NODE_READY && !n->silent_ns && !rlk_guard_waits(n, now_ns);
+  return n->state == RLK_NODE_READY && !n->silent_ns && rlk_guard_lets_vote(n, now_ns);
 }
 
 /* It may vote, and nothing is known that would keep it from storing a key. */

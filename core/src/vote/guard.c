@@ -95,9 +95,27 @@ static struct rlk_marker new_marker(const struct rlk_line *l)
   struct rlk_text nonce = rlk_text_in(marker.nonce, sizeof marker.nonce);
   struct rlk_text cluster = rlk_text_in(marker.cluster, sizeof marker.cluster);
   memcpy(marker.run_id, l->run_id, sizeof marker.run_id);
+  memcpy(marker.replid2, l->replid2[0] ? l->replid2 : RLK_REPLID2_NONE, sizeof marker.replid2);
   rlk_text_format(&nonce, "%016llx", (unsigned long long)rlk_random(net));
   rlk_text_add(&cluster, RLK_STRING(net, CLUSTER));
   return marker;
+}
+
+/* Keys that were written since are gone with a marker that was followed by another one. */
+static int is_superseded(const struct rlk_voter *v, const struct rlk_marker *m)
+{
+  for (int i = 1; i < RLK_NONCES; i++)
+    if (strcmp(v->nonces[i], m->nonce) == 0)
+      return 1;
+  return 0;
+}
+
+static void note_nonce(struct rlk_voter *v)
+{
+  if (strcmp(v->nonces[0], v->mark.nonce) == 0)
+    return;
+  memmove(v->nonces[1], v->nonces[0], sizeof v->nonces - sizeof v->nonces[0]);
+  memcpy(v->nonces[0], v->mark.nonce, sizeof v->nonces[0]);
 }
 
 /* The marker is lost together with other keys; one left by a restart, a failover, SWAPDB or a clock set back is not
@@ -106,15 +124,31 @@ static int is_of_this_server(const struct rlk_line *l, const struct rlk_marker *
 {
   if (strcmp(m->run_id, l->run_id) != 0 && !RLK_MUTANT(MARKER_OF_ANYBODY))
     return 0;
+  if (!rlk_replid2_is_same(m->replid2, l->replid2) && !RLK_MUTANT(HISTORY_IGNORED))
+    return 0;
+  if (is_superseded(l->node->voter, m) && !RLK_MUTANT(SUPERSEDED_MARKER))
+    return 0;
   if (m->database != l->node->url.database && !RLK_MUTANT(DATABASE_IGNORED))
     return 0;
   return m->since_ms <= l->time.server_us / 1000 + FUTURE_MS || RLK_MUTANT(FUTURE_MARKER);
 }
 
+/* What its number means to this client, and how long leases there may be. */
+static enum rlk_finding find_number(struct rlk_node *n)
+{
+  struct rlk_marker *m = &n->voter->mark;
+  int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
+  if (RLK_MUTANT(NUMBER_IGNORED))
+    m->max_ttl_ms = max_ttl_ms;
+  n->voter->ttl_limit_ms = m->max_ttl_ms > max_ttl_ms ? 0 : m->max_ttl_ms;
+  if (m->max_ttl_ms > max_ttl_ms)
+    return RLK_FOUND_LARGER;
+  return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
+}
+
 static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
 {
   const struct rlk_net *net = l->node->net;
-  int64_t max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS);
   int is_read = rlk_marker_read(l->marker, m);
   int is_gone = !l->marker[0] || (is_read && !is_of_this_server(l, m));
   if (!is_read || is_gone)
@@ -127,11 +161,7 @@ static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
     return RLK_FOUND_OTHER_NODES;
   if (strcmp(m->cluster, RLK_STRING(net, CLUSTER)) != 0)
     return RLK_FOUND_OTHER_CLUSTER;
-  if (RLK_MUTANT(NUMBER_IGNORED))
-    m->max_ttl_ms = max_ttl_ms;
-  if (m->max_ttl_ms > max_ttl_ms)
-    return RLK_FOUND_LARGER;
-  return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
+  return find_number(l->node);
 }
 
 enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
@@ -158,11 +188,22 @@ enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
   }
 }
 
+static void set_finding(struct rlk_node *n, enum rlk_finding finding)
+{
+  enum rlk_finding before = n->voter->finding;
+  struct rlk_reason why;
+  n->voter->finding = finding;
+  if (finding == RLK_FOUND_LARGER && before != RLK_FOUND_LARGER && rlk_guard_finding(n, &why))
+    rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why.words);
+}
+
 enum rlk_why rlk_guard_limit(const struct rlk_node *n, int64_t ttl_ms, struct rlk_reason *why)
 {
   int64_t max_ttl_ms = RLK_INT(&n->net->options, MAX_TTL_MS);
   char detail[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(detail, sizeof detail);
+  if (n->voter->finding == RLK_FOUND_LARGER)
+    return rlk_guard_finding(n, why);
   rlk_text_duration(&text, n->voter->ttl_limit_ms);
   rlk_text_format(&text, ": redlock bootstrap --replace, when all programs have max_ttl_ms = %lld",
                   (long long)(ttl_ms > max_ttl_ms ? ttl_ms : max_ttl_ms));
@@ -232,7 +273,7 @@ static int has_joined_above(const struct rlk_line *l, int64_t limit_ms)
 static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
-  n->voter->ttl_limit_ms = n->voter->mark.max_ttl_ms;
+  note_nonce(n->voter);
   quarantine(n, now);
   if (n->voter->finding == RLK_FOUND_OURS || !has_joined_above(l, n->voter->ttl_limit_ms))
     return RLK_SESSION_READY;
@@ -262,14 +303,15 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
   note_clock(n, &l->time);
   if (wants_to_write(l))
     return write_wanted(l, why);
-  n->voter->finding = find(l, &n->voter->mark);
+  set_finding(n, find(l, &n->voter->mark));
   heed_operator(n, l->marker);
   memcpy(n->voter->marker, l->marker, sizeof n->voter->marker);
   n->voter->marker_read_ns = now;
   n->voter->since_ns = now - (l->time.server_us / 1000 - n->voter->mark.since_ms) * MS;
   switch (n->voter->finding) {
   case RLK_FOUND_OURS:
-  case RLK_FOUND_SMALLER: return take(l, why, now);
+  case RLK_FOUND_SMALLER:
+  case RLK_FOUND_LARGER: return take(l, why, now);
   case RLK_FOUND_NONE:
     if (!n->net->looks)
       return write_new(l, why);
@@ -279,10 +321,14 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
   }
 }
 
-/* The observation of this process. */
+/* The observation of this process. If it has not seen the server with its keys for longer than any lease, what it has
+ * just seen says nothing of when they were lost: the marker alone does, as for a process that has just started. */
 static void note_change(struct rlk_node *n)
 {
-  n->voter->changed_ns = rlk_now(n->net);
+  int64_t now = rlk_now(n->net);
+  if (now - n->voter->marker_read_ns >= guard_time_ns(n->net) && !RLK_MUTANT(IDLE_OWN_LOOK))
+    return;
+  n->voter->changed_ns = now;
   n->voter->step_ns = 0;
 }
 
@@ -299,7 +345,7 @@ int rlk_guard_note_restart(struct rlk_node *n)
     return 0;
   if (!n->voter->has_voted)
     return 1; /* votes that count there were granted by the server before */
-  if (n->voter->former_until_ns > n->voter->changed_ns)
+  if (n->voter->former_until_ns > rlk_now(n->net))
     return 0; /* only one former server is remembered, lest it vote under another address */
   memcpy(n->voter->former_run_id, n->run_id, sizeof n->voter->former_run_id);
   n->voter->former_until_ns = n->voter->leases_until_ns;
@@ -401,7 +447,7 @@ void rlk_guard_tell_ready(struct rlk_node *ready, int64_t now)
   int votes = 0;
   ready->voter->quarantine_untold = rlk_guard_waits(ready, now) && ready->voter->quarantined_until_ns != RLK_NEVER;
   for (int i = 0; i < net->node_count; i++)
-    votes += net->nodes[i].state == RLK_NODE_READY && !rlk_guard_waits(&net->nodes[i], now);
+    votes += net->nodes[i].state == RLK_NODE_READY && rlk_guard_lets_vote(&net->nodes[i], now);
   for (int i = 0; i < net->node_count && votes >= rlk_quorum(net->node_count); i++) {
     struct rlk_node *n = &net->nodes[i];
     if (n->voter->quarantine_untold && rlk_guard_waits(n, now))
@@ -422,39 +468,44 @@ void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
   rlk_node_tell(n, RLK_OUTCOME_AHEAD);
 }
 
-/* An operator has changed it: NONE, or why the set-up of a new connection has to judge it. The connection stays where
- * it can: a short lease might end before another one is ready. */
-static enum rlk_why take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
+/* An operator has changed it. The connection stays: a short lease might end before another one is ready. */
+static void take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
-  if (m->max_ttl_ms > RLK_INT(&n->net->options, MAX_TTL_MS))
-    return RLK_WHY_OTHER_NUMBER;
   if (m->since_ms != n->voter->mark.since_ms)
     n->voter->changed_ns = n->voter->step_ns = 0; /* no lock is live: whatever this process has seen is over */
   n->voter->mark = *m;
-  n->voter->ttl_limit_ms = m->max_ttl_ms;
+  set_finding(n, find_number(n));
   memcpy(n->voter->marker, text, strlen(text) + 1);
   quarantine(n, now);
-  return RLK_WHY_NONE;
+}
+
+static int has_marker(struct rlk_node *n, const struct rlk_reply *reply, int64_t now)
+{
+  struct rlk_marker m;
+  if (reply->type != RLK_REPLY_STRING || reply->text.end >= sizeof n->voter->marker)
+    return 0;
+  if (strcmp(reply->text.data, n->voter->marker) == 0)
+    return 1;
+  if (!rlk_marker_read(reply->text.data, &m) || !rlk_marker_is_same(&n->voter->mark, &m))
+    return 0;
+  take_change(n, reply->text.data, &m, now);
+  return 1;
 }
 
 /* A marker that is another one now, or none: the server has lost keys. The set-up of a new connection finds out. 1 if
- * votes may go on to count. */
+ * it is the same one. */
 static int note_marker(struct rlk_line *l, int64_t now)
 {
   struct rlk_node *n = l->node;
-  const struct rlk_reply *reply = &l->reply;
-  struct rlk_marker m;
-  enum rlk_why why = RLK_WHY_MARKER_CHANGED;
-  int is_text = reply->type == RLK_REPLY_STRING && reply->text.end < sizeof n->voter->marker;
-  if (RLK_MUTANT(MARKER_NOT_CHECKED) || (is_text && strcmp(reply->text.data, n->voter->marker) == 0))
+  if (RLK_MUTANT(MARKER_NOT_CHECKED))
     return 1;
-  if (is_text && rlk_marker_read(reply->text.data, &m) && rlk_marker_is_same(&n->voter->mark, &m))
-    why = take_change(n, reply->text.data, &m, now);
-  else
-    rlk_guard_note_loss(n);
-  if (why)
-    rlk_node_end_line(l, why, NULL);
-  return !why || RLK_MUTANT(NO_GUARD);
+  if (has_marker(n, &l->reply, now)) {
+    n->voter->marker_read_ns = now;
+    return 1;
+  }
+  rlk_guard_note_loss(n);
+  rlk_node_end_line(l, RLK_WHY_MARKER_CHANGED, NULL);
+  return RLK_MUTANT(NO_GUARD);
 }
 
 void rlk_guard_looked(struct rlk_line *l, int64_t now)
@@ -462,7 +513,6 @@ void rlk_guard_looked(struct rlk_line *l, int64_t now)
   int is_none = l->reply.type == RLK_REPLY_NIL && !l->node->voter->marker[0];
   if (l->reply.type != RLK_REPLY_ERROR && !is_none && !note_marker(l, now))
     return; /* the set-up of a new connection reports it */
-  l->node->voter->marker_read_ns = now;
   rlk_node_tell(l->node, RLK_OUTCOME_SPOKE);
 }
 
@@ -475,11 +525,7 @@ static struct rlk_meaning marker_meaning(struct rlk_line *l, const struct rlk_ou
   }
   if (l->reply.type == RLK_REPLY_ERROR && meaning.fault != RLK_FAULT_TYPE) /* a key of that type is no marker */
     return meaning;
-  if (!note_marker(l, out->now_ns) || rlk_guard_waits(l->node, out->now_ns))
-    return (struct rlk_meaning){RLK_QUARANTINED, RLK_FAULT_NONE};
-  if (out->request.ttl_ms > l->node->voter->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED)) /* it was lowered meanwhile */
-    return (struct rlk_meaning){RLK_REFUSED, RLK_FAULT_NONE};
-  return (struct rlk_meaning){RLK_GRANTED, RLK_FAULT_NONE};
+  return (struct rlk_meaning){note_marker(l, out->now_ns) ? RLK_GRANTED : RLK_QUARANTINED, RLK_FAULT_NONE};
 }
 
 /* A clock that cannot be read any more: the same. */
@@ -493,6 +539,19 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, int
     rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
     rlk_guard_tell(l->node, l->read_ns);
+}
+
+int64_t rlk_guard_cap_ms(const struct rlk_node *n, int64_t ttl_ms)
+{
+  int is_capped = n->voter->finding == RLK_FOUND_SMALLER && ttl_ms > n->voter->ttl_limit_ms;
+  return is_capped && !RLK_MUTANT(EXTENDED_ABOVE) ? n->voter->ttl_limit_ms : ttl_ms;
+}
+
+int rlk_guard_vote(const struct rlk_node *n, int64_t ttl_ms, int64_t now)
+{
+  if (rlk_guard_waits(n, now))
+    return RLK_QUARANTINED;
+  return ttl_ms > n->voter->ttl_limit_ms && !RLK_MUTANT(NUMBER_IGNORED) ? RLK_REFUSED : RLK_GRANTED;
 }
 
 void rlk_guard_proof(struct rlk_node *n, struct rlk_outcome *out)

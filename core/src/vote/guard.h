@@ -20,13 +20,16 @@ enum rlk_finding {
   RLK_FOUND_FOREIGN
 };
 
+enum { RLK_NONCES = 5 };
+
 /* The state of a node as a voter. */
 struct rlk_voter {
   enum rlk_finding finding;     /* the finding of the last set-up */
   char marker[RLK_MARKER_SIZE]; /* of the server that votes */
   struct rlk_marker mark;       /* the contents of the last marker that was read */
   int64_t since_ns;             /* when it was written, by our clock */
-  int64_t ttl_limit_ms;         /* no longer leases are asked for there */
+  char nonces[RLK_NONCES][17];  /* of the markers that this process has seen on it, the present one first */
+  int64_t ttl_limit_ms;         /* no longer leases begin there; 0: its number is above this client's */
   int64_t changed_ns;           /* when this process last saw another server here, or that keys were lost; 0 never */
   char former_run_id[41];       /* of the server before, whose leases still count until then */
   int64_t former_until_ns;
@@ -36,7 +39,7 @@ struct rlk_voter {
   int64_t clock_since_ns;  /* when it was first read */
   int64_t ahead_until_ns;  /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
   int64_t step_ns;         /* how far it was stepped forward, if that was the last that happened */
-  int64_t marker_read_ns;  /* when its marker was read last, other than behind a SET */
+  int64_t marker_read_ns;  /* when it last had this marker */
   int has_voted;           /* it was ready as that server */
   int64_t leases_until_ns; /* until then a client relies on a lease there, as noted before the set-up was judged */
 };
@@ -55,6 +58,11 @@ static inline int rlk_guard_waits(const struct rlk_node *node, int64_t now_ns)
   return now_ns < node->voter->quarantined_until_ns || now_ns < node->voter->ahead_until_ns;
 }
 
+static inline int rlk_guard_lets_vote(const struct rlk_node *node, int64_t now_ns)
+{
+  return !rlk_guard_waits(node, now_ns) && node->voter->ttl_limit_ms > 0;
+}
+
 /* The server's past by its set-up: READY, perhaps with a quarantine; CONTINUE while the marker is being written;
  * REFUSE or DROP with the reason in why. */
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *line, struct rlk_reason *why, int64_t now_ns);
@@ -67,9 +75,13 @@ int rlk_guard_note_restart(struct rlk_node *node);
 /* A time read in a set-up may show whether another node's clock is ahead: one that is ahead of the others may have
  * been stepped before this process could see it, so it does not vote for the longest TTL (AHEAD). */
 void rlk_guard_compare_clocks(struct rlk_node *node, int64_t now_ns);
-/* The replies to CLOCK and MARKER: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? A clock
- * stepped forward ends leases there earlier (STEPPED). */
+/* The replies to CLOCK and MARKER: has the server lost no keys since it was judged (rules C.3.1, C.3.2)? Then the vote
+ * is GRANTED, whether or not it may vote. A clock stepped forward ends leases there earlier (STEPPED). */
 void rlk_guard_proof(struct rlk_node *node, struct rlk_outcome *outcome);
+/* The lease there that an extension by ttl_ms may give: no longer than its marker's number. */
+int64_t rlk_guard_cap_ms(const struct rlk_node *node, int64_t ttl_ms);
+/* Does a lease of ttl_ms that does not count yet begin to? GRANTED, QUARANTINED, or REFUSED by the marker's number. */
+int rlk_guard_vote(const struct rlk_node *node, int64_t ttl_ms, int64_t now_ns);
 /* The marker of a node that is quarantined was read again: an operator may have ended that. */
 void rlk_guard_looked(struct rlk_line *line, int64_t now_ns);
 void rlk_guard_tell(struct rlk_node *node, int64_t now_ns); /* that it is quarantined, as an event */

@@ -1,6 +1,7 @@
 #include "voter.h"
 
 #include "../node/admit.h"
+#include "../node/state.h"
 #include "eligible.h"
 #include "guard.h"
 
@@ -20,15 +21,30 @@ static void judge(struct rlk_line *l, int64_t now)
     rlk_guard_tell_ready(n, now);
 }
 
+/* A server that was a replica meanwhile, on the same connection: the answers behind this one do not count. */
+static void note_change(struct rlk_line *l)
+{
+  if (!rlk_guard_checks_votes(l->node)) {
+    rlk_eligible_note_server(l);
+    return;
+  }
+  rlk_guard_note_loss(l->node);
+  rlk_node_end_line(l, RLK_WHY_OTHER_SERVER, NULL);
+}
+
 static void looked(struct rlk_line *l, enum rlk_look look, int64_t now)
 {
   struct rlk_reason why;
   if (look == RLK_LOOK_MARKER)
     rlk_guard_looked(l, now);
-  if (look != RLK_LOOK_POLICY || !rlk_eligible_objection(l, &why) || l->state != RLK_NODE_READY)
+  if (look == RLK_LOOK_MARKER || l->state != RLK_NODE_READY)
     return;
-  rlk_eligible_note_server(l);
-  rlk_node_admit(l, RLK_SESSION_REFUSE, &why, now);
+  if (rlk_eligible_objection(l, &why)) {
+    rlk_eligible_note_server(l);
+    rlk_node_admit(l, RLK_SESSION_REFUSE, &why, now);
+  } else if (rlk_session_is_other(l)) {
+    note_change(l);
+  }
 }
 
 int rlk_voter_take(struct rlk_node *n, const struct rlk_outcome *out)
