@@ -77,7 +77,7 @@ def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
     since = clock_ms(server) - 60000
     server.set(MARKER, marker_of(server, since=since, max_ttl_ms=1000))
     assert bootstrap([server.url], REPLACE)[0] == OK
-    assert server.get(MARKER).decode() == marker_of(server, since=since)
+    assert server.get(MARKER).decode() == marker_of(server, since=since, history=history_of(server))
 
 
 def test_replace_of_a_marker_of_0_1(server, make_client):

@@ -205,16 +205,34 @@ def test_restart_of_a_minority_leaves_the_rest_of_the_lease(nodes, hold):
         node.cont()
 
 
-def test_master_that_became_a_replica_counts_no_more(nodes, long_held, make_cluster):
-    """In place, under the same run_id: an empty master has taken the keys away."""
+def become_replicas(nodes, make_cluster):
+    """In place, under the same run_id: an empty master takes the keys of three of them away."""
     master = make_cluster(1)[0]
     for node in nodes.nodes[:3]:
         node.replica_of(master)
         assert node.keys() == []
     for node in nodes.nodes[:3]:
         node.kill_clients()  # it is looked at again
-    spin(long_held.client, lambda: long_held.state == rl.State.LOST, 30)
-    assert long_held.extend() == LOST
+
+
+def test_without_a_guard_a_lease_ends_with_the_role(nodes, hold, make_cluster):
+    lock = hold(guard="off", ttl_ms=600000, max_ttl_ms=600000)
+    become_replicas(nodes, make_cluster)
+    spin(lock.client, lambda: lock.state == rl.State.LOST, 30)
+    assert lock.extend() == LOST
+
+
+def test_a_lease_outlasts_the_role_of_its_nodes(nodes, long_held, make_client, make_cluster):
+    """Nobody is granted anything by a replica, nor by the master that it becomes until the lease is over."""
+    become_replicas(nodes, make_cluster)
+    client = long_held.client
+    spin(client, lambda: [node["state"] for node in client.describe()["nodes"][:3]] == 3 * ["refused"])
+    assert long_held.state == HELD and long_held.validity_ms > 500000
+    for node in nodes.nodes[:3]:
+        node.replica_of(None)
+    other = make_client(nodes.urls, max_ttl_ms=600000).lock()
+    assert other.acquire(0) != OK and "quarantined" in other.message
+    assert long_held.state == HELD
 
 
 def test_key_gone_on_a_minority_shortens_the_lease(nodes, hold):

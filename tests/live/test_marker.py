@@ -130,16 +130,34 @@ def test_the_first_longer_lock_of_an_idle_program_sees_the_raise(make_cluster, m
     assert longer.acquire(0) == OK, longer.message
 
 
-def test_extension_allowed_by_a_minority_is_not_sent(make_cluster, make_client):
-    """Else it would count there, beside shorter ones on the others: programs with the smaller number wait too short."""
+def test_an_extension_is_capped_by_the_number_of_each_node(make_cluster, make_client):
+    """A node that loses its keys is kept out for as long as its marker says, and not for longer."""
     servers = make_cluster(3).nodes
     urls = [server.url for server in servers]
     bootstrapped(urls)
     servers[0].set(MARKER, marker_of(servers[0], nodes=3, max_ttl_ms=8000))
     lock = make_client(urls, **dict(GUARDED, max_ttl_ms=8000)).lock()
-    assert lock.acquire(0) == OK and lock.extend(8000) == rl.REFUSED_CONFIG, lock.message
-    assert "not asked: too few nodes allow as much" in lock.message
-    assert all(0 < server.command("PTTL", "r") <= 4000 for server in servers) and lock.state == HELD
+    assert lock.acquire(0) == OK and lock.extend(8000) == OK, lock.message
+    spin(lock.client, lambda: servers[0].pttl("r") > 4000)
+    assert all(0 < server.pttl("r") <= 4000 for server in servers[1:])
+    assert 0 < lock.validity_ms <= 4000
+
+
+def test_a_lease_goes_on_while_a_larger_number_is_written(make_cluster, make_client):
+    """The holder's program was left out when the number was raised: it keeps what it has, and gets nothing new."""
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls)
+    client = make_client(urls, **GUARDED)
+    lock, other = client.lock(), client.lock("s")
+    assert lock.acquire(0) == OK
+    bootstrapped(urls, REPLACE, max_ttl_ms=8000)
+    assert other.acquire(0) == rl.REFUSED_CONFIG and servers[0].get("s") is None
+    assert lock.extend() == OK and lock.validity_ms > 3000, lock.message
+    for server in servers:
+        server.kill_clients()
+    spin(client, lambda: all(node["state"] == "refused" for node in client.describe()["nodes"]))
+    assert lock.extend() == OK and lock.validity_ms > 3000, lock.message
 
 
 def test_a_program_that_was_left_out_of_a_raise_is_refused(server, make_client):

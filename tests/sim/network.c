@@ -629,4 +629,4 @@ static void sim_abandon(struct rlk_link *link)
 }
 
 const struct rlk_link_ops sim_link_ops = {sim_open,  sim_finish,  sim_write, sim_read, sim_want_write,
-                                          sim_close, sim_abandon, NULL,      NULL};
+                                          sim_close, sim_abandon, NULL,      NULL,     NULL};

@@ -120,7 +120,7 @@ static int64_t process(void *context, char *host, size_t size)
 
 static const struct rlk_platform platform = {now_ns, random_bits, now_ns, process};
 static const struct rlk_link_ops links = {link_open,  NULL,         link_write, link_read, link_want_write,
-                                          link_close, link_nothing, NULL,       NULL};
+                                          link_close, link_nothing, NULL,       NULL,      NULL};
 
 static struct rlk_net net;
 static struct rlk_outcome outcome;

@@ -11,16 +11,20 @@
 #define MS INT64_C(1000000)
 #define S (1000 * MS)
 #define DRIFT 0.01
-#define LIMIT (50 * MS)
 #define EPOCH_US INT64_C(1800000000000000)
 
 /* It is read at so many ms of ours, the request and the reply each take so many, and it was stepped by so many before
  * that. */
-static int64_t note(struct rlk_clock *clock, int64_t at_ms, int64_t way_ms, int64_t stepped_ms)
+static struct rlk_step step_of(struct rlk_clock *clock, int64_t at_ms, int64_t way_ms, int64_t stepped_ms)
 {
   struct rlk_clock_sample sample = {EPOCH_US + (at_ms + stepped_ms) * 1000, (at_ms - way_ms) * MS,
                                     (at_ms + way_ms) * MS};
-  return rlk_clock_note(clock, &sample, DRIFT, LIMIT);
+  return rlk_clock_note(clock, &sample, DRIFT);
+}
+
+static int64_t note(struct rlk_clock *clock, int64_t at_ms, int64_t way_ms, int64_t stepped_ms)
+{
+  return step_of(clock, at_ms, way_ms, stepped_ms).high_ns;
 }
 
 static void a_clock_that_only_runs_is_not_stepped(void **state)
@@ -62,6 +66,40 @@ static void a_step_within_the_limit_is_none(void **state)
   (void)state;
   note(&clock, 1000, 1, 0);
   assert_int_equal(note(&clock, 1100, 1, 45), 0);
+}
+
+static void a_reading_of_15_minutes_ago_says_nothing(void **state)
+{
+  struct rlk_clock clock = {0, 0, 0};
+  (void)state;
+  note(&clock, 1000, 1, 0);
+  assert_in_range(note(&clock, 1000 + 899000, 1, 1900), 1900 * MS, 3 * S);
+  clock.at_ns = 0;
+  note(&clock, 1000, 1, 0);
+  assert_int_equal(note(&clock, 1000 + 901000, 1, 9000), 0);
+  assert_true(rlk_clock_is_known(&clock, (1000 + 901000) * MS));
+  assert_false(rlk_clock_is_known(&clock, (1000 + 901000 + 901000) * MS));
+}
+
+/* Between these readings of two clocks, so many ms each. */
+static int may_be_same(int64_t one_ms, int64_t one_at_ms, int64_t other_ms, int64_t other_at_ms)
+{
+  struct rlk_clock clocks[2] = {{0, 0, 0}, {0, 0, 0}};
+  struct rlk_step one, other;
+  note(&clocks[0], 1000, 1, 0);
+  note(&clocks[1], other_at_ms - 500, 1, 0);
+  one = step_of(&clocks[0], one_at_ms, 1, one_ms);
+  other = step_of(&clocks[1], other_at_ms, 1, other_ms);
+  return rlk_step_may_be_same(&one, &other);
+}
+
+static void steps_of_one_size_at_one_moment_are_the_same(void **state)
+{
+  (void)state;
+  assert_true(may_be_same(200, 1600, 200, 1500));
+  assert_false(may_be_same(200, 1600, 400, 1500));
+  assert_false(may_be_same(200, 1600, 200, 2500));
+  assert_false(may_be_same(200, 1600, 0, 1500));
 }
 
 static void many_small_steps_are_a_large_one(void **state)
@@ -139,6 +177,8 @@ int main(void)
       cmocka_unit_test(the_first_time_says_nothing),
       cmocka_unit_test(a_step_back_is_none_and_is_the_new_reference),
       cmocka_unit_test(a_step_within_the_limit_is_none),
+      cmocka_unit_test(a_reading_of_15_minutes_ago_says_nothing),
+      cmocka_unit_test(steps_of_one_size_at_one_moment_are_the_same),
       cmocka_unit_test(many_small_steps_are_a_large_one),
       cmocka_unit_test(a_clock_may_run_faster_by_the_drift),
       cmocka_unit_test(a_slow_reply_hides_no_more_than_it_took),

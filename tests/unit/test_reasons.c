@@ -325,7 +325,7 @@ static void a_node_is_quarantined(void **state)
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_LOST_KEYS);
   node.voter->mark.since_ms = 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_NEW);
-  node.voter->step_ns = 1;
+  node.voter->step.high_ns = 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_CLOCK_STEPPED);
   node.voter->ahead_until_ns = world.now_ns + 1;
   note(rlk_guard_why(&node, world.now_ns), RLK_WHY_CLOCK_AHEAD);

@@ -8,7 +8,8 @@
 
 static const char *state_name(const struct rlk_node *n)
 {
-  if (n->refused && n->state != RLK_NODE_READY)
+  int is_outnumbered = n->state == RLK_NODE_READY && n->voter->finding == RLK_FOUND_LARGER; /* it extends what counts */
+  if ((n->refused && n->state != RLK_NODE_READY) || is_outnumbered)
     return "refused";
   switch (n->state) {
   case RLK_NODE_RESOLVING: return "resolving";

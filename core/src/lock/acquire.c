@@ -48,6 +48,7 @@ int rlk_acquire_attempt(redlock_lock *lock, int64_t now)
     return REDLOCK_NO_MEMORY;
   lock->round.number++;
   lock->attempt.count++;
+  lock->attempt.tried_ns = now;
   lock->others.are_waiting = 0;
   lock->others.asked = 0;
   lock->others.until_ns = 0;
@@ -201,9 +202,25 @@ static int won(redlock_lock *lock, int64_t until_ns, int64_t now)
   return REDLOCK_OK;
 }
 
+/* The readings of the clocks in this attempt, compared: votes of nodes that turn out to be ahead do not count. A client
+ * that was idle has nothing else to tell a stepped clock by (rule C.3.2). */
+static int drops_those_ahead(redlock_lock *lock, int64_t now)
+{
+  struct rlk_engine *e = lock->engine;
+  if (!rlk_clocks_compare(&e->net, lock->attempt.tried_ns, now))
+    return 0;
+  rlk_leases_forget_ahead(e, now);
+  for (int i = 0; i < e->net.node_count; i++)
+    if (lock->votes[i] == RLK_GRANTED && now < e->net.nodes[i].voter->ahead_until_ns)
+      lock->votes[i] = RLK_QUARANTINED;
+  return 1;
+}
+
 /* A majority has granted in time: it is won, unless others are before it or its kind asks nodes for more. */
 static int granted(redlock_lock *lock, const struct rlk_tally *tally, int64_t until_ns, int64_t now)
 {
+  if (drops_those_ahead(lock, now))
+    return advance(lock, now);
   if (rlk_others_are_awaited(lock, now)) {
     rlk_round_set_timer(lock, lock->others.until_ns);
     return REDLOCK_PENDING;

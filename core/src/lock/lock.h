@@ -118,6 +118,7 @@ struct rlk_round {
 /* An acquisition, and its last token (acquire.c). */
 struct rlk_attempt {
   int64_t began_ns;
+  int64_t tried_ns;   /* when the last attempt began */
   int64_t arrived_ns; /* its place in the queue is by this */
   uint64_t arrival;   /* ... and among those of its client by this number */
   int64_t count, max;

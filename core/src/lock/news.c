@@ -71,13 +71,6 @@ static void give_up_waiting(struct rlk_engine *e, struct rlk_node *n, int64_t no
   }
 }
 
-static void forget_those_ahead(struct rlk_engine *e, int64_t now)
-{
-  for (int i = 0; i < e->net.node_count; i++)
-    if (now < e->net.nodes[i].voter->ahead_until_ns)
-      rlk_leases_forget(e, &e->net.nodes[i], REDLOCK_LOSS_REFUSED, now);
-}
-
 /* SETs that joined the set-up have gone to a server that votes under another address: the SET there meets, or will
  * meet, the key of its own token. */
 static void share_sets(const struct rlk_line *l, int64_t now)
@@ -113,7 +106,7 @@ void rlk_news(struct rlk_engine *e, struct rlk_node *n, const struct rlk_outcome
   switch (out->kind) {
   case RLK_OUTCOME_FORGOTTEN: rlk_leases_forget(e, n, out->reason, out->now_ns); break;
   case RLK_OUTCOME_STEPPED: rlk_leases_shorten(e, n, out->step_ns, out->now_ns); break;
-  case RLK_OUTCOME_AHEAD: forget_those_ahead(e, out->now_ns); break;
+  case RLK_OUTCOME_AHEAD: rlk_leases_forget_ahead(e, out->now_ns); break;
   case RLK_OUTCOME_SHARED: share_sets(n->line, out->now_ns); break;
   case RLK_OUTCOME_SPOKE:
     take_back_hope(n);

@@ -158,6 +158,23 @@ static void sockets_abandon(struct rlk_link *link)
   link->writing = 0;
 }
 
+/* One end is the other's machine: a unix socket, the loopback network, or the same address. */
+int rlk_link_is_local(const struct rlk_link *link)
+{
+  struct sockaddr_storage here, there;
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (getsockname(link->fd, (struct sockaddr *)&here, &here_size) != 0 ||
+      getpeername(link->fd, (struct sockaddr *)&there, &there_size) != 0)
+    return 1; /* it is not known */
+  if (there.ss_family == AF_INET) {
+    const struct sockaddr_in *one = (struct sockaddr_in *)&here, *other = (struct sockaddr_in *)&there;
+    return ntohl(other->sin_addr.s_addr) >> 24 == 127 || one->sin_addr.s_addr == other->sin_addr.s_addr;
+  }
+  if (there.ss_family == AF_INET6)
+    return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, &((struct sockaddr_in6 *)&there)->sin6_addr, 16) == 0;
+  return 1;
+}
+
 const struct rlk_link_ops rlk_link_sockets = {
     sockets_open,  sockets_finish,  sockets_write, sockets_read, sockets_want_write,
-    sockets_close, sockets_abandon, NULL,          NULL};
+    sockets_close, sockets_abandon, NULL,          NULL,         rlk_link_is_local};

@@ -34,6 +34,8 @@ struct rlk_link_ops {
   enum rlk_why (*why)(const struct rlk_link *link, int error, struct rlk_reason *reason);
   /* How the connection is secured ("TLSv1.3"); NULL: it is not, or not yet. May be NULL. */
   const char *(*security)(const struct rlk_link *link);
+  /* Is the server on this machine, and has its clock? May be NULL: it is not. */
+  int (*is_local)(const struct rlk_link *link);
 };
 
 struct rlk_link {
@@ -50,5 +52,6 @@ struct rlk_link {
 };
 
 extern const struct rlk_link_ops rlk_link_sockets;
+int rlk_link_is_local(const struct rlk_link *link); /* of a socket */
 
 #endif

@@ -44,6 +44,7 @@ struct rlk_net {
   uint64_t commands;                    /* sent */
   int looks;                            /* it registers no server: new ones do not vote */
   struct rlk_bootstrap_node *bootstrap; /* the markers to be written, by node; NULL elsewhere */
+  int has_own_step;                     /* all clocks were stepped alike a short time ago */
   uint64_t servers;                     /* how often a node turned out to be another server than before */
 };
 

@@ -680,5 +680,5 @@ static const char *tls_security(const struct rlk_link *link)
   return s && s->ssl && s->is_set_up ? s->f->SSL_get_version(s->ssl) : NULL;
 }
 
-const struct rlk_link_ops rlk_link_tls = {tls_open,  tls_finish,  tls_write, tls_read,    tls_want_write,
-                                          tls_close, tls_abandon, tls_why,   tls_security};
+const struct rlk_link_ops rlk_link_tls = {tls_open,  tls_finish,  tls_write, tls_read,     tls_want_write,
+                                          tls_close, tls_abandon, tls_why,   tls_security, rlk_link_is_local};

@@ -2,6 +2,7 @@
 
 #include "quorum.h"
 
+#define STEP_MIN_NS INT64_C(50000000)
 #define MINUTE_NS INT64_C(60000000000)
 /* The maximum difference between clocks that are kept right; the time of a lease has a larger margin. */
 #define IDLE_DRIFT 0.0005
@@ -29,24 +30,31 @@ static struct rlk_clock as_of(const struct rlk_clock *c, int64_t now, double dri
   return (struct rlk_clock){c->low_ns - apart_ns, c->high_ns + apart_ns, now};
 }
 
-int64_t rlk_clock_note(struct rlk_clock *c, const struct rlk_clock_sample *sample, double drift_factor,
-                       int64_t limit_ns)
+struct rlk_step rlk_clock_note(struct rlk_clock *c, const struct rlk_clock_sample *sample, double drift_factor)
 {
+  static const struct rlk_step none = {0, 0, 0, 0};
   struct rlk_clock before = as_of(c, sample->read_ns, drift_factor);
   struct rlk_clock after = {sample->server_us * 1000 - sample->read_ns,
                             sample->server_us * 1000 + 999 - sample->sent_ns, sample->read_ns};
-  int is_first = c->at_ns == 0;
+  int64_t before_ns = c->at_ns;
+  int is_first = !rlk_clock_is_known(c, sample->read_ns);
   *c = after;
   if (is_first || after.high_ns < before.low_ns)
-    return 0;
-  if (after.low_ns > before.high_ns + limit_ns)
-    return after.high_ns - before.low_ns;
+    return none;
+  if (after.low_ns > before.high_ns + STEP_MIN_NS)
+    return (struct rlk_step){after.low_ns - before.high_ns, after.high_ns - before.low_ns, before_ns, after.at_ns};
   *c = before; /* many small steps are a large one: nothing but drift moves the bounds forward */
   if (after.low_ns <= before.high_ns) {
     c->low_ns = larger(before.low_ns, after.low_ns);
     c->high_ns = smaller(before.high_ns, after.high_ns);
   }
-  return 0;
+  return none;
+}
+
+int rlk_step_may_be_same(const struct rlk_step *one, const struct rlk_step *other)
+{
+  int is_as_large = one->low_ns <= other->high_ns && other->low_ns <= one->high_ns;
+  return one->high_ns && other->high_ns && is_as_large && one->from_ns < other->to_ns && other->from_ns < one->to_ns;
 }
 
 int64_t rlk_clock_ahead_ns(const struct rlk_clock *c, const struct rlk_clock *const *clocks, int count, int wrong,
@@ -55,9 +63,9 @@ int64_t rlk_clock_ahead_ns(const struct rlk_clock *c, const struct rlk_clock *co
   int64_t high_ns[RLK_NODES_MAX];
   int known = 0;
   for (int i = 0; i < count; i++)
-    if (clocks[i]->at_ns)
+    if (rlk_clock_is_known(clocks[i], now))
       high_ns[known++] = as_of(clocks[i], now, drift_factor).high_ns;
-  if (!known || !c->at_ns)
+  if (!known || !rlk_clock_is_known(c, now))
     return -1;
   return as_of(c, now, drift_factor).low_ns - rlk_valid_until(high_ns, known, (int)smaller(wrong + 1, known));
 }

@@ -16,10 +16,24 @@ struct rlk_clock_sample {
   int64_t sent_ns, read_ns;
 };
 
-/* Notes a reading of the clock. Returns by how much it may have been stepped forward since the last one, if that is
- * more than limit_ns; else 0. A step back only lengthens leases. */
-int64_t rlk_clock_note(struct rlk_clock *clock, const struct rlk_clock_sample *sample, double drift_factor,
-                       int64_t limit_ns);
+/* A step forward between two readings: by how much at least, and at most. at most 0: there was none. */
+struct rlk_step {
+  int64_t low_ns, high_ns;
+  int64_t from_ns, to_ns; /* when they were, by our clock */
+};
+
+#define RLK_CLOCK_OLD_NS INT64_C(900000000000) /* an older reading says nothing of the present time */
+
+static inline int rlk_clock_is_known(const struct rlk_clock *clock, int64_t now_ns)
+{
+  return clock->at_ns && now_ns - clock->at_ns <= RLK_CLOCK_OLD_NS;
+}
+
+/* Notes a reading of the clock. Returns the step since the last one, if it may be more than 50 ms beyond what clocks
+ * drift apart. A step back only lengthens leases. */
+struct rlk_step rlk_clock_note(struct rlk_clock *clock, const struct rlk_clock_sample *sample, double drift_factor);
+/* Steps that were as large, and may have been at the same moment. */
+int rlk_step_may_be_same(const struct rlk_step *one, const struct rlk_step *other);
 
 /* By how much the clock is ahead of the fastest of `count` clocks that is right although `wrong` of the servers,
  * known or not, may be ahead; negative if it is not. Clocks that were never read do not matter. */

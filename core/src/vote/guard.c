@@ -1,15 +1,12 @@
 #include "guard.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "../base/mutant.h"
 #include "../rules/quorum.h"
 #include "../node/state.h"
 
 #define MS RLK_NS_PER_MS
-#define STEP_MIN_NS (50 * MS)
-#define AHEAD_NS (1000 * MS)
 #define FUTURE_MS 1000 /* a marker that was written so much later than now is from before the clock was set back */
 
 void rlk_guard_init(struct rlk_net *net)
@@ -20,69 +17,6 @@ void rlk_guard_init(struct rlk_net *net)
   net->marker_key_size = strlen(net->marker_key);
   for (int i = 0; i < net->node_count; i++)
     net->nodes[i].voter->ttl_limit_ms = RLK_INT(&net->options, MAX_TTL_MS);
-}
-
-/* Every lease that a server may have granted is over after that. */
-static int64_t guard_time_ns(const struct rlk_net *net)
-{
-  int64_t max_ttl_ms = RLK_INT(&net->options, MAX_TTL_MS);
-  return max_ttl_ms * MS + rlk_drift_ns(max_ttl_ms, RLK_FLOAT(&net->options, DRIFT_FACTOR));
-}
-
-/* Since its marker was written, by the server's clock; and since this process first saw it, as that clock may have
- * been stepped. */
-static void quarantine(struct rlk_node *n, int64_t now)
-{
-  int64_t guard_ns = guard_time_ns(n->net);
-  int64_t until_ns = n->voter->mark.since_ms ? n->voter->since_ns + guard_ns : 0;
-  if (n->voter->changed_ns && n->voter->changed_ns + guard_ns > until_ns)
-    until_ns = n->voter->changed_ns + guard_ns;
-  if (RLK_MUTANT(GUARD_TOO_SHORT) && until_ns > now)
-    until_ns = now + (until_ns - now) / 10;
-  n->voter->quarantined_until_ns = until_ns <= now || RLK_MUTANT(NO_GUARD) ? 0 : until_ns;
-}
-
-/* ---- clocks ---- */
-
-static void note_clock(struct rlk_node *n, const struct rlk_clock_sample *sample)
-{
-  const struct rlk_numbers *options = &n->net->options;
-  double drift_factor = RLK_FLOAT(options, DRIFT_FACTOR);
-  int64_t limit_ns = rlk_drift_ns(RLK_INT(options, TTL_MS), drift_factor), until_ns;
-  int64_t step_ns =
-      rlk_clock_note(&n->voter->clock, sample, drift_factor, limit_ns < STEP_MIN_NS ? STEP_MIN_NS : limit_ns);
-  if (!step_ns || RLK_MUTANT(CLOCK_STEP_IGNORED))
-    return;
-  n->voter->changed_ns = rlk_now(n->net);
-  n->voter->step_ns = step_ns;
-  n->stepped_ns += step_ns;
-  until_ns = n->voter->changed_ns + guard_time_ns(n->net);
-  if (n->voter->quarantined_until_ns < until_ns)
-    n->voter->quarantined_until_ns = until_ns;
-  rlk_node_tell(n, RLK_OUTCOME_STEPPED);
-}
-
-static int is_ahead(const struct rlk_node *n, int64_t now)
-{
-  const struct rlk_net *net = n->net;
-  const struct rlk_clock *clocks[RLK_NODES_MAX];
-  int wrong = net->node_count - rlk_quorum(net->node_count);
-  for (int i = 0; i < net->node_count; i++)
-    clocks[i] = &net->nodes[i].voter->clock;
-  return rlk_clock_ahead_ns(&n->voter->clock, clocks, net->node_count, wrong, now,
-                            RLK_FLOAT(&net->options, DRIFT_FACTOR)) > AHEAD_NS;
-}
-
-static int note_those_ahead(struct rlk_net *net, int64_t now)
-{
-  int is_news = 0;
-  for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
-    struct rlk_node *n = &net->nodes[i];
-    int64_t until_ns = is_ahead(n, now) ? n->voter->clock_since_ns + guard_time_ns(net) : 0;
-    is_news |= !n->voter->ahead_until_ns && now < until_ns;
-    n->voter->ahead_until_ns = until_ns;
-  }
-  return is_news;
 }
 
 /* ---- the findings of a set-up ---- */
@@ -274,7 +208,7 @@ static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why,
 {
   struct rlk_node *n = l->node;
   note_nonce(n->voter);
-  quarantine(n, now);
+  rlk_guard_quarantine(n, now);
   if (n->voter->finding == RLK_FOUND_OURS || !has_joined_above(l, n->voter->ttl_limit_ms))
     return RLK_SESSION_READY;
   rlk_because(why, RLK_WHY_SHORTER_LEASES, NULL);
@@ -285,7 +219,8 @@ static enum rlk_session_verdict take(struct rlk_line *l, struct rlk_reason *why,
  * When a clock was stepped is not known so well. */
 static void heed_operator(struct rlk_node *n, const char *text)
 {
-  if (n->voter->mark.nodes && !n->voter->mark.since_ms && !n->voter->step_ns && strcmp(n->voter->marker, text) != 0)
+  if (n->voter->mark.nodes && !n->voter->mark.since_ms && !rlk_guard_is_stepped(n->voter) &&
+      strcmp(n->voter->marker, text) != 0)
     n->voter->changed_ns = 0;
 }
 
@@ -298,9 +233,7 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
     rlk_because(why, RLK_WHY_NO_TIME, NULL);
     return RLK_SESSION_DROP;
   }
-  if (!n->voter->clock.at_ns)
-    n->voter->clock_since_ns = l->time.read_ns;
-  note_clock(n, &l->time);
+  rlk_clocks_note(n, &l->time);
   if (wants_to_write(l))
     return write_wanted(l, why);
   set_finding(n, find(l, &n->voter->mark));
@@ -326,10 +259,10 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
 static void note_change(struct rlk_node *n)
 {
   int64_t now = rlk_now(n->net);
-  if (now - n->voter->marker_read_ns >= guard_time_ns(n->net) && !RLK_MUTANT(IDLE_OWN_LOOK))
+  if (now - n->voter->marker_read_ns >= rlk_guard_time_ns(n->net) && !RLK_MUTANT(IDLE_OWN_LOOK))
     return;
   n->voter->changed_ns = now;
-  n->voter->step_ns = 0;
+  n->voter->step = (struct rlk_step){0, 0, 0, 0};
 }
 
 void rlk_guard_note_loss(struct rlk_node *n)
@@ -352,131 +285,23 @@ int rlk_guard_note_restart(struct rlk_node *n)
   return 1;
 }
 
-/* ---- words ---- */
-
-int64_t rlk_guard_left_ms(const struct rlk_node *n, int64_t now)
-{
-  int64_t left_ns = n->voter->mark.since_ms ? n->voter->since_ns + guard_time_ns(n->net) - now : 0;
-  return left_ns > 0 ? (left_ns + MS - 1) / MS : 0;
-}
-
-int64_t rlk_guard_until_ns(const struct rlk_node *n)
-{
-  return n->voter->quarantined_until_ns > n->voter->ahead_until_ns ? n->voter->quarantined_until_ns
-                                                                   : n->voter->ahead_until_ns;
-}
-
-const char *rlk_guard_reason(const struct rlk_node *n, int64_t now)
-{
-  if (!rlk_guard_waits(n, now))
-    return "";
-  if (rlk_guard_until_ns(n) == RLK_NEVER)
-    return n->net->looks ? "not_registered" : "lost_keys";
-  if (now < n->voter->ahead_until_ns)
-    return "clock_ahead";
-  return n->voter->step_ns ? "clock_stepped" : n->voter->changed_ns ? "lost_keys" : "new";
-}
-
-enum rlk_why rlk_guard_why(const struct rlk_node *n, int64_t now)
-{
-  if (!rlk_guard_waits(n, now))
-    return RLK_WHY_NONE;
-  if (rlk_guard_until_ns(n) == RLK_NEVER)
-    return n->net->looks ? RLK_WHY_NOT_REGISTERED : RLK_WHY_MARKER_CHANGED;
-  if (now < n->voter->ahead_until_ns)
-    return RLK_WHY_CLOCK_AHEAD;
-  return n->voter->step_ns ? RLK_WHY_CLOCK_STEPPED : n->voter->mark.since_ms ? RLK_WHY_NEW : RLK_WHY_LOST_KEYS;
-}
-
-static void left_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
-{
-  int64_t tenths = (rlk_guard_until_ns(n) - now + 99 * MS) / (100 * MS);
-  rlk_text_format(out, "for another %lld.%lld s", (long long)(tenths / 10), (long long)(tenths % 10));
-}
-
-static void detail_words(const struct rlk_node *n, enum rlk_why why, struct rlk_text *out)
-{
-  char date[32] = "";
-  time_t since = (time_t)(n->voter->mark.since_ms / 1000);
-  struct tm utc;
-  if (why == RLK_WHY_CLOCK_STEPPED)
-    rlk_text_format(out, " by %lld.%lld s", (long long)(n->voter->step_ns / (1000 * MS)),
-                    (long long)(n->voter->step_ns / (100 * MS) % 10));
-  else if (why == RLK_WHY_NEW && gmtime_r(&since, &utc) && strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0)
-    rlk_text_format(out, ", since %s", date);
-}
-
-void rlk_guard_left_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
-{
-  enum rlk_why why = rlk_guard_why(n, now);
-  if (rlk_guard_until_ns(n) == RLK_NEVER)
-    return;
-  left_words(n, out, now);
-  if (why == RLK_WHY_CLOCK_STEPPED)
-    rlk_text_add(out, ",");
-  detail_words(n, why, out);
-}
-
-void rlk_guard_words(const struct rlk_node *n, struct rlk_text *out, int64_t now)
-{
-  static const char head[] = "quarantined";
-  enum rlk_why why = rlk_guard_why(n, now);
-  if (rlk_guard_until_ns(n) == RLK_NEVER) {
-    rlk_text_add(out, rlk_why_words(why));
-    return;
-  }
-  rlk_text_format(out, "%s ", head);
-  left_words(n, out, now);
-  rlk_text_add(out, rlk_why_words(why) + sizeof head - 1);
-  detail_words(n, why, out);
-}
-
-void rlk_guard_tell(struct rlk_node *n, int64_t now)
-{
-  char words[RLK_WHY_SIZE];
-  struct rlk_text text = rlk_text_in(words, sizeof words);
-  rlk_guard_words(n, &text, now);
-  if (rlk_guard_why(n, now) == RLK_WHY_NEW) /* events have no advice of their own */
-    rlk_text_add(&text, "; redlock bootstrap ends it if no lock is live");
-  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
-}
-
-void rlk_guard_tell_ready(struct rlk_node *ready, int64_t now)
-{
-  struct rlk_net *net = ready->net;
-  int votes = 0;
-  ready->voter->quarantine_untold = rlk_guard_waits(ready, now) && ready->voter->quarantined_until_ns != RLK_NEVER;
-  for (int i = 0; i < net->node_count; i++)
-    votes += net->nodes[i].state == RLK_NODE_READY && rlk_guard_lets_vote(&net->nodes[i], now);
-  for (int i = 0; i < net->node_count && votes >= rlk_quorum(net->node_count); i++) {
-    struct rlk_node *n = &net->nodes[i];
-    if (n->voter->quarantine_untold && rlk_guard_waits(n, now))
-      rlk_guard_tell(n, now);
-    n->voter->quarantine_untold = 0;
-  }
-}
-
 /* ---- replies ---- */
 
-void rlk_guard_compare_clocks(struct rlk_node *n, int64_t now)
+static void forget_changes(struct rlk_voter *v)
 {
-  if (!rlk_guard_checks_votes(n) || !note_those_ahead(n->net, now))
-    return;
-  for (int i = 0; i < n->net->node_count; i++)
-    if (i != n->index && now < n->net->nodes[i].voter->ahead_until_ns)
-      rlk_guard_tell(&n->net->nodes[i], now);
-  rlk_node_tell(n, RLK_OUTCOME_AHEAD);
+  v->changed_ns = 0;
+  v->step = (struct rlk_step){0, 0, 0, 0};
 }
 
 /* An operator has changed it. The connection stays: a short lease might end before another one is ready. */
 static void take_change(struct rlk_node *n, const char *text, const struct rlk_marker *m, int64_t now)
 {
   if (m->since_ms != n->voter->mark.since_ms)
-    n->voter->changed_ns = n->voter->step_ns = 0; /* no lock is live: whatever this process has seen is over */
+    forget_changes(n->voter); /* no lock is live: whatever this process has seen is over */
   n->voter->mark = *m;
   set_finding(n, find_number(n));
   memcpy(n->voter->marker, text, strlen(text) + 1);
-  quarantine(n, now);
+  rlk_guard_quarantine(n, now);
 }
 
 static int has_marker(struct rlk_node *n, const struct rlk_reply *reply, int64_t now)
@@ -534,7 +359,7 @@ static void note_time(struct rlk_line *l, const struct rlk_request *request, int
   struct rlk_clock_sample sample = {0, request->sent_ns, l->read_ns};
   int was_waiting = rlk_guard_waits(l->node, l->read_ns);
   if (rlk_reply_is_time(&l->reply, &sample.server_us))
-    note_clock(l->node, &sample);
+    rlk_clocks_note(l->node, &sample);
   else if (rlk_fault_forbids(fault))
     rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
   if (!was_waiting && rlk_guard_waits(l->node, l->read_ns))
