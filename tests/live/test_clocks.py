@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from guarding import GUARDED, MAX_TTL_MS, granted_to_another
+from guarding import GUARDED, MAX_TTL_MS, bootstrapped, granted_to_another
 from helpers import held_everywhere, spin
 from rl import BUSY, HELD, NO_QUORUM, OK, Loss
 
@@ -57,6 +57,43 @@ def test_a_step_that_ends_no_lease_changes_nothing(server, guarded, seconds):
     lock = client.lock()
     assert lock.acquire(0) == OK and lock.release() == OK
     assert client.describe()["nodes"][0]["votes"]
+
+
+def test_a_client_with_long_leases_notices_a_short_step(server, make_client):
+    """What ended early is another client's lease, which may be short."""
+    bootstrapped([server.url], max_ttl_ms=600000)
+    client = taken_once(make_client([server.url], **dict(GUARDED, max_ttl_ms=600000, ttl_ms=300000)))
+    server.step(2)
+    lock = client.lock()
+    assert lock.acquire(0) == NO_QUORUM
+    assert re.search(r"its clock was stepped forward by [2-4]\.\d s", lock.message), lock.message
+
+
+def test_a_pause_of_this_machine_quarantines_no_node(make_clocked, guarded):
+    """Its clock stood still, so all servers seem to be stepped by one amount."""
+    servers = make_clocked(3)
+    client = taken_once(guarded(servers))
+    for server in servers:
+        server.step(0.4)
+    lock = client.lock()
+    assert lock.acquire(2000) == OK, lock.message
+    spin(client, lambda: all(node["votes"] for node in client.describe()["nodes"]), 2)
+    assert any("this machine may have stood still" in event["detail"] for event in client.events())
+
+
+@pytest.mark.parametrize("steps", [(0.4, 0.4, 0), (0.4, 0.9, 0.4), (1.4, 1.4, 1.4)],
+                         ids=["one did not", "one did by more", "by more than 1 s"])
+def test_nodes_that_are_stepped_otherwise_are_quarantined(make_clocked, guarded, steps):
+    servers = make_clocked(3)
+    client = guarded(servers)
+    lock = client.lock()
+    assert lock.acquire(0) == OK
+    held_everywhere(lock)
+    assert lock.release() == OK
+    for server, seconds in zip(servers, steps):
+        server.step(seconds)
+    assert lock.acquire(0) == NO_QUORUM, lock.message
+    spin(client, lambda: sum(not node["votes"] for node in client.describe()["nodes"]) == sum(s > 0 for s in steps), 2)
 
 
 def test_a_holder_whose_leases_have_ended_has_lost_its_lock(make_clocked, guarded):
