@@ -2,10 +2,19 @@
 import pytest
 
 import rl
-from guarding import (GUARDED, MARKER, REPLACE, bootstrap, bootstrapped, clock_ms, granted_to_another, history_of,
-                      marker_of)
+from guarding import (
+    GUARDED,
+    MARKER,
+    REPLACE,
+    bootstrap,
+    bootstrapped,
+    clock_ms,
+    granted_to_another,
+    history_of,
+    marker_of,
+)
 from helpers import finish, spin
-from rl import HELD, NO_QUORUM, OK
+from rl import NO_QUORUM, OK
 from testing import eventually
 
 pytestmark = pytest.mark.new_nodes
