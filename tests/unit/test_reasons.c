@@ -358,6 +358,28 @@ static void a_node_has_no_vote(void **state)
 
 /* ---- the rows ---- */
 
+static void a_reason_passes_or_not(void **state)
+{
+  static const enum rlk_why by_itself[] = {RLK_WHY_REPLICA,     RLK_WHY_READONLY,    RLK_WHY_LOADING,
+                                           RLK_WHY_BUSY_SCRIPT, RLK_WHY_MISCONF,     RLK_WHY_NOREPLICAS,
+                                           RLK_WHY_OOM,         RLK_WHY_MAX_CLIENTS, RLK_WHY_OTHER_SERVER,
+                                           RLK_WHY_MARKER_RACE, RLK_WHY_NONE},
+                            by_a_person[] = {RLK_WHY_NOAUTH,      RLK_WHY_WRONGPASS,   RLK_WHY_NOPERM,
+                                             RLK_WHY_FORBIDS,     RLK_WHY_EVICTS,      RLK_WHY_SAME_SERVER,
+                                             RLK_WHY_ALLOWS_MORE, RLK_WHY_OTHER_NODES, RLK_WHY_OTHER_CLUSTER,
+                                             RLK_WHY_OLD_MARKER},
+                            never[] = {RLK_WHY_CLUSTER,    RLK_WHY_IN_CLUSTER,      RLK_WHY_MODE,
+                                       RLK_WHY_DATABASE,   RLK_WHY_UNKNOWN_COMMAND, RLK_WHY_FOREIGN_MARKER,
+                                       RLK_WHY_ALLOWS_LESS};
+  (void)state;
+  for (size_t i = 0; i < sizeof by_itself / sizeof *by_itself; i++)
+    assert_int_equal(rlk_why_passes(by_itself[i]), RLK_PASSES_BY_ITSELF);
+  for (size_t i = 0; i < sizeof by_a_person / sizeof *by_a_person; i++)
+    assert_int_equal(rlk_why_passes(by_a_person[i]), RLK_PASSES_BY_A_PERSON);
+  for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+    assert_int_equal(rlk_why_passes(never[i]), RLK_PASSES_NEVER);
+}
+
 static void every_row_is_reached_and_complete(void **state)
 {
   int count = 0;
@@ -394,6 +416,7 @@ int main(void)
       CASE(a_marker_changes),
       CASE(a_node_is_quarantined),
       CASE(a_node_has_no_vote),
+      CASE(a_reason_passes_or_not),
       CASE(every_row_is_reached_and_complete), /* the last: what the others have reached */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../lock/operation.h"
+#include "../lock/round.h"
 #include "../vote/guard.h"
 #include "api.h"
 
@@ -87,12 +88,13 @@ static void say_refused(struct rlk_said *said, const redlock_lock *lock, int nod
 {
   const struct rlk_node *n = &lock->engine->net.nodes[node];
   const struct rlk_node_answer *answer = &lock->node_answers[node];
-  if (answer->error && !n->refused)
-    say_error(said, n, answer->error);
-  else if (!n->refused && lock->op.asked.ttl_ms > n->voter->ttl_limit_ms)
-    say_limit(said, lock, n);
-  else
+  enum rlk_why why = rlk_round_refusal(lock, node);
+  if (n->refused || !why)
     say_down(said, n);
+  else if (answer->error)
+    say_error(said, n, answer->error);
+  else
+    say_limit(said, lock, n);
 }
 
 /* It was being connected when the operation ended, or is still. */

@@ -173,7 +173,7 @@ const struct rlk_ask rlk_row_permit = {"SET",
 static int home_of(const redlock_lock *lock, int64_t now)
 {
   int home, may_hide = lock->attempt.is_offered_again || rlk_round_is_overdue(lock, now);
-  if (lock->attempt.count > 1 && (lock->attempt.verdict == REDLOCK_NO_QUORUM || may_hide))
+  if (lock->attempt.count > 1 && (rlk_is_outage(lock->attempt.verdict) || may_hide))
     return -1;
   home = rlk_backoff_node(lock, lock->key, 0, now);
   return home >= 0 && lock->op.asked.ttl_ms <= lock->engine->net.nodes[home].voter->ttl_limit_ms ? home : -1;

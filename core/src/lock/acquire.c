@@ -84,11 +84,11 @@ void rlk_acquire_sleep(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, early ? hint : lock->attempt.wake_ns);
 }
 
-/* Quarantine is not an outage: wait_ms applies, not outage_wait_ms. */
+/* Quarantine is not an outage: wait_ms applies, not outage_wait_ms. A node whose answer was not awaited may vote. */
 static int waits_for_the_guard(const redlock_lock *lock)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
-  return tally.quarantined > 0 && tally.answered + tally.quarantined >= tally.quorum;
+  return tally.quarantined > 0 && tally.answered + tally.asked + tally.quarantined >= tally.quorum;
 }
 
 /* When a majority may vote; RLK_NEVER if that is not known. */
@@ -124,11 +124,11 @@ static void tell_quarantine(redlock_lock *lock, int64_t now)
   rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 
-/* Starts the outage_wait_ms clock if fewer than a majority answered. */
+/* Starts the outage_wait_ms clock if fewer than a majority answered, or were eligible to vote. */
 static void note_outage(redlock_lock *lock, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (lock->attempt.verdict != REDLOCK_NO_QUORUM || waits_for_the_guard(lock))
+  if (!rlk_is_outage(lock->attempt.verdict) || waits_for_the_guard(lock))
     lock->op.outage_until_ns = RLK_NEVER;
   else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
     lock->op.outage_until_ns = now + outage_wait_ms * MS;
@@ -139,12 +139,36 @@ static void note_outage(redlock_lock *lock, int64_t now)
 static void note_lifted(redlock_lock *lock)
 {
   for (int i = 0; i < lock->engine->net.node_count; i++) {
-    const struct rlk_node *n = &lock->engine->net.nodes[i];
-    int is_lifted = lock->votes[i] == RLK_REFUSED && !lock->node_answers[i].error && !n->refused &&
-                    lock->op.asked.ttl_ms <= n->voter->ttl_limit_ms;
-    if (is_lifted && n->state != RLK_NODE_REFUSED && lock->attempt.verdict == REDLOCK_REFUSED_CONFIG)
+    int is_lifted = lock->votes[i] == RLK_REFUSED && !rlk_round_refusal(lock, i);
+    if (is_lifted && lock->attempt.verdict == REDLOCK_REFUSED_CONFIG)
       lock->attempt.verdict = REDLOCK_NO_QUORUM;
   }
+}
+
+/* Of a node whose refusal may pass. */
+static const char *refusal_words(const redlock_lock *lock)
+{
+  for (int i = 0; i < lock->engine->net.node_count; i++) {
+    const struct rlk_node *n = &lock->engine->net.nodes[i];
+    if (lock->votes[i] == RLK_REFUSED && rlk_why_passes(rlk_round_refusal(lock, i)) != RLK_PASSES_NEVER)
+      return n->refused ? n->why.words : lock->node_answers[i].error;
+  }
+  return NULL;
+}
+
+/* A wait that meets refusals goes on, as they may pass, and says so at once. */
+static void tell_refusal(redlock_lock *lock)
+{
+  char words[RLK_EVENT_DETAIL_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
+  const char *why = refusal_words(lock);
+  if (lock->attempt.refusal_is_told || lock->attempt.verdict != REDLOCK_REFUSED_CONFIG || !why)
+    return;
+  lock->attempt.refusal_is_told = 1;
+  rlk_text_format(&text, "waits: %d of %d nodes are ineligible to vote: ", tally.refused, tally.nodes);
+  rlk_text_add(&text, why);
+  rlk_lock_tell(lock, RLK_EVENT_WARNING, words);
 }
 
 static int take_turn(redlock_lock *lock, enum rlk_turn turn, int64_t now)
@@ -161,13 +185,14 @@ static int attempt_failed(redlock_lock *lock, int64_t now)
     lock->attempt.verdict = lock->kind->judge(lock);
   note_lifted(lock);
   note_outage(lock, now);
-  again = lock->attempt.verdict != REDLOCK_REFUSED_CONFIG && lock->attempt.count < lock->attempt.max &&
-          now < lock->op.deadline_ns && now < lock->op.outage_until_ns;
+  again = !(lock->attempt.verdict == REDLOCK_REFUSED_CONFIG && rlk_round_is_final(lock)) &&
+          lock->attempt.count < lock->attempt.max && now < lock->op.deadline_ns && now < lock->op.outage_until_ns;
   rlk_claim_give_up(lock->engine, lock->claim, 0, now);
   rlk_queue_tell(lock, now);
   if (!again)
     return lock->kind->tries_on && lock->kind->tries_on(lock) ? rlk_acquire_attempt(lock, now) : lock->attempt.verdict;
   tell_quarantine(lock, now);
+  tell_refusal(lock);
   if (lock->attempt.count == 1 || lock->wait.place)
     ask_for_hints(lock, now);
   rlk_holder_ask(lock, now);
@@ -285,7 +310,7 @@ static int begin(redlock_lock *lock, const struct rlk_call *call, int64_t now)
   lock->hold.number = 0;
   lock->hold.depth = 0;
   lock->attempt.count = 0;
-  lock->attempt.quarantine_is_told = 0;
+  lock->attempt.quarantine_is_told = lock->attempt.refusal_is_told = 0;
   lock->attempt.home = -1;
   lock->attempt.max = INT64_MAX;
   if (wait_ms == 0)
@@ -345,7 +370,7 @@ static int timer(redlock_lock *lock, int64_t now)
   if (now >= lock->op.deadline_ns)
     return give_up(lock, last_verdict(lock), now);
   if (now >= lock->op.outage_until_ns)
-    return give_up(lock, REDLOCK_NO_QUORUM, now);
+    return give_up(lock, rlk_is_outage(lock->attempt.verdict) ? lock->attempt.verdict : REDLOCK_NO_QUORUM, now);
   if (lock->op.phase == RLK_ASKING_QUEUE || (lock->op.phase == RLK_SLEEPING && lock->wait.room))
     return take_turn(lock, rlk_queue_timer(lock, now), now);
   if (lock->op.phase == RLK_SLEEPING)

@@ -68,6 +68,12 @@ static void pause(redlock_lock *lock, int64_t now)
   rlk_round_set_timer(lock, now + rlk_backoff_pause_ns(lock));
 }
 
+/* It is tried again until the deadline. */
+static int may_pass(const redlock_lock *lock, int status)
+{
+  return status == REDLOCK_NO_QUORUM || (status == REDLOCK_REFUSED_CONFIG && !rlk_round_is_final(lock));
+}
+
 static int advance(redlock_lock *lock, int64_t now)
 {
   struct rlk_tally tally = rlk_count(lock->votes, lock->engine->net.node_count);
@@ -79,7 +85,7 @@ static int advance(redlock_lock *lock, int64_t now)
     return extended(lock, now);
   if (status == REDLOCK_LOST)
     rlk_lock_lost(lock, REDLOCK_LOSS_GONE);
-  if (status != REDLOCK_PENDING && (status != REDLOCK_NO_QUORUM || is_over))
+  if (status != REDLOCK_PENDING && (is_over || !may_pass(lock, status)))
     return status;
   pause(lock, now);
   return REDLOCK_PENDING;

@@ -122,15 +122,15 @@ struct rlk_attempt {
   int64_t arrived_ns; /* its place in the queue is by this */
   uint64_t arrival;   /* ... and among those of its client by this number */
   int64_t count, max;
-  int verdict;                /* of the last full round */
-  int home;                   /* node asked first, or -1 */
-  int64_t wake_ns;            /* RLK_SLEEPING: without the hint */
-  int64_t proposal;           /* to all nodes, of a kind that asks for a number */
-  int offered;                /* permits: the slot, from 1, that home offered last; 0: none */
-  int is_offered_again;       /* ... in vain, and again */
-  int64_t asked_of_all;       /* permits: the slot, counted on, that all nodes were asked for last */
-  struct rlk_number ttl_text; /* as it is sent */
-  int quarantine_is_told;
+  int verdict;                             /* of the last full round */
+  int home;                                /* node asked first, or -1 */
+  int64_t wake_ns;                         /* RLK_SLEEPING: without the hint */
+  int64_t proposal;                        /* to all nodes, of a kind that asks for a number */
+  int offered;                             /* permits: the slot, from 1, that home offered last; 0: none */
+  int is_offered_again;                    /* ... in vain, and again */
+  int64_t asked_of_all;                    /* permits: the slot, counted on, that all nodes were asked for last */
+  struct rlk_number ttl_text;              /* as it is sent */
+  int quarantine_is_told, refusal_is_told; /* as events, once in a wait */
 };
 
 /* The place of a lock of several resources in the queue of another one of them (further.c). */

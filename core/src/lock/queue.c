@@ -31,7 +31,7 @@
 static void learn(redlock_lock *lock, int verdict, int64_t now)
 {
   int64_t outage_wait_ms = RLK_INT(&lock->options, OUTAGE_WAIT_MS);
-  if (verdict != REDLOCK_NO_QUORUM)
+  if (!rlk_is_outage(verdict))
     lock->op.outage_until_ns = RLK_NEVER;
   else if (lock->op.outage_until_ns == RLK_NEVER && outage_wait_ms >= 0)
     lock->op.outage_until_ns = now + outage_wait_ms * MS;
@@ -385,7 +385,7 @@ static void note_vain(redlock_lock *lock, int64_t now)
  * fail again and again: it makes way, tries beside the queue, and joins again at the end. */
 static int is_in_the_way(const redlock_lock *lock)
 {
-  return lock->attempt.verdict == REDLOCK_NO_QUORUM && !RLK_MUTANT(BLOCKS_THE_QUEUE);
+  return rlk_is_outage(lock->attempt.verdict) && !RLK_MUTANT(BLOCKS_THE_QUEUE);
 }
 
 static void make_way(redlock_lock *lock, int64_t now)

@@ -188,7 +188,7 @@ void rlk_round_close(redlock_lock *lock)
     if (lock->votes[i] == RLK_ASKED)
       lock->votes[i] = RLK_LATE;
     else if (rlk_round_awaits(lock, i))
-      lock->votes[i] = RLK_DOWN;
+      lock->votes[i] = lock->engine->net.nodes[i].refused ? RLK_REFUSED : RLK_DOWN;
   }
 }
 
@@ -228,4 +228,35 @@ int rlk_round_is_open(const redlock_lock *lock)
       return 1;
   }
   return lock->claim && lock->claim->in_flight > 0;
+}
+
+/* ---- refusals ---- */
+
+enum rlk_why rlk_round_refusal(const redlock_lock *lock, int node)
+{
+  const struct rlk_node *n = &lock->engine->net.nodes[node];
+  const char *error = lock->node_answers[node].error;
+  if (n->refused)
+    return n->why.why;
+  if (error)
+    return rlk_why_of(error);
+  return lock->op.asked.ttl_ms > n->voter->ttl_limit_ms ? RLK_WHY_ALLOWS_LESS : RLK_WHY_NONE;
+}
+
+/* What a person may take away is a mistake where the node never voted, and else a change that is under way. */
+static int is_for_good(const redlock_lock *lock, int node)
+{
+  switch (rlk_why_passes(rlk_round_refusal(lock, node))) {
+  case RLK_PASSES_BY_ITSELF: return 0;
+  case RLK_PASSES_BY_A_PERSON: return !lock->engine->net.nodes[node].was_ever_ready;
+  default: return 1;
+  }
+}
+
+int rlk_round_is_final(const redlock_lock *lock)
+{
+  int left = lock->engine->net.node_count;
+  for (int i = 0; i < lock->engine->net.node_count; i++)
+    left -= lock->votes[i] == RLK_REFUSED && is_for_good(lock, i);
+  return left < lock->engine->quorum || lock->claim->slots.rivals;
 }

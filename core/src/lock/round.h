@@ -23,5 +23,15 @@ int rlk_round_awaits(const redlock_lock *lock, int node);
 void rlk_round_close(redlock_lock *lock);
 int rlk_round_hope(redlock_lock *lock, int64_t now_ns); /* the time is over, but some may still come: 1 */
 int rlk_round_is_open(const redlock_lock *lock);
+/* Why a node's vote is RLK_REFUSED; NONE: that has passed meanwhile, and it was not asked again. */
+enum rlk_why rlk_round_refusal(const redlock_lock *lock, int node);
+/* So many refuse for good that no wait helps. */
+int rlk_round_is_final(const redlock_lock *lock);
+
+/* Too few nodes have voted, for whatever reason: outage_wait_ms runs. */
+static inline int rlk_is_outage(int verdict)
+{
+  return verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_REFUSED_CONFIG;
+}
 
 #endif

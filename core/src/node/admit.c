@@ -130,6 +130,7 @@ static void ready(struct rlk_line *l, int64_t now)
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
   rlk_node_be(l, RLK_NODE_READY);
   n->refused = 0;
+  n->was_ever_ready = 1;
   n->refused_set_ns = n->wrote_ns = 0;
   n->session_proved = 1;
   rlk_because(&n->why, RLK_WHY_NONE, NULL);

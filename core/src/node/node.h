@@ -28,6 +28,7 @@ struct rlk_node {
   enum rlk_node_state state;             /* that of its line */
   int failures;                          /* in a row since it was ready */
   int refused;                           /* the reason is its configuration, or ours */
+  int was_ever_ready;                    /* ... and then what it refuses for may be taken away again */
   struct rlk_node *refused_for;          /* the node under whose address its server votes, or NULL */
   struct rlk_reason why;                 /* why it is not ready; NONE at first */
   struct rlk_timer timer;                /* OFF: next try; until READY: time-out; READY: looks for overdue replies */

@@ -6,9 +6,12 @@
 #include "../base/buffer.h"
 
 static const struct {
-  const char *name, *words, *advice, *cause;
-} rows[RLK_WHY_COUNT] = {[RLK_WHY_NONE] = {"", "", "", ""},
-#define ROW(symbol, name, words, advice, cause) [RLK_WHY_##symbol] = {name, words, advice, cause},
+  const char *name;
+  enum rlk_passes passes;
+  const char *words, *advice, *cause;
+} rows[RLK_WHY_COUNT] = {[RLK_WHY_NONE] = {"", RLK_PASSES_BY_ITSELF, "", "", ""},
+#define ROW(symbol, name, passes, words, advice, cause)                                                                \
+  [RLK_WHY_##symbol] = {name, RLK_PASSES_##passes, words, advice, cause},
                          RLK_REASONS(ROW)
 #undef ROW
 };
@@ -51,6 +54,11 @@ const char *rlk_why_words(enum rlk_why why)
 const char *rlk_why_advice(enum rlk_why why)
 {
   return rows[why].advice;
+}
+
+enum rlk_passes rlk_why_passes(enum rlk_why why)
+{
+  return rows[why].passes;
 }
 
 const char *redlock_reason_at(int index, int field)

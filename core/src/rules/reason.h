@@ -21,8 +21,9 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   "correct this program's list of nodes; only if the list was changed on purpose, and all programs are stopped, run "  \
   "`redlock bootstrap --replace`"
 
-/* X(symbol, name, words, advice, cause). `name` is the anchor in docs/troubleshooting.md. The detail of a reason takes
- * the place of %s, or follows the words; where a server or a library has words of its own, they stand for all. */
+/* X(symbol, name, how it passes, words, advice, cause). `name` is the anchor in docs/troubleshooting.md. The detail of
+ * a reason takes the place of %s, or follows the words; where a server or a library has words of its own, they stand
+ * for all. */
 #define RLK_REASONS(X)                                                                                                 \
   RLK_REASONS_OF_CONNECTIONS(X)                                                                                        \
   RLK_REASONS_OF_TLS(X)                                                                                                \
@@ -31,164 +32,176 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   RLK_REASONS_OF_THE_GUARD(X)
 
 #define RLK_REASONS_OF_CONNECTIONS(X)                                                                                  \
-  X(REFUSED, "refused", "connection refused", "start the server, or correct the address",                              \
+  X(REFUSED, "refused", BY_ITSELF, "connection refused", "start the server, or correct the address",                   \
     "No process listens at the address.")                                                                              \
-  X(NO_SOCKET, "no-socket", "no such file or directory", "start the server, or correct the path of its socket",        \
-    "There is no socket with the path of a unix:// URL.")                                                              \
-  X(CONNECT_TIMEOUT, "connect-timeout", "connecting timed out", RLK_SEE_NETWORK,                                       \
+  X(NO_SOCKET, "no-socket", BY_ITSELF, "no such file or directory",                                                    \
+    "start the server, or correct the path of its socket", "There is no socket with the path of a unix:// URL.")       \
+  X(CONNECT_TIMEOUT, "connect-timeout", BY_ITSELF, "connecting timed out", RLK_SEE_NETWORK,                            \
     "The server did not accept the connection within connect_timeout_ms.")                                             \
-  X(SETUP_TIMEOUT, "setup-timeout", "no reply to the session set-up in time", RLK_SEE_NETWORK,                         \
+  X(SETUP_TIMEOUT, "setup-timeout", BY_ITSELF, "no reply to the session set-up in time", RLK_SEE_NETWORK,              \
     "The connection was accepted, but the server did not answer within connect_timeout_ms.")                           \
-  X(UNREACHABLE, "unreachable", "no route to host", "correct the address, the route or the firewall",                  \
+  X(UNREACHABLE, "unreachable", BY_ITSELF, "no route to host", "correct the address, the route or the firewall",       \
     "The network has no route to the server.")                                                                         \
-  X(NAME, "name", "name not resolved", "correct the host name, or the resolver",                                       \
+  X(NAME, "name", BY_ITSELF, "name not resolved", "correct the host name, or the resolver",                            \
     "The resolver knows no address for the host, or did not answer in time.")                                          \
-  X(CLOSED, "closed", "the server closed the connection", RLK_SEE_LOG,                                                 \
+  X(CLOSED, "closed", BY_ITSELF, "the server closed the connection", RLK_SEE_LOG,                                      \
     "The server or a proxy ended the connection: a restart, CLIENT KILL, the option timeout.")                         \
-  X(MAY_EXPECT_TLS, "may-expect-tls", "%s; it may expect TLS (rediss://)", "use rediss:// if it speaks TLS",           \
+  X(MAY_EXPECT_TLS, "may-expect-tls", BY_A_PERSON, "%s; it may expect TLS (rediss://)",                                \
+    "use rediss:// if it speaks TLS",                                                                                  \
     "The server ended the connection at the first bytes, as one does that expects a TLS handshake.")                   \
-  X(RESET, "reset", "connection reset by peer", RLK_SEE_LOG, "The server's process or machine broke the connection.")  \
-  X(SILENT, "silent", "no answer for %s", RLK_SEE_SERVER,                                                              \
+  X(RESET, "reset", BY_ITSELF, "connection reset by peer", RLK_SEE_LOG,                                                \
+    "The server's process or machine broke the connection.")                                                           \
+  X(SILENT, "silent", BY_ITSELF, "no answer for %s", RLK_SEE_SERVER,                                                   \
     "Requests are in flight and no byte comes: the server is stopped or busy, or packets are lost. A second "          \
     "connection is tried beside it.")                                                                                  \
-  X(LATE, "late", "no answer in time", RLK_SEE_SERVER,                                                                 \
+  X(LATE, "late", BY_ITSELF, "no answer in time", RLK_SEE_SERVER,                                                      \
     "The node is connected and did not answer within node_timeout_ms.")                                                \
-  X(OVERLOADED, "overloaded", "too many answers outstanding", RLK_SEE_SERVER,                                          \
+  X(OVERLOADED, "overloaded", BY_ITSELF, "too many answers outstanding", RLK_SEE_SERVER,                               \
     "So many requests wait for the node's answers that no further one is sent.")                                       \
-  X(DROPPED, "dropped", "connection lost", RLK_SEE_LOG, "The connection broke while the request was in flight.")       \
-  X(MISFIT, "misfit", "a reply to no request", RLK_SEE_LISTENER,                                                       \
+  X(DROPPED, "dropped", BY_ITSELF, "connection lost", RLK_SEE_LOG,                                                     \
+    "The connection broke while the request was in flight.")                                                           \
+  X(MISFIT, "misfit", BY_A_PERSON, "a reply to no request", RLK_SEE_LISTENER,                                          \
     "A reply that the server cannot give, so nothing that follows on the connection can be trusted.")                  \
-  X(SYSTEM, "system", "the system refused",                                                                            \
+  X(SYSTEM, "system", BY_ITSELF, "the system refused",                                                                 \
     "see the limits of this process and its machine: descriptors (ulimit -n), memory, threads",                        \
     "The operating system of the client refused a socket, or ended the connection.")                                   \
-  X(MEMORY, "memory", "out of memory", "give this program more memory", "An allocation failed in the client.")         \
-  X(LEAVING, "leaving", "the client is closed", "open another client", "The program closed the client.")
+  X(MEMORY, "memory", BY_ITSELF, "out of memory", "give this program more memory",                                     \
+    "An allocation failed in the client.")                                                                             \
+  X(LEAVING, "leaving", NEVER, "the client is closed", "open another client", "The program closed the client.")
 
 #define RLK_REASONS_OF_TLS(X)                                                                                          \
-  X(TLS_SILENT, "tls-silent", "no answer to the TLS handshake in time", RLK_SEE_NETWORK,                               \
+  X(TLS_SILENT, "tls-silent", BY_ITSELF, "no answer to the TLS handshake in time", RLK_SEE_NETWORK,                    \
     "The server has sent a part of the handshake and no more.")                                                        \
-  X(MAY_BE_PLAIN, "may-be-plain", "no answer to the TLS handshake in time; it may do without TLS (redis://)",          \
+  X(MAY_BE_PLAIN, "may-be-plain", BY_A_PERSON,                                                                         \
+    "no answer to the TLS handshake in time; it may do without TLS (redis://)",                                        \
     RLK_PLAIN_PORT "; or see whether the server hangs",                                                                \
     "The server has not sent a byte: it hangs, or it takes the handshake for a command and waits for its end.")        \
-  X(NO_TLS, "no-tls", "TLS: the server does not speak it there", RLK_PLAIN_PORT, "The port is one without TLS.")       \
-  X(TLS_CLOSED, "tls-closed", "TLS: the server closed the connection in the handshake", RLK_SEE_LOG,                   \
+  X(NO_TLS, "no-tls", BY_A_PERSON, "TLS: the server does not speak it there", RLK_PLAIN_PORT,                          \
+    "The port is one without TLS.")                                                                                    \
+  X(TLS_CLOSED, "tls-closed", BY_ITSELF, "TLS: the server closed the connection in the handshake", RLK_SEE_LOG,        \
     "The server ended the handshake without an alert.")                                                                \
-  X(TLS_NAME, "tls-name", "TLS: the server's certificate is not for %s",                                               \
+  X(TLS_NAME, "tls-name", BY_A_PERSON, "TLS: the server's certificate is not for %s",                                  \
     "name the node as its certificate does, or set tls_server_name",                                                   \
     "The certificate has another name than the host of the URL, or than tls_server_name.")                             \
-  X(TLS_EXPIRED, "tls-expired", "TLS: the server's certificate is refused: certificate has expired",                   \
+  X(TLS_EXPIRED, "tls-expired", BY_A_PERSON, "TLS: the server's certificate is refused: certificate has expired",      \
     "renew the server's certificate; or correct this machine's clock", "The certificate's time is over.")              \
-  X(TLS_NOT_YET, "tls-not-yet", "TLS: the server's certificate is refused: certificate is not yet valid",              \
+  X(TLS_NOT_YET, "tls-not-yet", BY_A_PERSON, "TLS: the server's certificate is refused: certificate is not yet valid", \
     "correct the clock of this machine or of the one that issued the certificate",                                     \
     "The certificate begins to be valid later.")                                                                       \
-  X(TLS_UNTRUSTED, "tls-untrusted", "TLS: the server's certificate is refused: %s", RLK_COMPARE_TLS,                   \
+  X(TLS_UNTRUSTED, "tls-untrusted", BY_A_PERSON, "TLS: the server's certificate is refused: %s", RLK_COMPARE_TLS,      \
     "No authority in tls_ca_file or tls_ca_path vouches for the certificate.")                                         \
-  X(TLS_WANTS_CERT, "tls-wants-certificate",                                                                           \
+  X(TLS_WANTS_CERT, "tls-wants-certificate", BY_A_PERSON,                                                              \
     "TLS: the server wants a certificate: set tls_cert_file and tls_key_file",                                         \
     "set tls_cert_file and tls_key_file to a certificate that the server knows, see docs/tls.md",                      \
     "The server accepts only clients that show a certificate (tls-auth-clients yes).")                                 \
-  X(TLS_ALERT, "tls-alert", "TLS: the server refuses: %s", RLK_COMPARE_TLS,                                            \
+  X(TLS_ALERT, "tls-alert", BY_A_PERSON, "TLS: the server refuses: %s", RLK_COMPARE_TLS,                               \
     "The server ended the handshake with an alert.")                                                                   \
-  X(TLS, "tls", "TLS: %s", RLK_COMPARE_TLS, "OpenSSL ended the connection; the words are its own.")
+  X(TLS, "tls", BY_A_PERSON, "TLS: %s", RLK_COMPARE_TLS, "OpenSSL ended the connection; the words are its own.")
 
 #define RLK_REASONS_OF_SERVERS(X)                                                                                      \
-  X(FILE, "file", "a file cannot be read", "correct the file that the option names",                                   \
+  X(FILE, "file", BY_A_PERSON, "a file cannot be read", "correct the file that the option names",                      \
     "user_file or password_file is missing, empty, too long or not readable for this process.")                        \
-  X(NO_IDENTITY, "no-identity", "INFO names no run_id or no role", RLK_SEE_LISTENER,                                   \
+  X(NO_IDENTITY, "no-identity", BY_A_PERSON, "INFO names no run_id or no role", RLK_SEE_LISTENER,                      \
     "What answers at the address is no Redis or Valkey server, or a proxy hides what the server is.")                  \
-  X(REPLICA, "replica", "a replica; only masters are eligible to vote", RLK_MAKE_MASTER,                               \
+  X(REPLICA, "replica", BY_ITSELF, "a replica; only masters are eligible to vote", RLK_MAKE_MASTER,                    \
     "The server replicates from another one, or a failover has demoted it.")                                           \
-  X(CLUSTER, "cluster", "a cluster node; nodes must be independent masters", RLK_NO_CLUSTER,                           \
+  X(CLUSTER, "cluster", NEVER, "a cluster node; nodes must be independent masters", RLK_NO_CLUSTER,                    \
     "The server is a node of Redis Cluster.")                                                                          \
-  X(MODE, "mode", "runs in mode %s; nodes must be independent masters", "use the address of the server itself",        \
+  X(MODE, "mode", NEVER, "runs in mode %s; nodes must be independent masters", "use the address of the server itself", \
     "The address is that of a Sentinel or of a proxy.")                                                                \
-  X(EVICTS, "evicts", "evicts keys (maxmemory-policy %s); set it to noeviction",                                       \
+  X(EVICTS, "evicts", BY_A_PERSON, "evicts keys (maxmemory-policy %s); set it to noeviction",                          \
     "CONFIG SET maxmemory-policy noeviction, also in its configuration file",                                          \
     "A server that evicts keys may delete a lock that is held.")                                                       \
-  X(SAME_SERVER, "same-server", "the same server as %s", "give every URL a server of its own",                         \
+  X(SAME_SERVER, "same-server", BY_A_PERSON, "the same server as %s", "give every URL a server of its own",            \
     "Two URLs lead to one server, which has only one vote.")                                                           \
-  X(OTHER_SERVER, "other-server", "another server answers there now",                                                  \
+  X(OTHER_SERVER, "other-server", BY_ITSELF, "another server answers there now",                                       \
     "wait; find out what has moved the address: a restart, a failover, a proxy",                                       \
     "A new connection leads to another server than the one before.")                                                   \
-  X(FULL, "full", "its memory is full (%s): it grants no lock until it has room",                                      \
+  X(FULL, "full", BY_ITSELF, "its memory is full (%s): it grants no lock until it has room",                           \
     "raise maxmemory, or delete keys that are not needed any more", "used_memory has reached maxmemory.")              \
-  X(AOF, "aof", "it cannot write its append-only file (aof_last_write_status err): it grants no lock", RLK_SEE_DISK,   \
-    "Its disk is full or broken.")                                                                                     \
-  X(SNAPSHOT, "snapshot",                                                                                              \
+  X(AOF, "aof", BY_ITSELF, "it cannot write its append-only file (aof_last_write_status err): it grants no lock",      \
+    RLK_SEE_DISK, "Its disk is full or broken.")                                                                       \
+  X(SNAPSHOT, "snapshot", BY_ITSELF,                                                                                   \
     "its last snapshot failed (rdb_last_bgsave_status err): with stop-writes-on-bgsave-error it grants no lock",       \
     RLK_SEE_DISK "; then run BGSAVE", "Its disk is full or broken, or it could not fork.")                             \
-  X(STORES_NO_KEY, "stores-no-key", "it refuses to store a key: %s", RLK_SEE_LOG,                                      \
+  X(STORES_NO_KEY, "stores-no-key", BY_ITSELF, "it refuses to store a key: %s", RLK_SEE_LOG,                           \
     "The server answered a SET with an error that concerns it as a whole.")
 
 /* Errors of servers, by how they begin: their own words are shown. */
 #define RLK_REASONS_OF_ERRORS(X)                                                                                       \
-  X(NOAUTH, "noauth", "NOAUTH", "put a user and a password in the URL, or use user_file and password_file",            \
+  X(NOAUTH, "noauth", BY_A_PERSON, "NOAUTH",                                                                           \
+    "put a user and a password in the URL, or use user_file and password_file",                                        \
     "The server wants a password and was given none.")                                                                 \
-  X(WRONGPASS, "wrongpass", "WRONGPASS", "correct the user and the password",                                          \
+  X(WRONGPASS, "wrongpass", BY_A_PERSON, "WRONGPASS", "correct the user and the password",                             \
     "The server knows no such user, or another password.")                                                             \
-  X(NOPERM, "noperm", "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")                        \
-  X(FORBIDS, "forbids", "it forbids %s", "see docs/redlock.md for all that the user needs",                            \
+  X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")           \
+  X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s", "see docs/redlock.md for all that the user needs",               \
     "The ACL of the user denies, or the server does not know, a command that the set-up needs.")                       \
-  X(DATABASE, "database", "DB index is out of range", "use a database that it has: the number at the end of the URL",  \
+  X(DATABASE, "database", NEVER, "DB index is out of range",                                                           \
+    "use a database that it has: the number at the end of the URL",                                                    \
     "The URL names a database that the server does not have.")                                                         \
-  X(LOADING, "loading", "LOADING", "wait until it has loaded its data",                                                \
+  X(LOADING, "loading", BY_ITSELF, "LOADING", "wait until it has loaded its data",                                     \
     "The server has been started and reads its file.")                                                                 \
-  X(MAX_CLIENTS, "max-clients", "max number of clients reached",                                                       \
+  X(MAX_CLIENTS, "max-clients", BY_ITSELF, "max number of clients reached",                                            \
     "raise maxclients, or find out who keeps so many connections open",                                                \
     "The server has as many connections as it may.")                                                                   \
-  X(PROTECTED, "protected", "DENIED", "set a password, or protected-mode no on a private network",                     \
+  X(PROTECTED, "protected", BY_A_PERSON, "DENIED", "set a password, or protected-mode no on a private network",        \
     "The server has no password and accepts connections of its own machine only.")                                     \
-  X(READONLY, "readonly", "READONLY", RLK_MAKE_MASTER, "The server has become a replica.")                             \
-  X(IN_CLUSTER, "in-cluster", "MOVED", RLK_NO_CLUSTER, "The server is a node of Redis Cluster.")                       \
-  X(OOM, "oom", "OOM", "raise maxmemory", "The server has no memory for a further key.")                               \
-  X(BUSY_SCRIPT, "busy-script", "BUSY", "wait, or end the script: SCRIPT KILL",                                        \
+  X(READONLY, "readonly", BY_ITSELF, "READONLY", RLK_MAKE_MASTER, "The server has become a replica.")                  \
+  X(IN_CLUSTER, "in-cluster", NEVER, "MOVED", RLK_NO_CLUSTER, "The server is a node of Redis Cluster.")                \
+  X(OOM, "oom", BY_ITSELF, "OOM", "raise maxmemory", "The server has no memory for a further key.")                    \
+  X(BUSY_SCRIPT, "busy-script", BY_ITSELF, "BUSY", "wait, or end the script: SCRIPT KILL",                             \
     "The server runs a script that does not end.")                                                                     \
-  X(MISCONF, "misconf", "MISCONF", RLK_SEE_DISK, "The server could not save its data, so it refuses to write.")        \
-  X(NOREPLICAS, "noreplicas", "NOREPLICAS", "set min-replicas-to-write 0",                                             \
+  X(MISCONF, "misconf", BY_ITSELF, "MISCONF", RLK_SEE_DISK,                                                            \
+    "The server could not save its data, so it refuses to write.")                                                     \
+  X(NOREPLICAS, "noreplicas", BY_ITSELF, "NOREPLICAS", "set min-replicas-to-write 0",                                  \
     "The server has fewer replicas than min-replicas-to-write demands.")                                               \
-  X(UNKNOWN_COMMAND, "unknown-command", "ERR unknown command", "use Redis 6.2 or later, or Valkey",                    \
+  X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command", "use Redis 6.2 or later, or Valkey",             \
     "The server is too old, or the command was renamed.")                                                              \
-  X(WRONGTYPE, "wrongtype", "WRONGTYPE", "delete the key of another type, or use a key_prefix",                        \
+  X(WRONGTYPE, "wrongtype", BY_A_PERSON, "WRONGTYPE", "delete the key of another type, or use a key_prefix",           \
     "Another program keeps something else than a lock under the key.")                                                 \
-  X(ERROR, "error", "ERR", RLK_SEE_LOG, "An error that is not in this table.")
+  X(ERROR, "error", BY_ITSELF, "ERR", RLK_SEE_LOG, "An error that is not in this table.")
 
 #define RLK_REASONS_OF_THE_GUARD(X)                                                                                    \
-  X(NO_TIME, "no-time", "it does not tell the time", RLK_SEE_LISTENER, "The server's reply to TIME is not a time.")    \
-  X(MARKER_RACE, "marker-race", "another client registered this node at the same time",                                \
+  X(NO_TIME, "no-time", BY_A_PERSON, "it does not tell the time", RLK_SEE_LISTENER,                                    \
+    "The server's reply to TIME is not a time.")                                                                       \
+  X(MARKER_RACE, "marker-race", BY_ITSELF, "another client registered this node at the same time",                     \
     "nothing: it is tried again at once", "Two programs found the node without a marker and wrote one.")               \
-  X(SHORTER_LEASES, "shorter-leases", "its marker allows only shorter leases", RLK_ONE_NUMBER,                         \
+  X(SHORTER_LEASES, "shorter-leases", BY_ITSELF, "its marker allows only shorter leases", RLK_ONE_NUMBER,              \
     "The node was registered with a smaller max_ttl_ms than this program has.")                                        \
-  X(ALLOWS_LESS, "allows-less", "allows %s",                                                                           \
+  X(ALLOWS_LESS, "allows-less", NEVER, "allows %s",                                                                    \
     "run `redlock bootstrap --replace` when all programs have the larger max_ttl_ms",                                  \
     "The node was registered with a smaller max_ttl_ms than the lease that is asked for.")                             \
-  X(ALLOWS_MORE, "allows-more", "allows leases of %s: give this program the same", RLK_ONE_NUMBER,                     \
+  X(ALLOWS_MORE, "allows-more", BY_A_PERSON, "allows leases of %s: give this program the same", RLK_ONE_NUMBER,        \
     "The node was registered with a larger max_ttl_ms: another program may hold locks for longer than this one "       \
     "would wait after a restart.")                                                                                     \
-  X(OTHER_NODES, "other-nodes", "its marker names %s nodes: correct this program's list", RLK_CORRECT_LIST,            \
-    "The node was registered as one of another number of nodes.")                                                      \
-  X(OTHER_CLUSTER, "other-cluster", "its marker names cluster %s: correct this program's list, or its cluster",        \
-    RLK_CORRECT_LIST, "The node was registered with another value of the option cluster.")                             \
-  X(OLD_MARKER, "old-marker", "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace",     \
+  X(OTHER_NODES, "other-nodes", BY_A_PERSON, "its marker names %s nodes: correct this program's list",                 \
+    RLK_CORRECT_LIST, "The node was registered as one of another number of nodes.")                                    \
+  X(OTHER_CLUSTER, "other-cluster", BY_A_PERSON,                                                                       \
+    "its marker names cluster %s: correct this program's list, or its cluster", RLK_CORRECT_LIST,                      \
+    "The node was registered with another value of the option cluster.")                                               \
+  X(OLD_MARKER, "old-marker", BY_A_PERSON,                                                                             \
+    "its marker is of version 0.1: stop all programs, then redlock bootstrap --replace",                               \
     "stop all programs, install this version everywhere, and run `redlock bootstrap --replace`",                       \
     "The node was registered by version 0.1.")                                                                         \
-  X(FOREIGN_MARKER, "foreign-marker", "the key %s is not a marker of this library",                                    \
+  X(FOREIGN_MARKER, "foreign-marker", NEVER, "the key %s is not a marker of this library",                             \
     "use a key_prefix of your own, or delete the key", "Another program uses the key of the guard.")                   \
-  X(MARKER_CHANGED, "marker-changed", "its marker has changed: it may have lost keys",                                 \
+  X(MARKER_CHANGED, "marker-changed", BY_ITSELF, "its marker has changed: it may have lost keys",                      \
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
     "The guard's key is gone, or is another one. The node is examined again at once.")                                 \
-  X(NOT_REGISTERED, "not-registered", "quarantined: it is new or has lost its keys",                                   \
+  X(NOT_REGISTERED, "not-registered", BY_ITSELF, "quarantined: it is new or has lost its keys",                        \
     "programs that acquire locks register it; or run `redlock bootstrap` if no lock is live on any node",              \
     "The node has no marker, and a command that only looks writes none.")                                              \
-  X(NEW, "new", "quarantined: new, or without its keys",                                                               \
+  X(NEW, "new", BY_ITSELF, "quarantined: new, or without its keys",                                                    \
     "wait, or run `redlock bootstrap` if no lock is live on any node",                                                 \
     "The node was registered a short time ago: locks that it may have had before have to end first.")                  \
-  X(LOST_KEYS, "lost-keys", "quarantined: it may have lost keys",                                                      \
+  X(LOST_KEYS, "lost-keys", BY_ITSELF, "quarantined: it may have lost keys",                                           \
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
     "This program has seen that the node lost its keys. Locks that it had granted have to end first.")                 \
-  X(CLOCK_STEPPED, "clock-stepped", "quarantined: its clock was stepped forward", RLK_KEEP_CLOCKS,                     \
+  X(CLOCK_STEPPED, "clock-stepped", BY_ITSELF, "quarantined: its clock was stepped forward", RLK_KEEP_CLOCKS,          \
     "Keys on the node have expired too early by as much.")                                                             \
-  X(CLOCK_AHEAD, "clock-ahead", "quarantined: its clock is more than 1 s ahead of the other nodes'", RLK_KEEP_CLOCKS,  \
-    "Its clock may have been stepped before this program could see it.")
+  X(CLOCK_AHEAD, "clock-ahead", BY_ITSELF, "quarantined: its clock is more than 1 s ahead of the other nodes'",        \
+    RLK_KEEP_CLOCKS, "Its clock may have been stepped before this program could see it.")
 
 enum rlk_why {
   RLK_WHY_NONE,
@@ -197,6 +210,10 @@ enum rlk_why {
 #undef RLK_SYMBOL
       RLK_WHY_COUNT
 };
+
+/* A reason to refuse passes by itself (a failover goes on, a script ends), by a person who changes something at the
+ * server, or not as long as this program runs. */
+enum rlk_passes { RLK_PASSES_BY_ITSELF, RLK_PASSES_BY_A_PERSON, RLK_PASSES_NEVER };
 
 struct rlk_reason {
   enum rlk_why why;
@@ -212,5 +229,6 @@ enum rlk_why rlk_because_of(struct rlk_reason *reason, enum rlk_why why, const c
 const char *rlk_why_name(enum rlk_why why);
 const char *rlk_why_words(enum rlk_why why);
 const char *rlk_why_advice(enum rlk_why why);
+enum rlk_passes rlk_why_passes(enum rlk_why why);
 
 #endif
