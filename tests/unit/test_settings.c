@@ -25,8 +25,14 @@ static void every_option_takes_its_default(void **state)
   assert_defaults();
 }
 
-#define VALUE(option, value) {option, value, option " is \"" value "\"; allowed: "}
-#define SECRET_URL(url, shown, why) {"nodes", url, "nodes: \"" shown "\": " why "; allowed: "}
+#define VALUE(option, value)                                                                                           \
+  {                                                                                                                    \
+    option, value, option " is \"" value "\"; allowed: "                                                               \
+  }
+#define SECRET_URL(url, shown, why)                                                                                    \
+  {                                                                                                                    \
+    "nodes", url, "nodes: \"" shown "\": " why "; allowed: "                                                           \
+  }
 #define URL(url, why) SECRET_URL(url, url, why)
 
 /* What is refused, and the words for it: all of them, or up to what is allowed. */
@@ -239,6 +245,30 @@ static void the_environment_has_the_default_of_max_ttl_ms(void **state)
   assert_string_equal(message(), "REDLOCK_MAX_TTL_MS is \"0\"; allowed: 20 to 86400000");
 }
 
+static void the_default_of_ttl_ms_is_at_most_max_ttl_ms(void **state)
+{
+  (void)state;
+  assert_int_equal(set("nodes", "redis://127.0.0.1:1?max_ttl=8s"), REDLOCK_OK);
+  assert_string_equal(get("ttl_ms"), "8000");
+  assert_int_equal(set("nodes", "redis://127.0.0.1:1?max_ttl=9s"), REDLOCK_OK);
+  assert_string_equal(get("ttl_ms"), "9000");
+  assert_int_equal(set("nodes", "redis://127.0.0.1:1"), REDLOCK_OK);
+  assert_string_equal(get("ttl_ms"), "10000");
+  assert_int_equal(set("max_ttl_ms", "20"), REDLOCK_OK);
+  assert_int_equal(redlock_client_open(client), REDLOCK_OK);
+  assert_string_equal(get("ttl_ms"), "20");
+}
+
+static void a_ttl_ms_that_is_given_stands(void **state)
+{
+  (void)state;
+  assert_int_equal(set("ttl_ms", "9000"), REDLOCK_OK);
+  assert_int_equal(set("nodes", "redis://127.0.0.1:1?max_ttl=8s"), REDLOCK_OK);
+  assert_string_equal(get("ttl_ms"), "9000");
+  assert_int_equal(redlock_client_open(client), REDLOCK_INVALID);
+  assert_non_null(strstr(message(), "ttl_ms 9000 is above max_ttl_ms, 8000"));
+}
+
 static void max_ttl_may_end_the_list_of_nodes(void **state)
 {
   static const char *const lists[][2] = {
@@ -328,6 +358,8 @@ int main(void)
       FRESH(the_environment_has_the_default_of_guard),
       FRESH(the_environment_has_the_default_of_max_ttl_ms),
       FRESH(max_ttl_may_end_the_list_of_nodes),
+      FRESH(the_default_of_ttl_ms_is_at_most_max_ttl_ms),
+      FRESH(a_ttl_ms_that_is_given_stands),
       FRESH(max_ttl_is_given_once),
       FRESH(values_of_an_earlier_version_warn),
       FRESH(a_wrong_guard_in_the_environment_is_refused_at_open),

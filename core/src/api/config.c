@@ -22,11 +22,24 @@ static int check_twice(redlock_client *c, const struct rlk_url *url, struct rlk_
   return REDLOCK_OK;
 }
 
+/* The default of ttl_ms is at most max_ttl_ms. */
+static void cap_ttl(redlock_client *c)
+{
+  struct rlk_numbers *numbers = &c->engine.net.options;
+  struct rlk_text nowhere = rlk_text_in(NULL, 0);
+  if (c->ttl_is_given)
+    return;
+  rlk_option_parse(numbers, RLK_OPT_TTL_MS, redlock_option_at(RLK_OPT_TTL_MS, REDLOCK_OPTION_DEFAULT), &nowhere);
+  if (RLK_INT(numbers, TTL_MS) > RLK_INT(numbers, MAX_TTL_MS))
+    RLK_INT(numbers, TTL_MS) = RLK_INT(numbers, MAX_TTL_MS);
+}
+
 static void apply_max_ttl(redlock_client *c)
 {
   for (int i = RLK_BY_DEFAULT; i <= RLK_BY_OPTION; i++)
     if (c->max_ttl_ms[i])
       RLK_INT(&c->engine.net.options, MAX_TTL_MS) = c->max_ttl_ms[i];
+  cap_ttl(c);
 }
 
 int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
@@ -144,6 +157,7 @@ static int set_number(redlock_client *c, int option, const char *value, enum rlk
   if (status != REDLOCK_OK)
     return status;
   c->old_values = old;
+  c->ttl_is_given |= option == RLK_OPT_TTL_MS;
   if (option == RLK_OPT_MAX_TTL_MS) {
     c->max_ttl_ms[source] = RLK_INT(numbers, MAX_TTL_MS);
     apply_max_ttl(c);

@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from command import INTERNAL, finish
+from command import INTERNAL, USAGE, finish
+from guarding import REPLACE, bootstrapped
 
 
 def limited(files):
@@ -24,6 +25,21 @@ def test_too_few_descriptors_are_reported(redlock, nodes, args):
     assert INTERNAL in [one.returncode for one in done], "a limit that is too low"
     assert done[-1].returncode in (0, 75), "a limit that is enough"
     assert {one.returncode for one in done} <= {0, 75, 69, INTERNAL}
+
+
+@pytest.mark.parametrize("args", [("doctor",), ("status", "x"), ("ls", "x"), ("release", "x", "0" * 40),
+                                  ("release", "--force", "--yes", "x"), ("run", "x", "--", "true")])
+def test_a_small_max_ttl_is_enough_for_the_default_ttl(redlock, nodes, args):
+    bootstrapped(nodes.urls, REPLACE, max_ttl_ms=8000, ttl_ms=8000)
+    redlock.env["REDLOCK_NODES"] += "?max_ttl=8s"
+    done = redlock(*args)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_ttl_that_is_given_is_refused_above_it(redlock, nodes):
+    redlock.env["REDLOCK_NODES"] += "?max_ttl=8s"
+    done = redlock("run", "--ttl", "9s", "x", "--", "true")
+    assert done.returncode == USAGE and "--ttl 9s is above --max-ttl, 8s" in done.stderr
 
 
 SHIM = """#include <errno.h>
