@@ -158,6 +158,24 @@ def test_a_first_lock_on_new_servers_is_granted_within_the_wait(make_cluster, ma
                         r"bootstrap ends that if no lock is live", told["detail"])
 
 
+@pytest.mark.parametrize("lost, is_advised", [(1, False), (2, True)])
+def test_bootstrap_is_advised_only_without_a_majority(make_cluster, make_client, lost, is_advised):
+    """Where a majority votes there is nothing to do: the others vote by themselves."""
+    cluster = make_cluster(3)
+    bootstrapped(cluster.urls, max_ttl_ms=60000)
+    for node in cluster.nodes[:lost]:
+        node.restart(empty=True)
+    client = make_client(cluster.urls, **dict(GUARDED, max_ttl_ms=60000))
+    lock = client.lock()
+    lock.start(rl.ACQUIRE, 60000)
+    spin(client, lambda: lock.status == OK or "quarantined" in lock.message)
+    said = [lock.message] if is_advised else []
+    said += [node["advice"] for node in client.describe()["nodes"]]
+    said += [event.get("detail", "") for event in client.events()]
+    assert any("redlock bootstrap" in words for words in said) == is_advised, said
+    assert is_advised or "wait: it votes by itself" in said
+
+
 @pytest.mark.parametrize("lost", range(3))
 def test_emptied_server_is_reported_while_the_others_vote(make_cluster, make_client, lost):
     cluster = make_cluster(3)

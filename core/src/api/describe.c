@@ -83,7 +83,7 @@ static void reason(struct rlk_node *n, struct rlk_text *out, int64_t now)
   }
   more(out, "why", why.words);
   more(out, "reason", rlk_why_name(why.why));
-  more(out, "advice", rlk_why_advice(why.why));
+  more(out, "advice", rlk_advice(n->net, why.why, now));
 }
 
 /* Against the clock of this machine; null where the guard does not ask for the time. */

@@ -5,6 +5,7 @@
 #include "../lock/kind.h"
 #include "../lock/lease.h"
 #include "../lock/operation.h"
+#include "../vote/eligible.h"
 #include "answer.h"
 #include "api.h"
 #include "held_by.h"
@@ -125,7 +126,7 @@ static int needs_advice(const redlock_lock *lock)
 static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t now)
 {
   uint64_t told = 0;
-  const char *advice[RLK_NODES_MAX];
+  const char *advice[RLK_NODES_MAX], *what_to_do;
   int advices = 0, is_new;
   for (int i = 0; i < lock->engine->net.node_count; i++) {
     struct rlk_said said;
@@ -137,11 +138,12 @@ static void group_and_advise(redlock_lock *lock, struct rlk_text *out, int64_t n
     rlk_text_add(out, told ? "; " : ": ");
     group_words(lock, i, group, &said, out, now);
     told |= group;
-    is_new = *rlk_why_advice(said.why) != 0;
+    what_to_do = rlk_advice(&lock->engine->net, said.why, now);
+    is_new = *what_to_do != 0;
     for (int k = 0; k < advices; k++)
-      is_new &= strcmp(advice[k], rlk_why_advice(said.why)) != 0;
+      is_new &= strcmp(advice[k], what_to_do) != 0;
     if (is_new)
-      advice[advices++] = rlk_why_advice(said.why);
+      advice[advices++] = what_to_do;
   }
   for (int k = 0; k < advices && needs_advice(lock); k++)
     rlk_text_format(out, "; %s", advice[k]);

@@ -190,10 +190,10 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \
     "The guard's key is gone, or is another one. The node is examined again at once.")                                 \
   X(NOT_REGISTERED, "not-registered", BY_ITSELF, "quarantined: it is new or has lost its keys",                        \
-    "programs that acquire locks register it; or run `redlock bootstrap` if no lock is live on any node",              \
+    "programs that acquire locks register it; if no majority votes and no lock is live, run `redlock bootstrap`",      \
     "The node has no marker, and a command that only looks writes none.")                                              \
   X(NEW, "new", BY_ITSELF, "quarantined: new, or without its keys",                                                    \
-    "wait, or run `redlock bootstrap` if no lock is live on any node",                                                 \
+    "wait; if no majority votes and no lock is live on any node, run `redlock bootstrap`",                             \
     "The node was registered a short time ago: locks that it may have had before have to end first.")                  \
   X(LOST_KEYS, "lost-keys", BY_ITSELF, "quarantined: it may have lost keys",                                           \
     "wait; find out what deletes keys there: FLUSHALL, a restart without data, a failover",                            \

@@ -5,6 +5,7 @@
 #include "../../include/redlock.h"
 #include "../base/mutant.h"
 #include "../node/state.h"
+#include "../rules/quorum.h"
 #include "guard.h"
 
 #define KNOWN_NS (60000 * RLK_NS_PER_MS) /* how long a node's answer to a SET predicts the next one */
@@ -157,4 +158,22 @@ int rlk_would_grant(const struct rlk_node *n, int64_t now)
 {
   struct rlk_reason why;
   return rlk_may_vote(n, now) && !rlk_refusal(n, &why, now);
+}
+
+/* ---- what to do ---- */
+
+static int majority_votes(const struct rlk_net *net, int64_t now)
+{
+  int votes = 0;
+  for (int i = 0; i < net->node_count; i++)
+    votes += rlk_may_vote(&net->nodes[i], now);
+  return votes >= rlk_quorum(net->node_count);
+}
+
+const char *rlk_advice(const struct rlk_net *net, enum rlk_why why, int64_t now)
+{
+  int is_new = why == RLK_WHY_NEW || why == RLK_WHY_NOT_REGISTERED;
+  if (!is_new || !majority_votes(net, now))
+    return rlk_why_advice(why);
+  return why == RLK_WHY_NEW ? "wait: it votes by itself" : "wait: a program that acquires locks registers it";
 }

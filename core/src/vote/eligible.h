@@ -20,5 +20,7 @@ static inline int rlk_may_vote(const struct rlk_node *n, int64_t now_ns)
 int rlk_would_grant(const struct rlk_node *node, int64_t now_ns);
 /* Why a node that may vote would not grant; NONE if it would. */
 enum rlk_why rlk_refusal(const struct rlk_node *node, struct rlk_reason *why, int64_t now_ns);
+/* What to do about it: nobody has to end a quarantine where a majority votes. */
+const char *rlk_advice(const struct rlk_net *net, enum rlk_why why, int64_t now_ns);
 
 #endif

@@ -121,8 +121,6 @@ void rlk_guard_tell(struct rlk_node *n, int64_t now)
   char words[RLK_WHY_SIZE];
   struct rlk_text text = rlk_text_in(words, sizeof words);
   rlk_guard_words(n, &text, now);
-  if (rlk_guard_why(n, now) == RLK_WHY_NEW) /* events have no advice of their own */
-    rlk_text_add(&text, "; redlock bootstrap ends it if no lock is live");
   rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
 }
 
