@@ -1,6 +1,7 @@
 """redlock lead"""
 import json
 import os
+import select
 import signal
 import subprocess
 
@@ -179,6 +180,54 @@ def test_refused_nodes_end_it(redlock, nodes):
         node.config_set("maxmemory-policy", "allkeys-lru")
     done = redlock("lead", "scheduler", "--", "true")
     assert done.returncode == REFUSED_CONFIG and "maxmemory-policy" in done.stderr
+
+
+def follow(node):
+    node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+def evict(node):
+    node.config_set("maxmemory", "100mb")
+    node.config_set("maxmemory-policy", "allkeys-lru")
+
+
+def user(*rules):
+    return lambda node: node.command("ACL", "SETUSER", "few", "on", *rules)
+
+
+def rotate(node):
+    user("resetpass", ">new")(node)
+    node.command("CLIENT", "KILL", "USER", "few")
+
+
+@pytest.mark.parametrize("refuse, mend, words", [
+    (follow, lambda node: node.command("REPLICAOF", "NO", "ONE"), "replica"),
+    (evict, lambda node: node.config_set("maxmemory-policy", "noeviction"), "evicts"),
+    (rotate, user(">p"), "WRONGPASS"),
+    (user("-set"), user("+set"), "permissions"),
+], ids=["replica", "evicts", "password", "set-denied"])
+def test_candidates_outlast_what_voters_refuse_for(redlock, nodes, refuse, mend, words):
+    """The leader's lease ends, for longer than which a majority refuses; both candidates stand by."""
+    for node in nodes:
+        user(">p", "~*", "&*", "+@all")(node)
+    redlock.env["REDLOCK_NODES"] = ",".join(node.url_with("few", "p") for node in nodes)
+    lead = "lead", "--ttl", "1s", "--node-timeout", "250ms", "scheduler", "--", *sh(LEADS)
+    first = redlock.start(*lead)
+    term = term_of(first)
+    second = begun_to_wait(nodes, redlock.start, *lead)
+    for node in nodes.nodes[:3]:
+        refuse(node)
+    if words == "permissions":
+        lose(nodes)  # it holds the key as long as it can renew it
+    read_until(first.stderr, words)
+    assert first.poll() is None and second.poll() is None
+    for node in nodes.nodes[:3]:
+        mend(node)
+    leader = select.select([first.stdout, second.stdout], [], [], LIMIT_S)[0][0]
+    assert int(read_until(leader, "\n").split()[1]) > term
+    for candidate in (first, second):
+        candidate.send_signal(signal.SIGTERM)
+        assert finish(candidate).returncode == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("words, expected", [

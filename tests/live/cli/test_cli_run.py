@@ -5,6 +5,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from command import (
     LIMIT_S,
     LOST,
     NOT_FOUND,
+    REFUSED_CONFIG,
     TOKEN,
     UNAVAILABLE,
     all_gone,
@@ -438,3 +441,30 @@ def test_reason_of_a_loss_in_json(redlock, nodes, options, spoil, reason):
     running = ready(redlock, "--json", *SHORT, *options, "job", "--", *sh("echo ready; exec sleep 60"))
     spoil(nodes)
     assert json.loads(finish(running).stderr)["reason"] == reason
+
+
+def test_a_wrong_password_ends_it_at_once(redlock, nodes):
+    """Nodes that have never voted for this command: no wait helps."""
+    redlock.env["REDLOCK_NODES"] = ",".join(node.url_with("nobody", "wrong") for node in nodes)
+    began = time.monotonic()
+    done = redlock("run", "--outage-wait", "30s", "x", "--", "true")
+    assert done.returncode == REFUSED_CONFIG and "WRONGPASS" in done.stderr
+    assert time.monotonic() - began < 15
+
+
+def test_a_job_that_begins_in_a_failover_runs(redlock, nodes):
+    """A majority of the addresses leads to replicas for 1.5 s, and then to the servers that were promoted."""
+    for node in nodes.nodes[:3]:
+        node.command("REPLICAOF", "127.0.0.1", 1)
+    promotion = threading.Timer(1.5, lambda: [node.command("REPLICAOF", "NO", "ONE") for node in nodes.nodes[:3]])
+    promotion.start()
+    done = redlock("run", "x", "--", "echo", "done")
+    promotion.join()
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+def test_replicas_that_stay_end_a_wait_as_an_outage_does(redlock, nodes):
+    for node in nodes.nodes[:3]:
+        node.command("REPLICAOF", "127.0.0.1", 1)
+    done = redlock("run", "--wait", "forever", "--outage-wait", "1s", "x", "--", "true")
+    assert done.returncode == REFUSED_CONFIG and "a replica" in done.stderr
