@@ -295,6 +295,15 @@ static void print_other_number(const struct table *table, const json_t *node)
   free(ours);
 }
 
+/* A failover there and back would look as if nothing had happened. */
+static void print_missing_history(FILE *out, const json_t *node)
+{
+  if (json_is_false(json_object_get(node, "marker_history")))
+    fputs("    its marker is of an earlier version, and does not name the server's master_replid2\n"
+          "    advice: run `redlock bootstrap --replace`, which adds it\n",
+          out);
+}
+
 static void print_node(const struct table *table, const json_t *node)
 {
   FILE *out = table->out;
@@ -310,6 +319,7 @@ static void print_node(const struct table *table, const json_t *node)
   if (strlen(text_of(node, "advice")) > LONG_ADVICE)
     fprintf(out, "    see docs/troubleshooting.md#%s\n", text_of(node, "reason"));
   print_other_number(table, node);
+  print_missing_history(out, node);
   kinds_print(out, node);
 }
 

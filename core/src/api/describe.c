@@ -118,6 +118,10 @@ static void quarantine(const struct rlk_node *n, struct rlk_text *out, int64_t n
     rlk_text_format(out, ",\"max_ttl_ms\":%lld", (long long)n->voter->mark.max_ttl_ms);
   else
     rlk_text_add(out, ",\"max_ttl_ms\":null");
+  rlk_text_format(out, ",\"marker_history\":%s",
+                  !n->voter->mark.nodes       ? "null"
+                  : n->voter->mark.replid2[0] ? "true"
+                                              : "false");
   rlk_text_format(out, ",\"quarantined\":%s", *reason ? "true" : "false");
   more(out, "quarantine_reason", reason);
   if (*reason && rlk_guard_until_ns(n) != RLK_NEVER)

@@ -443,6 +443,18 @@ def test_the_number_of_each_node(redlock, make_cluster):
     assert [node["max_ttl_ms"] for node in report["nodes"]] == [60000, 60000, 20000]
 
 
+def test_a_marker_of_an_earlier_version_is_named(redlock, make_cluster):
+    (server,) = make_cluster(1, bootstrapped=False).nodes
+    redlock.env.update(REDLOCK_NODES=server.url, REDLOCK_GUARD="marker")
+    assert redlock("bootstrap", "--new").returncode == 0
+    assert rows(redlock("doctor").stdout)[server.name][1:] == []
+    server.set("libredlock:m", " ".join(server.get("libredlock:m").decode().split(" ")[:8]))
+    done = redlock("doctor")
+    assert done.returncode == 0 and rows(done.stdout)[server.name][1:] == [
+        "its marker is of an earlier version, and does not name the server's master_replid2",
+        "advice: run `redlock bootstrap --replace`, which adds it"]
+
+
 def test_a_program_with_a_smaller_number_is_refused_in_words(redlock, make_cluster):
     servers = make_cluster(3, bootstrapped=False)
     redlock.env.update(REDLOCK_NODES=",".join(servers.urls), REDLOCK_MAX_TTL_MS="60000", REDLOCK_GUARD="marker")

@@ -1,0 +1,108 @@
+/* The clocks of several nodes: one that is ahead of the others, and what this machine's clock may say of it. */
+#include "lock_world.h"
+
+#include "vote/clocks.h"
+
+static struct rlk_link_ops elsewhere;
+
+static int begin_guarded(void **state)
+{
+  int status = begin(state);
+  RLK_INT(&client->engine.net.options, GUARD) = RLK_GUARD_MARKER;
+  RLK_INT(&client->engine.net.options, MAX_TTL_MS) = 30000;
+  elsewhere = rlk_link_sockets;
+  elsewhere.is_local = NULL;
+  return status;
+}
+
+static struct rlk_node *node_at(int i)
+{
+  return &client->engine.net.nodes[i];
+}
+
+/* Read just now; its clock differs by so much from that of this machine. */
+static void read_clock(int node, int64_t apart_ms)
+{
+  const struct rlk_env *env = &client->engine.net.env;
+  struct rlk_clock_sample sample = {env->platform->wall_ns(env->context) / 1000 + apart_ms * 1000, now_ns, now_ns};
+  rlk_clocks_note(node_at(node), &sample);
+}
+
+static int waits(int node)
+{
+  return rlk_guard_waits(node_at(node), now_ns);
+}
+
+static void a_node_that_is_ahead_does_not_vote(void **state)
+{
+  (void)state;
+  read_clock(0, 5000);
+  read_clock(1, 0);
+  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_true(waits(0) && !waits(1));
+  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns)); /* that is no news */
+  read_clock(2, 5000);
+  rlk_clocks_compare(&client->engine.net, now_ns, now_ns);
+  assert_false(waits(0) || waits(2)); /* most of them say so */
+}
+
+static void a_reading_of_an_earlier_round_is_not_compared(void **state)
+{
+  (void)state;
+  read_clock(0, 5000);
+  now_ns += 1000 * MS;
+  read_clock(1, 0);
+  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_false(waits(0));
+}
+
+/* One clock that is behind makes the good one look ahead. */
+static void this_machine_vouches_for_a_node_elsewhere(void **state)
+{
+  (void)state;
+  read_clock(0, 0);
+  read_clock(1, -2000);
+  node_at(0)->line->link.ops = &elsewhere;
+  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_false(waits(0) || waits(1));
+  node_at(0)->line->link.ops = &rlk_link_sockets; /* it may be on this machine, and have the same clock */
+  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_true(waits(0));
+}
+
+static void this_machine_vouches_for_no_node_that_differs_from_it(void **state)
+{
+  (void)state;
+  read_clock(0, 5000);
+  read_clock(1, 0);
+  node_at(0)->line->link.ops = &elsewhere;
+  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_true(waits(0));
+}
+
+/* Its clock stood still for 400 ms, which all nodes show, one after the other. */
+static void a_pause_of_this_machine_is_known_when_a_majority_shows_it(void **state)
+{
+  (void)state;
+  for (int i = 0; i < NODES; i++)
+    read_clock(i, 0);
+  now_ns += 100 * MS;
+  read_clock(0, 500);
+  assert_true(waits(0));
+  read_clock(1, 500);
+  assert_false(waits(0) || waits(1));
+  read_clock(2, 100); /* it was not stepped, so the others were */
+  assert_true(waits(0) && waits(1) && !waits(2));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_node_that_is_ahead_does_not_vote, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_reading_of_an_earlier_round_is_not_compared, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(this_machine_vouches_for_a_node_elsewhere, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(this_machine_vouches_for_no_node_that_differs_from_it, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_pause_of_this_machine_is_known_when_a_majority_shows_it, begin_guarded, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
