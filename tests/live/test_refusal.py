@@ -87,7 +87,7 @@ def test_a_wait_outlasts_what_a_voter_refuses_for(nodes, few, make_client, refus
     assert lock.status == PENDING and lock.said(words) >= 1, lock.message
     for node in nodes.nodes[:2]:
         mend(node)
-    assert finish(lock) == OK, lock.message
+    assert finish(lock, 90) == OK, lock.message  # one that was promoted is quarantined
     told += waits_told(client)
     assert len(told) == 1 and told[0].startswith("waits: 2 of 3 nodes are ineligible to vote: "), told
     assert words in told[0]
@@ -133,7 +133,7 @@ def test_a_replica_beside_a_mistake_may_pass(make_cluster, make_client):
     assert lock.start(rl.ACQUIRE, -1) == OK
     spin(client, lambda: refused(lock, 2))
     lead(nodes[0])
-    assert finish(lock) == OK, lock.message
+    assert finish(lock, 90) == OK, lock.message
 
 
 def test_a_wait_that_begins_in_a_failover_is_served(make_cluster, make_client):
