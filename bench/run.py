@@ -107,6 +107,12 @@ def cpu_us_of(pid: int) -> float:
     return int(Path("/proc/%d/schedstat" % pid).read_text().split()[0]) / 1e3
 
 
+def call_us_of(node: Any, command: str) -> float:
+    """What one call took of the server, on average since its figures were reset."""
+    stats = node.info("commandstats")["cmdstat_" + command]
+    return float(dict(field.split("=") for field in stats.split(","))["usec_per_call"])
+
+
 def cpu_of_children_us() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (usage.ru_utime + usage.ru_stime) * 1e6
@@ -245,8 +251,17 @@ class Bench:
                    ratio=median_ratio(runs[shape], runs["raw"], figure), ratio_to="raw", note=failure_note(runs[shape]))
 
     def guard(self) -> List[Row]:
-        """Cycles with the restart guard beside cycles without."""
-        return self._with_option("guard", {"without": "off", "with": "marker"}, 1.05, 1.2)
+        """Cycles with the restart guard beside cycles without, and what its commands take of a server."""
+        nodes = self.programs.cluster.nodes
+        for node in nodes:
+            node.command("CONFIG", "RESETSTAT")
+        rows = self._with_option("guard", {"without": "off", "with": "marker"}, 1.05, 1.2)
+        marker_us, role_us = (statistics.median(call_us_of(node, command) for node in nodes)
+                              for command in ("get", "info"))
+        return rows + [
+            Row("  server time of the marker, for a vote, an extension or a batch", "us", marker_us).judged(
+                marker_us, "<=", 1),
+            Row("  server time of a look at the server, at most once a second", "us", role_us)]
 
     def fence(self) -> List[Row]:
         """Cycles with fencing numbers beside cycles without."""
