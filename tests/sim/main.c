@@ -19,10 +19,10 @@ static char output[1 << 16];
 struct request {
   long long seeds, first, seed;
   double seconds;
-  int trace, shrink, mixed;
+  int trace, shrink, mixed, hard;
   const char *only; /* worlds of this kind */
   int exhaustive;
-  char *mutant, *without, *strikes, *order;
+  char *mutant, *without, *strikes, *order, *hunt;
 };
 
 struct total {
@@ -139,8 +139,15 @@ static void print_total(const struct total *total)
 /* The n-th of the seeds from which world_run may draw a world of a kind; 0: there is no such kind. */
 static uint64_t seed_of(const char *kind, uint64_t n)
 {
+  static const char *const hard[] = {"sieges", "flips", "behind", "swaps", "nights"}; /* as in enum hard */
+  const uint64_t kinds = sizeof hard / sizeof *hard;
   if (!kind)
     return n;
+  for (uint64_t i = 0; i < kinds; i++)
+    if (!strcmp(kind, hard[i])) {
+      world_is_hard = 1;
+      return n * kinds + i;
+    }
   if (!strcmp(kind, "guarded"))
     return n * 4 + 1;
   if (!strcmp(kind, "raising"))
@@ -166,7 +173,10 @@ static int hunt_or_run(const struct request *request)
   if (!world.violation[0])
     return 0;
   printf("SEED=%" PRIu64 " %s\nreplay it with: sim --seed %" PRIu64 "%s --trace\n", world.seed, world.violation,
-         world.seed, world_mixes ? " --mixed" : "");
+         world.seed,
+         world_mixes     ? " --mixed"
+         : world_is_hard ? " --hard"
+                         : "");
   return 1;
 }
 
@@ -220,11 +230,13 @@ static int check(struct request *request)
   if (request->strikes && shrink_parse_strikes(&world.omissions, request->strikes) != 0)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
   if (request->only && (request->seed != NOT_GIVEN || !seed_of(request->only, 1)))
-    return refuse("--only", request->only, "guarded, raising or lowering, without --seed");
+    return refuse("--only", request->only,
+                  "guarded, raising, lowering, sieges, flips, behind, swaps or nights, without --seed");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
     return refuse("--order", request->order, "what a run with --exhaustive has printed");
+  world.hunted = request->hunt;
   return request->mutant ? choose_mutant(request->mutant) : 0;
 }
 
@@ -246,6 +258,8 @@ static int parse(int argc, const char **argv, struct request *request)
        "KIND"},
       {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared, of several resources and permits",
        NULL},
+      {"hard", 0, POPT_ARG_NONE, &request->hard, 0, "all is done to get past the restart guard", NULL},
+      {"hunt", 0, POPT_ARG_STRING, &request->hunt, 0, "only a violation with these words counts", "WORDS"},
       {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
       {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0,
        "short histories with every order of their\n"
@@ -274,6 +288,7 @@ int main(int argc, const char **argv)
   if (status || (status = check(&request)))
     return status;
   world_mixes |= request.mixed;
+  world_is_hard |= request.hard;
   setvbuf(stdout, output, _IOFBF, sizeof output); /* not from the memory of a process that forks */
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);
@@ -288,5 +303,6 @@ int main(int argc, const char **argv)
   free(request.without);
   free(request.strikes);
   free(request.order);
+  free(request.hunt);
   return status;
 }

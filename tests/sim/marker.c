@@ -15,8 +15,9 @@ void server_run_id(const struct world *world, const struct node *node, int is_re
 
 static void write_marker(struct node *node, const char *run_id, int64_t since_ms, const struct rlk_marker *marker)
 {
-  snprintf(node->marker, sizeof node->marker, "v2 %s %" PRId64 " %d %d %s %" PRId64 " %s", run_id, since_ms,
-           marker->nodes, marker->database, marker->nonce, marker->max_ttl_ms, marker->cluster);
+  snprintf(node->marker, sizeof node->marker, "v2 %s %" PRId64 " %d %d %s %" PRId64 " %s %08x%08x", run_id, since_ms,
+           marker->nodes, marker->database, marker->nonce, marker->max_ttl_ms, marker->cluster,
+           (unsigned)node->former_master, 0u);
 }
 
 static struct rlk_marker marker_for(const struct world *world, int database)
@@ -90,6 +91,8 @@ static void note_told(struct request *request, const char *text)
   if (connection->allows_ms < marker.max_ttl_ms)
     connection->allows_ms = marker.max_ttl_ms;
   if (!connection->told_end)
+    memcpy(connection->nonce, marker.nonce, sizeof marker.nonce);
+  if (!connection->told_end)
     connection->told_end = connection->replies_total + request->reply->end;
 }
 
@@ -138,6 +141,8 @@ void marker_time(struct request *request)
   *first = *first ? *first : request->world->now;
   snprintf(text, sizeof text, "*2\r\n$10\r\n%010" PRId64 "\r\n$6\r\n%06" PRId64 "\r\n", ms / 1000, ms % 1000 * 1000);
   stream_append(request->reply, text, strlen(text));
+  if (!request->connection->time_end)
+    request->connection->time_end = request->connection->replies_total + request->reply->end;
 }
 
 int marker_is_asked_for(const struct request *request)

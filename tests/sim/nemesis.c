@@ -40,8 +40,14 @@ static void kill_node(struct world *world, struct node *node, enum data data, in
   else if (data == DATA_NONE)
     backing_lose_all(world, node);
   node->incarnation++;
+  node->former_master = 0;
   network_node_down(world, node->index);
   world_plan(world, duration, EVENT_NODE_UP, (uint32_t)node->index, 0);
+}
+
+void nemesis_boot(struct world *world, struct node *node, int loses, int64_t duration)
+{
+  kill_node(world, node, loses ? DATA_NONE : DATA_ALL, duration);
 }
 
 static int is_up(const struct node *node)
@@ -98,6 +104,7 @@ static void promote_replica(struct world *world, struct node *node)
   script_flush(node);
   backing_age(world, node);
   node->incarnation++;
+  node->former_master = 1 + node->incarnation;
   network_node_down(world, node->index);
 }
 
@@ -266,7 +273,8 @@ static int64_t draw_fault(struct world *world)
   const uint32_t weights[] = {faults->drop,         faults->node_pause, faults->process_pause, faults->restart,
                               faults->script_flush, faults->node_error, faults->replica,       faults->loss,
                               faults->leftover,     faults->astray,     faults->fork,          faults->clock_step,
-                              faults->outage,       faults->process_end};
+                              faults->outage,       faults->siege,      faults->flip,          faults->behind,
+                              faults->swap,         faults->night,      faults->process_end};
   int64_t total = 0, kind = 0;
   for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
     total += weights[i];
@@ -300,6 +308,11 @@ static void strike(struct world *world)
   case FAULT_FORK: fork_process(process); break;
   case FAULT_CLOCK_STEP: step_clock(world, node); break;
   case FAULT_OUTAGE: fail_together(world); break;
+  case FAULT_SIEGE:
+  case FAULT_FLIP:
+  case FAULT_BEHIND:
+  case FAULT_SWAP:
+  case FAULT_NIGHT: hard_strike(world, node, (int)fault); break;
   default:
     if (world->orderly)
       leave_one(world, process);
@@ -313,6 +326,10 @@ static void nemesis(struct world *world)
   uint64_t random = world->random;
   if (world->calm)
     return;
+  if (world->now < world->night_until) {
+    world_plan(world, world->night_until - world->now, EVENT_NEMESIS, 0, 0);
+    return;
+  }
   if (world->orders.history) {
     orders_strike(world);
     return;

@@ -63,7 +63,7 @@ static int64_t delay(struct world *world)
 static void arrive(struct world *world, struct connection *connection, uint32_t kind, size_t size, int64_t lag)
 {
   struct stream *stream = kind == EVENT_DOWN ? &connection->down : &connection->up;
-  int64_t at = world->now + lag + delay(world);
+  int64_t at = world->now + hard_lag(world, connection, kind, lag) + delay(world);
   stream->last_arrival = at > stream->last_arrival ? at : stream->last_arrival;
   if (stream->last_arrival - world->now > 20 * MS && stream->last_arrival > connection->trouble_at)
     connection->trouble_at = stream->last_arrival;
@@ -229,6 +229,19 @@ void network_drop_address(struct world *world, int link_node)
         connection->link_node == link_node &&
         connection->node != world->leads_to[connection->process->index][link_node])
       drop(world, connection);
+  }
+}
+
+/* What is on its way is lost, and the client is told at once. */
+void network_cut(struct world *world, const struct process *process, int link_node)
+{
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    struct connection *connection = &world->connections[i];
+    if (connection->state != CONNECTION_OPEN || connection->process != process || connection->link_node != link_node ||
+        !connection->client_open || connection->dropped)
+      continue;
+    connection->dropped = connection->cut_up = connection->cut_down = connection->reset = 1;
+    end_for_client(world, connection, usual_delay(world));
   }
 }
 
@@ -490,7 +503,8 @@ static int sim_open(struct rlk_link *link, const struct rlk_address *address)
   TRACE(world, "process %d #%u connects to node %d by address %d", process->index, connection->serial, connection->node,
         connection->link_node);
   if (dice >= world->faults.refuse) /* else the SYN is swallowed */
-    plan(world, connection, EVENT_CONNECTED, world->now + process->lag + 2 * delay(world), 0);
+    plan(world, connection, EVENT_CONNECTED,
+         world->now + hard_lag(world, connection, EVENT_CONNECTED, process->lag) + 2 * delay(world), 0);
   return -EINPROGRESS;
 }
 
@@ -563,6 +577,9 @@ static void note_read(struct connection *connection)
       key->read_at = world->now;
   }
   backing_read(connection);
+  if (connection->time_end && connection->read_total >= connection->time_end &&
+      !connection->process->clock_known_at[connection->node])
+    connection->process->clock_known_at[connection->node] = world->now;
 }
 
 static ssize_t sim_read(struct rlk_link *link, char *data, size_t size)

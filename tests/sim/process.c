@@ -304,6 +304,11 @@ static void action_event(struct world *world, const struct event *event)
     slot->action_due = 1;
     return;
   }
+  if (world->now < world->night_until) {
+    process_idle(slot->process);
+    slot_plan(slot, hard_dawn(world, slot->process));
+    return;
+  }
   slot_act(slot);
   step(slot->process);
 }
@@ -369,6 +374,7 @@ void process_start(struct world *world, int index)
   process->wake_at = -1;
   process->started_at = world->now;
   memset(process->clock_read_at, 0, sizeof process->clock_read_at);
+  memset(process->clock_known_at, 0, sizeof process->clock_known_at);
   process->random = random_next(&world->random);
   process->life = ++world->lives;
   process->has_child = process->open_count = 0;
@@ -381,7 +387,7 @@ void process_start(struct world *world, int index)
   process->max_ttl_ms = process->next_max_ttl_ms;
   process->ttl_most_ms = process->next_ttl_most_ms;
   client_number(process, "max_ttl_ms", process->max_ttl_ms);
-  client_number(process, "ttl_ms", world->ttl_ms);
+  client_number(process, "ttl_ms", world->max_ttl_ms == HARD_TTL_MS && index % 2 ? HARD_TTL_MS : world->ttl_ms);
   client_option(process, "guard", world->guarded ? "marker" : "off");
   client_option(process, "fence", world->fenced ? "true" : "false");
   client_number(process, "connect_timeout_ms", world->connect_timeout_ms);
@@ -528,6 +534,13 @@ void process_stop_work(struct process *process)
   arena_return(before);
 }
 
+/* At night. */
+void process_idle(struct process *process)
+{
+  if (process->client && !process->asleep && !process->running)
+    process_stop_work(process);
+}
+
 int process_is_idle(const struct process *process)
 {
   for (int i = 0; i < process->slot_count; i++)
@@ -547,6 +560,16 @@ static void prove_alive(struct process *process, int operation)
   slot_start(slot, operation, operation == REDLOCK_ACQUIRE ? 5000 : 0, operation == REDLOCK_ACQUIRE ? 5000 : 0,
              ALLOW(OK));
   step(process);
+}
+
+/* It is the first use for a long time. */
+void process_prove_served(struct process *process, int64_t wait_ms)
+{
+  void *before = arena_use(process);
+  slot_set_number(&process->slots[0], "outage_wait_ms", wait_ms);
+  slot_start(&process->slots[0], REDLOCK_ACQUIRE, wait_ms, wait_ms, ALLOW(OK));
+  step(process);
+  arena_return(before);
 }
 
 void process_prove_alive(struct process *process, int operation)

@@ -18,7 +18,7 @@ void rollout_choose(struct world *world)
   struct rollout *rollout = &world->rollout;
   uint64_t dice = world->seed / 4 % 8; /* of those that are guarded; fenced ones are odd */
   *rollout = (struct rollout){.small_ms = 2 * world->ttl_ms, .large_ms = 4 * world->ttl_ms};
-  if (!world->guarded || world->patient || world->orders.history || (dice != 2 && dice != 6))
+  if (!world->guarded || world->patient || world->hard || world->orders.history || (dice != 2 && dice != 6))
     return;
   rollout->kind = dice == 2 ? ROLLOUT_RAISES : ROLLOUT_LOWERS;
   world->max_ttl_ms = rollout->kind == ROLLOUT_RAISES ? rollout->small_ms : rollout->large_ms;

@@ -211,6 +211,8 @@ void server_set_key(struct request *request, struct key *key, const struct argum
   key->connection = connection->index;
   key->serial = connection->serial;
   key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
+  if (request->world->hard && key >= request->node->keys && key < request->node->keys + KEYS_MAX)
+    hard_granted(request->world, request->node, connection, (int)(key - request->node->keys), key->token);
 }
 
 static void command_set(struct request *request)
@@ -343,11 +345,14 @@ static void command_info(struct request *request)
   const struct node *node = request->node;
   char text[512], run_id[48];
   server_run_id(request->world, node, request->connection->to_replica, run_id, sizeof run_id);
+  request->connection->informed_at = request->world->now;
   int size = snprintf(text, sizeof text,
                       "# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\n\r\n"
                       "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
-                      "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                      node->old ? "5.0.14" : "7.0.15", run_id, is_replica(request) ? "slave" : "master");
+                      "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\nmaster_replid:%08x%08x%024x\r\n"
+                      "master_replid2:%08x%032x\r\n",
+                      node->old ? "5.0.14" : "7.0.15", run_id, is_replica(request) ? "slave" : "master",
+                      (unsigned)node->index, (unsigned)node->incarnation, 1u, (unsigned)node->former_master, 0u);
   server_reply_bulk(request, text, (size_t)size);
 }
 
@@ -457,11 +462,26 @@ static void show(const struct request *request, const char *answer, size_t size)
   TRACE(request->world, "node %d    #%u %s", request->node->index, request->connection->serial, line);
 }
 
+static int step_of(const struct request *request)
+{
+  if (is(request, 0, "SET"))
+    return 1;
+  return is(request, 0, "EVALSHA") ? 2 : is(request, 0, "GET") && marker_is_key(request, 1) ? 3 : 0;
+}
+
+static int node_lurks(const struct request *request)
+{
+  const struct node *node = request->node;
+  return request->world->now < node->lurks_until && request->connection->process->index == node->lurks_for;
+}
+
 static void execute(struct request *request)
 {
   const struct command *command = command_of(request);
   size_t before = request->reply->end;
   const char *error = NULL;
+  if (request->world->hard && node_lurks(request))
+    hard_execute(request->world, request->node, step_of(request));
   if (!command)
     world_violation(request->world, "a command that the model does not know: %.*s", (int)request->arguments[0].size,
                     request->arguments[0].bytes);

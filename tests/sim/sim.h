@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #include "../../core/src/client/stepped.h"
+#include "hard.h"
 #include "permits.h"
 #include "random.h"
+#include "threads.h"
 
 #define MS RLK_NS_PER_MS
 #define PASSWORD "secret"
@@ -35,7 +37,8 @@ enum {
   LOSSES_MAX = 128,
   MESSAGES_MAX = 1024,
   STRIKES_MAX = 8192,
-  MASTER = SLOTS_MAX, /* threads of a process: one per slot, one that does everything else, one that renews */
+  HARD_TTL_MS = 300000, /* of clients in some worlds with nights */
+  MASTER = SLOTS_MAX,   /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
   THREADS_PER_PROCESS,
   REPLICA_INCARNATION = 1 << 16 /* a replica has a run_id of its own */
@@ -65,6 +68,7 @@ enum event_kind {
   EVENT_ADDRESS, /* an address that led elsewhere leads to its own server again */
   EVENT_NODE_UP,
   EVENT_ROLLOUT, /* the operator goes a step further */
+  EVENT_HARD,    /* what began in a hard world ends */
   EVENT_UNREAD   /* a poller tells again of what was not read */
 };
 
@@ -135,13 +139,16 @@ struct connection {
   char channel[CHANNEL_MAX]; /* that it has subscribed to, "" for none */
   uint32_t client_id;        /* the server's number for it */
   int to_replica;
-  uint64_t setup_end; /* of the replies to the set-up so far, */
-  uint64_t other_end; /* and to the first other request after one that tells; 0: there was none */
-  int64_t written_at; /* by the clock of its process, when the last bytes were */
-  int setup_tells;    /* they name a run_id and role, and have not been read to the end yet */
+  uint64_t setup_end;  /* of the replies to the set-up so far, */
+  uint64_t other_end;  /* and to the first other request after one that tells; 0: there was none */
+  int64_t informed_at; /* when its last INFO was executed */
+  uint64_t time_end;   /* of the reply to its first TIME */
+  int64_t written_at;  /* by the clock of its process, when the last bytes were */
+  int setup_tells;     /* they name a run_id and role, and have not been read to the end yet */
   int setup_replica;
   uint32_t setup_incarnation, setup_epoch;
   int64_t allows_ms;     /* the largest number that a marker has told over it; 0: none has */
+  char nonce[17];        /* of the first, */
   uint64_t told_end;     /* the end of the reply that has told the first, */
   uint64_t untold_total; /* and what the client has queued before it has read that */
   int whole_write_told;  /* one since then was taken whole */
@@ -154,6 +161,7 @@ struct connection {
 struct connection *connection_of(struct world *world, uint32_t index, uint32_t serial);
 void network_event(struct world *world, const struct event *event);
 void network_nemesis_drop(struct world *world);
+void network_cut(struct world *world, const struct process *process, int link_node);
 void network_drop_address(struct world *world, int link_node);
 void network_node_down(struct world *world, int node);
 int network_publish(struct world *world, int node, const char *channel, const char *message);
@@ -225,6 +233,8 @@ struct node {
   enum node_error error;
   int64_t error_until;
   int64_t trouble_at;   /* last time it did not answer as it should */
+  int64_t flipped_at;   /* when it was promoted again last; 0: never */
+  int64_t right_at;     /* when its clock was set right that had been behind since it booted; 0: never */
   int64_t restarted_at; /* also when it stopped being a master: leases there do not count any more */
   uint32_t incarnation; /* its run_id */
   uint32_t epoch;       /* how often it has lost keys */
@@ -235,6 +245,12 @@ struct node {
   struct key strays[KEYS_MAX]; /* in database 0 or on the replica: no vote may come of them */
   struct waitqueue waitqueues[RESOURCES_MAX];
   char marker[MARKER_MAX];       /* of the restart guard, "" for none */
+  char other_marker[MARKER_MAX]; /* of the database that it was swapped with */
+  int swapped;
+  int64_t behind_ms;             /* since it booted; 0: its clock is right */
+  uint32_t former_master;        /* master_replid2 begins with it, 0: all zeros */
+  int64_t lurks_until;           /* till then it loses its keys beside the next renewal of a process, */
+  int lurks_for;                 /* ... of this one */
   char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
   int entry_count;
   int64_t fences[RESOURCES_MAX]; /* the last number of each; 0: none */
@@ -336,8 +352,9 @@ struct process {
   int steps_now;        /* steps without time passing */
   int64_t steps_at;
   struct informed informed[NODES_MAX];
-  int64_t clock_read_at[NODES_MAX]; /* for the first time since it started; 0: not yet */
-  uint32_t open[OPEN_MAX];          /* its connections */
+  int64_t clock_known_at[NODES_MAX]; /* the same of the server as it runs now, and the answer was read */
+  int64_t clock_read_at[NODES_MAX];  /* for the first time since it started; 0: not yet */
+  uint32_t open[OPEN_MAX];           /* its connections */
   int open_count;
   int slot_count;
   struct slot slots[SLOTS_MAX];
@@ -362,6 +379,8 @@ int process_is_idle(const struct process *process);
 int64_t process_clock(const struct process *process);
 int64_t process_true_time(const struct process *process, int64_t clock);
 void process_prove_alive(struct process *process, int operation);
+void process_prove_served(struct process *process, int64_t wait_ms);
+void process_idle(struct process *process);
 void process_contend(struct slot *slot, int operation);
 void process_threads_ended(struct process *process);
 
@@ -383,43 +402,6 @@ void slot_replace_lock(struct slot *slot);
 int64_t slot_pause(struct slot *slot);
 int64_t slot_think_time(struct slot *slot);
 int64_t slot_extension_limit_ms(const struct slot *slot);
-
-/* ---- threads.c ---- */
-
-void threads_forget(void);
-void threads_open(struct process *process);
-void threads_awake(struct process *process);
-void threads_poke(struct process *process);
-void thread_start(struct process *process, int number, void (*run)(struct process *process, int number));
-void thread_event(struct world *world, const struct event *event);
-void thread_wake(struct process *process, int number);
-/* These are about the running thread. */
-int thread_is_running(void);
-uint32_t thread_switches(void);
-void thread_look(int on);
-void thread_nap(int64_t duration);
-void thread_preempt(int64_t duration);
-
-/* ---- arena.c ---- */
-
-void *heap_realloc(void *memory, size_t size);
-void *arena_use(const struct process *process);
-void arena_return(void *before);
-void arena_start(int index);
-void arena_copy(int index);
-void arena_put_back(int index);
-
-/* ---- fork.c ---- */
-
-void fork_process(struct process *process);
-void fork_child(struct process *process);
-
-/* ---- blocking.c ---- */
-
-void blocking_start(struct process *process);
-void blocking_cancel(struct process *process);
-void blocking_leave(struct process *process);
-void blocking_overdue(struct world *world, const struct event *event);
 
 /* ---- oracle.c ---- */
 
@@ -509,6 +491,7 @@ struct faults { /* the switches of one world; probabilities in parts per million
   /* how often the nemesis does this or that, in proportion */
   uint32_t drop, node_pause, process_pause, restart, script_flush, node_error, replica, process_end;
   uint32_t loss, leftover, astray, fork, clock_step, outage;
+  uint32_t siege, flip, behind, swap, night; /* of hard worlds */
   int64_t nemesis_every;
   int64_t timer_late;
 };
@@ -528,6 +511,11 @@ struct faults { /* the switches of one world; probabilities in parts per million
   X(FORK, "fork")                                                                                                      \
   X(CLOCK_STEP, "clock-step")                                                                                          \
   X(OUTAGE, "outage")                                                                                                  \
+  X(SIEGE, "siege")                                                                                                    \
+  X(FLIP, "flip")                                                                                                      \
+  X(BEHIND, "behind")                                                                                                  \
+  X(SWAP, "swap")                                                                                                      \
+  X(NIGHT, "night")                                                                                                    \
   X(PROCESS_END, "process-end")                                                                                        \
   X(TAIL, "tail")                                                                                                      \
   X(EDGE, "edge")                                                                                                      \
@@ -580,6 +568,11 @@ struct world {
   int guarded;            /* its clients have the restart guard */
   int64_t max_ttl_ms;     /* the number that they have at first */
   struct rollout rollout;
+  enum hard hard;
+  struct away away[PROCESSES_MAX][NODES_MAX];
+  int64_t night_until; /* programs idle */
+  struct siege siege;
+  int nights, late_riser;
   int fenced;         /* ... and fencing numbers */
   int mixed;          /* locks are plain, shared, of several resources and permits */
   uint64_t kinds;     /* from which that is drawn: all else is as in a world of plain locks */
@@ -654,6 +647,7 @@ static inline int own_server(const struct world *world, int address)
 /* ---- nemesis.c: what breaks, and when ---- */
 
 void nemesis_event(struct world *world, const struct event *event);
+void nemesis_boot(struct world *world, struct node *node, int loses, int64_t duration);
 void nemesis_rest(struct world *world); /* what breaks for a while only is whole again */
 
 /* ---- rollout.c: what the operator does ---- */

@@ -217,7 +217,8 @@ static void start_processes(struct world *world)
     process->slot_count = slot_count;
     process->clock_offset = random_in(&world->random, 1, 100000) * 1000 * MS;
     process->clock_ppm = choose_ppm(world, -1);
-    process->blocking = !world->patient && !world->orders.history && random_in(&world->random, 0, 4) == 0;
+    process->blocking =
+        !world->patient && world->hard != HARD_NIGHTS && !world->orders.history && random_in(&world->random, 0, 4) == 0;
     process->forks = world->faults.fork && !process->blocking;
     process->next_max_ttl_ms = process->next_ttl_most_ms = world->max_ttl_ms;
     start_slots(world, process);
@@ -240,6 +241,7 @@ static void handle(struct world *world, const struct event *event)
   case EVENT_THREAD: thread_event(world, event); break;
   case EVENT_OVERDUE: blocking_overdue(world, event); break;
   case EVENT_ROLLOUT: rollout_go_on(world); break;
+  case EVENT_HARD: hard_event(world, event); break;
   case EVENT_NEMESIS:
   case EVENT_NODE_AWAKE:
   case EVENT_ADDRESS:
@@ -285,6 +287,7 @@ static void calm_down(struct world *world)
 {
   TRACE(world, "world     faults and work end");
   world->calm = 1;
+  hard_end(world);
   nemesis_rest(world);
   for (int i = 0; i < world->process_count && !world->violation[0]; i++)
     process_stop_work(&world->processes[i]);
@@ -305,7 +308,7 @@ static void check_empty(struct world *world, const char *when)
 /* A node that may have lost keys votes again by then. */
 static int64_t guard_time(const struct world *world)
 {
-  return world->guarded ? 5 * world->ttl_ms * MS + 2 * BACKOFF_MAX : 0;
+  return world->guarded ? world->max_ttl_ms * MS * 5 / 4 + 2 * BACKOFF_MAX : 0;
 }
 
 /* A short lease may be over before all is quiet. */
@@ -380,7 +383,9 @@ static void reset(struct world *world, uint64_t seed)
   world->random = seed * UINT64_C(0xD1342543DE82EF95) + 1;
   world->now = MS;
   world->calm = 0;
-  world->contest_at = 0;
+  world->contest_at = world->night_until = world->nights = 0;
+  world->siege = (struct siege){.until = 0};
+  memset(world->away, 0, sizeof world->away);
   world->home_moves_at = world->astray_at = 0;
   world->hash = seed;
   world->violation[0] = 0;
@@ -409,10 +414,10 @@ static void run_alike(const struct world *world, struct node *node)
 static void choose_guard(struct world *world, uint64_t seed)
 {
   int is_drawn = !world->orders.history;
-  world->guarded = is_drawn ? seed % 4 == 1 : orders_are_guarded(world);
-  world->max_ttl_ms = 4 * world->ttl_ms;
-  world->fenced = is_drawn ? world->guarded && seed / 4 % 2 : orders_are_fenced(world);
-  if (world->guarded && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
+  world->guarded = is_drawn ? world->hard || seed % 4 == 1 : orders_are_guarded(world);
+  world->max_ttl_ms = world->hard == HARD_NIGHTS && seed / 8 % 2 ? HARD_TTL_MS : 4 * world->ttl_ms;
+  world->fenced = is_drawn ? world->guarded && !world->hard && seed / 4 % 2 : orders_are_fenced(world);
+  if (world->guarded && !world->hard && !world->fenced && !world->faultless && !world->orderly && world->twin < 0 &&
       !world->faults.astray)
     world->faults.clock_step = seed / 8 % 3 * 2;
 }
@@ -445,7 +450,7 @@ static void mislead(struct world *world, struct node *node)
 static void start_node(struct world *world, int index)
 {
   struct node *node = &world->nodes[index];
-  int is_known = world->patient || world->orders.history || world->seed / 4 % 8 != 0;
+  int is_known = world->patient || world->orders.history || world->hard || world->seed / 4 % 8 != 0;
   server_start(world, index);
   node->clock_ppm = choose_ppm(world, 1);
   if (world->guarded || world->fenced)
@@ -455,11 +460,12 @@ static void start_node(struct world *world, int index)
     server_bootstrap(world, node);
 }
 
-int world_mixes;
+int world_mixes, world_is_hard;
 
 void world_run(struct world *world, uint64_t seed)
 {
   reset(world, seed);
+  world->hard = world_is_hard && !world->orders.history ? (enum hard)(1 + seed % (HARDS - 1)) : HARD_NONE;
   world->mixed = world_mixes && !world->orders.history;
   world->kinds = seed * UINT64_C(0x9E3779B97F4A7C15) + 7;
   if (world->orders.history) {
@@ -467,6 +473,8 @@ void world_run(struct world *world, uint64_t seed)
   } else {
     choose_sizes(world);
     choose_faults(world);
+    if (world->hard)
+      hard_choose(world);
     leave_out(world);
   }
   if (world->mixed)
@@ -479,13 +487,16 @@ void world_run(struct world *world, uint64_t seed)
     start_node(world, i);
   start_processes(world);
   world_plan(world, world->faults.nemesis_every, EVENT_NEMESIS, 0, 0);
-  run_until(world, world->end_of_work);
+  while (world->now < world->end_of_work && !world->violation[0])
+    run_until(world, world->end_of_work);
   calm_down(world);
   run_until(world, world->now + (world->last_ttl_ms * 12 / 10 + 100) * MS);
   check_empty(world, "that no lease explains");
   rollout_finish(world);
   run_until(world, world->now + BACKOFF_MAX + guard_time(world)); /* a refused node is looked at again by then */
   prove_alive(world);
+  if (world->hard)
+    hard_prove_served(world);
   if (world->guarded) /* who has found only now that keys were lost deletes over a new connection */
     run_until(world, world->now + BACKOFF_MAX);
   check_empty(world, "after the last release");
