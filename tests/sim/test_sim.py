@@ -42,6 +42,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "waits-for-the-dead": 15000,
     "no-guard": 1500,
     "guard-too-short": 3000,
+    "own-look-ignored": 1500,
     "marker-not-checked": 3000,
     "clock-step-ignored": 3000,
     "marker-of-anybody": 15000,
@@ -76,6 +77,7 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
 KINDS = {  # few other worlds can show it
     "clock-step-ignored": "guarded",
     "marker-of-anybody": "guarded",
+    "own-look-ignored": "behind",
     "database-ignored": "guarded",
     "future-marker": "guarded",
     "number-ignored": "raising",
@@ -93,6 +95,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "end-ignored": 199,
     "waits-for-the-dead": 280,
     "guard-too-short": 233,
+    "own-look-ignored": 247,
     "marker-of-anybody": 582,
     "no-backoff": 45,
     "no-last-look": 495,

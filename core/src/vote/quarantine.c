@@ -25,7 +25,7 @@ void rlk_guard_quarantine(struct rlk_node *n, int64_t now)
 {
   struct rlk_voter *v = n->voter;
   int64_t begun_ns = v->mark.since_ms ? v->since_ns : INT64_MIN, until_ns;
-  if (v->changed_ns)
+  if (v->changed_ns && !RLK_MUTANT(OWN_LOOK_IGNORED))
     begun_ns = later(begun_ns, v->changed_ns);
   if (rlk_guard_is_stepped(v))
     begun_ns = later(begun_ns, v->step.to_ns);
