@@ -74,6 +74,7 @@ static const char *shows(int mutant)
   case RLK_MUTANT_CHILD_KEEPS_SEED: return "for their own";
   case RLK_MUTANT_NUMBER_IGNORED:
   case RLK_MUTANT_EXTENDED_ABOVE: return "are allowed";
+  case RLK_MUTANT_IDLE_OWN_LOOK: return "not served";
   case RLK_MUTANT_FUTURE_MARKER: /* the node stays out for as long as its clock was set back */
   case RLK_MUTANT_RAISE_UNNOTICED: return "can not acquire";
   case RLK_MUTANT_LATE_WINNER: /* then the last look is the only one */ return "returns LOST";
