@@ -572,6 +572,7 @@ struct world {
   struct away away[PROCESSES_MAX][NODES_MAX];
   int64_t night_until; /* programs idle */
   struct siege siege;
+  int64_t wall_offset; /* of the clocks that were never stepped */
   int nights, late_riser;
   int fenced;         /* ... and fencing numbers */
   int mixed;          /* locks are plain, shared, of several resources and permits */

@@ -455,6 +455,8 @@ static void start_node(struct world *world, int index)
   node->clock_ppm = choose_ppm(world, 1);
   if (world->guarded || world->fenced)
     run_alike(world, node);
+  if (index == 0)
+    world->wall_offset = node->clock_offset;
   mislead(world, node);
   if (world->guarded && is_known)
     server_bootstrap(world, node);
