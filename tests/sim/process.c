@@ -63,7 +63,8 @@ static int64_t sim_wall_ns(void *context)
   const struct process *process = context;
   const struct world *world = process->world;
   if (world->hard)
-    return world->wall_offset + world->now + process->index % 4 * clocks_apart_ms(world) * MS / 4;
+    return world->wall_offset + world->now + world->now * world->nodes[0].clock_ppm / 1000000 +
+           process->index % 4 * clocks_apart_ms(world) * MS / 4;
   if (!world->fenced)
     return sim_now_ns(context);
   return server_clock_ms(world, &world->nodes[0]) * MS + process->index % 4 * clocks_apart_ms(world) * MS / 4;

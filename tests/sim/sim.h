@@ -247,6 +247,7 @@ struct node {
   char marker[MARKER_MAX];       /* of the restart guard, "" for none */
   char other_marker[MARKER_MAX]; /* of the database that it was swapped with */
   int swapped;
+  int64_t ahead_ms;              /* its clock was stepped in the morning */
   int64_t behind_ms;             /* since it booted; 0: its clock is right */
   uint32_t former_master;        /* master_replid2 begins with it, 0: all zeros */
   int64_t lurks_until;           /* till then it loses its keys beside the next renewal of a process, */

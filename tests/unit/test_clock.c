@@ -77,8 +77,8 @@ static void a_reading_of_15_minutes_ago_says_nothing(void **state)
   clock.at_ns = 0;
   note(&clock, 1000, 1, 0);
   assert_int_equal(note(&clock, 1000 + 901000, 1, 9000), 0);
-  assert_true(rlk_clock_is_known(&clock, (1000 + 901000) * MS));
-  assert_false(rlk_clock_is_known(&clock, (1000 + 901000 + 901000) * MS));
+  assert_true(rlk_clock_is_known(&clock, (1000 + 901000) * MS, 0.01));
+  assert_false(rlk_clock_is_known(&clock, (1000 + 901000 + 901000) * MS, 0.01));
 }
 
 /* Between these readings of two clocks, so many ms each. */

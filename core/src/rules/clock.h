@@ -24,10 +24,8 @@ struct rlk_step {
 
 #define RLK_CLOCK_OLD_NS INT64_C(900000000000) /* an older reading says nothing of the present time */
 
-static inline int rlk_clock_is_known(const struct rlk_clock *clock, int64_t now_ns)
-{
-  return clock->at_ns && now_ns - clock->at_ns <= RLK_CLOCK_OLD_NS;
-}
+/* Is the reading so recent that drift hides no larger step than a comparison of the nodes with each other does? */
+int rlk_clock_is_known(const struct rlk_clock *clock, int64_t now_ns, double drift_factor);
 
 /* Notes a reading of the clock. Returns the step since the last one, if it may be more than 50 ms beyond what clocks
  * drift apart. A step back only lengthens leases. */

@@ -70,7 +70,7 @@ void rlk_clocks_note(struct rlk_node *n, const struct rlk_clock_sample *sample)
 {
   struct rlk_voter *v = n->voter;
   struct rlk_step step;
-  if (!rlk_clock_is_known(&v->clock, sample->read_ns))
+  if (!rlk_clock_is_known(&v->clock, sample->read_ns, RLK_FLOAT(&n->net->options, DRIFT_FACTOR)))
     v->clock_since_ns = sample->read_ns;
   step = rlk_clock_note(&v->clock, sample, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
   if (step.high_ns && !RLK_MUTANT(CLOCK_STEP_IGNORED)) {
