@@ -117,7 +117,7 @@ RLK_COLD static int note_those_ahead(struct rlk_net *net, int64_t from_ns, int64
     if (n->voter->clock.at_ns < from_ns)
       continue;
     until_ns = is_ahead(n, from_ns, now) ? n->voter->clock_since_ns + rlk_guard_time_ns(net) : 0;
-    if (!n->voter->ahead_until_ns && now < until_ns) {
+    if (n->voter->ahead_until_ns <= now && now < until_ns) {
       is_news = 1;
       n->voter->ahead_until_ns = until_ns;
       if (n->state == RLK_NODE_READY) /* one that is being set up is reported when it is */
