@@ -12,7 +12,9 @@
  * BEHIND=n    the clock that is stepped is so far behind the others at first
  * TOLERANCE=n so much clocks may differ before a fresh client takes one for ahead
  * LEAVE_OUT_BEHIND  a clock that is behind all others is left out as well
- * Broken rules: NO_TIME NO_COMPARISON GUARD=n (shorter than the TTL) */
+ * IDLE        a client may be idle for so long that drift hides a step: then it judges the node as one that it has just
+ *             met, by the other clocks that it has read
+ * Broken rules: NO_TIME NO_COMPARISON COMPARED_AT_CONNECT (... but only when it connects) GUARD=n (shorter than the TTL) */
 #ifndef TTL
 #define TTL 2
 #endif
@@ -135,6 +137,15 @@ proctype link(byte c, n) {
        fi;
        check() }
   :: d_step { L(n, c).is_read -> read_clock(c, n); check() } /* behind a SET that was refused */
+#ifdef IDLE
+  :: d_step { L(n, c).is_read && !COUNTS(n, c) ->
+       L(n, c).clock = node[n].clock;
+#ifndef COMPARED_AT_CONNECT
+       L(n, c).fresh = (node[n].clock > 0 -> GUARD : 0);
+       compare(c);
+#endif
+       check() }
+#endif
   od
 }
 

@@ -26,9 +26,9 @@ PYTEST = [ROOT / "build/venv/bin/python", "-m", "pytest", "-x", "-n", 3]
 TREE = OUTPUT / "tree"  # a copy: the mutants are written into it
 SURVIVORS = OUTPUT / "survivors"
 PLAIN, SIM = TREE / "build/plain", TREE / "build/testbuild"
-FLOORS = ["core/src/rules", "core/src/lock", "core/src/node"]
+FLOORS = ["core/src/rules", "core/src/lock", "core/src/node", "core/src/vote", "core/src/kinds", "core/src/api"]
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
-KINDS = [[], ["--only", "guarded"]]
+KINDS = [[], ["--only", "guarded"], ["--hard"], ["--mixed"]]
 TIME_OUT_S, LIVE_TIME_OUT_S = 300, 1800
 
 Mutant = collections.namedtuple("Mutant", "file line old new")

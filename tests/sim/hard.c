@@ -25,7 +25,7 @@ static int64_t any_of(struct world *world, const int64_t *from, int count)
 /* The sizes were drawn: those that would hide what the world is about are replaced. */
 void hard_choose(struct world *world)
 {
-  static const int64_t ttls_ms[] = {100, 100, 150, 250, 400};
+  static const int64_t ttls_ms[] = {100, 100, 120, 250, 400};
   struct faults *faults = &world->faults;
   int is_crowded = world->hard == HARD_SIEGES || world->hard == HARD_NIGHTS;
   world->patient = world->orderly = world->faultless = 0;
@@ -37,7 +37,7 @@ void hard_choose(struct world *world)
   for (int i = 0; i < world->process_count; i++)
     world->processes[i].slot_count = world->processes[i].slot_count < 1 ? 1 : world->processes[i].slot_count;
   world->ttl_ms = any_of(world, ttls_ms, world->hard == HARD_SIEGES ? 3 : 5);
-  world->explicit_timeout &= world->hard != HARD_SIEGES; /* the attempts of others go on beside several renewals */
+  world->explicit_timeout &= world->hard != HARD_SIEGES;
   world->node_timeout_ms = world->explicit_timeout ? world->ttl_ms / 8 : world->ttl_ms > 250 ? world->ttl_ms / 5 : 50;
   world->connect_timeout_ms = world->ttl_ms / 2;
   world->last_ttl_ms = 2 * world->ttl_ms;
@@ -112,7 +112,8 @@ static void close_in(struct world *world)
   const struct slot *slot = world_slot(world, (uint32_t)siege->slot);
   struct node *node = &world->nodes[siege->first];
   const struct key *key = &world->nodes[siege->second].keys[slot->resource];
-  int64_t timeout = world->node_timeout_ms * MS, back_at = key->expires_at - random_in(&world->random, 0, 2 * timeout);
+  int64_t timeout = world->node_timeout_ms * MS,
+          back_at = key->expires_at - random_in(&world->random, 0, 3 * timeout / 2);
   int process = slot->process->index;
   if (world->calm || !key->live || slot->holding < 0 || back_at < world->now)
     return;

@@ -115,6 +115,8 @@ void slot_make_lock(struct slot *slot)
   slot->ttl_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
   if (world->rollout.kind && random_in(&world->random, 0, 1))
     slot->ttl_ms *= 2;
+  if (world->hard == HARD_SIEGES) /* the attempts of others go on beside several renewals */
+    slot->ttl_ms = slot->temper == TEMPER_RENEW ? world->ttl_ms : 2 * world->ttl_ms;
   slot->ttl_ms = slot->renewed_ms = slot_ttl(slot, slot->ttl_ms);
   slot->holding = -1;
   slot->key = slot->resource;

@@ -42,12 +42,17 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "waits-for-the-dead": 15000,
     "no-guard": 1500,
     "guard-too-short": 3000,
-    "own-look-ignored": 1500,
+    "lapsed-count": 9000,
+    "own-look-ignored": 3000,
     "marker-not-checked": 3000,
     "clock-step-ignored": 3000,
+    "clocks-at-set-up": 300,
     "marker-of-anybody": 15000,
     "database-ignored": 6000,
     "future-marker": 3000,
+    "history-ignored": 100,
+    "superseded-marker": 300,
+    "idle-own-look": 20,
     "number-ignored": 200,
     "extended-above": 200,
     "raise-unnoticed": 1500,
@@ -77,7 +82,12 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
 KINDS = {  # few other worlds can show it
     "clock-step-ignored": "guarded",
     "marker-of-anybody": "guarded",
+    "lapsed-count": "sieges",
     "own-look-ignored": "behind",
+    "clocks-at-set-up": "nights",
+    "history-ignored": "flips",
+    "superseded-marker": "swaps",
+    "idle-own-look": "flips",
     "database-ignored": "guarded",
     "future-marker": "guarded",
     "number-ignored": "raising",
@@ -95,7 +105,8 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "end-ignored": 199,
     "waits-for-the-dead": 280,
     "guard-too-short": 233,
-    "own-look-ignored": 247,
+    "lapsed-count": 474,
+    "own-look-ignored": 400,
     "marker-of-anybody": 582,
     "no-backoff": 45,
     "no-last-look": 495,
@@ -122,6 +133,12 @@ def test_intact_core_keeps_every_rule():
 
 def test_locks_of_several_kinds_keep_every_rule():
     run = sim("--mixed", "--seeds", 500)
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_worlds_made_to_get_past_the_guard_keep_every_rule():
+    run = sim("--hard", "--seeds", 500)
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -36,6 +36,7 @@
   X(OWN_LOOK_IGNORED, "own-look-ignored", "what a process has seen itself of a loss of keys does not count")           \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
+  X(CLOCKS_AT_SET_UP, "clocks-at-set-up", "clocks are compared when a connection is set up only")                      \
   X(MARKER_OF_ANYBODY, "marker-of-anybody", "a server votes on with a marker from before it was restarted")            \
   X(DATABASE_IGNORED, "database-ignored", "a marker that was written to another database counts")                      \
   X(FUTURE_MARKER, "future-marker", "a marker counts that was written later than it is now")                           \
