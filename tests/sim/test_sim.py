@@ -106,7 +106,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "waits-for-the-dead": 280,
     "guard-too-short": 233,
     "lapsed-count": 474,
-    "own-look-ignored": 400,
+    "own-look-ignored": 500,
     "marker-of-anybody": 582,
     "no-backoff": 45,
     "no-last-look": 495,
