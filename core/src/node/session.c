@@ -375,16 +375,12 @@ static int send_look(struct rlk_line *l, enum rlk_look look, const char *command
   return rlk_out_words(l, 2, words, (struct rlk_request){.ask = &rlk_row_look, .of.step = (int)look, .sent_ns = now});
 }
 
-static int look_at_role(struct rlk_line *l, int64_t now)
-{
-  l->node->role_asked_ns = now;
-  return send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now);
-}
-
 void rlk_session_look_first(struct rlk_line *l, int64_t now)
 {
-  if (l->state == RLK_NODE_READY && now - l->node->role_asked_ns > LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS)
-    look_at_role(l, now); /* without memory the set-up's answer stands */
+  if (l->state != RLK_NODE_READY || now - l->node->role_asked_ns < LOOK_AGAIN_MIN_MS * RLK_NS_PER_MS)
+    return;
+  l->node->role_asked_ns = now;
+  send_look(l, RLK_LOOK_ROLE, "INFO", "replication", now); /* without memory the last answer stands */
 }
 
 void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
@@ -396,6 +392,7 @@ void rlk_session_look_again(struct rlk_line *l, int with_marker, int64_t now)
     marker_key(l, key, sizeof key);
     send_look(l, RLK_LOOK_MARKER, "GET", key, now);
   }
-  if (look_at_role(l, now) == 0 && send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
+  rlk_session_look_first(l, now);
+  if (send_look(l, RLK_LOOK_DISK, "INFO", "persistence", now) == 0)
     send_look(l, RLK_LOOK_POLICY, "INFO", "memory", now);
 }
