@@ -4,35 +4,26 @@
 #include "ext/standard/info.h"
 #include "php_ini.h"
 #include "zend_attributes.h"
-#include "zend_smart_str.h"
 
 #define NODES "redlock.nodes"
 
-/* The passwords, and the users with them, as three stars. */
-static zend_string *masked(const char *text, size_t size)
+/* As the core shows a list. One that it refuses is not shown: any part of it may be one of a password. */
+static zend_string *masked(const char *nodes)
 {
-  smart_str out = {0};
-  for (const char *end = text + size; text <= end;) {
-    const char *comma = memchr(text, ',', (size_t)(end - text));
-    const char *stop = comma ? comma : end;
-    const char *at = zend_memrchr(text, '@', (size_t)(stop - text));
-    const char *slashes = at ? php_memnstr(text, "//", 2, at) : NULL;
-    if (slashes)
-      smart_str_appendl(&out, text, (size_t)(slashes + 2 - text));
-    if (at)
-      smart_str_appends(&out, "***");
-    smart_str_appendl(&out, at ? at : text, (size_t)(stop - (at ? at : text)));
-    if (comma)
-      smart_str_appendc(&out, ',');
-    text = stop + 1;
+  redlock_client *client = redlock_client_new();
+  zend_string *out = NULL;
+  if (client && redlock_client_set(client, "nodes", nodes) == REDLOCK_OK) {
+    out = zend_string_alloc((size_t)redlock_client_get(client, "nodes", NULL, 0), 0);
+    redlock_client_get(client, "nodes", ZSTR_VAL(out), ZSTR_LEN(out) + 1);
   }
-  return smart_str_extract(&out);
+  redlock_client_free(client);
+  return out ? out : zend_string_init_fast(ZEND_STRL("no list of nodes"));
 }
 
 static ZEND_INI_DISP(display_nodes)
 {
   zend_string *value = type == ZEND_INI_DISPLAY_ORIG && ini_entry->modified ? ini_entry->orig_value : ini_entry->value;
-  zend_string *shown = value ? masked(ZSTR_VAL(value), ZSTR_LEN(value)) : ZSTR_EMPTY_ALLOC();
+  zend_string *shown = value ? masked(ZSTR_VAL(value)) : ZSTR_EMPTY_ALLOC();
   php_printf("%s", ZSTR_LEN(shown) ? ZSTR_VAL(shown) : "no value");
   zend_string_release(shown);
 }

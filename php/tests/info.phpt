@@ -5,7 +5,7 @@ redlock
 --ENV--
 REDLOCK_NODES=
 --INI--
-redlock.nodes="redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret/x@y@127.0.0.1:3,inisecret@127.0.0.1:4"
+redlock.nodes="redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret@127.0.0.1:3"
 --FILE--
 <?php
 $client = new Redlock\Native\Client('redis://user:argsecret@127.0.0.1:3', []);
@@ -13,6 +13,15 @@ ob_start();
 phpinfo(INFO_MODULES);
 $info = ob_get_clean();
 var_dump(str_contains($info, 'secret'), str_contains($info, '127.0.0.1:3'), str_contains($info, '***@127.0.0.1:1,redis://127.0.0.1:2'));
+$kept = ini_get('redlock.nodes');
+foreach (['redis://:ini,secret@127.0.0.1:4', 'redis://u:inisecret/x@127.0.0.1:4', 'redis://127.0.0.1:4?password=secret'] as $bad) {
+    ini_set('redlock.nodes', $bad);
+    ob_start();
+    phpinfo(INFO_MODULES);
+    $info = ob_get_clean();
+    var_dump(str_contains($info, 'secret'), str_contains($info, '127.0.0.1:4'), str_contains($info, 'no list of nodes'));
+}
+ini_set('redlock.nodes', $kept);
 try {
     new Redlock\Native\Client('redis://user:argsecret@127.0.0.1:3', ['ttl_ms' => 0]);
 } catch (ValueError $e) {
@@ -40,7 +49,16 @@ bool(false)
 bool(true)
 bool(true)
 bool(false)
-string(108) "redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret/x@y@127.0.0.1:3,inisecret@127.0.0.1:4"
+bool(false)
+bool(true)
+bool(false)
+bool(false)
+bool(true)
+bool(false)
+bool(false)
+bool(true)
+bool(false)
+string(82) "redis://:inisecret@127.0.0.1:1,redis://127.0.0.1:2,redis://u:inisecret@127.0.0.1:3"
 string(30) "redis://:inisecret@127.0.0.1:5"
 string(24) "redis://:***@127.0.0.1:5"
 bool(true)

@@ -56,13 +56,17 @@ int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
 static int add_node(redlock_client *c, const char *text, size_t size, struct rlk_text *why)
 {
   struct rlk_url url;
+  char words[RLK_URL_WHY_SIZE];
+  struct rlk_text reason = rlk_text_in(words, sizeof words);
   int status;
   if (size == 0) {
     rlk_text_format(why, "nodes: entry %d is empty; allowed: %s", c->engine.net.node_count + 1,
                     redlock_option_at(RLK_OPT_NODES, REDLOCK_OPTION_RANGE));
     return REDLOCK_INVALID;
   }
-  status = rlk_url_parse(&url, text, size, why);
+  status = rlk_url_parse(&url, text, size, &reason);
+  if (status == REDLOCK_INVALID)
+    rlk_text_format(why, "nodes: entry %d: %s", c->engine.net.node_count + 1, words);
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);

@@ -13,6 +13,8 @@ struct part {
   size_t size;
 };
 
+enum { NOT_GIVEN = -1 };
+
 static int refuse(struct rlk_text *why, const char *reason)
 {
   rlk_text_add(why, reason);
@@ -52,20 +54,30 @@ static char *decode(struct part p, int *bad)
   return out;
 }
 
-/* The part before the first (or last) c, which is taken off rest together with c; found says whether there was one. */
-static struct part split(struct part *rest, char c, int last, int *found)
+/* The part before the first c, which is taken off rest together with c; found says whether there was one. */
+static struct part split(struct part *rest, char c, int *found)
 {
   struct part head = {rest->at, 0};
-  const char *at = NULL;
-  for (size_t i = 0; i < rest->size; i++)
-    if (rest->at[i] == c && (last || !at))
-      at = rest->at + i;
+  const char *at = rest->size ? memchr(rest->at, c, rest->size) : NULL;
   *found = at != NULL;
   if (!at)
     return head;
   head.size = (size_t)(at - rest->at);
   rest->at = at + 1;
   rest->size -= head.size + 1;
+  return head;
+}
+
+/* Before the last c. */
+static struct part split_last(struct part *rest, char c, int *found)
+{
+  struct part head = {rest->at, rest->size};
+  while (head.size && head.at[head.size - 1] != c)
+    head.size--;
+  *found = head.size > 0;
+  rest->at += head.size;
+  rest->size -= head.size;
+  head.size -= (size_t)*found;
   return head;
 }
 
@@ -94,11 +106,11 @@ static int take(char **out, struct part p, const char *what, struct rlk_text *wh
 static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_text *why)
 {
   int found, colon, status = REDLOCK_OK;
-  struct part all = split(rest, '@', 1, &found);
+  struct part all = split_last(rest, '@', &found);
   struct part user;
   if (!found)
     return REDLOCK_OK;
-  user = split(&all, ':', 0, &colon);
+  user = split(&all, ':', &colon);
   if (!colon) { /* only a user name */
     user = all;
     all.size = 0;
@@ -115,6 +127,8 @@ static int parse_credentials(struct rlk_url *url, struct part *rest, struct rlk_
 static int parse_database(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   long n;
+  if (url->database != NOT_GIVEN)
+    return refuse(why, "the database is given twice");
   if (!number(p, 1000000, &n))
     return refuse(why, "the database is not a number from 0 to 1000000");
   url->database = (int)n;
@@ -149,9 +163,11 @@ static int parse_parameter(struct rlk_url *url, struct part p, struct rlk_text *
 {
   int found;
   char word[64];
-  struct part name = split(&p, '=', 0, &found);
+  struct part name = split(&p, '=', &found);
   if (found && is(name, "db"))
     return parse_database(url, p, why);
+  if (found && is(name, "max_ttl") && url->max_ttl_ms)
+    return refuse(why, "max_ttl is given twice");
   if (found && is(name, "max_ttl")) {
     url->max_ttl_ms = duration_ms(p);
     return url->max_ttl_ms ? REDLOCK_OK : refuse(why, "max_ttl is not a duration from 20ms to 24h, such as 5m");
@@ -169,7 +185,7 @@ static int parse_query(struct rlk_url *url, struct part query, struct rlk_text *
 {
   int more = 1, status = REDLOCK_OK;
   while (more && status == REDLOCK_OK) {
-    struct part rest = query, parameter = split(&rest, '&', 0, &more);
+    struct part rest = query, parameter = split(&rest, '&', &more);
     status = parse_parameter(url, more ? parameter : query, why);
     query = rest;
   }
@@ -193,7 +209,7 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
   if (p.size && p.at[0] == '[') {
     p.at++;
     p.size--;
-    host = split(&p, ']', 0, &found);
+    host = split(&p, ']', &found);
     if (!found || host.size == 0 || (p.size && p.at[0] != ':'))
       return refuse(why, "the address in brackets is not complete");
     if (p.size) {
@@ -204,7 +220,7 @@ static int parse_host(struct rlk_url *url, struct part p, struct rlk_text *why)
       found = 0;
     }
   } else {
-    host = split(&p, ':', 0, &found);
+    host = split(&p, ':', &found);
     if (!found)
       host = p;
   }
@@ -223,11 +239,11 @@ static int parse_network(struct rlk_url *url, struct part rest, struct rlk_text 
 {
   int query_found, slash, status;
   struct part all = rest, before, path;
-  before = split(&all, '?', 0, &query_found);
+  before = split(&all, '?', &query_found);
   if (query_found)
     rest = before;
   path = rest;
-  before = split(&path, '/', 0, &slash);
+  before = split(&path, '/', &slash);
   if (slash)
     rest = before;
   status = parse_credentials(url, &rest, why);
@@ -245,7 +261,7 @@ static int parse_unix(struct rlk_url *url, struct part rest, struct rlk_text *wh
   int found, status;
   struct part query = rest, path;
   url->is_unix = 1;
-  path = split(&query, '?', 0, &found);
+  path = split(&query, '?', &found);
   if (found)
     rest = path;
   status = parse_credentials(url, &rest, why);
@@ -291,23 +307,6 @@ static struct part skip(struct part p, size_t n)
   return (struct part){p.at + n, p.size - n};
 }
 
-/* The URL as it was given, but for all that may be a secret. */
-static void add_given(struct rlk_text *why, struct part p)
-{
-  int found;
-  struct part rest = p, secret;
-  secret = split(&rest, '@', 1, &found);
-  if (found) {
-    size_t scheme = 0;
-    while (scheme + 2 < secret.size && memcmp(secret.at + scheme, "://", 3) != 0)
-      scheme++;
-    if (scheme + 2 < secret.size)
-      rlk_text_escaped(why, secret.at, scheme + 3);
-    rlk_text_add(why, "***@");
-  }
-  rlk_text_escaped(why, rest.at, rest.size);
-}
-
 static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
 {
   int status;
@@ -324,26 +323,22 @@ static int parse(struct rlk_url *url, struct part p, struct rlk_text *why)
     status = parse_tls(url, skip(p, 9), why);
   else
     status = refuse(why, "a URL must start with redis://, rediss:// or unix://");
+  if (url->database == NOT_GIVEN)
+    url->database = 0;
   return status == REDLOCK_OK ? make_name(url) : status;
 }
 
 int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk_text *why)
 {
-  struct part p = {text, size};
-  char reason[128];
-  struct rlk_text out = rlk_text_in(reason, sizeof reason);
   int status;
-  memset(url, 0, sizeof *url);
-  status = parse(url, p, &out);
+  *url = (struct rlk_url){.database = NOT_GIVEN};
+  status = parse(url, (struct part){text, size}, why);
   if (status == REDLOCK_OK)
     return status;
   rlk_url_free(url);
-  rlk_text_add(why, "nodes: \"");
-  add_given(why, p);
-  rlk_text_format(why,
-                  "\": %s; allowed: redis://[user:password@]host[:port][/database], rediss:// for TLS, or "
-                  "unix://[user:password@]/path[?db=n]",
-                  reason);
+  if (status == REDLOCK_INVALID)
+    rlk_text_add(why, "; allowed: redis://[user:password@]host[:port][/database], rediss:// for TLS, or "
+                      "unix://[user:password@]/path[?db=n]");
   return status;
 }
 

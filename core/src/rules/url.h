@@ -6,6 +6,8 @@
 
 #include "../base/buffer.h"
 
+enum { RLK_URL_WHY_SIZE = 256 };
+
 struct rlk_url {
   char *host;     /* a name or a numeric address without brackets; the path for a unix socket */
   char *user;     /* NULL: none */
@@ -18,8 +20,8 @@ struct rlk_url {
   int is_tls;
 };
 
-/* Reads one URL of size bytes: REDLOCK_OK, REDLOCK_NO_MEMORY, or REDLOCK_INVALID with the reason in why (credentials
- * are never repeated there). On failure url is left empty. */
+/* Reads one URL of size bytes: REDLOCK_OK, REDLOCK_NO_MEMORY, or REDLOCK_INVALID with the reason in why. It
+ * repeats nothing of the URL: any part may be one of a password. On failure url is left empty. */
 int rlk_url_parse(struct rlk_url *url, const char *text, size_t size, struct rlk_text *why);
 int rlk_url_copy(struct rlk_url *url, const struct rlk_url *from); /* REDLOCK_OK or REDLOCK_NO_MEMORY */
 void rlk_url_free(struct rlk_url *url);
