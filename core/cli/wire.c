@@ -269,9 +269,11 @@ static bool is_accepted(struct wire *wire, int count, const char *const *words)
 {
   redisReply *reply = wire_send(wire, count, words, NULL) ? wire_reply(wire) : NULL;
   bool is_ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
-  struct rlk_text why = rlk_text_in(wire->wires->why.words, sizeof wire->wires->why.words);
-  if (reply != NULL && !is_ok)
-    rlk_text_clean(&why, reply->str);
+  bool is_login = strcmp(words[0], "AUTH") == 0; /* to which a server may answer with what it was sent */
+  if (reply != NULL && !is_ok && is_login)
+    rlk_because(&wire->wires->why, rlk_why_of(reply->str), "the login failed");
+  else if (reply != NULL && !is_ok)
+    rlk_because_of(&wire->wires->why, rlk_why_of(reply->str), reply->str);
   freeReplyObject(reply);
   return is_ok;
 }

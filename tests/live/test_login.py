@@ -7,9 +7,11 @@ from contextlib import contextmanager, suppress
 import pytest
 
 import rl
-from helpers import lock_once, why
+from cli.command import Command
+from helpers import lock_once, spin, why
 from queueing import warnings
-from rl import INVALID
+from rl import INVALID, OK
+from testing import CLOSE
 
 SOON = {"connect_timeout_ms": 2000}
 
@@ -105,6 +107,80 @@ def test_a_secret_is_nowhere_to_be_read(node, make_client, password_file):
     client = make_client([node.url], password_file=password_file)
     lock_once(client)
     assert "first" not in str(client.describe()) and "first" not in str(client.events())
+
+
+# ---- a server that repeats what it was sent ----------------------------------------------------------------------
+
+SENT = "s3cret-Pa55"
+
+
+def repeated(args):
+    """As Redis answers to a command that it does not know."""
+    return b"-ERR unknown command '%s', with args beginning with: %s\r\n" % (
+        args[0], b" ".join(b"'%s'" % word for word in args[1:]))
+
+
+def echo(args):
+    return b"*%d\r\n%s" % (len(args), b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in args))
+
+
+SAID = ("-ERR %s\r\n" % SENT).encode()
+REPEATS = {
+    "neither HELLO nor AUTH": {"HELLO": repeated, "AUTH": repeated},
+    "AUTH": {"AUTH": repeated, "HELLO": b"-ERR unknown command\r\n"},
+    "in other words": {"HELLO": SAID},
+    "once more": {"HELLO": (SAID, SAID, SAID), "AUTH": (SAID, SAID)},
+    "and closes": {"HELLO": (SAID, CLOSE)},
+    "unasked": {"HELLO": (b"-LOADING\r\n", SAID)},
+    "as it came": {"HELLO": echo, "AUTH": echo, "INFO": b"$-1\r\n"},
+    "as the server": {"INFO": b"$-1\r\n", "HELLO": b"*8\r\n" + b"".join(
+        b"$%d\r\n%s\r\n$%d\r\n%s\r\n" % (len(name), name, len(SENT), SENT.encode())
+        for name in (b"mode", b"role", b"version", b"server"))},
+    "for an old server": {name: repeated for name in (
+        "HELLO", "AUTH", "INFO", "SELECT", "SCRIPT", "PROVE", "TIME", "GET", "SET", "CLIENT")},
+}
+
+
+@pytest.mark.parametrize("replies", REPEATS.values(), ids=REPEATS)
+def test_an_answer_to_the_login_is_shown_nowhere(fake_server, make_client, replies):
+    fakes = [fake_server(replies) for _ in range(3)]
+    client = make_client(["redis://app:%s@%s/1" % (SENT, fake.name) for fake in fakes], settle=False,
+                         outage_wait_ms=300)
+    lock = client.lock()
+    assert lock.acquire() not in (OK, rl.BUSY)
+    spin(client, lambda: all(row["why"] for row in client.describe()["nodes"]))
+    shown = [lock.message, client.message, client.describe(), client.events(), client.metrics(),
+             [lock.answer(node) for node in range(3)], lock.verdict]
+    assert SENT not in str(shown) and "Pa55" not in str(shown)
+
+
+COMMANDS = [("doctor", "-v"), ("doctor", "--json"), ("acquire", "--json", "--wait", "0", "r"), ("doctor", "--metrics"),
+            ("acquire", "-v", "--wait", "0", "r"), ("run", "--wait", "0", "r", "true"), ("status", "r"),
+            ("status", "--json", "r"), ("ls", "r"), ("ls", "--json", "r"), ("bootstrap",), ("release", "r", 40 * "a"),
+            ("extend", "r", 40 * "a"), ("release", "--force", "r")]
+
+
+@pytest.mark.parametrize("replies", list(REPEATS.values())[:6], ids=list(REPEATS)[:6])
+def test_no_command_shows_an_answer_to_the_login(fake_server, replies):
+    fakes = [fake_server(replies) for _ in range(3)]
+    command = Command(",".join("redis://app:%s@%s/1" % (SENT, fake.name) for fake in fakes))
+    for words in COMMANDS:
+        done = command(*words)
+        assert done.returncode != 0 and (done.stdout + done.stderr).strip(), words
+        assert "Pa55" not in done.stdout + done.stderr, words
+
+
+LISTS = ["redis://:s3,Pa55@a", "redis://u:7,Pa55@a", "redis://a?password=Pa55", "redis://u:Pa55/a", "rediss://u:Pa55@",
+         "Pa55@a", "redis://a,redis://u:Pa55", "redis://:x@a,redis:/u:Pa55@a", "u:Pa55"]
+
+
+@pytest.mark.parametrize("nodes", LISTS)
+def test_no_command_shows_a_list_that_it_refuses(tmp_path, nodes):
+    (tmp_path / "conf").write_text("nodes = %s\n" % nodes)
+    command = Command(nodes)
+    for words in ("doctor",), ("--nodes", nodes, "doctor"), ("doctor", "--json"), ("--config", tmp_path / "conf", "ls"):
+        done = command(*map(str, words))
+        assert done.returncode == 64 and "Pa55" not in done.stdout + done.stderr, done
 
 
 # ---- in the memory of a process: what a core dump would show ----------------------------------------------------

@@ -362,7 +362,7 @@ def test_a_server_that_turns_out_to_be_an_old_one(make_client, fake_server):
 
 @pytest.mark.parametrize("command, reply, words", [
     ("INFO", b"-NOPERM this user has no permissions to run the 'info' command\r\n", "it forbids INFO"),
-    ("HELLO", b"-ERR Protocol version is not an integer or out of range\r\n", "Protocol"),
+    ("HELLO", b"-ERR Protocol version is not an integer or out of range\r\n", "the login failed"),
     ("SELECT", b"-ERR DB index is out of range\r\n", "DB index"),
 ])
 def test_error_in_set_up_voids_the_vote(one_odd, fake_server, command, reply, words):

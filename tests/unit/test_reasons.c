@@ -209,14 +209,33 @@ static void a_server_answers_with_an_error(void **state)
     for (uint32_t left = node.line->requests.count; left > 0; left--)
       hear(error);
     expect_why(cases[i].why);
-    assert_string_equal(node.why.words, cases[i].error);
+    snprintf(error, sizeof error, "%s: the login failed", rlk_why_words(cases[i].why));
+    assert_string_equal(node.why.words, error); /* none of the server's, which may repeat the password */
   }
+  begin_again(state);
+  connect();
+  hear("$2\r\nok\r\n"); /* HELLO */
+  for (uint32_t left = node.line->requests.count; left > 0; left--)
+    hear("-LOADING Redis is loading\r\n");
+  expect_why(RLK_WHY_LOADING);
+  assert_string_equal(node.why.words, "LOADING Redis is loading");
   begin_again(state);
   connect();
   hear("$2\r\nok\r\n"); /* HELLO */
   for (uint32_t left = node.line->requests.count; left > 1; left--)
     hear("-NOPERM this user has no permissions to run the 'info' command\r\n");
   expect_why(RLK_WHY_FORBIDS);
+}
+
+static void a_server_does_not_know_a_command(void **state)
+{
+  (void)state;
+  connect();
+  hear("$2\r\nok\r\n"); /* HELLO */
+  for (uint32_t left = node.line->requests.count; left > 0; left--)
+    hear("-ERR unknown command 'INFO', with args beginning with: 'server'\r\n");
+  expect_why(RLK_WHY_NO_IDENTITY);
+  assert_string_equal(node.why.words, "it does not know INFO: it is no server, or a proxy in front of one");
 }
 
 static void a_file_with_the_password_is_missing(void **state)
@@ -409,6 +428,7 @@ int main(void)
       CASE(tls_fails),
       CASE(a_server_is_ineligible),
       CASE(a_server_answers_with_an_error),
+      CASE(a_server_does_not_know_a_command),
       CASE(a_file_with_the_password_is_missing),
       CASE(a_server_stores_no_key),
       CASE(a_marker_keeps_a_node_out),

@@ -49,6 +49,7 @@ struct rlk_line {
   char aof_write[8], snapshot[8]; /* "ok" or "err": how the last write of it ended, and the last snapshot; "" unknown */
   char marker[RLK_MARKER_SIZE];   /* of the restart guard; "" none */
   int is_registered;              /* it was written in this set-up */
+  int is_informed;                /* INFO was answered */
   enum rlk_answer scripts;        /* are they allowed? */
   struct rlk_clock_sample time;   /* of the restart guard */
   int64_t maxmemory, used_memory;

@@ -299,8 +299,8 @@ static void answer(struct rlk_line *l, struct rlk_outcome *out)
 
 RLK_COLD static void reply_to_nothing(struct rlk_line *l, int64_t now)
 {
-  if (l->reply.type == RLK_REPLY_ERROR) /* "-ERR max number of clients reached" comes unasked */
-    rlk_node_end_line(l, rlk_why_of(l->reply.text.data), l->reply.text.data);
+  if (l->reply.type == RLK_REPLY_ERROR)                         /* "-ERR max number of clients reached" comes unasked */
+    rlk_node_end_line(l, rlk_why_of(l->reply.text.data), NULL); /* its text may repeat what the login had */
   else
     rlk_node_line_failed(l, 0, &(struct rlk_reason){RLK_WHY_MISFIT, "a reply to no request"}, now);
 }

@@ -19,12 +19,12 @@ static int is_inner(const redisReadTask *task)
 }
 
 /* An element of the array that is the reply. */
-static void element(struct rlk_reply *reply, const redisReadTask *task, int named)
+static void element(struct rlk_reply *reply, const redisReadTask *task, int is_id)
 {
   if (task->parent->parent)
     return;
   reply->elements++;
-  reply->named = named;
+  reply->is_id = is_id;
 }
 
 static void *keep_text(struct rlk_reply *reply, const char *bytes, size_t size)
@@ -53,47 +53,11 @@ static void note_decimal(struct rlk_reply *reply, const char *bytes, size_t size
   reply->decimals++;
 }
 
-static int name_of(const char *bytes, size_t size)
-{
-  switch (size) {
-  case 2: return memcmp(bytes, "id", 2) == 0 ? RLK_REPLY_ID : RLK_REPLY_NO_NAME;
-  case 4:
-    return memcmp(bytes, "role", 4) == 0   ? RLK_REPLY_ROLE
-           : memcmp(bytes, "mode", 4) == 0 ? RLK_REPLY_MODE
-                                           : RLK_REPLY_NO_NAME;
-  case 6: return memcmp(bytes, "server", 6) == 0 ? RLK_REPLY_SERVER : RLK_REPLY_NO_NAME;
-  case 7: return memcmp(bytes, "version", 7) == 0 ? RLK_REPLY_VERSION : RLK_REPLY_NO_NAME;
-  default: return RLK_REPLY_NO_NAME;
-  }
-}
-
-static void keep_value(char *out, size_t room, const char *bytes, size_t size)
-{
-  size = size < room ? size : room - 1;
-  memcpy(out, bytes, size);
-  out[size] = 0;
-}
-
-/* A text in an array: a name, or the value behind a name. */
-static void note_text(struct rlk_reply *reply, const redisReadTask *task, const char *bytes, size_t size)
-{
-  int named = task->parent->parent ? RLK_REPLY_NO_NAME : reply->named;
-  if (named == RLK_REPLY_ROLE)
-    keep_value(reply->role, sizeof reply->role, bytes, size);
-  else if (named == RLK_REPLY_MODE)
-    keep_value(reply->mode, sizeof reply->mode, bytes, size);
-  else if (named == RLK_REPLY_VERSION)
-    keep_value(reply->version, sizeof reply->version, bytes, size);
-  else if (named == RLK_REPLY_SERVER)
-    keep_value(reply->server, sizeof reply->server, bytes, size);
-  element(reply, task, named ? RLK_REPLY_NO_NAME : name_of(bytes, size));
-}
-
 static void *parse_string(const redisReadTask *task, char *bytes, size_t size)
 {
   struct rlk_reply *reply = task->privdata;
   if (is_inner(task)) {
-    note_text(reply, task, bytes, size);
+    element(reply, task, !reply->is_id && size == 2 && memcmp(bytes, "id", 2) == 0);
     if (size >= 1 && size <= 10 && !task->parent->parent)
       note_decimal(reply, bytes, size);
     if (!task->parent->parent && reply->elements == 1)
@@ -119,9 +83,8 @@ static void *array_of(const redisReadTask *task)
     return reply;
   }
   reply->type = RLK_REPLY_ARRAY;
-  reply->count = reply->elements = reply->decimals = reply->named = reply->is_message = 0;
+  reply->count = reply->elements = reply->decimals = reply->is_id = reply->is_message = 0;
   reply->id = 0;
-  reply->role[0] = reply->mode[0] = reply->version[0] = reply->server[0] = 0;
   return reply;
 }
 
@@ -132,7 +95,7 @@ static void *parse_integer(const redisReadTask *task, long long value)
     reply->type = RLK_REPLY_INTEGER;
     reply->integer = value;
   } else if (!task->parent->parent) {
-    if (reply->named == RLK_REPLY_ID)
+    if (reply->is_id)
       reply->id = value;
     if (reply->count < RLK_INTEGERS_MAX)
       reply->integers[reply->count++] = value;

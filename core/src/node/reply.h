@@ -19,15 +19,6 @@ enum rlk_reply_type {
   RLK_REPLY_ARRAY
 };
 
-enum rlk_reply_name {
-  RLK_REPLY_NO_NAME,
-  RLK_REPLY_ID,
-  RLK_REPLY_ROLE,
-  RLK_REPLY_MODE,
-  RLK_REPLY_VERSION,
-  RLK_REPLY_SERVER
-};
-
 /* A parsed reply; it lives until the next one is read. */
 struct rlk_reply {
   enum rlk_reply_type type;
@@ -39,9 +30,8 @@ struct rlk_reply {
   int decimals;       /* texts among the elements that are decimal numbers ... */
   int64_t decimal[2]; /* ... the first two */
   int is_message;     /* an array that begins with "message"; its last text is in text */
-  int named;          /* the field that the last element named: enum rlk_reply_name */
-  int64_t id;         /* of HELLO; 0 or "" if it is not there */
-  char role[16], mode[16], version[24], server[16];
+  int is_id;          /* the last element was the name "id" */
+  int64_t id;         /* of HELLO; 0 if it is not there */
   enum rlk_why why;
   const char *fault; /* why it cannot be taken; NULL: the parser says it */
 };

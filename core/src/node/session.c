@@ -171,7 +171,7 @@ enum rlk_why rlk_session_begin(struct rlk_line *l, struct rlk_reason *why)
   l->setup_again = 0;
   l->run_id[0] = l->role[0] = l->mode[0] = l->policy[0] = l->version[0] = l->server[0] = l->aof[0] = 0;
   l->aof_write[0] = l->snapshot[0] = l->replid2[0] = 0;
-  l->marker[0] = l->is_registered = 0;
+  l->marker[0] = l->is_registered = l->is_informed = 0;
   l->maxmemory = l->used_memory = l->client_id = 0;
   l->scripts = RLK_UNKNOWN;
   l->time = (struct rlk_clock_sample){0, 0, 0};
@@ -211,6 +211,7 @@ void rlk_session_read_info(struct rlk_line *l, const char *info)
 {
   char number[24];
   l->node->informed_ns = rlk_now(l->node->net);
+  l->is_informed = 1;
   info_field(info, "run_id", l->run_id, sizeof l->run_id);
   info_field(info, "redis_mode", l->mode, sizeof l->mode);
   if (info_field(info, "redis_version", l->version, sizeof l->version))
@@ -235,6 +236,20 @@ static int is_no_proof(enum rlk_fault fault, const char *text)
   return (fault != RLK_FAULT_PERMISSION && fault != RLK_FAULT_UNKNOWN) || strstr(text, " key");
 }
 
+/* For an error in a command of the set-up that has no words of its own here: NULL. */
+static const char *unknown(enum step step)
+{
+  switch (step) {
+  case SELECT: return "it does not know SELECT";
+  case INFO: return "it does not know INFO: it is no server, or a proxy in front of one";
+  case LOAD: return "it does not know SCRIPT";
+  case MARKER: return "it does not know GET";
+  case TIME: return "it does not know TIME";
+  case REGISTER: return "it does not know EVAL";
+  default: return NULL;
+  }
+}
+
 /* The right that the ACL must grant, as it is spelled there; NULL if the server's own words suffice. out has
  * RLK_WHY_SIZE bytes. */
 static const char *forbidden(const struct rlk_line *l, enum step step, const char *error, char *out)
@@ -253,11 +268,25 @@ static const char *forbidden(const struct rlk_line *l, enum step step, const cha
   return out;
 }
 
+/* A server may repeat in its answer to the login what it was sent: none of that is kept. */
+static void note_error(struct rlk_line *l, enum step step, enum rlk_fault fault, const char *text)
+{
+  char room[RLK_WHY_SIZE];
+  const char *denied = fault == RLK_FAULT_PERMISSION ? forbidden(l, step, text, room) : NULL;
+  const char *missed = fault == RLK_FAULT_UNKNOWN ? unknown(step) : NULL;
+  if (step == HELLO || step == AUTH)
+    rlk_because(&l->setup_error, rlk_why_of(text), "the login failed");
+  else if (denied)
+    rlk_because(&l->setup_error, RLK_WHY_FORBIDS, denied);
+  else if (missed)
+    rlk_because_of(&l->setup_error, step == INFO ? RLK_WHY_NO_IDENTITY : RLK_WHY_UNKNOWN_COMMAND, missed);
+  else
+    rlk_because_of(&l->setup_error, rlk_why_of(text), text);
+}
+
 static void note_fault(struct rlk_line *l, enum step step, const char *text)
 {
   enum rlk_fault fault = rlk_fault_of(text);
-  char room[RLK_WHY_SIZE];
-  const char *denied = rlk_fault_forbids(fault) ? forbidden(l, step, text, room) : NULL;
   if (step == NAME || step == ID || l->setup_fault != RLK_FAULT_NONE || (step == PROVE && is_no_proof(fault, text)))
     return; /* not needed to vote; and only the first error has the cause */
   if (step == HELLO && fault == RLK_FAULT_UNKNOWN) {
@@ -270,10 +299,7 @@ static void note_fault(struct rlk_line *l, enum step step, const char *text)
   if (step == PROVE || (step == LOAD && rlk_fault_forbids(fault)))
     l->scripts = RLK_NO;
   l->setup_fault = (int)fault;
-  if (denied)
-    rlk_because(&l->setup_error, RLK_WHY_FORBIDS, denied);
-  else
-    rlk_because_of(&l->setup_error, rlk_why_of(text), text);
+  note_error(l, step, fault, text);
 }
 
 const struct rlk_reason *rlk_session_error(const struct rlk_line *l)
@@ -307,16 +333,6 @@ static void read_time(struct rlk_line *l, const struct rlk_reply *reply, int64_t
     l->time = (struct rlk_clock_sample){0, 0, 0};
 }
 
-/* HELLO has it if INFO has not. */
-static void read_hello(struct rlk_line *l, const struct rlk_reply *reply)
-{
-  l->client_id = reply->id;
-  memcpy(l->role, reply->role, sizeof l->role);
-  memcpy(l->mode, reply->mode, sizeof l->mode);
-  memcpy(l->version, reply->version, sizeof l->version);
-  memcpy(l->server, reply->server, sizeof l->server);
-}
-
 void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, const struct rlk_reply *reply)
 {
   int step = request->of.step;
@@ -328,7 +344,7 @@ void rlk_session_reply(struct rlk_line *l, const struct rlk_request *request, co
   else if (step == INFO && reply->type == RLK_REPLY_STRING)
     rlk_session_read_info(l, reply->text.data);
   else if (step == HELLO && reply->type == RLK_REPLY_ARRAY)
-    read_hello(l, reply);
+    l->client_id = reply->id;
   else if (step == ID && reply->type == RLK_REPLY_INTEGER)
     l->client_id = reply->integer;
   else if ((step == MARKER || step == REGISTER) && reply->type == RLK_REPLY_STRING)

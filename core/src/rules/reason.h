@@ -102,7 +102,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(FILE, "file", BY_A_PERSON, "a file cannot be read", "correct the file that the option names",                      \
     "user_file or password_file is missing, empty, too long or not readable for this process.")                        \
   X(NO_IDENTITY, "no-identity", BY_A_PERSON, "INFO names no run_id or no role", RLK_SEE_LISTENER,                      \
-    "What answers at the address is no Redis or Valkey server, or a proxy hides what the server is.")                  \
+    "What answers is no Redis or Valkey server, or a proxy or a service hides what the server is.")                    \
   X(REPLICA, "replica", BY_ITSELF, "a replica; only masters are eligible to vote", RLK_MAKE_MASTER,                    \
     "The server replicates from another one, or a failover has demoted it.")                                           \
   X(CLUSTER, "cluster", NEVER, "a cluster node; nodes must be independent masters", RLK_NO_CLUSTER,                    \
@@ -127,7 +127,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(STORES_NO_KEY, "stores-no-key", BY_ITSELF, "it refuses to store a key: %s", RLK_SEE_LOG,                           \
     "The server answered a SET with an error that concerns it as a whole.")
 
-/* Errors of servers, by how they begin: their own words are shown. */
+/* Errors of servers, by how they begin: their own words are shown, but for those of an answer to the login. */
 #define RLK_REASONS_OF_ERRORS(X)                                                                                       \
   X(NOAUTH, "noauth", BY_A_PERSON, "NOAUTH",                                                                           \
     "put a user and a password in the URL, or use user_file and password_file",                                        \
@@ -136,7 +136,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "The server knows no such user, or another password.")                                                             \
   X(NOPERM, "noperm", BY_A_PERSON, "NOPERM", RLK_GIVE_ACL, "The ACL of the user denies a command or a key.")           \
   X(FORBIDS, "forbids", BY_A_PERSON, "it forbids %s", "see docs/redlock.md for all that the user needs",               \
-    "The ACL of the user denies, or the server does not know, a command that the set-up needs.")                       \
+    "The ACL of the user denies a command that the set-up needs.")                                                     \
   X(DATABASE, "database", NEVER, "DB index is out of range",                                                           \
     "use a database that it has: the number at the end of the URL",                                                    \
     "The URL names a database that the server does not have.")                                                         \
@@ -157,7 +157,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
   X(NOREPLICAS, "noreplicas", BY_ITSELF, "NOREPLICAS", "set min-replicas-to-write 0",                                  \
     "The server has fewer replicas than min-replicas-to-write demands.")                                               \
   X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command", "use Redis 6.2 or later, or Valkey",             \
-    "The server is too old, or the command was renamed.")                                                              \
+    "The server is too old or of another kind, or the command was renamed.")                                           \
   X(WRONGTYPE, "wrongtype", BY_A_PERSON, "WRONGTYPE", "delete the key of another type, or use a key_prefix",           \
     "Another program keeps something else than a lock under the key.")                                                 \
   X(ERROR, "error", BY_ITSELF, "ERR", RLK_SEE_LOG, "An error that is not in this table.")

@@ -73,12 +73,12 @@ static struct rlk_node *same_server(const struct rlk_line *l, int64_t now)
 
 enum rlk_why rlk_eligible_objection(const struct rlk_line *l, struct rlk_reason *why)
 {
-  if (!l->run_id[0] || !l->role[0])
-    return rlk_because(why, RLK_WHY_NO_IDENTITY, NULL);
   if (strcmp(l->mode, "cluster") == 0)
     return rlk_because(why, RLK_WHY_CLUSTER, NULL);
   if (l->mode[0] && strcmp(l->mode, "standalone") != 0)
     return rlk_because(why, RLK_WHY_MODE, l->mode);
+  if (!l->run_id[0] || !l->role[0])
+    return rlk_because(why, RLK_WHY_NO_IDENTITY, NULL);
   if (rlk_session_is_demoted(l))
     return rlk_because(why, RLK_WHY_REPLICA, NULL);
   if (l->maxmemory > 0 && l->policy[0] && strcmp(l->policy, "noeviction") != 0)
@@ -109,12 +109,19 @@ static enum rlk_session_verdict fault_verdict(const struct rlk_line *l)
   }
 }
 
+/* What INFO tells comes first: a Sentinel, or a server of another kind, also lacks commands. */
+static enum rlk_session_verdict judge_fault(const struct rlk_line *l, struct rlk_reason *why)
+{
+  enum rlk_session_verdict verdict = fault_verdict(l);
+  if (verdict == RLK_SESSION_DROP || !l->is_informed || !rlk_eligible_objection(l, why))
+    *why = l->setup_error;
+  return verdict;
+}
+
 enum rlk_session_verdict rlk_eligible_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
-  if (l->setup_fault != RLK_FAULT_NONE) {
-    *why = l->setup_error;
-    return fault_verdict(l);
-  }
+  if (l->setup_fault != RLK_FAULT_NONE)
+    return judge_fault(l, why);
   if (rlk_eligible_objection(l, why) || second_address(l, why, now))
     return RLK_SESSION_REFUSE;
   return rlk_guard_judge(l, why, now);

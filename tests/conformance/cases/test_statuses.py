@@ -1,9 +1,12 @@
 """Every status as the face says it."""
+import contextlib
+
 import pytest
 
+import faces
 from driver import short
 from steps import FOREIGN, LATE_S, acquire_everywhere, error_name, occupy, own_ttl_ms
-from testing import eventually
+from testing import FakeServer, eventually
 
 CLI_EXITS = {"BUSY": 75, "NO_QUORUM": 69, "TIMED_OUT": 69, "LOST": 76, "INVALID": 64, "REFUSED_CONFIG": 78}
 
@@ -37,6 +40,27 @@ def test_refused_by_configuration(face, make, nodes):
 def test_wrong_passwords(face, make, nodes):
     says(face, make(urls=[node.url_with(user="nobody", password="x") for node in nodes]).lock().acquire(),
          "REFUSED_CONFIG")
+
+
+@pytest.fixture
+def repeating():
+    """Servers that know neither HELLO nor AUTH, and say what they were sent."""
+    def repeat(args):
+        return b"-ERR unknown command '%s', with args beginning with: '%s'\r\n" % (args[0], b"' '".join(args[1:]))
+
+    with contextlib.ExitStack() as made:
+        yield [made.enter_context(FakeServer({"HELLO": repeat, "AUTH": repeat})) for _ in range(5)]
+
+
+def test_what_a_server_answers_to_the_login_is_not_said(face, make, repeating):
+    """In no text that the face has for people or programs."""
+    party = make(urls=["redis://app:s3cret-Pa55@" + server.name for server in repeating], connect_timeout_ms=2000)
+    reply = party.lock().acquire()
+    says(face, reply, "REFUSED_CONFIG")
+    assert "the login failed" in reply.message
+    assert "Pa55" not in repr(dict(reply))
+    if "describe" not in faces.LACKS[face]:
+        assert "Pa55" not in repr(party.describe())
 
 
 def test_timed_out(face, make, nodes):
