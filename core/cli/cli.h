@@ -272,6 +272,11 @@ int slots_verdict(const struct slots *slots);                    /* FREE: at lea
 char *slots_words(const struct slots *slots);                    /* "2 of 4 permits held"; free it */
 void slots_free(struct slots *slots);
 
+/* addresses.c: whether a name that has several addresses leads to one server */
+json_t *addresses_examine(struct session *session); /* for each node an object to be added to its own */
+bool addresses_differ(const json_t *node);
+void addresses_print(FILE *out, const json_t *node);
+
 /* kinds.c: the rights that kinds of lock need beyond those of a plain one */
 int kinds_read(unsigned *kinds, const char *given); /* "shared,permits": 0, or the exit code of a refusal, printed */
 json_t *kinds_examine(struct session *session);     /* of each node {kind: [commands that are denied]}, or null */

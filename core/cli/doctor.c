@@ -126,6 +126,14 @@ static void add_rights(const struct session *session, json_t *report, const json
   free(line);
 }
 
+static void add_addresses(json_t *report, const json_t *addresses)
+{
+  json_t *nodes = json_object_get(report, "nodes"), *node;
+  size_t i;
+  json_array_foreach(nodes, i, node)
+    json_object_update(node, json_array_get(addresses, i));
+}
+
 /* ---- the table ---- */
 
 static char *node_words(const json_t *node)
@@ -320,6 +328,7 @@ static void print_node(const struct table *table, const json_t *node)
     fprintf(out, "    see docs/troubleshooting.md#%s\n", text_of(node, "reason"));
   print_other_number(table, node);
   print_missing_history(out, node);
+  addresses_print(out, node);
   kinds_print(out, node);
 }
 
@@ -431,7 +440,7 @@ static int verdict(const json_t *report)
   size_t i;
   json_t *node;
   json_array_foreach(nodes, i, node) {
-    if (strcmp(text_of(node, "state"), "refused") == 0 || kinds_lack(node))
+    if (strcmp(text_of(node, "state"), "refused") == 0 || kinds_lack(node) || addresses_differ(node))
       return EXIT_REFUSED_CONFIG;
     if (!votes(node))
       code = EXIT_UNAVAILABLE;
@@ -469,7 +478,7 @@ static int doctor(struct session *session)
 {
   int code = 0, failed;
   int64_t probed_ms = -PROBE_EVERY_MS;
-  json_t *kinds = NULL;
+  json_t *kinds = NULL, *addresses = NULL;
   char *last = NULL;
   do {
     int64_t begun_ms = now_ms();
@@ -477,6 +486,7 @@ static int doctor(struct session *session)
     probed_ms = writes ? begun_ms : probed_ms;
     json_t *report = examine(session, writes, &code);
     if (report == NULL) {
+      json_decref(addresses);
       json_decref(kinds);
       free(last);
       return code;
@@ -486,12 +496,15 @@ static int doctor(struct session *session)
       kinds = kinds_examine(session);
     }
     add_rights(session, report, kinds);
+    addresses = addresses != NULL ? addresses : addresses_examine(session);
+    add_addresses(report, addresses);
     code = verdict(report);
     failed = print(session, report, &last);
     json_decref(report);
     if (session->args->watch && !failed)
       pause_for(session, begun_ms + WATCH_MS);
   } while (session->args->watch && !failed && session->caught == 0);
+  json_decref(addresses);
   json_decref(kinds);
   free(last);
   return failed ? failed : code;

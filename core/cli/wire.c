@@ -223,7 +223,9 @@ static bool connect_to(struct wire *wire, const struct rlk_address *address)
 
 static struct rlk_address address_of(const struct addrinfo *found)
 {
-  struct rlk_address address = {.family = found->ai_family};
+  struct rlk_address address;
+  memset(&address, 0, sizeof address); /* to be compared */
+  address.family = found->ai_family;
   if (found->ai_family == AF_INET6) {
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)found->ai_addr;
     address.port = ntohs(in6->sin6_port);
@@ -236,15 +238,42 @@ static struct rlk_address address_of(const struct addrinfo *found)
   return address;
 }
 
-static bool connect_by_name(struct wire *wire, const struct rlk_url *url)
+static struct addrinfo *look_up(struct wires *wires, const struct rlk_url *url)
 {
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
   char port[8];
-  bool is_connected = false;
   snprintf(port, sizeof port, "%u", (unsigned)url->port);
   int failed = getaddrinfo(url->host, port, &hints, &found);
   if (failed != 0)
-    snprintf(wire->wires->why.words, sizeof wire->wires->why.words, "name not resolved: %s", gai_strerror(failed));
+    snprintf(wires->why.words, sizeof wires->why.words, "name not resolved: %s", gai_strerror(failed));
+  return found;
+}
+
+int wires_addresses(struct wires *wires, int index, struct rlk_address *addresses, int room)
+{
+  const struct rlk_url *url = &wires->nodes[index]->url;
+  int count = 0, of_family[2] = {0, 0};
+  if (url->is_unix)
+    return 0;
+  struct addrinfo *found = look_up(wires, url);
+  for (struct addrinfo *at = found; at != NULL && count < room; at = at->ai_next) {
+    addresses[count] = address_of(at);
+    bool is_known = false;
+    for (int i = 0; i < count; i++)
+      is_known = is_known || memcmp(&addresses[i], &addresses[count], sizeof *addresses) == 0;
+    if (is_known)
+      continue;
+    of_family[addresses[count++].family == AF_INET6]++;
+  }
+  if (found != NULL)
+    freeaddrinfo(found);
+  return of_family[0] > 1 || of_family[1] > 1 ? count : 0;
+}
+
+static bool connect_by_name(struct wire *wire, const struct rlk_url *url)
+{
+  struct addrinfo *found = look_up(wire->wires, url);
+  bool is_connected = false;
   for (struct addrinfo *at = found; at != NULL && !is_connected && wire->wires->session->caught == 0;
        at = at->ai_next) {
     struct rlk_address address = address_of(at);
@@ -295,6 +324,11 @@ static bool log_in(struct wire *wire, const struct rlk_node *node)
 
 struct wire *wire_open(struct wires *wires, int index)
 {
+  return wire_open_at(wires, index, NULL);
+}
+
+struct wire *wire_open_at(struct wires *wires, int index, const struct rlk_address *address)
+{
   struct rlk_node *node = wires->nodes[index];
   const char *name = RLK_STRING(&wires->net, TLS_SERVER_NAME);
   struct wire *wire = must(calloc(1, sizeof *wire));
@@ -307,7 +341,8 @@ struct wire *wire_open(struct wires *wires, int index)
                                  .node = index,
                                  .fd = -1,
                                  .peer = node->url.is_tls ? &wire->peer : NULL};
-  if (connect_node(wire, &node->url) && log_in(wire, node))
+  bool is_connected = address != NULL ? connect_to(wire, address) : connect_node(wire, &node->url);
+  if (is_connected && log_in(wire, node))
     return wire;
   wire_close(wire);
   return NULL;

@@ -6,6 +6,7 @@
 #include <hiredis.h>
 
 #include "cli.h"
+#include "node/link.h"
 
 struct wires; /* shared by the connections of a session */
 struct wire;  /* one connection */
@@ -17,6 +18,10 @@ void wires_free(struct wires *wires);
 
 /* Connects to a node and logs in; NULL: wires_why has the reason. */
 struct wire *wire_open(struct wires *wires, int node);
+/* At one of the addresses of its name; NULL: at the first that answers. */
+struct wire *wire_open_at(struct wires *wires, int node, const struct rlk_address *address);
+/* The addresses of a node whose name has several of one family, at most room; 0: it has one, or none. */
+int wires_addresses(struct wires *wires, int node, struct rlk_address *addresses, int room);
 /* Sends a command; several may be sent before their replies are read. False: as wire_open. */
 bool wire_send(struct wire *wire, int count, const char *const *words, const size_t *sizes);
 /* The next reply, also one that is an error; freeReplyObject it. NULL: as wire_open. */

@@ -115,6 +115,7 @@ void rlk_node_refuse(struct rlk_node *n, const struct rlk_reason *why, int64_t n
   if (!n->refused || strcmp(n->why.words, why->words) != 0)
     rlk_event_add(&n->net->events, RLK_EVENT_NODE_REFUSED, n->index, why->words);
   n->refused = 1;
+  n->used.family = 0;
   n->refused_for = n->line->shared;
   n->refused_ns = now;
   rlk_silence_forget(n);
@@ -129,6 +130,8 @@ static void ready(struct rlk_line *l, int64_t now)
   struct rlk_node *n = l->node;
   rlk_event_add(&n->net->events, RLK_EVENT_NODE_UP, n->index, n->version);
   rlk_node_be(l, RLK_NODE_READY);
+  if (n->address_next > 0)
+    n->used = n->addresses[n->address_next - 1];
   n->refused = 0;
   n->was_ever_ready = 1;
   n->refused_set_ns = n->wrote_ns = 0;

@@ -103,12 +103,27 @@ struct rlk_line *rlk_connect_resolving(struct rlk_node *n)
   return n->state == RLK_NODE_RESOLVING ? n->line : NULL;
 }
 
+/* Two programs may then ask different servers under one name. */
+static void warn_of_several(struct rlk_node *n)
+{
+  char words[RLK_EVENT_DETAIL_SIZE];
+  struct rlk_text text = rlk_text_in(words, sizeof words);
+  int count = rlk_resolve_several(n->resolve);
+  if (!count || n->is_warned)
+    return;
+  n->is_warned = 1;
+  rlk_text_format(&text, "its name has %d addresses: if they lead to several servers, name each (redlock doctor)",
+                  count);
+  rlk_event_add(&n->net->events, RLK_EVENT_WARNING, n->index, words);
+}
+
 enum rlk_why rlk_connect_look_at_name(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
   int count = rlk_resolve_result(n->resolve, n->addresses, why);
   if (count == -EAGAIN)
     return RLK_WHY_NONE;
+  warn_of_several(n);
   rlk_resolve_drop(n->resolve);
   n->resolve = NULL;
   n->address_count = count > 0 ? count : 0;
@@ -121,7 +136,7 @@ static enum rlk_why look_up(struct rlk_line *l, struct rlk_reason *why, int64_t 
   struct rlk_node *n = l->node;
   rlk_node_be(l, RLK_NODE_RESOLVING);
   if (!n->resolve)
-    n->resolve = rlk_resolve_start(n->url.host, n->url.port, n->net->poller.wake.ringer);
+    n->resolve = rlk_resolve_start(n->url.host, n->url.port, &n->used, n->net->poller.wake.ringer);
   if (!n->resolve)
     return rlk_because(why, RLK_WHY_NAME, "no thread could be started");
   expect(l, now + rlk_connect_timeout_ns(n));

@@ -54,7 +54,7 @@ static void open_line(struct rlk_node *n, int64_t now)
   int status;
   rlk_timer_set(&n->net->timers, &n->listener_timer, now + RLK_INT(&n->net->options, CONNECT_TIMEOUT_MS) * MS);
   rlk_node_be(l, RLK_NODE_CONNECTING);
-  status = rlk_line_open(l, &n->addresses[n->address_next - 1]);
+  status = rlk_line_open(l, &n->used);
   if (status == 0)
     connected(l, now);
   else if (status != -EINPROGRESS)
@@ -65,8 +65,7 @@ int rlk_listener_want(struct rlk_node *n, int64_t now)
 {
   struct rlk_line *l = rlk_listener_line(n);
   n->listener_wanted_ns = now;
-  if (l->state == RLK_NODE_OFF && is_wanted(n) && n->state == RLK_NODE_READY && n->address_next > 0 &&
-      now >= n->listener_again_ns)
+  if (l->state == RLK_NODE_OFF && is_wanted(n) && n->state == RLK_NODE_READY && now >= n->listener_again_ns)
     open_line(n, now);
   return l->state == RLK_NODE_READY;
 }

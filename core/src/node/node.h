@@ -43,8 +43,10 @@ struct rlk_node {
   struct rlk_resolve *resolve;
   struct rlk_address addresses[RLK_ADDRESSES_MAX];
   int address_count, address_next;
-  struct rlk_line *heard; /* SERVER: whose facts count though it is gone */
-  int dirty;              /* in net->dirty_nodes */
+  struct rlk_address used; /* whose server was ready last and has not been refused since; family 0: none */
+  int is_warned;           /* of a name with several addresses */
+  struct rlk_line *heard;  /* SERVER: whose facts count though it is gone */
+  int dirty;               /* in net->dirty_nodes */
   struct rlk_node *next_dirty;
   int no_hello;                 /* the server does not know HELLO */
   int session_proved;           /* AUTH and SELECT of this URL have succeeded before (rule C.3) */

@@ -23,7 +23,9 @@ struct rlk_resolve {
   atomic_int done;
   int ringer;
   int count, error;
+  int of_family[2]; /* addresses, of IPv4 and IPv6 */
   uint16_t port;
+  struct rlk_address used;
   struct rlk_address addresses[RLK_ADDRESSES_MAX];
   char host[];
 };
@@ -54,18 +56,38 @@ void rlk_resolve_forked(struct rlk_resolve *r)
   rlk_resolve_drop(r);
 }
 
-static void keep(struct rlk_resolve *r, const struct addrinfo *found)
+static int is_same(const struct rlk_address *a, const struct rlk_address *b)
 {
-  struct rlk_address *a = &r->addresses[r->count];
-  a->family = found->ai_family;
-  a->port = r->port;
+  return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+/* The address that was used before is the first one, however far behind the resolver names it. */
+static void keep(struct rlk_resolve *r, const struct rlk_address *a)
+{
+  int is_used = is_same(a, &r->used);
+  for (int i = 0; i < r->count; i++)
+    if (is_same(a, &r->addresses[i]))
+      return;
+  r->of_family[a->family == AF_INET6]++;
+  if (r->count < RLK_ADDRESSES_MAX)
+    r->count++;
+  else if (!is_used)
+    return;
+  if (is_used)
+    memmove(&r->addresses[1], r->addresses, (size_t)(r->count - 1) * sizeof *a);
+  r->addresses[is_used ? 0 : r->count - 1] = *a;
+}
+
+static void take(struct rlk_resolve *r, const struct addrinfo *found)
+{
+  struct rlk_address a = {.family = found->ai_family, .port = r->port};
   if (found->ai_family == AF_INET)
-    memcpy(a->ip, &((const struct sockaddr_in *)found->ai_addr)->sin_addr, 4);
+    memcpy(a.ip, &((const struct sockaddr_in *)found->ai_addr)->sin_addr, 4);
   else if (found->ai_family == AF_INET6)
-    memcpy(a->ip, &((const struct sockaddr_in6 *)found->ai_addr)->sin6_addr, 16);
+    memcpy(a.ip, &((const struct sockaddr_in6 *)found->ai_addr)->sin6_addr, 16);
   else
     return;
-  r->count++;
+  keep(r, &a);
 }
 
 static void *look_up(void *argument)
@@ -74,8 +96,8 @@ static void *look_up(void *argument)
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *list = NULL;
   rlk_thread_name("redlock-resolve");
   r->error = getaddrinfo(r->host, NULL, &hints, &list);
-  for (struct addrinfo *i = list; i && r->error == 0 && r->count < RLK_ADDRESSES_MAX; i = i->ai_next)
-    keep(r, i);
+  for (struct addrinfo *i = list; i && r->error == 0; i = i->ai_next)
+    take(r, i);
   if (list)
     freeaddrinfo(list);
   atomic_store(&r->done, 1);
@@ -84,13 +106,14 @@ static void *look_up(void *argument)
   return NULL;
 }
 
-struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringer)
+struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, const struct rlk_address *used, int ringer)
 {
   struct rlk_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
   if (!r)
     return NULL;
   strcpy(r->host, host);
   r->port = port;
+  r->used = *used;
   r->ringer = fcntl(ringer, F_DUPFD_CLOEXEC, 0);
   atomic_store(&r->users, 2);
   if (r->ringer >= 0 && rlk_thread_start(look_up, r) == 0)
@@ -99,6 +122,12 @@ struct rlk_resolve *rlk_resolve_start(const char *host, uint16_t port, int ringe
     close(r->ringer);
   free(r);
   return NULL;
+}
+
+int rlk_resolve_several(const struct rlk_resolve *r)
+{
+  int most = r->of_family[0] > r->of_family[1] ? r->of_family[0] : r->of_family[1];
+  return atomic_load(&r->done) && most > 1 ? most : 0;
 }
 
 int rlk_resolve_result(struct rlk_resolve *r, struct rlk_address *addresses, struct rlk_reason *why)

@@ -1,0 +1,147 @@
+"""A host name with several addresses: connections stay with the one that was used, and redlock doctor looks at each."""
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import rl
+from cli.command import REFUSED_CONFIG, UNAVAILABLE, Command
+from testing import RespConnection, eventually
+
+SHIM = os.path.join(os.path.dirname(os.path.realpath(rl.LIBRARY)), "tests", "live", "names.so")
+FIRST, SECOND = "127.0.0.1", "127.0.0.2"
+
+
+def answers(port):
+    with suppress(OSError):
+        return RespConnection((SECOND, port)).command("PING") == b"PONG"
+
+
+@pytest.fixture
+def first(make_cluster):
+    """A server at the first address ..."""
+    return make_cluster(1)[0]
+
+
+@pytest.fixture
+def second(first, tmp_path):
+    """... and another one at the second, with the same port."""
+    server = subprocess.Popen(["redis-server", "--bind", SECOND, "--port", str(first.port), "--save", "", "--dir",
+                               str(tmp_path)], stdout=subprocess.DEVNULL)
+    eventually(lambda: answers(first.port), 20, "the second server answers")
+    yield RespConnection((SECOND, first.port))
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """names(address...): what lock.test resolves to from now on, in programs that are started with it."""
+    path = tmp_path / "names"
+    monkeypatch.setenv("LD_PRELOAD", SHIM)
+    monkeypatch.setenv("NAMES", str(path))
+
+    def resolve(*addresses):
+        path.with_suffix(".new").write_text(" ".join(addresses))
+        path.with_suffix(".new").rename(path)
+
+    resolve()
+    return resolve
+
+
+def doctor(port, *words):
+    command = Command("redis://lock.test:%d" % port)
+    return command("doctor", "--connect-timeout", "5s", *words)
+
+
+MANY = ["127.0.0.%d" % i for i in range(3, 43)]
+
+
+def test_doctor_finds_two_servers_under_one_name(first, second, names):
+    names(FIRST, SECOND)
+    done = doctor(first.port)
+    assert done.returncode == REFUSED_CONFIG and "its name has 2 addresses and leads to 2 servers" in done.stdout
+    assert "give each server a name of its own" in done.stdout
+    node = json.loads(doctor(first.port, "--json").stdout)["nodes"][0]
+    assert (node["addresses"], node["servers"], node["votes"]) == (2, 2, True)
+
+
+@pytest.mark.parametrize("addresses, code", [
+    ([], UNAVAILABLE), ([FIRST], 0), ([FIRST, FIRST], 0), ([FIRST, "::1"], 0), ([FIRST, *MANY], 0)],
+    ids=["none", "one", "one twice", "one of each family", "forty of which one answers"])
+def test_a_name_that_leads_to_one_server(first, names, addresses, code):
+    names(*addresses)
+    done = doctor(first.port)
+    assert (done.returncode, "servers" in done.stdout) == (code, False), done.stdout
+
+
+PROGRAM = """
+import sys
+sys.path.extend(%r)
+import rl
+client = rl.Client(["redis://lock.test:%d"], ttl_ms=1000, max_ttl_ms=30000, node_timeout_ms=250)
+for line in sys.stdin:
+    lock = client.lock()
+    status = lock.acquire(20000)
+    node = client.describe()["nodes"][0]
+    told = sum("addresses" in event.get("detail", "") for event in client.events())
+    print(status, node["run_id"], node["connects"], told, flush=True)
+    lock.release()
+"""
+
+
+@pytest.fixture
+def program(first, names):
+    """program(): one lock of a client that goes on living; its status, the server, connections so far, warnings."""
+    path = [str(Path(__file__).parent), *sys.path]
+    started = []
+
+    def lock():
+        if not started:
+            started.append(subprocess.Popen([sys.executable, "-c", PROGRAM % (path, first.port)], text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        started[0].stdin.write("\n")
+        started[0].stdin.flush()
+        status, run_id, connects, told = started[0].stdout.readline().split()
+        return int(status), run_id, int(connects), int(told)
+
+    yield lock
+    for process in started:
+        process.stdin.close()
+        process.wait(30)
+
+
+@pytest.mark.parametrize("later", [[SECOND, FIRST], [SECOND, *MANY, FIRST]], ids=["two", "forty"])
+def test_connections_stay_with_the_address_that_was_used(first, second, names, program, later):
+    names(FIRST, SECOND)
+    status, run_id, _, told = program()
+    assert (status, run_id, told) == (rl.OK, first.info("server")["run_id"], 1)
+    names(*later)
+    first.kill_clients()
+    status, again, connects, told = program()
+    assert (status, again, told) == (rl.OK, run_id, 0) and connects >= 2
+
+
+def test_an_address_that_is_no_longer_named_is_left(first, second, names, program):
+    names(FIRST, SECOND)
+    assert program()[0] == rl.OK
+    names(SECOND)
+    first.kill_clients()
+    other = re.search(r"run_id:(\w+)", second.command("INFO", "server").decode()).group(1)
+    eventually(lambda: program()[1] == other, 30, "the client is connected to the other server")
+
+
+def test_an_address_whose_server_was_refused_is_not_preferred(first, second, names, program):
+    names(FIRST, SECOND)
+    assert program()[0] == rl.OK
+    first.config_set("maxmemory", "100mb")
+    first.config_set("maxmemory-policy", "allkeys-lru")
+    names(SECOND, FIRST)
+    first.kill_clients()
+    other = re.search(r"run_id:(\w+)", second.command("INFO", "server").decode()).group(1)
+    eventually(lambda: program()[1] == other, 40, "the client is connected to the other server")
