@@ -7,9 +7,11 @@
 
 enum { LOOK_LIMIT_MS = 500 };
 
-/* A shorter TTL does not shorten keys on the nodes: how much longer they last; 0 if it is not known. */
+/* A shorter TTL does not shorten keys on the nodes: how much longer they last; 0 if it is not known. Slower nodes are
+ * awaited meanwhile. */
 static int64_t kept_ms(struct session *session)
 {
+  session->leave_by_ms = now_ms() + session_option_ms(session, "exit_drain_ms");
   const char *resource = session->args->resource;
   redlock_lock *lock = must(redlock_lock_new(session->client, resource, strlen(resource)));
   (void)session_inspect_within(session, lock, LOOK_LIMIT_MS);
@@ -19,9 +21,8 @@ static int64_t kept_ms(struct session *session)
 }
 
 /* A longer lease than was asked for is one that was there before. */
-static int tell_lease(struct session *session, int64_t ttl_ms)
+static int tell_lease(struct session *session, int64_t ttl_ms, int64_t keep_ms)
 {
-  int64_t keep_ms = kept_ms(session);
   if (session->args->json) {
     json_t *report = report_json(session, REDLOCK_OK);
     json_object_set_new(report, "holder_ttl_ms", json_integer(keep_ms));
@@ -43,8 +44,10 @@ static int operate(struct session *session, int operation)
   int64_t ttl_ms = session_option_ms(session, "ttl_ms");
   int status = redlock_lock_adopt(session->lock, session->args->token);
   if (status == REDLOCK_OK)
-    status = session_confirm(session, session_operate(session, operation, 0));
-  int code = status == REDLOCK_OK ? tell_lease(session, ttl_ms) : report_failure(session, status);
+    status = session_operate(session, operation, 0);
+  int64_t keep_ms = status == REDLOCK_OK ? kept_ms(session) : 0;
+  status = session_confirm(session, status);
+  int code = status == REDLOCK_OK ? tell_lease(session, ttl_ms, keep_ms) : report_failure(session, status);
   redlock_lock_detach(session->lock);
   return code;
 }

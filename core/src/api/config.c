@@ -179,7 +179,7 @@ enum { VARIABLES = sizeof variables / sizeof variables[0] };
 void rlk_client_read_environment(redlock_client *c)
 {
   for (int i = 0; i < VARIABLES; i++) {
-    const char *value = getenv(variables[i].name);
+    const char *value = rlk_variable(variables[i].name);
     struct rlk_text nowhere = rlk_text_in(NULL, 0);
     struct rlk_text why = rlk_text_in(c->wrong_environment[i], sizeof c->wrong_environment[i]);
     if (value && *value && set_number(c, variables[i].option, value, RLK_BY_DEFAULT, &nowhere) != REDLOCK_OK)

@@ -7,12 +7,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef RLK_LINUX
 #include <sys/syscall.h>
-#else
-#include <stdlib.h>
 #endif
 
 /* CLOCK_BOOTTIME counts suspend; CLOCK_MONOTONIC would still call a lock valid after it (rule A.1). */
@@ -77,6 +76,15 @@ static int64_t real_process(void *context, char *host, size_t size)
 }
 
 const struct rlk_platform rlk_platform_real = {real_now_ns, real_random, real_wall_ns, real_process};
+
+const char *rlk_variable(const char *name)
+{
+#ifdef RLK_LINUX
+  return secure_getenv(name);
+#else
+  return issetugid() ? NULL : getenv(name);
+#endif
+}
 
 int rlk_thread_start(void *(*run)(void *argument), void *argument)
 {

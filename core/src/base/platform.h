@@ -17,6 +17,8 @@ struct rlk_platform {
 
 extern const struct rlk_platform rlk_platform_real;
 
+/* A variable of the environment; NULL in a program that has more rights than the one who started it. */
+const char *rlk_variable(const char *name);
 /* Runs run(argument) in a detached thread that no signal reaches, so that handlers of the program never run in it. 0,
  * or -1 when the system refuses. */
 int rlk_thread_start(void *(*run)(void *argument), void *argument);
