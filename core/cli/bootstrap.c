@@ -26,30 +26,8 @@ static char *words_of(redlock_client *client, int node)
 
 /* ---- the question ---- */
 
-enum subject { LIVE, RAISED, LOWERED, STOPPED, SUBJECTS };
-
-static enum subject subject_of(redlock_client *client, int node, int64_t max_ttl_ms)
-{
-  if (told(client, node, REDLOCK_BOOTSTRAP_DID) == REDLOCK_DID_REGISTERED)
-    return LIVE;
-  if (told(client, node, REDLOCK_BOOTSTRAP_FOUND) == REDLOCK_FOUND_OTHER_LIST)
-    return STOPPED;
-  return told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS) < max_ttl_ms ? RAISED : LOWERED;
-}
-
-static void ask_about(enum subject subject, int64_t max_ttl_ms)
-{
-  char *number = duration_text(max_ttl_ms);
-  switch (subject) {
-  case LIVE: fputs(": is no lock live? ", stderr); break;
-  case RAISED: fprintf(stderr, ": have all programs had max_ttl_ms = %s for %s? ", number, number); break;
-  case LOWERED:
-    fprintf(stderr, ": does no program ask for more than %s, and is every longer lease over? ", number);
-    break;
-  default: fputs(": are all its programs stopped? ", stderr); break;
-  }
-  free(number);
-}
+/* One question asks one thing. The core plans what one of them covers, in this order. */
+enum subject { LIVE, RAISED, LOWERED, STOPPED, HISTORY };
 
 static bool is_planned(redlock_client *client, int node)
 {
@@ -57,31 +35,65 @@ static bool is_planned(redlock_client *client, int node)
   return did == REDLOCK_DID_REGISTERED || did == REDLOCK_DID_REPLACED;
 }
 
+static enum subject subject_of(redlock_client *client, int node, int64_t max_ttl_ms)
+{
+  if (told(client, node, REDLOCK_BOOTSTRAP_DID) == REDLOCK_DID_REGISTERED)
+    return LIVE;
+  if (told(client, node, REDLOCK_BOOTSTRAP_FOUND) == REDLOCK_FOUND_OTHER_LIST)
+    return STOPPED;
+  if (told(client, node, REDLOCK_BOOTSTRAP_FOUND) == REDLOCK_FOUND_VOTES)
+    return HISTORY;
+  return told(client, node, REDLOCK_BOOTSTRAP_MAX_TTL_MS) < max_ttl_ms ? RAISED : LOWERED;
+}
+
+/* Leases of the former number are over when it has not been used for as long as it says. */
+static void ask_about(enum subject subject, int64_t max_ttl_ms, int64_t former_ms)
+{
+  char *number = duration_text(max_ttl_ms), *former = duration_text(former_ms);
+  switch (subject) {
+  case LIVE: fputs(": is no lock live? ", stderr); break;
+  case RAISED: fprintf(stderr, ": have all programs had max_ttl_ms = %s for %s? ", number, number); break;
+  case LOWERED: fprintf(stderr, ": has no program asked for more than %s for %s? ", number, former); break;
+  case HISTORY: fputs(": is its marker to name the server's replication history, too? ", stderr); break;
+  default:
+    fprintf(stderr, ": have all its programs been stopped%s%s? ", former_ms ? " for " : "", former_ms ? former : "");
+  }
+  free(number);
+  free(former);
+}
+
 /* Names the findings: "a is quarantined for another 21 s, b is new or has lost its keys: is no lock live?" */
 static void ask(redlock_client *client, int64_t max_ttl_ms)
 {
-  for (int subject = LIVE; subject < SUBJECTS; subject++) {
-    int named = 0;
-    for (int i = 0; i < redlock_client_node_count(client); i++) {
-      if (!is_planned(client, i) || (int)subject_of(client, i, max_ttl_ms) != subject)
-        continue;
-      char *name = node_name(client, i), *words = words_of(client, i);
-      fprintf(stderr, "%s%s %s", named++ ? ", " : "", name, words);
-      free(name);
-      free(words);
-    }
-    if (named)
-      ask_about((enum subject)subject, max_ttl_ms);
+  enum subject subject = LIVE;
+  int64_t former_ms = 0;
+  int named = 0;
+  for (int i = 0; i < redlock_client_node_count(client); i++) {
+    int64_t number_ms = told(client, i, REDLOCK_BOOTSTRAP_MAX_TTL_MS);
+    if (!is_planned(client, i))
+      continue;
+    char *name = node_name(client, i), *words = words_of(client, i);
+    fprintf(stderr, "%s%s %s", named++ ? ", " : "", name, words);
+    free(name);
+    free(words);
+    subject = subject_of(client, i, max_ttl_ms);
+    former_ms = number_ms > former_ms ? number_ms : former_ms;
   }
+  ask_about(subject, max_ttl_ms, former_ms);
   fputs("[y/N] ", stderr);
   fflush(stderr);
 }
 
+/* What is behind the first letters of a line is no answer to the next question. */
 static bool user_agrees(redlock_client *client, int64_t max_ttl_ms)
 {
   char answer[16];
   ask(client, max_ttl_ms);
-  return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+  if (fgets(answer, sizeof answer, stdin) == NULL)
+    return false;
+  for (int c = 0; strchr(answer, '\n') == NULL && c != '\n' && c != EOF;)
+    c = getchar();
+  return answer[0] == 'y' || answer[0] == 'Y';
 }
 
 /* ---- the answer ---- */
@@ -144,20 +156,19 @@ static int print_nodes(redlock_client *client, const struct args *args, int stat
 
 /* ---- all of it ---- */
 
-/* A change that --new may not make needs a person, who is asked whether a lock is live. */
+/* Where too few nodes vote, and the mode leaves alone what an answer would let vote. */
 static void say_who_may(redlock_client *client, const struct args *args)
 {
-  int left = 0;
-  for (int i = 0; i < redlock_client_node_count(client); i++) {
+  int nodes = redlock_client_node_count(client), left = 0, votes = 0;
+  for (int i = 0; i < nodes; i++) {
     int64_t found = told(client, i, REDLOCK_BOOTSTRAP_FOUND);
-    bool may_wait = found == REDLOCK_FOUND_NEW || found == REDLOCK_FOUND_QUARANTINED;
-    left += may_wait && told(client, i, REDLOCK_BOOTSTRAP_DID) == REDLOCK_DID_LEFT_ALONE;
+    left += found == REDLOCK_FOUND_NEW || found == REDLOCK_FOUND_QUARANTINED;
+    votes += told(client, i, REDLOCK_BOOTSTRAP_VOTES) == 1;
   }
-  if (args->only_new && left > 0)
-    fail(
-        0,
-        "--new leaves nodes alone that were used before: they vote after --max-ttl, or when `redlock bootstrap`, which "
-        "asks, registers them");
+  if ((args->only_new || args->replace) && left > 0 && votes <= nodes / 2)
+    fail(0,
+         "`redlock bootstrap`, which asks whether a lock is live, lets these nodes vote at once; otherwise a node that "
+         "is new votes --max-ttl after a program has asked it for a lock");
 }
 
 static bool is_told(int status)
@@ -175,14 +186,17 @@ static int refuse(redlock_client *client, const struct args *args, int status)
   return code;
 }
 
-static int write_markers(redlock_client *client, const struct args *args, int mode)
+static int print_all(redlock_client *client, const struct args *args, int status)
 {
-  int status = redlock_client_bootstrap(client, mode);
-  if (!is_told(status))
-    return refuse(client, args, status);
   int failed = print_nodes(client, args, status);
   say_who_may(client, args);
   return failed ? failed : exit_code_of(args, status);
+}
+
+static int write_markers(redlock_client *client, const struct args *args, int mode)
+{
+  int status = redlock_client_bootstrap(client, mode);
+  return is_told(status) ? print_all(client, args, status) : refuse(client, args, status);
 }
 
 static int64_t number_of(redlock_client *client)
@@ -192,27 +206,49 @@ static int64_t number_of(redlock_client *client)
   return strtoll(value, NULL, 10);
 }
 
-/* Asks if something is to be done. */
+static bool is_anything_planned(redlock_client *client)
+{
+  bool is_any = false;
+  for (int i = 0; i < redlock_client_node_count(client); i++)
+    is_any = is_any || is_planned(client, i);
+  return is_any;
+}
+
+/* Something that another question would cover. */
+static bool is_more_to_ask(redlock_client *client)
+{
+  bool is_more = false;
+  for (int i = 0; i < redlock_client_node_count(client); i++) {
+    int64_t found = told(client, i, REDLOCK_BOOTSTRAP_FOUND);
+    bool differs = found == REDLOCK_FOUND_OTHER_NUMBER || found == REDLOCK_FOUND_OTHER_LIST;
+    is_more = is_more || (differs && !is_planned(client, i));
+  }
+  return is_more;
+}
+
+/* Asks if something is to be done, one question after the other; each answer is acted on before the next is asked. */
 static int ask_and_write(redlock_client *client, const struct args *args, int mode)
 {
-  int status = redlock_client_bootstrap(client, mode + REDLOCK_BOOTSTRAP_DRY);
-  bool is_to_do = false;
-  if (!is_told(status))
-    return refuse(client, args, status);
-  for (int i = 0; i < redlock_client_node_count(client); i++)
-    is_to_do = is_to_do || is_planned(client, i);
-  if (!is_to_do) {
-    int failed = print_nodes(client, args, status);
-    return failed ? failed : exit_code_of(args, status);
+  bool is_more = true;
+  int code = -1;
+  while (is_more) {
+    int status = redlock_client_bootstrap(client, mode + REDLOCK_BOOTSTRAP_DRY);
+    if (!is_told(status))
+      return refuse(client, args, status);
+    if (!is_anything_planned(client))
+      return code < 0 ? print_all(client, args, status) : code;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+      return fail(EXIT_USAGE,
+                  "bootstrap asks before it writes, and there is no terminal: use --new for new nodes, or --yes to "
+                  "assert it");
+    is_more = mode == REDLOCK_BOOTSTRAP_REPLACE && is_more_to_ask(client);
+    if (!user_agrees(client, number_of(client))) {
+      fputs(code < 0 ? "Nothing was written.\n" : "Nothing else was written.\n", stderr);
+      return EXIT_DECLINED;
+    }
+    code = write_markers(client, args, mode);
   }
-  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return fail(EXIT_USAGE,
-                "bootstrap asks whether no lock is live, and there is no terminal: use --new for new nodes, "
-                "or --yes to assert it");
-  if (user_agrees(client, number_of(client)))
-    return write_markers(client, args, mode);
-  fputs("Nothing was written.\n", stderr);
-  return EXIT_DECLINED;
+  return code;
 }
 
 int bootstrap_main(const struct args *args)

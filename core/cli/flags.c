@@ -35,9 +35,11 @@ static const struct poptOption bootstrap_flags[] = {
     {"new", 0, POPT_ARG_NONE, NULL, FLAG_NEW,
      "for deployment scripts: register the nodes if all answer and none has a marker; asks nothing", NULL},
     {"yes", 'y', POPT_ARG_NONE, NULL, FLAG_YES,
-     "do not ask: no lock is live. For people: a script that restarts servers undoes the guard with it", NULL},
+     "do not ask: no lock is live (--replace: its questions). For people: a script that restarts servers undoes the "
+     "guard with it", NULL},
     {"replace", 0, POPT_ARG_NONE, NULL, FLAG_REPLACE,
-     "also rewrite markers with another --max-ttl, of another list of nodes or of version 0.1", NULL}};
+     "rewrite markers with another --max-ttl, of another list of nodes or of version 0.1, and leave new and quarantined "
+     "nodes alone", NULL}};
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {

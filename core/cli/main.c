@@ -87,8 +87,9 @@ static const struct command commands[] = {
      ls_main, without_for_ls, defaults_of_status},
     {"bootstrap", "[OPTION...]",
      "Ends the wait of new nodes: asserts that no lock is live there, so that the restart guard lets them vote at "
-     "once.\n"
-     "Exits with 0 if all vote, 1 if you have declined, 69 if some did not answer, 78 if some were left alone.",
+     "once. Or, with --replace, changes the number and the list in their markers, and nothing else.\n"
+     "Exits with 0 if that is done (--new: if a majority votes or will), 1 if you have declined, 69 if some did not "
+     "answer, 78 if some were left alone.",
      bootstrap_main, without_for_bootstrap, NULL},
     {"doctor", "[OPTION...]",
      "Checks every node: would it grant a lock, and if not, why, and how to fix it?\n"

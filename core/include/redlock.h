@@ -182,8 +182,8 @@ enum redlock_answer_field {
 enum redlock_bootstrap {
   REDLOCK_BOOTSTRAP_NEW = 1,     /* register the nodes of a new deployment: all answer, and none has a marker */
   REDLOCK_BOOTSTRAP_YES = 2,     /* register each node that is new or quarantined: no lock is live */
-  REDLOCK_BOOTSTRAP_REPLACE = 3, /* the same, and rewrite markers with another max_ttl_ms, of another list or version */
-  REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, report what would be done */
+  REDLOCK_BOOTSTRAP_REPLACE = 3, /* rewrite markers with another max_ttl_ms, of another list or version: no more */
+  REDLOCK_BOOTSTRAP_DRY = 16     /* added to one of these: write nothing, report what the next call would do */
 };
 
 /* Fields of a node for redlock_client_bootstrapped. */
@@ -197,7 +197,7 @@ enum redlock_bootstrap_field {
 enum redlock_bootstrap_did {
   REDLOCK_DID_NOTHING = 0,    /* it votes already */
   REDLOCK_DID_REGISTERED = 1, /* it votes from now on */
-  REDLOCK_DID_REPLACED = 2,   /* its marker was rewritten */
+  REDLOCK_DID_REPLACED = 2,   /* its marker was rewritten; it may still be quarantined */
   REDLOCK_DID_LEFT_ALONE = 3, /* the mode does not allow a change of the marker found */
   REDLOCK_DID_NO_ANSWER = 4
 };
@@ -207,7 +207,7 @@ enum redlock_bootstrap_found {
   REDLOCK_FOUND_VOTES = 1,
   REDLOCK_FOUND_NEW = 2,
   REDLOCK_FOUND_QUARANTINED = 3,
-  REDLOCK_FOUND_OTHER_NUMBER = 4, /* its marker has another max_ttl_ms */
+  REDLOCK_FOUND_OTHER_NUMBER = 4, /* its marker has another max_ttl_ms; the words say whether it is quarantined */
   REDLOCK_FOUND_OTHER_LIST = 5,   /* its marker is of another number of nodes, another cluster or version 0.1 */
   REDLOCK_FOUND_FOREIGN = 6,      /* the key is not a marker */
   REDLOCK_FOUND_REFUSED = 7       /* it is ineligible to vote for a reason that no marker can change */
@@ -320,12 +320,18 @@ REDLOCK_API int64_t redlock_client_message(redlock_client *client, char *buf, si
 REDLOCK_API int64_t redlock_client_message_parts(redlock_client *client, char *buf, size_t size);
 
 /* Ends the wait of new nodes, or changes the number in the markers of the restart guard (docs/guard.md); mode is one of
- * enum redlock_bootstrap. Connects to all nodes and waits until each has answered or failed, at most twice
- * connect_timeout_ms. The client needs its options, and may be open or not; its own connections are not touched.
- * Calling it again does nothing where all nodes vote. Returns REDLOCK_OK if no node was left alone and all answered,
- * REDLOCK_NO_QUORUM if some did not answer, REDLOCK_REFUSED_CONFIG if some were left alone, or the status with which
- * redlock_client_open would have failed; redlock_client_message names the nodes. Blocks. Not while another thread calls
- * it on this client. */
+ * enum redlock_bootstrap. REPLACE ends no quarantine: it keeps the time at which a server was first seen, and leaves a
+ * node alone that a larger number still keeps in quarantine; YES touches no number and no list. A call without DRY that
+ * follows one with DRY of the same mode carries out the plan that was shown, once: a node that now shows another run id
+ * or marker is left alone, and so is one that was shown as voting or away. With REPLACE a DRY call plans what one
+ * question asks: whether all programs have a larger number, else a smaller one, else whether those of another list are
+ * stopped. Connects to all nodes and waits until each has answered or failed, at most twice connect_timeout_ms; NEW
+ * looks again for up to 2 s where only some nodes are new. The client needs its options, and may be open or not; its
+ * own connections are not touched. Calling it again does nothing where all nodes vote. Returns REDLOCK_OK if no node
+ * was left alone and all answered, REDLOCK_NO_QUORUM if some did not answer, REDLOCK_REFUSED_CONFIG if some were left
+ * alone, or the status with which redlock_client_open would have failed; redlock_client_message names the nodes. New
+ * and quarantined nodes count as left alone only with YES; with NEW a majority that votes, or will when it has waited,
+ * is enough, and NO_QUORUM says that no majority answered. Blocks. Not while another thread calls it on this client. */
 REDLOCK_API int redlock_client_bootstrap(redlock_client *client, int mode);
 
 /* Field `field` (enum redlock_bootstrap_field) of node `node` (from 0) after redlock_client_bootstrap;

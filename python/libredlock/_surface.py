@@ -136,8 +136,9 @@ class ClientSurface:
     def bootstrap(self, *, new: bool = False, yes: bool = False, replace: bool = False, dry: bool = False) -> Any:
         """Says that no lock is live, so that nodes that are new or were restarted vote at once, as `redlock bootstrap`.
 
-        new: for deployment scripts; nodes that were never used, if all answer. yes: also nodes that are quarantined.
-        replace: also where another max_ttl, list of nodes or cluster is registered. dry: only tells what it would do.
+        new: for deployment scripts; nodes without a marker, if all answer. yes: nodes that are new or quarantined.
+        replace: rewrites another max_ttl, list of nodes or cluster, and ends no quarantine. dry: only tells what the
+        next call would do; that call then does no more.
         One dict per node: "node", "did" (nothing, registered, replaced, left_alone, no_answer), "votes", "max_ttl_ms"
         and "found", in words. Takes at most twice connect_timeout.
         """

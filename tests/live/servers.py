@@ -60,5 +60,6 @@ def _bootstrap(urls, options):
     if "max_ttl_ms" in passed:
         passed["ttl_ms"] = passed["max_ttl_ms"]
     client = rl.Client(urls, open=False, connect_timeout_ms=20000, **passed)
-    rl.lib.redlock_client_bootstrap(client.handle, rl.lib.REDLOCK_BOOTSTRAP_REPLACE)
+    for mode in rl.lib.REDLOCK_BOOTSTRAP_REPLACE, rl.lib.REDLOCK_BOOTSTRAP_YES:
+        rl.lib.redlock_client_bootstrap(client.handle, mode)
     client.free()

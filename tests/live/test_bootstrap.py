@@ -1,11 +1,13 @@
 """redlock_client_bootstrap: an operator says that no lock is live, or that all programs have another number."""
 
 import re
+import time
 
 import pytest
 
 import rl
-from guarding import DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, history_of, marker_of
+from guarding import (DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, did_name, history_of,
+                      marker_of)
 from helpers import Call, lock_once
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually
@@ -21,7 +23,7 @@ def server(make_cluster):
 def test_bootstrap_is_idempotent(make_cluster):
     servers = make_cluster(3, bootstrapped=False).nodes
     urls = [server.url for server in servers]
-    for mode in (NEW, YES, REPLACE):
+    for mode in (NEW, YES):
         for server in servers:
             server.flush()
         assert bootstrap(urls, mode | DRY) == (OK, 3 * [("registered", False, 0, "is new or has lost its keys")])
@@ -38,20 +40,69 @@ def test_new_is_for_new_deployments_only(make_cluster):
     urls = [server.url for server in servers]
     servers[2].kill()
     status, nodes = bootstrap(urls, NEW)
-    assert status == NO_QUORUM and [node[0] for node in nodes] == ["left_alone", "left_alone", "no_answer"]
+    assert status == OK and [node[0] for node in nodes] == ["left_alone", "left_alone", "no_answer"]
+    assert [server.get(MARKER) for server in servers[:2]] == [None, None]
     servers[2].start()
     bootstrapped(urls, NEW)
     servers[1].flush()
     status, nodes = bootstrap(urls, NEW)
-    assert status == rl.REFUSED_CONFIG and [node[0] for node in nodes] == ["nothing", "left_alone", "nothing"]
+    assert status == OK and [node[0] for node in nodes] == ["nothing", "left_alone", "nothing"]
     assert servers[1].get(MARKER) is None
     assert [node[0] for node in bootstrap(urls)[1]] == ["nothing", "registered", "nothing"]
+
+
+def new_status(urls, **options):
+    started = time.monotonic()
+    status, nodes = bootstrap(urls, NEW, **options)
+    return status, [node[3] for node in nodes], time.monotonic() - started
+
+
+def test_new_is_content_with_a_majority(make_cluster):
+    """That votes, or will: a deployment script does not fail on the day of a replacement."""
+    servers = make_cluster(3, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls, max_ttl_ms=60000)
+    servers[0].kill()
+    assert new_status(urls, max_ttl_ms=60000)[0] == OK
+    servers[1].kill()
+    status, words, _ = new_status(urls, max_ttl_ms=60000)
+    assert status == NO_QUORUM and words[2] == "votes"
+    for server in servers[:2]:
+        server.start()
+    for server in servers:
+        server.set(MARKER, marker_of(server, since=clock_ms(server) - 20000, nodes=3, max_ttl_ms=60000))
+    status, words, took_s = new_status(urls, max_ttl_ms=60000)
+    assert status == OK and all(re.fullmatch(r"votes in (39|40|41) s", text) for text in words) and took_s < 1.5
+    status, words, _ = new_status(urls, max_ttl_ms=30000)
+    assert status == rl.REFUSED_CONFIG and words[0].startswith("allows 1 min and is quarantined for another ")
+    servers[0].set(MARKER, "mine")
+    servers[1].set(MARKER, marker_of(servers[1], nodes=5, max_ttl_ms=60000))
+    status, words, _ = new_status(urls, max_ttl_ms=60000)
+    assert status == rl.REFUSED_CONFIG and words[1] == "is registered for 5 nodes"
+
+
+def test_new_waits_for_another_one_at_work(make_cluster):
+    servers = make_cluster(3, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    servers[0].set(MARKER, marker_of(servers[0], nodes=3))
+    call = Call(new_status, urls)
+    time.sleep(0.3)
+    for server in servers[1:]:
+        server.set(MARKER, marker_of(server, nodes=3))
+    status, words, took_s = call.join()
+    assert status == OK and words == 3 * ["votes"] and took_s < 1.9
+    servers[1].flush()  # nobody is at work: nothing is written
+    status, words, took_s = new_status(urls)
+    assert status == OK and words == ["votes", "is new or has lost its keys", "votes"] and 1.9 < took_s < 10
+    assert servers[1].get(MARKER) is None
 
 
 def test_a_quarantined_node_is_registered(server, make_client):
     make_client([server.url], **dict(GUARDED, max_ttl_ms=60000)).lock().acquire(0)
     status, nodes = bootstrap([server.url], NEW, max_ttl_ms=60000)
-    assert status == rl.REFUSED_CONFIG and re.fullmatch(r"is quarantined for another (\d+ s|1 min)", nodes[0][3])
+    assert status == OK and re.fullmatch(r"votes in (\d+ s|1 min)", nodes[0][3])
+    status, nodes = bootstrap([server.url], YES | DRY, max_ttl_ms=60000)
+    assert status == OK and re.fullmatch(r"is quarantined for another (\d+ s|1 min)", nodes[0][3])
     assert bootstrap([server.url], max_ttl_ms=60000)[1][0][:3] == ("registered", True, 60000)
 
 
@@ -81,10 +132,141 @@ def test_replace_of_the_number_leaves_the_rest_of_the_marker(server):
 
 
 def test_replace_of_a_marker_of_0_1(server, make_client):
+    """Whether it was quarantined is not known, so it is now."""
     server.set(MARKER, "v1 %s 0 1 00 auto 4000 4000 4000" % server.info("server")["run_id"])
     assert bootstrap([server.url])[1][0][3] == "has a marker of version 0.1"
-    assert bootstrap([server.url], REPLACE)[0] == OK
+    status, nodes = bootstrap([server.url], REPLACE)
+    assert status == OK and nodes[0][:2] == ("replaced", False) and nodes[0][3].startswith("is quarantined for")
+    bootstrapped([server.url])
     assert make_client([server.url], **GUARDED).lock().acquire(0) == OK
+
+
+QUARANTINED = [  # what its marker says, the number now; what --replace leaves of it
+    (dict(max_ttl_ms=60000), 60000, "is quarantined for another", None),
+    (dict(max_ttl_ms=60000), 90000, "allows 1 min and is quarantined for another", 90000),
+    (dict(max_ttl_ms=60000), 30000, "allows 1 min and is quarantined for another", None),
+    (dict(max_ttl_ms=60000, nodes=5), 60000, "is registered for 5 nodes and is quarantined for another", 60000),
+    (dict(max_ttl_ms=60000, cluster="b"), 90000, "is registered for cluster b and is quarantined for another", 90000),
+    (dict(max_ttl_ms=60000, nodes=5), 30000, "is registered for 5 nodes and is quarantined for another", None),
+]
+
+
+@pytest.mark.parametrize("marker, max_ttl_ms, words, then", QUARANTINED)
+def test_replace_ends_no_quarantine(server, make_client, marker, max_ttl_ms, words, then):
+    since = clock_ms(server) - 10000
+    server.set(MARKER, marker_of(server, since=since, **marker))
+    before = server.get(MARKER)
+    status, nodes = bootstrap([server.url], NEW, max_ttl_ms=max_ttl_ms)
+    assert server.get(MARKER) == before
+    status, nodes = bootstrap([server.url], REPLACE | DRY, max_ttl_ms=max_ttl_ms)
+    assert nodes[0][0] == ("replaced" if then else "left_alone") and nodes[0][3].startswith(words)
+    status, nodes = bootstrap([server.url], REPLACE, max_ttl_ms=max_ttl_ms)
+    differs = max_ttl_ms != 60000 and not then
+    assert status == (rl.REFUSED_CONFIG if differs else OK) and not nodes[0][1]
+    after = marker_of(server, since=since, max_ttl_ms=then, history=history_of(server)).encode() if then else before
+    assert server.get(MARKER) == after
+
+
+def test_replace_adds_the_history_that_a_marker_lacks(server):
+    since = clock_ms(server) - 60000
+    server.set(MARKER, marker_of(server, since=since))
+    before = server.get(MARKER)
+    assert bootstrap([server.url], YES) == (OK, [("nothing", True, 4000, "votes")]) and server.get(MARKER) == before
+    assert bootstrap([server.url], REPLACE) == (OK, [("replaced", True, 4000, "votes")])
+    assert server.get(MARKER).decode() == marker_of(server, since=since, history=history_of(server))
+    assert bootstrap([server.url], REPLACE) == (OK, [("nothing", True, 4000, "votes")])
+
+
+@pytest.mark.parametrize("max_ttl_ms", [60000, 90000, 30000])
+def test_yes_ends_a_quarantine_and_touches_no_number(server, max_ttl_ms):
+    server.set(MARKER, marker_of(server, since=clock_ms(server) - 10000, max_ttl_ms=60000))
+    status, nodes = bootstrap([server.url], YES, max_ttl_ms=max_ttl_ms)
+    assert status == OK and nodes[0][0] == "registered"
+    assert server.get(MARKER).decode() == marker_of(server, max_ttl_ms=60000)
+    server.set(MARKER, marker_of(server, since=clock_ms(server) - 10000, max_ttl_ms=60000, nodes=5))
+    before = server.get(MARKER)
+    assert bootstrap([server.url], YES, max_ttl_ms=max_ttl_ms)[0] == rl.REFUSED_CONFIG
+    assert server.get(MARKER) == before
+
+
+@pytest.mark.parametrize("mode, max_ttl_ms", [(REPLACE, 60000), (REPLACE, 20000)])
+def test_no_second_holder_by_a_change_of_the_number(make_cluster, make_client, mode, max_ttl_ms):
+    """Two of three nodes have just lost the holder's keys."""
+    servers = make_cluster(3).nodes
+    urls = [server.url for server in servers]
+    guarded = dict(GUARDED, max_ttl_ms=30000, ttl_ms=18000)
+    bootstrapped(urls, max_ttl_ms=30000)
+    holder = make_client(urls, **guarded).lock()
+    assert holder.acquire(0) == OK
+    for server in servers[:2]:
+        server.restart(empty=True)
+    assert make_client(urls, **guarded).lock().acquire(0) != OK  # and are registered
+    bootstrap(urls, mode, max_ttl_ms=max_ttl_ms)
+    second = make_client(urls, **dict(guarded, max_ttl_ms=max_ttl_ms)).lock()
+    assert second.acquire(0) != OK and holder.validity_ms > 0
+
+
+class Planner:
+    """A client that shows a plan before it carries that out."""
+
+    def __init__(self, urls, **options):
+        self.client = rl.Client(urls, open=False, **dict(GUARDED, **options))
+
+    def __call__(self, mode):
+        status = rl.Status(rl.lib.redlock_client_bootstrap(self.client.handle, mode))
+        count = rl.lib.redlock_client_node_count(self.client.handle)
+        return status, [did_name(rl.lib.redlock_client_bootstrapped(self.client.handle, node, 0))
+                        for node in range(count)]
+
+
+def test_a_call_carries_out_the_plan_that_was_shown(make_cluster):
+    servers = make_cluster(4, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    bootstrapped(urls)
+    for server in servers[2:]:
+        server.flush()
+    plan = Planner(urls)
+    assert plan(YES | DRY) == (OK, ["nothing", "nothing", "registered", "registered"])
+    servers[0].flush()  # shown as voting
+    servers[3].restart(empty=True)  # another server than the one that was shown
+    assert plan(YES) == (rl.REFUSED_CONFIG, ["left_alone", "nothing", "registered", "left_alone"])
+    assert [bool(server.get(MARKER)) for server in servers] == [False, True, True, False]
+    assert plan(YES) == (OK, ["registered", "nothing", "nothing", "registered"])  # a plan is carried out once
+
+
+def test_a_plan_that_no_longer_fits_is_left(make_cluster):
+    servers = make_cluster(2, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    plan = Planner(urls)
+    servers[1].kill()
+    assert plan(YES | DRY) == (NO_QUORUM, ["registered", "no_answer"])
+    servers[1].start()
+    servers[0].set(MARKER, marker_of(servers[0], since=clock_ms(servers[0]), nodes=2))  # by a program
+    assert plan(YES) == (rl.REFUSED_CONFIG, ["left_alone", "left_alone"])
+    assert servers[1].get(MARKER) is None
+
+
+def test_a_plan_is_of_its_mode_and_its_options(server):
+    plan = Planner([server.url])
+    assert plan(YES | DRY)[1] == plan(NEW | DRY)[1] == ["registered"]
+    assert plan(REPLACE) == (OK, ["left_alone"]) and server.get(MARKER) is None
+    assert plan(YES | DRY)[1] == ["registered"]
+    server.restart(empty=True)
+    assert plan.client.set("max_ttl_ms", "5000") == OK  # what was shown is of other options
+    assert plan(YES) == (OK, ["registered"])
+    assert bootstrap([server.url], YES, max_ttl_ms=5000)[1][0][0] == "nothing"
+
+
+def test_a_dry_call_shows_what_one_question_asks(make_cluster):
+    servers = make_cluster(3, bootstrapped=False).nodes
+    for server, number, nodes in zip(servers, (2000, 8000, 4000), (3, 3, 5)):
+        server.set(MARKER, marker_of(server, nodes=nodes, max_ttl_ms=number))
+    plan = Planner([server.url for server in servers])
+    replaced = []
+    for _ in servers:
+        replaced.append(plan(REPLACE | DRY)[1].index("replaced"))
+        assert plan(REPLACE)[1].count("replaced") == 1
+    assert replaced == [0, 1, 2] and plan(REPLACE) == (OK, 3 * ["nothing"])
 
 
 def test_replace_while_a_node_is_away(make_cluster, make_client):
@@ -107,6 +289,18 @@ def test_two_bootstraps_at_once(make_cluster, make_client):
     results = [call.join() for call in calls]
     assert all(status == OK and all(node[1] for node in nodes) for status, nodes in results), results
     assert make_client(urls, **GUARDED).lock().acquire(0) == OK
+
+
+def test_many_new_at_once(make_cluster):
+    """A script on each host."""
+    servers = make_cluster(3, bootstrapped=False).nodes
+    urls = [server.url for server in servers]
+    for _ in range(5):
+        for server in servers:
+            server.flush()
+        calls = [Call(bootstrap, urls, NEW) for _ in range(8)]
+        results = [call.join() for call in calls]
+        assert all(status == OK and all(node[1] for node in nodes) for status, nodes in results), results
 
 
 def test_bootstrap_leaves_a_replica_alone(make_cluster):

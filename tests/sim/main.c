@@ -155,6 +155,8 @@ static uint64_t seed_of(const char *kind, uint64_t n)
     return n * 32 + 9;
   if (!strcmp(kind, "lowering"))
     return n * 32 + 25;
+  if (!strcmp(kind, "registering"))
+    return n * 32 + 17;
   return 0;
 }
 
@@ -232,7 +234,7 @@ static int check(struct request *request)
     return refuse("--strikes", request->strikes, "numbers from 0 with commas, or none");
   if (request->only && (request->seed != NOT_GIVEN || !seed_of(request->only, 1)))
     return refuse("--only", request->only,
-                  "guarded, raising, lowering, sieges, flips, behind, swaps or nights, without --seed");
+                  "guarded, raising, lowering, registering, sieges, flips, behind, swaps or nights, without --seed");
   if (request->shrink && request->seed == NOT_GIVEN)
     return refuse("--shrink", "without --seed", "with --seed");
   if (request->order && orders_parse(&world, request->order) != 0)
@@ -255,7 +257,7 @@ static int parse(int argc, const char **argv, struct request *request)
        "NAME"},
       {"only", 0, POPT_ARG_STRING, &request->only, 0,
        "only worlds that are guarded, or may be raising\n"
-       "or lowering max_ttl_ms, too",
+       "or lowering max_ttl_ms, or registering nodes, too",
        "KIND"},
       {"mixed", 0, POPT_ARG_NONE, &request->mixed, 0, "locks are plain, shared, of several resources and permits",
        NULL},

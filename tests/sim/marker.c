@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../core/src/rules/marker.h"
+#include "../../core/src/vote/plan.h"
 
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size)
 {
@@ -57,15 +58,70 @@ int64_t marker_number(const struct world *world, const struct node *node)
   return marker.max_ttl_ms;
 }
 
-/* bootstrap --replace: nothing but the number changes. */
-void marker_replace(struct world *world, struct node *node, int64_t max_ttl_ms)
+/* ---- an operator: core/src/vote/plan.c decides, as for redlock bootstrap ---- */
+
+static struct rlk_common common_of(const struct world *world, int64_t max_ttl_ms)
 {
-  struct rlk_marker marker;
-  if (!marker_number(world, node) || !rlk_marker_read(node->marker, &marker))
+  return (struct rlk_common){world->node_count, "-", max_ttl_ms, world->drift_percent / 100.0};
+}
+
+static void look(const struct world *world, const struct node *node, struct rlk_plan *plan, int mode, int64_t number_ms)
+{
+  struct rlk_planned *planned = &plan->nodes[node->index];
+  struct rlk_common common = common_of(world, number_ms);
+  struct rlk_sight sight = {node->marker, planned->run_id, "", world->database, server_clock_ms(world, node)};
+  memset(planned, 0, sizeof *planned);
+  server_run_id(world, node, 0, planned->run_id, sizeof planned->run_id);
+  snprintf(planned->seen, sizeof planned->seen, "%s", node->marker);
+  rlk_plan_look(planned, &sight, &common, mode);
+  if (node->down || node->asleep || node->replaced)
+    planned->found = REDLOCK_FOUND_NOTHING;
+}
+
+/* 1 if there is something to ask. */
+int operator_looks(struct world *world, struct rlk_plan *plan, int mode)
+{
+  struct rlk_common common = common_of(world, world->max_ttl_ms);
+  for (int i = 0; i < world->node_count; i++)
+    look(world, &world->nodes[i], plan, mode, world->max_ttl_ms);
+  return rlk_plan_make(plan, world->node_count, &common, mode);
+}
+
+static void write_planned(struct world *world, struct node *node, const struct rlk_planned *planned)
+{
+  struct rlk_marker marker = planned->wanted;
+  char run_id[48];
+  struct rlk_sight sight = {node->marker, run_id, "", world->database, server_clock_ms(world, node)};
+  server_run_id(world, node, 0, run_id, sizeof run_id);
+  if (node->down || node->asleep || node->replaced || !rlk_plan_stands(planned, &sight))
     return;
-  marker.max_ttl_ms = max_ttl_ms;
-  write_marker(node, marker.run_id, marker.since_ms, &marker);
-  TRACE(world, "node %d    allows leases of %" PRId64 " ms", node->index, max_ttl_ms);
+  if (!marker.run_id[0]) {
+    marker = marker_for(world, world->database);
+    snprintf(marker.nonce, sizeof marker.nonce, "%016llx", (unsigned long long)random_next(&world->random));
+  }
+  write_marker(node, run_id, planned->wanted.since_ms, &marker);
+  TRACE(world, "node %d    has its marker written: %s", node->index, node->marker);
+}
+
+/* One node of the plan: what was shown of it, if something was. */
+void operator_writes(struct world *world, struct node *node, struct rlk_plan *plan, int mode)
+{
+  if (!rlk_plan_was_shown(plan, mode))
+    operator_changes(world, node, mode, world->max_ttl_ms);
+  else
+    write_planned(world, node, &plan->nodes[node->index]);
+}
+
+/* The question and its answer are quick, and concern this node. */
+void operator_changes(struct world *world, struct node *node, int mode, int64_t max_ttl_ms)
+{
+  static struct rlk_plan plan;
+  struct rlk_common common = common_of(world, max_ttl_ms);
+  for (int i = 0; i < world->node_count; i++)
+    plan.nodes[i].found = REDLOCK_FOUND_NOTHING;
+  look(world, node, &plan, mode, max_ttl_ms);
+  rlk_plan_make(&plan, world->node_count, &common, mode);
+  write_planned(world, node, &plan.nodes[node->index]);
 }
 
 int marker_is_key(const struct request *request, int index)

@@ -113,7 +113,7 @@ void slot_make_lock(struct slot *slot)
   const char *name = world->resources[slot->resource].name;
   slot->temper = (enum temper)random_in(&world->random, 0, TEMPERS - 1);
   slot->ttl_ms = world->ttl_ms * random_in(&world->random, 3, 6) / 3;
-  if (world->rollout.kind && random_in(&world->random, 0, 1))
+  if (world->rollout.large_ms && random_in(&world->random, 0, 1))
     slot->ttl_ms *= 2;
   if (world->hard == HARD_SIEGES) /* the attempts of others go on beside several renewals */
     slot->ttl_ms = slot->temper == TEMPER_RENEW ? world->ttl_ms : 2 * world->ttl_ms;
@@ -220,7 +220,7 @@ static void extend(struct slot *slot)
   static const int percent[] = {0, 50, 70, 100, 100, 150, 200, 300};
   struct world *world = slot->process->world;
   int64_t ttl_ms = slot_ttl(slot, world->ttl_ms * percent[random_in(&world->random, 0, 7)] / 100);
-  if (ttl_ms && world->rollout.kind && random_in(&world->random, 0, 1))
+  if (ttl_ms && world->rollout.large_ms && random_in(&world->random, 0, 1))
     ttl_ms = slot->process->ttl_most_ms;
   if (ttl_ms > world->last_ttl_ms)
     world->last_ttl_ms = ttl_ms;

@@ -1,5 +1,7 @@
 /* The operator changes max_ttl_ms while programs run, as docs/day-two.md says: a program that gets another number is
- * started anew, and bootstrap --replace rewrites the markers, node by node, in no order and not all at once. */
+ * started anew, and bootstrap --replace rewrites the markers, node by node, in no order and not all at once. Or ends
+ * quarantines by bootstrap, whose question stays open until no lock is live that the named nodes may have lost; other
+ * nodes lose their keys meanwhile. */
 #include "sim.h"
 
 enum { /* steps of one that raises */
@@ -13,13 +15,38 @@ enum { /* and of one that lowers */
        LOWER_PROGRAMS,
 };
 
+enum { /* and of one that registers */
+       REGISTER_QUESTION = 1,
+       REGISTER_NODES
+};
+
+/* The number is so large that quarantines last for longer than all leases. A step of a clock between the answer and
+ * the write would be forgiven with the rest: there it takes a moment, and here as long as a lease. */
+static void choose_registering(struct world *world)
+{
+  world->rollout.kind = ROLLOUT_REGISTERS;
+  world->rollout.small_ms = world->rollout.large_ms = 0;
+  world->max_ttl_ms = 8 * world->ttl_ms;
+  if (!world->explicit_timeout && world->max_ttl_ms / 10 > world->node_timeout_ms)
+    world->node_timeout_ms = world->max_ttl_ms / 10;
+  world->faults.clock_step = 0;
+  if (!world->faultless)
+    world->faults.loss = 2;
+  world_plan(world, world_edge(world), EVENT_ROLLOUT, 0, 0);
+}
+
 void rollout_choose(struct world *world)
 {
   struct rollout *rollout = &world->rollout;
   uint64_t dice = world->seed / 4 % 8; /* of those that are guarded; fenced ones are odd */
   *rollout = (struct rollout){.small_ms = 2 * world->ttl_ms, .large_ms = 4 * world->ttl_ms};
-  if (!world->guarded || world->patient || world->hard || world->orders.history || (dice != 2 && dice != 6))
+  if (!world->guarded || world->patient || world->hard || world->orders.history ||
+      (dice != 2 && dice != 4 && dice != 6))
     return;
+  if (dice == 4) {
+    choose_registering(world);
+    return;
+  }
   rollout->kind = dice == 2 ? ROLLOUT_RAISES : ROLLOUT_LOWERS;
   world->max_ttl_ms = rollout->kind == ROLLOUT_RAISES ? rollout->small_ms : rollout->large_ms;
   world->last_ttl_ms = rollout->large_ms;
@@ -61,7 +88,7 @@ static int replace_markers(struct world *world, int64_t max_ttl_ms)
     int64_t number = marker_number(world, node);
     if (node->asleep || node->down || node->replaced || !number || number == max_ttl_ms)
       continue;
-    marker_replace(world, node, max_ttl_ms);
+    operator_changes(world, node, REDLOCK_BOOTSTRAP_REPLACE, max_ttl_ms);
     return 0;
   }
   return 1;
@@ -124,16 +151,47 @@ static void lower_number(struct world *world)
   }
 }
 
+/* What the question asks, of the nodes that it names. */
+static int is_no_lock_live(const struct world *world)
+{
+  for (int i = 0; i < world->node_count; i++)
+    if (world->rollout.plan.nodes[i].wanted.nodes &&
+        world->now - world->nodes[i].restarted_at <= world->last_ttl_ms * MS * 12 / 10)
+      return 0;
+  return 1;
+}
+
+static void register_nodes(struct world *world)
+{
+  struct rollout *rollout = &world->rollout;
+  switch (rollout->step) {
+  case 0:
+    if (operator_looks(world, &rollout->plan, REDLOCK_BOOTSTRAP_YES | REDLOCK_BOOTSTRAP_DRY))
+      next_step(world);
+    break;
+  case REGISTER_QUESTION:
+    if (is_no_lock_live(world))
+      next_step(world);
+    break;
+  default:
+    operator_writes(world, &world->nodes[rollout->step - REGISTER_NODES], &rollout->plan, REDLOCK_BOOTSTRAP_YES);
+    next_step(world);
+    if (rollout->step == REGISTER_NODES + world->node_count)
+      rollout->step = 0;
+  }
+}
+
 void rollout_go_on(struct world *world)
 {
+  int64_t most_ms = (int64_t)(1 + world->seed / 32 % 2 * 7) * world->ttl_ms;
   if (world->calm)
     return;
-  if (world->rollout.kind == ROLLOUT_RAISES)
-    raise_number(world);
-  else
-    lower_number(world);
-  world_plan(world, random_in(&world->random, 1, (int64_t)(1 + world->seed / 32 % 2 * 7) * world->ttl_ms * MS),
-             EVENT_ROLLOUT, 0, 0);
+  switch (world->rollout.kind) {
+  case ROLLOUT_RAISES: raise_number(world); break;
+  case ROLLOUT_LOWERS: lower_number(world); break;
+  default: register_nodes(world); most_ms = world->ttl_ms / 2;
+  }
+  world_plan(world, random_in(&world->random, 1, most_ms * MS), EVENT_ROLLOUT, 0, 0);
 }
 
 /* What was begun is brought to an end: no lease is live, and nothing breaks any more. */
@@ -149,7 +207,8 @@ void rollout_finish(struct world *world)
     if (world->processes[i].max_ttl_ms != number_ms)
       start_anew(&world->processes[i], number_ms, world->processes[i].next_ttl_most_ms);
   for (int i = 0; i < world->node_count; i++)
-    marker_replace(world, &world->nodes[i], number_ms);
+    for (int mode = REDLOCK_BOOTSTRAP_YES; mode <= REDLOCK_BOOTSTRAP_REPLACE; mode++)
+      operator_changes(world, &world->nodes[i], mode, number_ms);
 }
 
 /* While programs have different numbers, only a minority of the nodes may lose its markers (docs/guard.md). */

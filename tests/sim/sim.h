@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../../core/src/client/stepped.h"
+#include "../../core/src/vote/plan.h"
 #include "hard.h"
 #include "permits.h"
 #include "random.h"
@@ -266,7 +267,9 @@ void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
 void marker_swap(struct world *world, struct node *node);
 int64_t marker_number(const struct world *world, const struct node *node);
-void marker_replace(struct world *world, struct node *node, int64_t max_ttl_ms);
+int operator_looks(struct world *world, struct rlk_plan *plan, int mode);
+void operator_writes(struct world *world, struct node *node, struct rlk_plan *plan, int mode);
+void operator_changes(struct world *world, struct node *node, int mode, int64_t max_ttl_ms);
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
 void server_free(struct world *world, struct key *key);
@@ -544,13 +547,14 @@ struct omissions {
   uint64_t strikes[STRIKES_MAX / 64];
 };
 
-enum rollout_kind { ROLLOUT_NONE, ROLLOUT_RAISES, ROLLOUT_LOWERS };
+enum rollout_kind { ROLLOUT_NONE, ROLLOUT_RAISES, ROLLOUT_LOWERS, ROLLOUT_REGISTERS };
 
-struct rollout { /* max_ttl_ms is changed while programs run */
+struct rollout { /* an operator uses bootstrap while programs run: max_ttl_ms is changed, or quarantines are ended */
   enum rollout_kind kind;
-  int step; /* what the operator has done so far */
-  int64_t small_ms, large_ms;
-  int64_t since; /* when the last step was complete */
+  int step;                   /* what the operator has done so far */
+  int64_t small_ms, large_ms; /* 0: the number stays */
+  int64_t since;              /* when the last step was complete */
+  struct rlk_plan plan;       /* that was shown */
 };
 
 struct world {

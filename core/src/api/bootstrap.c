@@ -12,23 +12,9 @@
 #include "config.h"
 #include "../vote/eligible.h"
 
+#define ANOTHER_MS 2000 /* another `--new` may be at work for as long */
+
 enum { MODES = REDLOCK_BOOTSTRAP_DRY - 1 };
-
-/* The finding on one node, and what was done there. */
-struct rlk_bootstrap_result {
-  int found; /* enum redlock_bootstrap_found */
-  int did;   /* enum redlock_bootstrap_did */
-  int votes;
-  int64_t max_ttl_ms; /* of its marker; 0 none */
-  char words[RLK_WHY_SIZE];
-};
-
-struct bootstrap {
-  int mode, count;
-  int has_all_new; /* all nodes answered, and none has a marker */
-  struct rlk_bootstrap_result *results;
-  struct rlk_bootstrap_node *wanted;
-};
 
 /* ---- looking ---- */
 
@@ -65,118 +51,53 @@ static int is_refused_otherwise(const struct rlk_node *n)
   return n->refused && n->voter->finding <= RLK_FOUND_SMALLER;
 }
 
-static int found(const struct rlk_node *n, int64_t now)
+static void look_at(struct rlk_planned *p, const struct rlk_node *n, int mode, int64_t now)
 {
-  if (is_refused_otherwise(n))
-    return REDLOCK_FOUND_REFUSED;
-  if (n->state != RLK_NODE_READY && !n->refused)
-    return REDLOCK_FOUND_NOTHING;
-  switch (n->voter->finding) {
-  case RLK_FOUND_OURS:
-    if (rlk_guard_left_ms(n, now))
-      return REDLOCK_FOUND_QUARANTINED;
-    return rlk_guard_waits(n, now) ? REDLOCK_FOUND_REFUSED : REDLOCK_FOUND_VOTES;
-  case RLK_FOUND_NONE: return REDLOCK_FOUND_NEW;
-  case RLK_FOUND_SMALLER:
-  case RLK_FOUND_LARGER: return REDLOCK_FOUND_OTHER_NUMBER;
-  case RLK_FOUND_OTHER_NODES:
-  case RLK_FOUND_OTHER_CLUSTER:
-  case RLK_FOUND_OLD: return REDLOCK_FOUND_OTHER_LIST;
-  case RLK_FOUND_FOREIGN: return REDLOCK_FOUND_FOREIGN;
-  default: return REDLOCK_FOUND_NOTHING;
-  }
-}
-
-static void found_words(const struct rlk_node *n, int found, struct rlk_text *out, int64_t now)
-{
-  int64_t left_ms = rlk_guard_left_ms(n, now);
-  struct rlk_reason why;
-  switch (found) {
-  case REDLOCK_FOUND_VOTES: rlk_text_add(out, "votes"); break;
-  case REDLOCK_FOUND_NEW: rlk_text_add(out, "is new or has lost its keys"); break;
-  case REDLOCK_FOUND_QUARANTINED:
-    rlk_text_add(out, "is quarantined for another ");
-    rlk_text_duration(out, (left_ms + 999) / 1000 * 1000);
-    break;
-  case REDLOCK_FOUND_OTHER_NUMBER:
-    rlk_text_add(out, "allows ");
-    rlk_text_duration(out, n->voter->mark.max_ttl_ms);
-    break;
-  case REDLOCK_FOUND_OTHER_LIST:
-    if (n->voter->finding == RLK_FOUND_OLD)
-      rlk_text_add(out, "has a marker of version 0.1");
-    else if (n->voter->finding == RLK_FOUND_OTHER_NODES)
-      rlk_text_format(out, "is registered for %d nodes", n->voter->mark.nodes);
-    else
-      rlk_text_format(out, "is registered for cluster %s", n->voter->mark.cluster);
-    break;
-  case REDLOCK_FOUND_FOREIGN: rlk_text_add(out, rlk_guard_finding(n, &why) ? why.words : ""); break;
-  default:
-    if (n->state == RLK_NODE_READY && rlk_guard_waits(n, now))
-      rlk_guard_words(n, out, now);
-    else
-      rlk_text_add(out, n->why.why ? n->why.words : "no answer");
-  }
+  struct rlk_common common = rlk_plan_common(n->net);
+  int64_t clock_ms = n->voter->mark.since_ms + (now - n->voter->since_ns) / RLK_NS_PER_MS;
+  struct rlk_sight sight = {n->voter->marker, n->run_id, n->line->replid2, n->url.database, clock_ms};
+  struct rlk_text words;
+  rlk_plan_look(p, &sight, &common, mode);
+  if (is_refused_otherwise(n) || (p->found == REDLOCK_FOUND_VOTES && rlk_guard_waits(n, now)))
+    p->found = REDLOCK_FOUND_REFUSED;
+  else if (n->state != RLK_NODE_READY && !n->refused)
+    p->found = REDLOCK_FOUND_NOTHING;
+  if (p->found != REDLOCK_FOUND_REFUSED && p->found != REDLOCK_FOUND_NOTHING && p->found != REDLOCK_FOUND_FOREIGN)
+    return;
+  p->left_ms = 0;
+  words = rlk_text_in(p->words, sizeof p->words);
+  if (n->state == RLK_NODE_READY)
+    rlk_guard_words(n, &words, now);
+  else
+    rlk_text_add(&words, n->why.why ? n->why.words : "no answer");
 }
 
 /* Each node as seen by this client, with the reason for which it is left alone. */
-static void look(struct bootstrap *b, redlock_client *c)
+static void look(struct rlk_plan *plan, redlock_client *c, int mode)
 {
   int64_t now = rlk_client_now(c);
-  b->has_all_new = 1;
-  for (int i = 0; i < b->count; i++) {
+  for (int i = 0; i < c->engine.net.node_count; i++) {
     const struct rlk_node *n = &c->engine.net.nodes[i];
-    struct rlk_bootstrap_result *r = &b->results[i];
-    struct rlk_text words = rlk_text_in(r->words, sizeof r->words);
-    r->found = found(n, now);
-    r->words[0] = 0;
-    found_words(n, r->found, &words, now);
-    r->votes = rlk_may_vote(n, now);
-    r->max_ttl_ms = n->voter->mark.max_ttl_ms;
-    r->did = r->found == REDLOCK_FOUND_VOTES     ? REDLOCK_DID_NOTHING
-             : r->found == REDLOCK_FOUND_NOTHING ? REDLOCK_DID_NO_ANSWER
+    struct rlk_planned *p = &plan->nodes[i];
+    look_at(p, n, mode, now);
+    p->votes = rlk_may_vote(n, now);
+    p->did = p->found == REDLOCK_FOUND_VOTES     ? REDLOCK_DID_NOTHING
+             : p->found == REDLOCK_FOUND_NOTHING ? REDLOCK_DID_NO_ANSWER
                                                  : REDLOCK_DID_LEFT_ALONE;
-    memcpy(b->wanted[i].seen, n->voter->marker, sizeof n->voter->marker);
-    b->has_all_new &= r->found == REDLOCK_FOUND_NEW && !n->voter->marker[0];
   }
 }
 
-/* ---- planning the writes ---- */
-
-/* Rewrites a server's marker, or keeps its identity and the time of that. */
-static void want(struct bootstrap *b, int node, const struct rlk_node *n, int did, int64_t now)
+/* What was seen is what is to be there when it is replaced. */
+static int make(struct rlk_plan *plan, redlock_client *c, int mode)
 {
-  struct rlk_marker *marker = &b->wanted[node].marker;
-  int keeps =
-      b->results[node].found == REDLOCK_FOUND_QUARANTINED || b->results[node].found == REDLOCK_FOUND_OTHER_NUMBER;
-  if (keeps)
-    *marker = n->voter->mark;
-  if (rlk_guard_left_ms(n, now)) /* no lock is live */
-    marker->since_ms = 0;
-  marker->nodes = b->count;
-  b->results[node].did = did;
-}
-
-static void plan(struct bootstrap *b, redlock_client *c)
-{
-  int mode = b->mode & MODES;
-  int64_t now = rlk_client_now(c);
-  for (int i = 0; i < b->count; i++) {
+  struct rlk_common common = rlk_plan_common(&c->engine.net);
+  look(plan, c, mode);
+  for (int i = 0; i < c->engine.net.node_count; i++) {
     const struct rlk_node *n = &c->engine.net.nodes[i];
-    switch (b->results[i].found) {
-    case REDLOCK_FOUND_NEW:
-    case REDLOCK_FOUND_QUARANTINED:
-      if (mode != REDLOCK_BOOTSTRAP_NEW || b->has_all_new)
-        want(b, i, n, REDLOCK_DID_REGISTERED, now);
-      break;
-    case REDLOCK_FOUND_OTHER_NUMBER:
-    case REDLOCK_FOUND_OTHER_LIST:
-      if (mode == REDLOCK_BOOTSTRAP_REPLACE)
-        want(b, i, n, REDLOCK_DID_REPLACED, now);
-      break;
-    default: break;
-    }
+    memcpy(plan->nodes[i].seen, n->voter->marker, sizeof n->voter->marker);
+    memcpy(plan->nodes[i].run_id, n->run_id, sizeof n->run_id);
   }
+  return rlk_plan_make(plan, c->engine.net.node_count, &common, mode);
 }
 
 /* ---- all of it ---- */
@@ -209,7 +130,7 @@ static redlock_client *copy_of(const redlock_client *from)
   return NULL;
 }
 
-static redlock_client *open_copy(redlock_client *c, struct bootstrap *b, int writes, int *status)
+static redlock_client *open_copy(redlock_client *c, struct rlk_planned *planned, int *status)
 {
   redlock_client *copy = copy_of(c);
   *status = copy ? REDLOCK_OK : REDLOCK_NO_MEMORY;
@@ -219,125 +140,155 @@ static redlock_client *open_copy(redlock_client *c, struct bootstrap *b, int wri
   RLK_INT(&copy->engine.net.options, TTL_MS) = RLK_INT(&copy->engine.net.options, MAX_TTL_MS); /* it takes no lease */
   RLK_INT(&copy->engine.net.options, NODE_TIMEOUT_MS) = RLK_AUTO;
   RLK_INT(&copy->engine.net.options, MIN_VALIDITY_MS) = RLK_AUTO;
-  copy->engine.net.bootstrap = writes ? b->wanted : NULL;
+  copy->engine.net.planned = planned;
   *status = rlk_client_open(copy, 1);
   if (*status == REDLOCK_OK)
     *status = wait_for_all(copy);
   return copy;
 }
 
-static int writes(const struct bootstrap *b)
+static int close_copy(redlock_client *c, redlock_client *copy, int status)
 {
-  for (int i = 0; i < b->count && !(b->mode & REDLOCK_BOOTSTRAP_DRY); i++)
-    if (b->wanted[i].marker.nodes)
-      return 1;
-  return 0;
-}
-
-/* A planned write was carried out if the marker is now the one of the plan. */
-static void note_written(struct bootstrap *b, const int *planned, redlock_client *c)
-{
-  for (int i = 0; i < b->count; i++) {
-    const struct rlk_node *n = &c->engine.net.nodes[i];
-    if (b->wanted[i].written[0] && strcmp(b->wanted[i].written, n->voter->marker) == 0)
-      b->results[i].did = planned[i];
-  }
-}
-
-static int run(redlock_client *c, struct bootstrap *b)
-{
-  int status, planned[RLK_NODES_MAX];
-  redlock_client *copy = open_copy(c, b, 0, &status);
-  if (status == REDLOCK_OK) {
-    pthread_mutex_lock(&copy->mutex);
-    look(b, copy);
-    plan(b, copy);
-    pthread_mutex_unlock(&copy->mutex);
-  }
-  if (status == REDLOCK_OK && writes(b)) {
-    for (int i = 0; i < b->count; i++)
-      planned[i] = b->results[i].did;
-    redlock_client_free(copy);
-    copy = open_copy(c, b, 1, &status);
-    if (status == REDLOCK_OK) {
-      pthread_mutex_lock(&copy->mutex);
-      look(b, copy);
-      note_written(b, planned, copy);
-      pthread_mutex_unlock(&copy->mutex);
-    }
-  }
-  if (status != REDLOCK_OK && copy) {
-    struct rlk_text why = rlk_text_in(c->message, sizeof c->message);
+  struct rlk_text why = rlk_text_in(c->message, sizeof c->message);
+  if (status != REDLOCK_OK && copy)
     rlk_text_add(&why, copy->message);
-  }
   redlock_client_free(copy);
   return status;
 }
 
-/* All vote, or the first reason why not. */
-static int verdict(const struct bootstrap *b, redlock_client *c)
+/* Some nodes are new and others are not: perhaps they are being registered. */
+static int is_mixed(const struct rlk_plan *plan, int count)
 {
-  int count[REDLOCK_DID_NO_ANSWER + 1] = {0}, worst;
+  int is_new = 0;
+  for (int i = 0; i < count; i++)
+    is_new |= plan->nodes[i].found == REDLOCK_FOUND_NEW;
+  return is_new;
+}
+
+static int show(redlock_client *c, struct rlk_plan *plan, int mode, int *writes)
+{
+  int status, again;
+  int64_t until = rlk_client_now(c) + ANOTHER_MS * RLK_NS_PER_MS;
+  do {
+    redlock_client *copy = open_copy(c, NULL, &status);
+    again = *writes = 0;
+    if (status == REDLOCK_OK) {
+      pthread_mutex_lock(&copy->mutex);
+      *writes = make(plan, copy, mode);
+      again = (mode & MODES) == REDLOCK_BOOTSTRAP_NEW && !*writes && is_mixed(plan, copy->engine.net.node_count) &&
+              rlk_client_now(copy) < until;
+      pthread_mutex_unlock(&copy->mutex);
+    }
+    status = close_copy(c, copy, status);
+    if (again)
+      poll(NULL, 0, 100);
+  } while (again);
+  return status;
+}
+
+/* A planned write was carried out if the marker is now the one of the plan. */
+static int carry_out(redlock_client *c, struct rlk_plan *plan)
+{
+  int status;
+  redlock_client *copy = open_copy(c, plan->nodes, &status);
+  if (status == REDLOCK_OK) {
+    pthread_mutex_lock(&copy->mutex);
+    look(plan, copy, plan->mode);
+    for (int i = 0; i < copy->engine.net.node_count; i++) {
+      struct rlk_planned *p = &plan->nodes[i];
+      if (p->written[0] && strcmp(p->written, copy->engine.net.nodes[i].voter->marker) == 0)
+        p->did = p->will;
+    }
+    pthread_mutex_unlock(&copy->mutex);
+  }
+  plan->mode = 0;
+  return close_copy(c, copy, status);
+}
+
+/* A node that waits for its vote is no failure of a mode that is not for it. */
+static int is_left(const struct rlk_planned *p, int mode)
+{
+  int waits = p->found == REDLOCK_FOUND_NEW || p->found == REDLOCK_FOUND_QUARANTINED;
+  return p->did == REDLOCK_DID_LEFT_ALONE && !(waits && (mode & MODES) != REDLOCK_BOOTSTRAP_YES);
+}
+
+/* What the mode is for is done, or the first reason why not. For new nodes a majority is enough. */
+static int verdict(const struct rlk_plan *plan, redlock_client *c, int mode)
+{
+  int count = c->engine.net.node_count, is_new = (mode & MODES) == REDLOCK_BOOTSTRAP_NEW, left = 0, away = 0, told = 0;
   struct rlk_text why = rlk_text_in(c->message, sizeof c->message);
-  for (int i = 0; i < b->count; i++)
-    count[b->results[i].did]++;
-  worst = count[REDLOCK_DID_NO_ANSWER] ? REDLOCK_DID_NO_ANSWER : REDLOCK_DID_LEFT_ALONE;
-  if ((b->mode & MODES) != REDLOCK_BOOTSTRAP_NEW && count[REDLOCK_DID_LEFT_ALONE])
-    worst = REDLOCK_DID_LEFT_ALONE;
-  for (int i = 0, told = 0; i < b->count; i++)
-    if (b->results[i].did == worst)
-      rlk_text_format(&why, "%s%s %s", told++ ? "; " : "", c->engine.net.nodes[i].url.name, b->results[i].words);
-  if (!count[worst])
+  for (int i = 0; i < count; i++) {
+    left += is_left(&plan->nodes[i], mode);
+    away += plan->nodes[i].did == REDLOCK_DID_NO_ANSWER;
+  }
+  if (is_new ? count - left - away >= rlk_quorum(count) : !left && !away)
     return REDLOCK_OK;
-  return worst == REDLOCK_DID_NO_ANSWER ? REDLOCK_NO_QUORUM : REDLOCK_REFUSED_CONFIG;
+  is_new &= count - away < rlk_quorum(count);
+  for (int i = 0; i < count; i++) {
+    const struct rlk_planned *p = &plan->nodes[i];
+    if (left && !is_new ? is_left(p, mode) : p->did == REDLOCK_DID_NO_ANSWER)
+      rlk_text_format(&why, "%s%s %s", told++ ? "; " : "", c->engine.net.nodes[i].url.name, p->words);
+  }
+  return left && !is_new ? REDLOCK_REFUSED_CONFIG : REDLOCK_NO_QUORUM;
+}
+
+static int run(redlock_client *c, struct rlk_plan *plan, int mode)
+{
+  int status = REDLOCK_OK, writes = rlk_plan_was_shown(c->bootstrap, mode);
+  if (writes) {
+    *plan = *c->bootstrap;
+    c->bootstrap->mode = 0;
+  } else {
+    status = show(c, plan, mode, &writes);
+  }
+  if (status == REDLOCK_OK && writes && !(mode & REDLOCK_BOOTSTRAP_DRY))
+    status = carry_out(c, plan);
+  return status;
 }
 
 int redlock_client_bootstrap(redlock_client *c, int mode)
 {
-  struct bootstrap b = {.mode = mode};
+  struct rlk_plan *plan, *former;
   struct rlk_text why;
-  int status = REDLOCK_INVALID;
+  int status;
   if (!c)
     return REDLOCK_INVALID;
   why = rlk_text_in(c->message, sizeof c->message);
   if ((mode & MODES) < REDLOCK_BOOTSTRAP_NEW || (mode & MODES) > REDLOCK_BOOTSTRAP_REPLACE || mode >> 5) {
     rlk_text_format(&why, "mode is %d; allowed: 1 to 3, and %d added (enum redlock_bootstrap)", mode,
                     REDLOCK_BOOTSTRAP_DRY);
-    return status;
+    return REDLOCK_INVALID;
   }
   if (rlk_client_check(c, &why) != REDLOCK_OK)
-    return status;
-  b.count = c->engine.net.node_count;
-  b.results = calloc(RLK_NODES_MAX, sizeof *b.results);
-  b.wanted = calloc(RLK_NODES_MAX, sizeof *b.wanted);
-  status = b.results && b.wanted ? run(c, &b) : REDLOCK_NO_MEMORY;
+    return REDLOCK_INVALID;
+  plan = calloc(1, sizeof *plan);
+  status = plan ? run(c, plan, mode) : REDLOCK_NO_MEMORY;
   if (status == REDLOCK_OK) {
-    status = verdict(&b, c);
     pthread_mutex_lock(&c->mutex);
-    free(c->bootstrap);
-    c->bootstrap = b.results;
-    b.results = NULL;
+    former = c->bootstrap;
+    c->bootstrap = plan;
+    plan = former;
     pthread_mutex_unlock(&c->mutex);
+    status = verdict(c->bootstrap, c, mode);
   }
-  free(b.results);
-  free(b.wanted);
+  free(plan);
   return status;
 }
 
-static const struct rlk_bootstrap_result *result_of(const redlock_client *c, int node)
+static const struct rlk_planned *result_of(const redlock_client *c, int node)
 {
-  return c->bootstrap && node >= 0 && node < c->engine.net.node_count ? &c->bootstrap[node] : NULL;
+  return c->bootstrap && node >= 0 && node < c->engine.net.node_count ? &c->bootstrap->nodes[node] : NULL;
 }
 
-static int64_t value_of(const struct rlk_bootstrap_result *r, int field)
+static int64_t value_of(const struct rlk_planned *p, int field)
 {
-  if (!r)
+  if (!p)
     return -REDLOCK_INVALID;
   switch (field) {
-  case REDLOCK_BOOTSTRAP_DID: return r->did;
-  case REDLOCK_BOOTSTRAP_VOTES: return r->votes;
-  case REDLOCK_BOOTSTRAP_MAX_TTL_MS: return r->max_ttl_ms;
-  case REDLOCK_BOOTSTRAP_FOUND: return r->found;
+  case REDLOCK_BOOTSTRAP_DID: return p->did;
+  case REDLOCK_BOOTSTRAP_VOTES: return p->votes;
+  case REDLOCK_BOOTSTRAP_MAX_TTL_MS: return p->mark.max_ttl_ms;
+  case REDLOCK_BOOTSTRAP_FOUND: return p->found;
   default: return -REDLOCK_INVALID;
   }
 }
@@ -352,11 +303,11 @@ int64_t redlock_client_bootstrapped(redlock_client *c, int node, int field)
 int64_t redlock_client_bootstrap_words(redlock_client *c, int node, char *buf, size_t size)
 {
   struct rlk_text out = rlk_text_in(buf, size);
-  const struct rlk_bootstrap_result *r = rlk_enter(c) ? result_of(c, node) : NULL;
-  if (c && !r)
+  const struct rlk_planned *p = rlk_enter(c) ? result_of(c, node) : NULL;
+  if (c && !p)
     return rlk_leave(c, -REDLOCK_INVALID);
-  if (r)
-    rlk_text_add(&out, r->words);
+  if (p)
+    rlk_text_add(&out, p->words);
   return rlk_leave_text(c, &out);
 }
 

@@ -281,6 +281,8 @@ int redlock_client_set(redlock_client *c, const char *name, const char *value)
     status = set_option(c, option, name, value, &why);
   if (status == REDLOCK_OK)
     forget_environment(c, option);
+  if (c->bootstrap)
+    c->bootstrap->mode = 0; /* what was shown may be of other nodes */
   if (status == REDLOCK_NO_MEMORY)
     rlk_text_add(&why, "out of memory");
   return rlk_leave(c, status);

@@ -43,6 +43,9 @@
   X(HISTORY_IGNORED, "history-ignored", "a server votes on with a marker from before it was a replica")                \
   X(SUPERSEDED_MARKER, "superseded-marker", "a marker counts that was followed by another one")                        \
   X(IDLE_OWN_LOOK, "idle-own-look", "a process that was idle keeps out a server that it finds changed")                \
+  X(REPLACE_ENDS_QUARANTINE, "replace-ends-quarantine",                                                                \
+    "a marker that gets another number ends the quarantine of its node")                                               \
+  X(PLAN_FORGOTTEN, "plan-forgotten", "an operator writes what is found after the answer, not what was shown")         \
   X(NUMBER_IGNORED, "number-ignored", "max_ttl_ms of a marker is not looked at")                                       \
   X(EXTENDED_ABOVE, "extended-above", "an extension may be longer than the marker allows")                             \
   X(RAISE_UNNOTICED, "raise-unnoticed", "a marker that allows too little is not read again")                           \

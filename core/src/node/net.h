@@ -11,18 +11,13 @@
 #include "../rules/marker.h"
 #include "poller.h"
 
+struct rlk_planned;
+
 enum rlk_net_state {
   RLK_NET_NEW,
   RLK_NET_OPEN,
   RLK_NET_DRAINING, /* takes no new work; others may still be driving */
   RLK_NET_CLOSED
-};
-
-/* A marker to be written on a node for an operator, in place of the one that was seen there. */
-struct rlk_bootstrap_node {
-  struct rlk_marker marker; /* nodes 0: nothing */
-  char seen[RLK_MARKER_SIZE];
-  char written[RLK_MARKER_SIZE];
 };
 
 struct rlk_net {
@@ -41,11 +36,11 @@ struct rlk_net {
   struct rlk_timers timers;
   struct rlk_events events;
   uint64_t random_state;
-  uint64_t commands;                    /* sent */
-  int looks;                            /* it registers no server: new ones do not vote */
-  struct rlk_bootstrap_node *bootstrap; /* the markers to be written, by node; NULL elsewhere */
-  int has_own_step;                     /* all clocks were stepped alike a short time ago */
-  uint64_t servers;                     /* how often a node turned out to be another server than before */
+  uint64_t commands;           /* sent */
+  int looks;                   /* it registers no server: new ones do not vote */
+  struct rlk_planned *planned; /* what an operator writes, by node; NULL elsewhere */
+  int has_own_step;            /* all clocks were stepped alike a short time ago */
+  uint64_t servers;            /* how often a node turned out to be another server than before */
 };
 
 /* The value of an option that is a text. */

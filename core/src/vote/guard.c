@@ -7,7 +7,6 @@
 #include "../node/state.h"
 
 #define MS RLK_NS_PER_MS
-#define FUTURE_MS 1000 /* a marker that was written so much later than now is from before the clock was set back */
 
 void rlk_guard_init(struct rlk_net *net)
 {
@@ -52,21 +51,6 @@ static void note_nonce(struct rlk_voter *v)
   memcpy(v->nonces[0], v->mark.nonce, sizeof v->nonces[0]);
 }
 
-/* The marker is lost together with other keys; one left by a restart, a failover, SWAPDB or a clock set back is not
- * valid for the server as it is now. */
-static int is_of_this_server(const struct rlk_line *l, const struct rlk_marker *m)
-{
-  if (strcmp(m->run_id, l->run_id) != 0 && !RLK_MUTANT(MARKER_OF_ANYBODY))
-    return 0;
-  if (!rlk_replid2_is_same(m->replid2, l->replid2) && !RLK_MUTANT(HISTORY_IGNORED))
-    return 0;
-  if (is_superseded(l->node->voter, m) && !RLK_MUTANT(SUPERSEDED_MARKER))
-    return 0;
-  if (m->database != l->node->url.database && !RLK_MUTANT(DATABASE_IGNORED))
-    return 0;
-  return m->since_ms <= l->time.server_us / 1000 + FUTURE_MS || RLK_MUTANT(FUTURE_MARKER);
-}
-
 /* What its number means to this client, and how long leases there may be. */
 static enum rlk_finding find_number(struct rlk_node *n)
 {
@@ -80,22 +64,22 @@ static enum rlk_finding find_number(struct rlk_node *n)
   return m->max_ttl_ms < max_ttl_ms ? RLK_FOUND_SMALLER : RLK_FOUND_OURS;
 }
 
-static enum rlk_finding find(const struct rlk_line *l, struct rlk_marker *m)
+static struct rlk_sight sight_of(const struct rlk_line *l)
 {
-  const struct rlk_net *net = l->node->net;
-  int is_read = rlk_marker_read(l->marker, m);
-  int is_gone = !l->marker[0] || (is_read && !is_of_this_server(l, m));
-  if (!is_read || is_gone)
-    *m = (struct rlk_marker){.nodes = 0};
-  if (is_gone)
+  return (struct rlk_sight){l->marker, l->run_id, l->replid2, l->node->url.database, l->time.server_us / 1000};
+}
+
+static enum rlk_finding find(const struct rlk_line *l, const struct rlk_sight *sight)
+{
+  struct rlk_voter *v = l->node->voter;
+  struct rlk_common common = rlk_plan_common(l->node->net);
+  enum rlk_finding finding = rlk_find(sight, &common, &v->mark);
+  if (v->mark.nodes && is_superseded(v, &v->mark) && !RLK_MUTANT(SUPERSEDED_MARKER)) {
+    v->mark = (struct rlk_marker){.nodes = 0};
     return RLK_FOUND_NONE;
-  if (!is_read)
-    return rlk_marker_is_old(l->marker) ? RLK_FOUND_OLD : RLK_FOUND_FOREIGN;
-  if (m->nodes != net->node_count)
-    return RLK_FOUND_OTHER_NODES;
-  if (strcmp(m->cluster, RLK_STRING(net, CLUSTER)) != 0)
-    return RLK_FOUND_OTHER_CLUSTER;
-  return find_number(l->node);
+  }
+  return finding == RLK_FOUND_OURS || finding == RLK_FOUND_SMALLER || finding == RLK_FOUND_LARGER ? find_number(l->node)
+                                                                                                  : finding;
 }
 
 enum rlk_why rlk_guard_finding(const struct rlk_node *n, struct rlk_reason *why)
@@ -166,25 +150,21 @@ static enum rlk_session_verdict write_new(struct rlk_line *l, struct rlk_reason 
   return RLK_SESSION_DROP;
 }
 
-/* The marker that an operator wants, unless the present one differs from the one that was shown. */
-static int wants_to_write(const struct rlk_line *l)
+/* The marker that an operator wants, unless the server shows another one than the operator was shown. */
+static struct rlk_planned *planned_for(const struct rlk_line *l, const struct rlk_sight *sight)
 {
-  const struct rlk_net *net = l->node->net;
-  const struct rlk_bootstrap_node *wanted = net->bootstrap ? &net->bootstrap[l->node->index] : NULL;
-  return wanted && wanted->marker.nodes && !l->is_registered && strcmp(l->marker, wanted->seen) == 0;
+  struct rlk_planned *planned = l->node->net->planned ? &l->node->net->planned[l->node->index] : NULL;
+  return planned && !l->is_registered && rlk_plan_stands(planned, sight) ? planned : NULL;
 }
 
-static enum rlk_session_verdict write_wanted(struct rlk_line *l, struct rlk_reason *why)
+static enum rlk_session_verdict write_planned(struct rlk_line *l, struct rlk_planned *planned, struct rlk_reason *why)
 {
-  struct rlk_bootstrap_node *wanted = &l->node->net->bootstrap[l->node->index];
-  struct rlk_marker marker = new_marker(l);
-  struct rlk_text text = rlk_text_in(wanted->written, sizeof wanted->written);
+  struct rlk_marker marker = planned->wanted.run_id[0] ? planned->wanted : new_marker(l);
+  struct rlk_text text = rlk_text_in(planned->written, sizeof planned->written);
   char since[24];
   struct rlk_text number = rlk_text_in(since, sizeof since);
-  memcpy(marker.run_id, wanted->marker.run_id[0] ? wanted->marker.run_id : l->run_id, sizeof marker.run_id);
-  if (wanted->marker.nonce[0])
-    memcpy(marker.nonce, wanted->marker.nonce, sizeof marker.nonce);
-  rlk_text_format(&number, "%lld", (long long)wanted->marker.since_ms);
+  int64_t since_ms = planned->wanted.since_ms;
+  rlk_text_format(&number, "%lld", (long long)(since_ms < 0 ? l->time.server_us / 1000 : since_ms));
   rlk_marker_head(&marker, &text);
   rlk_text_add(&text, since);
   rlk_marker_tail(&marker, &text);
@@ -227,6 +207,8 @@ static void heed_operator(struct rlk_node *n, const char *text)
 enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *why, int64_t now)
 {
   struct rlk_node *n = l->node;
+  struct rlk_sight sight = sight_of(l);
+  struct rlk_planned *planned = planned_for(l, &sight);
   if (!rlk_net_has_markers(n->net))
     return RLK_SESSION_READY;
   if (!l->time.read_ns) {
@@ -234,9 +216,9 @@ enum rlk_session_verdict rlk_guard_judge(struct rlk_line *l, struct rlk_reason *
     return RLK_SESSION_DROP;
   }
   rlk_clocks_note(n, &l->time);
-  if (wants_to_write(l))
-    return write_wanted(l, why);
-  set_finding(n, find(l, &n->voter->mark));
+  if (planned)
+    return write_planned(l, planned, why);
+  set_finding(n, find(l, &sight));
   heed_operator(n, l->marker);
   memcpy(n->voter->marker, l->marker, sizeof n->voter->marker);
   n->voter->marker_read_ns = now;

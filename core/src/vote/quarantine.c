@@ -37,12 +37,6 @@ void rlk_guard_quarantine(struct rlk_node *n, int64_t now)
 
 /* ---- words ---- */
 
-int64_t rlk_guard_left_ms(const struct rlk_node *n, int64_t now)
-{
-  int64_t left_ns = n->voter->mark.since_ms ? n->voter->since_ns + rlk_guard_time_ns(n->net) - now : 0;
-  return left_ns > 0 ? (left_ns + MS - 1) / MS : 0;
-}
-
 int64_t rlk_guard_until_ns(const struct rlk_node *n)
 {
   return n->voter->quarantined_until_ns > n->voter->ahead_until_ns ? n->voter->quarantined_until_ns

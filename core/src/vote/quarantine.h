@@ -4,19 +4,7 @@
 
 #include "../base/mutant.h"
 #include "../node/session.h"
-
-/* The marker of a server in the eyes of this client. */
-enum rlk_finding {
-  RLK_FOUND_NOTHING, /* it was not read */
-  RLK_FOUND_OURS,
-  RLK_FOUND_NONE,    /* there is none, or it is not of this server: the server is new, or has lost keys */
-  RLK_FOUND_SMALLER, /* it allows shorter leases than this client */
-  RLK_FOUND_LARGER,
-  RLK_FOUND_OTHER_NODES,
-  RLK_FOUND_OTHER_CLUSTER,
-  RLK_FOUND_OLD, /* of version 0.1 */
-  RLK_FOUND_FOREIGN
-};
+#include "plan.h"
 
 enum { RLK_NONCES = 5 };
 
@@ -75,7 +63,5 @@ void rlk_guard_left_words(const struct rlk_node *node, struct rlk_text *out, int
 /* The same in one word, "" if it is not quarantined; and when that ends, RLK_NEVER if that is not known yet. */
 const char *rlk_guard_reason(const struct rlk_node *node, int64_t now_ns);
 int64_t rlk_guard_until_ns(const struct rlk_node *node);
-/* How long a client that has seen nothing of the server does not count it yet, by its marker alone. */
-int64_t rlk_guard_left_ms(const struct rlk_node *node, int64_t now_ns);
 
 #endif

@@ -206,17 +206,18 @@ final class Client implements ClientInterface
      *
      * @param bool $new only for a new deployment: all nodes answer, and none has a marker
      * @param bool $yes whatever is new or quarantined: no lock is live
-     * @param bool $replace the same, and markers of another maxTtlMs, of another list or version are rewritten
+     * @param bool $replace markers of another maxTtlMs, of another list or version are rewritten, and no quarantine ends
      * @return list<array{node: string, did: string, votes: bool, max_ttl_ms: ?int, found: string}> for each node what
      *     was done, "nothing", "registered" or "replaced", and what was found
-     * @throws Exception\RefusedConfigException nodes were left alone; its result() has the list
-     * @throws Exception\NoQuorumException nodes did not answer; its result() has the list
+     * @throws Exception\RefusedConfigException nodes were left alone; its result() has the list. New and quarantined
+     *     nodes count only with $yes; with $new a majority that votes, or will, is enough
+     * @throws Exception\NoQuorumException nodes did not answer, with $new a majority; its result() has the list
      */
     public function bootstrap(bool $new = false, bool $yes = false, bool $replace = false): array
     {
         if ($new === ($yes || $replace)) {
-            throw new InvalidOptionException('bootstrap() takes new: true for new nodes, or yes: true or replace: true '
-                . 'to assert that no lock is live');
+            throw new InvalidOptionException('bootstrap() takes new: true for new nodes, or yes: true if no lock is live, '
+                . 'or replace: true to rewrite markers');
         }
         return $this->native->bootstrap(match (true) {
             $new => \REDLOCK_BOOTSTRAP_NEW,

@@ -44,7 +44,8 @@ def _by_client(libredlock: Any, urls: List[str], options: Any) -> Tuple[int, str
     if "max_ttl" in options:  # the default may be longer
         options = {**options, "ttl": options["max_ttl"]}
     with libredlock.Client(urls, guard="off", connect_timeout=20, **options) as client:
-        nodes = client.bootstrap(replace=True)
+        client.bootstrap(replace=True)
+        nodes = client.bootstrap(yes=True)
     if any(node["did"] == "no_answer" for node in nodes):
         return _SOME_ARE_AWAY, repr(nodes)
     return _ALL_VOTE if all(node["votes"] for node in nodes) else _SOME_ARE_LEFT_ALONE, repr(nodes)
@@ -58,7 +59,8 @@ def _by_command(urls: List[str], options: Any) -> Tuple[int, str]:
     flags = ["--node=%s" % url for url in urls]
     for name, value in options.items():
         flags.append("--%s=%s" % (name.replace("_", "-"), "%gs" % value if isinstance(value, (int, float)) else value))
-    run = subprocess.run([program, "bootstrap", "--yes", "--replace", "--connect-timeout=20s", *flags],
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         env=dict(os.environ, REDLOCK_CONFIG=""))
+    for mode in ["--replace"], []:
+        run = subprocess.run([program, "bootstrap", "--yes", *mode, "--connect-timeout=20s", *flags],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env=dict(os.environ, REDLOCK_CONFIG=""))
     return run.returncode, run.stdout.decode(errors="replace")

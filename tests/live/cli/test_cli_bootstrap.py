@@ -104,30 +104,185 @@ def test_refused_without_a_terminal_to_confirm(redlock, nodes):
     assert markers(nodes) == [None] * 5
 
 
+def set_fields(node, **fields):
+    """Of its marker: since, nodes, number."""
+    changed = node.get("libredlock:m").split()
+    for name, value in fields.items():
+        changed[{"since": 2, "nodes": 3, "number": 6}[name]] = b"%d" % value
+    node.set("libredlock:m", b" ".join(changed).decode())
+
+
+def fields_of(nodes):
+    return [[int(marker.split()[place]) for place in (2, 3, 6)] if marker else None for marker in markers(nodes)]
+
+
+def now_ms(node):
+    return int(node.command("TIME")[0]) * 1000
+
+
 def test_the_question_before_the_number_is_raised(redlock, terminal, nodes):
-    """And of a node that is quarantined as well, and of a marker of another list."""
+    """A node that waits for its vote is no part of it."""
     assert redlock("bootstrap", "--new").returncode == 0
     nodes[0].flush()
-    changed = markers(nodes)[1].split()
-    changed[3] = b"3"
-    nodes[1].set("libredlock:m", b" ".join(changed).decode())
+    set_fields(nodes[1], since=now_ms(nodes[1]))
+    since = fields_of(nodes)[1][0]
     program = terminal("bootstrap", "--replace", "--max-ttl", "1h")
-    program.expect(r"%s is new or has lost its keys: is no lock live\? %s allows 30 s, %s allows 30 s, %s allows 30 s: "
-                   r"have all programs had max_ttl_ms = 1h for 1h\? %s is registered for 3 nodes: "
-                   r"are all its programs stopped\? "
-                   r"\[y/N\] " % tuple(re.escape(nodes[i].name) for i in (0, 2, 3, 4, 1)))
+    program.expect(r"%s allows 30 s and is quarantined for another \d+ s, %s allows 30 s, %s allows 30 s, "
+                   r"%s allows 30 s: have all programs had max_ttl_ms = 1h for 1h\? \[y/N\] "
+                   % tuple(re.escape(node.name) for node in nodes[1:]))
     program.type("y\n")
-    assert program.wait() == 0
-    assert [marker.split()[3] + marker.split()[6] for marker in markers(nodes)] == 5 * [b"53600000"]
+    assert program.wait() == 0 and "[y/N]" not in program.seen
+    assert "%s: left alone: is new or has lost its keys" % nodes[0].name in program.seen
+    assert "%s: its marker was replaced; it is quarantined for another " % nodes[1].name in program.seen
+    assert fields_of(nodes) == [None, [since, 5, 3600000]] + 3 * [[0, 5, 3600000]]
 
 
 def test_the_question_before_the_number_is_lowered(redlock, terminal, nodes):
     assert redlock("bootstrap", "--new", "--max-ttl", "1h").returncode == 0
     assert redlock("bootstrap", "--yes").returncode == REFUSED_CONFIG
+    set_fields(nodes[4], since=now_ms(nodes[4]))
+    before = markers(nodes)[4]
     program = terminal("bootstrap", "--replace")
-    program.expect(r"allows 1 h: does no program ask for more than 30s, and is every longer lease over\? \[y/N\] ")
+    program.expect(r"allows 1 h: has no program asked for more than 30s for 1h\? \[y/N\] ")
     program.type("y\n")
-    assert program.wait() == 0 and program.seen.count("its marker was replaced") == 5
+    assert program.wait() == REFUSED_CONFIG and program.seen.count("its marker was replaced") == 4
+    assert re.search(r"%s: left alone: allows 1 h and is quarantined for another " % re.escape(nodes[4].name),
+                     program.seen)
+    assert markers(nodes)[4] == before
+
+
+def test_the_question_about_another_list(redlock, terminal, nodes):
+    assert redlock("bootstrap", "--new", "--max-ttl", "2m").returncode == 0
+    for node in nodes[:3]:
+        set_fields(node, nodes=3)
+    for node in nodes[3:]:
+        node.flush()
+    program = terminal("bootstrap", "--replace", "--max-ttl", "2m")
+    program.expect(r"%s is registered for 3 nodes: have all its programs been stopped for 2m\? \[y/N\] "
+                   % re.escape(nodes[2].name))
+    program.type("y\n")
+    assert program.wait() == 0
+    program = terminal("bootstrap", "--max-ttl", "2m")
+    program.expect(r"\d is new or has lost its keys: is no lock live\? \[y/N\] ")
+    program.type("y\n")
+    assert program.wait() == 0 and fields_of(nodes) == 5 * [[0, 5, 120000]]
+
+
+def subjects(redlock, nodes):
+    """A smaller number, a larger one and another list."""
+    assert redlock("bootstrap", "--new", "--max-ttl", "1m").returncode == 0
+    set_fields(nodes[0], number=30000)
+    set_fields(nodes[1], number=120000)
+    set_fields(nodes[2], nodes=3)
+
+
+ASKED = [r"\d allows 30 s: have all programs had max_ttl_ms = 1m for 1m\? ",
+         r"\d allows 2 min: has no program asked for more than 1m for 2m\? ",
+         r"\d is registered for 3 nodes: have all its programs been stopped for 1m\? "]
+
+
+@pytest.mark.parametrize("answers", range(4))
+def test_each_answer_acts_alone(redlock, terminal, nodes, answers):
+    subjects(redlock, nodes)
+    before = fields_of(nodes)
+    program = terminal("bootstrap", "--replace", "--max-ttl", "1m")
+    for number in range(answers):
+        program.expect(ASKED[number])
+        assert fields_of(nodes) == number * [[0, 5, 60000]] + before[number:]
+        program.type("y\n")
+    if answers < len(ASKED):
+        program.expect(ASKED[answers])
+        program.type("n\n")
+        assert program.wait() == DECLINED
+        assert ("Nothing else was written." if answers else "Nothing was written.") in program.seen
+    else:
+        assert program.wait() == 0
+    assert fields_of(nodes) == answers * [[0, 5, 60000]] + before[answers:]
+
+
+BAD = ["\n", "n\n", "no\n", "ny\n", " y\n", "0\n", "?\n", "\x04", "n" * 40 + "y\n", "n" * 15 + "y\n"]
+
+
+@pytest.mark.parametrize("question", range(4))
+def test_any_other_answer_is_no(redlock, terminal, nodes, question):
+    if question < 3:
+        subjects(redlock, nodes)
+        for other in range(question):
+            set_fields(nodes[other], number=60000, nodes=5)
+    before = markers(nodes)
+    for bad in BAD:
+        program = terminal("bootstrap", *(["--replace"] if question < 3 else []), "--max-ttl", "1m")
+        program.expect(ASKED[question] if question < 3 else r"is no lock live\? ")
+        program.type(bad)
+        assert program.wait() == DECLINED and "?" not in program.seen.replace(bad.strip(), ""), bad
+    assert markers(nodes) == before
+
+
+def test_a_long_yes_answers_one_question(redlock, terminal, nodes):
+    subjects(redlock, nodes)
+    program = terminal("bootstrap", "--replace", "--max-ttl", "1m")
+    program.expect(ASKED[0])
+    program.type("y" * 100 + "\n")
+    program.expect(ASKED[1])
+    program.type("\n")
+    assert program.wait() == DECLINED
+    assert fields_of(nodes)[0][2] == 60000 and fields_of(nodes)[1][2] == 120000
+
+
+def test_a_node_that_loses_its_keys_while_the_question_stands(redlock, terminal, make_cluster):
+    """Nobody was asked about it; the holder has it and the second node."""
+    cluster = make_cluster(3)
+    redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    assert redlock("bootstrap", "--new", "--max-ttl", "1m").returncode == 0
+    cluster[2].flush()
+    program = terminal("bootstrap", "--max-ttl", "1m")
+    program.expect(r"%s is new or has lost its keys: is no lock live\? " % re.escape(cluster[2].name))
+    cluster[0].flush()
+    program.type("y\n")
+    assert program.wait() == REFUSED_CONFIG
+    assert "%s: left alone: is new or has lost its keys" % cluster[0].name in program.seen
+    assert "%s: registered; it votes" % cluster[2].name in program.seen
+    assert cluster[0].get("libredlock:m") is None
+
+
+@pytest.mark.parametrize("cut", range(3))
+@pytest.mark.parametrize("flags, prepare, done", [
+    (["--yes"], lambda node: node.flush(), [0, 3, 60000]),
+    (["--new"], lambda node: node.flush(), [0, 3, 60000]),
+    (["--replace", "--yes"], lambda node: set_fields(node, number=30000), [0, 3, 60000]),
+    (["--replace", "--yes"], lambda node: set_fields(node, since=now_ms(node), number=20000), [None, 3, 60000]),
+    (["--replace", "--yes"], lambda node: set_fields(node, number=90000), [0, 3, 60000]),
+], ids=["yes", "new", "raise", "raise-quarantined", "lower"])
+def test_a_plan_that_is_cut_off(redlock, make_cluster, proxy, cut, flags, prepare, done):
+    """At any of its writes, by kill -9: each marker is as it was or as it was planned, and the next call ends it."""
+    cluster = make_cluster(3)
+    redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    assert redlock("bootstrap", "--replace", "--yes", "--max-ttl", "1m").returncode == 0
+    assert redlock("bootstrap", "--yes", "--max-ttl", "1m").returncode == 0
+    for node in cluster:
+        prepare(node)
+    before = fields_of(cluster)
+    planned = [[done[0] if done[0] is not None else marker[0], *done[1:]] for marker in before]
+    proxies = [proxy(node) for node in cluster]
+    for number, p in enumerate(proxies):
+        if number >= cut:
+            p.at("EVAL", "libredlock:m", lambda p=p: p.hold("up"), byte=0)
+    redlock.env["REDLOCK_NODES"] = ",".join(p.url for p in proxies)
+    program = redlock.start("bootstrap", *flags, "--max-ttl", "1m")
+    eventually(lambda: fields_of(cluster)[:cut] == planned[:cut], 20, "the first ones are written")
+    program.kill()
+    program.wait()
+    for p in proxies:
+        p.close()
+    assert fields_of(cluster) == planned[:cut] + before[cut:]
+    redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    again = redlock("bootstrap", *flags, "--max-ttl", "1m")
+    assert again.returncode == 0, again.stdout + again.stderr
+    if flags == ["--new"] and cut:  # the others may have lost their keys
+        assert fields_of(cluster) == planned[:cut] + before[cut:]
+        assert "used before" not in again.stderr
+    else:
+        assert fields_of(cluster) == planned
 
 
 def test_a_node_that_is_down(redlock, make_cluster):
@@ -145,9 +300,9 @@ def test_a_node_that_is_down(redlock, make_cluster):
 
 def test_a_key_that_is_no_marker_is_left_alone(redlock, nodes):
     nodes[0].set("libredlock:m", "mine")
-    done = redlock("bootstrap", "--yes", "--replace")
+    done = redlock("bootstrap", "--yes")
     assert done.returncode == REFUSED_CONFIG
-
+    assert redlock("bootstrap", "--yes", "--replace").stdout.splitlines()[0] == done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[0].endswith("left alone: the key libredlock:m is not a marker of this library")
     assert nodes[0].get("libredlock:m") == b"mine" and None not in markers(nodes)
 
@@ -164,7 +319,7 @@ def test_in_json(redlock, nodes):
                                   "found": "votes"}
 
 
-def test_new_leaves_nodes_alone_that_were_used_before(redlock, make_cluster):
+def test_new_leaves_nodes_alone_that_were_restarted(redlock, make_cluster):
     """Up again with their files, as those of a compose file: nothing is registered, and it says who may."""
     cluster = make_cluster(3)
     redlock.env["REDLOCK_NODES"] = cluster.nodes_env
@@ -173,13 +328,24 @@ def test_new_leaves_nodes_alone_that_were_used_before(redlock, make_cluster):
     for node in cluster:
         node.restart()
     done = redlock("bootstrap", "--new")
-    assert done.returncode == REFUSED_CONFIG and done.stdout.count(": left alone: ") == 3
-    assert "--new leaves nodes alone that were used before" in done.stderr and markers(cluster) == before
-    cluster = make_cluster(1)
-    cluster[0].flush()
-    redlock.env["REDLOCK_NODES"] = cluster.nodes_env
+    assert done.returncode == 0 and done.stdout.count(": left alone: is new or has lost its keys") == 3
+    assert "`redlock bootstrap`, which asks" in done.stderr and markers(cluster) == before
+
+
+def test_new_where_a_program_was_first(redlock, nodes):
+    assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == UNAVAILABLE
+    done = redlock("bootstrap", "--new", "--max-ttl", "1m")
+    assert done.returncode == 0 and "used before" not in done.stderr
+    assert re.fullmatch(r"(.*: left alone: votes in (\d+ s|1 min)\n){5}", done.stdout)
+    assert "`redlock bootstrap`, which asks whether a lock is live, lets these nodes vote at once" in done.stderr
+
+
+def test_new_on_the_day_of_a_replacement(redlock, nodes):
+    assert redlock("bootstrap", "--new").returncode == 0
+    nodes[0].flush()
     done = redlock("bootstrap", "--new")
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("votes already") == 4
 
 
 def test_new_with_what_contradicts_it(redlock, nodes):

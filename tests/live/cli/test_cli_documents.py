@@ -145,3 +145,14 @@ def test_locks_that_are_hashes(type_in, nodes, three, tmp_path):
     nodes.bootstrap(nodes=nodes[:1])
     script = typed("docs/moving-from-hash-locks.md", "While old and new programs run")
     assert type_in(script.replace("redis://10.0.0.1", nodes[0].url)).endswith("hash\n")
+
+
+@pytest.mark.parametrize("end", ["", "?max_ttl=2m"])
+def test_lowering_the_number_as_day_two_says(type_in, three, redlock, end):
+    (line,) = typed("docs/day-two.md", "Raise or lower `max_ttl_ms`").splitlines()
+    nodes = redlock.env["REDLOCK_NODES"]
+    raised = redlock("bootstrap", "--replace", "--yes", "--max-ttl", "2m")
+    assert raised.returncode == 0, raised.stderr
+    said = type_in(line, REDLOCK_NODES=nodes + end)
+    assert "has no program asked for more than 30s for 2m? [y/N]" in said and said.count("was replaced; it votes") == 3
+    assert [node.get(MARKER).split()[6] for node in three] == 3 * [b"30000"]
