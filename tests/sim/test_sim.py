@@ -53,8 +53,8 @@ SEEDS_PER_MUTANT = {  # several times what it takes from seed 1
     "history-ignored": 100,
     "superseded-marker": 300,
     "idle-own-look": 20,
-    "replace-ends-quarantine": 2000,
-    "plan-forgotten": 2000,
+    "replace-ends-quarantine": 15000,
+    "plan-forgotten": 15000,
     "number-ignored": 200,
     "extended-above": 200,
     "raise-unnoticed": 1500,
@@ -100,8 +100,6 @@ KINDS = {  # few other worlds can show it
 }
 KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "clock-at-reply": 111,
-    "replace-ends-quarantine": 1460,
-    "plan-forgotten": 1326,
     "sleeps-for-hint": 2420,
     "nobody-is-woken": 522,
     "place-forgotten": 2587,
