@@ -25,7 +25,6 @@ enum { /* and of one that registers */
 static void choose_registering(struct world *world)
 {
   world->rollout.kind = ROLLOUT_REGISTERS;
-  world->rollout.small_ms = world->rollout.large_ms = 0;
   world->max_ttl_ms = 8 * world->ttl_ms;
   if (!world->explicit_timeout && world->max_ttl_ms / 10 > world->node_timeout_ms)
     world->node_timeout_ms = world->max_ttl_ms / 10;
@@ -39,7 +38,7 @@ void rollout_choose(struct world *world)
 {
   struct rollout *rollout = &world->rollout;
   uint64_t dice = world->seed / 4 % 8; /* of those that are guarded; fenced ones are odd */
-  *rollout = (struct rollout){.small_ms = 2 * world->ttl_ms, .large_ms = 4 * world->ttl_ms};
+  *rollout = (struct rollout){.kind = ROLLOUT_NONE};
   if (!world->guarded || world->patient || world->hard || world->orders.history ||
       (dice != 2 && dice != 4 && dice != 6))
     return;
@@ -47,6 +46,8 @@ void rollout_choose(struct world *world)
     choose_registering(world);
     return;
   }
+  rollout->small_ms = 2 * world->ttl_ms;
+  rollout->large_ms = 4 * world->ttl_ms;
   rollout->kind = dice == 2 ? ROLLOUT_RAISES : ROLLOUT_LOWERS;
   world->max_ttl_ms = rollout->kind == ROLLOUT_RAISES ? rollout->small_ms : rollout->large_ms;
   world->last_ttl_ms = rollout->large_ms;
