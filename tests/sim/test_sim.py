@@ -109,6 +109,8 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "end-ignored": 199,
     "waits-for-the-dead": 280,
     "guard-too-short": 233,
+    "replace-ends-quarantine": 3607,
+    "plan-forgotten": 1921,
     "lapsed-count": 474,
     "own-look-ignored": 500,
     "marker-of-anybody": 582,
