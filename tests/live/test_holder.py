@@ -12,6 +12,7 @@ from helpers import finish, held_everywhere, lapse, spin
 from queueing import places, warnings
 from rl import BUSY, OK, PENDING
 from testing import eventually
+from testing.wait import in_time
 
 HOST = socket.gethostname()
 LONG = {"ttl_ms": 30000}
@@ -71,7 +72,7 @@ def test_an_inspect_waits_no_longer_than_for_that(nodes, held, make_client):
         node.command("DEL", *entries(node))
     begun_s = time.monotonic()
     assert inspected(client).held_by is None
-    assert time.monotonic() - begun_s < 10
+    in_time(time.monotonic() - begun_s < 10)
 
 
 def test_a_wait_that_failed_names_the_holder(held, client):
@@ -315,7 +316,7 @@ def test_denied_reading_of_entries_is_reported_once(nodes, held, make_client):
     begun_s = time.monotonic()
     lock = inspected(client)
     assert lock.held_by is None and lock.verdict == rl.Verdict.HELD
-    assert time.monotonic() - begun_s < 10
+    in_time(time.monotonic() - begun_s < 10)
     assert_told_once(nodes, client)
     inspected(client)
     assert warnings(client) == []

@@ -17,6 +17,7 @@ import rl
 from helpers import Call, lock_once, only_node, spin, why
 from rl import OK, PENDING
 from testing import FakeServer, eventually
+from testing.wait import in_time
 from tls import TLS_1_2, Peer, Rekeyer, renegotiate, update_keys
 
 RECORD = 16384
@@ -164,7 +165,7 @@ def test_close_notify_is_sent_to_the_server(open_tls, certificate, serve):
     assert lock.acquire(20000) == OK, lock.message
     begun = time.monotonic()
     assert client.drain(20000) == OK
-    assert time.monotonic() - begun < 15
+    in_time(time.monotonic() - begun < 15)
 
 
 def test_a_handshake_that_does_not_fit_into_the_socket(make_mutual, authority, certificate, open_tls, serve):
@@ -359,7 +360,7 @@ def test_a_handshake_that_fails(make_cluster, certificate, open_tls, serve, serv
     begun = time.monotonic()
     client = open_tls(*others.urls, peer.url, connect_timeout_ms=1000)
     spin(client, lambda: client.describe()["nodes"][2]["why"], 20)
-    assert time.monotonic() - begun < 10
+    in_time(time.monotonic() - begun < 10)
     assert client.describe()["nodes"][2]["why"] == words
     used = time.thread_time()
     for _ in range(20):
@@ -431,4 +432,4 @@ def test_nonsense_after_the_handshake(open_tls, certificate, serve, serving, ver
         plain.close()
     kept.clear()
     assert said.startswith(words)
-    assert time.monotonic() - begun < 15
+    in_time(time.monotonic() - begun < 15)

@@ -10,6 +10,7 @@ import pytest
 
 import libredlock
 from libredlock import aio
+from libredlock.testing import Late
 from patience import CALM, connected, said_in_time
 
 pytest_plugins = ["libredlock.testing.plugin"]
@@ -96,7 +97,7 @@ class Script:
         except subprocess.TimeoutExpired:
             self._kill()
             out, err = self.child.communicate()
-            raise AssertionError(f"the program hangs; it said: {out} {err}") from None
+            raise Late(f"the program hangs; it said: {out} {err}") from None
         return self.child.returncode, out.strip(), said_in_time(err).strip()
 
     def close(self):

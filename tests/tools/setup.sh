@@ -23,6 +23,27 @@ alone() {
   (flock 9 && "$@" 9>&-) 9>"$lock" || exit
 }
 
+# run_recorded JUNIT COMMAND...: leaves beside the JUnit file what tests/tools/late.py needs to run a case of it again:
+# the command without its paths. If nothing but lateness has failed, that is decided there, and is no failure yet.
+run_recorded() {
+  local junit=$1 variable word status=0
+  shift
+  {
+    printf '%s\0' env
+    for variable in $(compgen -e); do
+      case $variable in
+        REDLOCK_* | ASAN_OPTIONS | TSAN_OPTIONS | LD_PRELOAD) printf '%s\0' "$variable=${!variable}" ;;
+      esac
+    done
+    for word; do
+      case $word in tests/*) ;; *) printf '%s\0' "$word" ;; esac
+    done
+  } >"${junit%.xml}.again"
+  "$@" || status=$?
+  if [ $status = 1 ] && env -u LD_PRELOAD python3 tests/tools/late.py "$junit"; then status=0; fi
+  return $status
+}
+
 # ---- system packages: this is the only list -------------------------------------------------------------------
 
 packages_of() {

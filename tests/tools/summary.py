@@ -6,13 +6,16 @@
 RESULTS holds a folder per part: JUnit files (*.xml) and `status`: the part's exit status, its seconds, and those of
 processor time, which tell what makes the whole of them long, as several run side by side. A part that
 ended badly without a failed case, or well without any case, counts as one failure; so does one of the PARTs of which
-nothing is there, and a skip whose reason is not in tests/allowed-skips.txt.
+nothing is there, a report of a sanitizer (report.*), and a skip whose reason is not in tests/allowed-skips.txt.
+Late cases are run again (late.py), and count as passed if they pass then.
 """
 
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import late
 
 ALLOWED_SKIPS = Path(__file__).resolve().parent.parent / "allowed-skips.txt"
 
@@ -24,6 +27,7 @@ class Part:
     processor: int = 0
     passed: int = 0
     failures: list = field(default_factory=list)  # (case, words)
+    late: list = field(default_factory=list)  # of late.Case
     skips: list = field(default_factory=list)  # (case, reason)
 
 
@@ -38,9 +42,11 @@ def words_of(element, default):
 
 def count_case(part, case, path):
     name = (case.get("classname") or path.stem) + "::" + case.get("name")
-    bad = [element for element in case if element.tag in ("failure", "error")]
+    bad, late_name = late.failures_of(case), late.late_name(case)
     skipped = case.find("skipped")
-    if bad:
+    if late_name:
+        part.late.append(late.Case(part.name, late_name, words_of(bad[0], "no words"), path))
+    elif bad:
         part.failures.append((name, words_of(bad[0], "no words")))
     elif skipped is not None:
         part.skips.append((name, words_of(skipped, name.split("::")[0] + " gives no reason")))
@@ -63,15 +69,38 @@ def read_part(folder, allowed):
     for path in sorted(folder.glob("*.xml")):
         count_file(part, path)
     status, part.seconds, part.processor = map(int, (folder / "status").read_text(encoding="utf-8").split())
+    for path in sorted(folder.glob("report.*")):
+        part.failures.append((path.name, path.read_text(encoding="utf-8", errors="replace")))
     if status != 0 and not part.failures:
         part.failures.append((part.name, f"ended with status {status} although no case failed"))
-    if status == 0 and not (part.passed or part.skips or part.failures):
+    if status == 0 and not (part.passed or part.skips or part.failures or part.late):
         part.failures.append((part.name, "ran no test"))
     for name, reason in part.skips:
         if reason not in allowed:
             part.failures.append((name, f"skipped for a reason that tests/allowed-skips.txt does not list: {reason}"))
     part.skips = [skip for skip in part.skips if skip[1] in allowed]
     return part
+
+
+def judge_late(parts):
+    """Counts them as passed or failed; those that passed stay in part.late."""
+    by_name = {part.name: part for part in parts}
+    for case, why in late.judge([case for part in parts for case in part.late]):
+        part = by_name[case.part]
+        if why:
+            part.late.remove(case)
+            part.failures.append((case.name, f"{why}\n{case.words}"))
+        else:
+            part.passed += 1
+
+
+def report_late(parts):
+    for part in parts:
+        for case in part.late:
+            print(f"late: {part.name} {case.name}")
+    functions = sorted({case.function for part in parts for case in part.late})
+    if functions:
+        print("to be added to tests/late.txt until three runs have passed without:\n  " + "\n  ".join(functions))
 
 
 def report(parts):
@@ -85,6 +114,9 @@ def report(parts):
     for part in parts:
         for name, words in part.failures:
             print(f"\nFAILED {part.name} {name}\n  " + "\n  ".join(words.splitlines()[:12]))
+    if any(part.late for part in parts):
+        print()
+    report_late(parts)
 
 
 def main(results, *wanted):
@@ -93,6 +125,7 @@ def main(results, *wanted):
     parts = [read_part(path.parent, allowed) for path in ended]
     absent = set(wanted) - {part.name for part in parts}
     parts += [Part(name, failures=[(name, "left no results")]) for name in sorted(absent)]
+    judge_late(parts)
     report(parts)
     passed, failed, skipped = (
         sum(counts)

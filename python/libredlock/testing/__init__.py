@@ -16,10 +16,10 @@ from .nodes import Cluster, Node, free_port
 from .process import Child
 from .proxy import BOTH, DOWN, UP, BlackHole, Proxy
 from .resp import ReplyError, RespConnection, Tls, encode
-from .wait import eventually
+from .wait import Late, eventually
 
-__all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Node",
-           "Proxy", "ReplyError", "RespConnection", "Tls", "bulk", "encode", "eventually", "free_port"]
+__all__ = ["BOTH", "CLOSE", "DOWN", "HOLD", "RESET", "UP", "BlackHole", "Child", "Cluster", "FakeServer", "Late",
+           "Node", "Proxy", "ReplyError", "RespConnection", "Tls", "bulk", "encode", "eventually", "free_port"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from testing import eventually
+from testing import Late, eventually
+from testing.wait import in_time
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = os.environ.get("REDLOCK_BIN") or str(Path(os.environ.get("REDLOCK_BUILD_DIR") or ROOT / "build/dev") / "redlock")
@@ -56,7 +57,7 @@ class Command:
             said = done.stdout + done.stderr
             if done.returncode == BUSY and re.search(words, said):
                 return done
-            assert time.monotonic() < end, "%r is missing in %r" % (words, said)
+            in_time(time.monotonic() < end, "%r is missing in %r" % (words, said))
 
     def json(self, command, *args, **popen):
         done = self.once(command, "--json", *args, **popen)
@@ -88,7 +89,7 @@ def read_until(stream, word):
     seen = b""
     end = time.monotonic() + LIMIT_S
     while word.encode() not in seen:
-        assert time.monotonic() < end, "%r is missing in %r" % (word, seen)
+        in_time(time.monotonic() < end, "%r is missing in %r" % (word, seen))
         if select.select([stream], [], [], 0.2)[0]:
             piece = os.read(stream.fileno(), 4096)
             assert piece, "%r is missing in %r" % (word, seen)
@@ -153,7 +154,7 @@ class Terminal:
             if match:
                 self.seen = self.seen[match.end():]
                 return match
-            assert time.monotonic() < end, "%r is missing in %r" % (pattern, self.seen)
+            in_time(time.monotonic() < end, "%r is missing in %r" % (pattern, self.seen))
             if select.select([self.fd], [], [], 0.2)[0]:
                 self.seen += self._read()
 
@@ -174,7 +175,7 @@ class Terminal:
             if pid:
                 self.pid = 0
                 return os.waitstatus_to_exitcode(status)
-        raise AssertionError("still running after %r" % self.seen)
+        raise Late("still running after %r" % self.seen)
 
     def _read_rest(self, patience_s):
         """What there is, and what comes within the time."""
