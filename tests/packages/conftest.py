@@ -24,6 +24,13 @@ BARE = ROOT / "build/bare"
 REPOSITORY = "/usr/src/libredlock"
 
 
+def pytest_collection_modifyitems(items):
+    """Cases in bare containers are a part of their own."""
+    for item in items:
+        if "base" in item.fixturenames:
+            item.add_marker("bare")
+
+
 @pytest.fixture(scope="session")
 def redlock_cluster():
     """As many as the pages have."""
