@@ -102,6 +102,9 @@ def browser(tmp_path_factory):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.add_experimental_option("perfLoggingPrefs", {"enableNetwork": True, "enablePage": False})
     driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    driver.command_executor.client_config.timeout = 600  # else two minutes for each command, on a machine that is busy
+    driver.set_page_load_timeout(600)
+    driver.set_script_timeout(600)
     try:
         yield Browser(driver)
     finally:
