@@ -131,6 +131,7 @@ def test_late_votes_do_not_settle_an_old_number(nodes, fenced, proxies):
     assert (late.status, late.fence) == (NO_QUORUM, 0), late.message
 
 
+@pytest.mark.acl_of_redis_7
 def test_no_lock_is_won_without_a_number(make_cluster, fenced, proxy):
     """A SET that was thought lost is executed behind the second one, before anybody asks whose key that met."""
     server = make_cluster(1, users=["user few on >pw ~* &* +@all -client|kill"], login=("few", "pw"))[0]
