@@ -109,6 +109,23 @@ def test_a_case_with_parameters_and_a_group_is_run_again(repository, options):
     assert (repository.runs("ar"), repository.runs("ax")) == (4, 4)
 
 
+def test_phpunit_names_the_class_of_a_failure(repository):
+    """It is run again by the same command, with the case's name and file."""
+    failure = '<failure type="{}">words</failure>'
+    case = f'<testcase name="testA with data set #1 (~)" file="{repository.folder}/php/ATest.php">'
+    (repository.results / "part").mkdir(parents=True)
+    junit = repository.results / "part/x.xml"
+    for kind, name in (("Redlock\\Tests\\Late", "php/ATest.php::testA with data set #1 (~)"),
+                       ("PHPUnit\\Framework\\ExpectationFailedException", None)):
+        junit.write_text(f"<testsuite>{case}{failure.format(kind)}</testcase></testsuite>")
+        program = f"import late, pathlib; p = pathlib.Path({str(junit)!r}); n = late.late_name(late.cases_of(p)[0]);" \
+                  "print(n); print(*late.arguments(late.Case('part', n, '', p), ['phpunit'], 'J') if n else ())"
+        done = subprocess.run([sys.executable, "-c", program], cwd=repository.folder / "tests/tools",
+                              capture_output=True, text=True)
+        again = r"--filter ~::testA\ with\ data\ set\ \#1\ \(\~\)$~ --log-junit J php/ATest.php" if name else ""
+        assert done.stdout.splitlines() == [str(name), again], done.stderr
+
+
 def test_late_again_has_failed(repository):
     repository.commit(LATE.format(name="a", times=2))
     lines, status = repository.run()

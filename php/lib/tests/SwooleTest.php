@@ -38,7 +38,7 @@ final class SwooleTest extends NodesTestCase
     private static function waitUntil(\Closure $condition, string $what): void
     {
         for ($end = \microtime(true) + 30; !$condition(); Coroutine::sleep(0.001)) {
-            \microtime(true) < $end || throw new \RuntimeException("waited 30 s in vain for $what");
+            \microtime(true) < $end || throw new Late("waited 30 s in vain for $what");
         }
     }
 

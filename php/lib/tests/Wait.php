@@ -12,7 +12,7 @@ final class Wait
         $end = \microtime(true) + $limitS;
         while (!$condition()) {
             if (\microtime(true) > $end) {
-                throw new \RuntimeException("waited $limitS s in vain for $what");
+                throw new Late("waited $limitS s in vain for $what");
             }
             \usleep(2000);
         }
