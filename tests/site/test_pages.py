@@ -122,10 +122,10 @@ def search(browser, address, metrics, word):
 
 
 def first_result(driver, word):
-    """That of the whole word, which is what its link has the page highlight; None until it is there."""
-    for link in driver.find_elements(By.CSS_SELECTOR, ".md-search-result__link"):
-        highlighted = parse_qs(urlsplit(link.get_attribute("href")).query).get("h", [""])[0]
-        return link if word.lower() in highlighted.lower() else None
+    """None until the results are those of the whole word: links have the pages highlight it."""
+    links = driver.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+    highlighted = [parse_qs(urlsplit(link.get_attribute("href")).query).get("h", [""])[0] for link in links]
+    return links[0] if word.lower() in highlighted else None
 
 
 @pytest.mark.parametrize("metrics", [DESKTOP, PHONE], ids=["desktop", "phone"])
