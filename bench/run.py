@@ -256,12 +256,10 @@ class Bench:
         for node in nodes:
             node.command("CONFIG", "RESETSTAT")
         rows = self._with_option("guard", {"without": "off", "with": "marker"}, 1.05, 1.2)
-        marker_us, role_us = (statistics.median(call_us_of(node, command) for node in nodes)
-                              for command in ("get", "info"))
-        return rows + [
-            Row("  server time of the marker, for a vote, an extension or a batch", "us", marker_us).judged(
-                marker_us, "<=", 1),
-            Row("  server time of a look at the server, at most once a second", "us", role_us)]
+        marker_us, look_us = (statistics.median(call_us_of(node, name) for node in nodes) for name in ("get", "info"))
+        marker = Row("  server time of the marker, for a vote, an extension or a batch", "us", marker_us)
+        look = Row("  server time of a look at the server, at most once a second", "us", look_us)
+        return [*rows, marker.judged(marker_us, "<=", 1), look]
 
     def fence(self) -> List[Row]:
         """Cycles with fencing numbers beside cycles without."""

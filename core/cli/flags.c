@@ -38,8 +38,8 @@ static const struct poptOption bootstrap_flags[] = {
      "do not ask: no lock is live (--replace: its questions). For people: a script that restarts servers undoes the "
      "guard with it", NULL},
     {"replace", 0, POPT_ARG_NONE, NULL, FLAG_REPLACE,
-     "rewrite markers with another --max-ttl, of another list of nodes or of version 0.1, and leave new and quarantined "
-     "nodes alone", NULL}};
+     "rewrite markers with another --max-ttl, of another list of nodes or of version 0.1, and leave new and "
+     "quarantined nodes alone", NULL}};
 static const struct poptOption watch_flag = {
     "watch", 0, POPT_ARG_NONE, NULL, FLAG_WATCH, "ask every second, until a signal comes", NULL};
 static const struct poptOption metrics_flag = {

@@ -6,8 +6,20 @@ import time
 import pytest
 
 import rl
-from guarding import (DRY, GUARDED, MARKER, NEW, REPLACE, YES, bootstrap, bootstrapped, clock_ms, did_name, history_of,
-                      marker_of)
+from guarding import (
+    DRY,
+    GUARDED,
+    MARKER,
+    NEW,
+    REPLACE,
+    YES,
+    bootstrap,
+    bootstrapped,
+    clock_ms,
+    did_name,
+    history_of,
+    marker_of,
+)
 from helpers import Call, lock_once
 from rl import HELD, NO_QUORUM, OK
 from testing import eventually

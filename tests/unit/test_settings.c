@@ -25,14 +25,8 @@ static void every_option_takes_its_default(void **state)
   assert_defaults();
 }
 
-#define VALUE(option, value)                                                                                           \
-  {                                                                                                                    \
-    option, value, option " is \"" value "\"; allowed: "                                                               \
-  }
-#define URL(url, why)                                                                                                  \
-  {                                                                                                                    \
-    "nodes", url, "nodes: entry 1: " why "; allowed: "                                                                 \
-  }
+#define VALUE(option, value) {option, value, option " is \"" value "\"; allowed: "}
+#define URL(url, why) {"nodes", url, "nodes: entry 1: " why "; allowed: "}
 
 /* What is refused, and the words for it: all of them, or up to what is allowed. */
 static const struct {

@@ -206,7 +206,7 @@ final class Client implements ClientInterface
      *
      * @param bool $new only for a new deployment: all nodes answer, and none has a marker
      * @param bool $yes whatever is new or quarantined: no lock is live
-     * @param bool $replace markers of another maxTtlMs, of another list or version are rewritten, and no quarantine ends
+     * @param bool $replace markers of another maxTtlMs, list or version are rewritten, and no quarantine ends
      * @return list<array{node: string, did: string, votes: bool, max_ttl_ms: ?int, found: string}> for each node what
      *     was done, "nothing", "registered" or "replaced", and what was found
      * @throws Exception\RefusedConfigException nodes were left alone; its result() has the list. New and quarantined
@@ -216,8 +216,8 @@ final class Client implements ClientInterface
     public function bootstrap(bool $new = false, bool $yes = false, bool $replace = false): array
     {
         if ($new === ($yes || $replace)) {
-            throw new InvalidOptionException('bootstrap() takes new: true for new nodes, or yes: true if no lock is live, '
-                . 'or replace: true to rewrite markers');
+            throw new InvalidOptionException('bootstrap() takes new: true for new nodes, or yes: true if no lock is '
+                . 'live, or replace: true to rewrite markers');
         }
         return $this->native->bootstrap(match (true) {
             $new => \REDLOCK_BOOTSTRAP_NEW,
