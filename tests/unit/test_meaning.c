@@ -253,6 +253,14 @@ static void an_error_is_known_by_its_first_word(void **state)
       {"WRONGTYPE Operation against a key holding the wrong kind of value", RLK_FAULT_TYPE},
       {"ERR unknown command `HELLO`, with args beginning with: ", RLK_FAULT_UNKNOWN},
       {"ERR something else", RLK_FAULT_OTHER},
+      {"ERR Error running script (call to f_0c66): @user_script:1: @user_script: 1: -OOM command not allowed",
+       RLK_FAULT_FULL},
+      {"ERR Error running script (call to f_0c66): @user_script:12: @user_script: 12: -READONLY You can't write against "
+       "a read only replica.",
+       RLK_FAULT_ROLE},
+      {"ERR Error running script (call to f_0c66): @user_script:1: WRONGTYPE Operation against a key", RLK_FAULT_TYPE},
+      {"ERR Error running script (call to f_0c66): @user_script:1: something else", RLK_FAULT_OTHER},
+      {"ERR Error running script", RLK_FAULT_OTHER},
       {"BUSYGROUP Consumer Group name already exists", RLK_FAULT_OTHER}, /* only whole words */
       {"OOM", RLK_FAULT_FULL},
       {"", RLK_FAULT_OTHER},
@@ -260,7 +268,7 @@ static void an_error_is_known_by_its_first_word(void **state)
   (void)state;
   for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
     int is_refused = errors[i].fault == RLK_FAULT_CONFIG || errors[i].fault == RLK_FAULT_PERMISSION;
-    char bytes[100];
+    char bytes[200];
     struct rlk_meaning meaning;
     snprintf(bytes, sizeof bytes, "-%s\r\n", errors[i].text);
     meaning = meaning_of(&rlk_row_extend, bytes);

@@ -50,8 +50,21 @@ static const struct {
 
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 
+/* Before Redis 7.0 the error of a script begins with where it happened. */
+static const char *cause_in(const char *text)
+{
+  static const char begins[] = "ERR Error running script", place[] = "@user_script:";
+  if (strncmp(text, begins, sizeof begins - 1) != 0)
+    return text;
+  for (const char *at; (at = strstr(text, place));)
+    text = at + sizeof place - 1;
+  text += strspn(text, " 0123456789:");
+  return *text == '-' ? text + 1 : text;
+}
+
 static size_t fault_at(const char *text)
 {
+  text = cause_in(text);
   for (size_t i = 0; i < FAULTS; i++) {
     size_t size = strlen(faults[i].begins);
     if (strncmp(text, faults[i].begins, size) == 0 && strchr(" ,:`'", text[size])) /* matches the end, too */
