@@ -37,13 +37,13 @@ void backing_lose(struct world *world, struct node *node, int index, int by_hand
     if (by_hand || !world->guarded)
       oracle_rob(world, index, loss->token);
   }
-  server_free(world, key);
+  keys_delete(world, node, index);
   TRACE(world, "node %d    loses the key of %s", node->index, resource->name);
 }
 
 static void lose_leases(struct world *world, struct node *node)
 {
-  memset(node->waitqueues, 0, sizeof node->waitqueues);
+  keys_forget_queues(world, node);
   for (int i = 0; i < world->key_count; i++)
     backing_lose(world, node, i, 0);
   node->epoch++;
@@ -53,16 +53,15 @@ static void lose_leases(struct world *world, struct node *node)
 void backing_lose_all(struct world *world, struct node *node)
 {
   lose_leases(world, node);
-  node->marker[0] = 0;
-  memset(node->fences, 0, sizeof node->fences);
+  marker_lose(node);
+  keys_age_fences(world, node, 1);
 }
 
 /* The data are those of long ago: its marker was there, no lease of today, and fencing numbers had just begun. */
 void backing_age(struct world *world, struct node *node)
 {
   lose_leases(world, node);
-  for (int i = 0; i < world->resource_count; i++)
-    node->fences[i] = node->fences[i] != 0;
+  keys_age_fences(world, node, 0);
 }
 
 int backing_was_lost(const struct resource *resource, const char *token)
@@ -234,7 +233,7 @@ static void add_server(struct backings *backings, const struct process *process,
 {
   const struct resource *resource = &process->world->resources[index];
   const struct key *key = &process->world->nodes[node].keys[index];
-  const struct reader *reader = claimed_reader((struct key *)key, token);
+  const struct reader *reader = keys_reader(key, token);
   int first = backings->count;
   uint32_t told = 0;
   if (key->live && !memcmp(key->token, token, TOKEN_SIZE))

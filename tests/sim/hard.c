@@ -180,8 +180,8 @@ static void step_forward(struct world *world, struct node *node, int64_t step_ms
   TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
   for (int i = 0; i < world->key_count; i++)
     backing_lose(world, node, i, 0);
-  memset(node->waitqueues, 0, sizeof node->waitqueues);
-  memset(node->strays, 0, sizeof node->strays);
+  keys_forget_queues(world, node);
+  keys_forget_strays(node);
   node->restarted_at = node->stepped_at = world->now;
   node->clock_offset += step_ms * MS;
 }
@@ -217,7 +217,7 @@ static void swap_there(struct world *world, struct node *node)
   if (!is_up(node))
     return;
   TRACE(world, "node %d    SWAPDB", node->index);
-  memcpy(node->other_marker, node->marker, sizeof node->marker);
+  marker_read_text(node, node->other_marker);
   backing_lose_all(world, node);
   marker_swap(world, node);
   node->swapped = 1;
@@ -228,7 +228,9 @@ static void swap_there(struct world *world, struct node *node)
 static int knows_marker(const struct process *process, const struct node *node)
 {
   struct rlk_marker marker;
-  for (int i = 0; i < process->open_count && rlk_marker_read(node->marker, &marker); i++) {
+  char text[MARKER_MAX];
+  marker_read_text(node, text);
+  for (int i = 0; i < process->open_count && rlk_marker_read(text, &marker); i++) {
     const struct connection *connection = &process->world->connections[process->open[i]];
     if (connection->node == node->index && connection->told_end && connection->read_total >= connection->told_end &&
         !strcmp(connection->nonce, marker.nonce))
@@ -256,7 +258,7 @@ static void swap_back(struct world *world, struct node *node)
   }
   TRACE(world, "node %d    SWAPDB back", node->index);
   backing_lose_all(world, node);
-  memcpy(node->marker, node->other_marker, sizeof node->marker);
+  marker_write_text(world, node, node->other_marker);
   node->swapped = 0;
 }
 

@@ -19,7 +19,7 @@ static char output[1 << 16];
 struct request {
   long long seeds, first, seed;
   double seconds;
-  int trace, shrink, mixed, hard;
+  int trace, shrink, mixed, hard, serve, scripts;
   const char *only; /* worlds of this kind */
   int exhaustive;
   char *mutant, *without, *strikes, *order, *hunt;
@@ -263,6 +263,9 @@ static int parse(int argc, const char **argv, struct request *request)
        NULL},
       {"hard", 0, POPT_ARG_NONE, &request->hard, 0, "all is done to get past the restart guard", NULL},
       {"hunt", 0, POPT_ARG_STRING, &request->hunt, 0, "only a violation with these words counts", "WORDS"},
+      {"serve", 0, POPT_ARG_NONE, &request->serve, 0, "no world: a model server on the standard input and output",
+       NULL},
+      {"scripts", 0, POPT_ARG_NONE, &request->scripts, 0, "print the scripts that were sent to servers", NULL},
       {"shrink", 0, POPT_ARG_NONE, &request->shrink, 0, "with --seed: find out which faults the violation needs", NULL},
       {"exhaustive", 0, POPT_ARG_INT, &request->exhaustive, 0,
        "short histories with every order of their\n"
@@ -296,12 +299,16 @@ int main(int argc, const char **argv)
   signal(SIGSEGV, on_signal);
   signal(SIGABRT, on_signal);
   signal(SIGALRM, on_signal);
-  if (request.order)
+  if (request.serve)
+    status = serve_alone(&world);
+  else if (request.order)
     status = orders_replay(&world);
   else if (request.exhaustive != NOT_GIVEN)
     status = orders_run(&world, request.exhaustive, request.mutant);
   else
     status = request.shrink ? shrink(&world, (uint64_t)request.seed, request.mutant) : hunt_or_run(&request);
+  if (request.scripts)
+    script_print_all();
   free(request.mutant);
   free(request.without);
   free(request.strikes);

@@ -14,11 +14,46 @@ void server_run_id(const struct world *world, const struct node *node, int is_re
            (unsigned)is_replica, 0u);
 }
 
-static void write_marker(struct node *node, const char *run_id, int64_t since_ms, const struct rlk_marker *marker)
+#define NAME "libredlock:m"
+#define NAME_SIZE (sizeof NAME - 1)
+
+/* That of the locks, or another one; "": there is none. */
+static void read_text(const struct store *store, char text[MARKER_MAX])
 {
-  snprintf(node->marker, sizeof node->marker, "v2 %s %" PRId64 " %d %d %s %" PRId64 " %s %08x%08x", run_id, since_ms,
-           marker->nodes, marker->database, marker->nonce, marker->max_ttl_ms, marker->cluster,
-           (unsigned)node->former_master, 0u);
+  const struct object *object = store_find(store, NAME, NAME_SIZE);
+  size_t size = object ? object->size : 0;
+  if (size)
+    memcpy(text, object->bytes, size);
+  text[size] = 0;
+}
+
+static void write_marker(const struct world *world, struct node *node, const char *run_id, int64_t since_ms,
+                         const struct rlk_marker *marker)
+{
+  char text[MARKER_MAX];
+  int size =
+      snprintf(text, sizeof text, "v2 %s %" PRId64 " %d %d %s %" PRId64 " %s %08x%08x", run_id, since_ms, marker->nodes,
+               marker->database, marker->nonce, marker->max_ttl_ms, marker->cluster, (unsigned)node->former_master, 0u);
+  object_set_string(keys_make(world, store_of(node, 0), NAME, NAME_SIZE), text, (size_t)size);
+}
+
+void marker_read_text(const struct node *node, char text[MARKER_MAX])
+{
+  read_text(store_of(node, 0), text);
+}
+
+void marker_write_text(const struct world *world, const struct node *node, const char *text)
+{
+  marker_lose(node);
+  if (text[0])
+    object_set_string(keys_make(world, store_of(node, 0), NAME, NAME_SIZE), text, strlen(text));
+}
+
+void marker_lose(const struct node *node)
+{
+  struct object *object = store_find(store_of(node, 0), NAME, NAME_SIZE);
+  if (object)
+    store_delete(store_of(node, 0), object);
 }
 
 static struct rlk_marker marker_for(const struct world *world, int database)
@@ -33,7 +68,7 @@ void server_bootstrap(struct world *world, struct node *node)
   struct rlk_marker marker = marker_for(world, world->database);
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  write_marker(node, run_id, 0, &marker);
+  write_marker(world, node, run_id, 0, &marker);
 }
 
 /* SWAPDB: the keys of another database, in which this library is used as well. */
@@ -43,17 +78,17 @@ void marker_swap(struct world *world, struct node *node)
   struct rlk_marker marker = marker_for(world, world->database + 1);
   char run_id[48];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  write_marker(node, run_id, 0, &marker);
+  write_marker(world, node, run_id, 0, &marker);
 }
 
 /* The number that is named by a marker of the server as it runs now; 0: it has none. */
 int64_t marker_number(const struct world *world, const struct node *node)
 {
   struct rlk_marker marker;
-  char run_id[48];
+  char run_id[48], text[MARKER_MAX];
   server_run_id(world, node, 0, run_id, sizeof run_id);
-  if (!rlk_marker_read(node->marker, &marker) || strcmp(marker.run_id, run_id) != 0 ||
-      marker.database != world->database)
+  marker_read_text(node, text);
+  if (!rlk_marker_read(text, &marker) || strcmp(marker.run_id, run_id) != 0 || marker.database != world->database)
     return 0;
   return marker.max_ttl_ms;
 }
@@ -69,10 +104,12 @@ static void look(const struct world *world, const struct node *node, struct rlk_
 {
   struct rlk_planned *planned = &plan->nodes[node->index];
   struct rlk_common common = common_of(world, number_ms);
-  struct rlk_sight sight = {node->marker, planned->run_id, "", world->database, server_clock_ms(world, node)};
+  char text[MARKER_MAX];
+  struct rlk_sight sight = {text, planned->run_id, "", world->database, server_clock_ms(world, node)};
   memset(planned, 0, sizeof *planned);
+  marker_read_text(node, text);
   server_run_id(world, node, 0, planned->run_id, sizeof planned->run_id);
-  snprintf(planned->seen, sizeof planned->seen, "%s", node->marker);
+  snprintf(planned->seen, sizeof planned->seen, "%s", text);
   rlk_plan_look(planned, &sight, &common, mode);
   if (node->down || node->asleep || node->replaced)
     planned->found = REDLOCK_FOUND_NOTHING;
@@ -90,8 +127,9 @@ int operator_looks(struct world *world, struct rlk_plan *plan, int mode)
 static void write_planned(struct world *world, struct node *node, const struct rlk_planned *planned)
 {
   struct rlk_marker marker = planned->wanted;
-  char run_id[48];
-  struct rlk_sight sight = {node->marker, run_id, "", world->database, server_clock_ms(world, node)};
+  char run_id[48], text[MARKER_MAX];
+  struct rlk_sight sight = {text, run_id, "", world->database, server_clock_ms(world, node)};
+  marker_read_text(node, text);
   server_run_id(world, node, 0, run_id, sizeof run_id);
   if (node->down || node->asleep || node->replaced || !rlk_plan_stands(planned, &sight))
     return;
@@ -99,8 +137,9 @@ static void write_planned(struct world *world, struct node *node, const struct r
     marker = marker_for(world, world->database);
     snprintf(marker.nonce, sizeof marker.nonce, "%016llx", (unsigned long long)random_next(&world->random));
   }
-  write_marker(node, run_id, planned->wanted.since_ms, &marker);
-  TRACE(world, "node %d    has its marker written: %s", node->index, node->marker);
+  write_marker(world, node, run_id, planned->wanted.since_ms, &marker);
+  marker_read_text(node, text);
+  TRACE(world, "node %d    has its marker written: %s", node->index, text);
 }
 
 /* One node of the plan: what was shown of it, if something was. */
@@ -126,19 +165,10 @@ void operator_changes(struct world *world, struct node *node, int mode, int64_t 
 
 int marker_is_key(const struct request *request, int index)
 {
-  return index < request->count && is(request, index, "libredlock:m");
+  return index < request->count && is(request, index, NAME);
 }
 
-/* The marker stands where the locks do. */
-static char *marker_of(const struct request *request)
-{
-  static char nowhere[MARKER_MAX];
-  int is_there = request->connection->database == request->world->database && !request->connection->to_replica;
-  nowhere[0] = 0;
-  return is_there ? request->node->marker : nowhere;
-}
-
-static void note_told(struct request *request, const char *text)
+static void note_told(const struct request *request, const char *text)
 {
   struct connection *connection = request->connection;
   struct rlk_marker marker;
@@ -162,31 +192,22 @@ void marker_check_ttl(const struct request *request, int64_t ttl_ms)
                     connection->process->index, request->node->index, ttl_ms, connection->allows_ms);
 }
 
-/* script 1 key seen head since tail; since is empty: the server's time */
-void marker_register(struct request *request)
+void marker_told(const struct request *request)
 {
-  const struct argument *seen = &request->arguments[4], *head = &request->arguments[5], *tail = &request->arguments[7];
-  char *marker = marker_of(request);
-  if (request->count != 8 || !marker_is_key(request, 3) || request->arguments[6].size || head->size > 60 ||
-      tail->size > 120) {
-    world_violation(request->world, "a registration that is not: script 1 key seen head '' tail");
-    return;
-  }
-  if (seen->size == strlen(marker) && !memcmp(seen->bytes, marker, seen->size))
-    snprintf(marker, MARKER_MAX, "%.*s%" PRId64 "%.*s", (int)head->size, head->bytes,
-             server_clock_ms(request->world, request->node), (int)tail->size, tail->bytes);
-  server_reply_bulk(request, marker, strlen(marker));
-  note_told(request, marker);
+  char text[MARKER_MAX];
+  read_text(request->store, text);
+  note_told(request, text);
 }
 
 void marker_reply(struct request *request)
 {
-  const char *marker = marker_of(request);
-  if (marker[0])
-    server_reply_bulk(request, marker, strlen(marker));
+  char text[MARKER_MAX];
+  read_text(request->store, text);
+  if (text[0])
+    server_reply_bulk(request, text, strlen(text));
   else
-    stream_append(request->reply, "$-1\r\n", 5);
-  note_told(request, marker);
+    server_reply(request, "$-1\r\n");
+  note_told(request, text);
 }
 
 void marker_time(struct request *request)

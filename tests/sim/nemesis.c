@@ -92,7 +92,7 @@ static void replace_node(struct world *world, struct node *node)
   TRACE(world, "node %d    is replaced by a replica", node->index);
   node->replaced = 1;
   node->restarted_at = world->now;
-  memset(node->strays, 0, sizeof node->strays);
+  keys_forget_strays(node);
   network_node_down(world, node->index);
   world_plan(world, world_edge(world), EVENT_NODE_UP, (uint32_t)node->index, 0);
 }
@@ -158,7 +158,7 @@ static void flush_scripts(struct world *world, struct node *node)
 {
   TRACE(world, "node %d    forgets its scripts, and somebody meddles with a queue", node->index);
   script_flush(node);
-  waitqueue_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
+  keys_meddle(world, node, (int)random_in(&world->random, 0, world->resource_count - 1));
 }
 
 static void demote(struct world *world, struct node *node)
@@ -231,7 +231,7 @@ static void set_clock_back(struct world *world, struct node *node)
   if (has_just_stepped(world, node))
     return;
   TRACE(world, "node %d    has its clock set back by %lld ms", node->index, (long long)step_ms);
-  memset(node->waitqueues, 0, sizeof node->waitqueues);
+  keys_forget_queues(world, node);
   node->clock_offset -= step_ms * MS;
   node->is_behind = 1;
 }
@@ -250,8 +250,8 @@ static void step_clock(struct world *world, struct node *node)
   TRACE(world, "node %d    has its clock stepped forward by %lld ms", node->index, (long long)step_ms);
   for (int i = 0; i < world->key_count; i++)
     backing_lose(world, node, i, 0);
-  memset(node->waitqueues, 0, sizeof node->waitqueues);
-  memset(node->strays, 0, sizeof node->strays);
+  keys_forget_queues(world, node);
+  keys_forget_strays(node);
   node->restarted_at = node->stepped_at = world->now;
   node->clock_offset += step_ms * MS;
 }

@@ -1,70 +1,90 @@
-/* The scripts of the core on a model server: known by their text, run by their meaning. */
-#include "server.h"
+/* The scripts of the core on a model server, which runs them as they are sent. What the oracle has to know of each:
+ * whose token it speaks for, and what its reply tells the client. */
+#include "script.h"
 #include "sha1.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SCRIPTS_MAX = 24 };
 
-struct script {
-  char *text;
-  size_t size;
-  char sha[41];
-  int deletes, compares, extends, guards; /* what its text shows: DEL, GET, PEXPIRE, PTTL */
-  int is_exact;                           /* it sets the end of one key: a PEXPIRE without a loop */
-  int is_proof;                           /* it does all of this, on a key that nobody has */
-  int joins, hands_over, leaves;          /* of those who wait */
-  int registers, fences, raises;          /* of the restart guard; of fencing numbers */
-  int claims, drops, looks, shares;       /* of sets and readers; a queue in which those who share stand, too */
-  int picks;                              /* of permits */
+enum acts { ASKS, TAKES, KEEPS, GIVES }; /* with its token */
+
+enum tells { /* its reply, of whether the token is there */
+             NOTHING,
+             FOR_ONE,   /* 1, or another number */
+             FOR_EACH,  /* an array of these */
+             FOR_ALL,   /* 1; -1 or 0, and the first key without it */
+             OF_NUMBER, /* 1 or 2, and a number; 0 */
+             OF_SLOT,   /* 1, and the number of the key; 0; 2, and the number of permits for which others took it */
+             OF_MARKER
+};
+
+struct role {
+  const char *name;
+  const char *mark; /* what only its text has */
+  enum acts acts;
+  enum tells tells;
+  int keys_min, keys_max;
+  int beside;                /* of its keys so many, from the second on, are no locks */
+  int arguments, token, ttl; /* how many, and the places of these, from 0; -1: it has none */
+};
+
+static const struct role roles[] = {
+    {"release", "if v==ARGV[1] then return redis.call('DEL'", GIVES, NOTHING, 1, 1, 0, 1, 0, -1},
+    {"extend", "r[i]=1", KEEPS, FOR_EACH, 1, ARGUMENTS_MAX, 0, -1, 1, 0},
+    {"expire", "return redis.call('PEXPIRE',KEYS[1],ARGV[2])", KEEPS, FOR_ONE, 1, 1, 0, 2, 0, 1},
+    {"proof", "ipairs({'GET','PTTL'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
+    {"join", "return {rank,ttl}", ASKS, NOTHING, 3, 2 + PERMITS, 2, 6, -1, -1},
+    {"hand over", "r=r+2", GIVES, NOTHING, 3, 3, 2, 3, 0, -1},
+    {"leave", "redis.pcall('EXISTS',KEYS[1])==0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 2, -1, -1},
+    {"part", "redis.pcall('EXISTS',KEYS[2])==1 and 2 or 0", ASKS, NOTHING, 3, 2 + PERMITS, 2, 2, -1, -1},
+    {"register", "ARGV[2]..s..ARGV[4]", ASKS, OF_MARKER, 1, 1, 0, 4, -1, -1},
+    {"claim", "'MSETNX'", TAKES, FOR_ALL, 1, KEYS_MAX, 0, 4, 0, 1},
+    {"drop", ",dropped=", GIVES, NOTHING, 1, KEYS_MAX, 0, 2, 0, -1},
+    {"look", "'ZCOUNT'", ASKS, NOTHING, 1, 1, 0, 0, -1, -1},
+    {"fence", "return {2,now}", TAKES, OF_NUMBER, 2, 2, 1, 4, 0, 1},
+    {"raise", "n<tonumber(ARGV[2])", KEEPS, NOTHING, 2, 2, 1, 2, 0, -1},
+    {"pick", "return {1,i}", TAKES, OF_SLOT, PERMITS, PERMITS, 0, 4, 0, 1},
 };
 
 static struct script scripts[SCRIPTS_MAX];
 static int script_count;
 
-static int find_text(const char *text, size_t size, const char *word)
+/* ---- which there are ---- */
+
+static int has_text(const struct argument *argument, const char *word)
 {
-  return memmem(text, size, word, strlen(word)) != NULL;
+  return memmem(argument->bytes, argument->size, word, strlen(word)) != NULL;
+}
+
+static const struct role *role_of(const struct argument *text)
+{
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+    if (has_text(text, roles[i].mark))
+      return &roles[i];
+  return NULL;
 }
 
 static int script_by_text(struct request *request, const struct argument *text)
 {
+  struct script *script;
   for (int i = 0; i < script_count; i++)
     if (server_is_text(text, scripts[i].text, scripts[i].size))
       return i;
-  struct script *script = &scripts[script_count];
-  if (script_count == SCRIPTS_MAX || !(script->text = heap_realloc(NULL, text->size + 1))) {
-    world_violation(request->world, "more scripts than the model can hold");
-    return -1;
-  }
-  memcpy(script->text, text->bytes, script->size = text->size);
+  if (script_count == SCRIPTS_MAX && request->is_served) /* the first ones are never asked for again */
+    script_count = 0;
+  if (script_count == SCRIPTS_MAX)
+    world_fail(request->world, "more scripts than the model server can hold");
+  script = &scripts[script_count];
+  free(script->text);
+  *script = (struct script){.text = heap_realloc(NULL, text->size + 1), .size = text->size, .role = role_of(text)};
+  memcpy(script->text, text->bytes, text->size);
+  script->text[text->size] = 0;
   rlk_sha1_hex(text->bytes, text->size, script->sha);
-  script->claims = find_text(text->bytes, text->size, "'MSETNX'");
-  script->picks = find_text(text->bytes, text->size, "return {1,i}");
-  script->drops = !script->picks && find_text(text->bytes, text->size, "'MGET'");
-  script->looks = find_text(text->bytes, text->size, "'ZCOUNT'");
-  script->shares = find_text(text->bytes, text->size, "open(h)");
-  if (script->claims || script->drops || script->looks || script->picks)
-    return script_count++;
-  script->deletes = find_text(text->bytes, text->size, "'DEL'");
-  script->extends = find_text(text->bytes, text->size, "'PEXPIRE'");
-  script->compares = find_text(text->bytes, text->size, "'GET'");
-  script->guards = find_text(text->bytes, text->size, "'PTTL'");
-  script->is_exact = script->extends && !find_text(text->bytes, text->size, "for ");
-  script->is_proof = script->deletes && script->extends;
-  script->joins = find_text(text->bytes, text->size, "'ZADD'");
-  script->hands_over = script->deletes && find_text(text->bytes, text->size, "'PUBLISH'");
-  script->leaves = !script->joins && !script->hands_over && find_text(text->bytes, text->size, "'ZREM'");
-  script->fences = find_text(text->bytes, text->size, "'NX'");
-  script->raises = find_text(text->bytes, text->size, "n<tonumber");
-  script->registers = find_text(text->bytes, text->size, "'SET'") && !script->fences && !script->raises;
-  if (script->joins || script->leaves || script->registers || script->fences || script->raises)
-    return script_count++;
-  if ((script->deletes == script->extends && !script->is_proof) || (script->extends && !script->compares)) {
-    world_violation(request->world, "a script that the model does not know: %.200s", script->text);
-    return -1;
-  }
+  if (!script->role && !request->is_served)
+    world_fail(request->world, "a script that the model server does not know: %.200s", script->text);
   return script_count++;
 }
 
@@ -76,104 +96,196 @@ static int script_by_sha(const struct request *request, const struct argument *s
   return -1;
 }
 
+/* ---- whose token it is ---- */
+
+struct run { /* of a script */
+  struct request *request;
+  const struct role *role;
+  enum acts acts;
+  int keys;     /* how many, from argument 3 on */
+  int is_on;    /* a claim that goes on */
+  size_t reply; /* where the reply begins */
+};
+
+static const struct argument *argument_of(const struct run *run, int index)
+{
+  return &run->request->arguments[3 + run->keys + index];
+}
+
+static const struct argument *token_of(const struct run *run, int key)
+{
+  return argument_of(run, run->role->token + (run->role->tells == FOR_EACH ? key : 0));
+}
+
+/* Of a key: of the lock whose it is. */
+static int resource_of(const struct run *run, int key)
+{
+  const struct argument *name = &run->request->arguments[3 + key];
+  return keys_resource(run->request->world, name->bytes, name->size);
+}
+
+static int are_keys_known(const struct run *run)
+{
+  const struct world *world = run->request->world;
+  for (int i = 0; i < run->keys; i++) {
+    const struct argument *name = &run->request->arguments[3 + i];
+    int is_lock = i < 1 || i > run->role->beside;
+    const char kind = run->role->beside == 1 ? 'f' : i == 1 ? 'q' : 'p';
+    if (run->role->tells == OF_MARKER ? !marker_is_key(run->request, 3)
+        : is_lock                     ? resource_of(run, i) < 0
+                                      : keys_beside(world, kind, name->bytes, name->size) < 0)
+      return 0;
+  }
+  return 1;
+}
+
+static int is_as_expected(const struct run *run)
+{
+  const struct role *role = run->role;
+  int arguments = role->arguments < 0 ? 1 + run->keys : role->arguments;
+  if (run->keys < role->keys_min || run->keys > role->keys_max || !are_keys_known(run) ||
+      run->request->count != 3 + run->keys + arguments)
+    return 0;
+  if (role->ttl >= 0 && server_number(run->request, 3 + run->keys + role->ttl) <= 0)
+    return 0;
+  return role->token < 0 || token_of(run, 0)->size == TOKEN_SIZE;
+}
+
+static void speak(const struct run *run)
+{
+  struct request *request = run->request;
+  const struct argument *token = run->role->token < 0 ? NULL : token_of(run, 0);
+  char text[TOKEN_SIZE + 1] = "";
+  switch (run->acts) {
+  case TAKES:
+    memcpy(text, token->bytes, TOKEN_SIZE);
+    oracle_token(request->world, text, request->connection->life);
+    network_note_set(request->connection, text);
+    request->is_full |= world_refuses(request->world, server_number(request, 3 + run->keys + run->role->ttl));
+    return;
+  case GIVES:
+    network_check_release(request->connection, token->bytes, request->size);
+    server_check_speaker(request, token);
+    return;
+  case KEEPS:
+    for (int i = 0; i < (run->role->tells == FOR_EACH ? run->keys : 1); i++)
+      server_check_speaker(request, token_of(run, i));
+    return;
+  case ASKS: return;
+  }
+}
+
 void server_check_speaker(const struct request *request, const struct argument *token)
 {
   if (token->size == TOKEN_SIZE)
     oracle_speaks(request->world, token->bytes, request->connection->life);
 }
 
-/* script 1 key token; or, with those who wait: script 3 key queue promises token place channels */
-static void run_release(struct request *request, const struct script *script)
+/* A place moves up in the queue: whoever asks again stands anew. */
+static void note_queue(const struct run *run)
 {
-  int keys = script->hands_over ? 3 : 1;
-  struct key *key =
-      server_number(request, 2) == keys && request->count == (keys == 3 ? 9 : 5) ? server_key(request, 3) : NULL;
-  const struct argument *token = &request->arguments[3 + keys];
-  if (!key) {
-    world_violation(request->world, "a release that the model does not know");
-    return;
-  }
+  if (run->role->arguments == 6 && run->role->beside == 2)
+    oracle_moves_up(run->request->world);
+}
+
+/* ---- what the client is told ---- */
+
+/* The number in a line of the reply. */
+static int64_t number_in(const struct run *run, int line)
+{
+  const char *at = run->request->reply->bytes + run->reply,
+             *end = run->request->reply->bytes + run->request->reply->end;
+  for (; line > 0 && at; line--)
+    if ((at = memchr(at, '\n', (size_t)(end - at))))
+      at++;
+  return at && at < end ? strtoll(at + 1, NULL, 10) : 0;
+}
+
+static void is_there(const struct run *run, int index)
+{
+  int resource = resource_of(run, index);
+  const struct argument *token = token_of(run, index);
+  struct key *key = &run->request->node->keys[resource];
+  struct reader *reader = token->size == TOKEN_SIZE ? keys_reader(key, token->bytes) : NULL;
+  if (reader)
+    server_note_told(run->request, reader->links);
+  else if (key->live && server_is_text(token, key->token, strlen(key->token)))
+    server_note_told(run->request, key->links);
+}
+
+/* The client knows once it has read all of the reply. */
+static void is_gone(const struct run *run, int index)
+{
+  const struct request *request = run->request;
+  const struct argument *token = token_of(run, index);
   if (token->size == TOKEN_SIZE)
-    network_check_release(request->connection, token->bytes, request->size);
-  server_check_speaker(request, token);
-  int deletes = key->live && (!script->compares || server_key_holds(key, token));
-  if (deletes)
-    server_free(request->world, key);
-  server_reply_integer(request, deletes + (script->hands_over && waitqueue_hand_over(request) > 0 ? 2 : 0));
-}
-
-/* The client knows that a token is gone once it has read all of the reply. */
-static void note_gone(struct request *request, int count)
-{
-  uint64_t reply_end = request->connection->replies_total + request->reply->end;
-  for (int i = 0; i < count; i++) {
-    const struct argument *token = &request->arguments[4 + count + i];
-    const struct key *key = server_key(request, 3 + i);
-    int resource = key ? (int)(key - request->node->keys) : -1;
-    int is_ours = resource >= 0 && resource < request->world->key_count && token->size == TOKEN_SIZE;
-    if (is_ours && !server_key_holds(key, token))
-      backing_gone(request->connection, resource, token->bytes, reply_end);
-  }
-}
-
-static void run_extend(struct request *request, const struct script *script)
-{
-  int64_t count = server_number(request, 2), ttl_ms = server_number(request, 3 + (int)count);
-  if (count < 1 || request->count != 4 + 2 * count || ttl_ms <= 0) {
-    world_violation(request->world, "an extension that is not: script n key.. ttl token..");
-    return;
-  }
-  marker_check_ttl(request, ttl_ms);
-  server_reply_number(request, '*', count);
-  for (int i = 0; i < count; i++) {
-    const struct argument *token = &request->arguments[4 + count + i];
-    struct key *key = server_key(request, 3 + i);
-    int confirms = key && server_key_holds(key, token);
-    server_check_speaker(request, token);
-    int64_t expire_ms = server_clock_ms(request->world, request->node) + ttl_ms;
-    if (confirms)
-      server_note_told(request, key);
-    if (confirms && (!script->guards || key->expire_ms < expire_ms))
-      server_end_key_at(request->node, key, expire_ms);
-    server_reply_integer(request, confirms);
-  }
-  note_gone(request, (int)count);
-}
-
-static void run_expire(struct request *request)
-{
-  struct key *key = server_number(request, 2) == 1 && request->count == 6 ? server_key(request, 3) : NULL;
-  int64_t ttl_ms = server_number(request, 5);
-  int confirms;
-  if (!key || ttl_ms <= 0) {
-    world_violation(request->world, "a shortening that is not: script 1 key token ttl");
-    return;
-  }
-  marker_check_ttl(request, ttl_ms);
-  server_check_speaker(request, &request->arguments[4]);
-  confirms = server_key_holds(key, &request->arguments[4]);
-  if (confirms) {
-    server_note_told(request, key);
-    server_end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
-    request->world->changes++;
-  }
-  server_reply_integer(request, confirms);
-  if (!confirms && key >= request->node->keys && key < request->node->keys + request->world->key_count)
-    backing_gone(request->connection, (int)(key - request->node->keys), request->arguments[4].bytes,
+    backing_gone(request->connection, resource_of(run, index), token->bytes,
                  request->connection->replies_total + request->reply->end);
 }
 
+static void note_all(const struct run *run)
+{
+  int64_t first = number_in(run, 1);
+  for (int i = 0; i < run->keys && first == 1; i++)
+    is_there(run, i);
+  if (first < 0 && number_in(run, 2) >= 1 && number_in(run, 2) <= run->keys)
+    is_gone(run, (int)number_in(run, 2) - 1);
+}
+
+static void note_slot(const struct run *run)
+{
+  if (number_in(run, 1) == 2)
+    world_violation(run->request->world, "permits: others have taken one of %d", (int)number_in(run, 2));
+  else if (number_in(run, 1) == 1)
+    is_there(run, (int)number_in(run, 2));
+}
+
+static void note_told(const struct run *run)
+{
+  switch (run->role->tells) {
+  case FOR_ONE: number_in(run, 0) == 1 ? is_there(run, 0) : is_gone(run, 0); return;
+  case FOR_EACH:
+    for (int i = 0; i < run->keys; i++)
+      number_in(run, 1 + i) == 1 ? is_there(run, i) : is_gone(run, i);
+    return;
+  case FOR_ALL: note_all(run); return;
+  case OF_NUMBER:
+    if (number_in(run, 1) > 0)
+      is_there(run, 0);
+    return;
+  case OF_SLOT: note_slot(run); return;
+  default: return;
+  }
+}
+
+/* ---- running ---- */
+
 int script_is_proof(const struct request *request)
 {
-  return request->count > 3 && find_text(request->arguments[3].bytes, request->arguments[3].size, "libredlock:proof:");
+  return request->count > 3 && has_text(&request->arguments[3], "libredlock:proof:");
 }
 
-static int is_full(const struct request *request)
+static void run_role(struct request *request, struct script *script)
 {
-  return request->node->error == NODE_ERROR_OOM && request->node->error_until > request->world->now;
+  struct run run = {request, script->role, script->role->acts, (int)server_number(request, 2), 0, request->reply->end};
+  if (!is_as_expected(&run)) {
+    world_violation(request->world, "a script with keys or arguments that the model does not know: %s", run.role->name);
+    return;
+  }
+  if (run.role->tells == FOR_ALL && !server_is_text(argument_of(&run, 3), "1", 1))
+    run.acts = KEEPS; /* a claim that goes on */
+  if (run.role->ttl >= 0)
+    marker_check_ttl(request, server_number(request, 3 + run.keys + run.role->ttl));
+  speak(&run);
+  note_queue(&run);
+  if (lua_run(request, script) != 0)
+    return;
+  if (run.role->tells == OF_MARKER)
+    marker_told(request);
+  keys_look(request);
+  if (!request->is_stray && request->reply->bytes[run.reply] != '-')
+    note_told(&run);
 }
-
-/* ---- what is asked of them ---- */
 
 void script_eval(struct request *request)
 {
@@ -185,35 +297,16 @@ void script_eval(struct request *request)
     return;
   }
   request->node->scripts |= UINT32_C(1) << index;
-  if (script_is_proof(request))
-    server_reply(request, scripts[index].is_proof ? ":0\r\n" : "*1\r\n:0\r\n");
-  else if ((scripts[index].joins || scripts[index].registers || scripts[index].fences || scripts[index].picks) &&
-           is_full(request))
-    server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-  else if (scripts[index].claims)
-    claimed_claim(request);
-  else if (scripts[index].drops)
-    claimed_drop(request);
-  else if (scripts[index].looks)
-    claimed_look(request);
-  else if (scripts[index].picks)
-    permits_pick(request);
-  else if (scripts[index].fences)
-    fence_set(request);
-  else if (scripts[index].raises)
-    fence_raise(request);
-  else if (scripts[index].registers)
-    marker_register(request);
-  else if (scripts[index].joins)
-    waitqueue_join(request, scripts[index].shares);
-  else if (scripts[index].leaves)
-    waitqueue_leave(request, scripts[index].shares);
-  else if (scripts[index].deletes)
-    run_release(request, &scripts[index]);
-  else if (scripts[index].is_exact)
-    run_expire(request);
+  if (script_is_proof(request) || request->is_served)
+    lua_run(request, &scripts[index]);
   else
-    run_extend(request, &scripts[index]);
+    run_role(request, &scripts[index]);
+}
+
+void script_print_all(void)
+{
+  for (int i = 0; i < script_count; i++)
+    printf("%s, %zu bytes\n%s\n", scripts[i].role->name, scripts[i].size, scripts[i].text);
 }
 
 void script_flush(struct node *node)

@@ -1,5 +1,5 @@
-/* A model of one Redis server: it reads requests, keeps keys with an expiry on its own clock and runs the core's
- * scripts by their meaning. What it does not know is a violation, so that nothing is tested by accident of an error
+/* A model of one Redis server: it reads requests, keeps keys with an end by its own clock and runs the scripts that are
+ * sent to it. What it does not know is a violation, so that nothing is tested by accident of an error
  * reply. */
 #include "server.h"
 
@@ -82,7 +82,7 @@ static ssize_t parse_length(const char **at, const char *end, char type, int64_t
   return 1;
 }
 
-static ssize_t parse(struct request *request, const char *bytes, size_t size)
+ssize_t server_parse(struct request *request, const char *bytes, size_t size)
 {
   const char *at = bytes, *end = bytes + size;
   int64_t count, length;
@@ -104,127 +104,38 @@ static ssize_t parse(struct request *request, const char *bytes, size_t size)
 
 /* ---- keys ---- */
 
-int64_t server_clock_ms(const struct world *world, const struct node *node)
+/* The key that an argument names has to be that of a lock. */
+static int lock_key(struct request *request, int index)
 {
-  return (node->clock_offset + world->now + world->now * node->clock_ppm / 1000000) / MS;
+  const struct argument *name = &request->arguments[index];
+  int resource = index < request->count ? keys_resource(request->world, name->bytes, name->size) : -1;
+  if (resource < 0)
+    world_violation(request->world, "unknown key in argument %d of a request", index);
+  return resource;
 }
 
-static int64_t true_time(const struct node *node, int64_t clock_ms)
+static struct object *live_object(struct request *request, int index)
 {
-  int64_t elapsed = clock_ms * MS - node->clock_offset;
-  int64_t now = elapsed - elapsed * node->clock_ppm / (1000000 + node->clock_ppm);
-  while (now + now * node->clock_ppm / 1000000 < elapsed)
-    now++;
-  return now;
+  return keys_live(request, request->arguments[index].bytes, request->arguments[index].size);
 }
 
-void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms)
+static void set(struct request *request, int index, const struct argument *value, int64_t ttl_ms)
 {
-  key->expire_ms = clock_ms;
-  key->expires_at = true_time(node, clock_ms);
-}
-
-/* A key ends up to 1 ms early: both clock readings are cut to milliseconds, against the holder. */
-void server_expire(struct world *world, struct node *node, int resource)
-{
-  struct key *key = &node->keys[resource];
-  if (key->live && server_clock_ms(world, node) >= key->expire_ms) {
-    oracle_expired(world, node, resource);
-    key->live = 0;
-    key->freed_at = key->expires_at;
-  }
-}
-
-void server_free(struct world *world, struct key *key)
-{
-  key->live = 0;
-  key->freed_at = world->now;
-  world->changes++;
-}
-
-/* What a client that is gone has left behind. */
-void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms)
-{
-  struct key *key = &node->keys[resource];
-  server_expire(world, node, resource);
-  if (key->live)
-    return;
-  memset(key, 0, sizeof *key);
-  memset(key->token, 'f', TOKEN_SIZE);
-  key->live = 1;
-  key->set_at = world->now;
-  server_end_key_at(node, key, server_clock_ms(world, node) + ttl_ms);
-  TRACE(world, "node %d    has a key of %s that nobody will delete", node->index, world->resources[resource].name);
-}
-
-static struct key *stray_key(struct request *request, int resource)
-{
-  struct key *key = &request->node->strays[resource];
-  if (server_clock_ms(request->world, request->node) >= key->expire_ms)
-    key->live = 0;
-  return key;
-}
-
-struct key *server_key(struct request *request, int index)
-{
-  struct world *world = request->world;
-  for (int i = 0; index < request->count && i < world->key_count; i++)
-    if (server_is_text(&request->arguments[index], world->resources[i].name, strlen(world->resources[i].name))) {
-      if (request->connection->database != world->database || request->connection->to_replica)
-        return stray_key(request, i);
-      server_expire(world, request->node, i);
-      return &request->node->keys[i];
-    }
-  world_violation(world, "unknown key in argument %d of a request", index);
-  return NULL;
-}
-
-int server_key_holds(const struct key *key, const struct argument *token)
-{
-  return key->live && !key->is_hash && server_is_text(token, key->token, strlen(key->token));
-}
-
-int server_hash_holds(const struct key *key, const struct argument *token)
-{
-  return key->live && key->is_hash && server_is_text(token, key->token, strlen(key->token));
-}
-
-/* The client is to be told that its token is there. */
-void server_note_told(const struct request *request, struct key *key)
-{
-  key->links[request->connection->process->index] |= (uint8_t)(1u << request->connection->link_node);
-}
-
-void server_set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms)
-{
-  struct connection *connection = request->connection;
-  if (token->size != TOKEN_SIZE) {
-    world_violation(request->world, "a token of %zu bytes", token->size);
-    return;
-  }
-  memset(key, 0, sizeof *key);
-  memcpy(key->token, token->bytes, TOKEN_SIZE);
-  key->live = 1;
-  server_note_told(request, key);
-  server_end_key_at(request->node, key, server_clock_ms(request->world, request->node) + ttl_ms);
-  key->set_at = request->world->now;
-  key->connection = connection->index;
-  key->serial = connection->serial;
-  key->reply_end = connection->replies_total + request->reply->end + 5; /* +OK\r\n follows */
-  if (request->world->hard && key >= request->node->keys && key < request->node->keys + KEYS_MAX)
-    hard_granted(request->world, request->node, connection, (int)(key - request->node->keys), key->token);
+  const struct argument *name = &request->arguments[index];
+  struct object *object = keys_make(request->world, request->store, name->bytes, name->size);
+  object_set_string(object, value->bytes, value->size);
+  object->expire_ms = request->clock_ms + ttl_ms;
+  store_touch(request->store, object);
 }
 
 static void command_set(struct request *request)
 {
-  struct key *key;
   char token[TOKEN_SIZE + 1] = "";
   if (holder_is_entry(request, 1)) {
     holder_set(request);
     return;
   }
-  key = server_key(request, 1);
-  if (!key)
+  if (lock_key(request, 1) < 0)
     return;
   if (request->count != 6 || !is(request, 3, "NX") || !is(request, 4, "PX") || server_number(request, 5) <= 0 ||
       request->arguments[2].size != TOKEN_SIZE) {
@@ -239,28 +150,31 @@ static void command_set(struct request *request)
     server_reply(request, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     return;
   }
-  if (key->live) {
+  if (live_object(request, 1)) {
     server_reply(request, "$-1\r\n");
     return;
   }
-  server_set_key(request, key, &request->arguments[2], server_number(request, 5));
+  set(request, 1, &request->arguments[2], server_number(request, 5));
   server_reply(request, "+OK\r\n");
 }
 
 static void command_pttl(struct request *request)
 {
-  struct key *key = server_key(request, 1);
-  if (key)
-    server_reply_integer(request, key->live ? key->expire_ms - server_clock_ms(request->world, request->node) : -2);
+  if (lock_key(request, 1) < 0)
+    return;
+  const struct object *object = live_object(request, 1);
+  server_reply_integer(request, object ? object->expire_ms - request->clock_ms : -2);
 }
 
 static void command_get(struct request *request, const char *missing)
 {
-  struct key *key = server_key(request, 1);
-  if (key && key->live && (key->reader_count || key->is_hash))
+  if (lock_key(request, 1) < 0)
+    return;
+  const struct object *object = live_object(request, 1);
+  if (object && object->type != TYPE_STRING)
     server_reply(request, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
-  else if (key && key->live)
-    server_reply_bulk(request, key->token, strlen(key->token));
+  else if (object)
+    server_reply_bulk(request, object->bytes, object->size);
   else
     server_reply(request, missing);
 }
@@ -268,18 +182,41 @@ static void command_get(struct request *request, const char *missing)
 static void command_del(struct request *request)
 {
   struct world *world = request->world;
-  struct key *key = server_key(request, 1), *keys = request->node->keys;
-  int resource = key >= keys && key < keys + world->key_count ? (int)(key - keys) : -1;
-  if (!key)
+  int resource = lock_key(request, 1);
+  if (resource < 0)
     return;
-  server_reply_integer(request, key->live);
-  if (resource >= 0 && (world->removes[request->connection->process->index] >> resource & 1)) {
+  struct object *object = live_object(request, 1);
+  server_reply_integer(request, object != NULL);
+  if (!request->is_stray && (world->removes[request->connection->process->index] >> resource & 1)) {
     backing_lose(world, request->node, resource, 1);
     return;
   }
-  if (resource >= 0)
+  if (!request->is_stray)
     world_violation(world, "a DEL that no program has asked for");
-  server_free(world, key);
+  if (object)
+    store_delete(request->store, object);
+}
+
+static void command_exists(struct request *request)
+{
+  const struct argument *name = &request->arguments[1];
+  if (keys_beside(request->world, 'q', name->bytes, name->size) < 0)
+    world_violation(request->world, "argument 1 of a request names no queue");
+  server_reply_integer(request, live_object(request, 1) != NULL);
+}
+
+static void command_subscribe(struct request *request)
+{
+  char reply[256];
+  int size = (int)request->arguments[1].size;
+  if (request->count != 2 || size >= CHANNEL_MAX) {
+    world_violation(request->world, "a SUBSCRIBE that is not: one channel");
+    return;
+  }
+  memcpy(request->connection->channel, request->arguments[1].bytes, (size_t)size);
+  request->connection->channel[size] = 0;
+  snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", size, request->connection->channel);
+  server_reply(request, reply);
 }
 
 /* ---- set-up ---- */
@@ -393,13 +330,13 @@ static void command_plain_get(struct request *request)
 static const struct command {
   const char *name;
   int arguments_min;
-  int writes; /* refused by a server that can not write; scripts of ours write too */
+  int writes; /* refused by a server that can not write, as what scripts call is */
   int is_setup;
   void (*run)(struct request *request);
 } commands[] = {
     {"SET", 3, 1, 0, command_set},
-    {"EVALSHA", 3, 1, 0, script_eval},
-    {"EVAL", 3, 1, 0, script_eval},
+    {"EVALSHA", 3, 0, 0, script_eval},
+    {"EVAL", 3, 0, 0, script_eval},
     {"PTTL", 2, 0, 0, command_pttl},
     {"GET", 2, 0, 0, command_plain_get},
     {"GETRANGE", 4, 0, 0, command_getrange},
@@ -412,8 +349,8 @@ static const struct command {
     {"SELECT", 2, 0, 1, command_select},
     {"PING", 1, 0, 0, command_ping},
     {"TIME", 1, 0, 0, marker_time},
-    {"EXISTS", 2, 0, 0, waitqueue_exists},
-    {"SUBSCRIBE", 2, 0, 0, waitqueue_subscribe},
+    {"EXISTS", 2, 0, 0, command_exists},
+    {"SUBSCRIBE", 2, 0, 0, command_subscribe},
 };
 
 static const struct command *command_of(const struct request *request)
@@ -423,6 +360,9 @@ static const struct command *command_of(const struct request *request)
       return &commands[i];
   return NULL;
 }
+
+#define MISCONF "MISCONF Redis is unable to persist to disk."
+#define READONLY "READONLY You can't write against a read only replica."
 
 static const char *refusal(const struct request *request, const struct command *command)
 {
@@ -435,11 +375,10 @@ static const char *refusal(const struct request *request, const struct command *
   switch (node->error) {
   case NODE_ERROR_LOADING: return "-LOADING Redis is loading the dataset in memory\r\n";
   case NODE_ERROR_BUSY: return "-BUSY Redis is busy running a script.\r\n";
-  case NODE_ERROR_OOM: /* scripts without a shebang still run */
+  case NODE_ERROR_OOM:
     return command->run == command_set ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : NULL;
-  case NODE_ERROR_MISCONF: return command->writes ? "-MISCONF Redis is unable to persist to disk.\r\n" : NULL;
-  case NODE_ERROR_READONLY:
-    return command->writes ? "-READONLY You can't write against a read only replica.\r\n" : NULL;
+  case NODE_ERROR_MISCONF: return command->writes ? "-" MISCONF "\r\n" : NULL;
+  case NODE_ERROR_READONLY: return command->writes ? "-" READONLY "\r\n" : NULL;
   case NODE_ERROR_SELECT: return command->run == command_select ? "-ERR DB index is out of range\r\n" : NULL;
   default: return NULL;
   }
@@ -475,6 +414,22 @@ static int node_lurks(const struct request *request)
   return request->world->now < node->lurks_until && request->connection->process->index == node->lurks_for;
 }
 
+/* Scripts without a shebang run on a server that can not write; only what they call is refused. */
+void server_begin(struct world *world, struct node *node, struct connection *connection, struct request *request)
+{
+  enum node_error error = node->error_until > world->now ? node->error : NODE_ERROR_NONE;
+  request->world = world;
+  request->node = node;
+  request->connection = connection;
+  request->reply = &node->reply;
+  request->is_stray = connection->database != world->database || connection->to_replica;
+  request->store = store_of(node, request->is_stray);
+  request->clock_us = server_clock_us(world, node);
+  request->clock_ms = request->clock_us / 1000;
+  request->is_full = error == NODE_ERROR_OOM;
+  request->refuses_writes = error == NODE_ERROR_MISCONF ? MISCONF : error == NODE_ERROR_READONLY ? READONLY : NULL;
+}
+
 static void execute(struct request *request)
 {
   const struct command *command = command_of(request);
@@ -489,6 +444,7 @@ static void execute(struct request *request)
     server_reply(request, error);
   else
     command->run(request);
+  keys_look(request);
   if (command && marker_is_asked_for(request))
     ; /* it tells nothing of a loss by itself */
   else if (command && (command->is_setup || script_is_proof(request)))
@@ -506,19 +462,16 @@ void server_process(struct world *world, struct connection *connection)
   struct node *node = &world->nodes[connection->node];
   struct stream *up = &connection->up;
   ssize_t size;
-  request.world = world;
-  request.node = node;
-  request.connection = connection;
-  request.reply = &node->reply;
   node->reply.head = node->reply.end = 0;
   while (up->head < up->arrived && !node->asleep && !world->violation[0]) {
-    if ((size = parse(&request, up->bytes + up->head, up->arrived - up->head)) == 0)
+    if ((size = server_parse(&request, up->bytes + up->head, up->arrived - up->head)) == 0)
       return;
     if (size < 0) {
       world_violation(world, "bytes that are no request were sent to node %d", node->index);
       return;
     }
     request.size = (size_t)size;
+    server_begin(world, node, connection, &request);
     execute(&request);
     up->head += (size_t)size;
     connection->executed_total += (uint64_t)size;
@@ -535,4 +488,5 @@ void server_start(struct world *world, int index)
   node->clock_offset = random_in(&world->random, 0, 1000000) * 1000 * MS;
   node->old = random_in(&world->random, 0, 9) == 0;
   node->kills_nobody = random_in(&world->random, 0, 2) == 0;
+  keys_start(node);
 }

@@ -6,6 +6,8 @@
 #include <strings.h>
 
 #include "sim.h"
+#include "store.h"
+#include "waiting.h"
 
 enum { ARGUMENTS_MAX = 512 };
 
@@ -19,7 +21,14 @@ struct request {
   struct node *node;
   struct connection *connection;
   struct stream *reply;
-  size_t size; /* of its bytes */
+  struct store *store;        /* in which it is executed, */
+  int is_stray;               /* which is not that of the locks */
+  int64_t clock_us, clock_ms; /* stand still meanwhile */
+  int is_full;                /* no more memory is to be had, */
+  const char *refuses_writes; /* or this is what it answers to all that write; NULL: it does not */
+  int has_written;
+  int is_served; /* by the model server alone: there are no clients of which an oracle knows */
+  size_t size;   /* of its bytes */
   int count;
   struct argument arguments[ARGUMENTS_MAX];
 };
@@ -37,14 +46,23 @@ int server_is_text(const struct argument *argument, const char *text, size_t siz
 int64_t server_number(const struct request *request, int index);
 void server_reply_number(struct request *request, char type, int64_t value);
 void server_reply_bulk(struct request *request, const char *bytes, size_t size);
-struct key *server_key(struct request *request, int index);
-
-int server_key_holds(const struct key *key, const struct argument *token); /* as a string */
-int server_hash_holds(const struct key *key, const struct argument *token);
-void server_set_key(struct request *request, struct key *key, const struct argument *token, int64_t ttl_ms);
-void server_end_key_at(struct node *node, struct key *key, int64_t clock_ms);
-void server_note_told(const struct request *request, struct key *key);
+void server_note_told(const struct request *request, uint8_t links[PROCESSES_MAX]); /* that its token is there */
 void server_check_speaker(const struct request *request, const struct argument *token);
+void server_begin(struct world *world, struct node *node, struct connection *connection, struct request *request);
+/* The size of a request, 0 while it is incomplete, -1 if it is none. */
+ssize_t server_parse(struct request *request, const char *bytes, size_t size);
+
+/* ---- keys.c ---- */
+
+int64_t server_clock_us(const struct world *world, const struct node *node);
+struct store *store_of(const struct node *node, int is_stray);
+/* The number of the resource whose key it is, or of which it is libredlock:<kind>:<resource>; -1: of none. */
+int keys_resource(const struct world *world, const char *name, size_t size);
+int keys_beside(const struct world *world, char kind, const char *name, size_t size);
+struct object *keys_make(const struct world *world, struct store *store, const char *name, size_t size);
+struct object *keys_live(struct request *request, const char *name, size_t size); /* NULL: it has ended, or never was */
+void keys_look(struct request *request); /* the oracle looks at what the request has changed */
+void keys_start(const struct node *node);
 
 /* ---- scripts.c ---- */
 
@@ -52,26 +70,16 @@ void script_eval(struct request *request);
 void script_command(struct request *request);
 int script_is_proof(const struct request *request);
 
-/* ---- claimed.c: keys that are taken by a script ---- */
+/* ---- mutate.c ---- */
 
-void claimed_claim(struct request *request);
-void claimed_drop(struct request *request);
-void claimed_look(struct request *request);
-
-/* ---- permits.c: a free slot is picked ---- */
-
-void permits_pick(struct request *request);
-
-/* ---- fence.c ---- */
-
-void fence_set(struct request *request);
-void fence_raise(struct request *request);
+/* The text that servers get of a script: as it is, but for what a mutant changes. */
+const char *mutate(const struct world *world, const char *original, size_t original_size, size_t *size);
 
 /* ---- marker.c ---- */
 
 int marker_is_key(const struct request *request, int index);
 int marker_is_asked_for(const struct request *request);
-void marker_register(struct request *request);
+void marker_told(const struct request *request); /* it has replied with the marker */
 void marker_check_ttl(const struct request *request, int64_t ttl_ms);
 void marker_reply(struct request *request);
 void marker_time(struct request *request);
@@ -81,13 +89,5 @@ void marker_time(struct request *request);
 int holder_is_entry(const struct request *request, int index);
 void holder_set(struct request *request);
 void holder_reply(struct request *request);
-
-/* ---- waitqueue.c ---- */
-
-void waitqueue_join(struct request *request, int shares);
-int waitqueue_hand_over(struct request *request);
-void waitqueue_leave(struct request *request, int parts);
-void waitqueue_exists(struct request *request);
-void waitqueue_subscribe(struct request *request);
 
 #endif

@@ -32,7 +32,6 @@ enum {
   WRITES_KEPT = 16,
   SETS_KEPT = 8,
   GONE_KEPT = 16,
-  PLACES_MAX = 256,
   CHANNEL_MAX = 64,
   MARKER_MAX = 256,
   LOSSES_MAX = 128,
@@ -42,6 +41,7 @@ enum {
   MASTER = SLOTS_MAX,   /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
   THREADS_PER_PROCESS,
+  EXIT_HARNESS = 70,            /* the simulator itself can not go on */
   REPLICA_INCARNATION = 1 << 16 /* a replica has a run_id of its own */
 };
 
@@ -185,7 +185,7 @@ struct reader { /* of a key that is shared */
   uint8_t links[PROCESSES_MAX];
 };
 
-struct key {
+struct key { /* of a lock, as the oracle knows it; the server has it in its store */
   int live;
   int reader_count, is_hash; /* it is a set of readers, and has no token; a hash, with its token as the field */
   struct reader readers[READERS_MAX];
@@ -210,16 +210,6 @@ enum node_error {
   NODE_ERRORS
 };
 
-struct place { /* of one who waits in order */
-  char name[48];
-  int64_t arrived_us, promised_us;
-};
-
-struct waitqueue {
-  int count;
-  struct place places[PLACES_MAX];
-};
-
 enum { ENTRIES_MAX = 32 };
 
 struct node {
@@ -242,10 +232,7 @@ struct node {
   uint32_t scripts;     /* bits of the script cache */
   uint32_t next_client_id;
   struct key keys[KEYS_MAX];
-  int replaced;                /* a writable replica answers at its address */
-  struct key strays[KEYS_MAX]; /* in database 0 or on the replica: no vote may come of them */
-  struct waitqueue waitqueues[RESOURCES_MAX];
-  char marker[MARKER_MAX];       /* of the restart guard, "" for none */
+  int replaced;                  /* a writable replica answers at its address */
   char other_marker[MARKER_MAX]; /* of the database that it was swapped with */
   int swapped;
   int64_t ahead_ms;              /* its clock was stepped in the morning */
@@ -255,24 +242,31 @@ struct node {
   int lurks_for;                 /* ... of this one */
   char entries[ENTRIES_MAX][12]; /* clients that have told who they are */
   int entry_count;
-  int64_t fences[RESOURCES_MAX]; /* the last number of each; 0: none */
   struct stream reply;
 };
 
-struct reader *claimed_reader(struct key *key, const char *token);
-void waitqueue_meddle(struct world *world, struct node *node, int resource);
+struct reader *keys_reader(const struct key *key, const char *token);
+void keys_delete(struct world *world, struct node *node, int resource);
+const struct object *keys_queue(const struct node *node, int resource); /* of those who wait; NULL: there was none */
+void keys_forget_queues(const struct world *world, const struct node *node);
+void keys_meddle(struct world *world, struct node *node, int resource);
+void keys_forget_strays(const struct node *node);
+void keys_set_fence(const struct world *world, const struct node *node, int resource, int64_t number);
+void keys_age_fences(const struct world *world, const struct node *node, int are_lost);
 void script_flush(struct node *node);
 void server_start(struct world *world, int node);
 void server_process(struct world *world, struct connection *connection);
 void server_bootstrap(struct world *world, struct node *node);
 void marker_swap(struct world *world, struct node *node);
+void marker_lose(const struct node *node);
+void marker_read_text(const struct node *node, char text[MARKER_MAX]); /* "": it has none */
+void marker_write_text(const struct world *world, const struct node *node, const char *text);
 int64_t marker_number(const struct world *world, const struct node *node);
 int operator_looks(struct world *world, struct rlk_plan *plan, int mode);
 void operator_writes(struct world *world, struct node *node, struct rlk_plan *plan, int mode);
 void operator_changes(struct world *world, struct node *node, int mode, int64_t max_ttl_ms);
 void server_run_id(const struct world *world, const struct node *node, int is_replica, char *out, size_t size);
 void server_expire(struct world *world, struct node *node, int resource);
-void server_free(struct world *world, struct key *key);
 void server_leave_key(struct world *world, struct node *node, int resource, int64_t ttl_ms);
 int64_t server_clock_ms(const struct world *world, const struct node *node);
 
@@ -618,6 +612,8 @@ void world_run(struct world *world, uint64_t seed);
 void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial);
 void world_note(struct world *world, uint32_t kind, uint64_t a, uint64_t b);
 void world_note_bytes(struct world *world, const char *bytes, size_t size);
+/* What the simulator can not go on with: it ends, and no world is to blame. */
+void world_fail(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 void world_violation(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_edge(struct world *world);
@@ -662,6 +658,11 @@ void rollout_choose(struct world *world);
 void rollout_go_on(struct world *world);
 void rollout_finish(struct world *world);
 int rollout_allows(const struct world *world, const struct node *node, enum fault fault);
+
+/* ---- serve.c: the model server alone ---- */
+
+int serve_alone(struct world *world);
+void script_print_all(void); /* those that servers were sent, each with its name and its size */
 
 /* ---- contest.c: everybody wants one lock ---- */
 

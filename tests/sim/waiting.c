@@ -1,4 +1,5 @@
 /* The oracle of those who wait: they see in time that a lock is free, and nobody is overtaken again and again. */
+#include "store.h"
 #include "waiting.h"
 
 #include <stdlib.h>
@@ -119,22 +120,23 @@ static const redlock_lock *placed_for(const struct slot *slot)
 }
 
 /* The queue in which it stands, as its client has it; NULL: in none. */
-static const struct waitqueue *queue_at_home(const struct slot *slot)
+static const struct object *queue_at_home(const struct slot *slot)
 {
   const struct world *world = slot->process->world;
   const redlock_lock *leader = placed_for(slot);
-  return leader ? &world->nodes[own_server(world, leader->wait.home)].waitqueues[slot->resource] : NULL;
+  return leader ? keys_queue(&world->nodes[own_server(world, leader->wait.home)], slot->resource) : NULL;
 }
 
 /* How many stand before it in that queue; -1: it does not stand there. */
-static int rank_of(const struct slot *slot, const struct waitqueue *queue)
+static int rank_of(const struct slot *slot, const struct object *queue)
 {
   const redlock_lock *leader = placed_for(slot);
   const char *client = slot->process->client->engine.queue_name;
   size_t size = strlen(client);
-  for (int i = 0; leader && i < queue->count; i++) {
-    const char *name = queue->places[i].name;
-    if (strncmp(name, client, size) == 0 && strtoull(name + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
+  for (int i = 0; leader && queue && i < queue->count; i++) {
+    const struct member *place = &queue->members[i];
+    if ((size_t)place->size > size && memcmp(place->text, client, size) == 0 &&
+        strtoull(place->text + size + 1, NULL, 10) >> 1 == leader->wait.place >> 1)
       return i;
   }
   return -1;
@@ -144,7 +146,7 @@ static int rank_of(const struct slot *slot, const struct waitqueue *queue)
  * win, as they wait for several resources or have died, that is when it asks: the later the more stand before it. */
 static int64_t own_pace(const struct slot *slot)
 {
-  const struct waitqueue *queue = queue_at_home(slot);
+  const struct object *queue = queue_at_home(slot);
   int64_t rank = queue ? rank_of(slot, queue) : 0;
   return (rank < 15 ? (rank + 1) * 250 : 4000) * MS + 500 * MS;
 }
@@ -213,7 +215,7 @@ static int is_hidden_behind_others(const struct slot *slot)
   struct world *world = slot->process->world;
   const redlock_lock *leader = placed_for(slot);
   const struct node *home = leader ? &world->nodes[own_server(world, leader->wait.home)] : NULL;
-  const struct waitqueue *queue = home ? &home->waitqueues[slot->resource] : NULL;
+  const struct object *queue = home ? keys_queue(home, slot->resource) : NULL;
   int in_vain[] = {0, 0};
   if (!home || slot->spans || !is_held_at(home, slot) || rank_of(slot, queue) < 2 ||
       all_free_since(world, 0, world->resource_count) != RLK_NEVER)

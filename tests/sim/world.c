@@ -1,8 +1,10 @@
 /* One world: what its seed makes of it, and its course from the first connect to the last key's end. */
 #include "sim.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BACKOFF_MAX (1300 * MS)
@@ -34,6 +36,18 @@ void world_note_bytes(struct world *world, const char *bytes, size_t size)
   for (part = 0; size; size--)
     part = part << 8 | (uint8_t)*bytes++;
   world->hash = (world->hash ^ part) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+void world_fail(const struct world *world, const char *format, ...)
+{
+  va_list arguments;
+  fflush(stdout);
+  fprintf(stderr, "sim: SEED=%" PRIu64 " at %.6f ms: ", world->seed, (double)world->now / MS);
+  va_start(arguments, format);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fputc('\n', stderr);
+  exit(EXIT_HARNESS);
 }
 
 void world_violation(struct world *world, const char *format, ...)
@@ -443,7 +457,7 @@ static void mislead(struct world *world, struct node *node)
     world->home_moves_at = world->max_ttl_ms * MS;
   }
   for (int i = 0; how == 2 && i < world->resource_count; i++)
-    node->fences[i] = (server_clock_ms(world, node) * MS + 30 * DAY) / 1000;
+    keys_set_fence(world, node, i, (server_clock_ms(world, node) * MS + 30 * DAY) / 1000);
 }
 
 /* No lease is live on it, and its guard knows; else it is a first deployment. */

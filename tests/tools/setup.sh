@@ -51,7 +51,7 @@ packages_of() {
   for group in "$@"; do
     case $group in
       build) echo cmake ninja-build gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev libcmocka-dev \
-        libssl-dev python3 ;;
+        liblua5.1-0-dev libssl-dev python3 ;;
       pytest) echo python3 python3-venv ;;
       nodes) echo python3 redis-server ;;
       python) echo python3-dev gcc libc6-dev pkg-config libhiredis-dev libjansson-dev libpopt-dev ;;

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "../base/mutant.h"
-
 /* Writes n in decimal to out, which has room for 20 digits: their number. */
 static size_t decimal(char *out, uint64_t n)
 {
@@ -104,7 +102,7 @@ int rlk_out_script(struct rlk_out *out, struct rlk_line *l, const struct rlk_scr
 {
   if (!rlk_out_knows(l, script)) {
     l->scripts_known |= script->bit;
-    return script_in_full(out, l, rlk_script_text(script), keys, arguments, room);
+    return script_in_full(out, l, script->text, keys, arguments, room);
   }
   if (rlk_out_begin(out, l, room + 128) != 0)
     return -1;

@@ -2,7 +2,6 @@
 #ifndef RLK_OUT_H
 #define RLK_OUT_H
 
-#include "../base/mutant.h"
 #include "node.h"
 #include "scripts.h"
 
@@ -37,8 +36,7 @@ RLK_HOT static inline int rlk_out_begin(struct rlk_out *out, struct rlk_line *li
 /* Whether the server has the script. A client that leaves could not repair a NOSCRIPT (rule A.5). */
 static inline int rlk_out_knows(const struct rlk_line *line, const struct rlk_script *script)
 {
-  return (line->scripts_known & script->bit) && line->node->net->state == RLK_NET_OPEN &&
-         !(script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS));
+  return (line->scripts_known & script->bit) && line->node->net->state == RLK_NET_OPEN;
 }
 
 /* A command that calls a script; room is that for its keys and arguments, which follow. The script's text is sent

@@ -1,7 +1,5 @@
 #include "scripts.h"
 
-#include "../base/mutant.h"
-
 /* clang-format off */
 
 /* No shebang: with one the scripts would be refused when a server is out of memory (rule A.7). A key of another type is
@@ -153,12 +151,6 @@
   "redis.call('SET',KEYS[1],v)\n" \
   "return v"
 
-#ifdef RLK_TEST_BUILD
-#define EXTEND_SHORTENING_TEXT \
-  "local r={} for i=1,#KEYS do if redis.pcall('GET',KEYS[i])==ARGV[i+1] then " \
-  "redis.call('PEXPIRE',KEYS[i],ARGV[1]) r[i]=1 else r[i]=0 end end return r"
-#endif
-
 const struct rlk_script
   rlk_script_release = {.text = RELEASE_TEXT, .hash = RLK_RELEASE_HASH,
                         .bit = RLK_SCRIPT_RELEASE},
@@ -177,12 +169,3 @@ const struct rlk_script
   rlk_script_expire = {.text = EXPIRE_TEXT};
 
 /* clang-format on */
-
-const char *rlk_script_text(const struct rlk_script *script)
-{
-#ifdef RLK_TEST_BUILD
-  if (script == &rlk_script_extend && RLK_MUTANT(EXTEND_SHORTENS))
-    return EXTEND_SHORTENING_TEXT;
-#endif
-  return script->text;
-}

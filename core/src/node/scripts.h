@@ -26,6 +26,4 @@ struct rlk_script {
 extern const struct rlk_script rlk_script_release, rlk_script_extend, rlk_script_join, rlk_script_hand_over,
     rlk_script_leave, rlk_script_stand, rlk_script_part, rlk_script_proof, rlk_script_register, rlk_script_expire;
 
-const char *rlk_script_text(const struct rlk_script *script);
-
 #endif

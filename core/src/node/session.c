@@ -87,7 +87,7 @@ static int send_info(struct rlk_line *l, const char *section)
 
 static int send_load(struct rlk_line *l, const struct rlk_script *script)
 {
-  const char *words[] = {"SCRIPT", "LOAD", rlk_script_text(script)};
+  const char *words[] = {"SCRIPT", "LOAD", script->text};
   l->scripts_known |= script->bit;
   return send_words(l, LOAD, 3, words);
 }
