@@ -199,7 +199,9 @@ static void reply_error(struct request *request, const struct script *script)
   if (!error && !request->is_served)
     world_fail(request->world, "a script failed: %s", lua_tostring(lua, -1));
   if (!error)
-    snprintf(text, sizeof text, "ERR %s script: %s", lua_tostring(lua, -1), script->sha);
+    snprintf(text, sizeof text,
+             request->node->old ? "ERR Error running script (call to f_%2$s): %1$s" : "ERR %1$s script: %2$s",
+             lua_tostring(lua, -1), script->sha);
   else if (request->node->old)
     snprintf(text, sizeof text, "ERR Error running script (call to f_%s): @user_script:%d: %s", script->sha,
              commands_raised_line(), error);
