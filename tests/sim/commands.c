@@ -295,11 +295,10 @@ static void call_append(struct call *call)
 
 static void call_time(struct call *call)
 {
-  char text[24];
   lua_createtable(call->lua, 2, 0);
-  call_push(call, text, (size_t)snprintf(text, sizeof text, "%" PRId64, call->request->clock_us / 1000000));
+  call_push_score(call, (double)(call->request->clock_us / 1000000)); /* as text, too */
   lua_rawseti(call->lua, -2, 1);
-  call_push(call, text, (size_t)snprintf(text, sizeof text, "%" PRId64, call->request->clock_us % 1000000));
+  call_push_score(call, (double)(call->request->clock_us % 1000000));
   lua_rawseti(call->lua, -2, 2);
 }
 

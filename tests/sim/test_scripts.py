@@ -1,4 +1,4 @@
-"""The model servers run the scripts as real ones do: each on random states, with the same reply and the same keys after.
+"""The model servers run the scripts as real ones do: each on random states, with one reply and the same keys after.
 
 Time does not stand still on a real server. What a script reads of the clock is the same on both sides; remaining times
 are multiples of ten seconds, and count as the same if they differ by less than half of that."""
@@ -10,6 +10,7 @@ import re
 import subprocess
 
 import pytest
+
 from testing import Cluster
 from testing.resp import RespConnection, encode
 
@@ -85,7 +86,8 @@ def real():
 
 def shipped():
     """The scripts that worlds have sent to servers: (name, text)."""
-    text = subprocess.run([SIM, "--mixed", "--seeds", "60", "--scripts"], capture_output=True, timeout=120).stdout.decode()
+    run = subprocess.run([SIM, "--mixed", "--seeds", "60", "--scripts"], capture_output=True, text=True, timeout=120)
+    text = run.stdout
     text = text[text.index("\n") + 1:]
     scripts = []
     while text:
@@ -105,7 +107,8 @@ def ttl(draw):
 
 def a_lock(draw, key, now_ms):
     """Commands that leave a key as locks have it, or as others do."""
-    kind = draw.choice(["none", "none", "own", "own", "other", "permit", "text", "hash", "readers", "readers", "strangers"])
+    kind = draw.choice(["none", "none", "own", "own", "other", "permit", "text", "hash", "readers", "readers",
+                        "strangers"])
     until = now_ms + ttl(draw)
     ends = [("PEXPIREAT", key, until)] if draw.random() < 0.9 else []
     if kind in ("own", "other", "permit", "text"):
@@ -117,7 +120,8 @@ def a_lock(draw, key, now_ms):
     if kind in ("readers", "strangers"):
         names = draw.sample([OWN, OTHER, OWN[::-1]], draw.randint(1, 3))
         members = ["rl:" + name for name in names] + (["a member"] if kind == "strangers" else [])
-        return [*(("ZADD", key, now_ms + draw.choice([-20000, 10000, 20000, 60000]), member) for member in members), *ends]
+        return [*(("ZADD", key, now_ms + draw.choice([-20000, 10000, 20000, 60000]), member) for member in members),
+                *ends]
     return []
 
 
@@ -167,7 +171,8 @@ def arguments(draw, name, now_us):
         "hand over": lambda: (queue, [token, draw.choice(["", place]), "libredlock:w:"]),
         "leave": lambda: (queue, [place, "libredlock:w:"]),
         "part": lambda: (slots, [draw.choice(["", place]), "libredlock:w:"]),
-        "register": lambda: ([MARKER], [draw.choice(["", "v2 one", "v2 two"]), "v2 run ", draw.choice(["", "5"]), " 3 -"]),
+        "register": lambda: ([MARKER], [draw.choice(["", "v2 one", "v2 two"]), "v2 run ", draw.choice(["", "5"]),
+                                        " 3 -"]),
         "claim": lambda: (some, [token, ms, draw.choice("xsh"), draw.choice("012")]),
         "drop": lambda: (some, [token, draw.choice("xsh")]),
         "look": lambda: (KEYS[:1], []),
@@ -220,7 +225,8 @@ def run_both(real, model, text, state, keys, values, now_us, is_full=False):
         fill(real, model, True)
     outcomes = []
     for server, script in (real, stopped), (model, text):
-        reply, keys_after = server.pipeline([("EVAL", script, len(keys), *keys, *values), ("EVAL", SHOW, len(ALL), *ALL)])
+        reply, keys_after = server.pipeline([("EVAL", script, len(keys), *keys, *values),
+                                             ("EVAL", SHOW, len(ALL), *ALL)])
         outcomes.append([seen(reply), seen(keys_after)])
     if is_full:
         fill(real, model, False)
@@ -247,8 +253,8 @@ def compare(real, model, states):
 
 def test_every_script_does_what_it_does_on_a_real_server(real, model):
     names = compare(real, model, STATES)
-    assert names == {"release", "extend", "expire", "proof", "join", "hand over", "leave", "part", "register", "claim", "drop",
-                     "look", "fence", "raise", "pick"}
+    assert names == {"release", "extend", "expire", "proof", "join", "hand over", "leave", "part", "register", "claim",
+                     "drop", "look", "fence", "raise", "pick"}
 
 
 def test_a_full_server_refuses_what_takes_memory(real, model):
@@ -290,8 +296,10 @@ def test_the_model_ends_where_it_knows_no_answer(model, text, words):
     assert status == 70 and words in said and said.startswith("sim: SEED=")
 
 
-@pytest.mark.parametrize("text, words", [("return ',dropped='", "has not"),
-                                         ("return ',dropped=' " + 2 * "if d==1 and call('EXISTS',k)==1 then ", "more than once")])
+@pytest.mark.parametrize("text, words", [
+    ("return ',dropped='", "has not"),
+    ("return ',dropped=' " + 2 * "if d==1 and call('EXISTS',k)==1 then ", "more than once"),
+])
 def test_a_mutant_changes_one_place_of_its_script(text, words):
     """... that is there once: else it would break nothing, or more than its rule."""
     with Model("--mutant", "reader-deletes").process as process:
@@ -299,24 +307,26 @@ def test_a_mutant_changes_one_place_of_its_script(text, words):
     assert process.returncode == 70 and words in said
 
 
-@pytest.mark.parametrize("text", ["return 1 +", "return nil + 1", "x = 1", "return y", "return redis.call('GET',KEYS[1]).ok.x",
-                                  "return os.time()", "error('no')"])
+@pytest.mark.parametrize("text", ["return 1 +", "return nil + 1", "x = 1", "return y", "return os.time()",
+                                  "error('no')", "return redis.call('GET',KEYS[1]).ok.x"])
 def test_a_script_that_fails_is_an_error_on_both(real, model, text):
     for server in real, model:
         assert isinstance(server.pipeline([("EVAL", text, 1, "k")])[0], Exception)
 
 
 def test_what_becomes_of_values(real, model):
-    texts = ["return {1,2,nil,3}", "return {1,false,'a',true}", "return false", "return nil", "return 3.99", "return -3.99",
-             "return {ok='fine'}", "return redis.error_reply('ERR no')", "return redis.status_reply('yes')", "return {{1},{}}",
-             "return {err='ERR of mine'}", "return redis.call('GET',KEYS[1])", "return redis.pcall('ZSCORE',KEYS[1],'a')",
+    texts = ["return {1,2,nil,3}", "return {1,false,'a',true}", "return false", "return nil", "return 3.99",
+             "return -3.99", "return {ok='fine'}", "return redis.error_reply('ERR no')",
+             "return redis.status_reply('yes')", "return {{1},{}}",
+             "return {err='ERR of mine'}", "return redis.call('GET',KEYS[1])",
+             "return redis.pcall('ZSCORE',KEYS[1],'a')",
              "redis.call('ZADD',KEYS[1],1732650000123456,'a') return redis.call('ZSCORE',KEYS[1],'a')",
              "redis.call('ZADD',KEYS[1],0.5,'a') return redis.call('ZSCORE',KEYS[1],'a')",
              "redis.call('SET',KEYS[1],1732650000123456+0.5) return redis.call('GET',KEYS[1])",
              "return redis.pcall('PEXPIRE',KEYS[1],0.5)", "return redis.pcall('ZADD',KEYS[1],'x','a')",
              "redis.call('HSET',KEYS[1],'a','1') return redis.pcall('GET',KEYS[1]).err",
              "redis.call('HSET',KEYS[1],'a','1') return redis.call('GET',KEYS[1])",
-             "redis.call('SET',KEYS[1],'a','PX','100') redis.call('PEXPIRE',KEYS[1],-1) return redis.call('EXISTS',KEYS[1])",
+             "redis.call('SET',KEYS[1],'a') redis.call('PEXPIRE',KEYS[1],-1) return redis.call('EXISTS',KEYS[1])",
              "return redis.call('SET',KEYS[1],'b','XX','GET')", "return redis.call('SET',KEYS[1],'b','NX','PX','5000')"]
     for text in texts:
         real.command("FLUSHALL")

@@ -255,8 +255,7 @@ static void an_error_is_known_by_its_first_word(void **state)
       {"ERR something else", RLK_FAULT_OTHER},
       {"ERR Error running script (call to f_0c66): @user_script:1: @user_script: 1: -OOM command not allowed",
        RLK_FAULT_FULL},
-      {"ERR Error running script (call to f_0c66): @user_script:12: @user_script: 12: -READONLY You can't write against "
-       "a read only replica.",
+      {"ERR Error running script (call to f_0c66): @user_script:12: @user_script: 12: -READONLY You can't write",
        RLK_FAULT_ROLE},
       {"ERR Error running script (call to f_0c66): @user_script:1: WRONGTYPE Operation against a key", RLK_FAULT_TYPE},
       {"ERR Error running script (call to f_0c66): @user_script:1: something else", RLK_FAULT_OTHER},
