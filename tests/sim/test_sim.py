@@ -100,13 +100,13 @@ KINDS = {  # few other worlds can show it
 }
 KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "clock-at-reply": 111,
-    "sleeps-for-hint": 2420,
+    "sleeps-for-hint": 3522,
     "nobody-is-woken": 522,
-    "place-forgotten": 2587,
+    "place-forgotten": 4594,
     "blocks-the-queue": 1730,
     "all-alike": 3718,
-    "waits-at-the-first": 5322,
-    "end-ignored": 199,
+    "waits-at-the-first": 5457,
+    "end-ignored": 2184,
     "waits-for-the-dead": 280,
     "guard-too-short": 233,
     "replace-ends-quarantine": 3607,
@@ -115,7 +115,7 @@ KEPT = {  # where the hunt for a rare one begins: the world that showed it last
     "own-look-ignored": 500,
     "marker-of-anybody": 582,
     "no-backoff": 45,
-    "no-last-look": 495,
+    "no-last-look": 768,
     "late-winner": 367,
     "shortening-forgotten": 2055,
 }
