@@ -42,6 +42,8 @@ static void apply_max_ttl(redlock_client *c)
   cap_ttl(c);
 }
 
+enum { ENTRY_SHOWN_MAX = 100 };
+
 int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
 {
   int64_t by_nodes = c->max_ttl_ms[RLK_BY_NODES], by_option = c->max_ttl_ms[RLK_BY_OPTION];
@@ -53,7 +55,18 @@ int rlk_client_check_max_ttl(const redlock_client *c, struct rlk_text *why)
   return REDLOCK_INVALID;
 }
 
-static int add_node(redlock_client *c, const char *text, size_t size, struct rlk_text *why)
+/* Its number in the list, and what it is unless the list may hold a password. */
+static void name_entry(const redlock_client *c, const char *list, const char *text, size_t size, struct rlk_text *why)
+{
+  rlk_text_format(why, "nodes: entry %d", c->engine.net.node_count + 1);
+  if (!rlk_url_list_is_public(list) || size > ENTRY_SHOWN_MAX)
+    return;
+  rlk_text_add(why, ", \"");
+  rlk_text_escaped(why, text, size);
+  rlk_text_add(why, "\"");
+}
+
+static int add_node(redlock_client *c, const char *list, const char *text, size_t size, struct rlk_text *why)
 {
   struct rlk_url url;
   char words[RLK_URL_WHY_SIZE];
@@ -65,8 +78,10 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
     return REDLOCK_INVALID;
   }
   status = rlk_url_parse(&url, text, size, &reason);
-  if (status == REDLOCK_INVALID)
-    rlk_text_format(why, "nodes: entry %d: %s", c->engine.net.node_count + 1, words);
+  if (status == REDLOCK_INVALID) {
+    name_entry(c, list, text, size, why);
+    rlk_text_format(why, ": %s", words);
+  }
   if (status != REDLOCK_OK)
     return status;
   status = check_twice(c, &url, why);
@@ -92,6 +107,7 @@ static int add_node(redlock_client *c, const char *text, size_t size, struct rlk
 /* Spaces around the commas are allowed; an empty entry is not: it would make the quorum another one. */
 static int read_nodes(redlock_client *c, const char *value, struct rlk_text *why)
 {
+  const char *list = value;
   int status = REDLOCK_OK;
   value += strspn(value, SPACES);
   for (int more = *value != 0; more && status == REDLOCK_OK;) {
@@ -100,7 +116,7 @@ static int read_nodes(redlock_client *c, const char *value, struct rlk_text *why
     while (used && strchr(SPACES, value[used - 1]))
       used--;
     more = value[size] == ',';
-    status = add_node(c, value, used, why);
+    status = add_node(c, list, value, used, why);
     value += size + (size_t)more;
     value += strspn(value, SPACES);
   }

@@ -391,3 +391,16 @@ int rlk_url_same(const struct rlk_url *a, const struct rlk_url *b)
     return 0;
   return a->is_unix ? strcmp(a->host, b->host) == 0 : strcasecmp(a->host, b->host) == 0;
 }
+
+/* A colon stands in front of // or of a port. */
+int rlk_url_list_is_public(const char *list)
+{
+  if (strpbrk(list, "@?%"))
+    return 0;
+  for (const char *at = list; (at = strchr(at, ':')) != NULL; at++) {
+    size_t digits = strspn(at + 1, "0123456789");
+    if (strncmp(at + 1, "//", 2) != 0 && (!digits || !strchr(", /\t\r\n", at[1 + digits])))
+      return 0;
+  }
+  return 1;
+}

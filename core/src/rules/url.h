@@ -30,6 +30,8 @@ void rlk_url_free(struct rlk_url *url);
 void rlk_url_format(const struct rlk_url *url, struct rlk_text *out);
 
 /* The same server by name; two databases of one server are still one server. */
+/* Has the list no place for a password, not even a wrong one? Then its entries may be shown. */
+int rlk_url_list_is_public(const char *list);
 int rlk_url_same(const struct rlk_url *a, const struct rlk_url *b);
 
 #endif

@@ -66,7 +66,7 @@ def test_new_nodes_grant_a_lock_at_once(redlock, nodes):
     done = redlock("bootstrap", "--yes", "--max-ttl", "1m")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "".join("%s: registered; it votes\n" % node.name for node in nodes)
-    assert all(marker.split()[2:5] + marker.split()[6:] == [b"0", b"5", b"0", b"60000", b"-"]
+    assert all(marker.split()[2:5] + marker.split()[6:] == [b"0", b"5", b"0", b"60000", b"-", b"0" * 16]
                for marker in markers(nodes))
     assert redlock("acquire", *GUARDED, "-n", "orders:42").returncode == 0
 
