@@ -62,12 +62,25 @@ static void this_machine_vouches_for_a_node_elsewhere(void **state)
   (void)state;
   read_clock(0, 0);
   read_clock(1, -2000);
+  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns)); /* it may be here, and have the same clock */
+  assert_true(waits(0));
   node_at(0)->line->link.ops = &elsewhere;
   assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
   assert_false(waits(0) || waits(1));
-  node_at(0)->line->link.ops = &rlk_link_sockets; /* it may be on this machine, and have the same clock */
-  assert_true(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
-  assert_true(waits(0));
+}
+
+/* The node whose clock has not changed is not ahead of it. */
+static void a_clock_that_was_right_stays_right_when_another_is_set_back(void **state)
+{
+  (void)state;
+  read_clock(0, 0);
+  read_clock(1, 0);
+  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  now_ns += 1000 * MS;
+  read_clock(0, 1000);
+  read_clock(1, -60000);
+  assert_false(rlk_clocks_compare(&client->engine.net, now_ns, now_ns));
+  assert_false(waits(0));
 }
 
 static void this_machine_vouches_for_no_node_that_differs_from_it(void **state)
@@ -101,6 +114,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_node_that_is_ahead_does_not_vote, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_reading_of_an_earlier_round_is_not_compared, begin_guarded, end),
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_a_node_elsewhere, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_clock_that_was_right_stays_right_when_another_is_set_back, begin_guarded, end),
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_no_node_that_differs_from_it, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_pause_of_this_machine_is_known_when_a_majority_shows_it, begin_guarded, end),
   };

@@ -66,12 +66,19 @@ RLK_COLD static void judge_steps(struct rlk_net *net, int64_t now)
     tell_own(net, own);
 }
 
+/* It is a clock like one that was never read. */
+static void begin_anew(struct rlk_voter *v, int64_t now)
+{
+  v->clock_since_ns = now;
+  v->is_right = 0;
+}
+
 void rlk_clocks_note(struct rlk_node *n, const struct rlk_clock_sample *sample)
 {
   struct rlk_voter *v = n->voter;
   struct rlk_step step;
   if (!rlk_clock_is_known(&v->clock, sample->read_ns, RLK_FLOAT(&n->net->options, DRIFT_FACTOR)))
-    v->clock_since_ns = sample->read_ns;
+    begin_anew(v, sample->read_ns);
   step = rlk_clock_note(&v->clock, sample, RLK_FLOAT(&n->net->options, DRIFT_FACTOR));
   if (step.high_ns && !RLK_MUTANT(CLOCK_STEP_IGNORED)) {
     v->step = step;
@@ -95,57 +102,62 @@ static int is_vouched_for(const struct rlk_node *n, int64_t now)
   return n->voter->clock.low_ns + now - env->platform->wall_ns(env->context) <= AHEAD_NS;
 }
 
-static int is_ahead(const struct rlk_node *n, int64_t from_ns, int64_t now)
+static int is_read_since(const struct rlk_voter *v, int64_t from_ns)
+{
+  return v->clock.at_ns && v->clock.at_ns >= from_ns;
+}
+
+/* So many clocks cannot all be ahead. */
+static int witnesses_min(const struct rlk_net *net)
+{
+  return net->node_count - rlk_quorum(net->node_count) + 1;
+}
+
+static int is_ahead(const struct rlk_node *n, const struct rlk_clock *const *clocks, int count, int64_t now)
 {
   const struct rlk_net *net = n->net;
-  const struct rlk_clock *clocks[RLK_NODES_MAX];
-  int wrong = net->node_count - rlk_quorum(net->node_count), count = 0;
-  for (int i = 0; i < net->node_count; i++)
-    if (net->nodes[i].voter->clock.at_ns >= from_ns)
-      clocks[count++] = &net->nodes[i].voter->clock;
-  return rlk_clock_ahead_ns(&n->voter->clock, clocks, count, wrong, now, RLK_FLOAT(&net->options, DRIFT_FACTOR)) >
-             AHEAD_NS &&
+  return !n->voter->is_right &&
+         rlk_clock_ahead_ns(&n->voter->clock, clocks, count, witnesses_min(net) - 1, now,
+                            RLK_FLOAT(&net->options, DRIFT_FACTOR)) > AHEAD_NS &&
          !is_vouched_for(n, now);
 }
 
+/* A clock that was not ahead of the others when they were first compared stays right: if another one is set back later,
+ * that shows in the other one. */
 RLK_COLD static int note_those_ahead(struct rlk_net *net, int64_t from_ns, int64_t now)
 {
-  int is_news = 0;
+  const struct rlk_clock *clocks[RLK_NODES_MAX];
+  int is_news = 0, count = 0;
+  for (int i = 0; i < net->node_count; i++)
+    if (is_read_since(net->nodes[i].voter, from_ns))
+      clocks[count++] = &net->nodes[i].voter->clock;
   for (int i = 0; i < net->node_count && !RLK_MUTANT(CLOCK_STEP_IGNORED); i++) {
     struct rlk_node *n = &net->nodes[i];
-    int64_t until_ns;
-    if (n->voter->clock.at_ns < from_ns)
+    struct rlk_voter *v = n->voter;
+    int is_ahead_now, was_ahead = now < v->ahead_until_ns;
+    if (!is_read_since(v, from_ns))
       continue;
-    until_ns = is_ahead(n, from_ns, now) ? n->voter->clock_since_ns + rlk_guard_time_ns(net) : 0;
-    if (n->voter->ahead_until_ns <= now && now < until_ns) {
-      is_news = 1;
-      n->voter->ahead_until_ns = until_ns;
-      if (n->state == RLK_NODE_READY) /* one that is being set up is reported when it is */
-        rlk_guard_tell(n, now);
-    }
-    n->voter->ahead_until_ns = until_ns;
+    is_ahead_now = is_ahead(n, clocks, count, now);
+    v->is_right |= !is_ahead_now && count >= witnesses_min(net);
+    v->ahead_until_ns = is_ahead_now ? v->clock_since_ns + rlk_guard_time_ns(net) : 0;
+    if (was_ahead || now >= v->ahead_until_ns)
+      continue;
+    is_news = 1;
+    if (n->state == RLK_NODE_READY) /* one that is being set up is reported when it is */
+      rlk_guard_tell(n, now);
   }
   return is_news;
 }
 
-/* Nearly always no two of them are apart. */
+/* Nearly always all are known to be right. */
 int rlk_clocks_compare(struct rlk_net *net, int64_t from_ns, int64_t now)
 {
-  int64_t latest_ns = INT64_MIN, earliest_ns = INT64_MAX;
-  int is_noted = 0;
+  int is_open = 0;
   if (!rlk_net_has_markers(net))
     return 0;
-  for (int i = 0; i < net->node_count; i++) {
-    const struct rlk_voter *v = net->nodes[i].voter;
-    if (!v->clock.at_ns || v->clock.at_ns < from_ns)
-      continue;
-    latest_ns = v->clock.low_ns > latest_ns ? v->clock.low_ns : latest_ns;
-    earliest_ns = v->clock.high_ns < earliest_ns ? v->clock.high_ns : earliest_ns;
-    is_noted |= v->ahead_until_ns != 0;
-  }
-  if (earliest_ns == INT64_MAX || (latest_ns <= earliest_ns + AHEAD_NS && !is_noted))
-    return 0;
-  return note_those_ahead(net, from_ns, now);
+  for (int i = 0; i < net->node_count; i++)
+    is_open |= is_read_since(net->nodes[i].voter, from_ns) && !net->nodes[i].voter->is_right;
+  return is_open && note_those_ahead(net, from_ns, now);
 }
 
 void rlk_clocks_compare_ready(struct rlk_node *n, int64_t now)

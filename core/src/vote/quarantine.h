@@ -23,6 +23,7 @@ struct rlk_voter {
   int quarantine_untold;        /* since too few other nodes vote */
   struct rlk_clock clock;
   int64_t clock_since_ns;  /* when it was first read */
+  int is_right;            /* it was not ahead of the other nodes' clocks then */
   int64_t ahead_until_ns;  /* it is ahead of the other nodes' clocks, and does not vote before; 0: it is not */
   struct rlk_step step;    /* of its clock, if that was the last that happened */
   int is_own_step;         /* all nodes were stepped alike: it was this machine that stood still */
