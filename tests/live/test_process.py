@@ -1,6 +1,12 @@
 """What the library does to its process: descriptors, threads, signals, memory, output."""
 import os
 import resource
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
 
 import rl
 from helpers import run_python, spin
@@ -125,3 +131,31 @@ client.free()
 """, nodes.nodes_env)
     tried, later = out.split()
     assert tried in ("INTERNAL", "NO_QUORUM") and later == "OK"
+
+
+# ---- whose environment ---------------------------------------------------------------------------------------------
+
+SETUID = Path(rl.LIBRARY).resolve().parent / "tests" / "live" / "setuid"
+
+
+@pytest.fixture
+def folder():
+    """One that every user may enter."""
+    path = Path(tempfile.mkdtemp(prefix="redlock-setuid-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("mode, said", [(0o755, "plain guard=off max_ttl_ms=7000"),
+                                        (0o4755, "set-user-ID guard=marker max_ttl_ms=30000")])
+def test_a_set_user_id_program_ignores_the_environment(folder, mode, said):
+    """Whoever starts it could turn its guard off."""
+    if os.geteuid() != 0 or os.statvfs(folder).f_flag & os.ST_NOSUID:
+        pytest.skip("no program can be made set-user-ID here")
+    program = folder / "program"
+    shutil.copy(SETUID, program)
+    program.chmod(mode)
+    done = subprocess.run([program], user="nobody", stdout=subprocess.PIPE, text=True, timeout=60,
+                          env={"REDLOCK_GUARD": "off", "REDLOCK_MAX_TTL_MS": "7000"})
+    assert done.stdout == said
