@@ -17,8 +17,8 @@
  *           second call on a handle with an operation in flight returns REDLOCK_IN_FLIGHT. These may be called from
  *           any thread at any time: redlock_lock_state, _status, _loss, _validity_ms, _fence, _attempts, _token and
  *           _cancel. No call may be made on a handle while, or after, another thread frees it. A thread that blocks in
- * a call must not be ended by pthread_cancel: it does the I/O of others, too, and they would wait for ever. Use
- *           redlock_lock_cancel.
+ *           a call must not be ended by pthread_cancel: it does the I/O of others, too, and they would wait for ever.
+ *           Use redlock_lock_cancel.
  *
  * FORK      A forked child inherits no lock: its handles are in REDLOCK_STATE_FORKED. Its clients reconnect at their
  *           next use. The child never sends or releases anything on behalf of the parent.
