@@ -43,7 +43,7 @@ def second(first, tmp_path):
 def names(tmp_path, monkeypatch):
     """names(address...): what lock.test resolves to from now on, in programs that are started with it."""
     path = tmp_path / "names"
-    monkeypatch.setenv("LD_PRELOAD", SHIM)
+    monkeypatch.setenv("LD_PRELOAD", " ".join([os.environ.get("LD_PRELOAD", ""), SHIM]))  # a sanitizer comes first
     monkeypatch.setenv("NAMES", str(path))
 
     def resolve(*addresses):
