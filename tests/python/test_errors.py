@@ -1,12 +1,15 @@
 """Exceptions are those of the core's status list."""
 
+import logging
 import pickle
+import traceback
 
 import pytest
 
 import libredlock
 from libredlock import _errors
 from libredlock._core import ffi, lib
+from libredlock.testing import FakeServer
 
 
 def name(status):
@@ -58,3 +61,34 @@ def test_they_can_be_pickled():
             copy = pickle.loads(pickle.dumps(failure))
             assert type(copy) is type(failure) and str(copy) == "words"
             assert copy.resource == b"r" and copy.votes == {"n": vote}
+
+
+def repeat(args):
+    """The answer of a server that knows neither HELLO nor AUTH."""
+    return b"-ERR unknown command '%s', with args beginning with: '%s'\r\n" % (args[0], b"' '".join(args[1:]))
+
+
+def test_a_password_that_a_server_repeats_is_shown_nowhere(caplog):
+    caplog.set_level(logging.DEBUG)
+    with FakeServer({"HELLO": repeat, "AUTH": repeat}) as server:
+        url = f"redis://app:s3cret-Pa55@{server.name}"
+        with libredlock.Client([url], connect_timeout=2, outage_wait=0.2) as client:
+            lock = client.lock("r")
+            with pytest.raises(libredlock.RefusedConfig, match="the login failed") as caught:
+                lock.acquire(blocking=False)
+            with pytest.raises(libredlock.RefusedConfig, match="the login failed"):
+                client.status("r")
+            failure = caught.value
+            told = traceback.format_exception(type(failure), failure, failure.__traceback__)
+            shown = [str(failure), repr(failure), repr(vars(failure)), repr(client), repr(lock), "".join(told)]
+            shown += [repr(client.describe()), caplog.text]
+    assert "the login failed" in caplog.text
+    assert all("Pa55" not in text for text in shown)
+
+
+@pytest.mark.parametrize("nodes", ["redis://u:s3cret,Pa55@a", "redis://u:Pa55/a", "redis://a?password=Pa55", "Pa55@a"])
+def test_a_list_that_is_refused_is_shown_nowhere(nodes):
+    for given in nodes, [nodes]:
+        with pytest.raises(libredlock.InvalidOption) as caught:
+            libredlock.Client(given)
+        assert "Pa55" not in str(caught.value) + repr(caught.value) + repr(vars(caught.value))
