@@ -467,5 +467,7 @@ def test_a_job_that_begins_in_a_failover_runs(redlock, nodes):
 def test_replicas_that_stay_end_a_wait_as_an_outage_does(redlock, nodes):
     for node in nodes.nodes[:3]:
         node.command("REPLICAOF", "127.0.0.1", 1)
+    began = time.monotonic()
     done = redlock("run", "--wait", "forever", "--outage-wait", "1s", "x", "--", "true")
     assert done.returncode == REFUSED_CONFIG and "a replica" in done.stderr
+    assert time.monotonic() - began >= 1
