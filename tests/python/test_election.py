@@ -1,6 +1,7 @@
 """Client.election(): one candidate leads at a time."""
 
 import asyncio
+import contextlib
 import signal
 import threading
 
@@ -22,6 +23,62 @@ def in_thread(call):
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     return thread
+
+
+def follow(node):
+    node.command("REPLICAOF", "127.0.0.1", 1)
+
+
+def promote(node):
+    node.command("REPLICAOF", "NO", "ONE")
+
+
+def rotate(node):
+    node.command("ACL", "SETUSER", "few", "resetpass", ">new")
+    node.command("CLIENT", "KILL", "USER", "few")
+
+
+def rotate_back(node):
+    node.command("ACL", "SETUSER", "few", "resetpass", ">p")
+
+
+REFUSALS = pytest.mark.parametrize("refuse, mend", [(follow, promote), (rotate, rotate_back)],
+                                   ids=["replica", "password"])
+# A server that was promoted is in quarantine for max_ttl; other locks than elections give up after outage_wait.
+STANDS_BY = {**CALM, **short(4), "max_ttl": 4, "outage_wait": 1}
+
+
+@pytest.fixture
+def three(make_cluster):
+    cluster = make_cluster(3, max_ttl=4)
+    for node in cluster:
+        node.command("ACL", "SETUSER", "few", "on", ">p", "~*", "&*", "+@all")
+    return cluster
+
+
+def urls(nodes, password):
+    return [node.url_with("few", password) for node in nodes]
+
+
+@contextlib.contextmanager
+def refused_for_a_time(nodes, refuse, mend):
+    """These nodes refuse for 3 s; the event says that the first is about to be mended."""
+    mended = threading.Event()
+
+    def mend_all():
+        mended.set()
+        for node in nodes:
+            mend(node)
+
+    for node in nodes:
+        refuse(node)
+    timer = threading.Timer(3, mend_all)
+    timer.start()
+    try:
+        yield mended
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def test_terms_follow_each_other(client, other, nodes):
@@ -143,6 +200,29 @@ def test_on_lost(client, nodes):
         election.stop()
 
 
+@REFUSALS
+def test_it_stands_by_through_refusals_that_pass(three, refuse, mend):
+    with libredlock.Client(urls(three, "p"), **STANDS_BY) as client:
+        assert client.check()["voting"] == 3
+        election = client.election("scheduler")
+        with refused_for_a_time(three[:2], refuse, mend) as mended:
+            for term in election:
+                with term:
+                    assert mended.is_set()
+                election.stop()
+
+
+def test_a_refusal_that_is_final_ends_the_loop(three):
+    """Nodes that have never voted for this client: no wait helps."""
+    with libredlock.Client(urls(three, "wrong"), **STANDS_BY) as client:
+        election = client.election("scheduler")
+        waits_on = threading.Timer(20, election.stop)
+        waits_on.start()
+        with pytest.raises(libredlock.RefusedConfig, match="WRONGPASS"):
+            list(election)
+        waits_on.cancel()
+
+
 @pytest.mark.parametrize("keyword, value", [("wait", 5), ("fence", False), ("renew", False), ("retry_count", 1)])
 def test_what_an_election_is_about_is_no_option(client, keyword, value):
     with pytest.raises(TypeError, match=rf"election\(\) takes no {keyword}=: "):
@@ -225,6 +305,32 @@ def test_cancelling_the_task_leaves_no_seat(on_client, nodes):
         await until(lambda: not any(node.get("scheduler") for node in nodes))
 
     on_client(body)
+
+
+@REFUSALS
+def test_a_task_stands_by_through_refusals_that_pass(run, three, refuse, mend):
+    async def body():
+        async with aio.Client(urls(three, "p"), **STANDS_BY) as client:
+            assert (await client.check())["voting"] == 3
+            election = client.election("scheduler")
+            with refused_for_a_time(three[:2], refuse, mend) as mended:
+                async for term in election:
+                    async with term:
+                        assert mended.is_set()
+                    election.stop()
+
+    run(body())
+
+
+def test_a_refusal_that_is_final_ends_the_loop_of_a_task(run, three):
+    async def body():
+        async with aio.Client(urls(three, "wrong"), **STANDS_BY) as client:
+            election = client.election("scheduler")
+            asyncio.get_running_loop().call_later(20, election.stop)
+            with pytest.raises(libredlock.RefusedConfig, match="WRONGPASS"):
+                assert not [term async for term in election]
+
+    run(body())
 
 
 def test_close_ends_the_loop(run, nodes, other):
