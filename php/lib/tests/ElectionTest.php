@@ -4,11 +4,13 @@ declare(strict_types=1);
 
 namespace Redlock\Tests;
 
+use Redlock\Client;
 use Redlock\ClientInterface;
 use Redlock\Election;
 use Redlock\Exception\BusyException;
 use Redlock\Exception\InvalidOptionException;
 use Redlock\Exception\LostException;
+use Redlock\Exception\RefusedConfigException;
 use Redlock\LockInterface;
 use Redlock\Term;
 use Redlock\Testing\MemoryClient;
@@ -166,6 +168,89 @@ final class ElectionTest extends NodesTestCase
             $next->acquire();
         }));
         $this->assertSame(1, $terms);
+    }
+
+    /** A client of three nodes with a user of its own. Its locks give up after a second, and elections do not. */
+    private function clientOfThree(string $password): Client
+    {
+        $urls = [];
+        foreach (self::three() as $node) {
+            $node->command('ACL', 'SETUSER', 'few', 'on', '>p', '~*', '&*', '+@all');
+            $urls[] = "redis://few:$password@127.0.0.1:$node->port";
+        }
+        self::cluster()->bootstrap(3, 4000);
+        $options = ['clientName' => $this->uniqueName(), 'maxTtlMs' => 4000, 'outageWaitMs' => 1000];
+        return Client::connect($urls, ...$options, ...self::SHORT, ...['connectTimeoutMs' => 20_000]);
+    }
+
+    /** @return list<Node> */
+    private static function three(): array
+    {
+        return \array_slice(self::cluster()->nodes, 0, 3);
+    }
+
+    /**
+     * Two of three nodes refuse for 3 s.
+     *
+     * @dataProvider refusals
+     * @param list<list<string>> $refuse commands
+     * @param list<string> $mend a command
+     */
+    public function testItStandsByThroughRefusalsThatPass(array $refuse, array $mend): void
+    {
+        $client = $this->clientOfThree('p');
+        Wait::until(static fn (): bool => $client->check()['voting'] === 3, 'three nodes that vote');
+        foreach ([self::three()[0], self::three()[1]] as $node) {
+            foreach ($refuse as $command) {
+                $node->command(...$command);
+            }
+        }
+        $isMended = false;
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, static function () use ($mend, &$isMended): void {
+            foreach ([self::three()[0], self::three()[1]] as $node) {
+                $node->command(...$mend);
+            }
+            $isMended = true;
+        });
+        \pcntl_alarm(3);
+        try {
+            $led = $client->election('scheduler')->run(static function () use (&$isMended): bool {
+                return $isMended;
+            });
+            $this->assertTrue($led);
+        } finally {
+            \pcntl_alarm(0);
+            \pcntl_signal(\SIGALRM, \SIG_DFL);
+        }
+    }
+
+    public static function refusals(): array
+    {
+        return [
+            'replicas' => [[['REPLICAOF', '127.0.0.1', '1']], ['REPLICAOF', 'NO', 'ONE']],
+            'another password' => [
+                [['ACL', 'SETUSER', 'few', 'resetpass', '>new'], ['CLIENT', 'KILL', 'USER', 'few']],
+                ['ACL', 'SETUSER', 'few', 'resetpass', '>p'],
+            ],
+        ];
+    }
+
+    /** Nodes that have never voted for this client: no wait helps. */
+    public function testARefusalThatIsFinalEndsIt(): void
+    {
+        $election = $this->clientOfThree('wrong')->election('scheduler');
+        \pcntl_async_signals(true);
+        \pcntl_signal(\SIGALRM, $election->stop(...));
+        \pcntl_alarm(20);
+        $this->expectException(RefusedConfigException::class);
+        $this->expectExceptionMessage('WRONGPASS');
+        try {
+            $election->run(static fn () => throw new \LogicException('it leads'));
+        } finally {
+            \pcntl_alarm(0);
+            \pcntl_signal(\SIGALRM, \SIG_DFL);
+        }
     }
 
     public function testInMemory(): void
