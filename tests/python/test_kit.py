@@ -98,6 +98,14 @@ def test_between_cases_keys_go_and_markers_stay(make_cluster):
     assert granted(cluster.urls)
 
 
+def test_nodes_that_were_replicas_are_bootstrapped_again(make_cluster):
+    cluster = make_cluster(3)
+    for node in cluster:
+        node.command("REPLICAOF", "127.0.0.1", 1)
+    cluster.reset()
+    assert granted(cluster.urls)
+
+
 def test_nodes_that_are_refused_are_left_alone(make_cluster):
     cluster = make_cluster(3, config={"maxmemory-policy": "allkeys-lru", "maxmemory": "100mb"})
     assert [node.get(MARKER) for node in cluster] == [None] * 3

@@ -69,7 +69,8 @@ class Node:
         self.stopped = False
         self.first_config: Dict[bytes, bytes] = {}
         self.first_users: List[bytes] = []
-        self.marker: Optional[Tuple[int, str, bytes]] = None  # of the bootstrapped server: its pid, the key, the text
+        # Of the bootstrapped server: its pid and history, the key, the text.
+        self.marker: Optional[Tuple[int, str, str, bytes]] = None
         os.makedirs(folder, exist_ok=True)
 
     # -- addresses
@@ -308,15 +309,19 @@ class Node:
             text = self.get(key) if self.alive and not self.stopped else None
         except ReplyError:  # a node of a cluster without slots, for example
             text = None
-        self.marker = None if text is None else (self.pid, key, text)
+        self.marker = None if text is None else (self.pid, self._history(), key, text)
 
     @property
     def has_marker(self) -> bool:
-        """Whether it is the server that was bootstrapped, and has the marker that it had then."""
+        """Whether it is the server that was bootstrapped, was no replica since, and has the marker that it had then."""
         if self.marker is None:
             return False
-        pid, key, text = self.marker
-        return self.pid == pid and self.get(key) == text
+        pid, history, key, text = self.marker
+        return self.pid == pid and self._history() == history and self.get(key) == text
+
+    def _history(self) -> str:
+        """It changes when a replica becomes a master."""
+        return self.info("replication").get("master_replid2", "")
 
     def reset(self) -> None:
         """Alive, configured as at the start, and without keys but for a marker that was noted. What cannot be mended is
@@ -353,7 +358,7 @@ class Node:
 
     def delete_keys(self) -> None:
         """All but the marker: the node goes on to vote, which it would not after flush()."""
-        kept = {self.marker[1].encode()} if self.marker and self.has_marker else set()
+        kept = {self.marker[2].encode()} if self.marker and self.has_marker else set()
         databases = [name[2:] for name in self.info("keyspace") if name.startswith("db")]
         for database in databases:
             if database != "0":
