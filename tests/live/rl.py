@@ -17,7 +17,12 @@ from common import CALM, short  # noqa: E402, F401
 
 ffi = cffi.FFI()
 ffi.cdef(cdef.declarations())
-lib = ffi.dlopen(LIBRARY)
+if os.environ.get("REDLOCK_VIRTUAL"):
+    import world
+
+    lib = world.Library(ffi)
+else:
+    lib = ffi.dlopen(LIBRARY)
 
 
 def _enum(title, tag):

@@ -10,7 +10,7 @@ import rl
 from common import occupy
 from helpers import finish, held_everywhere, lapse, spin
 from queueing import places, warnings
-from rl import BUSY, OK, PENDING
+from rl import BUSY, OK, PENDING, Verdict
 from testing import eventually
 from testing.wait import in_time
 
@@ -193,6 +193,16 @@ def test_an_entry_cannot_break_the_output(nodes, held, client):
     waiter = client.lock()
     assert waiter.acquire(1500) == BUSY
     assert "\n" not in waiter.message and "\x1b" not in waiter.message
+
+
+def test_a_reader_of_a_token_without_end_is_looked_at(nodes, make_client):
+    """A reply that is too large would break the connection."""
+    for node in nodes:
+        node.command("ZADD", "r", 9999999999999, "rl:" + "a" * (2 << 20))
+    look = inspected(make_client(nodes.urls))
+    assert look.verdict == Verdict.SHARED, look.message
+    assert look.holder == "a" * 128
+    assert "node_down" not in [event["event"] for event in look.client.events()]
 
 
 def test_an_entry_of_another_type_is_no_error(nodes, held, client):

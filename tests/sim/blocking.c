@@ -378,6 +378,11 @@ static void keep(struct process *process, int number)
 
 /* ---- life ---- */
 
+void blocking_keep(struct process *process)
+{
+  thread_start(process, KEEPER, keep);
+}
+
 void blocking_start(struct process *process)
 {
   process->leaving = process->has_to_leave = process->drained = process->mutex_taken = 0;
@@ -385,7 +390,7 @@ void blocking_start(struct process *process)
   for (int i = 0; i < process->slot_count; i++)
     thread_start(process, i, take_and_hold);
   thread_start(process, MASTER, look_after);
-  thread_start(process, KEEPER, keep);
+  blocking_keep(process);
 }
 
 /* All that its threads wait for is given up. */

@@ -30,13 +30,20 @@ void call_touch(const struct call *call, struct object *object);
 
 void call_hset(struct call *call);
 void call_hexists(struct call *call);
+void call_hget(struct call *call);
+void call_hgetall(struct call *call);
+void call_hincrby(struct call *call);
 void call_hdel(struct call *call);
 void call_hrandfield(struct call *call);
+void call_add_to_list(struct call *call);
+void call_add_to_set(struct call *call);
+void call_add_to_stream(struct call *call);
 void call_zadd(struct call *call);
 void call_zrem(struct call *call);
 void call_zscore(struct call *call);
 void call_zrank(struct call *call);
 void call_zrange(struct call *call);
+void call_zcard(struct call *call);
 void call_zcount(struct call *call);
 void call_zremrangebyscore(struct call *call);
 

@@ -170,7 +170,7 @@ static void call_del(struct call *call)
 
 static void call_type(struct call *call)
 {
-  static const char *const names[] = {"none", "string", "hash", "zset"};
+  static const char *const names[] = {"none", "string", "hash", "zset", "list", "set", "stream"};
   const struct object *object = live(call, 1);
   push_status(call, names[object ? object->type : TYPE_NONE]);
 }
@@ -200,6 +200,21 @@ static void expire_at(struct call *call, int64_t from_ms)
 static void call_pexpire(struct call *call)
 {
   expire_at(call, call->request->clock_ms);
+}
+
+static void call_expire(struct call *call)
+{
+  int64_t value, clock_ms = call->request->clock_ms;
+  struct object *object = live(call, 1);
+  if (call_integer(call, 2, &value) != 0)
+    return;
+  if (value <= 0)
+    call_unknown(call);
+  if (object) {
+    object->expire_ms = clock_ms + value * 1000;
+    call_touch(call, object);
+  }
+  call_push_integer(call, object != NULL);
 }
 
 static void call_pexpireat(struct call *call)
@@ -279,6 +294,35 @@ static void call_msetnx(struct call *call)
   call_push_integer(call, is_free);
 }
 
+static void call_getrange(struct call *call)
+{
+  struct object *object;
+  int64_t first, last;
+  if (call_integer(call, 2, &first) != 0 || call_integer(call, 3, &last) != 0 ||
+      call_live_as(call, 1, TYPE_STRING, &object) < 0)
+    return;
+  if (first < 0 || last < first)
+    call_unknown(call);
+  int64_t end = object ? (int64_t)object->size : 0;
+  end = end < last + 1 ? end : last + 1;
+  call_push(call, object && first < end ? object->bytes + first : "", first < end ? (size_t)(end - first) : 0);
+}
+
+/* Of the first byte. */
+static void call_setbit(struct call *call)
+{
+  struct object *object;
+  int64_t at;
+  char byte;
+  if (call_integer(call, 2, &at) != 0 || call_live_as(call, 1, TYPE_STRING, &object) < 0)
+    return;
+  if (object || at < 0 || at > 7 || !call_says(call, 3, "1"))
+    call_unknown(call);
+  byte = (char)(1 << (7 - at));
+  set(call, 1, &(struct argument){&byte, 1}, 0);
+  call_push_integer(call, 0);
+}
+
 /* Of nothing: it shows whether the server takes writes that need memory. */
 static void call_append(struct call *call)
 {
@@ -313,21 +357,32 @@ static const struct command commands[] = {
     {"APPEND", 2, 2, WRITES | TAKES_MEMORY, call_append},
     {"DEL", 1, ARGUMENTS_MAX, WRITES, call_del},
     {"EXISTS", 1, ARGUMENTS_MAX, 0, call_exists},
+    {"EXPIRE", 2, 2, WRITES, call_expire},
     {"GET", 1, 1, 0, call_get},
+    {"GETRANGE", 3, 3, 0, call_getrange},
     {"HDEL", 2, ARGUMENTS_MAX, WRITES, call_hdel},
     {"HEXISTS", 2, 2, 0, call_hexists},
+    {"HGET", 2, 2, 0, call_hget},
+    {"HGETALL", 1, 1, 0, call_hgetall},
+    {"HINCRBY", 3, 3, WRITES | TAKES_MEMORY, call_hincrby},
     {"HRANDFIELD", 2, 2, 0, call_hrandfield},
-    {"HSET", 3, 3, WRITES | TAKES_MEMORY, call_hset},
+    {"HSET", 3, ARGUMENTS_MAX, WRITES | TAKES_MEMORY, call_hset},
+    {"LPUSH", 2, 2, WRITES | TAKES_MEMORY, call_add_to_list},
     {"MGET", 1, ARGUMENTS_MAX, 0, call_mget},
     {"MSETNX", 2, ARGUMENTS_MAX, WRITES | TAKES_MEMORY, call_msetnx},
     {"PEXPIRE", 2, 2, WRITES, call_pexpire},
     {"PEXPIREAT", 2, 2, WRITES, call_pexpireat},
     {"PTTL", 1, 1, 0, call_pttl},
     {"PUBLISH", 2, 2, 0, call_publish},
+    {"RPUSH", 2, 2, WRITES | TAKES_MEMORY, call_add_to_list},
+    {"SADD", 2, 2, WRITES | TAKES_MEMORY, call_add_to_set},
     {"SET", 2, 6, WRITES | TAKES_MEMORY, call_set},
+    {"SETBIT", 3, 3, WRITES | TAKES_MEMORY, call_setbit},
     {"TIME", 0, 0, 0, call_time},
     {"TYPE", 1, 1, 0, call_type},
-    {"ZADD", 3, 3, WRITES | TAKES_MEMORY, call_zadd},
+    {"XADD", 4, 4, WRITES | TAKES_MEMORY, call_add_to_stream},
+    {"ZADD", 3, 4, WRITES | TAKES_MEMORY, call_zadd},
+    {"ZCARD", 1, 1, 0, call_zcard},
     {"ZCOUNT", 3, 3, 0, call_zcount},
     {"ZRANGE", 3, 4, 0, call_zrange},
     {"ZRANK", 2, 2, 0, call_zrank},
@@ -421,6 +476,8 @@ static const char *run(lua_State *lua)
     snprintf(refused, sizeof refused, "@user_script: %d: -%s", line_of(lua), call.error);
     return running->node->old ? refused : call.error; /* what Redis says of it before 7.0 */
   }
+  if (running->world->tester)
+    running->world->tester->count(running, command->name);
   running->has_written |= command->flags & WRITES;
   command->run(&call);
   return call.error;

@@ -240,6 +240,33 @@ static void set_texts(const struct request *request, const char *name, int first
   lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
+/* What redis.call would return, as the reply. */
+void lua_command(struct request *request)
+{
+  if (!lua)
+    open_state();
+  running = request;
+  commands_begin(request);
+  lua_getglobal(lua, "redis");
+  lua_getfield(lua, -1, "call");
+  lua_remove(lua, -2);
+  for (int i = 0; i < request->count; i++)
+    lua_pushlstring(lua, request->arguments[i].bytes, request->arguments[i].size);
+  if (lua_pcall(lua, request->count, 1, 0) == 0) {
+    reply(request, 0);
+    return;
+  }
+  reply_line(request, '-', field("err"));
+  lua_pop(lua, 1);
+}
+
+/* A command has ended in the midst of it: the next one finds another state. */
+void lua_forget(void)
+{
+  lua = NULL;
+  script_forget();
+}
+
 int lua_run(struct request *request, struct script *script)
 {
   int64_t keys = server_number(request, 2);

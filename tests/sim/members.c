@@ -19,15 +19,29 @@ static int read_score(struct call *call, int index, int excludes, double *value)
 
 /* ---- hashes ---- */
 
+static int add(struct call *call, struct object *object, double score, int index)
+{
+  const struct argument *argument = &call->arguments[index];
+  if (argument->size > MEMBER_MAX)
+    call_unknown(call);
+  return object_add(object, score, argument->bytes, argument->size);
+}
+
+/* The fields of tests and scripts have numbers for values. */
 void call_hset(struct call *call)
 {
   struct object *object;
+  int64_t value;
+  int count = 0;
   if (call_live_as(call, 1, TYPE_HASH, &object) < 0)
     return;
-  if (!call_says(call, 3, "1") || call->arguments[2].size > MEMBER_MAX)
-    call_unknown(call);
+  for (int i = 2; i < call->count; i += 2)
+    if (i + 1 == call->count || call_integer(call, i + 1, &value) != 0)
+      call_unknown(call);
   object = call_make(call, 1, TYPE_HASH);
-  call_push_integer(call, object_add(object, 0, call->arguments[2].bytes, call->arguments[2].size));
+  for (int i = 2; i < call->count && call_integer(call, i + 1, &value) == 0; i += 2)
+    count += add(call, object, (double)value, i);
+  call_push_integer(call, count);
 }
 
 static int member_of(const struct call *call, const struct object *object, int index)
@@ -40,6 +54,45 @@ void call_hexists(struct call *call)
   struct object *object;
   if (call_live_as(call, 1, TYPE_HASH, &object) >= 0)
     call_push_integer(call, member_of(call, object, 2) >= 0);
+}
+
+void call_hget(struct call *call)
+{
+  struct object *object;
+  if (call_live_as(call, 1, TYPE_HASH, &object) < 0)
+    return;
+  int index = member_of(call, object, 2);
+  if (index >= 0)
+    call_push_score(call, object->members[index].score);
+  else
+    call_push_nil(call);
+}
+
+void call_hgetall(struct call *call)
+{
+  struct object *object;
+  if (call_live_as(call, 1, TYPE_HASH, &object) < 0)
+    return;
+  lua_newtable(call->lua);
+  for (int i = 0; object && i < object->count; i++) {
+    call_push(call, object->members[i].text, (size_t)object->members[i].size);
+    lua_rawseti(call->lua, -2, 2 * i + 1);
+    call_push_score(call, object->members[i].score);
+    lua_rawseti(call->lua, -2, 2 * i + 2);
+  }
+}
+
+void call_hincrby(struct call *call)
+{
+  struct object *object;
+  int64_t value;
+  if (call_live_as(call, 1, TYPE_HASH, &object) < 0 || call_integer(call, 3, &value) != 0)
+    return;
+  int index = member_of(call, object, 2);
+  if (index >= 0)
+    value += (int64_t)object->members[index].score;
+  add(call, call_make(call, 1, TYPE_HASH), (double)value, 2);
+  call_push_integer(call, value);
 }
 
 static void remove_members(struct call *call, enum type type)
@@ -80,18 +133,56 @@ void call_hrandfield(struct call *call)
   }
 }
 
+/* ---- what no script of the core has a command for ---- */
+
+static void add_to(struct call *call, enum type type, int index)
+{
+  struct object *object;
+  if (call_live_as(call, 1, type, &object) < 0)
+    return;
+  object = call_make(call, 1, type);
+  add(call, object, object->count, index);
+  call_push_integer(call, object->count);
+}
+
+void call_add_to_list(struct call *call)
+{
+  add_to(call, TYPE_LIST, 2);
+}
+
+void call_add_to_set(struct call *call)
+{
+  add_to(call, TYPE_SET, 2);
+}
+
+void call_add_to_stream(struct call *call)
+{
+  add_to(call, TYPE_STREAM, 4);
+}
+
 /* ---- sorted sets ---- */
 
+/* ZADD key [XX] score member */
 void call_zadd(struct call *call)
 {
   struct object *object;
   double score;
-  if (read_score(call, 2, 0, &score) != 0 || call_live_as(call, 1, TYPE_ZSET, &object) < 0)
-    return;
-  if (call->arguments[3].size > MEMBER_MAX)
+  int only_there = call_says(call, 2, "XX");
+  if (call->count != 4 + only_there)
     call_unknown(call);
-  object = call_make(call, 1, TYPE_ZSET);
-  call_push_integer(call, object_add(object, score, call->arguments[3].bytes, call->arguments[3].size));
+  if (read_score(call, 2 + only_there, 0, &score) != 0 || call_live_as(call, 1, TYPE_ZSET, &object) < 0)
+    return;
+  if (only_there && member_of(call, object, 4) < 0)
+    call_push_integer(call, 0);
+  else
+    call_push_integer(call, add(call, call_make(call, 1, TYPE_ZSET), score, 3 + only_there));
+}
+
+void call_zcard(struct call *call)
+{
+  struct object *object;
+  if (call_live_as(call, 1, TYPE_ZSET, &object) >= 0)
+    call_push_integer(call, object ? object->count : 0);
 }
 
 void call_zrem(struct call *call)

@@ -309,6 +309,11 @@ void script_print_all(void)
     printf("%s, %zu bytes\n%s\n", scripts[i].role->name, scripts[i].size, scripts[i].text);
 }
 
+void script_forget(void)
+{
+  script_count = 0;
+}
+
 void script_flush(struct node *node)
 {
   node->scripts = 0;

@@ -386,8 +386,10 @@ static const char *refusal(const struct request *request, const struct command *
 
 /* ---- running ---- */
 
-static void show(const struct request *request, const char *answer, size_t size)
+void server_show(const struct request *request, size_t before)
 {
+  const char *answer = request->reply->bytes + before;
+  size_t size = request->reply->end - before;
   char line[512];
   size_t at = 0;
   for (int i = 0; i < request->count && at < sizeof line - 128; i++) {
@@ -430,6 +432,16 @@ void server_begin(struct world *world, struct node *node, struct connection *con
   request->refuses_writes = error == NODE_ERROR_MISCONF ? MISCONF : error == NODE_ERROR_READONLY ? READONLY : NULL;
 }
 
+/* What a client says before it asks anything: 1; 0: it is something else. */
+int server_set_up(struct request *request)
+{
+  const struct command *command = command_of(request);
+  if (!command || (!command->is_setup && command->run != command_ping && command->run != command_subscribe))
+    return 0;
+  command->run(request);
+  return 1;
+}
+
 static void execute(struct request *request)
 {
   const struct command *command = command_of(request);
@@ -453,7 +465,7 @@ static void execute(struct request *request)
   else
     backing_other(request->connection, request->connection->replies_total + request->reply->end);
   if (request->world->tracing)
-    show(request, request->reply->bytes + before, request->reply->end - before);
+    server_show(request, before);
 }
 
 void server_process(struct world *world, struct connection *connection)
@@ -472,7 +484,10 @@ void server_process(struct world *world, struct connection *connection)
     }
     request.size = (size_t)size;
     server_begin(world, node, connection, &request);
-    execute(&request);
+    if (world->tester)
+      world->tester->execute(&request);
+    else
+      execute(&request);
     up->head += (size_t)size;
     connection->executed_total += (uint64_t)size;
   }

@@ -49,6 +49,8 @@ void server_reply_bulk(struct request *request, const char *bytes, size_t size);
 void server_note_told(const struct request *request, uint8_t links[PROCESSES_MAX]); /* that its token is there */
 void server_check_speaker(const struct request *request, const struct argument *token);
 void server_begin(struct world *world, struct node *node, struct connection *connection, struct request *request);
+int server_set_up(struct request *request);
+void server_show(const struct request *request, size_t before); /* in the trace, with the reply since then */
 /* The size of a request, 0 while it is incomplete, -1 if it is none. */
 ssize_t server_parse(struct request *request, const char *bytes, size_t size);
 
@@ -68,7 +70,13 @@ void keys_start(const struct node *node);
 
 void script_eval(struct request *request);
 void script_command(struct request *request);
+void script_forget(void); /* those that are known, of all servers */
 int script_is_proof(const struct request *request);
+
+/* ---- lua.c ---- */
+
+void lua_command(struct request *request);
+void lua_forget(void);
 
 /* ---- mutate.c ---- */
 

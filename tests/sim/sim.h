@@ -14,14 +14,13 @@
 #include "hard.h"
 #include "permits.h"
 #include "random.h"
+#include "tester.h"
 #include "threads.h"
 
 #define MS RLK_NS_PER_MS
 #define PASSWORD "secret"
 
 enum {
-  NODES_MAX = 7,
-  PROCESSES_MAX = 5,
   SLOTS_MAX = 3,
   READERS_MAX = 64,
   CONNECTIONS_MAX = 512,
@@ -552,6 +551,7 @@ struct rollout { /* an operator uses bootstrap while programs run: max_ttl_ms is
 };
 
 struct world {
+  const struct tester *tester; /* NULL: it is one of a seed */
   uint64_t seed, random;
   struct omissions omissions;
   struct orders orders;
@@ -618,6 +618,7 @@ void world_violation(struct world *world, const char *format, ...) __attribute__
 void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_edge(struct world *world);
 void world_pass(struct world *world, int64_t duration);
+int world_step(struct world *world, int64_t end); /* the next event; 0: there is none until then */
 
 /* How long one attempt may take. With fencing numbers nodes may have to be told one: a second round of answers. */
 static inline int64_t world_attempt_ms(const struct world *world)

@@ -7,11 +7,11 @@
 
 #include "permits.h"
 
-enum { OBJECTS_MAX = 64, NAME_MAX_SIZE = 80, MEMBER_MAX = 52 };
+enum { OBJECTS_MAX = 256, NAME_MAX_SIZE = 80, MEMBER_MAX = 52 };
 
-enum type { TYPE_NONE, TYPE_STRING, TYPE_HASH, TYPE_ZSET };
+enum type { TYPE_NONE, TYPE_STRING, TYPE_HASH, TYPE_ZSET, TYPE_LIST, TYPE_SET, TYPE_STREAM }; /* these only lie there */
 
-struct member { /* of a sorted set, by score and then by its bytes; of a hash the field */
+struct member { /* of a sorted set, by score and then by its bytes; of a hash the field, with a number */
   double score;
   int size;
   char text[MEMBER_MAX];

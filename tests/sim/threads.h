@@ -42,6 +42,7 @@ void fork_child(struct process *process);
 /* ---- blocking.c ---- */
 
 void blocking_start(struct process *process);
+void blocking_keep(struct process *process);
 void blocking_cancel(struct process *process);
 void blocking_leave(struct process *process);
 void blocking_overdue(struct world *world, const struct event *event);

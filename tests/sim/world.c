@@ -41,6 +41,13 @@ void world_note_bytes(struct world *world, const char *bytes, size_t size)
 void world_fail(const struct world *world, const char *format, ...)
 {
   va_list arguments;
+  char why[512];
+  if (world->tester) {
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    world->tester->fail(why);
+  }
   fflush(stdout);
   fprintf(stderr, "sim: SEED=%" PRIu64 " at %.6f ms: ", world->seed, (double)world->now / MS);
   va_start(arguments, format);
@@ -68,11 +75,15 @@ void world_violation(struct world *world, const char *format, ...)
 void world_trace(struct world *world, const char *format, ...)
 {
   va_list arguments;
-  printf("%12.6f  ", (double)world->now / MS);
+  char text[1024];
+  int size = snprintf(text, sizeof text, "%12.6f  ", (double)world->now / MS);
   va_start(arguments, format);
-  vprintf(format, arguments);
+  vsnprintf(text + size, sizeof text - (size_t)size, format, arguments);
   va_end(arguments);
-  putchar('\n');
+  if (world->tester)
+    world->tester->hear(text);
+  else
+    puts(text);
 }
 
 void world_plan(struct world *world, int64_t delay, uint32_t kind, uint32_t index, uint32_t serial)
@@ -264,14 +275,21 @@ static void handle(struct world *world, const struct event *event)
   }
 }
 
-static void run_until(struct world *world, int64_t end)
+int world_step(struct world *world, int64_t end)
 {
   struct event event;
-  while (!world->violation[0] && world->queue.count && world->queue.heap[0].at <= end) {
-    queue_pop(&world->queue, &event);
-    world->now = event.at;
-    handle(world, &event);
-  }
+  if (world->violation[0] || !world->queue.count || world->queue.heap[0].at > end)
+    return 0;
+  queue_pop(&world->queue, &event);
+  world->now = event.at;
+  handle(world, &event);
+  return 1;
+}
+
+static void run_until(struct world *world, int64_t end)
+{
+  while (world_step(world, end))
+    ;
   if (world->now < end)
     world->now = end;
 }

@@ -146,16 +146,6 @@ def test_holders_of_a_shared_lock(nodes, make_client):
     assert finish(writer) == OK
 
 
-def test_a_reader_of_a_token_without_end_is_looked_at(nodes, make_client):
-    """A reply that is too large would break the connection."""
-    for node in nodes:
-        node.command("ZADD", "r", 9999999999999, "rl:" + "a" * (2 << 20))
-    look = inspected(make_client(nodes.urls))
-    assert look.verdict == Verdict.SHARED, look.message
-    assert look.holder == "a" * 128
-    assert "node_down" not in [event["event"] for event in look.client.events()]
-
-
 def test_a_fence_is_refused_where_it_was_asked_for(nodes, make_client):
     client = make_client(nodes.urls, fence="true")
     lock = reader(client)

@@ -1,0 +1,65 @@
+"""Fixtures of the tests that also run in a virtual world: there they have the names of the real ones."""
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+import world
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config, items):
+    """On real servers a tenth of them, if a text chooses it."""
+    sample = os.environ.get("REDLOCK_SAMPLE")
+    if sample and not world.LIBRARY:
+        others = [item for item in items
+                  if HERE in item.path.parents and zlib.crc32((sample + item.nodeid).encode()) % 10]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+if world.LIBRARY:
+    import common
+    import helpers
+    import queueing
+    import servers as serving
+    import testing.wait
+
+    world.enter(common, helpers, queueing, testing.wait)
+
+    def _cluster(*args, **how):
+        return world.Cluster(*args, bootstrap=serving._bootstrap, **how)
+
+    @pytest.fixture(autouse=True)
+    def _begin_world(request):
+        world.enter(request.module)
+        world.start(request.node.nodeid)
+
+    @pytest.fixture
+    def nodes(_begin_world, servers):
+        return servers.add_cluster(_cluster(5))
+
+    @pytest.fixture
+    def make_cluster(_begin_world, servers, are_new):
+        default = {"bootstrapped": False} if are_new else {}
+        return lambda *args, **how: servers.add_cluster(_cluster(*args, **{**default, **how}))
+
+    @pytest.fixture
+    def make_clocked(make_cluster):
+        return lambda count, **how: make_cluster(count, **how).nodes
+
+    @pytest.fixture
+    def proxy():
+        raise world.Broken("the virtual world has no proxies")
+
+    @pytest.fixture
+    def fake_server():
+        raise world.Broken("the virtual world has no scripted servers")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(item, call):
+        report = (yield).get_result()
+        if report.failed:
+            report.sections.append(("the last events of the world", world.events()))

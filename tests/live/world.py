@@ -1,0 +1,246 @@
+"""A virtual world in the place of real servers: the core, the network and model servers of tests/sim, on a time that
+passes only where a test waits. It has the names of the library, of the kit's nodes and of the modules time and select,
+so that the tests of tests/live/virtual run in it and on real servers."""
+import io
+import os
+import zlib
+
+import cffi
+
+import testing
+from testing.resp import RespConnection, encode
+
+LIBRARY = os.environ.get("REDLOCK_VIRTUAL")  # libvirtual.so of the preset testbuild; where it is not set all is real
+LATENCY_NS = 20_000, 100_000
+FOR_EVER_NS = 3_600_000_000_000
+EVENTS_SHOWN = 60
+
+_ffi = cffi.FFI()
+_ffi.cdef("""
+void virtual_start(uint64_t seed, int64_t delay_min_ns, int64_t delay_max_ns);
+const char *virtual_failure(void);
+const char *virtual_event(int ago);
+int64_t virtual_now_ns(void);
+int64_t virtual_epoch_ns(void);
+void virtual_pass(int64_t duration_ns);
+void *virtual_client(int *process);
+int64_t virtual_call(int process, void *function, const int64_t *arguments, int64_t limit_ns);
+int virtual_server(void);
+const char *virtual_command(int server, const char *bytes, size_t size, size_t *reply_size);
+void virtual_stop(int server, int on);
+void virtual_kill(int server);
+void virtual_boot(int server, int with_data);
+void virtual_step_clock(int server, int64_t by_ns);
+enum { FIRST_PORT = 20000 };
+""")
+_world = _ffi.dlopen(LIBRARY) if LIBRARY else None
+
+
+class Broken(Exception):
+    """The virtual world can not go on: it lacks something, or a call waits for ever."""
+
+
+def _checked(value=None):
+    failure = _ffi.string(_world.virtual_failure()).decode(errors="replace")
+    if failure:
+        raise Broken(failure)
+    return value
+
+
+def start(name):
+    """A new world, in which all is as it was when a case of this name ran before."""
+    _world.virtual_start(zlib.crc32(name.encode()), *LATENCY_NS)
+
+
+def events():
+    """What has happened last."""
+    lines = (_ffi.string(_world.virtual_event(ago)).decode(errors="replace") for ago in range(EVENTS_SHOWN))
+    return "\n".join(reversed([line for line in lines if line]))
+
+
+class Library:
+    """redlock.h as cffi's library has it. A function runs in a thread of its client's process in the world."""
+
+    def __init__(self, ffi):
+        self.ffi, self.lib, self.processes = ffi, ffi.dlopen(LIBRARY), {}
+
+    def __getattr__(self, name):
+        found = getattr(self.lib, name)
+        if isinstance(found, self.ffi.CData) and self.ffi.typeof(found).kind == "function":
+            found = self._function(name, found)
+        setattr(self, name, found)
+        return found
+
+    def _function(self, name, function):
+        kind = self.ffi.typeof(function)
+        if not kind.args or kind.args[0].kind != "pointer" or kind.args[0].item.kind != "struct":
+            return function
+
+        def call(*arguments):
+            return self._call(function, kind, name, arguments)
+
+        return call
+
+    def _number(self, kind, value, kept):
+        if isinstance(value, bytes):
+            value = self.ffi.from_buffer(value + b"\0")
+            kept.append(value)
+        return int(self.ffi.cast("intptr_t", value)) if kind.kind == "pointer" else value
+
+    def _call(self, function, kind, name, arguments):
+        kept = []
+        numbers = [self._number(one, value, kept) for one, value in zip(kind.args, arguments)]
+        if not numbers[0]:
+            return function(*arguments)
+        if name.endswith("_free") and _ffi.string(_world.virtual_failure()):
+            return None
+        process = self.processes[numbers[0]]
+        signed = [number - (1 << 64) if number >= 1 << 63 else number for number in numbers]
+        address = _ffi.cast("void *", int(self.ffi.cast("intptr_t", function)))
+        found = _world.virtual_call(process, address, signed + [0] * (6 - len(signed)), FOR_EVER_NS)
+        result = self._result(kind.result, _checked(found))
+        if kind.result.kind == "pointer" and kind.result.item.kind == "struct":
+            self.processes[found] = process
+        return result
+
+    def _result(self, kind, value):
+        if kind.kind == "void":
+            return None
+        return self.ffi.cast(kind, value) if kind.kind == "pointer" else int(self.ffi.cast(kind, value))
+
+    def redlock_client_new(self):
+        process = _ffi.new("int *")
+        client = int(_ffi.cast("intptr_t", _checked(_world.virtual_client(process))))
+        self.processes[client] = process[0]
+        return self.ffi.cast("redlock_client *", client)
+
+
+class time:
+    """Of the module that tests use."""
+
+    @staticmethod
+    def sleep(duration_s):
+        _world.virtual_pass(int(duration_s * 1e9))
+        _checked()
+
+    @staticmethod
+    def monotonic():
+        return _world.virtual_now_ns() / 1e9
+
+    @staticmethod
+    def time():
+        return (_world.virtual_epoch_ns() + _world.virtual_now_ns()) / 1e9
+
+
+class select:
+    @staticmethod
+    def select(readers, writers, others, timeout_s):
+        time.sleep(timeout_s)
+        return [], [], []
+
+
+def enter(*modules):
+    """These modules wait in the world from now on."""
+    for module in modules:
+        for name in ("time", "select"):
+            if hasattr(module, name):
+                setattr(module, name, globals()[name])
+
+
+class _Reply(RespConnection):
+    def __init__(self, text):
+        self.file = io.BytesIO(text)
+
+
+class Node(testing.Node):
+    """A model server; what the kit says of nodes is asked of it as of a real one."""
+
+    def __init__(self):
+        self.index = _checked(_world.virtual_server())
+        self.host, self.port, self.path = "127.0.0.1", _world.FIRST_PORT + self.index, None
+        self.password, self.login, self.tls = None, (None, None), None
+        self.stopped, self.marker = False, None
+        self.is_alive, self.runs = True, 0
+
+    alive = property(lambda self: self.is_alive)
+    pid = property(lambda self: 1000 * (self.index + 1) + self.runs)
+
+    def command(self, *args):
+        if self.stopped or not self.is_alive:
+            raise ConnectionError("the model server does not answer")
+        request, size = encode(*args), _ffi.new("size_t *")
+        reply = _world.virtual_command(self.index, request, len(request), size)
+        reply = _Reply(_ffi.buffer(reply, size[0])[:] if _checked(size[0]) else b"").read()
+        if isinstance(reply, testing.ReplyError):
+            raise reply
+        return reply
+
+    def connect(self, timeout_s=30.0):
+        raise Broken("the virtual world has no connections of tests")
+
+    def launch(self):
+        self._boot(with_data=False)
+
+    def wait_ready(self):
+        """It is, when it was launched."""
+
+    def kill(self):
+        _world.virtual_kill(self.index)
+        self.is_alive, self.stopped = False, False
+
+    def stop(self):
+        _world.virtual_stop(self.index, 1)
+        self.stopped = True
+
+    def cont(self):
+        _world.virtual_stop(self.index, 0)
+        _checked()
+        self.stopped = False
+
+    def restart(self, empty=False):
+        self.kill()
+        self._boot(with_data=not empty)
+
+    def _boot(self, with_data):
+        _world.virtual_boot(self.index, with_data)
+        self.is_alive, self.stopped = True, False
+        self.runs += 1
+
+    def step(self, seconds):
+        """Of its clock."""
+        _world.virtual_step_clock(self.index, int(seconds * 1e9))
+
+    def reset(self):
+        if self.stopped:
+            self.cont()
+        if not self.is_alive:
+            self._boot(with_data=False)
+        self.delete_keys()
+
+    def close(self):
+        """With the world."""
+
+
+class Cluster(testing.Cluster):
+    def __init__(self, n=5, bootstrap=None, bootstrapped=True, key_prefix="", max_ttl=None, **how):
+        if how:
+            raise Broken("the virtual world has no servers with %s" % ", ".join(how))
+        self.bootstrapped, self.key_prefix, self.max_ttl, self.tls = bootstrapped, key_prefix, max_ttl, None
+        self._bootstrap_for = bootstrap
+        self.nodes = [Node() for _ in range(n)]
+        if bootstrapped:
+            self.bootstrap()
+
+    def bootstrap(self, key_prefix=None, max_ttl=None, nodes=None):
+        chosen = self.nodes if nodes is None else list(nodes)
+        prefix = self.key_prefix if key_prefix is None else key_prefix
+        longest = self.max_ttl if max_ttl is None else max_ttl
+        options = {**({"key_prefix": prefix} if prefix else {}),
+                   **({} if longest is None else {"max_ttl_ms": round(longest * 1000)})}
+        self._bootstrap_for([node.url for node in chosen], options)
+        if chosen == self.nodes and (prefix, longest) == (self.key_prefix, self.max_ttl):
+            for node in chosen:
+                node.note_marker(prefix + "libredlock:m")
+
+    def close(self):
+        """With the world."""

@@ -1,0 +1,21 @@
+/* tester.h - a world that belongs to a test, and is not made from a seed: virtual/world.c. */
+#ifndef SIM_TESTER_H
+#define SIM_TESTER_H
+
+#ifndef SIM_NODES_MAX /* such a world has more of both */
+#define SIM_NODES_MAX 7
+#define SIM_PROCESSES_MAX 5
+#endif
+
+enum { NODES_MAX = SIM_NODES_MAX, PROCESSES_MAX = SIM_PROCESSES_MAX };
+
+struct request;
+
+struct tester {
+  void (*execute)(struct request *request); /* in the place of servers whose clients an oracle watches */
+  void (*count)(const struct request *request, const char *command);
+  void (*hear)(const char *event);
+  void (*fail)(const char *why) __attribute__((noreturn));
+};
+
+#endif

@@ -1,0 +1,54 @@
+/* virtual.h - a world for tests in Python: model servers, the network to them, and clients that a test calls.
+ *
+ * One world at a time. Nothing happens in it but within these calls; time passes where a call waits, and where the test
+ * lets it pass. A call that fails, because the world can not go on, leaves the reason in virtual_failure(). */
+#ifndef SIM_VIRTUAL_H
+#define SIM_VIRTUAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../../core/include/redlock.h"
+
+#define VIRTUAL_API __attribute__((visibility("default")))
+
+enum { FIRST_PORT = 20000, DATABASES = 16 };
+
+struct request;
+
+/* Any function of redlock.h: integers and pointers are passed alike where tests run. */
+typedef int64_t virtual_function(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+VIRTUAL_API void virtual_start(uint64_t seed, int64_t delay_min_ns, int64_t delay_max_ns);
+VIRTUAL_API const char *virtual_failure(void);  /* "": there was none */
+VIRTUAL_API const char *virtual_event(int ago); /* what happened, the last event for 0; "": no more is kept */
+
+/* ---- time ---- */
+
+VIRTUAL_API int64_t virtual_now_ns(void);   /* since the world began */
+VIRTUAL_API int64_t virtual_epoch_ns(void); /* the time of day at which it did */
+VIRTUAL_API void virtual_pass(int64_t duration_ns);
+
+/* ---- clients: each in a process of its own ---- */
+
+VIRTUAL_API redlock_client *virtual_client(int *process);
+/* Calls a function of redlock.h in a thread of the process. It ends the world if it has not returned by then. */
+VIRTUAL_API int64_t virtual_call(int process, virtual_function *function, const int64_t *arguments, int64_t limit_ns);
+
+/* ---- servers, at ports from FIRST_PORT on ---- */
+
+VIRTUAL_API int virtual_server(void); /* a new one: its number */
+VIRTUAL_API const char *virtual_command(int server, const char *bytes, size_t size, size_t *reply_size);
+VIRTUAL_API void virtual_stop(int server, int on); /* as by SIGSTOP */
+VIRTUAL_API void virtual_kill(int server);
+VIRTUAL_API void virtual_boot(int server, int with_data);
+VIRTUAL_API void virtual_step_clock(int server, int64_t by_ns);
+
+/* ---- server.c ---- */
+
+void execute_request(struct request *request);
+void count_command(const struct request *request, const char *name);
+void start_server(int index);
+void empty_server(int index);
+
+#endif
