@@ -11,6 +11,7 @@ from queueing import (
     PROMISES,
     QUEUE,
     SOON_S,
+    Turns,
     home,
     members,
     places,
@@ -288,3 +289,33 @@ def test_key_without_an_end_is_not_polled_all_the_time(nodes, make_client):
     assert client.lock().acquire(2000) == BUSY
     asked = sum(node.calls("evalsha") + node.calls("eval") for node in nodes)
     assert asked < 60, "%d scripts in 2 s" % asked
+
+
+def is_told_when_the_first_leaves(nodes, held, make_client):
+    """The first hears that its turn has come, and leaves instead."""
+    client, turns = make_client(nodes.urls, **LONG), Turns(nodes)
+    first = client.lock()
+    assert first.start(rl.ACQUIRE, PATIENT_MS) == OK
+    node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
+    turns.wait("second", make_client(nodes.urls, **LONG).lock())
+    spin(client, lambda: [int(place[-1:]) % 2 for place in members(node)] == [1, 1], 20, "both listen")
+    watch = node.connect(timeout_s=2)
+    watch.command("SUBSCRIBE", b"libredlock:w:" + members(node)[1][:16])
+    assert held.release() == OK
+    first.cancel()
+    client.process()
+    try:
+        return watch.read()[0] == b"message"
+    except TimeoutError:
+        return False
+    finally:
+        watch.close()
+        assert turns.end() == ["second"]
+
+
+def test_waiter_that_leaves_in_its_turn_wakes_the_next(nodes, hold, make_client):
+    """The next in line may be faster."""
+    for _ in range(5):
+        if is_told_when_the_first_leaves(nodes, hold(**LONG), make_client):
+            return
+    pytest.fail("no waiter was woken")

@@ -3,6 +3,7 @@ passes only where a test waits. It has the names of the library, of the kit's no
 so that the tests of tests/live/virtual run in it and on real servers."""
 import io
 import os
+import threading
 import zlib
 
 import cffi
@@ -22,9 +23,10 @@ const char *virtual_failure(void);
 const char *virtual_event(int ago);
 int64_t virtual_now_ns(void);
 int64_t virtual_epoch_ns(void);
-void virtual_pass(int64_t duration_ns);
+int virtual_run(int64_t until_ns);
 void *virtual_client(int *process);
-int64_t virtual_call(int process, void *function, const int64_t *arguments, int64_t limit_ns);
+int virtual_call(int process, void *function, const int64_t *arguments);
+int virtual_returned(int process, int thread, int64_t *result);
 int virtual_server(void);
 const char *virtual_command(int server, const char *bytes, size_t size, size_t *reply_size);
 void virtual_stop(int server, int on);
@@ -49,6 +51,8 @@ def _checked(value=None):
 
 def start(name):
     """A new world, in which all is as it was when a case of this name ran before."""
+    Call.every.clear()
+    Call.here = threading.local()
     _world.virtual_start(zlib.crc32(name.encode()), *LATENCY_NS)
 
 
@@ -56,6 +60,70 @@ def events():
     """What has happened last."""
     lines = (_ffi.string(_world.virtual_event(ago)).decode(errors="replace") for ago in range(EVENTS_SHOWN))
     return "\n".join(reversed([line for line in lines if line]))
+
+
+class Call:
+    """helpers.Call: a thread of the test. Of all threads one runs at a time, until it waits, and world time passes only
+    where all do."""
+
+    every, here = [], threading.local()
+
+    def __init__(self, function, *args):
+        self.function, self.args, self.result, self.error = function, args, None, None
+        self.is_over, self.may_go_on, self.until_ns = False, lambda: True, FOR_EVER_NS
+        self.turn, self.rest = threading.Semaphore(0), threading.Semaphore(0)
+        self.every.append(self)
+        threading.Thread(target=self._run, daemon=True).start()
+        self.go_on()
+
+    def _run(self):
+        self.turn.acquire()
+        self.here.call = self
+        try:
+            self.result = self.function(*self.args)
+        except BaseException as error:  # for the test's thread
+            self.error = error
+        self.is_over = True
+        self.every.remove(self)
+        self.rest.release()
+
+    def go_on(self):
+        """Until it waits or ends."""
+        self.turn.release()
+        self.rest.acquire()
+
+    def wait(self, condition, until_ns):
+        self.may_go_on, self.until_ns = condition, until_ns
+        self.rest.release()
+        self.turn.acquire()
+
+    def is_alive(self):
+        return not self.is_over
+
+    def join(self, within_s=60):
+        _wait(lambda: self.is_over, within_s * 1e9)
+        assert self.is_over, "the call does not return"
+        if self.error:
+            raise self.error
+        return self.result
+
+
+def _wait(condition, within_ns):
+    """Lets time pass until the condition is true, and not for longer than that."""
+    until_ns = _world.virtual_now_ns() + int(within_ns)
+    call = getattr(Call.here, "call", None)
+    if call:
+        call.wait(lambda: condition() or _world.virtual_now_ns() >= until_ns, until_ns)
+    while call is None:
+        ready = next((one for one in Call.every if one.may_go_on()), None)
+        if ready:
+            ready.go_on()
+        elif condition() or _world.virtual_now_ns() >= until_ns:
+            break
+        else:
+            _world.virtual_run(min([until_ns, *(one.until_ns for one in Call.every)]))
+            _checked()
+    _checked()
 
 
 class Library:
@@ -97,10 +165,15 @@ class Library:
         process = self.processes[numbers[0]]
         signed = [number - (1 << 64) if number >= 1 << 63 else number for number in numbers]
         address = _ffi.cast("void *", int(self.ffi.cast("intptr_t", function)))
-        found = _world.virtual_call(process, address, signed + [0] * (6 - len(signed)), FOR_EVER_NS)
-        result = self._result(kind.result, _checked(found))
+        thread, found = _world.virtual_call(process, address, signed + [0] * (6 - len(signed))), _ffi.new("int64_t *")
+        has_returned = []
+        _wait(lambda: has_returned or _world.virtual_returned(process, thread, found) and not has_returned.append(1),
+              FOR_EVER_NS)
+        if not has_returned:
+            raise Broken("%s waits for ever" % name)
+        result = self._result(kind.result, found[0])
         if kind.result.kind == "pointer" and kind.result.item.kind == "struct":
-            self.processes[found] = process
+            self.processes[found[0]] = process
         return result
 
     def _result(self, kind, value):
@@ -120,8 +193,7 @@ class time:
 
     @staticmethod
     def sleep(duration_s):
-        _world.virtual_pass(int(duration_s * 1e9))
-        _checked()
+        _wait(lambda: False, duration_s * 1e9)
 
     @staticmethod
     def monotonic():
@@ -142,7 +214,7 @@ class select:
 def enter(*modules):
     """These modules wait in the world from now on."""
     for module in modules:
-        for name in ("time", "select"):
+        for name in ("time", "select", "Call"):
             if hasattr(module, name):
                 setattr(module, name, globals()[name])
 
@@ -216,6 +288,7 @@ class Node(testing.Node):
         if not self.is_alive:
             self._boot(with_data=False)
         self.delete_keys()
+        self.command("CONFIG", "RESETSTAT")
 
     def close(self):
         """With the world."""

@@ -39,7 +39,7 @@ enum {
   HARD_TTL_MS = 300000, /* of clients in some worlds with nights */
   MASTER = SLOTS_MAX,   /* threads of a process: one per slot, one that does everything else, one that renews */
   KEEPER,
-  THREADS_PER_PROCESS,
+  THREADS_PER_PROCESS = KEEPER + 1 + SIM_THREADS_MORE,
   EXIT_HARNESS = 70,            /* the simulator itself can not go on */
   REPLICA_INCARNATION = 1 << 16 /* a replica has a run_id of its own */
 };

@@ -2,9 +2,10 @@
 #ifndef SIM_TESTER_H
 #define SIM_TESTER_H
 
-#ifndef SIM_NODES_MAX /* such a world has more of both */
+#ifndef SIM_NODES_MAX /* such a world has more of all */
 #define SIM_NODES_MAX 7
 #define SIM_PROCESSES_MAX 5
+#define SIM_THREADS_MORE 0
 #endif
 
 enum { NODES_MAX = SIM_NODES_MAX, PROCESSES_MAX = SIM_PROCESSES_MAX };

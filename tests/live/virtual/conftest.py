@@ -39,7 +39,9 @@ if world.LIBRARY:
 
     @pytest.fixture
     def nodes(_begin_world, servers):
-        return servers.add_cluster(_cluster(5))
+        cluster = servers.add_cluster(_cluster(5))
+        cluster.reset()
+        return cluster
 
     @pytest.fixture
     def make_cluster(_begin_world, servers, are_new):

@@ -91,6 +91,24 @@ static int keys_in(const struct store *store)
   return count;
 }
 
+static int wants(const struct request *request, char text[TEXT_SIZE], const char *section)
+{
+  if (request->count > 1 && !is(request, 1, section))
+    return 0;
+  add(text, "%s# %s\r\n", text[0] ? "\r\n" : "", section);
+  return 1;
+}
+
+static void add_counts(char text[TEXT_SIZE], const struct server *server)
+{
+  for (const struct counted *counted = server->counted; counted->name[0]; counted++) {
+    add(text, "cmdstat_");
+    for (const char *c = counted->name; *c; c++)
+      add(text, "%c", *c | 0x20);
+    add(text, ":calls=%" PRId64 ",usec=0\r\n", counted->calls);
+  }
+}
+
 static void info(struct request *request)
 {
   const struct server *server = server_of(request);
@@ -99,25 +117,24 @@ static void info(struct request *request)
   char run_id[48];
   server_run_id(request->world, node, 0, run_id, sizeof run_id);
   text[0] = 0;
-  add(text, "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n\r\n",
-      1000 * (node->index + 1) + (int)node->incarnation, run_id);
-  add(text, "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n");
-  add(text, "# Persistence\r\nloading:0\r\naof_enabled:0\r\n\r\n");
-  add(text, "# Stats\r\nexpired_keys:%" PRId64 "\r\n\r\n", server->expired);
-  add(text,
-      "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:%08x%032x\r\nmaster_replid2:%040x\r\n\r\n",
-      (unsigned)node->index, node->incarnation, 0u);
-  add(text, "# Commandstats\r\n");
-  for (const struct counted *counted = server->counted; counted->name[0]; counted++) {
-    add(text, "cmdstat_");
-    for (const char *c = counted->name; *c; c++)
-      add(text, "%c", *c | 0x20);
-    add(text, ":calls=%" PRId64 ",usec=0\r\n", counted->calls);
-  }
-  add(text, "\r\n# Keyspace\r\n");
-  for (int i = 0; i < DATABASES; i++)
-    if (keys_in(&server->stores[i]))
-      add(text, "db%d:keys=%d\r\n", i, keys_in(&server->stores[i]));
+  if (wants(request, text, "Server"))
+    add(text, "redis_version:7.0.15\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n",
+        1000 * (node->index + 1) + (int)node->incarnation, run_id);
+  if (wants(request, text, "Memory"))
+    add(text, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
+  if (wants(request, text, "Persistence"))
+    add(text, "loading:0\r\naof_enabled:0\r\n");
+  if (wants(request, text, "Stats"))
+    add(text, "expired_keys:%" PRId64 "\r\n", server->expired);
+  if (wants(request, text, "Replication"))
+    add(text, "role:master\r\nconnected_slaves:0\r\nmaster_replid:%08x%032x\r\nmaster_replid2:%040x\r\n",
+        (unsigned)node->index, node->incarnation, 0u);
+  if (wants(request, text, "Commandstats"))
+    add_counts(text, server);
+  if (wants(request, text, "Keyspace"))
+    for (int i = 0; i < DATABASES; i++)
+      if (keys_in(&server->stores[i]))
+        add(text, "db%d:keys=%d\r\n", i, keys_in(&server->stores[i]));
   server_reply_bulk(request, text, strlen(text));
 }
 
@@ -194,8 +211,24 @@ static void script(struct request *request)
   server_reply(request, "+OK\r\n");
 }
 
+static void list_clients(struct request *request)
+{
+  static char text[TEXT_SIZE];
+  text[0] = 0;
+  for (int i = 0; i < CONNECTIONS_MAX; i++) {
+    const struct connection *connection = &request->world->connections[i];
+    if (connection->state == CONNECTION_OPEN && connection->server_open && connection->node == request->node->index)
+      add(text, "id=%u sub=%d db=%d\n", connection->client_id, connection->channel[0] != 0, connection->database);
+  }
+  server_reply_bulk(request, text, strlen(text));
+}
+
 static void client(struct request *request)
 {
+  if (is(request, 1, "LIST")) {
+    list_clients(request);
+    return;
+  }
   if (is(request, 1, "KILL") && is(request, 2, "SKIPME") && is(request, 3, "yes")) {
     network_node_down(request->world, request->node->index); /* its connections alone */
     server_reply(request, ":1\r\n");

@@ -27,13 +27,16 @@ VIRTUAL_API const char *virtual_event(int ago); /* what happened, the last event
 
 VIRTUAL_API int64_t virtual_now_ns(void);   /* since the world began */
 VIRTUAL_API int64_t virtual_epoch_ns(void); /* the time of day at which it did */
-VIRTUAL_API void virtual_pass(int64_t duration_ns);
+/* Lets it pass until then at most: 1 as soon as a call has returned; 0: it is that late. */
+VIRTUAL_API int virtual_run(int64_t until_ns);
 
 /* ---- clients: each in a process of its own ---- */
 
 VIRTUAL_API redlock_client *virtual_client(int *process);
-/* Calls a function of redlock.h in a thread of the process. It ends the world if it has not returned by then. */
-VIRTUAL_API int64_t virtual_call(int process, virtual_function *function, const int64_t *arguments, int64_t limit_ns);
+/* Calls a function of redlock.h in a thread of the process: its number. */
+VIRTUAL_API int virtual_call(int process, virtual_function *function, const int64_t *arguments);
+/* 1: the call in that thread has returned, and the thread is free. */
+VIRTUAL_API int virtual_returned(int process, int thread, int64_t *result);
 
 /* ---- servers, at ports from FIRST_PORT on ---- */
 

@@ -20,7 +20,7 @@ enum { EVENTS_KEPT = 256, EVENT_SIZE = 240 };
 struct call {
   virtual_function *function;
   int64_t arguments[6], result;
-  int is_running;
+  int has_returned;
 };
 
 static struct world world;
@@ -28,7 +28,7 @@ static struct call calls[PROCESSES_MAX][THREADS_PER_PROCESS];
 static char events[EVENTS_KEPT][EVENT_SIZE], failure[512];
 static uint64_t event_count;
 static struct connection kits[NODES_MAX]; /* the test's own, one for each server */
-static int server_count;
+static int server_count, returned;
 static jmp_buf outermost;
 
 /* ---- memory: no process forks here, and all of it is the system's ---- */
@@ -112,14 +112,16 @@ int64_t virtual_epoch_ns(void)
   return EPOCH;
 }
 
-void virtual_pass(int64_t duration_ns)
+int virtual_run(int64_t until_ns)
 {
-  int64_t end = world.now + duration_ns;
+  int before = returned;
   if (virtual_failure()[0] || setjmp(outermost) != 0)
-    return;
-  while (world_step(&world, end) && !failure[0])
+    return 1;
+  while (returned == before && world_step(&world, until_ns))
     ;
-  world.now = end;
+  if (returned == before && world.now < until_ns)
+    world.now = until_ns;
+  return returned != before;
 }
 
 /* ---- clients ---- */
@@ -189,33 +191,40 @@ static void run(struct process *process, int number)
   struct call *call = &calls[process->index][number];
   const int64_t *a = call->arguments;
   call->result = call->function(a[0], a[1], a[2], a[3], a[4], a[5]);
-  call->is_running = 0;
+  if (process->leaving)
+    process->client = NULL;
+  call->has_returned = 1;
+  returned++;
 }
 
-int64_t virtual_call(int index, virtual_function *function, const int64_t *arguments, int64_t limit_ns)
+int virtual_call(int index, virtual_function *function, const int64_t *arguments)
 {
   struct process *process = &world.processes[index];
-  int64_t end = world.now + limit_ns;
   int number = 0;
   if (virtual_failure()[0] || setjmp(outermost) != 0)
     return 0;
-  while (number < KEEPER && calls[index][number].is_running)
+  while (number < THREADS_PER_PROCESS && (number == KEEPER || calls[index][number].function))
     number++;
-  if (number == KEEPER)
+  if (number == THREADS_PER_PROCESS)
     fail("more calls at once than a process can have");
   struct call *call = &calls[index][number];
-  process->leaving = function == (virtual_function *)(void *)redlock_client_free;
+  process->leaving |= function == (virtual_function *)(void *)redlock_client_free;
   call->function = function;
   memcpy(call->arguments, arguments, sizeof call->arguments);
-  call->is_running = 1;
   threads_open(process);
   thread_start(process, number, run);
-  while (call->is_running)
-    if (failure[0] || !world_step(&world, end))
-      fail("the call waits for ever");
-  if (process->leaving)
-    process->client = NULL;
-  return call->result;
+  return number;
+}
+
+int virtual_returned(int index, int number, int64_t *result)
+{
+  struct call *call = &calls[index][number];
+  if (!call->has_returned)
+    return 0;
+  *result = call->result;
+  call->function = NULL;
+  call->has_returned = 0;
+  return 1;
 }
 
 /* The public descriptor, and the only one that the core polls. */

@@ -376,36 +376,6 @@ def test_the_next_of_a_client_waits_on_when_the_first_gives_up(nodes, held, make
     assert turns.end() == ["second"]
 
 
-def is_told_when_the_first_leaves(nodes, held, make_client):
-    """The first hears that its turn has come, and leaves instead."""
-    client, turns = make_client(nodes.urls, **LONG), Turns(nodes)
-    first = client.lock()
-    assert first.start(rl.ACQUIRE, PATIENT_MS) == OK
-    node = spin(client, lambda: next((node for node in nodes if members(node)), None), 20)
-    turns.wait("second", make_client(nodes.urls, **LONG).lock())
-    spin(client, lambda: [int(place[-1:]) % 2 for place in members(node)] == [1, 1], 20, "both listen")
-    watch = node.connect(timeout_s=2)
-    watch.command("SUBSCRIBE", b"libredlock:w:" + members(node)[1][:16])
-    assert held.release() == OK
-    first.cancel()
-    client.process()
-    try:
-        return watch.read()[0] == b"message"
-    except TimeoutError:
-        return False
-    finally:
-        watch.close()
-        assert turns.end() == ["second"]
-
-
-def test_waiter_that_leaves_in_its_turn_wakes_the_next(nodes, hold, make_client):
-    """The next in line may be faster."""
-    for _ in range(5):
-        if is_told_when_the_first_leaves(nodes, hold(**LONG), make_client):
-            return
-    pytest.fail("no waiter was woken")
-
-
 def test_served_waiter_leaves_no_place(nodes, make_client):
     """What the nodes keep of a resource that is never free does not grow."""
     def one_waits(order):
