@@ -1,0 +1,80 @@
+"""The virtual world itself: what ends a case, and that the same case is the same world."""
+import pytest
+
+import world
+from common import now_ms
+from rl import BUSY, OK
+from world import Broken, Call, time
+
+
+def test_an_unknown_command_ends_the_case_with_its_name(nodes):
+    with pytest.raises(Broken, match="does not know: OBJECT ENCODING r"):
+        nodes[0].command("OBJECT", "ENCODING", "r")
+
+
+def test_a_script_that_calls_one_ends_the_case_as_well(nodes):
+    with pytest.raises(Broken, match="does not know: SPOP r"):
+        nodes[0].command("EVAL", "return redis.pcall('SPOP',KEYS[1])", 1, "r")
+
+
+def test_a_script_without_end_ends_the_case(nodes):
+    with pytest.raises(Broken, match="a script does not end"):
+        nodes[0].command("EVAL", "while true do end", 0)
+
+
+def test_a_world_that_is_broken_stays_so(nodes, client):
+    lock = client.lock()
+    with pytest.raises(Broken):
+        nodes[0].command("OBJECT", "ENCODING", "r")
+    with pytest.raises(Broken, match="OBJECT"):
+        lock.acquire(0)
+
+
+def test_a_call_that_waits_for_ever_ends_the_case(nodes, client):
+    for node in nodes:
+        node.set("r", "for ever")
+    with pytest.raises(Broken, match="redlock_lock_acquire waits for ever"):
+        client.lock().acquire(-1)
+    assert "node 0" in world.events()
+
+
+def test_a_thread_that_waits_for_ever_is_not_alive_for_ever(nodes, client):
+    for node in nodes:
+        node.set("r", "for ever")
+    call = Call(client.lock().acquire, -1)
+    with pytest.raises(AssertionError, match="does not return"):
+        call.join(5)
+
+
+def test_time_passes_only_where_a_case_waits(nodes, client):
+    began_ms = now_ms()
+    for _ in range(100):
+        client.describe()
+    assert now_ms() - began_ms < 5
+    time.sleep(3600)
+    assert 3600000 <= now_ms() - began_ms < 3600005
+    assert client.lock().acquire(0) == OK
+
+
+def test_one_name_gives_one_world():
+    def course():
+        world.start("one name")
+        node, other = world.Node(), world.Node()
+        for server in node, other:
+            server.set("r", "x", px=5000)
+        time.sleep(4)
+        return node.pttl("r"), other.pttl("r"), world.events()
+
+    assert course() == course()
+    assert course()[:2] == (1000, 1000)
+
+
+def test_a_key_ends_by_the_clock_of_its_server(make_cluster, make_client):
+    nodes = make_cluster(3)
+    client = make_client(nodes.urls)
+    for node in nodes:
+        node.set("r", "x", px=5000)
+    assert client.lock().acquire(0) == BUSY
+    for node in nodes.nodes[:2]:
+        node.step(5)
+    assert [node.get("r") for node in nodes] == [None, None, b"x"]
