@@ -32,7 +32,7 @@
   X(WAITS_FOR_THE_DEAD, "waits-for-the-dead", "a waiter leaves a free lock to each of those before it for 1 s")        \
   X(NO_GUARD, "no-guard", "a node that may have lost keys votes at once")                                              \
   X(GUARD_TOO_SHORT, "guard-too-short", "a node that may have lost keys votes too early")                              \
-  X(LAPSED_COUNT, "lapsed-count", "a lease that counted once goes on to, at a node that may not vote")                 \
+  X(LAPSED_COUNT, "lapsed-count", "an extension counts where the lease did once, whatever the marker says")            \
   X(OWN_LOOK_IGNORED, "own-look-ignored", "what a process has seen itself of a loss of keys does not count")           \
   X(MARKER_NOT_CHECKED, "marker-not-checked", "the marker is looked at when a connection is set up only")              \
   X(CLOCK_STEP_IGNORED, "clock-step-ignored", "a server's clock that was stepped forward is not noticed")              \
