@@ -83,8 +83,9 @@ def test_new_is_content_with_a_majority(make_cluster):
         server.start()
     for server in servers:
         server.set(MARKER, marker_of(server, since=clock_ms(server) - 20000, nodes=3, max_ttl_ms=60000))
-    status, words, took_s = new_status(urls, max_ttl_ms=60000)
-    assert status == OK and all(re.fullmatch(r"votes in (39|40|41) s", text) for text in words) and took_s < 1.5
+    status, words, _ = new_status(urls, max_ttl_ms=60000)
+    left_s = [int(re.fullmatch(r"votes in (\d+) s", text)[1]) for text in words]
+    assert status == OK and all(10 < left <= 41 for left in left_s)
     status, words, _ = new_status(urls, max_ttl_ms=30000)
     assert status == rl.REFUSED_CONFIG and words[0].startswith("allows 1 min and is quarantined for another ")
     servers[0].set(MARKER, "mine")
@@ -98,14 +99,14 @@ def test_new_waits_for_another_one_at_work(make_cluster):
     urls = [server.url for server in servers]
     servers[0].set(MARKER, marker_of(servers[0], nodes=3))
     call = Call(new_status, urls)
-    time.sleep(0.3)
+    eventually(lambda: all(server.calls("get") for server in servers), what="the first look")
     for server in servers[1:]:
         server.set(MARKER, marker_of(server, nodes=3))
-    status, words, took_s = call.join()
-    assert status == OK and words == 3 * ["votes"] and took_s < 1.9
+    status, words, _ = call.join()
+    assert status == OK and words == 3 * ["votes"]
     servers[1].flush()  # nobody is at work: nothing is written
     status, words, took_s = new_status(urls)
-    assert status == OK and words == ["votes", "is new or has lost its keys", "votes"] and 1.9 < took_s < 10
+    assert status == OK and words == ["votes", "is new or has lost its keys", "votes"] and took_s > 1.9
     assert servers[1].get(MARKER) is None
 
 

@@ -94,10 +94,38 @@ static void this_machine_vouches_for_no_node_that_differs_from_it(void **state)
   assert_true(waits(0));
 }
 
-/* Its clock stood still for 400 ms, which all nodes show, one after the other. */
-static void a_pause_of_this_machine_is_known_when_a_majority_shows_it(void **state)
+/* Its clock stood still for 400 ms, which all nodes show, one after the other: none votes before the last has. */
+static void begin_a_pause(void)
+{
+  for (int i = 0; i < NODES; i++)
+    read_clock(i, 0);
+  now_ns += 100 * MS;
+  read_clock(0, 500);
+  read_clock(1, 500);
+  assert_true(waits(0) && waits(1));
+}
+
+static void a_pause_of_this_machine_is_known_when_all_nodes_show_it(void **state)
 {
   (void)state;
+  begin_a_pause();
+  read_clock(2, 500);
+  assert_false(waits(0) || waits(1) || waits(2));
+}
+
+static void a_node_that_was_not_stepped_shows_that_the_others_were(void **state)
+{
+  (void)state;
+  begin_a_pause();
+  read_clock(2, 100);
+  assert_true(waits(0) && waits(1) && !waits(2));
+}
+
+/* Its last reading is from before the pause. */
+static void a_silent_node_is_not_awaited(void **state)
+{
+  (void)state;
+  node_at(2)->silent_ns = now_ns;
   for (int i = 0; i < NODES; i++)
     read_clock(i, 0);
   now_ns += 100 * MS;
@@ -105,7 +133,7 @@ static void a_pause_of_this_machine_is_known_when_a_majority_shows_it(void **sta
   assert_true(waits(0));
   read_clock(1, 500);
   assert_false(waits(0) || waits(1));
-  read_clock(2, 100); /* it was not stepped, so the others were */
+  read_clock(2, 100); /* it comes back, and was not stepped */
   assert_true(waits(0) && waits(1) && !waits(2));
 }
 
@@ -117,7 +145,9 @@ int main(void)
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_a_node_elsewhere, begin_guarded, end),
       cmocka_unit_test_setup_teardown(a_clock_that_was_right_stays_right_when_another_is_set_back, begin_guarded, end),
       cmocka_unit_test_setup_teardown(this_machine_vouches_for_no_node_that_differs_from_it, begin_guarded, end),
-      cmocka_unit_test_setup_teardown(a_pause_of_this_machine_is_known_when_a_majority_shows_it, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_pause_of_this_machine_is_known_when_all_nodes_show_it, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_node_that_was_not_stepped_shows_that_the_others_were, begin_guarded, end),
+      cmocka_unit_test_setup_teardown(a_silent_node_is_not_awaited, begin_guarded, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ const struct rlk_platform rlk_platform_real = {real_now_ns, real_random, real_wa
 
 const char *rlk_variable(const char *name)
 {
-#ifdef RLK_LINUX
+#ifdef __linux__ /* also where kqueue is tried on Linux */
   return secure_getenv(name);
 #else
   return issetugid() ? NULL : getenv(name);

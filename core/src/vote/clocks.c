@@ -17,8 +17,14 @@ static int witness(const struct rlk_voter *v, const struct rlk_step *step)
   return rlk_step_may_be_same(&v->step, step) ? 1 : -1;
 }
 
-/* This machine may have stood still for a moment, which its clock did not notice: then all nodes that have answered
- * since are stepped by one amount (rule C.3.2). */
+/* It has still to answer, and may show then that its clock was not stepped. */
+static int is_awaited(const struct rlk_node *n, const struct rlk_step *step)
+{
+  return n->state == RLK_NODE_READY && !n->silent_ns && n->voter->clock_since_ns < step->to_ns;
+}
+
+/* This machine may have stood still for a moment, which its clock did not notice: then all nodes that can answer are
+ * stepped by one amount (rule C.3.2). */
 static int is_own(const struct rlk_net *net, const struct rlk_step *step)
 {
   int alike = 0;
@@ -26,7 +32,7 @@ static int is_own(const struct rlk_net *net, const struct rlk_step *step)
     return 0;
   for (int i = 0; i < net->node_count; i++) {
     int said = witness(net->nodes[i].voter, step);
-    if (said < 0)
+    if (said < 0 || (said == 0 && is_awaited(&net->nodes[i], step)))
       return 0;
     alike += said;
   }
