@@ -280,8 +280,8 @@ def test_a_full_server_refuses_what_takes_memory(real, model):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("return redis.call('LPUSH',KEYS[1],'a')", "does not know: LPUSH k a"),
-    ("return redis.pcall('lpush',KEYS[1],'a')", "does not know: lpush k a"),
+    ("return redis.call('LPUSHX',KEYS[1],'a')", "does not know: LPUSHX k a"),
+    ("return redis.pcall('lpushx',KEYS[1],'a')", "does not know: lpushx k a"),
     ("return redis.call('SET',KEYS[1],'a','EX','1')", "does not know: SET k a EX 1"),
     ("return redis.call('ZRANGE',KEYS[1],0,-1,'REV')", "does not know: ZRANGE k 0 -1 REV"),
     ("return redis.call('GET',{})", "argument 2 of a redis.call is no text"),
