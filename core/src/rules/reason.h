@@ -154,7 +154,7 @@ enum { RLK_WHY_SIZE = 132 /* 128 characters, then "..." */ };
     "The server runs a script that does not end.")                                                                     \
   X(MISCONF, "misconf", BY_ITSELF, "MISCONF", RLK_SEE_DISK,                                                            \
     "The server could not save its data, so it refuses to write.")                                                     \
-  X(NOREPLICAS, "noreplicas", BY_ITSELF, "NOREPLICAS", "set min-replicas-to-write 0",                                  \
+  X(NOREPLICAS, "noreplicas", BY_ITSELF, "NOREPLICAS", "start the replicas, or lower min-replicas-to-write",           \
     "The server has fewer replicas than min-replicas-to-write demands.")                                               \
   X(UNKNOWN_COMMAND, "unknown-command", NEVER, "ERR unknown command", "use Redis 6.2 or later, or Valkey",             \
     "The server is too old or of another kind, or the command was renamed.")                                           \

@@ -200,7 +200,7 @@ def no_right_to_set(node):
 
 
 @pytest.mark.parametrize("harm, why, advice", [
-    (too_few_replicas, "NOREPLICAS ", "set min-replicas-to-write 0"),
+    (too_few_replicas, "NOREPLICAS ", "start the replicas, or lower min-replicas-to-write"),
     (no_right_to_set, "NOPERM ", "give the user the permissions that docs/redlock.md lists"),
 ])
 def test_what_only_a_write_shows(redlock, nodes, harm, why, advice):
