@@ -81,6 +81,17 @@ static void a_reading_of_15_minutes_ago_says_nothing(void **state)
   assert_false(rlk_clock_is_known(&clock, (1000 + 901000 + 901000) * MS, 0.01));
 }
 
+/* Drift of a tenth could hide as much within 11 s as the comparison of the nodes with each other does. */
+static void a_reading_behind_which_drift_hides_a_second_says_nothing(void **state)
+{
+  struct rlk_clock clock = {0, 0, 0};
+  (void)state;
+  note(&clock, 1000, 0, 0);
+  assert_true(rlk_clock_is_known(&clock, (1000 + 11000) * MS, 0.1));
+  assert_false(rlk_clock_is_known(&clock, (1000 + 11100) * MS, 0.1));
+  assert_true(rlk_clock_is_known(&clock, (1000 + 11100) * MS, 0.01));
+}
+
 /* Between these readings of two clocks, so many ms each. */
 static int may_be_same(int64_t one_ms, int64_t one_at_ms, int64_t other_ms, int64_t other_at_ms)
 {
@@ -178,6 +189,7 @@ int main(void)
       cmocka_unit_test(a_step_back_is_none_and_is_the_new_reference),
       cmocka_unit_test(a_step_within_the_limit_is_none),
       cmocka_unit_test(a_reading_of_15_minutes_ago_says_nothing),
+      cmocka_unit_test(a_reading_behind_which_drift_hides_a_second_says_nothing),
       cmocka_unit_test(steps_of_one_size_at_one_moment_are_the_same),
       cmocka_unit_test(many_small_steps_are_a_large_one),
       cmocka_unit_test(a_clock_may_run_faster_by_the_drift),
