@@ -1,4 +1,5 @@
 """What proves that a lease counts on: the marker behind an extension, and the identity of the server that has it."""
+import subprocess
 import time
 
 import pytest
@@ -119,8 +120,9 @@ def test_a_master_that_was_a_replica_is_another_server(make_cluster, guarded, is
     granted_to_another(second if is_connected else guarded([master]), first)
 
 
-@pytest.mark.parametrize("change", ["a first replica", "no backlog", "REPLICAOF"])
-def test_which_histories_are_another_server(make_cluster, guarded, change):
+@pytest.mark.parametrize("change", ["a first replica", "no backlog", "redis-cli --rdb", "restart from RDB",
+                                    "REPLICAOF"])
+def test_which_histories_are_another_server(make_cluster, guarded, tmp_path, change):
     """A server is another one if it was a replica meanwhile; replicas of its own change nothing."""
     master, other = make_cluster(2, config={"repl-backlog-ttl": 1, "repl-timeout": 5}).nodes
     client = taken_once(guarded([master]))
@@ -131,13 +133,19 @@ def test_which_histories_are_another_server(make_cluster, guarded, change):
         other.replica_of(master)
         other.replica_of(None)
         eventually(lambda: master.info("replication")["repl_backlog_active"] in (0, "0"), 30)
+    elif change == "redis-cli --rdb":
+        subprocess.run(["redis-cli", "-u", master.url, "--rdb", str(tmp_path / "dump.rdb")], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+    elif change == "restart from RDB":
+        master.command("SAVE")
+        master.restart()
     else:
         master.command("REPLICAOF", "127.0.0.1", "1")
         master.command("REPLICAOF", "NO", "ONE")
     master.kill_clients()
     lock = client.lock()
     status = lock.acquire(3000)
-    if change == "REPLICAOF":
+    if change in ("REPLICAOF", "restart from RDB"):
         assert status == NO_QUORUM and "quarantined" in lock.message, lock.message
         assert master.get(MARKER) != marker
     else:
