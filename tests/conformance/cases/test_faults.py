@@ -8,9 +8,8 @@ PLACES = {"before it": (UP, 0), "within it": (UP, 12), "after it": (UP, None), "
 
 
 def restart(node):
-    """By way of a crash, without its data."""
-    node.kill()
-    node.start()
+    """By way of a crash, without its data: a replica has kept those of its master, perhaps of a later version."""
+    node.restart(empty=True)
 
 
 def demote(node, other):
