@@ -33,7 +33,16 @@ void virtual_stop(int server, int on);
 void virtual_kill(int server);
 void virtual_boot(int server, int with_data);
 void virtual_step_clock(int server, int64_t by_ns);
-enum { FIRST_PORT = 20000 };
+int virtual_path(int server);
+void virtual_path_leads(int path, int server);
+void virtual_path_refuses(int path);
+void virtual_hold(int path, int direction, int only_those_of_now);
+void virtual_go(int path);
+void virtual_drop(int path, int is_late);
+void virtual_deliver(int path);
+int virtual_connections(int path);
+size_t virtual_held(int path, int direction, char *bytes, size_t size);
+enum { FIRST_PORT = 20000, FIRST_PATH = 21000 };
 """)
 _world = _ffi.dlopen(LIBRARY) if LIBRARY else None
 
@@ -227,7 +236,8 @@ class _Reply(RespConnection):
 class Node(testing.Node):
     """A model server; what the kit says of nodes is asked of it as of a real one."""
 
-    def __init__(self):
+    def __init__(self, is_durable=False):
+        self.is_durable = is_durable  # it writes each command to its disk
         self.index = _checked(_world.virtual_server())
         self.host, self.port, self.path = "127.0.0.1", _world.FIRST_PORT + self.index, None
         self.password, self.login, self.tls = None, (None, None), None
@@ -251,7 +261,7 @@ class Node(testing.Node):
         raise Broken("the virtual world has no connections of tests")
 
     def launch(self):
-        self._boot(with_data=False)
+        self._boot(with_data=self.is_durable)
 
     def wait_ready(self):
         """It is, when it was launched."""
@@ -295,12 +305,15 @@ class Node(testing.Node):
 
 
 class Cluster(testing.Cluster):
-    def __init__(self, n=5, bootstrap=None, bootstrapped=True, key_prefix="", max_ttl=None, **how):
+    def __init__(self, n=5, bootstrap=None, bootstrapped=True, key_prefix="", max_ttl=None, config=None, **how):
+        is_durable = config == {"appendonly": "yes", "appendfsync": "always"}
+        if config and not is_durable:
+            how["config"] = config
         if how:
             raise Broken("the virtual world has no servers with %s" % ", ".join(how))
         self.bootstrapped, self.key_prefix, self.max_ttl, self.tls = bootstrapped, key_prefix, max_ttl, None
         self._bootstrap_for = bootstrap
-        self.nodes = [Node() for _ in range(n)]
+        self.nodes = [Node(is_durable) for _ in range(n)]
         if bootstrapped:
             self.bootstrap()
 
@@ -317,3 +330,53 @@ class Cluster(testing.Cluster):
 
     def close(self):
         """With the world."""
+
+
+class Proxy:
+    """An address before a model server; of the kit's Proxy it has what concerns whole connections."""
+
+    def __init__(self, target):
+        self.path = _world.virtual_path(target.index)
+        self.host, self.port = "127.0.0.1", _world.FIRST_PATH + self.path
+        self.name = "%s:%d" % (self.host, self.port)
+        self.url = "redis://" + self.name
+
+    def __getattr__(self, name):
+        raise Broken("the virtual world has no Proxy.%s" % name)
+
+    @staticmethod
+    def _directions(direction):
+        return {"up": [0], "down": [1], "both": [0, 1]}[direction]
+
+    def hold(self, direction="both"):
+        for one in self._directions(direction):
+            _world.virtual_hold(self.path, one, 0)
+
+    def silence(self, direction="both"):
+        for one in self._directions(direction):
+            _world.virtual_hold(self.path, one, 1)
+
+    def go(self):
+        _world.virtual_go(self.path)
+
+    def refuse(self):
+        _world.virtual_path_refuses(self.path)
+
+    def lead_to(self, target):
+        _world.virtual_path_leads(self.path, target.index)
+
+    def drop(self, late=False):
+        _world.virtual_drop(self.path, late)
+
+    def deliver(self):
+        _world.virtual_deliver(self.path)
+
+    @property
+    def connections(self):
+        return _world.virtual_connections(self.path)
+
+    def held_bytes(self, direction="both"):
+        found, bytes_ = b"", _ffi.new("char[]", 1 << 16)
+        for one in self._directions(direction):
+            found += _ffi.buffer(bytes_, min(_world.virtual_held(self.path, one, bytes_, 1 << 16), 1 << 16))[:]
+        return found

@@ -232,7 +232,14 @@ void network_drop_address(struct world *world, int link_node)
   }
 }
 
-/* What is on its way is lost, and the client is told at once. */
+/* What is on its way is lost, and the client is told after that long. */
+void network_cut_one(struct world *world, struct connection *connection, int64_t after)
+{
+  connection->dropped = connection->cut_up = connection->cut_down = connection->reset = 1;
+  end_for_client(world, connection, after);
+}
+
+/* ... at once. */
 void network_cut(struct world *world, const struct process *process, int link_node)
 {
   for (int i = 0; i < CONNECTIONS_MAX; i++) {
@@ -240,8 +247,7 @@ void network_cut(struct world *world, const struct process *process, int link_no
     if (connection->state != CONNECTION_OPEN || connection->process != process || connection->link_node != link_node ||
         !connection->client_open || connection->dropped)
       continue;
-    connection->dropped = connection->cut_up = connection->cut_down = connection->reset = 1;
-    end_for_client(world, connection, usual_delay(world));
+    network_cut_one(world, connection, usual_delay(world));
   }
 }
 
@@ -371,13 +377,16 @@ static void bytes_up(struct world *world, struct connection *connection, const s
 {
   if (!connection->server_open || (event->kind == EVENT_UP && connection->cut_up))
     return;
+  if (world->tester && world->tester->keeps(connection, event))
+    return;
   connection->up.arrived += event->size;
   serve(world, connection);
 }
 
 static void bytes_down(struct connection *connection, const struct event *event)
 {
-  if (connection->cut_down || !connection->client_open)
+  const struct tester *tester = connection->process->world->tester;
+  if (connection->cut_down || !connection->client_open || (tester && tester->keeps(connection, event)))
     return;
   connection->down.arrived += event->size;
   report(connection, RLK_READABLE);
@@ -416,6 +425,12 @@ void network_event(struct world *world, const struct event *event)
   default: writable(connection);
   }
   give_back(world, connection);
+}
+
+/* What a tester has kept goes on. */
+void network_pass_on(struct world *world, struct connection *connection, uint32_t kind, size_t size)
+{
+  plan(world, connection, kind, world->now, size);
 }
 
 void network_start(struct world *world)

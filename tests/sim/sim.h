@@ -162,6 +162,8 @@ struct connection *connection_of(struct world *world, uint32_t index, uint32_t s
 void network_event(struct world *world, const struct event *event);
 void network_nemesis_drop(struct world *world);
 void network_cut(struct world *world, const struct process *process, int link_node);
+void network_cut_one(struct world *world, struct connection *connection, int64_t after);
+void network_pass_on(struct world *world, struct connection *connection, uint32_t kind, size_t size);
 void network_drop_address(struct world *world, int link_node);
 void network_node_down(struct world *world, int node);
 int network_publish(struct world *world, int node, const char *channel, const char *message);

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 #include "permits.h"
+#include "tester.h"
 
-enum { OBJECTS_MAX = 256, NAME_MAX_SIZE = 80, MEMBER_MAX = 52 };
+enum { OBJECTS_MAX = SIM_OBJECTS_MAX, NAME_MAX_SIZE = 80, MEMBER_MAX = 52 };
 
 enum type { TYPE_NONE, TYPE_STRING, TYPE_HASH, TYPE_ZSET, TYPE_LIST, TYPE_SET, TYPE_STREAM }; /* these only lie there */
 

@@ -6,15 +6,19 @@
 #define SIM_NODES_MAX 7
 #define SIM_PROCESSES_MAX 5
 #define SIM_THREADS_MORE 0
+#define SIM_OBJECTS_MAX 64
 #endif
 
 enum { NODES_MAX = SIM_NODES_MAX, PROCESSES_MAX = SIM_PROCESSES_MAX };
 
+struct connection;
+struct event;
 struct request;
 
 struct tester {
   void (*execute)(struct request *request); /* in the place of servers whose clients an oracle watches */
   void (*count)(const struct request *request, const char *command);
+  int (*keeps)(struct connection *connection, const struct event *event); /* the bytes that have arrived */
   void (*hear)(const char *event);
   void (*fail)(const char *why) __attribute__((noreturn));
 };

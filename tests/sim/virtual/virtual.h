@@ -12,9 +12,12 @@
 
 #define VIRTUAL_API __attribute__((visibility("default")))
 
-enum { FIRST_PORT = 20000, DATABASES = 16 };
+enum { FIRST_PORT = 20000, FIRST_PATH = 21000, DATABASES = 4 };
 
+struct connection;
+struct event;
 struct request;
+struct world;
 
 /* Any function of redlock.h: integers and pointers are passed alike where tests run. */
 typedef int64_t virtual_function(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
@@ -46,6 +49,25 @@ VIRTUAL_API void virtual_stop(int server, int on); /* as by SIGSTOP */
 VIRTUAL_API void virtual_kill(int server);
 VIRTUAL_API void virtual_boot(int server, int with_data);
 VIRTUAL_API void virtual_step_clock(int server, int64_t by_ns);
+
+/* ---- paths to them, at ports from FIRST_PATH on: up is 0, down is 1 ---- */
+
+VIRTUAL_API int virtual_path(int server); /* a new one: its number */
+VIRTUAL_API void virtual_path_leads(int path, int server);
+VIRTUAL_API void virtual_path_refuses(int path);
+VIRTUAL_API void virtual_hold(int path, int direction, int only_those_of_now);
+VIRTUAL_API void virtual_go(int path);
+VIRTUAL_API void virtual_drop(int path, int is_late); /* late: what is held up is left for virtual_deliver */
+VIRTUAL_API void virtual_deliver(int path);
+VIRTUAL_API int virtual_connections(int path);
+VIRTUAL_API size_t virtual_held(int path, int direction, char *bytes, size_t size); /* how many there are */
+
+/* ---- paths.c ---- */
+
+void paths_start(struct world *world);
+int path_server(int path); /* -1: there is no such path */
+void path_opens(int path, struct connection *connection);
+int path_keeps(struct connection *connection, const struct event *event);
 
 /* ---- server.c ---- */
 

@@ -85,7 +85,7 @@ static void fail(const char *why)
   longjmp(outermost, 1);
 }
 
-static const struct tester tester = {execute_request, count_command, hear, fail};
+static const struct tester tester = {execute_request, count_command, path_keeps, hear, fail};
 
 const char *virtual_failure(void)
 {
@@ -155,10 +155,16 @@ static int open_link(struct rlk_link *link, const struct rlk_address *address)
 {
   struct process *process = link->context;
   int server = address->port - FIRST_PORT;
+  int path = address->port - FIRST_PATH, outcome;
+  if (path >= 0)
+    server = path_server(path);
   if (server < 0 || server >= server_count)
     return -ECONNREFUSED;
   world.leads_to[process->index][link->node] = server;
-  return sim_link_ops.open(link, address);
+  outcome = sim_link_ops.open(link, address);
+  if (outcome == -EINPROGRESS)
+    path_opens(path, &world.connections[link->fd]);
+  return outcome;
 }
 
 redlock_client *virtual_client(int *index)
@@ -338,4 +344,5 @@ void virtual_start(uint64_t seed, int64_t delay_min_ns, int64_t delay_max_ns)
   world.faults.delay_min = delay_min_ns;
   world.faults.delay_max = delay_max_ns;
   threads_forget();
+  paths_start(&world);
 }

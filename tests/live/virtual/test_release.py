@@ -175,65 +175,6 @@ def test_nothing_is_owed_after_a_release(nodes, make_client):
     assert [node.calls("evalsha") for node in nodes] == [count + 1 for count in before]  # the proof of the set-up
 
 
-def start_all(client, locks, operation, *args):
-    for lock in locks:
-        assert lock.start(operation, *args) == OK
-    spin(client, lambda: all(lock.status == OK for lock in locks), 60)
-
-
-def have_keys(client, nodes, count):
-    """Whether all of these nodes get to have so many keys. One that was late may have lost its connection, and the
-    requests on it."""
-    try:
-        return spin(client, lambda: all(node.command("DBSIZE") >= count for node in nodes), 10)
-    except AssertionError:
-        return False
-
-
-def take_many(client, nodes, count):
-    """So many locks that all nodes have granted, none of which ends meanwhile."""
-    locks = [client.lock("m%d" % i, ttl_ms=600000, node_timeout_ms=20000) for i in range(count)]
-    for first in range(0, count, 500):
-        some = locks[first:first + 500]
-        start_all(client, some, rl.ACQUIRE, -1)
-        while not have_keys(client, nodes, first + len(some)):
-            start_all(client, some, rl.RELEASE)
-            start_all(client, some, rl.ACQUIRE, -1)
-    return locks
-
-
-def many_keys(nodes):
-    """How many of their keys are left."""
-    return sum(key.startswith(b"m") for node in nodes for key in node.keys())
-
-
-MANY = 40000  # more than may be in flight at a node
-
-
-def test_many_releases_at_once_leave_no_key(nodes, make_client):
-    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
-    locks = take_many(client, nodes.nodes[:3], MANY)
-    start_all(client, locks, rl.RELEASE)
-    spin(client, lambda: client.describe()["debts"] == 0, 60)
-    assert many_keys(nodes) == 0
-
-
-def test_a_drain_of_many_locks_leaves_no_key(nodes, make_client):
-    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
-    take_many(client, nodes.nodes[:3], MANY)
-    assert client.drain(60000) == OK
-    assert many_keys(nodes) == 0
-
-
-def test_a_drain_that_has_no_time_says_so(nodes, make_client):
-    client = make_client(nodes.urls[:3], max_ttl_ms=600000)
-    locks = take_many(client, nodes.nodes[:3], 2000)
-    sent = client.describe()["commands"]
-    assert client.drain(0) == TIMED_OUT
-    assert {lock.state for lock in locks} == {rl.FREE}
-    assert client.describe()["commands"] - sent < 3000, "it has looked at the clock before all 6000 deletes were sent"
-
-
 def test_a_drain_says_that_a_node_which_is_down_may_keep_keys(nodes, behind):
     away = behind.proxies[0]
     away.refuse()
@@ -241,17 +182,3 @@ def test_a_drain_says_that_a_node_which_is_down_may_keep_keys(nodes, behind):
     eventually(lambda: away.connections == 0)
     assert behind.client.drain(5000) == TIMED_OUT
     assert nodes.keys() == {b"r": [0]}
-
-
-def test_debts_of_very_many_locks(nodes, behind):
-    """All are remembered, and paid when the node is back."""
-    client = behind.client
-    locks = take_many(client, nodes, 17000)
-    behind.proxies[0].refuse()
-    behind.proxies[0].drop()
-    eventually(lambda: client.process() == OK and client.describe()["nodes"][0]["state"] != "ready")
-    start_all(client, locks, rl.RELEASE)
-    assert client.describe()["debts"] == 17000
-    behind.proxies[0].go()
-    spin(client, lambda: client.describe()["debts"] == 0, 60)
-    assert many_keys(nodes) == 0
