@@ -77,6 +77,9 @@ int backing_was_robbed(const struct world *world, const struct resource *resourc
   for (int i = 0; i < LOSSES_MAX; i++)
     if (!memcmp(resource->losses[i].token, token, TOKEN_SIZE) && (resource->losses[i].by_hand || !world->guarded))
       return 1;
+  for (int i = 0; i < EXCUSED_MAX; i++)
+    if (!memcmp(resource->excused[i], token, TOKEN_SIZE))
+      return 1;
   return 0;
 }
 

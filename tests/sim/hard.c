@@ -212,18 +212,6 @@ static void set_right(struct world *world, struct node *node)
 
 /* ---- SWAPDB ---- */
 
-static void swap_there(struct world *world, struct node *node)
-{
-  if (!is_up(node))
-    return;
-  TRACE(world, "node %d    SWAPDB", node->index);
-  marker_read_text(node, node->other_marker);
-  backing_lose_all(world, node);
-  marker_swap(world, node);
-  node->swapped = 1;
-  plan_end(world, world->max_ttl_ms * random_in(&world->random, 10, 30) * MS / 10, node, FAULT_SWAP);
-}
-
 /* A connection of the process has told of the marker that is there. */
 static int knows_marker(const struct process *process, const struct node *node)
 {
@@ -247,7 +235,20 @@ static int all_know_marker(const struct world *world, const struct node *node)
   return 1;
 }
 
-/* Whoever has not seen the marker of meanwhile can not know (docs/guard.md). */
+/* Whoever has not seen the marker can not know later that it was there (docs/guard.md). */
+static void swap_there(struct world *world, struct node *node)
+{
+  if (!is_up(node) || !all_know_marker(world, node))
+    return;
+  TRACE(world, "node %d    SWAPDB", node->index);
+  marker_read_text(node, node->other_marker);
+  backing_lose_all(world, node);
+  marker_swap(world, node);
+  node->swapped = 1;
+  plan_end(world, world->max_ttl_ms * random_in(&world->random, 10, 30) * MS / 10, node, FAULT_SWAP);
+}
+
+/* The same is true of the marker of meanwhile. */
 static void swap_back(struct world *world, struct node *node)
 {
   if (!node->swapped)
@@ -371,12 +372,9 @@ void hard_granted(struct world *world, const struct node *node, const struct con
                   const char *token)
 {
   struct resource *at = &world->resources[resource];
-  struct loss *loss;
   if (!is_excused(world, node, connection))
     return;
-  loss = &at->losses[at->loss_count++ % LOSSES_MAX];
-  *loss = (struct loss){.node = node->index, .by_hand = 1};
-  memcpy(loss->token, token, TOKEN_SIZE);
+  memcpy(at->excused[at->excused_count++ % EXCUSED_MAX], token, TOKEN_SIZE);
   oracle_rob(world, resource, token);
 }
 

@@ -34,6 +34,7 @@ enum {
   CHANNEL_MAX = 64,
   MARKER_MAX = 256,
   LOSSES_MAX = 128,
+  EXCUSED_MAX = 16,
   MESSAGES_MAX = 1024,
   STRIKES_MAX = 8192,
   HARD_TTL_MS = 300000, /* of clients in some worlds with nights */
@@ -439,6 +440,8 @@ struct resource {
   uint32_t holdings;
   struct loss losses[LOSSES_MAX];
   uint32_t loss_count;
+  char excused[EXCUSED_MAX][TOKEN_SIZE]; /* granted by a node of which no guard can know that it lost keys */
+  uint32_t excused_count;
   int64_t fence;      /* of the last holder, */
   int64_t granted_at; /* and when it was granted */
 };
