@@ -49,7 +49,6 @@ void rlk_node_abandon(struct rlk_node *n)
   n->resolve = NULL;
   n->dirty = 0;
   n->failures = 0;
-  n->run_id[0] = 0;
   n->news = 0;
   n->fault = RLK_FAULT_NONE;
   rlk_timer_set(&n->net->timers, &n->timer, 0);
